@@ -299,10 +299,22 @@ enum pstk_filter {
     PSTK_FILTER_RANDOM = 7,
 };
 
-/* Flags of RANDOM_AFFINE. */
 enum pstk_op_flag {
-    /* params have a centre, which is otherwise the middle */
+    /* RANDOM_AFFINE: params have a centre, which is otherwise the middle */
     PSTK_OP_HAS_CENTER = 1,
+    /* any operation: by PSTK_REFERENCE_TENSOR. pstk_open sets it in all operations of an output
+     * with that reference; pstk_op_apply takes it. What a random operation draws has it, too */
+    PSTK_OP_TENSOR = 2,
+};
+
+/* Whose pixels operations give. Both take the same parameters, and draw the same. */
+enum pstk_reference {
+    /* Pillow's: torchvision's of PIL images */
+    PSTK_REFERENCE_PIL = 0,
+    /* those of torchvision.transforms.v2 of uint8 tensors on a CPU: colours, Gaussian blur, and
+     * warps, which are nearest or bilinear. Colours take 1 or 3 channels. Resizes, crops and pads
+     * stay Pillow's. ENOTSUP: an operation that torchvision lacks, BOX_BLUR and timm's */
+    PSTK_REFERENCE_TENSOR = 1,
 };
 
 #define PSTK_MAX_OP_PARAMS 12
@@ -339,7 +351,7 @@ typedef int (*pstk_pixels_fn)(void *user, uint8_t *pixels, const struct pstk_sha
 struct pstk_op {
     /* enum pstk_op_kind */
     uint32_t kind;
-    /* RANDOM_AFFINE: enum pstk_op_flag; others: must be 0 */
+    /* enum pstk_op_flag; 0: none */
     uint32_t flags;
     /* pixels */
     uint32_t width;

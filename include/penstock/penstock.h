@@ -242,8 +242,8 @@ struct pstk_output {
     /* 1: gray, Pillow's convert("L"). 3: RGB. 4: RGBA, with 255 if the file has no alpha. 0: 3; for
      * a callback without ops: the coded bytes */
     uint32_t channels;
-    /* must be 0 */
-    uint32_t reserved;
+    /* enum pstk_reference of all ops; callbacks with ops, too */
+    uint32_t reference;
 
     /* Outputs that follow an image: what the geometric operations of an image output do to a
      * sample, they do to this output, too. It has no operations of its own. */

@@ -80,9 +80,13 @@ static int check_fixed(const struct pstk_op *op, const struct pstk__op_entry *en
                     op->kind, entry ? entry->name : "unknown");
     if (op->filter == PSTK_FILTER_RANDOM)
         return FAIL(PSTK_EINVAL, "op.filter: value is RANDOM; must be one that pstk_ops_draw drew");
-    int rc = entry->check(op, err);
+    struct pstk_op plain = *op;
+    plain.flags &= ~(uint32_t)PSTK_OP_TENSOR;
+    int rc = entry->check(&plain, err);
     if (rc == 0)
         rc = pstk__op_check_members(op, entry->uses, err);
+    if (rc == 0)
+        rc = pstk__op_check_tensor(op, shape->channels, err);
     if (rc == 0 && entry->channels)
         rc = entry->channels(op, shape->channels, err);
     return rc < 0 ? rc : 0;

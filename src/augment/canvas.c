@@ -11,8 +11,9 @@ int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t var
     kernels->blur = pstk__blur_kernels(variant);
     kernels->jpeg.forward = pstk__forward_kernels(variant);
     kernels->jpeg.inverse = pstk__jpeg_kernels(variant);
+    kernels->tensor = pstk__tensor_kernels(variant);
     return kernels->pixel && kernels->colour && kernels->warp && kernels->blur &&
-           kernels->jpeg.forward && kernels->jpeg.inverse;
+           kernels->jpeg.forward && kernels->jpeg.inverse && kernels->tensor;
 }
 
 /* Check that the op can change the picture, and that the result fits the memory. */
@@ -42,7 +43,7 @@ static void add_table(struct pstk__canvas *canvas, const struct pstk_op *op)
 {
     struct pstk__colour_table next;
     struct pstk__colour_table *table = canvas->has_table ? &next : &canvas->table;
-    pstk__op_entry(op->kind)->table(op, table);
+    pstk__op_work(op).table(op, table);
     if (canvas->has_table)
         pstk__colour_table_then(&canvas->table, &next);
     canvas->has_table = 1;
@@ -50,12 +51,12 @@ static void add_table(struct pstk__canvas *canvas, const struct pstk_op *op)
 
 static int run_one(struct pstk__canvas *canvas, const struct pstk_op *op)
 {
-    const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
+    const struct pstk__op_tensor work = pstk__op_work(op);
     const size_t mark = canvas->arena->used;
     int rc = check_fits(canvas, op);
     if (rc < 0)
         return rc;
-    if (entry->table) {
+    if (work.table) {
         add_table(canvas, op);
         return 0;
     }
@@ -63,7 +64,7 @@ static int run_one(struct pstk__canvas *canvas, const struct pstk_op *op)
                                     .height = canvas->picture.height};
     if (!pstk__op_keeps_pixels(op, &view)) /* else fewer may be left for the table */
         apply_table(canvas);
-    rc = entry->change(op, canvas);
+    rc = work.change(op, canvas);
     pstk__arena_reset(canvas->arena, mark);
     return rc;
 }
@@ -143,9 +144,10 @@ struct pstk__canvas_bounds pstk__canvas_bounds_of(const struct pstk_op *ops, uin
                                              pstk__picture_room(largest.n_pixels, view.channels)};
     for (uint32_t i = begin; i < end; i++) {
         const struct pstk__op_entry *entry = pstk__op_entry(ops[i].kind);
-        if (entry->scratch)
+        const struct pstk__op_tensor work = pstk__op_work(&ops[i]);
+        if (work.scratch)
             bounds.scratch =
-                max_u64(bounds.scratch, entry->scratch(&ops[i], &largest, view.channels));
+                max_u64(bounds.scratch, work.scratch(&ops[i], &largest, view.channels));
         if (entry->between) {
             struct pstk__largest between = largest;
             entry->between(&ops[i], &between);

@@ -11,6 +11,7 @@
 #include "picture/blur.h"
 #include "picture/colour.h"
 #include "picture/colour_table.h"
+#include "picture/tensor.h"
 #include "picture/warp.h"
 
 /* The kernels that ops use, all of one variant. */
@@ -20,6 +21,7 @@ struct pstk__canvas_kernels {
     const struct pstk__warp_kernels *warp;
     const struct pstk__blur_kernels *blur;
     struct pstk__recompress_kernels jpeg;
+    const struct pstk__tensor_kernels *tensor;
 };
 
 /* To begin, set kernels, arena, picture, room and spare, and the rest to 0. Tables of neighbouring

@@ -5,20 +5,25 @@
 
 void pstk__drawing_add(struct pstk__drawing *drawing, const struct pstk_op *op)
 {
-    drawing->ops[drawing->n++] = *op;
+    struct pstk_op *drawn = &drawing->ops[drawing->n++];
+    *drawn = *op;
+    drawn->flags |= drawing->flags;
     if (drawing->boxes && !drawing->in_mixture)
-        pstk__boxes_move(drawing->boxes, op, &drawing->view);
-    drawing->view = pstk__op_view(op, &drawing->view);
+        pstk__boxes_move(drawing->boxes, drawn, &drawing->view);
+    drawing->view = pstk__op_view(drawn, &drawing->view);
 }
 
 void pstk__drawing_add_drawn(struct pstk__drawing *drawing, const struct pstk_op *op,
                              struct pstk__random *r)
 {
     const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
+    const uint32_t flags = drawing->flags;
+    drawing->flags = op->flags & PSTK_OP_TENSOR;
     if (entry->draw)
         entry->draw(op, r, drawing);
     else if (!(entry->effects & PSTK__FINISHES))
         pstk__drawing_add(drawing, op);
+    drawing->flags = flags;
 }
 
 void pstk__drawing_add_resize(const struct pstk_op *op, struct pstk__random *r,

@@ -10,9 +10,11 @@
 #include "augment/boxes.h"
 
 struct pstk__drawing {
-    /* borrowed: room for pstk__ops_most; flags are 0. Children of an op are the ops after it */
+    /* borrowed: room for pstk__ops_most; flags are `flags`. Children of an op are the ops after it
+     */
     struct pstk_op *ops;
     uint32_t n;
+    uint32_t flags;            /* PSTK_OP_TENSOR, or 0: of the op that draws */
     struct pstk__view view;    /* of the sample, after these ops; its size is never 0 */
     int rc;                    /* EINVAL, EFBIG: an op cannot be drawn for this image; else 0 */
     struct pstk_error *err;    /* borrowed, or NULL: says which */

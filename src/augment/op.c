@@ -296,12 +296,16 @@ static int check_op(const struct pstk_op *op, int at_end, struct walk *walk,
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "its parameters belong to one image; lists have operations that fit all "
                           "of them (pstk_op_apply takes this one)");
+    struct pstk_op plain = *op;
+    plain.flags &= ~(uint32_t)PSTK_OP_TENSOR;
     walk->n++;
     int rc = check_bounds(walk, view, err);
     if (rc == 0)
-        rc = entry->check(op, err);
+        rc = entry->check(&plain, err);
     if (rc == 0)
         rc = pstk__op_check_members(op, entry->uses, err);
+    if (rc == 0)
+        rc = pstk__op_check_tensor(op, view->channels, err);
     if (rc == 0 && entry->effects & (PSTK__FINISHES | PSTK__ERASES) && !at_end)
         rc = pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                         "it must be the last operation of the list; only those that erase may "

@@ -22,6 +22,7 @@
 struct pstk__canvas;
 struct pstk__colour_table;
 struct pstk__drawing;
+struct pstk__rotation;
 
 /* What an op does to an image; one bit or more. */
 enum pstk__effect {
@@ -60,6 +61,19 @@ struct pstk__view {
 struct pstk__largest {
     uint32_t width, height; /* pixels */
     uint64_t n_pixels;      /* <= width * height */
+};
+
+/* An op by the tensor reference, for ops whose flags have PSTK_OP_TENSOR: what replaces the members
+ * of the entry that have the same name. All of them: a fixed op has `table` or `change`. */
+struct pstk__op_tensor {
+    /* Check more than the entry does: EINVAL or ENOTSUP. NULL: nothing. `channels`: of the image */
+    int (*check)(const struct pstk_op *op, uint32_t channels, struct pstk_error *err);
+    void (*colour)(const struct pstk_op *op, uint8_t *out, const uint8_t *in, uint32_t n_pixels,
+                   uint32_t channels);
+    void (*table)(const struct pstk_op *op, struct pstk__colour_table *table);
+    int (*change)(const struct pstk_op *op, struct pstk__canvas *canvas);
+    uint64_t (*scratch)(const struct pstk_op *op, const struct pstk__largest *in,
+                        uint32_t channels);
 };
 
 /* One op. pstk_open calls check. Every worker calls the others, for each sample. */
@@ -126,6 +140,8 @@ struct pstk__op_entry {
     /* Fixed ops that ERASE: change the finished row, all of whose rows of pixels `form` describes.
      */
     void (*erase)(const struct pstk_op *op, const struct pstk__finish *form, void *row);
+
+    const struct pstk__op_tensor *tensor; /* NULL: as by Pillow */
 };
 
 #define PSTK__MAX_OP_DEPTH 8u /* of children in children */
@@ -134,6 +150,12 @@ struct pstk__op_entry {
 
 /* The entry of a kind, NULL when unknown. */
 const struct pstk__op_entry *pstk__op_entry(uint32_t kind);
+
+/* Check an op by the tensor reference, if its flags say so; its entry's check has passed
+ * (op_tensor.c). */
+int pstk__op_check_tensor(const struct pstk_op *op, uint32_t channels, struct pstk_error *err);
+/* Return what the entry has for the op's reference (op_tensor.c). */
+struct pstk__op_tensor pstk__op_work(const struct pstk_op *op);
 
 /* Check a list: each op, and their order by effects. The list must fix the size. In:
  * view->channels, as decoded, and view->dtype, the rest 0. Out: the view after all ops. */
@@ -166,6 +188,8 @@ int pstk__op_check_size(const struct pstk_op *op, struct pstk_error *err);
 int pstk__op_check_no_size(const struct pstk_op *op, struct pstk_error *err);
 /* Check the centre of a warp, pixels (op_warp.c). */
 int pstk__op_check_center(const double center[2], struct pstk_error *err);
+/* What a rotation does to an image of this size (op_warp.c). */
+struct pstk__rotation pstk__op_rotation(const struct pstk_op *op, uint32_t width, uint32_t height);
 /* Set the most that a picture has after it is turned by any angle, and expanded (op_warp.c). */
 void pstk__largest_turned(struct pstk__largest *largest);
 /* Check that flags are 0, and params from n_used on: a later version may give them a meaning. */

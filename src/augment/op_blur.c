@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_blur: torchvision's gaussian_blur and Pillow's ImageFilter.GaussianBlur, fixed and random. */
 #include "augment/canvas.h"
+#include "augment/op_tensor.h"
 #include "augment/drawing.h"
 
 #include "base/error.h"
@@ -164,9 +165,11 @@ static void draw_box(const struct pstk_op *op, struct pstk__random *r, struct ps
         .kind = number, .effects = PSTK__PICTURES, .name = words, .scratch = scratch, __VA_ARGS__}
 
 ENTRY(gaussian_blur, PSTK_OP_GAUSSIAN_BLUR, "gaussian blur", .check = check_gaussian,
-      .fits = fits_gaussian, .change = change_gaussian);
-ENTRY(box_blur, PSTK_OP_BOX_BLUR, "box blur", .check = check_box, .change = change_box);
+      .fits = fits_gaussian, .change = change_gaussian, .tensor = &pstk__op_tensor_gaussian_blur);
+ENTRY(box_blur, PSTK_OP_BOX_BLUR, "box blur", .check = check_box, .change = change_box,
+      .tensor = &pstk__op_tensor_none);
 ENTRY(random_gaussian_blur, PSTK_OP_RANDOM_GAUSSIAN_BLUR, "random gaussian blur",
-      .check = check_random_gaussian, .draw = draw_gaussian);
+      .check = check_random_gaussian, .draw = draw_gaussian,
+      .tensor = &pstk__op_tensor_random_blur);
 ENTRY(random_box_blur, PSTK_OP_RANDOM_BOX_BLUR, "random box blur", .check = check_random_box,
-      .draw = draw_box);
+      .draw = draw_box, .tensor = &pstk__op_tensor_none);

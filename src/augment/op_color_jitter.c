@@ -2,6 +2,7 @@
 /* op_color_jitter: torchvision's ColorJitter: brightness, contrast, saturation and hue, each by a
  * random factor, in a random order. */
 #include "augment/drawing.h"
+#include "augment/op_tensor.h"
 
 #include "base/error.h"
 
@@ -79,4 +80,5 @@ const struct pstk__op_entry pstk__op_color_jitter = {
     .check = check,
     .draw = draw,
     .most = most,
+    .tensor = &pstk__op_tensor_random_colour,
 };

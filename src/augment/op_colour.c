@@ -5,6 +5,7 @@
  * have tables, which the canvas folds.
  */
 #include "augment/canvas.h"
+#include "augment/op_tensor.h"
 
 #include "base/error.h"
 
@@ -203,13 +204,17 @@ static int permute(const struct pstk_op *op, struct pstk__canvas *canvas)
 #define ENTRY_BY_PIXEL(...) ENTRY_OF(PSTK__BY_PIXEL, __VA_ARGS__)
 
 ENTRY(brightness, PSTK_OP_BRIGHTNESS, "brightness", .check = check_factor,
-      .table = table_brightness);
-ENTRY(contrast, PSTK_OP_CONTRAST, "contrast", .check = check_factor, .change = contrast);
+      .table = table_brightness, .tensor = &pstk__op_tensor_brightness);
+ENTRY(contrast, PSTK_OP_CONTRAST, "contrast", .check = check_factor, .change = contrast,
+      .tensor = &pstk__op_tensor_contrast);
 ENTRY_BY_PIXEL(saturation, PSTK_OP_SATURATION, "saturation", .check = check_factor,
-               .change = saturation);
-ENTRY(sharpness, PSTK_OP_SHARPNESS, "sharpness", .check = check_factor, .change = sharpness);
-ENTRY_BY_PIXEL(hue, PSTK_OP_HUE, "hue", .check = check_hue, .change = hue);
-ENTRY(gamma, PSTK_OP_GAMMA, "gamma", .check = check_gamma, .table = table_gamma);
+               .change = saturation, .tensor = &pstk__op_tensor_saturation);
+ENTRY(sharpness, PSTK_OP_SHARPNESS, "sharpness", .check = check_factor, .change = sharpness,
+      .tensor = &pstk__op_tensor_sharpness);
+ENTRY_BY_PIXEL(hue, PSTK_OP_HUE, "hue", .check = check_hue, .change = hue,
+               .tensor = &pstk__op_tensor_hue);
+ENTRY(gamma, PSTK_OP_GAMMA, "gamma", .check = check_gamma, .table = table_gamma,
+      .tensor = &pstk__op_tensor_gamma);
 ENTRY(invert, PSTK_OP_INVERT, "invert", .check = pstk__op_check_plain, .channels = no_alpha,
       .table = table_invert);
 ENTRY(posterize, PSTK_OP_POSTERIZE, "posterize", .check = check_posterize, .channels = no_alpha,
@@ -217,9 +222,9 @@ ENTRY(posterize, PSTK_OP_POSTERIZE, "posterize", .check = check_posterize, .chan
 ENTRY(solarize, PSTK_OP_SOLARIZE, "solarize", .check = check_solarize, .channels = no_alpha,
       .table = table_solarize);
 ENTRY(solarize_add, PSTK_OP_SOLARIZE_ADD, "solarize add", .check = check_solarize_add,
-      .channels = no_alpha, .table = table_solarize_add);
+      .channels = no_alpha, .table = table_solarize_add, .tensor = &pstk__op_tensor_none);
 ENTRY(autocontrast, PSTK_OP_AUTOCONTRAST, "autocontrast", .check = pstk__op_check_plain,
-      .channels = no_alpha, .change = autocontrast);
+      .channels = no_alpha, .change = autocontrast, .tensor = &pstk__op_tensor_autocontrast);
 ENTRY(equalize, PSTK_OP_EQUALIZE, "equalize", .check = pstk__op_check_plain, .channels = no_alpha,
       .change = equalize);
 ENTRY_BY_PIXEL(permute_channels, PSTK_OP_PERMUTE_CHANNELS, "permute channels",

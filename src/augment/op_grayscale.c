@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_grayscale: torchvision's Grayscale, by Pillow's luma, to one channel or three equal ones. */
 #include "augment/canvas.h"
+#include "augment/op_tensor.h"
 
 #include "base/error.h"
 #include "image/channels.h"
@@ -59,4 +60,5 @@ const struct pstk__op_entry pstk__op_grayscale = {
     .channels = channels_of,
     .colour = colour,
     .change = change,
+    .tensor = &pstk__op_tensor_grayscale,
 };

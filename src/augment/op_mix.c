@@ -6,6 +6,7 @@
  */
 #include "augment/canvas.h"
 #include "augment/mixture.h"
+#include "augment/op_tensor.h"
 
 #include "base/error.h"
 #include "picture/mix.h"
@@ -245,6 +246,7 @@ static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in
 const struct pstk__op_entry pstk__op_mix = {
     .kind = PSTK_OP_MIX,
     .effects = PSTK__PICTURES | PSTK__KNOWS_IMAGE,
+    .tensor = &pstk__op_tensor_none,
     .uses = PSTK__USES_CHILDREN,
     .name = "mix",
     .check = check,

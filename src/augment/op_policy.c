@@ -5,6 +5,7 @@
  * transforms/autoaugment.py.
  */
 #include "augment/drawing.h"
+#include "augment/op_tensor.h"
 #include "augment/mixture.h"
 
 #include "base/error.h"
@@ -443,10 +444,10 @@ static uint64_t scratch_mix(const struct pstk_op *op, const struct pstk__largest
                                                      __VA_ARGS__}
 
 ENTRY(trivial_augment_wide, PSTK_OP_TRIVIAL_AUGMENT_WIDE, "trivial augment", .check = check_wide,
-      .draw = draw_wide);
+      .draw = draw_wide, .tensor = &pstk__op_tensor_random_warp);
 ENTRY(rand_augment, PSTK_OP_RAND_AUGMENT, "rand augment", .check = check_rand, .draw = draw_rand,
-      .most = most_rand);
+      .most = most_rand, .tensor = &pstk__op_tensor_random_warp);
 ENTRY(aug_mix, PSTK_OP_AUG_MIX, "aug mix", .check = check_mix, .draw = draw_mix, .most = most_mix,
-      .scratch = scratch_mix);
+      .scratch = scratch_mix, .tensor = &pstk__op_tensor_none);
 ENTRY(auto_augment, PSTK_OP_AUTO_AUGMENT, "auto augment", .check = check_auto, .draw = draw_auto,
-      .most = most_auto);
+      .most = most_auto, .tensor = &pstk__op_tensor_random_warp);

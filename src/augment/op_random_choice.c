@@ -128,8 +128,8 @@ static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in
 {
     uint64_t most = 0;
     for (uint32_t i = 0; i < op->n_children; i++) {
-        const struct pstk__op_entry *entry = pstk__op_entry(op->children[i].kind);
-        const uint64_t n = entry->scratch ? entry->scratch(&op->children[i], in, channels) : 0;
+        const struct pstk__op_tensor work = pstk__op_work(&op->children[i]);
+        const uint64_t n = work.scratch ? work.scratch(&op->children[i], in, channels) : 0;
         most = n > most ? n : most;
     }
     return most;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_random_warp: torchvision's RandomRotation, RandomAffine and RandomPerspective. */
 #include "augment/drawing.h"
+#include "augment/op_tensor.h"
 
 #include "base/error.h"
 #include "picture/warp_matrix.h"
@@ -135,7 +136,7 @@ static void draw_affine(const struct pstk_op *op, struct pstk__random *r, struct
 {
     const double *p = op->params;
     const double width = to->view.width, height = to->view.height;
-    const int has_center = op->flags == PSTK_OP_HAS_CENTER;
+    const int has_center = (op->flags & PSTK_OP_HAS_CENTER) != 0;
     struct pstk__affine_form form = {
         .center = {has_center ? p[10] : width * 0.5, has_center ? p[11] : height * 0.5}};
     double matrix[6];
@@ -191,7 +192,9 @@ static void draw_perspective(const struct pstk_op *op, struct pstk__random *r,
                                                             __VA_ARGS__}
 
 ENTRY(rotation, PSTK_OP_RANDOM_ROTATION, "random rotation", .check = check_rotation,
-      .draw = draw_rotation, .size = size_rotation, .largest = largest_rotation);
-ENTRY(affine, PSTK_OP_RANDOM_AFFINE, "random affine", .check = check_affine, .draw = draw_affine);
+      .draw = draw_rotation, .size = size_rotation, .largest = largest_rotation,
+      .tensor = &pstk__op_tensor_random_warp);
+ENTRY(affine, PSTK_OP_RANDOM_AFFINE, "random affine", .check = check_affine, .draw = draw_affine,
+      .tensor = &pstk__op_tensor_random_warp);
 ENTRY(perspective, PSTK_OP_RANDOM_PERSPECTIVE, "random perspective", .check = check_perspective,
-      .draw = draw_perspective);
+      .draw = draw_perspective, .tensor = &pstk__op_tensor_random_warp);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_timm: timm's RandAugment, AutoAugment and AugMix. Source: timm 1.0, data/auto_augment.py. */
 #include "augment/mixture.h"
+#include "augment/op_tensor.h"
 #include "augment/timm.h"
 
 #include "base/error.h"
@@ -394,8 +395,8 @@ static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in
                                                           __VA_ARGS__}
 
 ENTRY(rand_augment, PSTK_OP_TIMM_RAND_AUGMENT, "timm's rand augment", .check = check_rand,
-      .draw = draw_rand, .most = most_rand, .scratch = scratch);
+      .draw = draw_rand, .most = most_rand, .scratch = scratch, .tensor = &pstk__op_tensor_none);
 ENTRY(auto_augment, PSTK_OP_TIMM_AUTO_AUGMENT, "timm's auto augment", .check = check_auto,
-      .draw = draw_auto, .most = most_auto, .scratch = scratch);
+      .draw = draw_auto, .most = most_auto, .scratch = scratch, .tensor = &pstk__op_tensor_none);
 ENTRY(aug_mix, PSTK_OP_TIMM_AUG_MIX, "timm's aug mix", .check = check_mix, .draw = draw_mix,
-      .most = most_mix, .scratch = scratch_mix);
+      .most = most_mix, .scratch = scratch_mix, .tensor = &pstk__op_tensor_none);

@@ -2,6 +2,7 @@
 /* op_warp: Pillow's Image.transform by a matrix, and Image.rotate: fixed operations, which random
  * affine operations and policies draw. Filters: nearest, the default, bilinear and bicubic. */
 #include "augment/canvas.h"
+#include "augment/op_tensor.h"
 
 #include "base/error.h"
 #include "picture/rotation.h"
@@ -155,20 +156,23 @@ static void move_perspective(const struct pstk_op *op, const struct pstk__view *
 
 /* ---- rotation -------------------------------------------------------------------------------- */
 
-static struct pstk__rotation rotation_of(const struct pstk_op *op, uint32_t width, uint32_t height)
+struct pstk__rotation pstk__op_rotation(const struct pstk_op *op, uint32_t width, uint32_t height)
 {
     const struct pstk__rotation_form form = {.angle = op->params[0],
                                              .expand = op->params[1] == 1,
                                              .center = op->params[2] == 1 ? &op->params[3] : NULL};
     struct pstk__rotation rotation;
-    pstk__rotation_init(&rotation, &form, width, height);
+    if (op->flags & PSTK_OP_TENSOR)
+        pstk__tensor_rotation_init(&rotation, &form, width, height);
+    else
+        pstk__rotation_init(&rotation, &form, width, height);
     return rotation;
 }
 
 static int change_rotate(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     const struct pstk__picture *in = &canvas->picture;
-    const struct pstk__rotation rotation = rotation_of(op, in->width, in->height);
+    const struct pstk__rotation rotation = pstk__op_rotation(op, in->width, in->height);
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, rotation.width, rotation.height, in->channels);
     pstk__warp_rotation(canvas->kernels->warp, &out, in, &rotation, warp_filter(op), op->fill);
@@ -180,7 +184,7 @@ static void size_rotate(const struct pstk_op *op, struct pstk__view *view)
 {
     if (op->params[1] != 1 || view->width == 0 || view->height == 0)
         return;
-    const struct pstk__rotation rotation = rotation_of(op, view->width, view->height);
+    const struct pstk__rotation rotation = pstk__op_rotation(op, view->width, view->height);
     view->width = rotation.width;
     view->height = rotation.height;
 }
@@ -213,7 +217,7 @@ static void turn_points(uint32_t turn, const struct pstk__view *view, struct pst
 static void move_rotate(const struct pstk_op *op, const struct pstk__view *view,
                         struct pstk__point *points, uint32_t n)
 {
-    const struct pstk__rotation rotation = rotation_of(op, view->width, view->height);
+    const struct pstk__rotation rotation = pstk__op_rotation(op, view->width, view->height);
     const double *m = rotation.m;
     if (rotation.exact)
         turn_points(rotation.turn, view, points, n);
@@ -235,8 +239,10 @@ static void largest_rotate(const struct pstk_op *op, struct pstk__largest *large
                                                      __VA_ARGS__}
 
 ENTRY(affine, PSTK_OP_AFFINE, "affine", .check = check_affine, .change = change_affine,
-      .move = move_affine);
+      .move = move_affine, .tensor = &pstk__op_tensor_affine);
 ENTRY(perspective, PSTK_OP_PERSPECTIVE, "perspective", .check = check_perspective,
-      .change = change_perspective, .move = move_perspective);
+      .change = change_perspective, .move = move_perspective,
+      .tensor = &pstk__op_tensor_perspective);
 ENTRY(rotate, PSTK_OP_ROTATE, "rotate", .check = check_rotate, .change = change_rotate,
-      .move = move_rotate, .size = size_rotate, .largest = largest_rotate);
+      .move = move_rotate, .size = size_rotate, .largest = largest_rotate,
+      .tensor = &pstk__op_tensor_rotate);

@@ -282,6 +282,10 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
         return FAIL(i, PSTK_EINVAL,
                     ".channels: value is %u; must be 0, because only images have channels",
                     output->channels);
+    if (output->reference > (pixels ? PSTK_REFERENCE_TENSOR : PSTK_REFERENCE_PIL))
+        return FAIL(i, PSTK_EINVAL, ".reference: value is %u; must be %s", output->reference,
+                    pixels ? "an enum pstk_reference, 0 or 1"
+                           : "0, because operations apply to image outputs and callbacks only");
     if ((!image && output->layout != 0) || (!pixels && output->exif_orientation != 0))
         return FAIL(
             i, PSTK_EINVAL,

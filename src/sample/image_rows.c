@@ -161,7 +161,7 @@ static const uint8_t *recolour(const struct pstk__recolour *c, const uint8_t *ro
         if (pass->what == PSTK__PASS_CONVERT)
             pstk__channels_convert(out, pass->out.channels, row, pass->in.channels, n_pixels);
         else
-            pstk__op_entry(pass->op->kind)->colour(pass->op, out, row, n_pixels, pass->in.channels);
+            pstk__op_work(pass->op).colour(pass->op, out, row, n_pixels, pass->in.channels);
         row = out;
     }
     return row;

@@ -93,6 +93,16 @@ static int ops_copy_list(struct pstk_op **out, const void *from, uint32_t n, uin
     return rc < 0 ? rc : known ? 0 : PSTK_ENOTSUP;
 }
 
+/* Mark all ops of a list, and their children. */
+static void ops_mark(struct pstk_op *ops, uint32_t n)
+{
+    for (uint32_t j = 0; j < n; j++) {
+        struct pstk_op *children = (struct pstk_op *)(uintptr_t)ops[j].children; /* copies */
+        ops[j].flags |= PSTK_OP_TENSOR;
+        ops_mark(children, children ? ops[j].n_children : 0);
+    }
+}
+
 static int ops_copy(struct pstk__output *o, uint32_t i, uint32_t op_size, struct pstk_error *err)
 {
     const uint32_t n = o->settings.n_ops;
@@ -121,6 +131,8 @@ static int ops_copy(struct pstk__output *o, uint32_t i, uint32_t op_size, struct
                     ".ops: one uses a parameter that is newer than this library (%s); update "
                     "penstock",
                     pstk_version());
+    if (o->settings.reference == PSTK_REFERENCE_TENSOR)
+        ops_mark(o->ops, n);
     return 0;
 }
 

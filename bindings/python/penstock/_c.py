@@ -300,6 +300,11 @@ FILTER_RANDOM = 7
 
 # enum pstk_op_flag
 OP_HAS_CENTER = 1
+OP_TENSOR = 2
+
+# enum pstk_reference
+REFERENCE_PIL = 0
+REFERENCE_TENSOR = 1
 
 # enum pstk_order
 ORDER_FULL = 0
@@ -437,7 +442,8 @@ NAMES: dict[str, dict[str, int]] = {
     "filter": {"default": FILTER_DEFAULT, "nearest": FILTER_NEAREST, "box": FILTER_BOX,
                "bilinear": FILTER_BILINEAR, "hamming": FILTER_HAMMING, "bicubic": FILTER_BICUBIC,
                "lanczos": FILTER_LANCZOS, "random": FILTER_RANDOM},
-    "op_flag": {"has_center": OP_HAS_CENTER},
+    "op_flag": {"has_center": OP_HAS_CENTER, "tensor": OP_TENSOR},
+    "reference": {"pil": REFERENCE_PIL, "tensor": REFERENCE_TENSOR},
     "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL},
     "last_batch": {"drop": LAST_DROP, "pad": LAST_PAD, "short": LAST_SHORT},
     "process_file": {"socket": PROCESS_SOCKET, "memory": PROCESS_MEMORY, "job": PROCESS_JOB},
@@ -1031,7 +1037,7 @@ class Output(Structure):
         ("user", c_void_p),
         ("scratch_size", c_uint64),
         ("channels", c_uint32),
-        ("reserved", c_uint32),
+        ("reference", c_uint32),
         ("follows", c_char_p),
         ("fill", c_uint32),
         ("form", c_uint32),

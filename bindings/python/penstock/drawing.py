@@ -31,9 +31,10 @@ class FixedOp:
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(map(repr, self.arguments))})"
 
-    def __call__(self, img: Array, *, kernels: str = "auto") -> Array:
+    def __call__(self, img: Array, *, kernels: str = "auto", reference: str = "pil") -> Array:
         """Return the changed image; see penstock.functional."""
-        found: Array = getattr(functional, self.name)(img, *self.arguments, kernels=kernels)
+        named = {} if self.name == "mix" and reference == "pil" else {"reference": reference}
+        found: Array = getattr(functional, self.name)(img, *self.arguments, kernels=kernels, **named)
         return found
 
 

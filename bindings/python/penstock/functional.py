@@ -3,7 +3,8 @@
 
 `img` is an array of uint8, [height, width] or [height, width, channels] with 1, 3 or 4 channels; it is not changed.
 The result is a new array, with the pixels that torchvision.transforms.functional gives for a PIL image, and with
-those that a loader makes. `kernels`: "auto", "c", "avx2" or "avx512"; all give the same pixels.
+those that a loader makes. `kernels`: "auto", "c", "avx2" or "avx512"; all give the same pixels. `reference`: "pil", or
+"tensor": the pixels that torchvision.transforms.v2.functional gives for a uint8 tensor, where it has the function.
 """
 from __future__ import annotations
 
@@ -31,6 +32,7 @@ __all__ = ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue",
            "to_grayscale", "transform", "vflip"]
 
 MOST_SIDE = 65535  # pixels
+REFERENCES = _c.NAMES["reference"]
 
 # ---- one operation on one array ----------------------------------------------------------------------------
 
@@ -74,8 +76,16 @@ def _kernels(name: str, kernels: str) -> int:
     return known[kernels]
 
 
-def _apply(name: str, img: Any, op: _c.Op, kernels: str) -> Array:
+def _flags(name: str, reference: str) -> int:
+    if reference not in REFERENCES:
+        raise ValueError(f"{name}.reference: value is {reference!r}; must be the name of a reference"
+                         + near_or_all(reference, REFERENCES))
+    return _c.OP_TENSOR if reference == "tensor" else 0
+
+
+def _apply(name: str, img: Any, op: _c.Op, kernels: str, reference: str) -> Array:
     """Apply a fixed operation. name: of the function, for messages."""
+    op.flags = _flags(name, reference)
     pixels, code, error = _pixels(name, img), _kernels(name, kernels), errors.new()
     before, after = shape_of(f"{name}.img", img.shape), _c.Shape()
 
@@ -89,7 +99,8 @@ def _apply(name: str, img: Any, op: _c.Op, kernels: str) -> Array:
     return found[:, :, 0] if img.ndim == 2 and after.channels == 1 else found
 
 
-def _adjust(name: str, img: Any, kind: int, params: Sequence[Any], kernels: str) -> Array:
+def _adjust(name: str, img: Any, kind: int, params: Sequence[Any], kernels: str,
+            reference: str) -> Array:
     """Apply an operation whose parameters are numbers. The library checks their ranges."""
     op = _c.Op(kind=kind)
     try:
@@ -97,14 +108,15 @@ def _adjust(name: str, img: Any, kind: int, params: Sequence[Any], kernels: str)
     except (TypeError, ValueError):
         raise TypeError(f"{name}: value is {', '.join(map(repr, params))}; must be "
                         f"{len(params)} number{'s' if len(params) > 1 else ''}") from None
-    return _apply(name, img, op, kernels)
+    return _apply(name, img, op, kernels, reference)
 
 
-def _warp(name: str, img: Any, kind: int, params: Sequence[Any], interpolation: Any, fill: Fill, kernels: str) -> Array:
+def _warp(name: str, img: Any, kind: int, params: Sequence[Any], interpolation: Any, fill: Fill, kernels: str,
+          reference: str) -> Array:
     """Apply a warp."""
     numbers = [number(name, value, -1e9, 1e9) for value in params]
     op = warp(kind, numbers, warp_filter(f"{name}.interpolation", interpolation), fill_of(f"{name}.fill", fill))
-    return _apply(name, img, op, kernels)
+    return _apply(name, img, op, kernels, reference)
 
 
 # ---- geometry ----------------------------------------------------------------------------------------------
@@ -112,40 +124,40 @@ def _warp(name: str, img: Any, kind: int, params: Sequence[Any], interpolation: 
 
 def resize(img: Array, size: Size | None, interpolation: Interpolation = "bilinear",
            max_size: SupportsIndex | None = None, antialias: bool | None = True, *,
-           kernels: str = "auto") -> Array:
+           kernels: str = "auto", reference: str = "pil") -> Array:
     """Resize to size (height, width), or the shorter side to an int, or, with None, the longer side to max_size, as
     penstock.Resize."""
-    return _apply("resize", img, Resize(size, interpolation, max_size, antialias).to_c(), kernels)
+    return _apply("resize", img, Resize(size, interpolation, max_size, antialias).to_c(), kernels, reference)
 
 
 def resized_crop(img: Array, top: int, left: int, height: int, width: int, size: Size,
                  interpolation: Interpolation = "bilinear", antialias: bool | None = True, *,
-                 kernels: str = "auto") -> Array:
+                 kernels: str = "auto", reference: str = "pil") -> Array:
     """Cut out height x width pixels at (top, left), and resize them to size (height, width); an int is both."""
     op = RandomResizedCrop(size, interpolation=interpolation, antialias=antialias).to_c()
     op.kind = _c.OP_RESIZED_CROP
     op.params[:4] = [whole(f"resized_crop.{name}", value, 0, MOST_SIDE) for name, value in
                      (("top", top), ("left", left), ("height", height), ("width", width))]
-    return _apply("resized_crop", img, op, kernels)
+    return _apply("resized_crop", img, op, kernels, reference)
 
 
-def center_crop(img: Array, output_size: Size, *, kernels: str = "auto") -> Array:
+def center_crop(img: Array, output_size: Size, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Cut out the middle; black where the image is smaller."""
-    return _apply("center_crop", img, CenterCrop(output_size).to_c(), kernels)
+    return _apply("center_crop", img, CenterCrop(output_size).to_c(), kernels, reference)
 
 
-def hflip(img: Array, *, kernels: str = "auto") -> Array:
+def hflip(img: Array, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Left and right change places."""
-    return _adjust("hflip", img, _c.OP_FLIP_HORIZONTAL, (), kernels)
+    return _adjust("hflip", img, _c.OP_FLIP_HORIZONTAL, (), kernels, reference)
 
 
-def vflip(img: Array, *, kernels: str = "auto") -> Array:
+def vflip(img: Array, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Top and bottom change places."""
-    return _adjust("vflip", img, _c.OP_FLIP_VERTICAL, (), kernels)
+    return _adjust("vflip", img, _c.OP_FLIP_VERTICAL, (), kernels, reference)
 
 
 def crop(img: Array, top: int, left: int, height: int, width: int, fill: Fill = None, *,
-         kernels: str = "auto") -> Array:
+         kernels: str = "auto", reference: str = "pil") -> Array:
     """Cut out height x width pixels at (top, left), which may be negative. Pixels that the image lacks get fill; None
     is black."""
     op = _c.Op(kind=_c.OP_CROP, height=whole("crop.height", height, 1, MOST_SIDE),
@@ -153,23 +165,23 @@ def crop(img: Array, top: int, left: int, height: int, width: int, fill: Fill = 
     op.params[:2] = [whole(f"crop.{name}", value, -MOST_SIDE, MOST_SIDE) for name, value in
                      (("top", top), ("left", left))]
     op.fill[:] = fill_of("crop.fill", fill)
-    return _apply("crop", img, op, kernels)
+    return _apply("crop", img, op, kernels, reference)
 
 
-def five_crop(img: Array, size: Size, *, kernels: str = "auto") -> tuple[Array, ...]:
+def five_crop(img: Array, size: Size, *, kernels: str = "auto", reference: str = "pil") -> tuple[Array, ...]:
     """Cut out the corners, top left, top right, bottom left and bottom right, and the middle."""
-    return tuple(_apply("five_crop", img, CornerCrop(size, corner).to_c(), kernels) for corner in _c.NAMES["corner"])
+    return tuple(_apply("five_crop", img, CornerCrop(size, corner).to_c(), kernels, reference) for corner in _c.NAMES["corner"])
 
 
-def ten_crop(img: Array, size: Size, vertical_flip: bool = False, *, kernels: str = "auto") -> tuple[Array, ...]:
+def ten_crop(img: Array, size: Size, vertical_flip: bool = False, *, kernels: str = "auto", reference: str = "pil") -> tuple[Array, ...]:
     """five_crop, and then five_crop of the image whose left and right change places; or top and bottom, with
     vertical_flip."""
-    flipped = vflip(img, kernels=kernels) if vertical_flip else hflip(img, kernels=kernels)
-    return five_crop(img, size, kernels=kernels) + five_crop(flipped, size, kernels=kernels)
+    flipped = vflip(img, kernels=kernels, reference=reference) if vertical_flip else hflip(img, kernels=kernels, reference=reference)
+    return five_crop(img, size, kernels=kernels, reference=reference) + five_crop(flipped, size, kernels=kernels, reference=reference)
 
 
 def pad(img: Array, padding: int | Sequence[int], fill: Fill = 0, padding_mode: str = "constant", *,
-        kernels: str = "auto") -> Array:
+        kernels: str = "auto", reference: str = "pil") -> Array:
     """Add pixels on all sides: padding, or (left and right, top and bottom), or (left, top, right, bottom).
     padding_mode: "constant", which adds fill, "edge", "reflect" or "symmetric"."""
     sides = tuple(padding) if isinstance(padding, Sequence) else (padding,)
@@ -183,23 +195,23 @@ def pad(img: Array, padding: int | Sequence[int], fill: Fill = 0, padding_mode: 
     op = _c.Op(kind=_c.OP_PAD)
     op.params[:5] = [*(whole("pad.padding", side, 0, MOST_SIDE) for side in sides), modes[padding_mode]]
     op.fill[:] = fill_of("pad.fill", fill)
-    return _apply("pad", img, op, kernels)
+    return _apply("pad", img, op, kernels, reference)
 
 
 # ---- warps and blurs ---------------------------------------------------------------------------------------
 
 
 def rotate(img: Array, angle: float, interpolation: Any = "nearest", expand: bool = False,
-           center: Sequence[float] | None = None, fill: Fill = None, *, kernels: str = "auto") -> Array:
+           center: Sequence[float] | None = None, fill: Fill = None, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Rotate by degrees counter-clockwise about center (x, y), None: the middle. expand: grow the image to hold all
     of it. interpolation: "nearest", "bilinear" or "bicubic"."""
     place = (0.0, 0.0, 0.0) if center is None else (1.0, float(center[0]), float(center[1]))
-    return _warp("rotate", img, _c.OP_ROTATE, (angle, float(bool(expand)), *place), interpolation, fill, kernels)
+    return _warp("rotate", img, _c.OP_ROTATE, (angle, float(bool(expand)), *place), interpolation, fill, kernels, reference)
 
 
 def affine(img: Array, angle: float, translate: Sequence[float], scale: float, shear: float | Sequence[float],
            interpolation: Any = "nearest", fill: Fill = None, center: Sequence[float] | None = None, *,
-           kernels: str = "auto") -> Array:
+           kernels: str = "auto", reference: str = "pil") -> Array:
     """Rotate clockwise, move by pixels (x, y), scale, and shear by degrees along x, or (x, y), about center (x, y),
     None: half the width, half the height."""
     shape = shape_of("affine.img", img.shape)
@@ -211,43 +223,43 @@ def affine(img: Array, angle: float, translate: Sequence[float], scale: float, s
     if _c.lib.pstk_affine_matrix(matrix, float(angle), values[0], float(scale), values[1], values[2]) < 0:
         raise ValueError(f"affine: angle is {angle!r}, scale {scale!r}, shear {shear!r}; angles must be below 3600 "
                          "degrees, and the scale above 0")
-    return _warp("affine", img, _c.OP_AFFINE, tuple(matrix), interpolation, fill, kernels)
+    return _warp("affine", img, _c.OP_AFFINE, tuple(matrix), interpolation, fill, kernels, reference)
 
 
 def perspective(img: Array, startpoints: Sequence[Sequence[float]], endpoints: Sequence[Sequence[float]],
-                interpolation: Any = "bilinear", fill: Fill = None, *, kernels: str = "auto") -> Array:
+                interpolation: Any = "bilinear", fill: Fill = None, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Move the corners startpoints of the image to endpoints: four times (x, y), from the top left on, clockwise."""
     matrix, corners = (c_double * 8)(), [(c_double * 8)(*(float(v) for point in points for v in point))
                                          for points in (startpoints, endpoints)]
     if _c.lib.pstk_perspective_matrix(matrix, *corners) < 0:
         raise ValueError(f"perspective: endpoints are {endpoints!r}; no three corners may be on one line")
-    return _warp("perspective", img, _c.OP_PERSPECTIVE, tuple(matrix), interpolation, fill, kernels)
+    return _warp("perspective", img, _c.OP_PERSPECTIVE, tuple(matrix), interpolation, fill, kernels, reference)
 
 
 def transform(img: Array, matrix: Sequence[float], interpolation: Any = "nearest", fill: Fill = None, *,
-              kernels: str = "auto") -> Array:
+              kernels: str = "auto", reference: str = "pil") -> Array:
     """Move pixels as Pillow's Image.transform of the same size: (x, y) comes from (a x + b y + c, d x + e y + f) of a
     matrix of six numbers, both divided by g x + h y + 1 of one of eight. Random affine operations draw it."""
     if len(matrix) not in (6, 8):
         raise ValueError(f"transform.matrix: value is {matrix!r}; must be six numbers (affine) or eight (perspective)")
     kind = _c.OP_AFFINE if len(matrix) == 6 else _c.OP_PERSPECTIVE
-    return _warp("transform", img, kind, matrix, interpolation, fill, kernels)
+    return _warp("transform", img, kind, matrix, interpolation, fill, kernels, reference)
 
 
 def gaussian_blur(img: Array, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None, *,
-                  kernels: str = "auto") -> Array:
+                  kernels: str = "auto", reference: str = "pil") -> Array:
     """Blur by a kernel of an odd number of pixels, or (width, height). sigma: pixels, or (x, y); None is
     0.3 * ((size - 1) / 2 - 1) + 0.8, as in torchvision. A few bytes of a million differ from torchvision's by 1."""
     sizes = kernel_of("gaussian_blur.kernel_size", kernel_size)
     if sigma is None:
         sigma = [size * 0.15 + 0.35 for size in sizes]
     sigmas = sigma if isinstance(sigma, Sequence) else (sigma, sigma)
-    return _adjust("gaussian_blur", img, _c.OP_GAUSSIAN_BLUR, (*sizes, *(tuple(sigmas) * 2)[:2]), kernels)
+    return _adjust("gaussian_blur", img, _c.OP_GAUSSIAN_BLUR, (*sizes, *(tuple(sigmas) * 2)[:2]), kernels, reference)
 
 
-def box_blur(img: Array, radius: float, *, kernels: str = "auto") -> Array:
+def box_blur(img: Array, radius: float, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Blur as Pillow's ImageFilter.GaussianBlur(radius): three boxes along each axis."""
-    return _adjust("box_blur", img, _c.OP_BOX_BLUR, (radius, radius), kernels)
+    return _adjust("box_blur", img, _c.OP_BOX_BLUR, (radius, radius), kernels, reference)
 
 
 def jpeg(img: Array, quality: int, *, kernels: str = "auto") -> Array:
@@ -258,74 +270,74 @@ def jpeg(img: Array, quality: int, *, kernels: str = "auto") -> Array:
 # ---- colours -----------------------------------------------------------------------------------------------
 
 
-def rgb_to_grayscale(img: Array, num_output_channels: int = 1, *, kernels: str = "auto") -> Array:
+def rgb_to_grayscale(img: Array, num_output_channels: int = 1, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Convert to the luma of each pixel, as Pillow's convert("L"): one channel, or three equal ones."""
-    return _apply("rgb_to_grayscale", img, Grayscale(num_output_channels).to_c(), kernels)
+    return _apply("rgb_to_grayscale", img, Grayscale(num_output_channels).to_c(), kernels, reference)
 
 
-def to_grayscale(img: Array, num_output_channels: int = 1, *, kernels: str = "auto") -> Array:
+def to_grayscale(img: Array, num_output_channels: int = 1, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Do what rgb_to_grayscale does: torchvision has both names."""
-    return _apply("to_grayscale", img, Grayscale(num_output_channels).to_c(), kernels)
+    return _apply("to_grayscale", img, Grayscale(num_output_channels).to_c(), kernels, reference)
 
 
-def adjust_brightness(img: Array, brightness_factor: float, *, kernels: str = "auto") -> Array:
+def adjust_brightness(img: Array, brightness_factor: float, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Multiply by a factor: 0 is black, 1 changes nothing."""
-    return _adjust("adjust_brightness", img, _c.OP_BRIGHTNESS, [brightness_factor], kernels)
+    return _adjust("adjust_brightness", img, _c.OP_BRIGHTNESS, [brightness_factor], kernels, reference)
 
 
-def adjust_contrast(img: Array, contrast_factor: float, *, kernels: str = "auto") -> Array:
+def adjust_contrast(img: Array, contrast_factor: float, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Move from the mean luma of the image by a factor: 0 is that gray, 1 changes nothing."""
-    return _adjust("adjust_contrast", img, _c.OP_CONTRAST, [contrast_factor], kernels)
+    return _adjust("adjust_contrast", img, _c.OP_CONTRAST, [contrast_factor], kernels, reference)
 
 
-def adjust_saturation(img: Array, saturation_factor: float, *, kernels: str = "auto") -> Array:
+def adjust_saturation(img: Array, saturation_factor: float, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Move from the luma of each pixel by a factor: 0 is gray, 1 changes nothing."""
-    return _adjust("adjust_saturation", img, _c.OP_SATURATION, [saturation_factor], kernels)
+    return _adjust("adjust_saturation", img, _c.OP_SATURATION, [saturation_factor], kernels, reference)
 
 
-def adjust_hue(img: Array, hue_factor: float, *, kernels: str = "auto") -> Array:
+def adjust_hue(img: Array, hue_factor: float, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Turn the colours by a part of the colour wheel, -0.5 to 0.5."""
-    return _adjust("adjust_hue", img, _c.OP_HUE, [hue_factor], kernels)
+    return _adjust("adjust_hue", img, _c.OP_HUE, [hue_factor], kernels, reference)
 
 
-def adjust_gamma(img: Array, gamma: float, gain: float = 1, *, kernels: str = "auto") -> Array:
+def adjust_gamma(img: Array, gamma: float, gain: float = 1, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Compute 255 * gain * (x / 255) ** gamma of each byte."""
-    return _adjust("adjust_gamma", img, _c.OP_GAMMA, [gamma, gain], kernels)
+    return _adjust("adjust_gamma", img, _c.OP_GAMMA, [gamma, gain], kernels, reference)
 
 
-def adjust_sharpness(img: Array, sharpness_factor: float, *, kernels: str = "auto") -> Array:
+def adjust_sharpness(img: Array, sharpness_factor: float, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Move from the smoothed image by a factor: 0 blurs, 1 changes nothing, 2 sharpens."""
-    return _adjust("adjust_sharpness", img, _c.OP_SHARPNESS, [sharpness_factor], kernels)
+    return _adjust("adjust_sharpness", img, _c.OP_SHARPNESS, [sharpness_factor], kernels, reference)
 
 
-def invert(img: Array, *, kernels: str = "auto") -> Array:
+def invert(img: Array, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Replace each byte x by 255 - x."""
-    return _adjust("invert", img, _c.OP_INVERT, (), kernels)
+    return _adjust("invert", img, _c.OP_INVERT, (), kernels, reference)
 
 
-def posterize(img: Array, bits: int, *, kernels: str = "auto") -> Array:
+def posterize(img: Array, bits: int, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Keep the upper bits of each byte, 0 to 8."""
-    return _adjust("posterize", img, _c.OP_POSTERIZE, [bits], kernels)
+    return _adjust("posterize", img, _c.OP_POSTERIZE, [bits], kernels, reference)
 
 
-def solarize(img: Array, threshold: float, *, kernels: str = "auto") -> Array:
+def solarize(img: Array, threshold: float, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Invert the bytes that are not below the threshold, 0 to 256."""
-    return _adjust("solarize", img, _c.OP_SOLARIZE, [threshold], kernels)
+    return _adjust("solarize", img, _c.OP_SOLARIZE, [threshold], kernels, reference)
 
 
-def solarize_add(img: Array, addition: int, threshold: int = 128, *, kernels: str = "auto") -> Array:
+def solarize_add(img: Array, addition: int, threshold: int = 128, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Add to the bytes that are below the threshold, and clip: timm's SolarizeAdd."""
-    return _adjust("solarize_add", img, _c.OP_SOLARIZE_ADD, [addition, threshold], kernels)
+    return _adjust("solarize_add", img, _c.OP_SOLARIZE_ADD, [addition, threshold], kernels, reference)
 
 
-def autocontrast(img: Array, *, kernels: str = "auto") -> Array:
+def autocontrast(img: Array, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Stretch each channel to 0 to 255."""
-    return _adjust("autocontrast", img, _c.OP_AUTOCONTRAST, (), kernels)
+    return _adjust("autocontrast", img, _c.OP_AUTOCONTRAST, (), kernels, reference)
 
 
-def equalize(img: Array, *, kernels: str = "auto") -> Array:
+def equalize(img: Array, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Make the levels of each channel equally frequent."""
-    return _adjust("equalize", img, _c.OP_EQUALIZE, (), kernels)
+    return _adjust("equalize", img, _c.OP_EQUALIZE, (), kernels, reference)
 
 
 def call(img: Array, function: Any, random: Sequence[int] = (0, 0), scratch: int = 0, user: Any = None, *,
@@ -382,9 +394,9 @@ def mix(img: Array, chains: Sequence[Sequence[Callable[..., Array]]], weights: S
     return cut(total) if mode == "sum" else blend(pixels, cut(total), weight)
 
 
-def permute_channels(img: Array, permutation: Sequence[int], *, kernels: str = "auto") -> Array:
+def permute_channels(img: Array, permutation: Sequence[int], *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Reorder the three channels: channel i of the result is channel permutation[i] of img."""
     if len(permutation) != 3 or shape_of("permute_channels.img", img.shape).channels != 3:
         raise ValueError(f"permute_channels: permutation is {permutation!r}, the image's shape {img.shape}; must be "
                          "three numbers, and an image of three channels")
-    return _adjust("permute_channels", img, _c.OP_PERMUTE_CHANNELS, permutation, kernels)
+    return _adjust("permute_channels", img, _c.OP_PERMUTE_CHANNELS, permutation, kernels, reference)

@@ -18,7 +18,7 @@ from .catalog import Catalog, FieldInfo
 from .dtypes import DTYPES, DTYPE_NAMES, ambiguous, parse
 from .elsewhere import IMAGE_KEYWORDS
 from .errors import SettingsError
-from .hints import explained, near
+from .hints import explained, near, near_or_all
 from .op_lists import operations
 from .ops import Normalize, Op, ToFloat
 from .packing.schema import LIST_KINDS
@@ -64,6 +64,7 @@ class Output:
     exif_orientation: bool = False
     bytes_per_batch: int = member(default=0)
     channels: int = member(default=0)
+    reference: str = "pil"
     list_kind: int = member(default=0)  # enum pstk_field_kind of a list field; else 0
     variants: tuple[tuple[Op, ...], ...] = ()  # a list for each size, the first of which is ops; (): one size
     sizes: tuple[Any, ...] = ()  # as they were given
@@ -86,6 +87,8 @@ class Output:
         if self.sizes:
             parts.append(f"sizes={list(self.sizes)!r}")
             parts.append(f"every={self.every}")
+        if self.reference != "pil":
+            parts.append(f"reference={self.reference!r}")
         parts += [given for _, _, given in self.following]
         return f"{KINDS[self.kind]}({', '.join(parts)})"
 
@@ -99,7 +102,7 @@ class Output:
             name=name.encode(), field=self.field.encode(), kind=self.kind, dtype=self.dtype,
             layout=LAYOUTS[self.layout][0], n_variants=len(self.variants), every=self.every, random_group=self.random_group,
             exif_orientation=int(self.exif_orientation), bytes_per_batch=self.bytes_per_batch,
-            channels=self.channels)
+            channels=self.channels, reference=_c.NAMES["reference"][self.reference])
         for name_of, value, _ in self.following:
             if isinstance(value, tuple):  # pairs of numbers of points
                 output.n_flip_pairs = len(value) // 2
@@ -142,7 +145,7 @@ def whole(maker: str, name: str, value: Any, most: int) -> int:
 @explained("penstock.image", IMAGE_KEYWORDS)
 def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
           random_group: int = 0, exif_orientation: bool = False, channels: int = 3,
-          sizes: Iterable[Any] | None = None, every: int | None = None) -> Output:
+          sizes: Iterable[Any] | None = None, every: int | None = None, reference: str = "pil") -> Output:
     """Decoded images of an image field: [B, H, W, C] of uint8, or of float16, bfloat16 or float32.
 
     uint8 has 0 to 255. Floats have 0 to 1, as ToTensor gives them, or the result of a Normalize at the end of
@@ -161,6 +164,8 @@ def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
     a function of the size that returns the list. `every` batches in a row have the same size, 1 unless given; then
     one is drawn again, each with the same probability: by seed, epoch and number of the batch, so that all ranks
     have the same size in a step. Outputs with sizes share the draw, and must have as many and the same `every`.
+    reference: whose pixels the operations give: "pil", torchvision's of PIL images; "tensor", those of
+    torchvision.transforms.v2 of uint8 tensors, for colours, GaussianBlur and warps; resizes stay Pillow's.
 
     Not for masks: bilinear resizing mixes class ids, and a palette's numbers become its colours. Pack masks in a
     field of kind mask, and write penstock.mask.
@@ -180,11 +185,15 @@ def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
         raise TypeError(f"image.exif_orientation: value is {exif_orientation!r}; must be True or False")
     if isinstance(channels, bool) or channels not in (1, 3, 4):
         raise SettingsError(f"image.channels: value is {channels!r}; must be 1 (gray), 3 (RGB) or 4 (RGBA)")
+    if reference not in _c.NAMES["reference"]:
+        raise SettingsError(f"image.reference: value is {reference!r}; must be the name of a reference"
+                            + near_or_all(reference, _c.NAMES["reference"]))
     if dtype is None:
         dtype = "float32" if any(isinstance(op, (Normalize, ToFloat)) for op in sum(variants, found)) else "uint8"
     return Output(field, _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, found,
                   whole("image", "random_group", random_group, 2**32 - 1), bool(exif_orientation),
-                  channels=int(channels), variants=variants, sizes=given, every=every if variants else 0)
+                  channels=int(channels), reference=reference, variants=variants, sizes=given,
+                  every=every if variants else 0)
 
 
 @explained("penstock.scalar", {})

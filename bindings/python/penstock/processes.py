@@ -184,7 +184,7 @@ def _image_of(output: Output) -> dict[str, Any]:
         raise SettingsError(f"python.field: value is {output!r}; must be an image without sizes, because the rows of a "
                             "function have one shape")
     return {"ops": output.ops, "random_group": output.random_group, "channels": output.channels,
-            "exif_orientation": output.exif_orientation}
+            "exif_orientation": output.exif_orientation, "reference": output.reference}
 
 
 @explained("penstock.python", PYTHON_KEYWORDS)
