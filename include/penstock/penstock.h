@@ -244,6 +244,9 @@ struct pstk_output {
     uint32_t channels;
     /* enum pstk_reference of all ops; callbacks with ops, too */
     uint32_t reference;
+    /* Callbacks with processes: 1: a process gets whole batches, see processes.h. Rows that it gets
+     * must have one size: images that the ops give one, arrays of a fixed shape, scalars */
+    uint32_t batched;
 
     /* Outputs that follow an image: what the geometric operations of an image output do to a
      * sample, they do to this output, too. It has no operations of its own. */
@@ -271,6 +274,9 @@ struct pstk_output {
      * the rows are dropped; NULL: the only one that follows the same image, unless the fields are
      * of different axes; "": none. copies */
     const char *boxes;
+
+    /* Callbacks with processes: nanoseconds for one row, or one whole batch; 0: any */
+    uint64_t timeout_ns;
 
     /* Callbacks. */
 

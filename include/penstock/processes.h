@@ -6,24 +6,30 @@
  * An output of kind PSTK_OUTPUT_CALLBACK has `processes` in place of `decode`. The loader starts
  * them, gives a sample to one that is free, and copies the row that it made: a process never
  * touches the memory of a batch. A worker waits meanwhile, so that the loader has more workers, by
- * one for each process, unless n_threads is given.
+ * one for each process, unless n_threads is given. Outputs that point to the same struct share its
+ * processes.
+ *
+ * With `batched` a process gets the data of all rows of a batch, once they are all there, and
+ * makes all rows. The last worker of the batch waits for it while the others work on the batches
+ * that follow, so that up to n_slots processes work on whole batches at once.
  *
  * A process begins with three open files, and no input:
  *
  *   PSTK_PROCESS_SOCKET   a socket of messages (SOCK_SEQPACKET): a request, an answer, in turn
- *   PSTK_PROCESS_MEMORY   its memory, to be mapped: a sample's data and the row, a page or more
- *                         each, which end where pages end, less at most 63 bytes
+ *   PSTK_PROCESS_MEMORY   its memory, to be mapped: the data and the rows, a page or more each,
+ *                         which end where pages end, less at most 63 bytes
  *   PSTK_PROCESS_JOB      a file with the bytes of pstk_processes.job
  *
  * When it is ready it sends an answer, with result 0, or with a reason why it cannot work. Then
- * for each request it writes the row and sends an answer. When the socket ends, it ends. SIGINT is
- * blocked, so that Ctrl-C in a terminal reaches the program alone.
+ * for each request it writes the row or rows and sends an answer. When the socket ends, it ends.
+ * SIGINT is blocked, so that Ctrl-C in a terminal reaches the program alone.
  *
  * A result below 0, a process that ends before it answers, and one that takes longer than the
- * timeout make the sample bad: ECANCELED. Another process is started for the next sample. One that
- * ends before it is ready is an error of the loader, which stays until pstk_close. pstk_close kills
- * all of them; a process should ask the system to be killed when its parent ends
- * (PR_SET_PDEATHSIG).
+ * timeout make the sample bad: ECANCELED. A whole batch fails as a batch: pstk_next returns the
+ * error, also with PSTK_BAD_REPLACE, because no sample of it is known to be the bad one. Another
+ * process is started for the next request. One that ends before it is ready, or is not ready in
+ * time, is an error of the loader, which stays until pstk_close. pstk_close kills all of them; a
+ * process should ask the system to be killed when its parent ends (PR_SET_PDEATHSIG).
  */
 #ifndef PENSTOCK_PROCESSES_H
 #define PENSTOCK_PROCESSES_H
@@ -40,7 +46,7 @@ enum pstk_process_file {
     PSTK_PROCESS_JOB = 5,
 };
 
-/* The processes of an output. All pointers: copies. */
+/* The processes of one output, or of several that point to this struct. All pointers: copies. */
 struct pstk_processes {
     /* sizeof(struct pstk_processes), set by the caller */
     uint32_t size;
@@ -53,26 +59,30 @@ struct pstk_processes {
     /* job_size bytes that every process can read; NULL: none */
     const void *job;
     uint64_t job_size;
-    /* nanoseconds for one sample; default: 0, any */
-    uint64_t timeout_ns;
+    /* nanoseconds from the start of a process until it is ready; default: 0, any */
+    uint64_t start_timeout_ns;
 };
 
 /* What a process is asked for. */
 struct pstk_request {
     /* sizeof(struct pstk_request) of the library */
     uint32_t size;
-    /* as in struct pstk_sample */
+    /* index in the settings' outputs */
+    uint32_t output;
+    /* as in struct pstk_sample; of a whole batch, shape[0] is the number of its rows, sample_id is
+     * that of the first, and position that of the batch */
     uint32_t dtype;
     uint32_t n_dims;
     uint32_t encoding;
+    uint32_t reserved;
     uint64_t shape[8];
     uint64_t sample_id;
     uint64_t epoch;
     uint64_t position;
     uint64_t random[2];
-    /* in the memory; the same in every request: where the pages of the row begin, and where the row
-     * does */
+    /* in the memory; the same in every request: where the pages of rows begin */
     uint64_t row_pages;
+    /* in the memory: the row, or the rows of a whole batch, one after the other */
     uint64_t row_offset;
     uint64_t row_size;
     /* in the memory */

@@ -45,6 +45,8 @@ static void arrays_init(struct pstk__slots *pool, struct pstk__slot *slot,
             slot->written[i] = array_of(slot, layout->written[i]);
         if (!pool->on_device && pstk__output_has_flips(o))
             slot->flips[i] = array_of(slot, layout->flips[i]);
+        if (!pool->on_device && o->input.size > 0)
+            slot->inputs[i] = array_of(slot, layout->inputs[i]);
         if (pstk__output_is_ragged(o))
             slot->tensors[i].offsets = slot->offsets[i] = array_of(slot, layout->offsets[i]);
     }
@@ -156,6 +158,7 @@ static int slots_fill(struct pstk__slots *slots, const struct pstk__slots_config
     for (uint32_t i = 0; i < slots->n_outputs; i++) {
         memcpy(slots->names[i], c->plan->outputs[i].name, sizeof *slots->names);
         slots->written_size[i] = pstk__output_written_size(&c->plan->outputs[i]);
+        slots->input_size[i] = c->plan->outputs[i].input.size;
         slots->budget[i] = c->plan->outputs[i].budget;
         slots->item_size[i] = c->plan->outputs[i].item_size;
     }
@@ -379,7 +382,8 @@ void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *ro
                     row * (slot->offsets[i] ? slots->written_size[i] : slot->row_size[i]),
             .flip = slot->flips[i] ? &slot->flips[i][row] : NULL,
             .crop = slot->crops ? &slot->crops[(uint64_t)i * slots->batch_size + row] : NULL,
-            .label = slot->labels ? &slot->labels[row] : NULL};
+            .label = slot->labels ? &slot->labels[row] : NULL,
+            .input = slot->inputs[i] ? slot->inputs[i] + row * slots->input_size[i] : NULL};
 }
 
 /* Called by the worker that holds the row's task; holding nothing. Rows share only the counts: the

@@ -73,6 +73,8 @@ struct pstk__slot {
     uint64_t row_size[PSTK__MAX_OUTPUTS]; /* host: bytes of a row in its tensor */
     int64_t *offsets[PSTK__MAX_OUTPUTS];  /* ragged: batch_size + 1, in memory; while filling,
                                              offsets[i + 1] is the size of row i */
+    uint8_t *inputs[PSTK__MAX_OUTPUTS];   /* host, whole batches: batch_size rows, in memory; else
+                                             NULL */
     uint8_t *flips[PSTK__MAX_OUTPUTS];    /* deferred images: batch_size, in memory; else NULL */
     uint64_t *sample_ids;                 /* batch_size, in memory */
     uint64_t *replacement_ids;            /* batch_size, in memory */
@@ -101,6 +103,7 @@ struct pstk__slots {
     uint32_t batch_size, n_outputs;
     struct pstk__layout layout;
     uint64_t written_size[PSTK__MAX_OUTPUTS]; /* ragged only: bytes, as workers write them */
+    uint64_t input_size[PSTK__MAX_OUTPUTS];   /* whole batches only: bytes of a row of inputs */
     uint64_t budget[PSTK__MAX_OUTPUTS];       /* ragged only */
     uint64_t item_size[PSTK__MAX_OUTPUTS];    /* ragged only: bytes that offsets count as one */
     char (*names)[PSTK_MAX_NAME];             /* of the tensors, owned: batches outlive the plan */
@@ -161,6 +164,9 @@ void pstk__slot_replace(struct pstk__slot *slot, uint32_t row, const struct pstk
 void pstk__slot_mix(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank);
 /* The same: make pictures of four rows. The plan has a mosaic. */
 void pstk__slot_combine(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank);
+/* FILLING, by the last worker, before pstk__slot_done: have processes make the rows of outputs that
+ * give them whole batches. The slot fails where they do. */
+void pstk__slot_ask(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank);
 /* FILLING -> READY, by the last worker: rows past n_valid zeroed, ragged rows moved together. */
 void pstk__slot_done(struct pstk__slot *slot);
 /* READY -> COPYING. */

@@ -91,7 +91,6 @@ int pstk__desk_open(struct pstk__desk *desk, uint64_t data_size, uint64_t row_si
 {
     *desk = (struct pstk__desk){.data_pages = pages_of(data_size),
                                 .row_pages = pages_of(row_size),
-                                .row_size = row_size,
                                 .memory = -1,
                                 .socket = -1,
                                 .end = -1};
@@ -184,6 +183,7 @@ int pstk__desk_start(struct pstk__desk *desk, const struct pstk__desk_program *p
     if (theirs >= 0)
         close(theirs);
     desk->is_ready = 0;
+    desk->start_ns = pstk__clock_ns();
     if (rc == 0) {
         desk->socket = ours;
         desk->end = file_up((int)syscall(SYS_pidfd_open, desk->pid, 0));
@@ -278,7 +278,7 @@ static enum pstk__desk_result wait_answer(const struct pstk__desk *desk, int wak
     for (;;) {
         const uint64_t now = end_ns ? pstk__clock_ns() : 0;
         if (end_ns && now >= end_ns)
-            return PSTK__DESK_LATE;
+            return has_answer(desk) ? PSTK__DESK_DONE : PSTK__DESK_LATE;
         const struct timespec left = {.tv_sec = (time_t)((end_ns - now) / 1000000000u),
                                       .tv_nsec = (long)((end_ns - now) % 1000000000u)};
         const int n = ppoll(files, 3, end_ns ? &left : NULL, NULL);
@@ -305,11 +305,12 @@ static enum pstk__desk_result receive(struct pstk__desk *desk)
     return answer->result == 0 ? PSTK__DESK_DONE : PSTK__DESK_REFUSED;
 }
 
-enum pstk__desk_result pstk__desk_ready(struct pstk__desk *desk, int wake)
+enum pstk__desk_result pstk__desk_ready(struct pstk__desk *desk, uint64_t timeout_ns, int wake)
 {
     if (desk->is_ready)
         return PSTK__DESK_DONE;
-    enum pstk__desk_result result = wait_answer(desk, wake, 0);
+    const uint64_t end_ns = timeout_ns ? desk->start_ns + timeout_ns : 0;
+    enum pstk__desk_result result = wait_answer(desk, wake, end_ns);
     if (result == PSTK__DESK_DONE)
         result = receive(desk);
     desk->is_ready = result == PSTK__DESK_DONE;
@@ -323,8 +324,7 @@ enum pstk__desk_result pstk__desk_ask(struct pstk__desk *desk, struct pstk_reque
     const uint64_t end_ns = timeout_ns ? pstk__clock_ns() + timeout_ns : 0;
     request->size = sizeof *request;
     request->row_pages = desk->data_pages;
-    request->row_size = desk->row_size;
-    request->row_offset = desk->data_pages + desk->row_pages - ALIGN(desk->row_size);
+    request->row_offset = desk->data_pages + desk->row_pages - ALIGN(request->row_size);
     request->data_offset = desk->data_pages - ALIGN(request->data_size);
     if (request->data_size > 0)
         memcpy(data_end(desk) - ALIGN(request->data_size), data, request->data_size);
@@ -335,6 +335,6 @@ enum pstk__desk_result pstk__desk_ask(struct pstk__desk *desk, struct pstk_reque
     if (result == PSTK__DESK_DONE)
         result = receive(desk);
     if (result == PSTK__DESK_DONE)
-        memcpy(row, row_end(desk) - ALIGN(desk->row_size), desk->row_size);
+        memcpy(row, row_end(desk) - ALIGN(request->row_size), request->row_size);
     return result;
 }

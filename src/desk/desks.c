@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -16,6 +17,7 @@
 #define END_MS 2000 /* patience with a process whose socket has ended */
 #define MAX_PROCESSES 4096u
 #define MAX_TEXTS 65536u /* arguments, or variables */
+#define WHOSE_SIZE 201u
 
 enum state {
     WANTED = 1, /* the keeper shall start a process */
@@ -25,9 +27,9 @@ enum state {
 /* Members after `lock` are under it, except that the holder of a desk has what its struct holds. */
 struct pstk__desks {
     struct pstk__desk_program program; /* owned, with its texts */
-    uint64_t timeout_ns;
-    uint64_t data_size;
-    const char *output; /* borrowed */
+    uint64_t start_timeout_ns;
+    uint64_t data_size, row_size;
+    char whose[WHOSE_SIZE];
     uint32_t n;
     struct pstk__desk *desks; /* n, owned */
     int wake;                 /* event file, owned: readable once closing; -1: none */
@@ -36,10 +38,12 @@ struct pstk__desks {
 
     pthread_mutex_t lock;
     pthread_cond_t freed;   /* a desk: one waiter may go on */
+    pthread_cond_t given;   /* a desk, to those who ask for batches */
     pthread_cond_t changed; /* a state, closing or broken */
     enum state *states;     /* n, owned */
     uint32_t *free;         /* stack of n_free desks, owned */
     uint32_t n_free;
+    uint32_t n_batches; /* that wait for a desk: as many of the free ones are theirs */
     int closing;
     struct pstk_error broken; /* code < 0: no process can be started, and why */
 };
@@ -98,9 +102,9 @@ int pstk__desks_check(const struct pstk_processes *processes, uint32_t i, struct
     if (!processes->job && processes->job_size > 0)
         return FAIL("job: value is NULL; must be %llu bytes (job_size)",
                     (unsigned long long)processes->job_size);
-    if (processes->timeout_ns > INT64_MAX)
-        return FAIL("timeout_ns: value is %llu; must be below 2^63",
-                    (unsigned long long)processes->timeout_ns);
+    if (processes->start_timeout_ns > INT64_MAX)
+        return FAIL("start_timeout_ns: value is %llu; must be below 2^63",
+                    (unsigned long long)processes->start_timeout_ns);
     return 0;
 #undef FAIL
 }
@@ -122,6 +126,7 @@ static void wake_all(struct pstk__desks *desks)
 {
     pthread_cond_broadcast(&desks->changed);
     pthread_cond_broadcast(&desks->freed);
+    pthread_cond_broadcast(&desks->given);
 }
 
 /* Start a process, without the lock: nobody else touches a desk that is WANTED. */
@@ -133,7 +138,7 @@ static void start(struct pstk__desks *desks, uint32_t i)
     desks->states[i] = STARTED;
     if (rc < 0) {
         pstk__fail_errno(&desks->broken, -rc, PSTK_STAGE_OPEN,
-                         "output '%s': a process of %s could not be started", desks->output,
+                         "%s: a process of %s could not be started", desks->whose,
                          desks->program.arguments[0]);
         desks->broken.code = PSTK_ECANCELED;
     }
@@ -211,19 +216,21 @@ int pstk__desks_open(struct pstk__desks **out, const struct pstk__desks_config *
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for processes");
     pthread_mutex_init(&desks->lock, NULL);
     pthread_cond_init(&desks->freed, NULL);
+    pthread_cond_init(&desks->given, NULL);
     pthread_cond_init(&desks->changed, NULL);
     pstk_error_init(&desks->broken, sizeof desks->broken);
     desks->program.job = desks->wake = -1;
-    desks->output = config->output;
-    desks->timeout_ns = config->processes->timeout_ns;
+    snprintf(desks->whose, sizeof desks->whose, "%s", config->whose);
+    desks->start_timeout_ns = config->processes->start_timeout_ns;
     desks->data_size = config->data_size;
+    desks->row_size = config->row_size;
     int rc = open_program(&desks->program, config->processes);
     if (rc == 0)
         rc = open_desks(desks, config);
     if (rc < 0)
-        rc = pstk__fail_errno(err, -rc, PSTK_STAGE_OPEN,
-                              "no memory or files for %u processes of output '%s'",
-                              config->n_processes, config->output);
+        rc =
+            pstk__fail_errno(err, -rc, PSTK_STAGE_OPEN, "no memory or files for %u processes of %s",
+                             config->n_processes, config->whose);
     else
         rc = start_keeper(desks, err);
     if (rc < 0) {
@@ -266,6 +273,7 @@ void pstk__desks_close(struct pstk__desks *desks)
     free(desks->states);
     free(desks->free);
     pthread_cond_destroy(&desks->freed);
+    pthread_cond_destroy(&desks->given);
     pthread_cond_destroy(&desks->changed);
     pthread_mutex_destroy(&desks->lock);
     free(desks);
@@ -276,7 +284,7 @@ uint64_t pstk__desks_memory(const struct pstk__desks *desks)
     return desks->n * (desks->desks[0].data_pages + desks->desks[0].row_pages);
 }
 
-/* ---- a row ------------------------------------------------------------------------------------
+/* ---- rows ------------------------------------------------------------------------------------
  */
 
 static int canceled(struct pstk_error *err)
@@ -284,13 +292,23 @@ static int canceled(struct pstk_error *err)
     return pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_OPEN, "the loader is being closed");
 }
 
+/* With the lock: wait for a free desk, or the end. Rows leave as many desks free as batches wait:
+ * a batch that waited for luck would hold up all that follow. */
+static void wait_free(struct pstk__desks *desks, uint32_t is_batch)
+{
+    desks->n_batches += is_batch;
+    while (!desks->closing && desks->broken.code == 0 &&
+           desks->n_free <= (is_batch ? 0 : desks->n_batches))
+        pthread_cond_wait(is_batch ? &desks->given : &desks->freed, &desks->lock);
+    desks->n_batches -= is_batch;
+}
+
 /* Take a desk with a process. The caller holds it until give. */
-static int take(struct pstk__desks *desks, uint32_t *i, struct pstk_error *err)
+static int take(struct pstk__desks *desks, uint32_t is_batch, uint32_t *i, struct pstk_error *err)
 {
     int rc = 0;
     pthread_mutex_lock(&desks->lock);
-    while (!desks->closing && desks->broken.code == 0 && desks->n_free == 0)
-        pthread_cond_wait(&desks->freed, &desks->lock);
+    wait_free(desks, is_batch);
     if (desks->n_free > 0)
         *i = desks->free[--desks->n_free];
     else
@@ -314,7 +332,7 @@ static void give(struct pstk__desks *desks, uint32_t i)
     pthread_mutex_lock(&desks->lock);
     desks->states[i] = has_process ? STARTED : WANTED;
     desks->free[desks->n_free++] = i;
-    pthread_cond_signal(&desks->freed);
+    pthread_cond_signal(desks->n_free <= desks->n_batches ? &desks->given : &desks->freed);
     if (!has_process)
         pthread_cond_broadcast(&desks->changed);
     pthread_mutex_unlock(&desks->lock);
@@ -327,23 +345,28 @@ static int not_ready(struct pstk__desks *desks, struct pstk__desk *desk,
     char how[128];
     if (result == PSTK__DESK_CANCELED)
         return canceled(err);
-    pstk__desk_end(desk, END_MS, how);
+    pstk__desk_end(desk, result == PSTK__DESK_LATE ? 0 : END_MS, how);
     pthread_mutex_lock(&desks->lock);
     if (desks->broken.code == 0 && result == PSTK__DESK_REFUSED)
+        pstk__fail(&desks->broken, PSTK_ECANCELED, PSTK_STAGE_OPEN, "%s: a process cannot work: %s",
+                   desks->whose, desk->answer.text);
+    else if (desks->broken.code == 0 && result == PSTK__DESK_LATE)
         pstk__fail(&desks->broken, PSTK_ECANCELED, PSTK_STAGE_OPEN,
-                   "output '%s': a process cannot work: %s", desks->output, desk->answer.text);
+                   "%s: a process was not ready %.3g s after its start, the limit "
+                   "(start_timeout), and was killed",
+                   desks->whose, (double)desks->start_timeout_ns / 1e9);
     else if (desks->broken.code == 0)
         pstk__fail(&desks->broken, PSTK_ECANCELED, PSTK_STAGE_OPEN,
-                   "output '%s': a process %s before it was ready", desks->output, how);
+                   "%s: a process %s before it was ready", desks->whose, how);
     pstk__fail_copy(err, &desks->broken);
     wake_all(desks);
     pthread_mutex_unlock(&desks->lock);
     return PSTK_ECANCELED;
 }
 
-/* Report why there is no row. The process is ended unless it answered. */
-static int no_row(struct pstk__desks *desks, struct pstk__desk *desk, enum pstk__desk_result result,
-                  struct pstk_error *err)
+/* Report why there are no rows. The process is ended unless it answered. */
+static int no_rows(struct pstk__desk *desk, const struct pstk__errand *errand,
+                   enum pstk__desk_result result, struct pstk_error *err)
 {
     char how[128];
     if (result == PSTK__DESK_CANCELED)
@@ -354,38 +377,40 @@ static int no_row(struct pstk__desks *desks, struct pstk__desk *desk, enum pstk_
     if (result == PSTK__DESK_LATE)
         return pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_DECODE,
                           "the process took longer than the timeout of %.3g s, and was killed",
-                          (double)desks->timeout_ns / 1e9);
+                          (double)errand->timeout_ns / 1e9);
     return pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_DECODE,
-                      "the process %s while it made the row", how);
+                      "the process %s while it made the row%s", how, errand->is_batch ? "s" : "");
 }
 
 /* Ask a desk. *sent: 0, and the result is ECANCELED: the process had ended before. */
-static int ask(struct pstk__desks *desks, struct pstk__desk *desk, struct pstk_request *request,
-               const void *data, void *row, int *sent, struct pstk_error *err)
+static int ask(struct pstk__desks *desks, struct pstk__desk *desk, struct pstk__errand *errand,
+               int *sent, struct pstk_error *err)
 {
     *sent = 1;
-    enum pstk__desk_result result = pstk__desk_ready(desk, desks->wake);
+    enum pstk__desk_result result = pstk__desk_ready(desk, desks->start_timeout_ns, desks->wake);
     if (result != PSTK__DESK_DONE)
         return not_ready(desks, desk, result, err);
-    result = pstk__desk_ask(desk, request, data, row, desks->timeout_ns, desks->wake, sent);
-    return result == PSTK__DESK_DONE ? 0 : no_row(desks, desk, result, err);
+    result = pstk__desk_ask(desk, &errand->request, errand->data, errand->rows, errand->timeout_ns,
+                            desks->wake, sent);
+    return result == PSTK__DESK_DONE ? 0 : no_rows(desk, errand, result, err);
 }
 
 /* A process that ended while it was idle is no fault of the sample: the next one gets it. */
-int pstk__desks_ask(struct pstk__desks *desks, struct pstk_request *request, const void *data,
-                    void *row, struct pstk_error *err)
+int pstk__desks_ask(struct pstk__desks *desks, struct pstk__errand *errand, struct pstk_error *err)
 {
     int rc, sent = 0;
-    if (request->data_size > desks->data_size)
-        return pstk__fail(
-            err, PSTK_EFBIG, PSTK_STAGE_DECODE, "has %llu bytes where %llu are the most",
-            (unsigned long long)request->data_size, (unsigned long long)desks->data_size);
+    const uint64_t size = errand->request.data_size;
+    assert(errand->request.row_size <= desks->row_size);
+    if (size > desks->data_size)
+        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_DECODE,
+                          "has %llu bytes where %llu are the most", (unsigned long long)size,
+                          (unsigned long long)desks->data_size);
     for (int tries = 0; tries < 2 && !sent; tries++) {
         uint32_t i;
-        rc = take(desks, &i, err);
+        rc = take(desks, errand->is_batch, &i, err);
         if (rc < 0)
             return rc;
-        rc = ask(desks, &desks->desks[i], request, data, row, &sent, err);
+        rc = ask(desks, &desks->desks[i], errand, &sent, err);
         give(desks, i);
     }
     return rc;

@@ -263,7 +263,8 @@ static int check_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *e
                         (unsigned long long)output->shape[d]);
         o->shape[d + 1] = (int64_t)output->shape[d];
     }
-    return asks_for_pixels(output) ? check_callback_pixels(p, i, err) : 0;
+    const int rc = asks_for_pixels(output) ? check_callback_pixels(p, i, err) : 0;
+    return rc < 0 ? rc : pstk__check_batched(p, i, err);
 }
 
 /* A setting that applies only to another kind of output is an error: the caller meant something by
@@ -302,6 +303,13 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
         return FAIL(i, PSTK_EINVAL,
                     ": decode and processes must be NULL and scratch_size 0, because they apply "
                     "to callback outputs only");
+    if (!output->processes && (output->batched != 0 || output->timeout_ns != 0))
+        return FAIL(i, PSTK_EINVAL,
+                    ": batched and timeout_ns must be 0, because they apply to callback "
+                    "outputs with processes only");
+    if (output->timeout_ns > INT64_MAX)
+        return FAIL(i, PSTK_EINVAL, ".timeout_ns: value is %llu; must be below 2^63",
+                    (unsigned long long)output->timeout_ns);
     if (output->stored > (output->kind == PSTK_OUTPUT_CALLBACK))
         return FAIL(i, PSTK_EINVAL, ".stored: value is %u; must be 0, or 1 for a callback output",
                     output->stored);

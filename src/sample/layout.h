@@ -6,7 +6,7 @@
  * |
  *            '------- arrival -------' '--------- mirrored ---------'
  *   about    | offsets | ids | replacements | crops | reports |    the offsets are in both parts
- *   mix      | what is done to each row | labels | the same of a mosaic |
+ *   mix      | what is done to each row | labels | the same of a mosaic | what processes get |
  *   written  | rows of which a mosaic makes those that are handed out |
  *   arrival  | deferred rows | flips |
  *   device   | other dense rows | offsets | ragged rows | what is made of deferred rows |
@@ -44,9 +44,10 @@ struct pstk__layout {
     uint64_t mixed, labels; /* host: batch_size struct pstk_mixed_row, batch_size uint32_t; ragged
                                rows when not mixed or without targets */
     uint64_t mosaics;       /* host: batch_size struct pstk_mosaic_row; as above without a mosaic */
-    uint64_t size;          /* host: all of it; UINT64_MAX when it is too large */
-    uint64_t final[PSTK__MAX_OUTPUTS]; /* device: what is handed out */
-    uint64_t device_size;              /* device: all of it; 0 for a plan of the host */
+    uint64_t inputs[PSTK__MAX_OUTPUTS]; /* host: batch_size rows that processes get together */
+    uint64_t size;                      /* host: all of it; UINT64_MAX when it is too large */
+    uint64_t final[PSTK__MAX_OUTPUTS];  /* device: what is handed out */
+    uint64_t device_size;               /* device: all of it; 0 for a plan of the host */
 };
 
 /* Where bytes of the mirrored part lie in a device's slot, given their offset in a host slot. */

@@ -419,63 +419,13 @@ int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
     return rc;
 }
 
-/* ---- processes --------------------------------------------------------------------------------
- */
-
-void pstk__plan_processes(const struct pstk__plan *p, uint32_t *n, uint32_t *n_auto)
-{
-    *n = *n_auto = 0;
-    for (uint32_t i = 0; i < p->n_outputs; i++) {
-        const struct pstk_processes *processes = p->outputs[i].settings.processes;
-        if (!processes)
-            continue;
-        *n += processes->n_processes;
-        *n_auto += processes->n_processes == 0;
-    }
-}
-
-int pstk__plan_start(struct pstk__plan *p, uint32_t n_auto, struct pstk_error *err)
-{
-    int rc = 0;
-    for (uint32_t i = 0; i < p->n_outputs && rc == 0; i++) {
-        struct pstk__output *o = &p->outputs[i];
-        const struct pstk_processes *processes = o->settings.processes;
-        if (!processes)
-            continue;
-        const struct pstk__desks_config config = {
-            .processes = processes,
-            .n_processes = processes->n_processes ? processes->n_processes : n_auto,
-            .data_size = o->has_pixels ? o->canvas_room : p->source->limits.max_plain[o->field],
-            .row_size = pstk__output_rows(o)->row_size,
-            .output = o->name};
-        rc = pstk__desks_open(&o->desks, &config, err);
-        o->settings.processes = NULL;
-    }
-    pstk__variants_share(p);
-    return rc;
-}
-
-uint64_t pstk__plan_shared_memory(const struct pstk__plan *p)
-{
-    uint64_t size = 0;
-    for (uint32_t i = 0; i < p->n_outputs; i++)
-        size += p->outputs[i].desks ? pstk__desks_memory(p->outputs[i].desks) : 0;
-    return size;
-}
-
-void pstk__plan_stop(struct pstk__plan *p)
-{
-    for (uint32_t i = 0; i < p->n_outputs; i++)
-        pstk__desks_stop(p->outputs[i].desks);
-}
-
 void pstk__plan_close(struct pstk__plan *p)
 {
     if (!p)
         return;
     pstk__variants_close(p);
+    pstk__plan_end(p);
     for (uint32_t i = 0; i < p->n_outputs; i++) {
-        pstk__desks_close(p->outputs[i].desks);
         ops_free(p->outputs[i].ops, p->outputs[i].settings.n_ops);
         free(p->outputs[i].partners);
         free(p->outputs[i].passes);

@@ -15,6 +15,14 @@
 #include "sample/pass.h"
 
 #define PSTK__MAX_OUTPUTS 64
+#define PSTK__MAX_INPUT (1ull << 40) /* bytes of a row, or of a batch, that a process gets */
+
+/* A row that processes get where they get whole batches. */
+struct pstk__input {
+    uint32_t dtype, n_dims;
+    uint64_t shape[7];
+    uint64_t size; /* bytes; 0: they get no whole batches */
+};
 
 /*
  * One compiled output. passes: n_worker_passes of a worker, at least one, then at most one of the
@@ -56,7 +64,8 @@ struct pstk__output {
     uint32_t most_ops; /* image: the most fixed ops that a sample draws */
     struct pstk__largest window; /* image: of the geometry's windows */
     uint64_t canvas_room;        /* image: bytes of a picture; 0: there is no PICTURE pass */
-    struct pstk__desks *desks;   /* of processes that make its rows, owned; NULL: none */
+    struct pstk__input input;    /* of whole batches */
+    struct pstk__desks *desks;   /* of processes that make its rows, one of the pools; NULL: none */
     void *table;                 /* image, float dtypes, for FINISH: channels x 256, owned */
     struct pstk__affine line;    /* of the table, where it is one */
 };
@@ -147,6 +156,9 @@ struct pstk__plan {
     uint32_t n_leading;                  /* of these: fields of boxes and images */
     struct pstk__mixing mixing;
     struct pstk__mosaic mosaic;
+    struct pstk__desks *pools[PSTK__MAX_OUTPUTS]; /* n_pools, owned: of outputs that share one */
+    uint32_t n_pools;
+    uint32_t n_batched; /* outputs whose processes get whole batches */
     struct pstk__canvas_kernels kernels;
     uint64_t max_pixels;
     uint64_t scratch_size; /* arena bytes a worker needs, for every variant */
@@ -181,17 +193,19 @@ int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
                     const struct pstk__source *source, struct pstk_error *err);
 void pstk__plan_close(struct pstk__plan *p);
 
-/* Start the processes that make rows, each output's as many as it asks for, or n_auto. Their
- * settings are those of open, and not used after this. */
+/* Start the processes that make rows, of outputs that share them once: as many as they ask for, or
+ * n_auto. Their settings are those of open, and not used after this. */
 int pstk__plan_start(struct pstk__plan *p, uint32_t n_auto, struct pstk_error *err);
 /* Bytes that they share with this process, at most. */
 uint64_t pstk__plan_shared_memory(const struct pstk__plan *p);
 /* End the waits for them; their outputs fail from now on. */
 void pstk__plan_stop(struct pstk__plan *p);
-/* The number of processes: *n that outputs ask for, and of *n_auto outputs an automatic one. */
+/* Kill them, free. Nobody asks them any more. */
+void pstk__plan_end(struct pstk__plan *p);
+/* The number of processes: *n that outputs ask for, and *n_auto times an automatic one. */
 void pstk__plan_processes(const struct pstk__plan *p, uint32_t *n, uint32_t *n_auto);
 
-/* ---- between plan.c, compile.c, mixing.c, mosaic.c and variants.c ------------------------------
+/* ---- between plan.c, compile.c, processes.c, mixing.c, mosaic.c and variants.c ------------------
  */
 
 /* Compile the plan of one variant alone. Returns owned. */
@@ -208,6 +222,8 @@ int pstk__output_follows(uint32_t kind);
 int pstk__output_check_kind(uint32_t kind, uint32_t i, struct pstk_error *err);
 /* Check output i, whose settings are copied and whose field is found; set its shape and sizes. */
 int pstk__output_check(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+/* Check batched of a callback whose other settings are checked, and set its input. */
+int pstk__check_batched(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 /* Find the boxes that the ops of an image look at, if they do. EINVAL: there are none. */
 int pstk__output_find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 /* Make its passes, once all outputs are checked. Closing the plan frees them, also after a failure.

@@ -7,6 +7,7 @@
 
 struct pstk__row {
     void *data;             /* row_size bytes (ragged: room for that many) */
+    void *input;            /* of a whole batch: what its processes get of this row; else NULL */
     uint64_t size;          /* out, ragged: bytes written */
     uint8_t *flip;          /* out, deferred image: 1 = still to be mirrored; else unused */
     uint32_t is_palette;    /* out, image: 1 = from a PNG file that has a palette */

@@ -322,17 +322,22 @@ static int ask_process(struct work *work, uint32_t i, const struct pstk_sample *
 {
     const struct pstk__output *o = &work->s->plan->outputs[i];
     struct pstk_error inner;
-    struct pstk_request request = {.dtype = sample->dtype,
-                                   .n_dims = sample->n_dims,
-                                   .encoding = sample->encoding,
-                                   .sample_id = sample->sample_id,
-                                   .epoch = sample->epoch,
-                                   .position = sample->position,
-                                   .random = {sample->random[0], sample->random[1]},
-                                   .data_size = sample->data_size};
-    memcpy(request.shape, sample->shape, sizeof request.shape);
+    struct pstk__errand errand = {.request = {.output = i,
+                                              .dtype = sample->dtype,
+                                              .n_dims = sample->n_dims,
+                                              .encoding = sample->encoding,
+                                              .sample_id = sample->sample_id,
+                                              .epoch = sample->epoch,
+                                              .position = sample->position,
+                                              .random = {sample->random[0], sample->random[1]},
+                                              .row_size = pstk__output_rows(o)->row_size,
+                                              .data_size = sample->data_size},
+                                  .data = sample->data,
+                                  .rows = work->rows[i].data,
+                                  .timeout_ns = o->settings.timeout_ns};
+    memcpy(errand.request.shape, sample->shape, sizeof errand.request.shape);
     inner.size = sizeof inner;
-    const int rc = pstk__desks_ask(o->desks, &request, sample->data, work->rows[i].data, &inner);
+    const int rc = pstk__desks_ask(o->desks, &errand, &inner);
     if (rc == 0 || inner.stage == PSTK_STAGE_OPEN) /* no fault of the sample */
         return rc == 0 ? 0 : pstk__fail_copy(err, &inner);
     return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
@@ -340,11 +345,24 @@ static int ask_process(struct work *work, uint32_t i, const struct pstk_sample *
                              (unsigned long long)sample->sample_id, inner.message);
 }
 
+/* Keep what processes get of this row with its batch, once all rows are there. */
+static int keep_input(const struct work *work, uint32_t i, const struct pstk_sample *sample,
+                      struct pstk_error *err)
+{
+    const struct pstk__input *input = &work->s->plan->outputs[i].input;
+    if (sample->data_size != input->size)
+        return size_wrong(work, input->size, err);
+    memcpy(work->rows[i].input, sample->data, input->size);
+    return 0;
+}
+
 /* Call the function of output i. */
 static int call_function(struct work *work, uint32_t i, struct pstk_sample *sample,
                          struct pstk_error *err)
 {
     const struct pstk__output *o = &work->s->plan->outputs[i];
+    if (work->rows[i].input)
+        return keep_input(work, i, sample, err);
     if (o->desks)
         return ask_process(work, i, sample, err);
     if (sample->scratch_size > 0) {

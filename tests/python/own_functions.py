@@ -138,3 +138,61 @@ def always_hangs(array, rng):
 def prints(array, rng):
     print("made by a process")
     return array
+
+
+# ---- of whole batches ------------------------------------------------------------------------------------------------
+
+
+def mirrored(arrays, rng):
+    return arrays[:, :, ::-1].copy()
+
+
+def centred(arrays, rng):
+    """Each row less the mean of its batch: all rows of a batch are needed for it."""
+    return (arrays - arrays.mean(axis=0)).astype("float32")
+
+
+def sizes(arrays, rng):
+    return numpy.tile(numpy.array(arrays.shape, "int64"), (len(arrays), 1))
+
+
+def batch_draws(arrays, rng):
+    return rng.integers(0, 2**63, (len(arrays), 4), dtype="uint64")
+
+
+def shuffled(arrays, rng):
+    return arrays[rng.permutation(len(arrays))]
+
+
+def has_chosen(arrays):
+    return bool((arrays[:, 0, 0, 0] == 5).any())
+
+
+def batch_raises(arrays, rng):
+    if has_chosen(arrays):
+        raise KeyError("a batch with number five")
+    return arrays
+
+
+def batch_of_other_shape(arrays, rng):
+    return arrays[:-1] if has_chosen(arrays) else arrays
+
+
+def batch_of_other_dtype(arrays, rng):
+    return arrays.astype("int32") if has_chosen(arrays) else arrays
+
+
+def batch_dies(arrays, rng):
+    if has_chosen(arrays):
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return arrays
+
+
+def batch_hangs(arrays, rng):
+    if has_chosen(arrays):
+        time.sleep(1000)
+    return arrays
+
+
+def batch_pid(arrays, rng):
+    return numpy.full(len(arrays), os.getpid())

@@ -902,16 +902,18 @@ class Processes(Structure):
         ("environment", POINTER(c_char_p)),
         ("job", c_void_p),
         ("job_size", c_uint64),
-        ("timeout_ns", c_uint64),
+        ("start_timeout_ns", c_uint64),
     ]
 
 
 class Request(Structure):
     _fields_ = [
         ("size", c_uint32),
+        ("output", c_uint32),
         ("dtype", c_uint32),
         ("n_dims", c_uint32),
         ("encoding", c_uint32),
+        ("reserved", c_uint32),
         ("shape", c_uint64 * 8),
         ("sample_id", c_uint64),
         ("epoch", c_uint64),
@@ -1038,6 +1040,7 @@ class Output(Structure):
         ("scratch_size", c_uint64),
         ("channels", c_uint32),
         ("reference", c_uint32),
+        ("batched", c_uint32),
         ("follows", c_char_p),
         ("fill", c_uint32),
         ("form", c_uint32),
@@ -1047,6 +1050,7 @@ class Output(Structure):
         ("min_area", c_double),
         ("min_visible", c_double),
         ("boxes", c_char_p),
+        ("timeout_ns", c_uint64),
         ("processes", POINTER(Processes)),
         ("flip_pairs", POINTER(c_uint32)),
         ("n_flip_pairs", c_uint32),

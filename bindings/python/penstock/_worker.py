@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process of penstock.python: it makes rows by a function, one after the other, until its socket ends.
+"""A process of penstock.python: it makes rows by functions, one after the other, until its socket ends.
 
-It is run as a program, and imports nothing of this package: only NumPy, and the module that the function is in.
+It is run as a program, and imports nothing of this package: only NumPy, and the modules that the functions are in.
 penstock/processes.h has the protocol.
 """
 from __future__ import annotations
@@ -13,7 +13,6 @@ if sys.path and os.path.abspath(sys.path[0]) == os.path.dirname(os.path.abspath(
     del sys.path[0]  # modules of the package must not hide others
 
 import ctypes
-import fcntl
 import mmap
 import pickle
 import runpy
@@ -26,13 +25,17 @@ import types
 from typing import Any
 
 SOCKET, MEMORY, JOB = 3, 4, 5
-REQUEST = struct.Struct("=4I8Q3Q2Q3Q2Q")  # struct pstk_request
+REQUEST = struct.Struct("=6I8Q3Q2Q3Q2Q")  # struct pstk_request
 RESULT = struct.Struct("=i")              # struct pstk_answer, whose text follows
 DONE, FAILED = RESULT.pack(0), RESULT.pack(-22)
 TEXT = 590                                # bytes
 GUARD = 1 << 16
 SLOW = 3.0                                # seconds to start that are worth a warning
 PR_SET_PDEATHSIG = 1
+
+
+class CannotStart(BaseException):
+    """Reported to the program in its words, without a traceback. No `except Exception` of a module stops it."""
 
 
 def live_with(parent: int) -> None:
@@ -62,32 +65,49 @@ def import_main(main: tuple[str, str]) -> None:
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module
 
 
-def load(job: dict[str, Any]) -> Any:
-    """The function. Libraries that start threads get one in each process."""
+def limit_start(seconds: float) -> None:
+    """Raise CannotStart, where the time went, once the time is over. 0: there is no limit, or no more."""
+    def late(number: int, frame: Any) -> None:
+        raise CannotStart(f"importing takes longer than the start_timeout of {seconds:g} s")
+    signal.signal(signal.SIGALRM, late if seconds else signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def load_function(output: dict[str, Any], is_shared: bool) -> Any:
+    try:
+        return pickle.loads(output["function"])
+    except BaseException as error:
+        if is_shared:
+            error.penstock_output = output["name"]  # type: ignore[attr-defined]
+        raise
+
+
+def load(job: dict[str, Any]) -> list[Any]:
+    """The functions. Libraries that start threads get one in each process."""
     begin = time.monotonic()
     sys.path[:], sys.argv[:] = job["path"], job["argv"]
+    limit_start(job["start_timeout"])
     if job["main"] is not None:
         import_main(job["main"])
-    function = pickle.loads(job["function"])
+    functions = [load_function(output, len(job["outputs"]) > 1) for output in job["outputs"]]
+    limit_start(0)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
     if "cv2" in sys.modules:
         sys.modules["cv2"].setNumThreads(1)
     took = time.monotonic() - begin
     if took > SLOW and is_first():
-        print(f"penstock: each process of output {job['output']!r} takes {took:.1f} s to import the module of its "
-              "function and what that imports; a module of its own for the function may need less", file=sys.stderr,
+        names = ", ".join(repr(output["name"]) for output in job["outputs"])
+        print(f"penstock: each process of output {names} takes {took:.1f} s to import the modules of its functions "
+              "and what those import; modules with nothing but the functions may need less", file=sys.stderr,
               flush=True)
-    return function
+    return functions
 
 
 def is_first() -> bool:
-    """Whether this process is the first that asks, among those of the output."""
-    try:
-        fcntl.lockf(JOB, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+    """Whether this process is the first that asks, among all that have this job, also later ones: they share one
+    open file, so that what one has read no other reads."""
+    return bool(os.read(JOB, os.fstat(JOB).st_size))
 
 
 def text_of(error: BaseException) -> str:
@@ -138,25 +158,38 @@ def dtypes_of(names: dict[int, str]) -> dict[int, Any]:
     return {code: numpy.dtype(bfloat16 if name == "bfloat16" else name) for code, name in names.items()}
 
 
+class Output:
+    """An output: its function, and the rows that it makes at a time."""
+
+    def __init__(self, function: Any, shape: tuple[int, ...], dtype: Any, batched: bool) -> None:
+        self.function, self.shape, self.dtype, self.batched = function, shape, dtype, batched
+        self.rows: Any = None  # in the memory; those of batches are as many as the last one had
+
+
 class Maker:
-    """Makes the row of a request."""
+    """Makes the rows of a request."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         import numpy
-        self.function = load(job)
+        functions = load(job)
         self.ndarray, self.copy = numpy.ndarray, numpy.copyto
         self.dtypes = dtypes_of(job["dtypes"])
-        self.shape = job["shape"]
-        self.dtype = next(self.dtypes[code] for code, name in job["dtypes"].items() if name == job["dtype"])
+        codes = {name: code for code, name in job["dtypes"].items()}
+        self.outputs = {output["number"]: Output(function, output["shape"], self.dtypes[codes[output["dtype"]]],
+                                                 output["batched"])
+                        for function, output in zip(functions, job["outputs"])}
         self.rng = numpy.random.Generator(numpy.random.Philox(key=0))
         self.bits = self.rng.bit_generator
         self.state = self.bits.state
-        self.row: Any = None
+        self.data: Any = None
 
-    def begin(self, row_pages: int, row_offset: int) -> None:
-        """The memory, which is the same for all requests."""
-        self.data, row = map_memory(row_pages)
-        self.row = self.ndarray(self.shape, self.dtype, row, row_offset - row_pages)
+    def rows_of(self, output: Output, n_rows: int, row_pages: int, row_offset: int) -> Any:
+        """Where the rows go. The memory is the same for all requests."""
+        if self.data is None:
+            self.data, self.memory = map_memory(row_pages)
+        shape = (n_rows, *output.shape) if output.batched else output.shape
+        output.rows = self.ndarray(shape, output.dtype, self.memory, row_offset - row_pages)
+        return output.rows
 
     def seed(self, low: int, high: int) -> None:
         """Make rng a fresh Generator(Philox(key=high << 64 | low)), in a fraction of the time."""
@@ -164,33 +197,35 @@ class Maker:
         key[0], key[1] = low, high
         self.bits.state = self.state
 
-    def check(self, result: Any) -> None:
+    def check(self, result: Any, rows: Any) -> None:
         if not isinstance(result, self.ndarray):
             raise TypeError(f"the function returned a value of class {type(result).__name__}; must be an ndarray of "
-                            f"shape {self.shape} and dtype {self.dtype} (numpy.asarray makes one)")
-        if result.shape != self.shape or result.dtype != self.dtype:
+                            f"shape {rows.shape} and dtype {rows.dtype} (numpy.asarray makes one)")
+        if result.shape != rows.shape or result.dtype != rows.dtype:
             raise ValueError(f"the function returned an array of shape {result.shape} and dtype {result.dtype}; must "
-                             f"be of shape {self.shape} and dtype {self.dtype}")
+                             f"be of shape {rows.shape} and dtype {rows.dtype}")
 
     def make(self, request: bytearray) -> None:
-        (_, dtype, n_dims, _, *rest) = REQUEST.unpack_from(request)
+        (_, number, dtype, n_dims, _, _, *rest) = REQUEST.unpack_from(request)
         *_, random_0, random_1, row_pages, row_offset, _, data_offset, data_size = rest
-        if self.row is None:
-            self.begin(row_pages, row_offset)
-        shape, dtype = tuple(rest[:n_dims]), self.dtypes[dtype]
+        shape, dtype, output = tuple(rest[:n_dims]), self.dtypes[dtype], self.outputs[number]
+        rows = output.rows
+        if rows is None or (output.batched and len(rows) != shape[0]):
+            rows = self.rows_of(output, shape[0] if output.batched else 1, row_pages, row_offset)
         n_bytes = dtype.itemsize
         for n in shape:
             n_bytes *= n
         array = self.ndarray(shape, dtype, self.data, data_offset + data_size - n_bytes)
         self.seed(random_0, random_1)
-        result = self.function(array, self.rng)
-        if type(result) is not self.ndarray or result.shape != self.shape or result.dtype != self.dtype:
-            self.check(result)
-        self.copy(self.row, result)
+        result = output.function(array, self.rng)
+        if type(result) is not self.ndarray or result.shape != rows.shape or result.dtype != rows.dtype:
+            self.check(result, rows)
+        self.copy(rows, result)
 
 
-def failed(error: BaseException) -> bytes:
-    return FAILED + text_of(error).encode(errors="replace")[:TEXT]
+def failed(error: BaseException, output: str | None = None) -> bytes:
+    text = text_of(error) if output is None else f"that of output {output!r}: {text_of(error)}"
+    return FAILED + text.encode(errors="replace")[:TEXT]
 
 
 def main() -> None:
@@ -199,9 +234,11 @@ def main() -> None:
     asked = socket.socket(fileno=SOCKET)
     try:
         maker = Maker(job)
-    except Exception as error:
-        traceback.print_exc()
-        asked.send(failed(error))
+    except (Exception, CannotStart) as error:
+        is_ours = isinstance(error, CannotStart) or getattr(error, "is_unguarded", False)
+        if not is_ours and is_first():
+            traceback.print_exc()
+        asked.send(failed(error, getattr(error, "penstock_output", None)))
         return
     asked.send(DONE)
     request = bytearray(REQUEST.size)

@@ -151,7 +151,10 @@ MOSAIC_KEYWORDS = {
 }
 
 # Keywords of loaders with processes, for penstock.python.
-PYTHON_KEYWORDS = dict.fromkeys(("num_workers", "workers", "n_workers", "n_processes"), "it is processes")
+PYTHON_KEYWORDS = {
+    **dict.fromkeys(("num_workers", "workers", "n_workers", "n_processes"), "it is processes"),
+    **dict.fromkeys(("batch", "whole_batch", "vectorized", "vectorised"), "it is batched"),
+}
 
 # ---- attributes --------------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@
     import augment  # a module of yours
     outputs={"image": penstock.python(augment.tokens, "jpg", shape=(196,), dtype="int64")}
 
-Each process runs _worker.py, which says what happens there.
+Each process runs _worker.py, which says what happens there. Outputs of a loader that ask for the same number of
+processes share them.
 """
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import POINTER, c_char_p, c_void_p, cast, pointer, sizeof
 from dataclasses import dataclass, field as member, replace
 from functools import partial
@@ -31,6 +32,8 @@ _WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_worker.py")
 # Each process is one of many: libraries that start a thread for each core would make them wait for each other.
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _INSIDE = "PENSTOCK_PROCESS"  # set in the processes
+_START_TIMEOUT = 300  # seconds
+_SLACK_NS = 5 * 10**9  # a process that is late says by itself where, unless it cannot
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,8 +42,10 @@ class PythonOutput(Output):
 
     function: Callable[..., Any] | None = None
     shape: tuple[int, ...] = ()
+    batched: bool = False
     processes: int = 0
     timeout_ns: int = 0
+    start_timeout_ns: int = 0
     pickled: bytes = member(default=b"", compare=False)
 
     def __repr__(self) -> str:
@@ -48,41 +53,77 @@ class PythonOutput(Output):
                  f"shape={self.shape}", f"dtype={DTYPE_NAMES[self.dtype]!r}"]
         if self.ops:
             parts.insert(2, "[" + ", ".join(map(repr, self.ops)) + "]")
+        if self.batched:
+            parts.append("batched=True")
         if self.processes:
             parts.append(f"processes={self.processes}")
         if self.timeout_ns:
             parts.append(f"timeout={self.timeout_ns / 1e9:g}")
+        if self.start_timeout_ns != _START_TIMEOUT * 10**9:
+            parts.append(f"start_timeout={self.start_timeout_ns / 1e9:g}" if self.start_timeout_ns else
+                         "start_timeout=None")
         return f"python({', '.join(parts)})"
 
     def to_c(self, name: str) -> _c.Output:
         output = super().to_c(name)
         for d, n in enumerate(self.shape):
             output.shape[d] = n
-        output.n_dims = len(self.shape)
-        output.processes = pointer(self._processes(name))
+        output.n_dims, output.batched, output.timeout_ns = len(self.shape), int(self.batched), self.timeout_ns
         return output
 
     def of_image(self) -> PythonOutput:
         """Return the same on a field of images: the function gets decoded pixels."""
         return self if self.channels else replace(self, channels=3)
 
-    def _processes(self, name: str) -> _c.Processes:
-        if os.environ.get(_INSIDE):
-            raise SettingsError(
-                f"outputs[{name!r}]: this is a process of another loader, which imports your script; must not be "
-                "opened there (put what the script does under `if __name__ == '__main__':`)")
-        job = self._job(name)
-        return _c.Processes(
-            size=sizeof(_c.Processes), n_processes=self.processes, arguments=_texts(_arguments()),
-            environment=_texts(_environment()), job=cast(c_char_p(job), c_void_p), job_size=len(job),
-            timeout_ns=self.timeout_ns)
 
-    def _job(self, name: str) -> bytes:
-        return pickle.dumps({
-            "output": name, "parent": os.getpid(), "function": self.pickled, "main": _main_of(self.pickled),
-            "path": [entry or os.getcwd() for entry in sys.path], "argv": sys.argv,
-            "shape": self.shape, "dtype": DTYPE_NAMES[self.dtype],
-            "dtypes": {code: dtype_name for code, dtype_name in DTYPE_NAMES.items()}})
+Numbered = tuple[int, str, PythonOutput]  # with its number among the outputs, and its name
+
+
+def add_processes(outputs: Mapping[str, Output], array: Any) -> None:
+    """Set the processes of the outputs of Python functions in the array that the library takes: outputs that ask for
+    the same number share them."""
+    pools: dict[int, list[Numbered]] = {}
+    for number, (name, output) in enumerate(outputs.items()):
+        if isinstance(output, PythonOutput):
+            pools.setdefault(output.processes, []).append((number, name, output))
+    for n_processes, members in pools.items():
+        shared = pointer(_processes(n_processes, members))
+        for number, _, _ in members:
+            array[number].processes = shared
+
+
+def _processes(n_processes: int, members: Sequence[Numbered]) -> _c.Processes:
+    if os.environ.get(_INSIDE):
+        raise UnguardedError(_unguarded())
+    limits = [output.start_timeout_ns for _, _, output in members]
+    limit = 0 if 0 in limits else max(limits)
+    job = _job(members, limit / 1e9)
+    return _c.Processes(
+        size=sizeof(_c.Processes), n_processes=n_processes, arguments=_texts(_arguments()),
+        environment=_texts(_environment()), job=cast(c_char_p(job), c_void_p), job_size=len(job),
+        start_timeout_ns=limit + _SLACK_NS if limit else 0)
+
+
+def _job(members: Sequence[Numbered], start_timeout: float) -> bytes:
+    return pickle.dumps({
+        "parent": os.getpid(), "main": _main_of(output.pickled for _, _, output in members),
+        "path": [entry or os.getcwd() for entry in sys.path], "argv": sys.argv, "start_timeout": start_timeout,
+        "outputs": [{"number": number, "name": name, "function": output.pickled, "shape": output.shape,
+                     "dtype": DTYPE_NAMES[output.dtype], "batched": output.batched}
+                    for number, name, output in members],
+        "dtypes": {code: dtype_name for code, dtype_name in DTYPE_NAMES.items()}})
+
+
+class UnguardedError(SettingsError):
+    """A process of a loader, which imports the script for a function, would run the whole script."""
+
+    is_unguarded = True  # for _worker.py
+
+
+def _unguarded() -> str:
+    script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "the script"
+    return (f"{script} opens its loader also where a process imports it for its functions; must not (put what "
+            "the script does under `if __name__ == \"__main__\":`, or the functions into a module of their own)")
 
 
 def _texts(texts: Sequence[bytes]) -> Any:
@@ -102,10 +143,10 @@ def _environment() -> list[bytes]:
     return [name + b"=" + value for name, value in found.items()]
 
 
-def _main_of(pickled: bytes) -> tuple[str, str] | None:
-    """Return how to import the script that is running, ("name" or "path", it), if the function is in it."""
+def _main_of(pickled: Iterable[bytes]) -> tuple[str, str] | None:
+    """Return how to import the script that is running, ("name" or "path", it), if a function is in it."""
     main = sys.modules.get("__main__")
-    if b"__main__" not in pickled or main is None:
+    if main is None or not any(b"__main__" in function for function in pickled):
         return None
     spec = getattr(main, "__spec__", None)
     if spec is not None and spec.name and not spec.name.endswith("__main__"):
@@ -161,13 +202,13 @@ def _shape(value: Any) -> tuple[int, ...]:
     return shape
 
 
-def _timeout_ns(value: float | None) -> int:
+def _timeout_ns(name: str, value: float | None) -> int:
     if value is None:
         return 0
     if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
-        raise TypeError(f"python.timeout: value is {value!r}; must be a number of seconds, or None for no limit")
+        raise TypeError(f"python.{name}: value is {value!r}; must be a number of seconds, or None for no limit")
     if not 0.001 <= float(value) <= 1e9:
-        raise SettingsError(f"python.timeout: value is {value!r}; must be from 0.001 to 1e9 seconds, or None for no "
+        raise SettingsError(f"python.{name}: value is {value!r}; must be from 0.001 to 1e9 seconds, or None for no "
                             "limit")
     return int(float(value) * 1e9)
 
@@ -189,7 +230,8 @@ def _image_of(output: Output) -> dict[str, Any]:
 
 @explained("penstock.python", PYTHON_KEYWORDS)
 def python(function: Callable[..., Any], field: str | Output, *, shape: Any, dtype: Any,
-           processes: int | None = None, timeout: float | None = None) -> PythonOutput:
+           batched: bool = False, processes: int | None = None, timeout: float | None = None,
+           start_timeout: float | None = _START_TIMEOUT) -> PythonOutput:
     """Rows that a Python function makes: [B, *shape] of dtype. It runs in processes of its own, so that your loop does
     not wait for it.
 
@@ -204,10 +246,15 @@ def python(function: Callable[..., Any], field: str | Output, *, shape: Any, dty
 
     field: of the data set, or penstock.image(field, ops), after whose operations the function gets the pixels, as
     uint8. They need not fix the size.
-    processes: None is the number of cores. timeout: seconds for one sample, after which its process is killed.
+    batched: True: function(arrays, rng) gets all rows of a batch at once, [n, ...], and returns [n, *shape]; n is below
+    batch_size only in a short last batch. Then operations must fix the size of images, and arrays have a fixed shape.
+    `rng` is one for the batch: what it draws changes with batch_size and the number of ranks.
+    processes: None is the number of cores. Outputs with the same number share these processes.
+    timeout: seconds for one sample, or one batch, after which its process is killed. start_timeout: seconds for a
+    process to start and import; None: any.
 
     What the function raises, another shape or dtype, a process that dies, and the timeout make the sample bad:
-    FunctionError, or another sample with bad_sample="replace".
+    FunctionError, or another sample with bad_sample="replace". A batch as a whole is FunctionError in any case.
     """
     if not callable(function):
         raise TypeError(f"python.function: value is {function!r}; must be a function of (array, rng)")
@@ -218,5 +265,9 @@ def python(function: Callable[..., Any], field: str | Output, *, shape: Any, dty
     n = 0 if processes is None else whole("python", "processes", processes, 4096)
     if processes is not None and n == 0:
         raise SettingsError("python.processes: value is 0; must be at least 1, or None for the number of cores")
+    if batched not in (True, False):
+        raise TypeError(f"python.batched: value is {batched!r}; must be True or False")
     return PythonOutput(name, _c.OUTPUT_CALLBACK, dtype_code(dtype, "python"), function=function, shape=_shape(shape),
-                        processes=n, timeout_ns=_timeout_ns(timeout), pickled=_pickled(function), **taken)
+                        batched=bool(batched), processes=n, timeout_ns=_timeout_ns("timeout", timeout),
+                        start_timeout_ns=_timeout_ns("start_timeout", start_timeout), pickled=_pickled(function),
+                        **taken)

@@ -183,6 +183,9 @@ def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: M
     settings.path = os.fsencode(path)
     settings.topology = None if topology is None else os.fsencode(paths.local(topology))
     array = (_c.Output * len(outputs))(*(output.to_c(name) for name, output in outputs.items()))
+    if any(output.kind == _c.OUTPUT_CALLBACK for output in outputs.values()):
+        from .processes import add_processes
+        add_processes(outputs, array)
     settings.outputs, settings.n_outputs = cast(array, POINTER(_c.Output)), len(array)
     if mix is not None:
         mix.fill(settings, outputs)

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* asking: the rows of a slot that processes make of whole batches. */
+#include "batch/slot.h"
+
+#include "base/error.h"
+#include "base/random.h"
+
+#include <string.h>
+
+#define BATCH_DRAWS                                                                                \
+    (UINT32_MAX - 1) /* the `data_set` of these draws: neither samples nor a mix have it */
+
+/* The draws of a batch: a function of its place, and of nothing that its samples have. */
+static void draw(const struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t i,
+                 uint32_t rank, uint64_t random[2])
+{
+    const struct pstk__random_key key = {.seed = plan->seed,
+                                         .epoch = slot->batch.epoch,
+                                         .sample_id = slot->batch.position,
+                                         .data_set = BATCH_DRAWS,
+                                         .occurrence = rank,
+                                         .group = plan->outputs[i].settings.random_group};
+    struct pstk__random stream;
+    pstk__random_init(&stream, &key);
+    random[0] = pstk__random_u64(&stream);
+    random[1] = pstk__random_u64(&stream);
+}
+
+static int fail(const struct pstk__slot *slot, const struct pstk__output *o,
+                const struct pstk_error *inner, struct pstk_error *err)
+{
+    const struct pstk_batch *batch = &slot->batch;
+    if (inner->stage == PSTK_STAGE_OPEN) /* no fault of the batch */
+        return pstk__fail_copy(err, inner);
+    return pstk__fail(err, inner->code, PSTK_STAGE_DECODE,
+                      "the function of output '%s' failed for the batch at epoch %llu, position "
+                      "%llu, of %u samples from %llu to %llu: %.380s",
+                      o->name, (unsigned long long)batch->epoch,
+                      (unsigned long long)batch->position, batch->n_valid,
+                      (unsigned long long)slot->sample_ids[0],
+                      (unsigned long long)slot->sample_ids[batch->n_valid - 1], inner->message);
+}
+
+/* Have the rows of output i made. */
+static int ask(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t i, uint32_t rank,
+               struct pstk_error *err)
+{
+    const struct pstk__output *o = &plan->outputs[i];
+    const uint32_t n = slot->batch.n_valid;
+    struct pstk_error inner;
+    struct pstk__errand errand = {.request = {.output = i,
+                                              .dtype = o->input.dtype,
+                                              .n_dims = 1 + o->input.n_dims,
+                                              .shape = {n},
+                                              .sample_id = slot->sample_ids[0],
+                                              .epoch = slot->batch.epoch,
+                                              .position = slot->batch.position,
+                                              .row_size = n * slot->row_size[i],
+                                              .data_size = n * o->input.size},
+                                  .data = slot->inputs[i],
+                                  .rows = slot->tensors[i].data,
+                                  .timeout_ns = o->settings.timeout_ns,
+                                  .is_batch = 1};
+    memcpy(errand.request.shape + 1, o->input.shape, o->input.n_dims * sizeof *o->input.shape);
+    draw(slot, plan, i, rank, errand.request.random);
+    pstk_error_init(&inner, sizeof inner);
+    return pstk__desks_ask(o->desks, &errand, &inner) < 0 ? fail(slot, o, &inner, err) : 0;
+}
+
+/* Called by the last worker of the slot's countdown. No other thread has the slot by then. It waits
+ * here for processes, which wait for nobody; other workers fill the slots that follow. */
+void pstk__slot_ask(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank)
+{
+    struct pstk_error err;
+    if (slot->batch.n_valid == 0)
+        return;
+    for (uint32_t i = 0; i < plan->n_outputs && slot->failed_row == UINT32_MAX; i++) {
+        pstk_error_init(&err, sizeof err);
+        if (!slot->inputs[i] || ask(slot, plan, i, rank, &err) == 0)
+            continue;
+        err.epoch = slot->batch.epoch;
+        err.position = slot->batch.position;
+        pstk__slot_fail(slot, slot->batch.n_rows, &err);
+    }
+}
