@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions and classes that test_processes.py gives to penstock.python, and that processes import by name."""
 import ctypes
+import functools
 import os
 import signal
 import sys
@@ -76,6 +77,65 @@ class EndsInChild:
 
     def __call__(self, array, rng):
         return array
+
+
+class Hangs:
+    """Its import never ends. The first part of it is a module that catches what it can."""
+
+    def __init__(self, in_c=False):
+        self.in_c = in_c
+
+    def __reduce__(self):
+        return hang, (self.in_c,)
+
+    def __call__(self, array, rng):
+        return array
+
+
+def hang(in_c):
+    if in_c:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+    while True:
+        try:
+            time.sleep(1000)
+        except Exception:
+            pass
+
+
+class Holds:
+    """An object with a method."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def add(self, array, rng):
+        return array + numpy.uint8(self.n)
+
+    @staticmethod
+    def keep(array, rng):
+        return array
+
+    @classmethod
+    def double(cls, array, rng):
+        return array * 2
+
+
+def decorated(function):
+    def inner(array, rng):
+        return function(array, rng)
+    return functools.wraps(function)(inner)
+
+
+@decorated
+def wrapped(array, rng):
+    return array + 1
+
+
+def plain(array, rng):
+    return array
+
+
+hidden = decorated(plain)  # has the name of another function
 
 
 def is_chosen(array):
@@ -196,3 +256,8 @@ def batch_hangs(arrays, rng):
 
 def batch_pid(arrays, rng):
     return numpy.full(len(arrays), os.getpid())
+
+
+def slow(array, rng, seconds):
+    time.sleep(seconds)
+    return array

@@ -35,6 +35,17 @@ class Rows(Case):
         self.assertTrue((found[:, 1] == self.arrays.reshape(N, -1, 3).mean(axis=1).astype("float32")).all())
         self.assertTrue((self.rows(self.of_arrays(own.Adds(9), processes=1)) == self.arrays + 9).all())
 
+    def test_methods_and_decorated_functions(self):
+        held = own.Holds(7)
+        outputs = {str(i): self.of_arrays(function, processes=1) for i, function in enumerate(
+            (held.add, own.Holds.keep, own.Holds.double, own.wrapped))}
+        held.n = 9  # it was pickled before
+        with self.loader(outputs) as loader:
+            found = [numpy.concatenate(rows) for rows in zip(*([batch[name].copy() for name in outputs]
+                                                               for batch in loader))]
+        for rows, expected in zip(found, (self.arrays + 7, self.arrays, self.arrays * 2, self.arrays + 1)):
+            self.assertTrue((rows == expected).all())
+
     def test_fields_of_every_kind(self):
         self.assertEqual(self.rows(python(own.same, "s", shape=(), dtype="float64", processes=1)).tolist(),
                          [i * 0.5 for i in range(N)])
@@ -132,11 +143,27 @@ class Failures(Case):
                         next(iter(loader))
                     loader.seek(0)
 
+    def test_imports_that_never_end(self):
+        for function, seconds, words in ((own.Hangs(), 0.5, "cannot work: importing takes longer than the start_timeout of 0.5 s "
+                                                            r"\(.*line \d+, in hang: time.sleep\(1000\)"),
+                                         (own.Hangs(in_c=True), 0.1, "not ready 5.1 s after its start, the limit")):
+            begin = time.monotonic()
+            with self.loader(self.of_arrays(function, processes=2, start_timeout=seconds)) as loader, \
+                    self.assertRaisesRegex(penstock.FunctionError, words):
+                next(iter(loader))
+            self.assertLess(time.monotonic() - begin, 30)
+
+    def test_the_limit_of_the_start_is_over_once_it_has_started(self):
+        output = self.of_arrays(functools.partial(own.slow, seconds=0.05), processes=1, start_timeout=1.5)
+        self.assertTrue((self.rows(output) == self.arrays).all())  # takes 2 s
+
     def test_functions_that_cannot_be_imported_are_refused(self):
         def local(array, rng):
             return array
         for function, words in ((lambda array, rng: array, "a lambda"), (local, "made inside of"),
                                 (functools.partial(local, 1), "made inside of"),
+                                (functools.partial(lambda array, rng: array), "a lambda"),
+                                (own.hidden, "by its name: .* not the same object .*functools.wraps"),
                                 (own.Unpicklable(), "cannot be pickled: RuntimeError: not me")):
             with self.assertRaisesRegex(penstock.SettingsError, words):
                 self.of_arrays(function)
@@ -266,12 +293,14 @@ class Ends(Case):
         status, _, err = self.run_program("""
             def twice(array, rng):
                 return array * 2
-            output = penstock.python(twice, "a", shape=(3, 4, 6), dtype="uint8", processes=1)
+            output = penstock.python(twice, "a", shape=(3, 4, 6), dtype="uint8", processes=3)
             with penstock.Loader(PATH, batch_size=8, outputs={"x": output}, framework="numpy") as loader:
                 next(iter(loader))
         """)
         self.assertEqual(status, 1)
-        self.assertIn('if __name__ == "__main__"', err.replace("'", '"'))
+        self.assertIn('script.py opens its loader also where a process imports it for its functions; must not (put '
+                      'what the script does under `if __name__ == "__main__":`, or', err)
+        self.assertEqual(err.count("Traceback"), 1)  # of the program
 
     def test_functions_of_an_interactive_session_are_refused(self):
         text = textwrap.dedent(f"""
@@ -280,7 +309,7 @@ class Ends(Case):
             penstock.python(f, "a", shape=(), dtype="uint8")
         """)
         found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
-        self.assertIn("an interactive session", found.stderr)
+        self.assertIn("an interactive session or a notebook", found.stderr)
 
 
 if __name__ == "__main__":

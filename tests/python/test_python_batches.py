@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """penstock.python(batched=True): functions of whole batches; outputs that share processes."""
+import time
 import unittest
 
 try:
@@ -126,6 +127,13 @@ class Failures(BatchCase):
                 next(iter(loader))
             loader.seek(0, SIZE)
             self.assertEqual([len(batch["x"]) for batch in loader], [SIZE] * (N // SIZE - 1))
+
+    def test_closing_does_not_wait_for_a_function(self):
+        loader = self.loader(self.of_batches(own.always_hangs, processes=2))
+        wait_for(lambda: len(children()) == 2)
+        begin = time.monotonic()
+        loader.close()
+        self.assertLess(time.monotonic() - begin, 5)
 
     def test_a_bad_sample_is_replaced_before_its_batch_is_made(self):
         outputs = {"x": self.of_batches(own.same, processes=1),

@@ -114,8 +114,10 @@ def text_of(error: BaseException) -> str:
     """What was raised, and where, in one line."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)
               if frame.filename != __file__ and not frame.filename.startswith("<frozen")]
+    if getattr(error, "is_unguarded", False):
+        return str(error)
     try:
-        said = " ".join(f"{type(error).__name__}: {error}".split())
+        said = str(error) if isinstance(error, CannotStart) else " ".join(f"{type(error).__name__}: {error}".split())
     except Exception:  # of the error's own __str__
         said = type(error).__name__
     if not frames:
@@ -235,8 +237,7 @@ def main() -> None:
     try:
         maker = Maker(job)
     except (Exception, CannotStart) as error:
-        is_ours = isinstance(error, CannotStart) or getattr(error, "is_unguarded", False)
-        if not is_ours and is_first():
+        if not isinstance(error, CannotStart) and not getattr(error, "is_unguarded", False) and is_first():
             traceback.print_exc()
         asked.send(failed(error, getattr(error, "penstock_output", None)))
         return

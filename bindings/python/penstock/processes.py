@@ -158,7 +158,7 @@ def _main_of(pickled: Iterable[bytes]) -> tuple[str, str] | None:
 # ---- functions -------------------------------------------------------------------------------------------------------
 
 _IMPORTABLE = ("must be a function that other processes can import: one that a module or a script has at its top "
-               "level, functools.partial of one, or an object of such a class")
+               "level, functools.partial of one, or an object of such a class or its method")
 
 
 def _refused(function: Any, why: str, advice: str) -> SettingsError:
@@ -180,13 +180,18 @@ def _check_place(function: Any) -> None:
                        "move it to the top level of a module; functools.partial gives it arguments")
     main = sys.modules.get("__main__")
     if module == "__main__" and not os.path.exists(getattr(main, "__file__", None) or ""):
-        raise _refused(function, "which is written in an interactive session", "write it to a file, and import that")
+        raise _refused(function, "which is written in an interactive session or a notebook",
+                       "write it to a file, in a notebook by %%writefile augment.py, and import that")
 
 
 def _pickled(function: Any) -> bytes:
     _check_place(function)
     try:
         return pickle.dumps(function)
+    except pickle.PicklingError as error:
+        raise _refused(function, f"which other processes cannot find by its name: {error}",
+                       "give each function in it a name of its own at the top level of a module; functools.wraps gives "
+                       "a function the name of another") from None
     except Exception as error:  # of any class: objects pickle themselves
         raise _refused(function, f"which cannot be pickled: {type(error).__name__}: {error}",
                        "keep what cannot be pickled out of it, or make it at the first call") from None
