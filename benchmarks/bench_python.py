@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measure penstock.python: a function that does nothing, on small arrays; and ColorJitter and TrivialAugmentWide by PIL
-after penstock's decode, crop and flip, compared with PyTorch's DataLoader, which does all of it by PIL.
+"""Measure penstock.python: functions that do nothing or brighten, on small arrays, one by one and in whole batches; and
+ColorJitter and TrivialAugmentWide by PIL after penstock's decode, crop and flip, compared with PyTorch's DataLoader,
+which does all of it by PIL.
 
 Usage: bench_python.py IMAGES [--rounds 3] [--seconds 3] [--workers 2] [--size 224]
 
 IMAGES: a folder of JPEG files. Needs the package, PyTorch and torchvision. Samples/s, the median of rounds that take
-turns; in brackets the processor time of the thread that takes batches, for one sample. The bound is that of PIL alone:
-its time for these two operations, on as many cores as there are workers, with nothing else to do.
+turns; in brackets the processor time of the thread that takes batches, for one sample. A bound is that of the function
+alone: its processor time, on as many cores as there are workers, with nothing else to do.
 """
 import argparse
 import os
@@ -22,12 +23,9 @@ from PIL import Image
 from torchvision import transforms as T
 
 import penstock
+from functions_of_bench import brighten, brighten_all, nothing
 
 JITTER = T.Compose([T.ColorJitter(0.4, 0.4, 0.4), T.TrivialAugmentWide(interpolation=T.InterpolationMode.BILINEAR)])
-
-
-def nothing(array, rng):
-    return array
 
 
 def jitter(array, rng):
@@ -81,16 +79,24 @@ def of_torch(files, size, workers, seconds):
     return rate(epochs(), seconds)
 
 
-def pil_bound(files, size, workers):
-    """Samples/s of PIL's two operations on as many cores: by the processor time of one thread."""
+def bound(call, size, workers):
+    """Samples/s of a call for `size` samples on as many cores: by the processor time of one thread."""
     torch.set_num_threads(1)
-    crop = T.Compose([T.RandomResizedCrop(size), T.RandomHorizontalFlip()])
-    images = [crop(Image.open(file).convert("RGB")) for file in files[:64]]
     begin, n = time.thread_time(), 0
     while time.thread_time() - begin < 1:
-        JITTER(images[n % len(images)])
-        n += 1
+        call(n)
+        n += size
     return workers * n / (time.thread_time() - begin)
+
+
+def bounds_of(files, size, workers):
+    crop = T.Compose([T.RandomResizedCrop(size), T.RandomHorizontalFlip()])
+    images = [crop(Image.open(file).convert("RGB")) for file in files[:64]]
+    rng = numpy.random.default_rng(1)
+    arrays = rng.integers(0, 256, (256, 3, 32, 32), dtype=numpy.uint8)
+    return {"brighten": bound(lambda n: brighten(arrays[n % 256], rng), 1, workers),
+            "brighten, batched": bound(lambda n: brighten_all(arrays, rng), 256, workers),
+            "PIL": bound(lambda n: JITTER(images[n % len(images)]), 1, workers)}
 
 
 def main():
@@ -112,26 +118,38 @@ def main():
         packed = folder + "/images"
         penstock.pack(({"jpg": open(file, "rb").read()} for file in files), packed)
         crop = penstock.image("jpg", [penstock.RandomResizedCrop(given.size), penstock.RandomFlip()])
+
+        def on_small(function, batched=False):
+            return lambda: of_loader(small, penstock.python(
+                function, "x", shape=(3, 32, 32), dtype="uint8", processes=given.workers, batched=batched), 256,
+                given.seconds)
         tests = {
-            "nothing, 3 x 32 x 32": lambda: of_loader(small, penstock.python(
-                nothing, "x", shape=(3, 32, 32), dtype="uint8", processes=given.workers), 256, given.seconds),
+            "nothing": on_small(nothing),
+            "nothing, batched": on_small(nothing, True),
+            "brighten": on_small(brighten),
+            "brighten, batched": on_small(brighten_all, True),
             "penstock.python, PIL": lambda: of_loader(packed, penstock.python(
                 jitter, crop, shape=(given.size, given.size, 3), dtype="uint8", processes=given.workers), 64,
                 given.seconds),
             "DataLoader, PIL": lambda: of_torch(files, given.size, given.workers, given.seconds),
         }
-        found, bounds = {name: [] for name in tests}, []
+        found, bounds = {name: [] for name in tests}, {}
         for _ in range(given.rounds):
             for name, test in tests.items():
                 found[name].append(test())
-            bounds.append(pil_bound(files, given.size, given.workers))
+            for name, one in bounds_of(files, given.size, given.workers).items():
+                bounds.setdefault(name, []).append(one)
         for name, rates in found.items():
             print(f"{name:24s} {statistics.median(r for r, _ in rates):9.0f} samples/s "
                   f"({statistics.median(own for _, own in rates):.0f} us of the consumer's thread for each)")
-        bound = statistics.median(bounds)
-        ours, theirs = (statistics.median(r for r, _ in found[name]) for name in list(found)[1:])
-        print(f"{'bound: PIL alone':24s} {bound:9.0f} samples/s")
-        print(f"penstock.python is {ours / theirs:.2f} times the DataLoader, and {ours / bound:.2f} of the bound")
+        bounds = {name: statistics.median(rates) for name, rates in bounds.items()}
+        for name, limit in bounds.items():
+            print(f"{'bound: ' + name:24s} {limit:9.0f} samples/s")
+        rates = {name: statistics.median(rate for rate, _ in of) for name, of in found.items()}
+        ours = rates["penstock.python, PIL"]
+        print(f"penstock.python is {ours / rates['DataLoader, PIL']:.2f} times the DataLoader, and "
+              f"{ours / bounds['PIL']:.2f} of the bound; batched, brighten is "
+              f"{rates['brighten, batched'] / rates['brighten']:.1f} times as fast")
 
 
 if __name__ == "__main__":

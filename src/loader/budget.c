@@ -107,12 +107,15 @@ static uint32_t rows_per_task(const struct pstk__plan *plan, uint32_t workers_pe
 
 /* Slots: enough that some rows a worker are always under way, and two a lane; at least 4. Where
  * rows are only copied, storage may be the limit: enough rows that every lane's queue stays full
- * while batches that miss only a few rows wait for them. */
+ * while batches that miss only a few rows wait for them. Where processes get whole batches, each
+ * may have one: on auto they are half as many as the workers. */
 static uint32_t auto_slots(const struct pstk__budget *budget, const struct pstk__budget_config *c)
 {
     uint64_t n = 2 + 4 * (uint64_t)n_workers(c) / c->plan->batch_size;
     if (!decodes(c->plan))
         n += 2 * (uint64_t)budget->depth * budget->n_lanes / c->plan->batch_size;
+    if (c->plan->n_batched > 0)
+        n += n_workers(c) / 2;
     return (uint32_t)max64(max64(SLOTS_AUTO, min64(n, 64)), 2 * (uint64_t)budget->n_lanes);
 }
 

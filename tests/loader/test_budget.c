@@ -172,6 +172,7 @@ static int naive(struct pstk__budget *b)
     uint64_t n = 2 + 4 * (uint64_t)n_workers / asked.plan.batch_size;
     if (!decodes())
         n += 2 * (uint64_t)b->depth * b->n_lanes / asked.plan.batch_size;
+    n += asked.plan.n_batched ? n_workers / 2 : 0;
     n = most(most(4, 2 * (uint64_t)b->n_lanes), least(n, 64));
     const struct pstk__budget start = *b;
     for (; n >= 2 && n >= asked.n_nodes; n--) {
@@ -340,6 +341,9 @@ TEST(slots_are_4_or_more_where_batches_are_few_rows_or_rows_are_copied)
     asked.plan.batch_size = 1;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_slots, 2 + 4 * 4);
+    asked.plan.n_batched = 1; /* of processes, each with a batch */
+    CHECK_EQ(divide(&b), 0);
+    CHECK_EQ(b.n_slots, 2 + 4 * 4 + 4 / 2);
     copies();
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_slots, 8); /* two a lane: 2 + 2 * 128 * 4 / 256 is less */
