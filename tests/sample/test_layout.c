@@ -54,6 +54,7 @@ static struct pstk__output output_of(enum kind kind, uint32_t batch_size, uint64
                              .n_passes = deferred ? 2 : 1,
                              .budget = batch_size * row_size};
     o.settings.kind = kind == MIRROR ? PSTK_OUTPUT_IMAGE : PSTK_OUTPUT_TENSOR;
+    o.input.size = kind == DENSE && row_size == 255 ? 777 : 0;
     passes[0] = (struct pstk__pass){.what = PSTK__PASS_COPY, .out.row_size = row_size};
     passes[1] = (struct pstk__pass){.what = kind == CAST ? PSTK__PASS_CAST : PSTK__PASS_FINISH,
                                     .on_device = 1,
@@ -142,6 +143,8 @@ static int host_is_right(const struct sweep *s)
     add(&ragged, l->mixed, mix ? b * sizeof(struct pstk_mixed_row) : 0);
     add(&ragged, l->labels, mix == 1 ? b * sizeof(uint32_t) : 0);
     add(&ragged, l->mosaics, s->plan.mosaic.settings.size ? b * sizeof(struct pstk_mosaic_row) : 0);
+    for (uint32_t i = 0; i < s->plan.n_outputs; i++)
+        add(&ragged, l->inputs[i], b * output(s, i)->input.size);
     add_rows(&ragged, s, 0, 1);
     add_written(&ragged, s);
     for (uint32_t i = 0; i < s->plan.n_outputs; i++)
