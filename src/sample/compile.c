@@ -303,10 +303,14 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
         return FAIL(i, PSTK_EINVAL,
                     ": decode and processes must be NULL and scratch_size 0, because they apply "
                     "to callback outputs only");
-    if (!output->processes && (output->batched != 0 || output->timeout_ns != 0))
+    if (!output->processes && output->batched != 0)
         return FAIL(i, PSTK_EINVAL,
-                    ": batched and timeout_ns must be 0, because they apply to callback "
-                    "outputs with processes only");
+                    ".batched: value is %u; must be 0 for an output without processes",
+                    output->batched);
+    if (!output->processes && output->timeout_ns != 0)
+        return FAIL(i, PSTK_EINVAL,
+                    ".timeout_ns: value is %llu; must be 0 for an output without processes",
+                    (unsigned long long)output->timeout_ns);
     if (output->timeout_ns > INT64_MAX)
         return FAIL(i, PSTK_EINVAL, ".timeout_ns: value is %llu; must be below 2^63",
                     (unsigned long long)output->timeout_ns);

@@ -50,8 +50,6 @@ int pstk__check_batched(struct pstk__plan *p, uint32_t i, struct pstk_error *err
         return FAIL(".batched: value is %u; must be 0 or 1", o->settings.batched);
     if (o->settings.batched == 0)
         return 0;
-    if (!o->settings.processes)
-        return FAIL(".batched: value is 1; must be 0 for a callback without processes");
     if (o->settings.stored)
         return FAIL(".stored: value is 1; must be 0 where the processes get whole batches");
     if (o->has_pixels)

@@ -151,6 +151,55 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
     fixture_close(&f);
 }
 
+TEST(wrong_outputs_of_processes_are_refused_with_the_setting_named)
+{
+    const struct pstk_op crop[] = {pstk_center_crop(8, 8)};
+    const char *const program[] = {"/bin/true", NULL};
+    const struct pstk_processes processes = {.size = sizeof processes, .arguments = program};
+    const struct wrong list[] = {
+        {{.field = "text", .kind = 5, .decode = decode_nothing, .dtype = 1, .batched = 1},
+         PSTK_EINVAL,
+         "outputs[1].batched: value is 1; must be 0 for an output without processes"},
+        {{.field = "img", .kind = 1, .ops = crop, .n_ops = 1, .timeout_ns = 1},
+         PSTK_EINVAL,
+         "outputs[1].timeout_ns: value is 1; must be 0 for an output without processes"},
+        {{.field = "text", .kind = 5, .processes = &processes, .dtype = 1, .batched = 2},
+         PSTK_EINVAL,
+         "outputs[1].batched: value is 2; must be 0 or 1"},
+        {{.field = "text", .kind = 5, .processes = &processes, .dtype = 1, .batched = 1},
+         PSTK_EINVAL,
+         "outputs[1].batched: field 'text' is of kind"},
+        {{.field = "img",
+          .kind = 5,
+          .processes = &processes,
+          .dtype = 1,
+          .batched = 1,
+          .channels = 3},
+         PSTK_EINVAL,
+         "outputs[1].ops: must fix the size of the image"},
+        {{.field = "text",
+          .kind = 5,
+          .processes = &processes,
+          .dtype = 1,
+          .batched = 1,
+          .stored = 1},
+         PSTK_EINVAL,
+         "outputs[1].stored: value is 1; must be 0"},
+        {{.field = "text",
+          .kind = 5,
+          .processes = &processes,
+          .dtype = 1,
+          .timeout_ns = UINT64_MAX},
+         PSTK_EINVAL,
+         "outputs[1].timeout_ns: value is 18446744073709551615; must be below 2^63"},
+    };
+    struct fixture f;
+    CHECK_EQ(small_open(&f), 0);
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        check_wrong(&f, i, &list[i]);
+    fixture_close(&f);
+}
+
 TEST(wrong_settings_around_the_outputs_are_refused)
 {
     const struct pstk_output o[65] = {{.field = "lab", .kind = PSTK_OUTPUT_SCALAR}};
@@ -286,6 +335,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(wrong_outputs_are_refused_with_the_setting_named),
+        CASE(wrong_outputs_of_processes_are_refused_with_the_setting_named),
         CASE(wrong_settings_around_the_outputs_are_refused),
         CASE(a_device_finishes_images_except_those_that_are_erased),
         CASE(elements_of_another_size_are_read_at_their_stride),
