@@ -138,6 +138,8 @@ enum pstk_output_kind {
     /* ragged, [rows, k, 3] of f32: x, y and visibility of k points in each row, which follow an
      * image output */
     PSTK_OUTPUT_KEYPOINTS = 10,
+    /* ragged, [corners, 2] of f32: x and y of corners of polygons, which follow an image output */
+    PSTK_OUTPUT_POLYGONS = 11,
 };
 
 /* One sample, as a decode callback sees it. All pointers borrow, for the call. */
@@ -258,8 +260,8 @@ struct pstk_output {
     uint32_t fill;
     /* BOXES: enum pstk_form (format.h) of the result; 0: XYXY */
     uint32_t form;
-    /* BOXES, KEYPOINTS: enum pstk_coordinates (format.h) of the result, of the image as it is
-     * handed out; 0: PIXELS */
+    /* BOXES, KEYPOINTS, POLYGONS: enum pstk_coordinates (format.h) of the result, of the image as
+     * it is handed out; 0: PIXELS */
     uint32_t coordinates;
     /* BOXES: 1: not clipped to the image. A box without area in the image is dropped in any case.
      * KEYPOINTS: 1: points that leave the image keep their visibility and their place */
@@ -270,9 +272,9 @@ struct pstk_output {
     double min_area;
     /* BOXES: drop those of whose area less is left after clipping; a fraction, 0 to 1 */
     double min_visible;
-    /* PER_BOX: name of the boxes output; NULL: the only one. KEYPOINTS: the one with whose boxes
-     * the rows are dropped; NULL: the only one that follows the same image, unless the fields are
-     * of different axes; "": none. copies */
+    /* PER_BOX: name of the boxes output; NULL: the only one. KEYPOINTS, POLYGONS: the one with
+     * whose boxes the rows are dropped; NULL: the only one that follows the same image, unless the
+     * fields are of different axes; "": none. copies */
     const char *boxes;
 
     /* Callbacks with processes: nanoseconds for one row, or one whole batch; 0: any */
@@ -328,7 +330,8 @@ PSTK_API struct pstk_output pstk_output_mask(const char *field, uint32_t fill, u
  * counted. A box with a value that is not finite, or with max below min, is an error of its sample.
  */
 PSTK_API struct pstk_output pstk_output_boxes(const char *field);
-/* The items that belong to boxes: labels, areas. Any dtype, as it is stored. */
+/* The items that belong to boxes: labels, areas; or those that fields of lengths (`splits`) give to
+ * such items: how many corners each polygon of an object has. Any dtype, as it is stored. */
 PSTK_API struct pstk_output pstk_output_per_box(const char *field);
 /* Follow the image that the points belong to; computed in f64. A point is outside once it is left
  * of 0 or right of the width of the image, or above or below, after any operation that moves
@@ -336,6 +339,12 @@ PSTK_API struct pstk_output pstk_output_per_box(const char *field);
  * whose visibility is 0 are (0, 0). Points of a field without visibilities have 2. A point with a
  * value that is not finite, unless its visibility is 0, is an error of its sample. */
 PSTK_API struct pstk_output pstk_output_keypoints(const char *field);
+/* Follow the image that the polygons belong to; computed in f64. Corners are moved, never clipped:
+ * a polygon keeps its number of corners, some of which may lie outside, and pstk_polygon_mask takes
+ * it as it is. Corners at the horizon of a perspective or beyond are NaN. Where fields of lengths
+ * lead from the axis of an output of boxes to the corners, those of dropped boxes are dropped, and
+ * outputs PER_BOX of these fields have the lengths that are left. */
+PSTK_API struct pstk_output pstk_output_polygons(const char *field);
 /* Rows are one element of dtype; set n_dims and shape for larger ones, scratch_size for scratch. */
 PSTK_API struct pstk_output pstk_output_callback(const char *field, uint32_t dtype,
                                                  pstk_decode_fn decode, void *user);

@@ -119,16 +119,3 @@ void pstk__boxes_place(struct pstk__boxes *boxes, const struct pstk_mosaic_part 
             box->is_dropped = 1;
     }
 }
-
-uint64_t pstk__boxes_copy_items(const struct pstk__boxes *boxes, uint64_t size, const void *items,
-                                void *out)
-{
-    uint64_t end = 0;
-    for (uint32_t i = 0; i < boxes->n; i++) {
-        if (boxes->boxes[i].is_dropped)
-            continue;
-        memcpy((uint8_t *)out + end, (const uint8_t *)items + i * size, size);
-        end += size;
-    }
-    return end;
-}

@@ -29,8 +29,5 @@ void pstk__boxes_choose(struct pstk__boxes *boxes, const struct pstk__output *o)
 /* Write those that are left, and return their number. */
 uint32_t pstk__boxes_write(const struct pstk__boxes *boxes, const struct pstk__output *o,
                            float *out);
-/* Copy the items of those that are left, `size` bytes each. Returns the bytes. */
-uint64_t pstk__boxes_copy_items(const struct pstk__boxes *boxes, uint64_t size, const void *items,
-                                void *out);
 
 #endif

@@ -291,10 +291,10 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
         return FAIL(
             i, PSTK_EINVAL,
             ": layout and exif_orientation must be 0, because they apply to image outputs only");
-    const int is_ragged = output->kind == PSTK_OUTPUT_BYTES || output->kind == PSTK_OUTPUT_RAGGED ||
-                          output->kind == PSTK_OUTPUT_BOXES ||
-                          output->kind == PSTK_OUTPUT_PER_BOX ||
-                          output->kind == PSTK_OUTPUT_KEYPOINTS;
+    const int is_ragged =
+        output->kind == PSTK_OUTPUT_BYTES || output->kind == PSTK_OUTPUT_RAGGED ||
+        output->kind == PSTK_OUTPUT_BOXES || output->kind == PSTK_OUTPUT_PER_BOX ||
+        output->kind == PSTK_OUTPUT_KEYPOINTS || output->kind == PSTK_OUTPUT_POLYGONS;
     if (!is_ragged && output->bytes_per_batch != 0)
         return FAIL(i, PSTK_EINVAL,
                     ".bytes_per_batch: must be 0, because it applies to ragged outputs only");
@@ -650,8 +650,9 @@ static const struct {
     [PSTK_OUTPUT_RAGGED] = {0, pstk__check_ragged, pstk__passes_ragged},
     [PSTK_OUTPUT_MASK] = {1, pstk__check_mask, pstk__passes_mask},
     [PSTK_OUTPUT_BOXES] = {1, pstk__check_boxes, pstk__passes_ragged},
-    [PSTK_OUTPUT_PER_BOX] = {1, pstk__check_per_box, pstk__passes_ragged},
+    [PSTK_OUTPUT_PER_BOX] = {1, pstk__check_per_box, pstk__passes_nested},
     [PSTK_OUTPUT_KEYPOINTS] = {1, pstk__check_keypoints, pstk__passes_keypoints},
+    [PSTK_OUTPUT_POLYGONS] = {1, pstk__check_polygons, pstk__passes_polygons},
 };
 
 int pstk__output_check_kind(uint32_t kind, uint32_t i, struct pstk_error *err)

@@ -30,6 +30,13 @@ int pstk__check_unfollowing(const struct pstk__output *o, uint32_t i, struct pst
 int pstk__check_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 int pstk__check_keypoints(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+int pstk__check_polygons(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+/* Find the lengths between the boxes field and that of output i. Returns 1, or 0: the output's
+ * field has neither the rows of the boxes nor rows below them. */
+int pstk__compile_levels(struct pstk__plan *p, uint32_t i, uint32_t boxes_field);
+/* A ragged output's pass, with memory for the lengths. */
+int pstk__passes_nested(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+int pstk__passes_polygons(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 int pstk__passes_keypoints(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 int pstk__check_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 int pstk__passes_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err);

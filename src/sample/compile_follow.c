@@ -5,6 +5,7 @@
 #include "base/cast.h"
 #include "base/error.h"
 #include "image/mask.h"
+#include "record/kind.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -95,7 +96,8 @@ int pstk__check_unfollowing(const struct pstk__output *o, uint32_t i, struct pst
 {
     const struct pstk_output *output = &o->settings;
     const uint32_t kind = output->kind;
-    const int is_boxes = kind == PSTK_OUTPUT_BOXES, is_points = kind == PSTK_OUTPUT_KEYPOINTS;
+    const int is_boxes = kind == PSTK_OUTPUT_BOXES, is_points = kind == PSTK_OUTPUT_KEYPOINTS,
+              is_polygons = kind == PSTK_OUTPUT_POLYGONS;
     if (output->follows && (!pstk__output_follows(kind) || kind == PSTK_OUTPUT_PER_BOX))
         return FAIL(i, PSTK_EINVAL,
                     ".follows: value is '%.64s'; must be NULL, because it applies to outputs that "
@@ -110,19 +112,21 @@ int pstk__check_unfollowing(const struct pstk__output *o, uint32_t i, struct pst
         return FAIL(i, PSTK_EINVAL,
                     ": form, min_side, min_area and min_visible must be 0, because they apply to "
                     "boxes only");
-    if (!is_boxes && !is_points && (output->coordinates != 0 || output->keep_outside != 0))
+    if ((!is_boxes && !is_points && output->keep_outside != 0) ||
+        (!is_boxes && !is_points && !is_polygons && output->coordinates != 0))
         return FAIL(i, PSTK_EINVAL,
-                    ": coordinates and keep_outside must be 0, because they apply to boxes and "
-                    "keypoints only");
+                    ": coordinates and keep_outside must be 0, because they apply to boxes, "
+                    "keypoints and polygons (coordinates) only");
     if (!is_points && (output->flip_pairs || output->n_flip_pairs != 0 || output->at_centers != 0))
         return FAIL(i, PSTK_EINVAL,
                     ": flip_pairs must be NULL, n_flip_pairs and at_centers 0, because they apply "
                     "to keypoints only");
-    if (output->boxes && kind != PSTK_OUTPUT_PER_BOX && !is_points)
-        return FAIL(i, PSTK_EINVAL,
-                    ".boxes: value is '%.64s'; must be NULL, because it applies to outputs per box "
-                    "and keypoints only",
-                    output->boxes);
+    if (output->boxes && kind != PSTK_OUTPUT_PER_BOX && !is_points && !is_polygons)
+        return FAIL(
+            i, PSTK_EINVAL,
+            ".boxes: value is '%.64s'; must be NULL, because it applies to outputs per box, "
+            "keypoints and polygons only",
+            output->boxes);
     return 0;
 }
 
@@ -302,14 +306,16 @@ static int find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     const uint32_t kind = pstk__compile_field(p, i)->kind;
-    if (kind == PSTK_FIELD_BOXES || kind == PSTK_FIELD_KEYPOINTS)
+    if (kind == PSTK_FIELD_BOXES || kind == PSTK_FIELD_KEYPOINTS || kind == PSTK_FIELD_POLYGONS)
         return FAIL(i, PSTK_EINVAL,
                     ".kind: field '%s' has %s, which follow the image; must be of what goes with "
                     "boxes, as labels",
-                    pstk__compile_field(p, i)->name,
-                    kind == PSTK_FIELD_BOXES ? "boxes" : "keypoints");
+                    pstk__compile_field(p, i)->name, pstk__field_kind_name(kind));
     const int rc = find_boxes(p, i, err);
-    return rc < 0 ? rc : pstk__check_ragged(p, i, err);
+    if (rc < 0)
+        return rc;
+    pstk__compile_levels(p, i, p->outputs[p->outputs[i].boxes].field);
+    return pstk__check_ragged(p, i, err);
 }
 
 /* Whether an op of a list looks at boxes: children cannot. */

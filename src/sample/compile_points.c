@@ -7,20 +7,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_POINTS (1u << 24) /* of a row */
+#define MOST_POINTS (1u << 24)                      /* of a row */
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
 
 #define FAIL(i, code, fmt, ...)                                                                    \
     pstk__fail(err, code, PSTK_STAGE_OPEN, "outputs[%u]" fmt, i, ##__VA_ARGS__)
 
 /* ---- which boxes ----------------------------------------------------------------------------- */
 
+int pstk__compile_levels(struct pstk__plan *p, uint32_t i, uint32_t boxes_field)
+{
+    const struct pstk__schema *schema = &p->source->schema;
+    struct pstk__output *o = &p->outputs[i];
+    const char *rows = schema->fields[boxes_field].rows;
+    uint32_t n = 0, found[PSTK__MAX_LEVELS];
+    int32_t field = (int32_t)o->field;
+    o->n_levels = 0;
+    while (rows[0] && strcmp(schema->fields[field].rows, rows) != 0) {
+        field = schema->fields[field].rows[0] ? schema->links.split_by[field] : -1;
+        if (field < 0 || n == PSTK__MAX_LEVELS)
+            return 0;
+        found[n++] = (uint32_t)field;
+    }
+    for (uint32_t k = 0; k < n; k++)
+        o->levels[k] = found[n - 1 - k];
+    o->n_levels = n;
+    return rows[0] != 0;
+}
+
 /* Whether rows of output i may go with the boxes of output k. */
-static int fits(const struct pstk__plan *p, uint32_t i, uint32_t k)
+static int fits(struct pstk__plan *p, uint32_t i, uint32_t k)
 {
     const struct pstk__output *boxes = &p->outputs[k];
     const char *rows = pstk__compile_field(p, i)->rows, *of_boxes = pstk__compile_field(p, k)->rows;
-    return boxes->settings.kind == PSTK_OUTPUT_BOXES && boxes->image == p->outputs[i].image &&
-           (!rows[0] || !of_boxes[0] || strcmp(rows, of_boxes) == 0);
+    if (boxes->settings.kind != PSTK_OUTPUT_BOXES || boxes->image != p->outputs[i].image)
+        return 0;
+    return p->outputs[i].settings.kind == PSTK_OUTPUT_POLYGONS
+               ? pstk__compile_levels(p, i, boxes->field)
+               : !rows[0] || !of_boxes[0] || strcmp(rows, of_boxes) == 0;
 }
 
 static int find_named(struct pstk__plan *p, uint32_t i, const char *name, struct pstk_error *err)
@@ -37,7 +61,12 @@ static int find_named(struct pstk__plan *p, uint32_t i, const char *name, struct
                         name, p->outputs[boxes->image].name, p->outputs[o->image].name);
         o->boxes = k;
         o->has_boxes = 1;
-        return 0;
+        if (o->settings.kind != PSTK_OUTPUT_POLYGONS || fits(p, i, k))
+            return 0;
+        return FAIL(i, PSTK_EINVAL,
+                    ".boxes: the corners of field '%s' do not belong to boxes of output '%.64s'; "
+                    "fields of lengths must lead from the axis of the boxes to theirs (splits)",
+                    pstk__compile_field(p, i)->name, name);
     }
     return FAIL(i, PSTK_EINVAL, ".boxes: value is '%.64s'; must be the name of an output of boxes",
                 name);
@@ -166,4 +195,49 @@ int pstk__passes_keypoints(struct pstk__plan *p, uint32_t i, struct pstk_error *
 {
     const int rc = find_boxes(p, i, err);
     return rc < 0 ? rc : pstk__passes_ragged(p, i, err);
+}
+
+/* ---- polygons -------------------------------------------------------------------------------- */
+
+int pstk__check_polygons(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    const struct pstk_field *field = pstk__compile_field(p, i);
+    if (field->kind != PSTK_FIELD_POLYGONS)
+        return pstk__compile_wrong_kind(p, i, "a polygons", "polygons", err);
+    const int rc = pstk__compile_image(p, i, err);
+    if (rc < 0)
+        return rc;
+    if (o->settings.dtype != 0 && o->settings.dtype != PSTK_F32)
+        return FAIL(i, PSTK_EINVAL, ".dtype: value is %s; must be 0 or f32 for polygons",
+                    pstk_dtype_name(o->settings.dtype));
+    if (o->settings.coordinates > PSTK_COORDINATES_UNIT)
+        return FAIL(i, PSTK_EINVAL,
+                    ".coordinates: value is %u; must be one of enum pstk_coordinates",
+                    o->settings.coordinates);
+    o->settings.dtype = PSTK_F32;
+    o->item_size = 2 * sizeof(float);
+    o->most_size = p->source->limits.max_plain[o->field] / (2ull * pstk_dtype_size(field->dtype)) *
+                   o->item_size;
+    o->n_dims = 2;
+    o->shape[1] = 2;
+    return 0;
+}
+
+int pstk__passes_nested(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    const int rc = pstk__passes_ragged(p, i, err);
+    for (uint32_t k = 0; k < o->n_levels; k++)
+        o->passes[o->n_worker_passes - 1].held += ALIGN(p->source->limits.max_plain[o->levels[k]]);
+    return rc;
+}
+
+int pstk__passes_polygons(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    const int rc = find_boxes(p, i, err);
+    p->outputs[i].n_levels = 0;
+    if (rc == 0 && p->outputs[i].has_boxes)
+        pstk__compile_levels(p, i, p->outputs[p->outputs[i].boxes].field);
+    return rc < 0 ? rc : pstk__passes_nested(p, i, err);
 }

@@ -63,3 +63,8 @@ struct pstk_output pstk_output_keypoints(const char *field)
 {
     return (struct pstk_output){.field = field, .kind = PSTK_OUTPUT_KEYPOINTS};
 }
+
+struct pstk_output pstk_output_polygons(const char *field)
+{
+    return (struct pstk_output){.field = field, .kind = PSTK_OUTPUT_POLYGONS};
+}

@@ -23,6 +23,7 @@ struct pstk__input {
     uint64_t shape[7];
     uint64_t size; /* bytes; 0: they get no whole batches */
 };
+#define PSTK__MAX_LEVELS 4u /* of lists in lists */
 
 /*
  * One compiled output. passes: n_worker_passes of a worker, at least one, then at most one of the
@@ -33,15 +34,17 @@ struct pstk__output {
     struct pstk_output settings; /* deep copy: name and ops are the two below; field, follows NULL
                                   */
     char name[PSTK_MAX_NAME];
-    struct pstk_op *ops;       /* owned; NULL when there are none */
-    uint32_t field;            /* of the schema */
-    uint32_t is_first;         /* 1: no output before it reads the same field */
-    uint32_t next;             /* the next output that reads the same field, or n_outputs */
-    uint32_t has_pixels;       /* 1: an image, or a callback that gets decoded pixels */
-    uint32_t image;            /* of those that follow: the image output */
-    uint32_t boxes;            /* per box, and images whose ops look at boxes: the boxes output */
-    uint32_t looks_at_boxes;   /* image: 1: an op of its list does */
-    uint32_t has_boxes;        /* keypoints: 1: rows go with the boxes of output `boxes` */
+    struct pstk_op *ops;     /* owned; NULL when there are none */
+    uint32_t field;          /* of the schema */
+    uint32_t is_first;       /* 1: no output before it reads the same field */
+    uint32_t next;           /* the next output that reads the same field, or n_outputs */
+    uint32_t has_pixels;     /* 1: an image, or a callback that gets decoded pixels */
+    uint32_t image;          /* of those that follow: the image output */
+    uint32_t boxes;          /* per box, and images whose ops look at boxes: the boxes output */
+    uint32_t looks_at_boxes; /* image: 1: an op of its list does */
+    uint32_t has_boxes;      /* keypoints, polygons: 1: rows go with the boxes of output `boxes` */
+    uint32_t n_levels;       /* per box, polygons: of lengths between the boxes and the items */
+    uint32_t levels[PSTK__MAX_LEVELS]; /* fields of these lengths, from the boxes down */
     uint32_t *partners;        /* keypoints: by point, the one that it changes places with, or
                                   itself; owned, NULL: none does */
     uint64_t most_boxes;       /* boxes: of a sample */

@@ -7,14 +7,14 @@
 
 /* What is the same for all points of a sample. */
 struct moving {
-    const struct pstk__keypoints_source *source;
+    const struct pstk__points_source *source;
     const struct pstk__output *o;
     double in[2], out[2]; /* pixels of one unit of x and y, stored and written */
     double shift;         /* from stored pixels to those of the library */
     int mirrors;
 };
 
-static struct moving moving_of(const struct pstk__keypoints_source *source,
+static struct moving moving_of(const struct pstk__points_source *source,
                                const struct pstk__output *o)
 {
     struct pstk__view view;
@@ -67,7 +67,7 @@ static void write_chunk(const struct moving *m, const uint8_t *data, uint32_t fi
     }
 }
 
-uint32_t pstk__keypoints_write(const struct pstk__keypoints_source *source,
+uint32_t pstk__keypoints_write(const struct pstk__points_source *source,
                                const struct pstk__output *o, float *out)
 {
     const struct moving m = moving_of(source, o);
@@ -85,4 +85,34 @@ uint32_t pstk__keypoints_write(const struct pstk__keypoints_source *source,
         n++;
     }
     return n;
+}
+
+/* ---- polygons -------------------------------------------------------------------------------- */
+
+static void write_corners(const struct moving *m, uint64_t first, uint32_t n, float *out)
+{
+    const struct pstk_field *field = m->source->field;
+    const uint32_t size = pstk_dtype_size(field->dtype);
+    const uint8_t *at = (const uint8_t *)m->source->data + 2 * first * size;
+    struct pstk__point points[CHUNK];
+    uint8_t is_outside[CHUNK];
+    for (uint32_t j = 0; j < n; j++, at += 2ull * size) {
+        points[j].x = pstk__coordinate(at, field->dtype) * m->in[0];
+        points[j].y = pstk__coordinate(at + size, field->dtype) * m->in[1];
+    }
+    struct pstk__moved_points moved = {.points = points, .is_outside = is_outside, .n = n};
+    pstk__drawn_move_points(m->source->drawn, &moved);
+    for (uint32_t j = 0; j < n; j++) {
+        out[2 * j] = (float)(points[j].x / m->out[0]);
+        out[2 * j + 1] = (float)(points[j].y / m->out[1]);
+    }
+}
+
+void pstk__corners_write(const struct pstk__points_source *source, const struct pstk__output *o,
+                         uint64_t first, uint64_t n, float *out)
+{
+    const struct moving m = moving_of(source, o);
+    for (uint64_t done = 0; done < n; done += CHUNK)
+        write_corners(&m, first + done, n - done < CHUNK ? (uint32_t)(n - done) : CHUNK,
+                      out + 2 * done);
 }

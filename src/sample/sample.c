@@ -15,6 +15,7 @@
 #include "sample/boxes_row.h"
 #include "sample/image_rows.h"
 #include "sample/mask_rows.h"
+#include "sample/nested.h"
 #include "sample/points_row.h"
 #include "sample/variants.h"
 
@@ -648,19 +649,119 @@ static int items_fit(const struct work *work, const struct pstk__output *o, uint
                              work->s->plan->outputs[o->boxes].name);
 }
 
+/* Read the lengths between the boxes and the items of an output. */
+static int read_levels(const struct work *work, const struct pstk__output *o,
+                       struct pstk__nested *nested, struct pstk_error *err)
+{
+    for (uint32_t k = 0; k < o->n_levels; k++) {
+        struct work lengths = *work;
+        lengths.field = o->levels[k];
+        lengths.view = &work->record->fields[lengths.field];
+        const int rc = field_check(&lengths, 1, err);
+        if (rc < 0)
+            return rc;
+        const uint32_t dtype = work->record->schema->fields[lengths.field].dtype;
+        nested->levels[k] = (struct pstk__lengths){
+            .data = lengths.data, .n = lengths.size / pstk_dtype_size(dtype), .dtype = dtype};
+    }
+    nested->n_levels = o->n_levels;
+    return 0;
+}
+
+/* Call nested->each for the items of output i that are left; the field has n. */
+static int each_left(const struct work *work, uint32_t i, uint64_t n, struct pstk__nested *nested,
+                     struct pstk_error *err)
+{
+    const struct pstk__output *o = &work->s->plan->outputs[i];
+    const size_t mark = work->s->arena.used;
+    int rc = o->n_levels == 0 && nested->boxes ? items_fit(work, o, n, err) : 0;
+    nested->n_items = n;
+    if (rc == 0)
+        rc = read_levels(work, o, nested, err);
+    if (rc == 0 && pstk__nested_each(nested) < 0)
+        rc = pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
+                               "has %llu items, to which the lengths of the %u boxes of output "
+                               "'%s' do not add up",
+                               (unsigned long long)n, nested->boxes->n,
+                               work->s->plan->outputs[o->boxes].name);
+    pstk__arena_reset(&work->s->arena, mark);
+    return rc;
+}
+
+/* A row that is written item by item. */
+struct items_row {
+    const struct work *work;
+    const struct pstk__points_source *source; /* of polygons */
+    const struct pstk__output *o;
+    uint8_t *out;
+    uint64_t size; /* bytes so far */
+};
+
+static void copy_items(void *user, uint64_t first, uint64_t n)
+{
+    struct items_row *row = user;
+    const uint64_t size = row->o->item_size;
+    memcpy(row->out + row->size, row->work->data + first * size, n * size);
+    row->size += n * size;
+}
+
 static int write_per_box(struct work *work, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk__output *o = &work->s->plan->outputs[i];
+    struct items_row row = {.work = work, .o = o, .out = work->rows[i].data};
+    struct pstk__nested nested = {
+        .boxes = &work->s->boxes[o->boxes], .each = copy_items, .user = &row};
+    if (!size_fits(o, work->size))
+        return size_wrong(work, pstk__output_written_size(o), err);
+    const int rc = each_left(work, i, work->size / o->item_size, &nested, err);
+    work->rows[i].size = row.size;
+    return rc;
+}
+
+static void move_corners(void *user, uint64_t first, uint64_t n)
+{
+    struct items_row *row = user;
+    pstk__corners_write(row->source, row->o, first, n, (float *)(void *)(row->out + row->size));
+    row->size += n * row->o->item_size;
+}
+
+/* The value of the field under way, whose items have `size` bytes, for output i. 0 or EBADMSG. */
+static int points_source(const struct work *work, uint32_t i, uint64_t size,
+                         struct pstk__points_source *source, struct pstk_error *err)
+{
+    const struct pstk__output *o = &work->s->plan->outputs[i];
+    const struct pstk_field *field = &work->record->schema->fields[work->field];
+    char text[200];
+    if (work->size % size != 0 || work->size / size * o->item_size > o->most_size)
+        return size_wrong(work, o->most_size / o->item_size * size, err);
+    if (pstk__coordinates_check(field, work->data, work->size, text))
+        return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
+                                 "%s", text);
+    source->field = field;
+    source->data = work->data;
+    source->size = work->size;
+    source->drawn = &work->s->drawn[o->image];
+    return 0;
+}
+
+static int write_polygons(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__plan *p = work->s->plan;
     const struct pstk__output *o = &p->outputs[i];
-    const struct pstk__boxes *boxes = &work->s->boxes[o->boxes];
-    if (!size_fits(o, work->size))
-        return size_wrong(work, pstk__output_written_size(o), err);
-    const int rc = items_fit(work, o, work->size / o->item_size, err);
+    const uint64_t size = 2ull * pstk_dtype_size(work->record->schema->fields[work->field].dtype);
+    const struct pstk__image_info image =
+        pstk__field_image(&work->record->fields[p->outputs[o->image].field]);
+    struct pstk__points_source source = {.image = &image};
+    int rc = points_source(work, i, size, &source, err);
     if (rc < 0)
         return rc;
-    work->rows[i].size =
-        pstk__boxes_copy_items(boxes, o->item_size, work->data, work->rows[i].data);
-    return 0;
+    struct items_row row = {.work = work, .source = &source, .o = o, .out = work->rows[i].data};
+    struct pstk__nested nested = {.boxes = o->has_boxes ? &work->s->boxes[o->boxes] : NULL,
+                                  .each = move_corners,
+                                  .user = &row};
+    rc = each_left(work, i, work->size / size, &nested, err);
+    work->rows[i].size = row.size;
+    return rc;
 }
 
 static int write_keypoints(struct work *work, uint32_t i, struct pstk_error *err)
@@ -668,28 +769,17 @@ static int write_keypoints(struct work *work, uint32_t i, struct pstk_error *err
     const struct pstk__plan *p = work->s->plan;
     const struct pstk__output *o = &p->outputs[i];
     const struct pstk_field *field = &work->record->schema->fields[work->field];
-    const uint64_t row_size = field->shape[1] * field->shape[2] * pstk_dtype_size(field->dtype);
-    const uint64_t n = work->size / row_size;
+    const uint64_t size = field->shape[1] * field->shape[2] * pstk_dtype_size(field->dtype);
     const struct pstk__image_info image =
         pstk__field_image(&work->record->fields[p->outputs[o->image].field]);
-    const struct pstk__keypoints_source source = {.field = field,
-                                                  .data = work->data,
-                                                  .size = work->size,
-                                                  .image = &image,
-                                                  .drawn = &work->s->drawn[o->image],
-                                                  .boxes = o->has_boxes ? &work->s->boxes[o->boxes]
-                                                                        : NULL};
-    char text[200];
-    if (work->size % row_size != 0 || n * o->item_size > o->most_size)
-        return size_wrong(work, o->most_size / o->item_size * row_size, err);
-    const int rc = o->has_boxes ? items_fit(work, o, n, err) : 0;
-    if (rc < 0)
-        return rc;
-    if (pstk__coordinates_check(field, work->data, work->size, text))
-        return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
-                                 "%s", text);
-    work->rows[i].size = pstk__keypoints_write(&source, o, work->rows[i].data) * o->item_size;
-    return 0;
+    struct pstk__points_source source = {.image = &image,
+                                         .boxes = o->has_boxes ? &work->s->boxes[o->boxes] : NULL};
+    int rc = points_source(work, i, size, &source, err);
+    if (rc == 0 && o->has_boxes)
+        rc = items_fit(work, o, work->size / size, err);
+    if (rc == 0)
+        work->rows[i].size = pstk__keypoints_write(&source, o, work->rows[i].data) * o->item_size;
+    return rc;
 }
 
 /* ---- one record ---------------------------------------------------------------------------------
@@ -708,6 +798,8 @@ static int write_output(struct work *work, uint32_t i, struct pstk_error *err)
         return write_per_box(work, i, err);
     if (o->settings.kind == PSTK_OUTPUT_KEYPOINTS)
         return write_keypoints(work, i, err);
+    if (o->settings.kind == PSTK_OUTPUT_POLYGONS)
+        return write_polygons(work, i, err);
     switch (o->passes[o->n_worker_passes - 1].what) {
     case PSTK__PASS_CAST:
         return write_cast(work, i, err);

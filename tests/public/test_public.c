@@ -518,6 +518,7 @@ TEST(constructors_fill_what_they_are_given_and_leave_the_rest_0)
     CHECK(is_plain(pstk_output_boxes("f"), PSTK_OUTPUT_BOXES, 0));
     CHECK(is_plain(pstk_output_per_box("f"), PSTK_OUTPUT_PER_BOX, 0));
     CHECK(is_plain(pstk_output_keypoints("f"), PSTK_OUTPUT_KEYPOINTS, 0));
+    CHECK(is_plain(pstk_output_polygons("f"), PSTK_OUTPUT_POLYGONS, 0));
     struct pstk_output o = pstk_output_mask("f", 255, PSTK_U16);
     CHECK(o.fill == 255);
     o.fill = 0;

@@ -328,7 +328,7 @@ class BareNames(Case):
                 ("must be penstock.mask('mask') to follow it", [x, "mask"]),
                 ("must be penstock.keypoints('points') to follow it", {"points": "points", "x": x}),
                 ("must be penstock.ragged('runs')", {"x": penstock.image("other", [Resize((8, 8))]), "runs": "runs"}),
-                ("outputs['labels']: value is 'labels', which has an item for each box of output 'b', also of boxes that "
+                ("outputs['labels']: value is 'labels', which has items for the boxes of output 'b', also for those that "
                  "are dropped; must be penstock.per_box('labels') without", {"x": x, "b": boxes, "labels": "labels"}),
                 ("must be penstock.ragged('texts')", {"x": x, "b": boxes, "t": "texts"})):
             with self.subTest(words):

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from .drawing import FixedOp, draw
     from .installed import get_include, get_library
     from .mix import CutMix, MixedRow, MixUp, MixUpCutMix, OneHot, draw_mix
-    from .outputs_follow import boxes, keypoints, mask, per_box
     from .mosaic import Mosaic, MosaicPart, MosaicRow, draw_mosaic
+    from .outputs_follow import boxes, keypoints, mask, per_box, polygons
     from .ops_boxes import *  # noqa: F403
     from .ops_call import *  # noqa: F403
     from .ops_colour import *  # noqa: F403
@@ -82,7 +82,7 @@ _NAMES_OF = {
     "ops_random": ("RandomApply", "RandomChoice", "RandomOrder"),
     "ops_timm": ("TimmAugMix", "TimmAutoAugment", "TimmRandAugment", "rand_augment_timm"),
     "ops_warp": ("GaussianBlur", "RandomAffine", "RandomBoxBlur", "RandomPerspective", "RandomRotation"),
-    "outputs_follow": ("boxes", "keypoints", "mask", "per_box"),
+    "outputs_follow": ("boxes", "keypoints", "mask", "per_box", "polygons"),
     "packing.columns": ("add_column", "remove_column"),
     "packing.pack": ("PackError", "SchemaError", "pack"),
     "packing.schema": ("Boxes", "Keypoints", "Mask", "Polygons", "Rle"),

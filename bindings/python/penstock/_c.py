@@ -349,6 +349,7 @@ OUTPUT_MASK = 7
 OUTPUT_BOXES = 8
 OUTPUT_PER_BOX = 9
 OUTPUT_KEYPOINTS = 10
+OUTPUT_POLYGONS = 11
 
 # enum pstk_bad_sample
 BAD_ERROR = 0
@@ -456,7 +457,7 @@ NAMES: dict[str, dict[str, int]] = {
     "output_kind": {"image": OUTPUT_IMAGE, "scalar": OUTPUT_SCALAR, "tensor": OUTPUT_TENSOR,
                     "bytes": OUTPUT_BYTES, "callback": OUTPUT_CALLBACK, "ragged": OUTPUT_RAGGED,
                     "mask": OUTPUT_MASK, "boxes": OUTPUT_BOXES, "per_box": OUTPUT_PER_BOX,
-                    "keypoints": OUTPUT_KEYPOINTS},
+                    "keypoints": OUTPUT_KEYPOINTS, "polygons": OUTPUT_POLYGONS},
     "bad_sample": {"error": BAD_ERROR, "replace": BAD_REPLACE},
     "reader_kind": {"auto": READER_AUTO, "io_uring": READER_IO_URING, "threads": READER_THREADS},
     "io": {"auto": IO_AUTO, "direct": IO_DIRECT, "buffered": IO_BUFFERED},
@@ -1354,6 +1355,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_output_boxes": (Output, [c_char_p]),
     "pstk_output_per_box": (Output, [c_char_p]),
     "pstk_output_keypoints": (Output, [c_char_p]),
+    "pstk_output_polygons": (Output, [c_char_p]),
     "pstk_output_callback": (Output, [c_char_p, c_uint32, DecodeFn, c_void_p]),
     "pstk_settings_init": (None, [POINTER(Settings), c_uint32]),
     "pstk_open": (c_int, [POINTER(c_void_p), POINTER(Settings), POINTER(Error)]),

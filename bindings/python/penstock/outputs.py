@@ -32,9 +32,10 @@ LAYOUTS = {**{name: (code, False) for name, code in _c.NAMES["layout"].items()},
 
 KINDS = {_c.OUTPUT_IMAGE: "image", _c.OUTPUT_SCALAR: "scalar", _c.OUTPUT_TENSOR: "tensor",
          _c.OUTPUT_BYTES: "ragged", _c.OUTPUT_RAGGED: "ragged", _c.OUTPUT_MASK: "mask",
-         _c.OUTPUT_BOXES: "boxes", _c.OUTPUT_PER_BOX: "per_box", _c.OUTPUT_KEYPOINTS: "keypoints"}
+         _c.OUTPUT_BOXES: "boxes", _c.OUTPUT_PER_BOX: "per_box", _c.OUTPUT_KEYPOINTS: "keypoints",
+         _c.OUTPUT_POLYGONS: "polygons"}
 RAGGED_KINDS = (_c.OUTPUT_BYTES, _c.OUTPUT_RAGGED, _c.OUTPUT_BOXES, _c.OUTPUT_PER_BOX,
-                _c.OUTPUT_KEYPOINTS)
+                _c.OUTPUT_KEYPOINTS, _c.OUTPUT_POLYGONS)
 
 
 def dtype_code(dtype: Any, what: str) -> int:
@@ -256,7 +257,7 @@ def _check_kind(output: Output, info: FieldInfo) -> None:
     name, field = info.name, info.field
     kinds = {"scalar": field.is_scalar, "tensor": _is_fixed(info), "image": field.kind == "image",
              "mask": field.kind == "mask", "ragged": not field.is_scalar,
-             "boxes": field.meaning == "boxes", "keypoints": field.meaning == "keypoints"}
+             **{what: field.meaning == what for what in ("boxes", "keypoints", "polygons")}}
     asked = KINDS.get(output.kind, "")
     if kinds.get(asked, True):  # outputs of C callbacks take any field
         return
@@ -289,7 +290,7 @@ def _one(catalog: Catalog, value: Output | str) -> Output:
         raise TypeError("outputs: value is a dict; must be an output: write outputs={**penstock.ten_crop(...)} for a "
                         "dict of outputs, and {**penstock.recipes.views(field, lists)} for a dict of lists of operations")
     raise TypeError(f"outputs: value is {str(value)[:200]!r}; must be an output (penstock.image, scalar, tensor, "
-                    "ragged, mask, boxes, keypoints, python) or the name of a field")
+                    "ragged, mask, boxes, keypoints, polygons, python) or the name of a field")
 
 
 def _output_name(name: str) -> str:
@@ -326,14 +327,23 @@ def in_python(message: str, outputs: Mapping[str, Output]) -> str:
     return f"{where}: {_C_DTYPE.sub(lambda found: _C_NAMES[found[1]], what)}"
 
 
-_MAKERS = {"mask": "mask", "boxes": "boxes", "keypoints": "keypoints"}
+_MAKERS = {"mask": "mask", "boxes": "boxes", "keypoints": "keypoints", "polygons": "polygons"}
+
+
+def _axes_above(catalog: Catalog, axis: str | None) -> set[str]:
+    """The axis, and those whose rows have lists of its rows: of the corners of polygons those of polygons and objects."""
+    found: set[str] = set()
+    while axis is not None and axis not in found:
+        found.add(axis)
+        axis = next((info.field.rows for info in catalog.fields if info.field.splits == axis), None)
+    return found
 
 
 def _refuse_still(given: Mapping[str, Output | str], found: Mapping[str, Output], catalog: Catalog) -> None:
     """Refuse the bare name of a field that lies in an image whose output may move it, or whose rows go with boxes that
     an output may drop: its stored values would no longer belong to the batch's images."""
     images = {output.field for output in found.values() if output.kind == _c.OUTPUT_IMAGE}
-    boxes = {_field(catalog, output.field).field.rows: name for name, output in found.items()
+    boxes = {str(_field(catalog, output.field).field.rows): name for name, output in found.items()
              if output.kind == _c.OUTPUT_BOXES}
     for name, value in given.items():
         if not isinstance(value, str):
@@ -345,10 +355,10 @@ def _refuse_still(given: Mapping[str, Output | str], found: Mapping[str, Output]
             follow = f"penstock.{_MAKERS[what]}({value!r}) to follow it, or " if what in _MAKERS else ""
             raise SettingsError(f"outputs[{name!r}]: value is {value!r}, a field of kind {what} of image {field.of!r}, whose "
                                 f"operations would not move its values; must be {follow}{stored}")
-        if field.rows is not None and field.rows in boxes:
+        for axis in sorted(_axes_above(catalog, field.rows) & boxes.keys()):
             drop = f"penstock.per_box({value!r}) without the items of dropped boxes, or " if field.is_array else ""
-            raise SettingsError(f"outputs[{name!r}]: value is {value!r}, which has an item for each box of output "
-                                f"{boxes[field.rows]!r}, also of boxes that are dropped; must be {drop}{stored}")
+            raise SettingsError(f"outputs[{name!r}]: value is {value!r}, which has items for the boxes of output "
+                                f"{boxes[axis]!r}, also for those that are dropped; must be {drop}{stored}")
 
 
 def resolve(outputs: Outputs, catalog: Catalog) -> dict[str, Output]:

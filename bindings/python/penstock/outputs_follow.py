@@ -11,7 +11,7 @@ from .errors import SettingsError
 from .hints import explained, near
 from .outputs import Output, dtype_code, field_name, whole
 
-__all__ = ["boxes", "keypoints", "mask", "per_box"]
+__all__ = ["boxes", "keypoints", "mask", "per_box", "polygons"]
 
 
 def _named(maker: str, member: str, name: str | None, what: str) -> list[tuple[str, Any, str]]:
@@ -90,7 +90,8 @@ def boxes(field: str, *, form: str = "xyxy", coordinates: str = "pixels", clip: 
 @explained("penstock.per_box", {})
 def per_box(field: str, boxes: str | None = None, *, bytes_per_batch: int = 0) -> Output:
     """What goes with boxes, an item for each: labels, areas. An array field whose only variable dimension is the
-    first, as a penstock.Ragged of its dtype, without the items of boxes that were dropped.
+    first, as a penstock.Ragged of its dtype, without the items of boxes that were dropped. Or items that fields of
+    lengths (`splits`) give to those: the runs of objects' masks, the number of corners of each polygon.
 
     boxes: the name of the output of boxes; None: the only one.
     bytes_per_batch: as of penstock.ragged.
@@ -98,6 +99,15 @@ def per_box(field: str, boxes: str | None = None, *, bytes_per_batch: int = 0) -
     return Output(field_name(field, "per_box"), _c.OUTPUT_PER_BOX,
                   following=tuple(_named("per_box", "boxes", boxes, "an output of boxes")),
                   bytes_per_batch=whole("per_box", "bytes_per_batch", bytes_per_batch, 2**64 - 1))
+
+
+def _of_boxes(maker: str, boxes: Any) -> list[tuple[str, Any, str]]:
+    if boxes is True:
+        raise TypeError(f"{maker}.boxes: value is True; must be the name of an output of boxes, None for the only one, "
+                        "or False for none")
+    if boxes is False:
+        return [("boxes", "", "boxes=False")]
+    return _named(maker, "boxes", boxes, "an output of boxes")
 
 
 def _flip_pairs(given: Any) -> list[tuple[str, Any, str]]:
@@ -148,13 +158,33 @@ def keypoints(field: str, *, flip_pairs: Iterable[tuple[int, int]] = (), keep_ou
     if origin not in ("corner", "center"):
         raise SettingsError(f"keypoints.origin: value is {origin!r}; must be corner or center"
                             + near(str(origin), ("corner", "center")))
-    if boxes is True:
-        raise TypeError("keypoints.boxes: value is True; must be the name of an output of boxes, None for the only one, "
-                        "or False for none")
-    of = [("boxes", "", "boxes=False")] if boxes is False else _named("keypoints", "boxes", boxes, "an output of boxes")
     following = [*_flip_pairs(flip_pairs), *([("keep_outside", 1, "keep_outside=True")] if keep_outside else []),
                  _choice("coordinates", coordinates, _c.NAMES["coordinates"], "keypoints"),
-                 *([("at_centers", 1, "origin='center'")] if origin == "center" else []), *of,
-                 *_follows("keypoints", follows)]
+                 *([("at_centers", 1, "origin='center'")] if origin == "center" else []),
+                 *_of_boxes("keypoints", boxes), *_follows("keypoints", follows)]
     return Output(field_name(field, "keypoints"), _c.OUTPUT_KEYPOINTS, following=tuple(following),
                   bytes_per_batch=whole("keypoints", "bytes_per_batch", bytes_per_batch, 2**64 - 1))
+
+
+@explained("penstock.polygons", {"ops": "polygons follow the operations of their image",
+                                 "clip": "polygons are not clipped: penstock.masks.polygon_mask takes them as they are"})
+def polygons(field: str, *, coordinates: str = "pixels", boxes: str | bool | None = None, follows: str | None = None,
+             bytes_per_batch: int = 0) -> Output:
+    """The corners of polygons of a polygons field, as a penstock.Ragged of float32: [corners, 2], polygon after polygon.
+    They move with the pixels of their image, and are never clipped: each polygon keeps its corners, also those outside.
+
+    The field's numbers of corners are an output of their own: penstock.per_box("polygon_points") where boxes are
+    dropped, else its bare name. Corners at the horizon of a perspective or beyond, outside of the image, are NaN.
+
+    coordinates: "pixels", or "unit" for fractions of the width and height of the image as it is handed out.
+    boxes: the name of the output of boxes with whose boxes polygons are dropped; fields of lengths (`splits`) must lead
+    from them to the corners. None: the only one that follows the same image and has such fields. False: none.
+    follows: the name of the image output; None: the only one of the polygons' image.
+    bytes_per_batch: as of penstock.ragged.
+
+    A corner that is not finite is an error of its sample.
+    """
+    following = [_choice("coordinates", coordinates, _c.NAMES["coordinates"], "polygons"), *_of_boxes("polygons", boxes),
+                 *_follows("polygons", follows)]
+    return Output(field_name(field, "polygons"), _c.OUTPUT_POLYGONS, following=tuple(following),
+                  bytes_per_batch=whole("polygons", "bytes_per_batch", bytes_per_batch, 2**64 - 1))
