@@ -119,10 +119,11 @@ int pstk__mask_rows_write(struct pstk__mask_rows *rows, const struct pstk__plan 
     rows->sample_size = pstk__mask_sample_size(source->info);
     rows->n_planes = rows->sample_size == 2 || rows->fill > UINT8_MAX ? 2 : 1;
     if (rows->n_planes == 2 && !pstk__cast_fits(PSTK_U16, dtype))
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
-                          "the mask has samples of 16 bits, which an output of dtype %s does not "
-                          "hold; use u16 or one that holds it",
-                          pstk_dtype_name(dtype));
+        return pstk__fail(
+            err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
+            "the mask has samples of 16 bits, which the dtype of output '%s' does not "
+            "hold; set one that does",
+            o->name);
     for (uint32_t b = 0; b < rows->n_planes && dtype != PSTK_U8; b++) {
         planes[b] = pstk__arena_get(arena, n);
         if (!planes[b])

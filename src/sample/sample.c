@@ -586,7 +586,8 @@ static int write_mask(struct work *work, uint32_t i, struct pstk_error *err)
     rc = pstk__mask_rows_write(&work->s->masks, p, &work->s->arena, o, &source, work->rows[i].data,
                                &inner);
     pstk__arena_reset(&work->s->arena, mark);
-    return rc == PSTK_EBADMSG ? image_fail(work, rc, &inner, err) : pictures_failed(work, rc, err);
+    return rc == PSTK_EBADMSG || rc == PSTK_ENOTSUP ? image_fail(work, rc, &inner, err)
+                                                    : pictures_failed(work, rc, err);
 }
 
 /* ---- boxes ----------------------------------------------------------------------------------- */

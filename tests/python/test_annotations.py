@@ -95,6 +95,12 @@ class Masks(Case):
                 (lambda: masks.rle_decode([-1, 7], (3, 2)), "values are -1 to 7"),
                 (lambda: masks.rle_decode([1.5], (3, 2)), "whole numbers"),
                 (lambda: masks.rle_counts([1]), "must be str or bytes"),
+                (lambda: masks.rle_decode({"counts": [6], "size": [3, 2]}, (3, 2)), r"rle_decode\(rle\['counts'\], rle\['size'\]\)"),
+                (lambda: masks.polygon_mask({"counts": [6]}, (3, 2)), r"rle_decode\(rle\['counts'\], rle\['size'\]\)"),
+                (lambda: masks.polygon_mask([0, 0, 1, 1, 1, 0], (3, 2)), r"the number 0\.0 .* write \[polygon\] for one"),
+                (lambda: masks.polygon_mask(np.eye(3, 2), (3, 2)), r"3 polygons of one corner each; .* write \[polygon\]"),
+                (lambda: masks.polygon_mask([["a", "b"]], (3, 2)), "must be numbers"),
+                (lambda: masks.polygon_mask(None, (3, 2)), "value is of NoneType; must be a list of polygons"),
                 (lambda: masks.polygon_mask([[0, 0, 1]], (3, 2)), r"shape \(3,\); must be \(points, 2\)")):
             with self.assertRaisesRegex((TypeError, ValueError), says):
                 call()

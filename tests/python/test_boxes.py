@@ -302,10 +302,13 @@ class Followers(Boxed):
             with self.subTest(words):
                 self.assert_says(words, penstock.Loader, self.path(), batch_size=1, outputs=outputs)
         for words, keywords in (("boxes.form: value is 'yxyx'; must be one of xyxy, xywh, cxcywh", {"form": "yxyx"}),
+                                ("must be one of xyxy, xywh, cxcywh (write form='xywh')", {"form": "coco"}),
                                 ("boxes.min_visible: value is 2; must be a number from 0 to 1", {"min_visible": 2}),
                                 ("boxes.clip: value is 3", {"clip": 3}), ("write form", {"format": "xyxy"}),
                                 ("boxes.follows: value is ''", {"follows": ""})):
             self.assert_says(words, penstock.boxes, "boxes", **keywords)
+        self.assert_says("(of boxes: write form='cxcywh', coordinates='unit')", Boxes, "yolo")
+        self.assert_says("(write form='xyxy')", Boxes, form="pascal_voc")
         self.assertEqual(repr(penstock.boxes("b", min_side=2, clip=False)),
                          "boxes('b', form='xyxy', coordinates='pixels', clip=False, min_side=2)")
 

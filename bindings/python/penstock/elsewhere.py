@@ -3,7 +3,7 @@
 for such a name has the advice. Tests run the code in backticks."""
 from __future__ import annotations
 
-__all__ = ["ADVICE", "BATCH_ATTRIBUTES", "IMAGE_KEYWORDS", "LOADER_ATTRIBUTES", "LOADER_KEYWORDS",
+__all__ = ["ADVICE", "BATCH_ATTRIBUTES", "BOX_FORMS", "IMAGE_KEYWORDS", "LOADER_ATTRIBUTES", "LOADER_KEYWORDS",
            "MIXES", "MIX_KEYWORDS", "MOSAIC_KEYWORDS", "OP_KEYWORDS",
            "PYTHON_KEYWORDS"]
 
@@ -190,4 +190,14 @@ BATCH_ATTRIBUTES = {
     "numpy": "open the loader with framework='numpy'",
     **dict.fromkeys(("shape", "dtype", "size"), "a batch has several tensors; each has its own"),
     **dict.fromkeys(("ids", "indices"), "batch.sample_ids has the numbers of its samples"),
+}
+
+# ---- forms of boxes, as others call them -------------------------------------------------------------------
+
+BOX_FORMS = {
+    **dict.fromkeys(("coco", "ltwh"), "write form='xywh'"),
+    **dict.fromkeys(("voc", "pascal_voc", "pascal", "ltrb", "torchvision"), "write form='xyxy'"),
+    "albumentations": "write form='xyxy', coordinates='unit'",
+    **dict.fromkeys(("yolo", "yolov5", "detr"), "write form='cxcywh', coordinates='unit'"),
+    **{form: f"write form={form!r}" for form in ("xyxy", "xywh", "cxcywh")},
 }

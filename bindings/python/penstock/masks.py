@@ -6,7 +6,7 @@ the bytes that pycocotools gives.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ctypes import POINTER, byref, c_double, c_uint8, c_uint32, c_uint64
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -54,6 +54,8 @@ def rle_counts(counts: str | bytes) -> Array:
 
 def _runs(counts: Any) -> Array:
     numpy = needed("numpy", "penstock.masks")
+    if isinstance(counts, Mapping):
+        raise TypeError("rle_decode.counts: value is a dict; must be its counts: write rle_decode(rle['counts'], rle['size'])")
     found = numpy.asarray(counts)
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
         raise TypeError(f"rle_decode.counts: value is an array of {found.dtype}, of shape {found.shape}; must be whole "
@@ -77,9 +79,18 @@ def rle_decode(counts: Any, size: Sequence[SupportsIndex]) -> Array:
     return mask
 
 
+_ONE = "write [polygon] for one"
+
+
 def _corners(polygon: Any) -> Array:
     numpy = needed("numpy", "penstock.masks")
-    points: Array = numpy.asarray(polygon, numpy.float64)
+    try:
+        points: Array = numpy.asarray(polygon, numpy.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"polygon_mask.polygons: a polygon is {str(polygon)[:60]!r}; must be numbers, [points, 2], or flat: "
+                        "x, y, x, y, ...") from None
+    if points.ndim == 0:
+        raise ValueError(f"polygon_mask.polygons: value has the number {points.item()} where a polygon must be; {_ONE}")
     if points.size % 2 or not (points.ndim == 1 or (points.ndim == 2 and points.shape[1] == 2)):
         raise ValueError(f"polygon_mask.polygons: a polygon has the shape {points.shape}; must be (points, 2), or "
                          "flat: x, y, x, y, ...")
@@ -92,7 +103,15 @@ def polygon_mask(polygons: Sequence[Any], size: Sequence[SupportsIndex]) -> Arra
     in COCO's files. It may leave the image and cross itself."""
     numpy = needed("numpy", "penstock.masks")
     height, width = _sides("polygon_mask", size)
+    if isinstance(polygons, Mapping):
+        raise TypeError("polygon_mask.polygons: value is a dict; must be a list of polygons; for runs write "
+                        "rle_decode(rle['counts'], rle['size'])")
+    if isinstance(polygons, (str, bytes)) or not isinstance(polygons, Iterable):
+        raise TypeError(f"polygon_mask.polygons: value is of {type(polygons).__name__}; must be a list of polygons")
     corners = [_corners(polygon) for polygon in polygons]
+    if len(corners) > 2 and all(len(each) == 1 for each in corners):
+        raise ValueError(f"polygon_mask.polygons: value has {len(corners)} polygons of one corner each; must be a list of "
+                         f"polygons; {_ONE}")
     points = numpy.concatenate([numpy.zeros((0, 2)), *corners])
     lengths = numpy.array([len(each) for each in corners], numpy.uint32)
     mask: Array = numpy.empty((height, width), numpy.uint8)

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _c
 from .arguments import number
+from .elsewhere import BOX_FORMS
 from .errors import SettingsError
 from .hints import explained, near
 from .outputs import Output, dtype_code, field_name, whole
@@ -50,7 +51,9 @@ def mask(field: str, *, ignore: int = 255, dtype: Any = None, follows: str | Non
 def _choice(name: str, value: Any, choices: Mapping[str, int], maker: str = "boxes") -> tuple[str, Any, str]:
     if not isinstance(value, str) or value not in choices or value == "none":
         known = ", ".join(choice for choice in choices if choice != "none")
-        raise SettingsError(f"{maker}.{name}: value is {value!r}; must be one of {known}" + near(str(value), choices))
+        raise SettingsError(f"{maker}.{name}: value is {value!r}; must be one of {known}"
+                            + (f" ({BOX_FORMS[str(value)]})" if str(value) in BOX_FORMS and name == "form"
+                               else near(str(value), choices)))
     return name, choices[value], f"{name}={value!r}"
 
 

@@ -22,6 +22,7 @@ from typing import Any, Union, get_args, get_origin
 
 from .. import _c
 from ..dtypes import DTYPES, DTYPE_NAMES, ambiguous, dtype_name, parse
+from ..elsewhere import BOX_FORMS
 from ..errors import SettingsError
 from ..hints import near
 
@@ -77,7 +78,8 @@ def _kind_name(kind: Any) -> str:
     if found is None:
         other, call = _OTHERS.get(name.lower()), _CALLS.get(str(getattr(kind, "__name__", name)).lower())
         known = [*PLAIN_KINDS, *DTYPES]
-        hint = f" (write {other!r})" if other else f" (write penstock.{call})" if call else \
+        form = BOX_FORMS.get(name.lower())
+        hint = f" (of boxes: {form})" if form else f" (write {other!r})" if other else f" (write penstock.{call})" if call else \
             ambiguous(kind) or near(name, known)
         raise SettingsError(f"kind: value is {kind!r}; must be one of {', '.join(known)}{hint}")
     return found
@@ -176,7 +178,8 @@ class Field:
                                     f"{self.meaning or self.kind}")
             if value not in known:
                 raise SettingsError(f"{name}: value is {value!r}; must be one of {', '.join(known)}"
-                                    + near(str(value), known))
+                                    + (f" ({BOX_FORMS[str(value)]})" if str(value) in BOX_FORMS and name == "form"
+                                       else near(str(value), known)))
 
     def _checked_shape(self) -> tuple[int | None, ...]:
         if self.kind in PLAIN_KINDS:
