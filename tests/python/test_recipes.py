@@ -120,6 +120,23 @@ class Show(Case):
         scale, top = 224 / 56, (224 - 160) // 2  # of the whole image
         self.assertTrue(red[top + round(5 * scale), round(12 * scale)])
 
+    def test_keypoints_and_polygons_are_drawn_in(self):
+        optional("PIL.Image")
+        with penstock.Writer(self.path(), {
+                "jpg": "image", "points": penstock.Keypoints(3), "corners": penstock.Polygons(rows="corners"),
+                "n": penstock.Field("uint32", (None,), splits="corners")}) as writer:
+            writer.add(jpg=image_file(1), points=[[[10, 5, 2], [20, 30, 1], [40, 30, 0]]],
+                       corners=[[30, 10], [50, 10], [40, 25], [5, 20], [15, 20], [10, 35]], n=[3, 3])
+        pixels = np.asarray(penstock.show(self.path(), 2, recipe="mae", columns=2))[:, :224]
+        scale, top = 224 / 56, (224 - 160) // 2  # of the whole image
+
+        def at(x, y):
+            return pixels[top + round(y * scale), round(x * scale)].tolist()
+        self.assertEqual([at(10, 5), at(20, 30)], [[0, 255, 0], [0, 96, 255]])
+        self.assertEqual([at(40, 10), at(10, 20)], [[255, 255, 0]] * 2)  # tops of both triangles
+        self.assertNotEqual(at(27, 14), [255, 255, 0])  # nothing joins them
+        self.assertNotIn(at(40, 30), ([0, 255, 0], [0, 96, 255]))
+
     def test_the_command_draws_one_sample_and_its_augmentations(self):
         image = optional("PIL.Image")
         with penstock.Writer(self.path(), {"jpg": "image"}) as writer:

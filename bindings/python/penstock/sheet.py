@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _c, ops as operations, outputs_follow, recipes
@@ -19,7 +19,7 @@ from .errors import SettingsError
 from .hints import explained, near_or_all
 from .loader import Loader
 from .ops_geometry import Letterbox
-from .outputs import Output, image, scalar
+from .outputs import Output, image, ragged, scalar
 from .packing.values import as_numpy, is_array
 from .packing.writer import count
 
@@ -243,50 +243,77 @@ def _unnormalised(rows: Any, ops: Sequence[operations.Op]) -> Any:
     return (array * 255.0 + 0.5).clip(0, 255).astype("uint8")
 
 
+_MAKERS: dict[str, Callable[..., Output]] = {
+    "boxes": outputs_follow.boxes, "mask": outputs_follow.mask, "keypoints": outputs_follow.keypoints,
+    "polygons": outputs_follow.polygons}
+
+
 def _following(dataset: Dataset, field: str) -> dict[str, str]:
-    """By "boxes" and "mask": the data set's first field of that kind that belongs to the image."""
+    """By what follows: the data set's first field of that kind that belongs to the image; and "corners", the field that
+    says how many each polygon has."""
     found: dict[str, str] = {}
     for name, its in dataset.schema.items():
-        what = its.meaning or its.kind
-        if what in ("boxes", "mask") and its.of in (None, field):
+        what = str(its.meaning or its.kind)
+        if what in _MAKERS and its.of in (None, field):
             found.setdefault(what, name)
+    rows = dataset.schema[found["polygons"]].rows if "polygons" in found else None
+    found.update({"corners": name for name, its in dataset.schema.items() if rows is not None and its.splits == rows})
     return found
 
 
-def _drawn_in(pixels: Any, boxes: Any, mask: Any) -> Any:
-    """The picture with what goes with it: classes as colours, except class 0 and the ignored one; boxes in red."""
+def _following_outputs(following: Mapping[str, str], view: str) -> dict[str, Output]:
+    """By "view kind"; all polygons, whose numbers of corners are "corners"."""
+    made = {f"{view} {kind}": make(following[kind], follows=view, **({"boxes": False} if kind == "polygons" else {}))
+            for kind, make in _MAKERS.items() if kind in following}
+    return {**made, **({"corners": ragged(following["corners"])} if "corners" in following else {})}
+
+
+def _draw_shapes(pen: Any, shapes: Mapping[str, Any]) -> None:
+    """Boxes in red, outlines of polygons in yellow, points in green, hidden ones in blue."""
     import numpy
+    for box in as_numpy(shapes.get("boxes", numpy.zeros((0, 4)))).tolist():
+        pen.rectangle(box, outline=(255, 0, 0), width=2)
+    corners = as_numpy(shapes.get("polygons", numpy.zeros((0, 2))))
+    lengths = as_numpy(shapes.get("corners", numpy.array([len(corners)])))
+    for polygon in numpy.split(corners, numpy.cumsum(lengths)[:-1]):
+        if len(polygon) > 1 and numpy.isfinite(polygon).all():
+            pen.polygon([tuple(corner) for corner in polygon.tolist()], outline=(255, 255, 0))
+    for x, y, visibility in as_numpy(shapes.get("keypoints", numpy.zeros((0, 1, 3)))).reshape(-1, 3).tolist():
+        if visibility:
+            pen.ellipse([x - 2, y - 2, x + 2, y + 2], fill=(0, 255, 0) if visibility == 2 else (0, 96, 255))
+
+
+def _drawn_in(pixels: Any, shapes: Mapping[str, Any]) -> Any:
+    """The picture with what goes with it: classes of a mask as colours, except class 0 and the ignored one; shapes."""
+    import numpy
+    mask = shapes.get("mask")
     if mask is not None:
         classes = as_numpy(mask).astype("int64")[..., None]
         colours = (classes * (67, 131, 197) + (90, 30, 150)) % 256
         shown = numpy.where((classes == 0) | (classes == 255), pixels, (pixels.astype("int64") + colours) // 2)
         pixels = shown.astype("uint8")
-    if boxes is None:
+    if not set(shapes) - {"mask", "corners"}:
         return pixels
     picture = needed("PIL.Image", "a contact sheet", "pillow").fromarray(numpy.ascontiguousarray(pixels))
-    pen = needed("PIL.ImageDraw", "a contact sheet", "pillow").Draw(picture)
-    for box in as_numpy(boxes).tolist():
-        pen.rectangle(box, outline=(255, 0, 0), width=2)
+    _draw_shapes(needed("PIL.ImageDraw", "a contact sheet", "pillow").Draw(picture), shapes)
     return as_numpy(picture)
 
 
 def _of_recipe(path: str, name: str, field: str, sample_id: int, n: int, seed: int) -> Iterator[_Picture]:
-    """The whole image, then n draws: every view of epoch 0, of epoch 1, and so on; masks and boxes drawn in."""
+    """The whole image, then n draws: every view of epoch 0, of epoch 1, and so on; what follows drawn in."""
     recipe: dict[str, list[operations.Op]] = {**recipes.find(name), "whole image": [Letterbox(DEFAULT_SIDE, fill=255)]}
     outputs = recipes.views(field, recipe, dtype="float32")
     with Dataset(path) as dataset:
         following = _following(dataset, field)
     for view in recipe:
-        for kind, its in following.items():
-            make = outputs_follow.boxes if kind == "boxes" else outputs_follow.mask
-            outputs[f"{view} {kind}"] = make(its, follows=view)
+        outputs.update(_following_outputs(following, view))
     views = list(recipe)[:-1]
     with Loader(path, batch_size=1, outputs=outputs, framework="numpy", order="sequential", last_batch="short",
                 rank=0, world=1, seed=seed, copy=True, n_threads=1, n_slots=2) as loader:
         def picture(batch: Any, view: str, text: str) -> _Picture:
             pixels = _unnormalised(batch[view], recipe[view])[0]
-            boxes, mask = (batch[f"{view} {kind}"][0] if kind in following else None for kind in ("boxes", "mask"))
-            return _Picture(_drawn_in(pixels, boxes, mask), text)
+            shapes = {kind: batch["corners" if kind == "corners" else f"{view} {kind}"][0] for kind in following}
+            return _Picture(_drawn_in(pixels, shapes), text)
 
         def drawn(epoch: int) -> Any:
             loader.seek(epoch, sample_id)
@@ -336,7 +363,8 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
     layout: "nhwc" or "nchw", of a batch that no loader of penstock made and whose shape fits both; None: the
         layout of the loader's output, or the only one that fits.
     recipe: a name of penstock.recipes.names(), for a path: the whole image of one sample (ids=[7]; None: the
-        first), then n - 1 of its augmentations, as they follow from epoch to epoch, with its masks and boxes.
+        first), then n - 1 of its augmentations, as they follow from epoch to epoch, with its masks,
+        boxes, keypoints and polygons.
 
     Needs Pillow and NumPy. Raises MissingPackageError, SettingsError, and what reading raises.
     """
