@@ -98,6 +98,26 @@ INLINE void look_up_4(struct block *block, const void *lookups)
         block->of[c] = look_up(&of[c], block->of[c]);
 }
 
+/* Whether a table is (v & *mask) ^ *flips, as those of invert and posterize are. */
+static int has_bits(const uint8_t to[256], uint8_t *mask, uint8_t *flips)
+{
+    uint32_t n_bad = 0;
+    *flips = to[0];
+    *mask = to[0] ^ to[255];
+    for (uint32_t v = 0; v < 256; v++)
+        n_bad |= (uint8_t)((v & *mask) ^ *flips ^ to[v]);
+    return n_bad == 0;
+}
+
+TARGET static void change_bits(const struct pstk__picture *picture, uint8_t mask, uint8_t flips)
+{
+    const __m256i by_mask = _mm256_set1_epi8((char)mask), by_flips = _mm256_set1_epi8((char)flips);
+    __m256i *at = (__m256i *)picture->pixels;
+    for (uint64_t n = n_blocks_of(picture) * picture->channels; n > 0; n--, at++)
+        _mm256_storeu_si256(
+            at, _mm256_xor_si256(_mm256_and_si256(_mm256_loadu_si256(at), by_mask), by_flips));
+}
+
 TARGET static void apply(const struct pstk__picture *picture,
                          const struct pstk__colour_table *table)
 {
@@ -108,7 +128,10 @@ TARGET static void apply(const struct pstk__picture *picture,
         lookup_init(&lookups[c], table->to[c]);
         is_one = is_one && memcmp(table->to[c], table->to[0], 256) == 0;
     }
-    if (is_one)
+    uint8_t mask, flips;
+    if (is_one && has_bits(table->to[0], &mask, &flips))
+        change_bits(picture, mask, flips);
+    else if (is_one)
         look_up_bytes(picture, lookups);
     else if (picture->channels == 3)
         each_block(picture, 3, look_up_3, lookups);
