@@ -2,7 +2,7 @@
 /* planes/kernels: the choice of the variant, and the plain C kernels. */
 #include "image/planes/kernels.h"
 
-#include "base/cpu.h"
+#include "base/kernels.h"
 #include "image/jpeg/zigzag.h"
 
 #define PASS_TARGET
@@ -53,17 +53,12 @@ const struct pstk__planes_kernels pstk__planes_kernels_c = {
 
 const struct pstk__planes_kernels *pstk__planes_kernels(uint32_t variant)
 {
-    static const struct pstk__planes_kernels *const entries[] = {
+    static const void *const entries[] = {
         &pstk__planes_kernels_c,
 #if defined(__x86_64__)
         &pstk__planes_kernels_avx2,
         &pstk__planes_kernels_avx512,
 #endif
     };
-    const uint32_t best = pstk__cpu_kernels();
-    const uint32_t wanted = variant == PSTK_KERNELS_AUTO ? best : variant;
-    for (uint32_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
-        if (entries[i]->variant == wanted && wanted <= best)
-            return entries[i];
-    return NULL;
+    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], variant);
 }
