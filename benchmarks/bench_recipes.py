@@ -4,17 +4,23 @@
 on the same JPEG files, with as many workers, in turns.
 
 Usage: bench_recipes.py IMAGES [--rounds 3] [--seconds 3] [--workers 2] [--size 224] [--only NAME...] [--peers]
+                        [--save FILE]
 
 --peers: the recipes of penstock.recipes, as recipe_peers.py has them for torchvision on PIL images, torchvision's v2 on
-tensors, albumentations, timm and DALI, each in a process of its own. Libraries that are missing are said.
+tensors, albumentations, timm and DALI, each in a process of its own. Libraries that are missing are said. --save writes the rates of all rounds as
+JSON: as build/peers/recipes.json, `benchmarks/peers/run report` makes a section of RESULTS.md of them.
 
 IMAGES: a folder of JPEG files. Needs the package, PyTorch and torchvision. Every row decodes from memory: both read
 all files once before. Images are float32, channels first, normalised.
 """
 import argparse
+import importlib.metadata
+import json
 import multiprocessing
 import os
+import pathlib
 import statistics
+import sys
 import tempfile
 import time
 
@@ -25,6 +31,9 @@ from torchvision import transforms as T
 
 import penstock
 import recipe_peers
+
+sys.path.append(str(pathlib.Path(__file__).parent / "peers"))
+import machine  # noqa: E402
 
 BILINEAR = T.InterpolationMode.BILINEAR
 BICUBIC = T.InterpolationMode.BICUBIC
@@ -148,12 +157,34 @@ def boxes_of(files):
     return found
 
 
+def versions():
+    """Of the libraries that are installed."""
+    there = {}
+    for name in ("torch", "torchvision", "timm", "albumentations", "nvidia-dali-cuda130", "pillow", "numpy"):
+        try:
+            there[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            pass
+    return there
+
+
+def save(options, described, n_files, found):
+    """Write what was measured so far, if the user asks for it."""
+    if not options.save:
+        return
+    settings = {"images": n_files, "batch": recipe_peers.BATCH, "rounds": options.rounds, "seconds": options.seconds,
+                "workers": options.workers, "load_after": round(os.getloadavg()[0], 2)}
+    options.save.write_text(json.dumps(
+        {"machine": described, "settings": settings, "versions": versions(), "rows": found}, indent=1))
+
+
 def compare_recipes(files, folder, options):
     boxes, path = boxes_of(files), os.path.join(folder, "boxes")
     with penstock.Writer(path, {"jpg": "image", "boxes": penstock.Boxes(of="jpg"), "cls": "int64"}) as writer:
         for i, name in enumerate(files):
             with open(name, "rb") as file:
                 writer.add(jpg=file.read(), boxes=boxes[i], cls=i)
+    found, described = [], machine.describe(len(os.sched_getaffinity(0)))
     print(f"{'recipe':16} {'library':16} {'images/s':>9}   penstock / library: median (least .. most)")
     for name in ("resnet50-v2", "dino", "timm-rand-m9", "ssd"):
         if options.only and name not in options.only:
@@ -162,10 +193,16 @@ def compare_recipes(files, folder, options):
         rounds = [[our_recipe(path, name, options)]
                   + [their_recipe(files, boxes, name, library, options) for library in libraries]
                   for _ in range(options.rounds)]
+        for k, library in enumerate(["penstock", *libraries]):
+            rates = [row[k] for row in rounds]
+            failed = [rate for rate in rates if isinstance(rate, str)]
+            found.append({"recipe": name, "library": library, **({"why_not": failed[0]} if failed else {"rates": rates})})
+        save(options, described, len(files), found)
         print(f"{name:16} {'penstock':16} {statistics.median(row[0] for row in rounds):9.0f}", flush=True)
         for k, library in enumerate(libraries, 1):
-            if isinstance(rounds[0][k], str):
-                print(f"{name:16} {library:16} {'-':>9}   {rounds[0][k]}", flush=True)
+            failed = [row[k] for row in rounds if isinstance(row[k], str)]
+            if failed:
+                print(f"{name:16} {library:16} {'-':>9}   {failed[0]}", flush=True)
                 continue
             ratios = [row[0] / row[k] for row in rounds]
             print(f"{name:16} {library:16} {statistics.median(row[k] for row in rounds):9.1f}   "
@@ -181,6 +218,7 @@ def main():
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--peers", action="store_true", help="whole recipes, also by every other library that is installed")
+    parser.add_argument("--save", type=pathlib.Path, help="with --peers: a JSON file for the rates")
     options = parser.parse_args()
     files = sorted(os.path.join(options.images, name) for name in os.listdir(options.images)
                    if name.lower().endswith((".jpg", ".jpeg")))
