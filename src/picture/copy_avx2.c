@@ -117,9 +117,11 @@ TARGET void pstk__reverse_avx2(uint8_t *out, const uint8_t *in, uint32_t n, uint
 
 #define AT_ONCE 5u /* pixels of 3 bytes in a register */
 
-/* Five pixels of inputs from `least` on that lie within 16 bytes. Reads eight inputs. */
-INLINE __m128i gathered_3(const uint8_t *in, const uint32_t *input, uint32_t least)
+/* Five pixels of inputs, the least of them input[at], that lie within 16 bytes. Reads eight inputs.
+ */
+INLINE __m128i gathered_3(const uint8_t *in, const uint32_t *input, uint32_t at)
 {
+    const uint32_t least = input[at];
     const __m256i inputs = _mm256_loadu_si256((const __m256i *)(const void *)input);
     const __m256i d = _mm256_sub_epi32(inputs, _mm256_set1_epi32((int32_t)least));
     const __m256i firsts = _mm256_add_epi32(d, _mm256_slli_epi32(d, 1));
@@ -136,13 +138,12 @@ INLINE __m128i gathered_3(const uint8_t *in, const uint32_t *input, uint32_t lea
 TARGET void pstk__gather_avx2(uint8_t *out, const uint8_t *in, const uint32_t *input, uint32_t n,
                               uint32_t size)
 {
+    const uint32_t at = input[0] <= input[n - 1] ? 0 : AT_ONCE - 1;
     uint32_t i = 0;
     for (; size == 3 && n - i >= 8; i += AT_ONCE) {
-        const uint32_t first = input[i], last = input[i + AT_ONCE - 1];
-        const uint32_t least = first < last ? first : last, most = first < last ? last : first;
-        if (most - least < AT_ONCE)
+        if (input[i + AT_ONCE - 1 - at] - input[i + at] < AT_ONCE)
             _mm_storeu_si128((__m128i *)(void *)(out + (size_t)i * 3),
-                             gathered_3(in, input + i, least));
+                             gathered_3(in, input + i, at));
         else
             pstk__gather_pixels(out + (size_t)i * 3, in, input + i, AT_ONCE, 3);
     }
