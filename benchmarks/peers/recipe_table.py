@@ -56,7 +56,8 @@ def section(given):
         TITLE, "",
         f"- {m['date']}; {m['cpu']} ({', '.join(m['vectors']) or 'no AVX2'}), {s['workers']} workers on {m['cores']} "
         f"cores; load average before the run {m['load']}, after it {s['load_after']}"
-        + ("; other programs ran, so that only ratios within a round count." if m["load"] > 1 else "."),
+        + ("; other programs ran on the same cores: neither the rates nor "
+           "the ratios, which differ by rounds, are those of a quiet machine." if m["load"] > 1 else "."),
         f"- {s['images']} images; batches of {s['batch']}, float32, channels first, normalised; {s['rounds']} rounds of "
         f"{s['seconds']:g} s for each library, after an epoch of warm-up; by `benchmarks/bench_recipes.py --peers`.",
         f"- {versions}.", "",
