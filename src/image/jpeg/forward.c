@@ -30,6 +30,9 @@ const struct pstk__forward_kernels *pstk__forward_kernels(uint32_t variant)
 {
     static const void *const tables[] = {
         &pstk__forward_kernels_c,
+#if defined(__x86_64__)
+        &pstk__forward_kernels_avx2,
+#endif
     };
     return pstk__kernels_choose(tables, sizeof tables / sizeof tables[0], variant);
 }

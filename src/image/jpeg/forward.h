@@ -39,13 +39,14 @@ struct pstk__block_writer {
 
 struct pstk__forward_kernels {
     uint32_t variant; /* enum pstk_kernels */
-    /* Convert n pixels of RGB to a row of each component. Writes rows up to a multiple of 64. */
+    /* Convert n pixels of RGB to a row of each component. Writes rows up to a multiple of 64, and
+     * may read 64 bytes past the pixels. */
     void (*split)(uint8_t *const ycc[3], const uint8_t *rgb, uint32_t n);
     /* Make n samples of the means of 2 x 2: halves are rounded down and up alternately. Reads 2 n
-     * samples of both rows. `out` may be `upper`. Writes up to a multiple of 64. */
+     * samples of both rows, and up to a multiple of 64. Writes up to a multiple of 64. */
     void (*halve)(uint8_t *out, const uint8_t *upper, const uint8_t *lower, uint32_t n);
     /* Transform, quantise and pack n_blocks, side by side: 8 rows of 8 * n_blocks samples, `stride`
-     * bytes apart. */
+     * bytes apart, of which a multiple of 64 is readable. */
     void (*transform)(const struct pstk__block_writer *to, const uint8_t *samples, size_t stride,
                       uint32_t n_blocks, const struct pstk__jpeg_divisors *divisors);
 };
@@ -56,5 +57,6 @@ const struct pstk__forward_kernels *pstk__forward_kernels(uint32_t variant);
 
 /* The tables, for forward.c only. */
 extern const struct pstk__forward_kernels pstk__forward_kernels_c;
+extern const struct pstk__forward_kernels pstk__forward_kernels_avx2;
 
 #endif

@@ -1,33 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jpeg/forward_c: the reference: each step as a formula, one sample at a time. */
 #include "image/jpeg/forward.h"
+#include "image/jpeg/forward_constants.h"
 #include "image/jpeg/forward_pack.h"
 
 #include <penstock/penstock.h>
 
 /* ---- colour --------------------------------------------------------------------------------- */
 
-/* round(x * 2^16), x as in jccolor.c */
-enum {
-    F_0_08131 = 5329,
-    F_0_11400 = 7471,
-    F_0_16874 = 11059,
-    F_0_29900 = 19595,
-    F_0_33126 = 21709,
-    F_0_41869 = 27439,
-    F_0_50000 = 32768,
-    F_0_58700 = 38470,
-};
-#define HALF (1 << 15)
-#define CENTRE ((128 << 16) + HALF - 1) /* so that 255.5 of a pure colour becomes 255 */
-
 static void split(uint8_t *const ycc[3], const uint8_t *rgb, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++, rgb += 3) {
         const int32_t r = rgb[0], g = rgb[1], b = rgb[2];
-        ycc[0][i] = (uint8_t)((F_0_29900 * r + F_0_58700 * g + F_0_11400 * b + HALF) >> 16);
-        ycc[1][i] = (uint8_t)((F_0_50000 * b - F_0_16874 * r - F_0_33126 * g + CENTRE) >> 16);
-        ycc[2][i] = (uint8_t)((F_0_50000 * r - F_0_41869 * g - F_0_08131 * b + CENTRE) >> 16);
+        ycc[0][i] = (uint8_t)((PSTK__F_0_29900 * r + PSTK__F_0_58700 * g + PSTK__F_0_11400 * b +
+                               PSTK__COLOUR_HALF) >>
+                              16);
+        ycc[1][i] = (uint8_t)((PSTK__F_0_50000 * b - PSTK__F_0_16874 * r - PSTK__F_0_33126 * g +
+                               PSTK__COLOUR_CENTRE) >>
+                              16);
+        ycc[2][i] = (uint8_t)((PSTK__F_0_50000 * r - PSTK__F_0_41869 * g - PSTK__F_0_08131 * b +
+                               PSTK__COLOUR_CENTRE) >>
+                              16);
     }
 }
 
@@ -41,52 +34,36 @@ static void halve(uint8_t *out, const uint8_t *upper, const uint8_t *lower, uint
 
 /* ---- forward DCT ---------------------------------------------------------------------------- */
 
-#define FRACTION 13 /* bits of the constants below: round(x * 2^13) */
-#define BETWEEN 2   /* more bits that numbers have between the passes */
-
-enum {
-    F_0_298 = 2446,
-    F_0_390 = 3196,
-    F_0_541 = 4433,
-    F_0_765 = 6270,
-    F_0_899 = 7373,
-    F_1_175 = 9633,
-    F_1_501 = 12299,
-    F_1_847 = 15137,
-    F_1_961 = 16069,
-    F_2_053 = 16819,
-    F_2_562 = 20995,
-    F_3_072 = 25172,
-};
-
 /* Shift a number right, rounded. */
 static int16_t descaled(int32_t x, int shift)
 {
     return (int16_t)((x + (1 << (shift - 1))) >> shift);
 }
 
-/* Transform the columns. `shift` is that of products. sums of samples get BETWEEN more bits in the
- * first pass, and lose them in the second. A compiler makes each column one lane. */
+/* Transform the columns. `shift` is that of products. Sums of samples get PSTK__DCT_BETWEEN more
+ * bits in the first pass, and lose them in the second. A compiler makes each column one lane. */
 static void pass(int16_t *restrict out, const int16_t *restrict in, int shift)
 {
-    const int is_first = shift < FRACTION;
+    const int is_first = shift < PSTK__DCT_FRACTION;
     for (int i = 0; i < 8; i++) {
         const int16_t *x = in + i;
         const int32_t s0 = x[0] + x[56], s1 = x[8] + x[48], s2 = x[16] + x[40], s3 = x[24] + x[32];
         const int32_t d0 = x[0] - x[56], d1 = x[8] - x[48], d2 = x[16] - x[40], d3 = x[24] - x[32];
         const int32_t a = s0 + s3, b = s0 - s3, c = s1 + s2, d = s1 - s2;
-        const int32_t z1 = (b + d) * F_0_541;
-        const int32_t z5 = (d3 + d1 + d2 + d0) * F_1_175;
-        const int32_t z3 = z5 - (d3 + d1) * F_1_961, z4 = z5 - (d2 + d0) * F_0_390;
-        const int32_t outer = (d3 + d0) * F_0_899, inner = (d2 + d1) * F_2_562;
-        out[i] = is_first ? (int16_t)((a + c) * (1 << BETWEEN)) : descaled(a + c, BETWEEN);
-        out[32 + i] = is_first ? (int16_t)((a - c) * (1 << BETWEEN)) : descaled(a - c, BETWEEN);
-        out[16 + i] = descaled(z1 + b * F_0_765, shift);
-        out[48 + i] = descaled(z1 - d * F_1_847, shift);
-        out[56 + i] = descaled(d3 * F_0_298 - outer + z3, shift);
-        out[40 + i] = descaled(d2 * F_2_053 - inner + z4, shift);
-        out[24 + i] = descaled(d1 * F_3_072 - inner + z3, shift);
-        out[8 + i] = descaled(d0 * F_1_501 - outer + z4, shift);
+        const int32_t z1 = (b + d) * PSTK__F_0_541;
+        const int32_t z5 = (d3 + d1 + d2 + d0) * PSTK__F_1_175;
+        const int32_t z3 = z5 - (d3 + d1) * PSTK__F_1_961, z4 = z5 - (d2 + d0) * PSTK__F_0_390;
+        const int32_t outer = (d3 + d0) * PSTK__F_0_899, inner = (d2 + d1) * PSTK__F_2_562;
+        out[i] = is_first ? (int16_t)((a + c) * (1 << PSTK__DCT_BETWEEN))
+                          : descaled(a + c, PSTK__DCT_BETWEEN);
+        out[32 + i] = is_first ? (int16_t)((a - c) * (1 << PSTK__DCT_BETWEEN))
+                               : descaled(a - c, PSTK__DCT_BETWEEN);
+        out[16 + i] = descaled(z1 + b * PSTK__F_0_765, shift);
+        out[48 + i] = descaled(z1 - d * PSTK__F_1_847, shift);
+        out[56 + i] = descaled(d3 * PSTK__F_0_298 - outer + z3, shift);
+        out[40 + i] = descaled(d2 * PSTK__F_2_053 - inner + z4, shift);
+        out[24 + i] = descaled(d1 * PSTK__F_3_072 - inner + z3, shift);
+        out[8 + i] = descaled(d0 * PSTK__F_1_501 - outer + z4, shift);
     }
 }
 
@@ -115,9 +92,9 @@ static void transform(const struct pstk__block_writer *to, const uint8_t *sample
         for (size_t y = 0; y < 8; y++) /* as columns, so that the first pass is that of rows */
             for (size_t x = 0; x < 8; x++)
                 block[8 * x + y] = (int16_t)(samples[y * stride + x] - 128);
-        pass(other, block, FRACTION - BETWEEN);
+        pass(other, block, PSTK__DCT_FRACTION - PSTK__DCT_BETWEEN);
         transpose(block, other);
-        pass(other, block, FRACTION + BETWEEN);
+        pass(other, block, PSTK__DCT_FRACTION + PSTK__DCT_BETWEEN);
         quantise(other, divisors);
         pstk__block_pack(&writer, other);
     }

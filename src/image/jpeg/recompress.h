@@ -17,7 +17,8 @@ struct pstk__recompress_kernels {
     const struct pstk__jpeg_kernels *inverse;
 };
 
-/* Change height rows of `width` pixels, end to end, of 1 or 3 channels. quality: 1 to 100. Takes
+/* Change height rows of `width` pixels, end to end, of 1 or 3 channels. 64 bytes after them are
+ * readable. quality: 1 to 100. Takes
  * memory from the arena and gives all of it back. 0 or ENOMEM. */
 int pstk__jpeg_recompress(uint8_t *pixels, uint32_t width, uint32_t height, uint32_t channels,
                           uint32_t quality, const struct pstk__recompress_kernels *kernels,
