@@ -32,6 +32,7 @@ const struct pstk__forward_kernels *pstk__forward_kernels(uint32_t variant)
         &pstk__forward_kernels_c,
 #if defined(__x86_64__)
         &pstk__forward_kernels_avx2,
+        &pstk__forward_kernels_avx512,
 #endif
     };
     return pstk__kernels_choose(tables, sizeof tables / sizeof tables[0], variant);

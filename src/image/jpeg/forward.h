@@ -58,5 +58,6 @@ const struct pstk__forward_kernels *pstk__forward_kernels(uint32_t variant);
 /* The tables, for forward.c only. */
 extern const struct pstk__forward_kernels pstk__forward_kernels_c;
 extern const struct pstk__forward_kernels pstk__forward_kernels_avx2;
+extern const struct pstk__forward_kernels pstk__forward_kernels_avx512;
 
 #endif
