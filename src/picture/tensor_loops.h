@@ -9,6 +9,7 @@
 
 #include "picture/tensor_kernels.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define LOOP static inline __attribute__((always_inline))
@@ -116,6 +117,18 @@ LOOP float most_of(float a, float b)
     return a > b ? a : b;
 }
 
+/* a where `is`, 1 or 0, is 1, else b: without a branch, which compilers make no vectors of. */
+LOOP float chosen(int32_t is, float a, float b)
+{
+    const uint32_t mask = 0u - (uint32_t)is;
+    uint32_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    x = (x & mask) | (y & ~mask);
+    memcpy(&a, &x, sizeof a);
+    return a;
+}
+
 /* Of a colour: hue in turns, saturation, value. */
 struct hsv {
     float h, s, v;
@@ -126,22 +139,22 @@ LOOP struct hsv hsv_of(float red, float green, float blue)
 {
     const float most = most_of(red, most_of(green, blue));
     const float reach = most - least_of(red, least_of(green, blue));
-    const float divisor = reach > 0.0f ? reach : 1.0f;
-    const float by = reach > 0.0f ? most : 1.0f;
+    const float divisor = chosen(reach > 0.0f, reach, 1.0f);
+    const float by = chosen(reach > 0.0f, most, 1.0f);
     const float r = (most - red) / divisor, g = (most - green) / divisor,
                 b = (most - blue) / divisor;
     const float at_red = b - g, at_green = (r + 2.0f) - b, at_blue = (g + 4.0f) - r;
-    const float others = most == green ? at_green : at_blue;
-    const float turn = (most == red ? at_red : others) * (float)(1.0 / 6.0) + 1.0f;
-    return (struct hsv){.h = turn >= 1.0f ? turn - 1.0f : turn, .s = reach / by, .v = most};
+    const float others = chosen(most == green, at_green, at_blue);
+    const float turn = chosen(most == red, at_red, others) * (float)(1.0 / 6.0) + 1.0f;
+    return (struct hsv){.h = turn - chosen(turn >= 1.0f, 1.0f, 0.0f), .s = reach / by, .v = most};
 }
 
 /* h + shift, modulo 1, from -0.5 to 1.5; 1 itself may come of a negative sum near 0. */
 LOOP float shifted(float h, float shift)
 {
     const float sum = h + shift;
-    const float low = sum < 0.0f ? sum + 1.0f : sum;
-    return sum >= 1.0f ? sum - 1.0f : low;
+    const float by = chosen(sum < 0.0f, 1.0f, 0.0f);
+    return sum + chosen(sum >= 1.0f, -1.0f, by);
 }
 
 LOOP float within_1(float v)
@@ -159,13 +172,16 @@ LOOP void shift_one(uint8_t *rgb, float red, float green, float blue, float shif
 {
     const struct hsv hsv = hsv_of(red, green, blue);
     const float sixths = shifted(hsv.h, shift) * 6.0f;
-    const int32_t whole = (int32_t)sixths, side = whole >= 6 ? whole - 6 : whole;
+    const int32_t whole = (int32_t)sixths, side = whole - 6 * (whole >= 6);
     const float part = hsv.s * (sixths - (float)whole), rest = 1.0f - hsv.s, v = hsv.v;
     const float q = within_1((1.0f - part) * v), t = within_1((part + rest) * v),
                 p = within_1(rest * v);
-    const float r = side == 0 || side == 5 ? v : side == 1 ? q : side == 4 ? t : p;
-    const float g = side == 1 || side == 2 ? v : side == 0 ? t : side == 3 ? q : p;
-    const float b = side == 3 || side == 4 ? v : side == 2 ? t : side == 5 ? q : p;
+    const float r =
+        chosen((side == 0) | (side == 5), v, chosen(side == 1, q, chosen(side == 4, t, p)));
+    const float g =
+        chosen((side == 1) | (side == 2), v, chosen(side == 0, t, chosen(side == 3, q, p)));
+    const float b =
+        chosen((side == 3) | (side == 4), v, chosen(side == 2, t, chosen(side == 5, q, p)));
     rgb[0] = byte_of(r);
     rgb[1] = byte_of(g);
     rgb[2] = byte_of(b);
@@ -310,20 +326,35 @@ LOOP void weigh(struct corners *restrict to, const struct pstk__tensor_block *re
     }
 }
 
-LOOP void fetch(struct corners *restrict to, const struct pstk__picture *in, uint32_t n)
+/* Pixel i of a corner. `size` is a constant for the compiler. */
+LOOP void fetch_one(struct corners *restrict to, const uint8_t *at, uint32_t k, uint32_t i,
+                    uint32_t size)
 {
-    const int32_t width = (int32_t)in->width, height = (int32_t)in->height;
-    const size_t size = in->channels;
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t k = 0; k < 4; k++) {
-            const int32_t x = to->x[i] + (int32_t)(k & 1), y = to->y[i] + (int32_t)(k >> 1);
-            const int is_inside = x >= 0 && x < width && y >= 0 && y < height;
-            const uint8_t *at =
-                is_inside ? in->pixels + ((size_t)y * in->width + (size_t)x) * size : in->pixels;
-            to->inside[k][i] = (float)is_inside;
-            for (uint32_t c = 0; c < size; c++)
-                to->pixels[k][c][i] = is_inside ? at[c] : 0.0f;
-        }
+    to->inside[k][i] = 1.0f;
+    for (uint32_t c = 0; c < size; c++)
+        to->pixels[k][c][i] = at[c];
+}
+
+/* What lies outside is 0 already. */
+LOOP void fetch(struct corners *restrict to, const struct pstk__picture *in, uint32_t n,
+                uint32_t size)
+{
+    const uint32_t width = in->width, height = in->height;
+    const size_t stride = (size_t)width * size;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t x = (uint32_t)to->x[i], y = (uint32_t)to->y[i]; /* -1 is greater than all */
+        const uint8_t *at = in->pixels + (ptrdiff_t)to->y[i] * (ptrdiff_t)stride +
+                            (ptrdiff_t)to->x[i] * (ptrdiff_t)size;
+        const int left = x < width, right = x + 1 < width;
+        if (y < height && left)
+            fetch_one(to, at, 0, i, size);
+        if (y < height && right)
+            fetch_one(to, at + size, 1, i, size);
+        if (y + 1 < height && left)
+            fetch_one(to, at + stride, 2, i, size);
+        if (y + 1 < height && right)
+            fetch_one(to, at + stride + size, 3, i, size);
+    }
 }
 
 LOOP float sum_of(const struct corners *from, const float (*pixels)[LANES], size_t step, uint32_t i)
@@ -341,7 +372,10 @@ LOOP void bilinear_loop(uint8_t *out, const struct pstk__picture *in,
     memset(corners.pixels, 0, sizeof corners.pixels);
     memset(corners.inside, 0, sizeof corners.inside);
     weigh(&corners, block);
-    fetch(&corners, in, n);
+    if (in->channels == 3)
+        fetch(&corners, in, n, 3);
+    else
+        fetch(&corners, in, n, in->channels);
     for (uint32_t c = 0; c < in->channels; c++) {
         const float to = fill ? fill[c] : 0.0f;
         float sums[LANES];
