@@ -24,8 +24,8 @@ def spread(values, form):
     return f"{form % statistics.median(values)} ({form % min(values)} .. {form % max(values)})"
 
 
-def compare(program, works, names):
-    """Print a table: for each of `names` the medians of the program's variants, and their ratios to Pillow's, and to
+def compare(program, works, names, peer="Pillow"):
+    """Print a table: for each of `names` the medians of the program's variants, and their ratios to the peer's, and to
     the program's memcpy where it has one: median, least and most of the rounds. A round counts the lowest of some
     calls of each. works: name -> callable."""
     ours, theirs = collections.defaultdict(list), collections.defaultdict(list)
@@ -37,7 +37,7 @@ def compare(program, works, names):
         for name, work in works.items():
             theirs[name].append(microseconds(work))
     variants = [variant for variant in ("C", "AVX2", "AVX-512") if any(key[0] == variant for key in ours)]
-    print("| operation | Pillow, us | " + " | ".join(f"{v}, us | x Pillow" for v in variants) + " | of memcpy |")
+    print(f"| operation | {peer}, us | " + " | ".join(f"{v}, us | x {peer}" for v in variants) + " | of memcpy |")
     print("|---|---|" + "---|---|" * len(variants) + "---|")
     for name in names:
         cells = [name, f"{statistics.median(theirs[name]):.0f}" if name in works else ""]

@@ -66,9 +66,11 @@ LOOP void gray_loop(uint8_t *out, uint32_t out_channels, const uint8_t *in, uint
         if (size < LANES)
             from = memcpy(rest, from, (size_t)3 * size);
         gray_block(gray, from);
-        for (uint32_t i = 0; i < size; i++)
-            for (uint32_t c = 0; c < out_channels; c++)
-                out[(done + i) * out_channels + c] = gray[i];
+        uint8_t *to = out + done * out_channels;
+        if (out_channels == 1)
+            memcpy(to, gray, size);
+        for (uint32_t i = 0; i < size && out_channels == 3; i++)
+            to[3 * i] = to[3 * i + 1] = to[3 * i + 2] = gray[i];
     }
 }
 
@@ -86,15 +88,30 @@ LOOP void split(struct planes *planes, const uint8_t *at)
     }
 }
 
-LOOP void saturate_block(uint8_t *at, float factor, float rest)
+/* The reverse of split. */
+LOOP void merge(uint8_t *at, const uint8_t bytes[3][LANES])
 {
     for (uint32_t i = 0; i < LANES; i++) {
-        const float gray = (float)gray_of(at + (size_t)3 * i);
-        const float red = at[3 * i], green = at[3 * i + 1], blue = at[3 * i + 2];
-        at[3 * i] = clipped(FMA(gray, rest, red * factor));
-        at[3 * i + 1] = clipped(FMA(gray, rest, green * factor));
-        at[3 * i + 2] = clipped(FMA(gray, rest, blue * factor));
+        at[3 * i] = bytes[0][i];
+        at[3 * i + 1] = bytes[1][i];
+        at[3 * i + 2] = bytes[2][i];
     }
+}
+
+LOOP void saturate_block(uint8_t *at, float factor, float rest)
+{
+    struct planes planes;
+    float grays[LANES];
+    uint8_t out[3][LANES];
+    split(&planes, at);
+    for (uint32_t i = 0; i < LANES; i++) {
+        const float sum = FMA(planes.of[1][i], 0.587f, planes.of[0][i] * 0.2989f);
+        grays[i] = (float)(int32_t)FMA(planes.of[2][i], 0.114f, sum);
+    }
+    for (uint32_t c = 0; c < 3; c++)
+        for (uint32_t i = 0; i < LANES; i++)
+            out[c][i] = clipped(FMA(grays[i], rest, planes.of[c][i] * factor));
+    merge(at, out);
 }
 
 LOOP void saturate_loop(uint8_t *at, uint64_t n, float factor, float rest)
@@ -200,11 +217,7 @@ LOOP void hue_block(uint8_t *at, float shift)
         out[1][i] = rgb[1];
         out[2][i] = rgb[2];
     }
-    for (uint32_t i = 0; i < LANES; i++) {
-        at[3 * i] = out[0][i];
-        at[3 * i + 1] = out[1][i];
-        at[3 * i + 2] = out[2][i];
-    }
+    merge(at, out);
 }
 
 LOOP void hue_loop(uint8_t *at, uint64_t n, float shift)
