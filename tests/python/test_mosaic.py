@@ -4,6 +4,7 @@ import collections
 import os
 import unittest
 
+import forge
 import penstock
 import sets
 from penstock import Boxes, Field, Mosaic, Normalize, RandomCrop, RandomFlip, RandomVerticalFlip, Resize
@@ -270,7 +271,11 @@ class Mosaics(Case):
     def test_bad_samples(self):
         with penstock.Writer(self.path("bad"), {"x": "image", "boxes": Boxes("float32")}) as writer:
             for i in range(24):
-                writer.add(x=np.full((9, 9, 3), i, "u1"), boxes=[[1, 1, 5, 5 if i != 5 else np.nan]])
+                writer.add(x=np.full((9, 9, 3), i, "u1"), boxes=[*(i == 5) * [[3, 2, np.float32(7.3), 8]], [1, 1, 5, 5]])
+        right = np.array([[3, 2, 7.3, 8], [1, 1, 5, 5]], np.float32)
+        wrong = right.copy()
+        wrong[0, 3] = np.nan
+        forge.change(self.path("bad"), right.tobytes(), wrong.tobytes())
         outputs = {"x": penstock.image("x", [RandomCrop(8)]), "boxes": penstock.boxes("boxes")}
 
         def loader(mix, **keywords):

@@ -85,7 +85,7 @@ def _flags(name: str, reference: str) -> int:
 
 def _apply(name: str, img: Any, op: _c.Op, kernels: str, reference: str) -> Array:
     """Apply a fixed operation. name: of the function, for messages."""
-    op.flags = _flags(name, reference)
+    op.flags |= _flags(name, reference)
     pixels, code, error = _pixels(name, img), _kernels(name, kernels), errors.new()
     before, after = shape_of(f"{name}.img", img.shape), _c.Shape()
 
@@ -262,9 +262,10 @@ def box_blur(img: Array, radius: float, *, kernels: str = "auto", reference: str
     return _adjust("box_blur", img, _c.OP_BOX_BLUR, (radius, radius), kernels, reference)
 
 
-def jpeg(img: Array, quality: int, *, kernels: str = "auto") -> Array:
-    """Save as a JPEG file of this quality, 1 to 100, and read it again. Images of 1 or 3 channels."""
-    return _adjust("jpeg", img, _c.OP_JPEG, [quality], kernels)
+def jpeg(img: Array, quality: int, *, kernels: str = "auto", reference: str = "pil") -> Array:
+    """Save as a JPEG file of this quality, 1 to 100, and read it again. Images of 1 or 3 channels. Both references have
+    the same pixels."""
+    return _adjust("jpeg", img, _c.OP_JPEG, [quality], kernels, reference)
 
 
 # ---- colours -----------------------------------------------------------------------------------------------
@@ -349,7 +350,7 @@ def call(img: Array, function: Any, random: Sequence[int] = (0, 0), scratch: int
         raise ValueError(f"call.random: value is {random!r}; must be two whole numbers below 2^64")
     words = [whole("call.random", value, 0, 2**64 - 1) for value in random]
     op.params[1:5] = [word >> shift & 0xffffffff for word in words for shift in (0, 32)]
-    return _apply("call", img, op, kernels)
+    return _apply("call", img, op, kernels, "pil")
 
 
 _MIXES = _c.NAMES["chain_mode"]
