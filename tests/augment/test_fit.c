@@ -338,7 +338,7 @@ TEST(wrong_operations_are_refused)
     turn.params[2] = 2;
     far.params[5] = NAN;
     has.params[3] = 7;
-    flags.flags = 2;
+    flags.flags = 4;
     unflagged.params[10] = 4;
     const struct {
         struct pstk_op op;
@@ -363,7 +363,7 @@ TEST(wrong_operations_are_refused)
         {turn, "(random rotation): expand: value is 2; must be 0 or 1"},
         {has, "has_center: value is 7; must be 0 or 1"},
         {far, "center: value is (0, nan)"},
-        {flags, "(random affine): flags: value is 0x2; must be 0 or PSTK_OP_HAS_CENTER"},
+        {flags, "(random affine): flags: value is 0x4; must be 0 or PSTK_OP_HAS_CENTER"},
         {unflagged, "params[10]: value is 4; must be 0, because it is not used"},
         {pstk_random_resize(8, 9), "ops do not fix the size"},
         {pstk_random_zoom_out(1, 4, 1), "ops do not fix the size"},

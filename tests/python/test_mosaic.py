@@ -348,7 +348,6 @@ class Mosaics(Case):
         self.assert_says("the outputs 'x', 'v' are images", self.loader, Mosaic(),
                          outputs={"x": penstock.image("x", OPS), "v": penstock.image("x", OPS)})
 
-    @unittest.skipUnless(hasattr(penstock, "keypoints"), "missing: penstock.keypoints")
     def test_what_follows_and_cannot_be_combined_is_refused_by_name(self):
         with penstock.Writer(self.path("points"), {"x": "image", "points": penstock.Keypoints(3)}) as writer:
             for _ in range(B):
@@ -365,13 +364,19 @@ class Mosaics(Case):
                 with load() as loader:
                     self.assertEqual(len(next(iter(loader))["points"].data), B)
 
-    def test_it_says_what_it_is(self):
-        self.assertEqual(repr(Mosaic(p=0.5)), "Mosaic(image=None, p=0.5, center=(0.25, 0.75))")
-        self.assertEqual(Mosaic(center=[0.25, 0.75]), Mosaic())
-        self.assertNotEqual(Mosaic("x"), Mosaic())
-        self.assertEqual(len({Mosaic(), Mosaic(), Mosaic(p=0)}), 2)
-        with self.loader(Mosaic()) as loader:
-            self.assertIn("Mosaic(image=None", repr(loader))
+    def test_polygons_and_what_belongs_to_them_are_refused_by_name(self):
+        schema = {"x": "image", "boxes": Boxes(rows="objects"), "corners": penstock.Polygons(rows="corners"),
+                  "lengths": Field("int64", (None,), rows="objects", splits="corners"),
+                  "marks": Field("uint8", (None,), rows="corners")}
+        with penstock.Writer(self.path("polygons"), schema) as writer:
+            for _ in range(B):
+                writer.add(x=np.zeros((40, 40, 3), "u1"), boxes=[[1, 1, 9, 9]], lengths=[3], corners=[[1, 1], [9, 1], [9, 9]],
+                           marks=[1, 2, 3])
+        outputs = {"x": penstock.image("x", OPS), "boxes": penstock.boxes("boxes")}
+        for maker, says in ((penstock.polygons("corners"), "output 'y' follows the image 'x', and a mosaic combines only"),
+                            (penstock.per_box("marks"), "output 'y' has several items for a box")):
+            self.assert_says("mix.image: " + says, penstock.Loader, self.path("polygons"), batch_size=B, framework="numpy",
+                             mix=Mosaic("x"), outputs={**outputs, "y": maker})
 
 
 if __name__ == "__main__":
