@@ -16,7 +16,9 @@
  *   for (uint64_t i = 0; i < info.n_images; i++) {
  *       values[0] = the bytes of the file pstk_annotations_file(a, i);
  *       pstk_annotations_read(a, i, values + 1, info.n_fields, &err);
- *       pstk_writer_add(w, values, 1 + info.n_fields, &err);
+ *       for (uint32_t f = n = 0; f < info.n_fields; f++)
+ *           n += pstk_annotations_get_pixels(a, f, &pixels[n]); // .size is set
+ *       pstk_writer_add_pixels(w, values, 1 + info.n_fields, pixels, n, &err);
  *   }
  *
  * A mask has height x width bytes, rows from top to bottom, each byte 0 or 1. Every mask equals,
@@ -66,7 +68,7 @@ PSTK_API int pstk_polygon_mask(const double *points, const uint32_t *n_points, u
 struct pstk_annotations; /* opaque */
 
 enum pstk_annotations_format {
-    /* a JSON file of COCO: objects (instances, person_keypoints), or captions */
+    /* a JSON file of COCO: objects (instances, person_keypoints), captions, or panoptic */
     PSTK_ANNOTATIONS_COCO = 1,
     /* a folder of Pascal VOC, with the folders Annotations and JPEGImages */
     PSTK_ANNOTATIONS_VOC = 2,
@@ -94,6 +96,8 @@ struct pstk_annotations_settings {
      * default: NULL, for none */
     pstk_progress_fn on_progress;
     void *user;
+    /* panoptic COCO: the folder of the PNG files. copies. default: NULL, path without .json */
+    const char *panoptic_masks;
 };
 
 struct pstk_annotations_info {
@@ -102,7 +106,7 @@ struct pstk_annotations_info {
     /* next to the image */
     uint32_t n_fields;
     uint64_t n_images;
-    /* annotations of these images: objects, or captions */
+    /* annotations of these images: objects, captions, or segments */
     uint64_t n_objects;
     /* classes */
     uint64_t n_names;
@@ -121,8 +125,9 @@ PSTK_API void pstk_annotations_settings_init(struct pstk_annotations_settings *s
  * on failure *out is NULL. Memory: 40 bytes for each annotation of COCO, some 100 for each image,
  * and at most 16 MiB of text and its tree for the largest single annotation; never the file.
  * EBADMSG: something in the file is not what it must be; the message names file, byte (line of XML)
- * and member. ENOENT, EACCES, EIO: the file cannot be read. ENOTSUP: annotations of another kind
- * (panoptic), or the library was built without XML. ECANCELED: on_progress stopped it. ENOMEM. */
+ * and member. ENOENT, EACCES, EIO: the file, or the folder of panoptic masks, cannot be read.
+ * EINVAL: a setting, panoptic_masks of a file that is not panoptic among them. ENOTSUP: the library
+ * was built without XML. ECANCELED: on_progress stopped it. ENOMEM. */
 PSTK_API int pstk_annotations_open(struct pstk_annotations **out,
                                    const struct pstk_annotations_settings *s,
                                    struct pstk_error *err);
@@ -150,10 +155,17 @@ PSTK_API const char *pstk_annotations_name(const struct pstk_annotations *a, uin
 PSTK_API int64_t pstk_annotations_category(const struct pstk_annotations *a, uint64_t c);
 /* Read the annotations of image i: fill n_values values, one for each field in its order. They
  * point into memory of `a` that the next read reuses. Thread: one at a time. EIO: the file changed
- * meanwhile. EBADMSG: the runs of a mask are of another size than the image. EINVAL, ENOMEM. */
+ * meanwhile. EBADMSG: the runs of a mask, or a panoptic PNG file, are of another size than the
+ * image; the PNG file is missing, damaged, or has an id that no segment has. EINVAL, ENOMEM. */
 PSTK_API int pstk_annotations_read(struct pstk_annotations *a, uint64_t i,
                                    struct pstk_value *values, uint32_t n_values,
                                    struct pstk_error *err);
+/* Describe the value of field f of the image that was read last, for pstk_writer_add_pixels, where
+ * it has decoded pixels (the masks of panoptic COCO). The caller sets pixels->size; pixels->field
+ * becomes 1 + f. Returns 1; 0: the value is none, and *pixels is as it was; EINVAL: there is no
+ * such field. */
+PSTK_API int pstk_annotations_get_pixels(const struct pstk_annotations *a, uint32_t f,
+                                         struct pstk_pixels *pixels);
 
 #ifdef __cplusplus
 }

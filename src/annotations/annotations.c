@@ -219,8 +219,10 @@ int pstk_annotations_read(struct pstk_annotations *a, uint64_t i, struct pstk_va
     if (n_values != a->info.n_fields)
         return pstk__fail_setting(err, "n_values", n_values, "%u, one for each field",
                                   a->info.n_fields);
-    for (uint32_t f = 0; f < n_values; f++)
+    for (uint32_t f = 0; f < n_values; f++) {
         pstk__growing_clear(&a->values[f]);
+        a->pixels[f] = (struct pstk_pixels){.height = 0};
+    }
     const int r = a->entry->read(a, i, err);
     if (r < 0)
         return r;
@@ -236,4 +238,18 @@ int pstk_annotations_read(struct pstk_annotations *a, uint64_t i, struct pstk_va
                                         .size = value->size};
     }
     return 0;
+}
+
+int pstk_annotations_get_pixels(const struct pstk_annotations *a, uint32_t f,
+                                struct pstk_pixels *pixels)
+{
+    if (f >= a->info.n_fields || pixels->size < sizeof *pixels)
+        return PSTK_EINVAL;
+    const uint32_t size = pixels->size;
+    if (a->pixels[f].height == 0)
+        return 0;
+    *pixels = a->pixels[f];
+    pixels->size = size;
+    pixels->field = 1 + f;
+    return 1;
 }

@@ -15,6 +15,7 @@
 
 #include "annotations/coco_json.h"
 #include "annotations/json_stream.h"
+#include "annotations/panoptic.h"
 #include "base/error.h"
 
 #define PROGRESS_STEP 4096 /* values */
@@ -38,6 +39,11 @@ enum value {
     OBJECT_RUNS,
     RUNS,
     KEYPOINTS,
+    SEGMENT,
+    SEGMENT_ID,
+    ISTHING,
+    SEGMENT_MASK,
+    CLASS_MASK,
     N_VALUES
 };
 
@@ -45,6 +51,12 @@ enum value {
     {                                                                                              \
         .name = field, .kind = PSTK_FIELD_NDARRAY, .dtype = PSTK_U32, .n_dims = 1, .rows = axis,   \
         .splits = split, .codec = PSTK_CODEC_ZSTD                                                  \
+    }
+
+#define MASK(field)                                                                                \
+    {                                                                                              \
+        .name = field, .kind = PSTK_FIELD_MASK, .codec = PSTK_CODEC_ZSTD,                          \
+        .of = PSTK__ANNOTATIONS_IMAGE                                                              \
     }
 
 static const struct pstk_field fields[N_VALUES] = {
@@ -85,29 +97,41 @@ static const struct pstk_field fields[N_VALUES] = {
                    .of = PSTK__ANNOTATIONS_IMAGE,
                    .rows = "objects",
                    .coordinates = PSTK_COORDINATES_PIXELS},
+    [SEGMENT] = PSTK__ANNOTATIONS_ARRAY("segment", PSTK_I64),
+    [SEGMENT_ID] = PSTK__ANNOTATIONS_ARRAY("segment_id", PSTK_I64),
+    [ISTHING] = PSTK__ANNOTATIONS_ARRAY("isthing", PSTK_U8),
+    [SEGMENT_MASK] = MASK("segment_mask"),
+    [CLASS_MASK] = MASK("class_mask"),
 };
 
 /* Where an annotation stands. */
 struct entry {
-    int64_t id;
+    int64_t id;       /* panoptic: that of its image, which has no other */
     int64_t image;    /* its id; once all images are known its number */
     int64_t category; /* its id; once all categories are known the class */
     uint64_t offset;  /* bytes */
     uint32_t size;    /* bytes, below PSTK__JSON_LARGEST */
+    uint32_t n;       /* panoptic: segments */
 };
+
+/* What annotations are. A file has one kind. */
+enum kind { OBJECT, CAPTION, PANOPTIC, N_KINDS };
+static const char *const kinds[N_KINDS] = {"an object", "a caption", "panoptic (segments_info)"};
 
 struct coco {
     struct pstk__json_stream stream;
     struct entry *entries; /* owned; room is the next power of two */
     uint64_t n;
-    uint32_t seen; /* bits of the sections that were read */
-    int has_captions, has_segmentation;
+    uint32_t seen;  /* bits of the sections that were read */
+    enum kind kind; /* of all annotations */
+    int has_segmentation;
     uint64_t n_keypoints; /* of an object; 0: none has any */
     char *text;           /* owned; of the annotation that is read */
     uint64_t text_room;
     struct pstk__growing captions; /* of the image that is read, each with its 0 */
     struct pstk__growing items;    /* struct pstk_list_item of them */
     int32_t at[N_VALUES];          /* field of a value; -1: there is none */
+    struct pstk__panoptic panoptic;
 };
 
 enum { IMAGES, ANNOTATIONS, CATEGORIES, N_SECTIONS };
@@ -156,20 +180,27 @@ static int take_category(struct pstk_annotations *a, const struct pstk__coco_pla
     if (a->info.n_names == MOST_CLASSES)
         return pstk__coco_fail(place, "the file has too many of them; must be at most %" PRIu64,
                                MOST_CLASSES);
-    const struct pstk__annotations_class added = {.name = strdup(category.name), .id = category.id};
+    const struct pstk__annotations_class added = {
+        .name = strdup(category.name), .id = category.id, .is_thing = category.is_thing};
     return pstk__annotations_add_class(a, added, place->err);
+}
+
+static enum kind kind_of(const struct pstk__coco_object *object)
+{
+    return object->segments ? PANOPTIC : object->caption ? CAPTION : OBJECT;
 }
 
 /* Note what an object has, and check that all have the same. */
 static int note_object(struct coco *coco, const struct pstk__coco_place *place,
                        const struct pstk__coco_object *object)
 {
-    if (coco->n && coco->has_captions != !!object->caption)
+    const enum kind kind = kind_of(object);
+    if (coco->n && coco->kind != kind)
         return pstk__coco_fail(place,
                                "it is %s; must be as those before it, all captions or all "
-                               "objects",
-                               object->caption ? "a caption" : "an object");
-    coco->has_captions = !!object->caption;
+                               "objects or all panoptic",
+                               kinds[kind]);
+    coco->kind = kind;
     coco->has_segmentation |= object->polygons || object->counts;
     const uint64_t n = json_array_size(object->keypoints) / 3;
     if (n > MOST_KEYPOINTS || (n && coco->n_keypoints && n != coco->n_keypoints))
@@ -187,6 +218,7 @@ static int take_object(struct pstk_annotations *a, const struct pstk__coco_place
 {
     struct coco *coco = a->state;
     struct pstk__coco_object object;
+    uint32_t n_segments = 0;
     int r = pstk__coco_object(place, tree, &object);
     if (r == 0)
         r = note_object(coco, place, &object);
@@ -195,8 +227,14 @@ static int take_object(struct pstk_annotations *a, const struct pstk__coco_place
         pstk__growing_clear(&a->values[0]); /* only to check them */
         r = pstk__coco_runs(place, &object, &a->values[0], &n);
     }
-    const struct entry entry = {object.id, object.image, object.category, place->offset,
-                                (uint32_t)size};
+    if (r == 0 && object.segments)
+        r = pstk__panoptic_note(&coco->panoptic, place, &object, &n_segments);
+    const struct entry entry = {object.segments ? object.image : object.id,
+                                object.image,
+                                object.category,
+                                place->offset,
+                                (uint32_t)size,
+                                n_segments};
     return r < 0 ? r : add_entry(coco, &entry, place->err);
 }
 
@@ -349,12 +387,12 @@ static int by_image(const void *a, const void *b)
     return r ? r : compare_i64((int64_t)x->offset, (int64_t)y->offset);
 }
 
-static int twice(const struct pstk_annotations *a, const char *section, int64_t id,
-                 struct pstk_error *err)
+static int twice(const struct pstk_annotations *a, const char *section, const char *member,
+                 int64_t id, struct pstk_error *err)
 {
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                      "%.200s: two of '%s' have the id %" PRId64 "; must be different", a->path,
-                      section, id);
+                      "%.200s: two of '%s' have the %s %" PRId64 "; must be different", a->path,
+                      section, member, id);
 }
 
 /* Sort images, classes and entries by id, and refuse ids that two have. */
@@ -369,13 +407,14 @@ static int sort_ids(struct pstk_annotations *a, struct pstk_error *err)
         qsort(coco->entries, coco->n, sizeof *coco->entries, by_entry_id);
     for (uint64_t i = 1; i < a->info.n_images; i++)
         if (a->images[i].id == a->images[i - 1].id)
-            return twice(a, "images", a->images[i].id, err);
+            return twice(a, "images", "id", a->images[i].id, err);
     for (uint64_t i = 1; i < a->info.n_names; i++)
         if (a->classes[i].id == a->classes[i - 1].id)
-            return twice(a, "categories", a->classes[i].id, err);
+            return twice(a, "categories", "id", a->classes[i].id, err);
     for (uint64_t i = 1; i < coco->n; i++)
         if (coco->entries[i].id == coco->entries[i - 1].id)
-            return twice(a, "annotations", coco->entries[i].id, err);
+            return twice(a, "annotations", coco->kind == PANOPTIC ? "image_id" : "id",
+                         coco->entries[i].id, err);
     return 0;
 }
 
@@ -392,7 +431,7 @@ static int resolve(struct pstk_annotations *a, struct pstk_error *err)
                 ? bsearch(&image, a->images, a->info.n_images, sizeof image, by_image_id)
                 : NULL;
         const struct pstk__annotations_class *found =
-            a->info.n_names && !coco->has_captions
+            a->info.n_names && coco->kind == OBJECT
                 ? bsearch(&category, a->classes, a->info.n_names, sizeof category, by_category_id)
                 : NULL;
         if (!found_image)
@@ -400,7 +439,7 @@ static int resolve(struct pstk_annotations *a, struct pstk_error *err)
                               "%.200s: annotation %" PRId64 ", at byte %" PRIu64
                               ": image_id: value is %" PRId64 "; must be the id of one of 'images'",
                               a->path, entry->id, entry->offset, entry->image);
-        if (!found && !coco->has_captions)
+        if (!found && coco->kind == OBJECT)
             return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                               "%.200s: annotation %" PRId64 ", at byte %" PRIu64
                               ": category_id: value is %" PRId64
@@ -418,34 +457,63 @@ static int resolve(struct pstk_annotations *a, struct pstk_error *err)
 /* Number the entries of each image, and drop images without any where that is asked for. */
 static void place_images(struct pstk_annotations *a, int skip_empty)
 {
+    const struct coco *coco = a->state;
     uint64_t first = 0, kept = 0;
     for (uint64_t i = 0; i < a->info.n_images; i++) {
         struct pstk__annotated_image *image = &a->images[i];
         image->first = first;
         first += image->n;
-        a->info.n_empty += image->n == 0;
-        if (image->n == 0 && skip_empty)
+        const int is_empty =
+            image->n == 0 || (coco->kind == PANOPTIC && coco->entries[image->first].n == 0);
+        a->info.n_empty += (uint64_t)is_empty;
+        if (is_empty && skip_empty)
             free(image->file);
         else
             a->images[kept++] = *image;
     }
     a->info.n_images = kept;
-    a->info.n_objects = first;
+    a->info.n_objects = coco->kind == PANOPTIC ? coco->panoptic.n_segments : first;
 }
 
 static int check_sections(const struct pstk_annotations *a, struct pstk_error *err)
 {
     const struct coco *coco = a->state;
     for (uint32_t i = 0; i < N_SECTIONS; i++)
-        if (!(coco->seen & 1u << i) && !(i == CATEGORIES && coco->has_captions))
+        if (!(coco->seen & 1u << i) && !(i == CATEGORIES && coco->kind == CAPTION))
             return pstk__fail(
                 err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                 "%.200s has no '%s'; must have images, annotations and categories, as "
-                "COCO's files of instances, keypoints and captions",
+                "COCO's files of instances, keypoints, captions and panoptic segments",
                 a->path, sections[i]);
     if (a->info.n_images == 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%.200s has no images", a->path);
     return 0;
+}
+
+/* 1: every class is known to be of things or not. */
+static int knows_things(const struct pstk_annotations *a)
+{
+    uint64_t c = 0;
+    while (c < a->info.n_names && a->classes[c].is_thing >= 0)
+        c++;
+    return c > 0 && c == a->info.n_names;
+}
+
+/* 1: records have this value. */
+static int has_value(const struct pstk_annotations *a, enum value v)
+{
+    const struct coco *coco = a->state;
+    if (v <= FILE_NAME || v == CAPTIONS)
+        return v <= FILE_NAME || coco->kind == CAPTION;
+    if (v == ANNOTATION_ID)
+        return coco->kind == OBJECT;
+    if (v <= ISCROWD)
+        return coco->kind != CAPTION;
+    if (v <= RUNS)
+        return coco->kind == OBJECT && coco->has_segmentation;
+    if (v == KEYPOINTS)
+        return coco->kind == OBJECT && coco->n_keypoints;
+    return coco->kind == PANOPTIC && (v != ISTHING || knows_things(a));
 }
 
 static void choose_fields(struct pstk_annotations *a)
@@ -453,17 +521,28 @@ static void choose_fields(struct pstk_annotations *a)
     struct coco *coco = a->state;
     for (int v = 0; v < N_VALUES; v++) {
         struct pstk_field field = fields[v];
-        int chosen = v <= FILE_NAME || (v == CAPTIONS) == coco->has_captions;
-        if (v >= OBJECT_POLYGONS && v <= RUNS)
-            chosen = chosen && coco->has_segmentation;
-        if (v == KEYPOINTS) {
-            chosen = chosen && coco->n_keypoints;
+        const int chosen = has_value(a, (enum value)v);
+        if (v == KEYPOINTS)
             field.shape[1] = coco->n_keypoints;
-        }
         coco->at[v] = chosen ? (int32_t)a->info.n_fields : -1;
         if (chosen)
             pstk__annotations_add_field(a, &field);
     }
+}
+
+/* Check what the panoptic setting and the file have in common. */
+static int begin_panoptic(struct pstk_annotations *a, const struct pstk_annotations_settings *s,
+                          struct pstk_error *err)
+{
+    struct coco *coco = a->state;
+    if (coco->kind == PANOPTIC)
+        return pstk__panoptic_begin(&coco->panoptic, a, s->panoptic_masks, err);
+    return s->panoptic_masks
+               ? pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                            "panoptic_masks: value is '%.100s', but %.200s is not panoptic: its "
+                            "annotations have no segments_info; must be left out",
+                            s->panoptic_masks, a->path)
+               : 0;
 }
 
 static int coco_open(struct pstk_annotations *a, const struct pstk_annotations_settings *s,
@@ -485,6 +564,8 @@ static int coco_open(struct pstk_annotations *a, const struct pstk_annotations_s
         r = sort_ids(a, &own);
     if (r == 0)
         r = resolve(a, &own);
+    if (r == 0)
+        r = begin_panoptic(a, s, &own);
     coco->stream.err = NULL;
     if (r < 0)
         return pstk__fail_copy(err, &own);
@@ -544,24 +625,69 @@ static void put_keypoints(struct pstk_annotations *a, json_t *list)
         pstk__growing_add_f32(value_at(a, KEYPOINTS), json_number_value(json_array_get(list, i)));
 }
 
-static int put_object(struct pstk_annotations *a, const struct pstk__coco_place *place,
-                      const struct pstk__annotated_image *image, const struct entry *entry,
-                      const struct pstk__coco_object *object)
+/* Append what objects and segments have. */
+static void put_thing(struct pstk_annotations *a, const struct pstk__annotated_image *image,
+                      const struct pstk__coco_object *object, int64_t label)
 {
-    const struct coco *coco = a->state;
     const double *box = object->box;
     const double corners[4] = {box[0], box[1], box[0] + box[2], box[1] + box[3]};
     for (int i = 0; i < 4; i++)
         pstk__growing_add_f32(value_at(a, BOXES), box[i]);
     pstk__annotations_count_box(a, image, corners);
-    pstk__growing_add_i64(value_at(a, LABELS), entry->category);
+    pstk__growing_add_i64(value_at(a, LABELS), label);
     pstk__growing_add_i64(value_at(a, CATEGORY_ID), object->category);
-    pstk__growing_add_i64(value_at(a, ANNOTATION_ID), object->id);
     pstk__growing_add_f64(value_at(a, AREA), object->area);
     pstk__growing_add_u8(value_at(a, ISCROWD), object->is_crowd);
+}
+
+static int put_object(struct pstk_annotations *a, const struct pstk__coco_place *place,
+                      const struct pstk__annotated_image *image, const struct entry *entry,
+                      const struct pstk__coco_object *object)
+{
+    const struct coco *coco = a->state;
+    put_thing(a, image, object, entry->category);
+    pstk__growing_add_i64(value_at(a, ANNOTATION_ID), object->id);
     if (coco->n_keypoints)
         put_keypoints(a, object->keypoints);
     return coco->has_segmentation ? put_segmentation(a, place, image, object) : 0;
+}
+
+/* Fail: an entry is not what it was. */
+static int fail_changed(const struct pstk_annotations *a, const struct entry *entry,
+                        struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_EIO, PSTK_STAGE_READ,
+                      "%.200s changed while it was read: annotation %" PRId64
+                      " is no longer at byte %" PRIu64,
+                      a->path, entry->id, entry->offset);
+}
+
+/* Append the segments of an image, and its masks. */
+static int put_segments(struct pstk_annotations *a, const struct pstk__coco_place *place,
+                        const struct pstk__annotated_image *image, const struct entry *entry,
+                        const struct pstk__coco_object *object)
+{
+    struct coco *coco = a->state;
+    const uint32_t masks[2] = {(uint32_t)coco->at[SEGMENT_MASK], (uint32_t)coco->at[CLASS_MASK]};
+    if (json_array_size(object->segments) != entry->n || pstk__annotations_path_wrong(object->mask))
+        return fail_changed(a, entry, place->err);
+    for (uint32_t i = 0; i < entry->n; i++) {
+        struct pstk__coco_object segment;
+        if (pstk__coco_segment(place, object, i, &segment) < 0)
+            return fail_changed(a, entry, place->err);
+        const struct pstk__annotations_class wanted = {.id = segment.category};
+        const struct pstk__annotations_class *found =
+            bsearch(&wanted, a->classes, a->info.n_names, sizeof wanted, by_category_id);
+        if (!found)
+            return fail_changed(a, entry, place->err);
+        put_thing(a, image, &segment, found - a->classes);
+        pstk__growing_add_i64(value_at(a, SEGMENT), (int64_t)i + 1);
+        pstk__growing_add_i64(value_at(a, SEGMENT_ID), segment.id);
+        if (coco->at[ISTHING] >= 0)
+            pstk__growing_add_u8(value_at(a, ISTHING), (uint8_t)found->is_thing);
+        pstk__panoptic_add(&coco->panoptic, segment.id, (uint64_t)(found - a->classes));
+    }
+    return pstk__panoptic_put(&coco->panoptic, a, image, object->mask, masks, place->err);
 }
 
 /* Read an entry's text into coco->text. */
@@ -589,17 +715,26 @@ static int put_entry(struct pstk_annotations *a, const struct pstk__annotated_im
         return r;
     json_t *tree = pstk__coco_parse(&place, coco->text, entry->size);
     r = tree ? pstk__coco_object(&place, tree, &object) : PSTK_EIO;
-    if (r < 0 || object.id != entry->id || (object.caption != NULL) != coco->has_captions)
-        r = pstk__fail(err, PSTK_EIO, PSTK_STAGE_READ,
-                       "%.200s changed while it was read: annotation %" PRId64
-                       " is no longer at byte %" PRIu64,
-                       a->path, entry->id, entry->offset);
-    else if (coco->has_captions)
+    if (r < 0 || kind_of(&object) != coco->kind ||
+        (object.segments ? object.image : object.id) != entry->id)
+        r = fail_changed(a, entry, err);
+    else if (coco->kind == CAPTION)
         pstk__growing_add(&coco->captions, object.caption, strlen(object.caption) + 1);
+    else if (coco->kind == PANOPTIC)
+        r = put_segments(a, &place, image, entry, &object);
     else
         r = put_object(a, &place, image, entry, &object);
     json_decref(tree);
     return r;
+}
+
+/* Append the masks of an image without annotation. */
+static int put_nothing(struct pstk_annotations *a, const struct pstk__annotated_image *image,
+                       struct pstk_error *err)
+{
+    struct coco *coco = a->state;
+    const uint32_t masks[2] = {(uint32_t)coco->at[SEGMENT_MASK], (uint32_t)coco->at[CLASS_MASK]};
+    return pstk__panoptic_put(&coco->panoptic, a, image, NULL, masks, err);
 }
 
 /* Append the list of the captions that were read. */
@@ -631,6 +766,7 @@ static int coco_read(struct pstk_annotations *a, uint64_t i, struct pstk_error *
     const struct pstk__annotated_image *image = &a->images[i];
     pstk__growing_clear(&coco->captions);
     pstk__growing_clear(&coco->items);
+    pstk__panoptic_clear(&coco->panoptic);
     pstk__growing_add_i64(value_at(a, IMAGE_ID), image->id);
     pstk__growing_add(value_at(a, FILE_NAME), image->file, strlen(image->file));
     for (uint64_t e = 0; e < image->n; e++) {
@@ -638,7 +774,9 @@ static int coco_read(struct pstk_annotations *a, uint64_t i, struct pstk_error *
         if (r < 0)
             return r;
     }
-    return coco->has_captions ? put_captions(a, image->n, err) : 0;
+    if (coco->kind == PANOPTIC && image->n == 0)
+        return put_nothing(a, image, err);
+    return coco->kind == CAPTION ? put_captions(a, image->n, err) : 0;
 }
 
 static void coco_close(struct pstk_annotations *a)
@@ -649,6 +787,7 @@ static void coco_close(struct pstk_annotations *a)
     pstk__json_stream_close(&coco->stream);
     pstk__growing_close(&coco->captions);
     pstk__growing_close(&coco->items);
+    pstk__panoptic_close(&coco->panoptic);
     free(coco->entries);
     free(coco->text);
     free(coco);

@@ -12,7 +12,8 @@
 
 #include "base/error.h"
 
-#define MOST_COUNT 1000000000u /* elements of a list; its text has at most 16 MiB */
+#define MOST_COUNT 1000000000u   /* elements of a list; its text has at most 16 MiB */
+#define MOST_SEGMENT_ID 0xffffff /* of a panoptic annotation: a colour */
 
 int pstk__coco_fail(const struct pstk__coco_place *place, const char *fmt, ...)
 {
@@ -118,7 +119,12 @@ int pstk__coco_category(const struct pstk__coco_place *place, json_t *tree,
     if (!category->name)
         return pstk__coco_fail(place, "name: value is %s; must be a text",
                                shown(json_object_get(tree, "name"), text));
-    return whole(place, tree, "id", INT64_MIN, INT64_MAX, &category->id);
+    json_t *thing = json_object_get(tree, "isthing");
+    int64_t is_thing = thing ? json_is_true(thing) : -1;
+    const int r =
+        thing && !json_is_boolean(thing) ? whole(place, tree, "isthing", 0, 1, &is_thing) : 0;
+    category->is_thing = (int)is_thing;
+    return r < 0 ? r : whole(place, tree, "id", INT64_MIN, INT64_MAX, &category->id);
 }
 
 static int read_box(const struct pstk__coco_place *place, json_t *tree,
@@ -245,33 +251,68 @@ static int read_area(const struct pstk__coco_place *place, json_t *tree,
     return 0;
 }
 
-int pstk__coco_object(const struct pstk__coco_place *place, json_t *tree,
+/* Read what objects and segments have. */
+static int read_thing(const struct pstk__coco_place *place, json_t *tree,
                       struct pstk__coco_object *object)
 {
     int64_t is_crowd = 0;
-    *object = (struct pstk__coco_object){.caption = text_of(tree, "caption")};
-    if (json_object_get(tree, "segments_info"))
-        return pstk__fail(
-            place->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-            "%.200s has panoptic annotations (segments_info), which are not read; take "
-            "the instances file of the same images",
-            place->path);
-    int r = whole(place, tree, "id", INT64_MIN, INT64_MAX, &object->id);
-    if (r == 0)
-        r = whole(place, tree, "image_id", INT64_MIN, INT64_MAX, &object->image);
-    if (r < 0 || object->caption)
-        return r;
-    r = whole(place, tree, "category_id", INT64_MIN, INT64_MAX, &object->category);
+    int r = whole(place, tree, "category_id", INT64_MIN, INT64_MAX, &object->category);
     if (r == 0 && json_object_get(tree, "iscrowd"))
         r = whole(place, tree, "iscrowd", 0, 1, &is_crowd);
     object->is_crowd = (uint8_t)is_crowd;
     if (r == 0)
         r = read_box(place, tree, object);
+    return r < 0 ? r : read_area(place, tree, object);
+}
+
+static int read_panoptic(const struct pstk__coco_place *place, json_t *tree,
+                         struct pstk__coco_object *object)
+{
+    char text[40];
+    if (!json_is_array(object->segments))
+        return pstk__coco_fail(place, "segments_info: value is %s; must be a list",
+                               shown(object->segments, text));
+    object->mask = text_of(tree, "file_name");
+    if (!object->mask)
+        return pstk__coco_fail(place, "file_name: value is %s; must be a text",
+                               shown(json_object_get(tree, "file_name"), text));
+    return whole(place, tree, "image_id", INT64_MIN, INT64_MAX, &object->image);
+}
+
+int pstk__coco_object(const struct pstk__coco_place *place, json_t *tree,
+                      struct pstk__coco_object *object)
+{
+    *object = (struct pstk__coco_object){.caption = text_of(tree, "caption"),
+                                         .segments = json_object_get(tree, "segments_info")};
+    if (object->segments)
+        return read_panoptic(place, tree, object);
+    int r = whole(place, tree, "id", INT64_MIN, INT64_MAX, &object->id);
     if (r == 0)
-        r = read_area(place, tree, object);
+        r = whole(place, tree, "image_id", INT64_MIN, INT64_MAX, &object->image);
+    if (r < 0 || object->caption)
+        return r;
+    r = read_thing(place, tree, object);
     if (r == 0)
         r = read_segmentation(place, tree, object);
     return r < 0 ? r : read_keypoints(place, tree, object);
+}
+
+int pstk__coco_segment(const struct pstk__coco_place *place,
+                       const struct pstk__coco_object *panoptic, size_t number,
+                       struct pstk__coco_object *segment)
+{
+    char text[40], section[80];
+    struct pstk__coco_place inner = *place;
+    json_t *tree = json_array_get(panoptic->segments, number);
+    snprintf(section, sizeof section, "%s[%" PRIu64 "].segments_info", place->section,
+             place->number);
+    inner.section = section;
+    inner.number = number;
+    *segment = (struct pstk__coco_object){.image = panoptic->image};
+    if (!json_is_object(tree))
+        return pstk__coco_fail(&inner, "it is %s; must be an object", shown(tree, text));
+    const int r = whole(&inner, tree, "id", 1, MOST_SEGMENT_ID, &segment->id);
+    return r < 0 ? r : read_thing(&inner, tree, segment);
 }
 
 /* Append the runs of a list. */

@@ -30,6 +30,7 @@ struct pstk__coco_image {
 struct pstk__coco_category {
     int64_t id;
     const char *name; /* borrowed from the tree */
+    int is_thing;     /* isthing; -1: the file lacks it */
 };
 
 /* What an annotation says; pointers are borrowed from its tree. */
@@ -43,17 +44,25 @@ struct pstk__coco_object {
     json_t *counts;         /* a list or a text; NULL: none */
     uint32_t height, width; /* of the counts */
     json_t *keypoints;      /* a list of x, y and visibility; NULL: none */
+    json_t *segments;       /* panoptic: a list, and image alone is set; NULL: it is not */
+    const char *mask;       /* panoptic: path of its PNG file */
 };
 
 /* Parse the JSON of a value, an object. Returns owned (json_decref), or NULL after a failure. */
 json_t *pstk__coco_parse(const struct pstk__coco_place *place, const char *text, uint64_t size);
-/* Read a value, and check all that it says. 0 or EBADMSG (ENOTSUP: panoptic). */
+/* Read a value, and check all that it says; of a panoptic one all but the segments. 0 or EBADMSG.
+ */
 int pstk__coco_image(const struct pstk__coco_place *place, json_t *tree,
                      struct pstk__coco_image *image);
 int pstk__coco_category(const struct pstk__coco_place *place, json_t *tree,
                         struct pstk__coco_category *category);
 int pstk__coco_object(const struct pstk__coco_place *place, json_t *tree,
                       struct pstk__coco_object *object);
+/* Read segment `number` of a panoptic annotation: id, category, box, area and is_crowd. 0 or
+ * EBADMSG. */
+int pstk__coco_segment(const struct pstk__coco_place *place,
+                       const struct pstk__coco_object *panoptic, size_t number,
+                       struct pstk__coco_object *segment);
 /* Append the runs of an object's counts, as u32, and check that they add up to their size. *n
  * becomes their number. 0, EBADMSG or ENOMEM. */
 int pstk__coco_runs(const struct pstk__coco_place *place, const struct pstk__coco_object *object,

@@ -6,10 +6,10 @@
 
 #define FIRST 256 /* bytes */
 
-void pstk__growing_add(struct pstk__growing *bytes, const void *data, uint64_t n)
+uint8_t *pstk__growing_get(struct pstk__growing *bytes, uint64_t n)
 {
-    if (n == 0 || bytes->failed)
-        return;
+    if (bytes->failed)
+        return NULL;
     if (n > bytes->room - bytes->size) {
         uint64_t room = bytes->room ? bytes->room : FIRST;
         while (room - bytes->size < n) /* both are far below 2^63: no overflow */
@@ -17,13 +17,20 @@ void pstk__growing_add(struct pstk__growing *bytes, const void *data, uint64_t n
         uint8_t *more = realloc(bytes->at, room);
         if (!more) {
             bytes->failed = 1;
-            return;
+            return NULL;
         }
         bytes->at = more;
         bytes->room = room;
     }
-    memcpy(bytes->at + bytes->size, data, n);
     bytes->size += n;
+    return bytes->at + bytes->size - n;
+}
+
+void pstk__growing_add(struct pstk__growing *bytes, const void *data, uint64_t n)
+{
+    uint8_t *at = n ? pstk__growing_get(bytes, n) : NULL;
+    if (at)
+        memcpy(at, data, n);
 }
 
 void pstk__growing_add_u8(struct pstk__growing *bytes, uint8_t value)

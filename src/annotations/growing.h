@@ -14,6 +14,8 @@ struct pstk__growing {
     int failed;    /* 1: memory lacked; the bytes are not whole */
 };
 
+/* Append n bytes, 1 or more, that the caller writes. Returns the first; NULL: memory lacks. */
+uint8_t *pstk__growing_get(struct pstk__growing *bytes, uint64_t n);
 /* Append n bytes. */
 void pstk__growing_add(struct pstk__growing *bytes, const void *data, uint64_t n);
 void pstk__growing_add_u8(struct pstk__growing *bytes, uint8_t value);

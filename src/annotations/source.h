@@ -35,8 +35,9 @@ struct pstk__annotated_image {
 };
 
 struct pstk__annotations_class {
-    char *name; /* owned */
-    int64_t id; /* COCO's category id; VOC: -1 */
+    char *name;   /* owned */
+    int64_t id;   /* COCO's category id; VOC: -1 */
+    int is_thing; /* COCO's isthing; -1: unknown */
 };
 
 /* A format of annotations. */
@@ -59,7 +60,9 @@ struct pstk_annotations {
     struct pstk__annotated_image *images;    /* owned; info.n_images, and room for more */
     struct pstk__annotations_class *classes; /* owned; info.n_names, and room for more */
     struct pstk_field fields[PSTK__ANNOTATIONS_FIELDS];
-    struct pstk__growing values[PSTK__ANNOTATIONS_FIELDS]; /* of the image that was read last */
+    struct pstk__growing values[PSTK__ANNOTATIONS_FIELDS]; /* of the image that was read last, */
+    struct pstk_pixels pixels[PSTK__ANNOTATIONS_FIELDS];   /* and size and depth of those that are
+                                                              pixels; else height is 0 */
     struct pstk_annotations_info info;
 };
 

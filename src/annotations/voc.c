@@ -12,12 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "annotations/voc_xml.h"
+#include "annotations/whole_file.h"
 #include "base/error.h"
-#include "base/file.h"
 
 #define MOST_TEXT (UINT64_C(4) << 20)   /* bytes of an XML file, or of a list of names */
 #define MOST_MASK (UINT64_C(256) << 20) /* bytes of a mask's file */
@@ -54,34 +53,6 @@ struct voc {
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Read a file of at most `most` bytes into voc->bytes. 0, or a negative result. */
-static int read_file(struct voc *voc, const char *path, uint64_t most, struct pstk_error *err)
-{
-    struct stat st;
-    const int fd = pstk__file_open(path);
-    if (fd < 0)
-        return pstk__file_fail(err, -fd, PSTK_STAGE_OPEN, path, path);
-    uint8_t piece[16384];
-    int64_t n = fstat(fd, &st) < 0 ? -errno : 0;
-    int r = 0;
-    pstk__growing_clear(&voc->bytes);
-    if (n == 0 && (uint64_t)st.st_size > most)
-        r = pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN, "%.300s: larger than %" PRIu64 " MiB",
-                       path, most >> 20);
-    while (r == 0 && n >= 0 && voc->bytes.size <= most) {
-        n = pstk__file_pread(fd, piece, sizeof piece, voc->bytes.size);
-        if (n <= 0)
-            break;
-        pstk__growing_add(&voc->bytes, piece, (uint64_t)n);
-        if (voc->bytes.failed)
-            r = pstk__annotations_no_memory(err);
-    }
-    if (r == 0 && n < 0)
-        r = pstk__fail_errno(err, (int)-n, PSTK_STAGE_OPEN, "cannot read %.300s", path);
-    close(fd);
-    return r;
-}
-
 /* Write "path/folder/name" and an ending. 0, or EFBIG. */
 static int make_path(char path[MAX_PATH], const struct pstk_annotations *a, const char *folder,
                      const char *name, const char *ending, struct pstk_error *err)
@@ -101,7 +72,7 @@ static int parse_image(struct pstk_annotations *a, const char *stem, struct pstk
     *file = (struct pstk__voc_file){.n = 0};
     int r = make_path(path, a, "Annotations", stem, ".xml", err);
     if (r == 0)
-        r = read_file(voc, path, MOST_TEXT, err);
+        r = pstk__whole_file_read(&voc->bytes, path, MOST_TEXT, err);
     return r < 0 ? r : pstk__voc_parse(file, path, voc->bytes.at, voc->bytes.size, err);
 }
 
@@ -181,7 +152,7 @@ static int list_set(struct pstk_annotations *a, const char *name, struct pstk_er
             : make_path(path, a, strchr(name, '/') ? "ImageSets" : "ImageSets/Main", name, ".txt",
                         err);
     if (r == 0)
-        r = read_file(voc, path, MOST_TEXT, err);
+        r = pstk__whole_file_read(&voc->bytes, path, MOST_TEXT, err);
     const char *at = voc->bytes.size ? (const char *)voc->bytes.at : "";
     const char *end = at + voc->bytes.size;
     while (r == 0 && at < end) {
@@ -386,7 +357,7 @@ static int put_masks(struct pstk_annotations *a, const char *stem, struct pstk_e
         const int n = !is_list || has_mask(a, m, stem);
         int r = n ? make_path(path, a, masks[m].folder, stem, ".png", err) : 0;
         if (n && r == 0)
-            r = read_file(voc, path, MOST_MASK, err);
+            r = pstk__whole_file_read(&voc->bytes, path, MOST_MASK, err);
         const struct pstk_list_item item = {.data = voc->bytes.at, .size = voc->bytes.size};
         if (r == 0 && is_list)
             r = put_list(value, PSTK_FIELD_MASK_LIST, &item, (uint64_t)n, err);

@@ -37,6 +37,9 @@ int annotated_set(struct annotated *annotated, int code, const char *value)
         annotated->has_voc_options = 1;
         s->image_set = value;
         return 0;
+    case OPT_PANOPTIC_MASKS:
+        s->panoptic_masks = value;
+        return 0;
     default:
         s->skip_empty = 1;
         return 0;
@@ -55,6 +58,8 @@ int annotated_check(const struct annotated *annotated, const struct form *form)
         return message_usage("--coco and --voc: pack takes one of them (leave the other out)");
     if (annotated->has_voc_options && !is_voc)
         return message_usage("--voc-offset and --image-set are for --voc (add it)");
+    if (annotated->settings.panoptic_masks && !annotated->coco)
+        return message_usage("--panoptic-masks is for --coco (add it)");
     if (!annotated_is_asked(annotated))
         return annotated->settings.skip_empty
                    ? message_usage("--skip-empty is for --coco and --voc (add one of them)")
@@ -129,6 +134,16 @@ uint32_t annotated_fields(const struct annotated *annotated, struct pstk_field *
     for (uint32_t i = 0; i < annotated->info.n_fields; i++)
         pstk_annotations_get_field(annotated->a, i, &fields[i]);
     return annotated->info.n_fields;
+}
+
+uint32_t annotated_pixels(const struct annotated *annotated, struct pstk_pixels *pixels)
+{
+    uint32_t n = 0;
+    for (uint32_t f = 0; f < annotated->info.n_fields; f++) {
+        pixels[n].size = sizeof pixels[n];
+        n += pstk_annotations_get_pixels(annotated->a, f, &pixels[n]) == 1;
+    }
+    return n;
 }
 
 /* Find the size of an image file: a list of images has it. 0; -1: it is no image. */

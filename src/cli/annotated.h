@@ -11,7 +11,14 @@
 #include "options.h"
 #include "tree.h"
 
-enum { OPT_COCO = 1024, OPT_VOC, OPT_VOC_OFFSET, OPT_IMAGE_SET, OPT_SKIP_EMPTY };
+enum {
+    OPT_COCO = 1024,
+    OPT_VOC,
+    OPT_VOC_OFFSET,
+    OPT_IMAGE_SET,
+    OPT_SKIP_EMPTY,
+    OPT_PANOPTIC_MASKS
+};
 
 /* Fields of a record after its image, at most. */
 #define ANNOTATED_FIELDS 16
@@ -24,6 +31,11 @@ enum { OPT_COCO = 1024, OPT_VOC, OPT_VOC_OFFSET, OPT_IMAGE_SET, OPT_SKIP_EMPTY }
          .value = "FILE",                                                                          \
          .text = "pack the images below SRC that this JSON file of COCO lists, by image id, with " \
                  "their objects or captions"},                                                     \
+        {.name = "panoptic-masks",                                                                 \
+         .code = OPT_PANOPTIC_MASKS,                                                               \
+         .value = "DIR",                                                                           \
+         .text = "with --coco and a panoptic file: the folder of its PNG files; without the "      \
+                 "option FILE without .json"},                                                     \
         {.name = "voc",                                                                            \
          .code = OPT_VOC,                                                                          \
          .text = "SRC is a folder of Pascal VOC, with the folders Annotations and JPEGImages: "    \
@@ -71,6 +83,9 @@ uint32_t annotated_fields(const struct annotated *annotated, struct pstk_field *
 /* Compare the size of image `number`, whose file was packed, with that of its annotations. */
 void annotated_compare(struct annotated *annotated, uint64_t number, const void *data,
                        uint64_t size);
+/* Describe the values of the image that was read last and are pixels, for the writer. Returns their
+ * number. */
+uint32_t annotated_pixels(const struct annotated *annotated, struct pstk_pixels *pixels);
 /* Return the note of the manifest: `form`'s, and what the annotations add. */
 const char *annotated_note(struct annotated *annotated, const char *form);
 /* Print what the annotations were. */

@@ -96,7 +96,8 @@ static const char text[] =
     "\n"
     "With --coco or --voc the fields are jpg, image_id (COCO), file_name and what the annotations "
     "have: boxes, labels, polygons (object_polygons, polygon_points, points), runs of masks "
-    "(object_runs, runs), keypoints, captions, masks of classes. Labels number the classes; their "
+    "(object_runs, runs), keypoints, captions, masks of classes and of segments. Labels number the "
+    "classes; their "
     "names are the data set's. A mistake in the annotations ends the pack; boxes that leave their "
     "image, or have no area, are kept and counted.\n"
     "\n"
@@ -312,15 +313,17 @@ static int add(struct pack *pack, const struct feed_item *item)
     if (!pack->writer)
         return 0;
     pstk_error_init(&err, sizeof err);
-    const struct pstk_pixels pixels = {.size = sizeof pixels,
-                                       .height = item->height,
-                                       .width = item->width,
-                                       .channels = 3,
-                                       .bit_depth = 8};
-    const uint32_t n_pixels = item->is_converted && pack->form.convert.shorter_side;
+    struct pstk_pixels pixels[1 + ANNOTATED_FIELDS] = {{.size = sizeof *pixels,
+                                                        .height = item->height,
+                                                        .width = item->width,
+                                                        .channels = 3,
+                                                        .bit_depth = 8}};
+    uint32_t n_pixels = item->is_converted && pack->form.convert.shorter_side;
     int r = fill(pack, item->number, &cls, values + 1, &err);
+    if (r >= 0 && pack->annotated.a)
+        n_pixels += annotated_pixels(&pack->annotated, pixels + n_pixels);
     if (r >= 0)
-        r = pstk_writer_add_pixels(pack->writer, values, 1 + (uint32_t)r, &pixels, n_pixels, &err);
+        r = pstk_writer_add_pixels(pack->writer, values, 1 + (uint32_t)r, pixels, n_pixels, &err);
     if (r == PSTK_EBADMSG || r == PSTK_EINVAL || r == PSTK_EFBIG)
         note_bad(pack, item->number, err.message, NULL);
     else if (r < 0)

@@ -43,6 +43,20 @@ static const char captions[] =
     "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\"}], \"annotations\": ["
     "{\"id\": 1, \"image_id\": 1, \"caption\": \"one\"}, {\"id\": 2, \"image_id\": 1, \"caption\": "
     "\"\"}]}";
+static const char panoptic[] =
+    "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\", \"width\": 4, \"height\": 3},"
+    "{\"id\": 2, \"file_name\": \"b.jpg\", \"width\": 5, \"height\": 2}],"
+    "\"annotations\": [{\"image_id\": 1, \"file_name\": \"a.png\", \"segments_info\": ["
+    "{\"id\": 258, \"category_id\": 6, \"bbox\": [2, 0, 2, 2]},"
+    "{\"id\": 1, \"category_id\": 5, \"bbox\": [0, 0, 2, 2]}]}],"
+    "\"categories\": [{\"id\": 5, \"name\": \"x\"}, {\"id\": 6, \"name\": \"y\"}]}";
+/* 4 x 3 colours: 1 1 0 258, 1 0 258 258, 0 0 0 0 */
+static const uint8_t colours[] = {
+    0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52,
+    0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00, 0x03, 0x08, 0x02, 0x00, 0x00, 0x00, 0x3b, 0x96, 0x39,
+    0x91, 0x00, 0x00, 0x00, 0x16, 0x49, 0x44, 0x41, 0x54, 0x78, 0xda, 0x63, 0x60, 0x64, 0x60, 0x00,
+    0x22, 0x20, 0x60, 0x42, 0x66, 0x31, 0x41, 0x58, 0x70, 0x00, 0x00, 0x01, 0x46, 0x00, 0x0d, 0x41,
+    0x49, 0x2e, 0x2b, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82};
 static const char xml[] =
     "<annotation><object><name>dog</name><pose>Left</pose><bndbox><xmin>1</xmin><ymin>1</ymin>"
     "<xmax>4</xmax><ymax>3</ymax></bndbox></object><object><name>cat</name><bndbox><xmin>1</xmin>"
@@ -140,6 +154,36 @@ TEST(coco_survives_a_machine_that_fails)
     fixture_close(&f);
 }
 
+TEST(panoptic_coco_survives_a_machine_that_fails)
+{
+    static const uint16_t numbers[12] = {2, 2, 0, 1, 2, 0, 1, 1};
+    static const uint8_t labels[12] = {0, 0, 255, 1, 0, 255, 1, 1, 255, 255, 255, 255};
+    struct pstk_annotations_settings s;
+    struct pstk_annotations *a;
+    struct pstk_value v[16];
+    struct pstk_error err;
+    struct fixture f;
+    fixture_open(&f);
+    pstk_error_init(&err, sizeof err);
+    pstk_annotations_settings_init(&s, sizeof s);
+    s.format = PSTK_ANNOTATIONS_COCO;
+    s.path = fixture_path(&f, "panoptic.json");
+    write_file(s.path, panoptic, sizeof panoptic - 1);
+    const char *folder = fixture_path(&f, "panoptic");
+    CHECK_EQ(mkdir(folder, 0700), 0);
+    write_below(folder, "a.png", colours, sizeof colours);
+    CHECK_EQ(pstk_annotations_open(&a, &s, &err), 0);
+    CHECK_EQ(pstk_annotations_read(a, 0, v, 11, &err), 0);
+    CHECK(v[9].size == sizeof numbers && memcmp(v[9].data, numbers, sizeof numbers) == 0);
+    CHECK(v[10].size == sizeof labels && memcmp(v[10].data, labels, sizeof labels) == 0);
+    pstk_annotations_close(&a);
+    CHECK(survives_all(&s));
+    s.skip_empty = 1;
+    s.panoptic_masks = folder;
+    CHECK(survives_all(&s));
+    fixture_close(&f);
+}
+
 TEST(voc_survives_a_machine_that_fails)
 {
     struct pstk_annotations_settings s;
@@ -161,6 +205,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(coco_survives_a_machine_that_fails),
+        CASE(panoptic_coco_survives_a_machine_that_fails),
         CASE(voc_survives_a_machine_that_fails),
     };
     return RUN_CASES(cases);

@@ -272,7 +272,8 @@ def mistakes_in_an_annotation_are_named(world):
             ({"segmentation": {"counts": [9], "size": [3, 70000]}}, "segmentation.size: number 1 is 70000"),
             ({"segmentation": {"size": [3, 3]}}, "segmentation.counts: value is missing"),
             ({"keypoints": [1, 2]}, "keypoints: value is a list of 2"), ({"keypoints": [1, 2, 3]}, "a visibility, is 3"),
-            ({"segments_info": []}, "panoptic"), ({"caption": "x"}, "it is an object; must be as those before it")):
+            ({"segments_info": []}, "file_name: value is missing"),
+            ({"segments_info": [], "file_name": "x.png"}, "panoptic"), ({"caption": "x"}, "it is an object; must be as those before it")):
         refused(world, changed(whole, **members), says, folder, status=(1, 2))
 
 

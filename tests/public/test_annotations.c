@@ -157,6 +157,50 @@ TEST(annotations_become_values_of_records)
     unlink(path);
 }
 
+TEST(masks_of_panoptic_annotations_are_pixels)
+{
+    static const char text[] =
+        "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\", \"width\": 3, \"height\": 2},"
+        "{\"id\": 2, \"file_name\": \"b.jpg\"}], \"categories\": [], \"annotations\": ["
+        "{\"image_id\": 2, \"file_name\": \"absent.png\", \"segments_info\": []}]}";
+    static const uint8_t numbers[12] = {0}, labels[6] = {255, 255, 255, 255, 255, 255};
+    struct pstk_annotations_settings s;
+    struct pstk_error err = new_error();
+    struct pstk_pixels pixels = {.size = sizeof pixels};
+    struct pstk_annotations *a;
+    struct pstk_value v[11];
+    char path[32];
+    write_file(path, text);
+    pstk_annotations_settings_init(&s, sizeof s);
+    s.format = PSTK_ANNOTATIONS_COCO;
+    s.path = path;
+    CHECK_EQ(pstk_annotations_open(&a, &s, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "does not end in .json; panoptic_masks must be the folder"));
+    s.panoptic_masks = "/absent";
+    CHECK_EQ(pstk_annotations_open(&a, &s, &err), PSTK_ENOENT);
+    s.panoptic_masks = "/";
+    CHECK_EQ(pstk_annotations_open(&a, &s, &err), 0);
+    CHECK_EQ(pstk_annotations_get_pixels(a, 10, &pixels), 0);
+    CHECK_EQ(pstk_annotations_read(a, 0, v, 11, &err), 0);
+    CHECK(v[9].size == sizeof numbers && memcmp(v[9].data, numbers, sizeof numbers) == 0);
+    CHECK(v[10].size == sizeof labels && memcmp(v[10].data, labels, sizeof labels) == 0);
+    CHECK_EQ(pstk_annotations_get_pixels(a, 0, &pixels), 0);
+    CHECK_EQ(pstk_annotations_get_pixels(a, 9, &pixels), 1);
+    CHECK(pixels.field == 10 && pixels.height == 2 && pixels.width == 3);
+    CHECK(pixels.channels == 1 && pixels.bit_depth == 16 && pixels.size == sizeof pixels);
+    CHECK_EQ(pstk_annotations_get_pixels(a, 10, &pixels), 1);
+    CHECK(pixels.field == 11 && pixels.bit_depth == 8);
+    CHECK_EQ(pstk_annotations_get_pixels(a, 11, &pixels), PSTK_EINVAL);
+    CHECK_EQ(pstk_annotations_read(a, 1, v, 11, &err), PSTK_EBADMSG);
+    CHECK_STR(err.message, "//absent.png: the mask of image 2 is not there, but the annotations "
+                           "list it");
+    CHECK_EQ(pstk_annotations_get_pixels(a, 10, &pixels), 0);
+    pstk_annotations_close(&a);
+    write_file(path, coco);
+    CHECK_EQ(pstk_annotations_open(&a, &s, &err), PSTK_EINVAL);
+    unlink(path);
+}
+
 TEST(images_without_annotations_are_left_out_where_that_is_asked_for)
 {
     struct pstk_annotations_info info = {.size = sizeof info};
@@ -222,6 +266,7 @@ int main(void)
         CASE(runs_become_masks_down_the_columns),
         CASE(polygons_become_the_mask_of_their_union),
         CASE(annotations_become_values_of_records),
+        CASE(masks_of_panoptic_annotations_are_pixels),
         CASE(images_without_annotations_are_left_out_where_that_is_asked_for),
         CASE(settings_that_are_wrong_are_refused),
     };

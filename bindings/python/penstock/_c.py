@@ -676,6 +676,7 @@ class AnnotationsSettings(Structure):
         ("image_set", c_char_p),
         ("on_progress", ProgressFn),
         ("user", c_void_p),
+        ("panoptic_masks", c_char_p),
     ]
 
 
@@ -1259,6 +1260,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_annotations_name": (c_char_p, [c_void_p, c_uint64]),
     "pstk_annotations_category": (c_int64, [c_void_p, c_uint64]),
     "pstk_annotations_read": (c_int, [c_void_p, c_uint64, POINTER(Value), c_uint32, POINTER(Error)]),
+    "pstk_annotations_get_pixels": (c_int, [c_void_p, c_uint32, POINTER(Pixels)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
     "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
     "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),

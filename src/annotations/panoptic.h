@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * panoptic: the segments of COCO's panoptic annotations, one annotation and one PNG file for each
+ * image. coco.c reads the JSON file and owns the state; panoptic_mask reads the colours.
+ */
+#ifndef PSTK_PANOPTIC_H
+#define PSTK_PANOPTIC_H
+
+#include "annotations/coco_json.h"
+#include "annotations/panoptic_mask.h"
+#include "annotations/source.h"
+
+#define PSTK__PANOPTIC_CLASSES                                                                     \
+    65535 /* at most: the class mask has u16, and its largest is none                              \
+           */
+
+/* Closed when all zero. */
+struct pstk__panoptic {
+    char *folder;                  /* owned; of the PNG files */
+    uint64_t n_segments;           /* of all images */
+    struct pstk__growing uses;     /* struct use: the categories of segments, by id */
+    struct pstk__growing segments; /* struct pstk__segment of the image that is read, */
+    struct pstk__growing file;     /* and the bytes of its PNG file */
+    uint32_t label_size;           /* bytes of a class in the class mask: 1 or 2 */
+};
+
+/* The first reading: check an annotation's segments, and note their categories. *n becomes the
+ * number of segments. 0, EBADMSG or ENOMEM. */
+int pstk__panoptic_note(struct pstk__panoptic *panoptic, const struct pstk__coco_place *place,
+                        const struct pstk__coco_object *object, uint32_t *n);
+/* After it, with the classes by id: check that every category is one, and find the folder of the
+ * PNG files, `masks` or path without .json. 0, EBADMSG, EINVAL, ENOENT, ENOMEM. */
+int pstk__panoptic_begin(struct pstk__panoptic *panoptic, const struct pstk_annotations *a,
+                         const char *masks, struct pstk_error *err);
+/* Begin an image without segments. */
+void pstk__panoptic_clear(struct pstk__panoptic *panoptic);
+/* Add its next segment. */
+void pstk__panoptic_add(struct pstk__panoptic *panoptic, int64_t id, uint64_t label);
+/* Append the masks of an image to the values of two fields: the segments' numbers, their classes.
+ * `file` is the PNG file below the folder; NULL: the image has no annotation. 0, EBADMSG (the file
+ * is missing, too), EACCES, EIO, EFBIG, ENOMEM. */
+int pstk__panoptic_put(struct pstk__panoptic *panoptic, struct pstk_annotations *a,
+                       const struct pstk__annotated_image *image, const char *file,
+                       const uint32_t fields[2], struct pstk_error *err);
+void pstk__panoptic_close(struct pstk__panoptic *panoptic);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * panoptic_mask: the PNG file of a panoptic annotation, whose colours are ids of segments: R + 256
+ * G
+ * + 65536 B, and 0 for pixels without a segment. It becomes two masks: of the segments' numbers,
+ * and of their classes. It reads no files.
+ */
+#ifndef PSTK_PANOPTIC_MASK_H
+#define PSTK_PANOPTIC_MASK_H
+
+#include <penstock/types.h>
+
+#include "annotations/growing.h"
+
+#define PSTK__MOST_SEGMENTS 65535 /* of an image: numbers are u16, and 0 is none of them */
+
+struct pstk__segment {
+    uint32_t id;
+    uint32_t number; /* 1 to PSTK__MOST_SEGMENTS */
+    uint32_t label;  /* class */
+};
+
+struct pstk__panoptic_mask {
+    const struct pstk__segment *segments; /* borrowed; by id, no id twice, none of 0 */
+    uint64_t n;
+    uint32_t label_size;            /* bytes of a class: 1 or 2 */
+    struct pstk__growing *numbers;  /* u16 are appended, 0 for pixels without a segment, */
+    struct pstk__growing *labels;   /* and classes, the largest number for such pixels */
+    uint32_t width, height;         /* of the file; set by read */
+    struct pstk__segment none;      /* set by read */
+    const struct pstk__segment *at; /* of the pixel before */
+    uint64_t n_rows;                /* that were read */
+    int64_t unknown_id;             /* the first id that no segment has; -1: none */
+    uint32_t unknown_x, unknown_y;
+};
+
+/* Decode a PNG file. 0; EBADMSG: it is no PNG file of colours, is damaged, or has an id that no
+ * segment has; EFBIG, ENOMEM. */
+int pstk__panoptic_mask_read(struct pstk__panoptic_mask *mask, const void *data, uint64_t size,
+                             struct pstk_error *err);
+/* Append masks of an image without segments, of mask->width x mask->height pixels. */
+void pstk__panoptic_mask_fill(const struct pstk__panoptic_mask *mask);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* whole_file: a file of limited size, read whole. */
+#ifndef PSTK_WHOLE_FILE_H
+#define PSTK_WHOLE_FILE_H
+
+#include <penstock/types.h>
+
+#include "annotations/growing.h"
+
+/* Replace `bytes` by those of a file, at most `most` of them. 0; EFBIG, ENOENT, EACCES, EIO,
+ * ENOMEM. */
+int pstk__whole_file_read(struct pstk__growing *bytes, const char *path, uint64_t most,
+                          struct pstk_error *err);
+
+#endif
