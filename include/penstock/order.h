@@ -44,18 +44,24 @@ struct pstk_order_settings {
     uint64_t n_samples;
     uint64_t seed;
     uint64_t epoch;
-    /* rows of one rank's batch */
+    /* rows of one rank's batch; 0 with global_batch_size */
     uint32_t batch_size;
     uint32_t rank;
     /* 0: 1 */
     uint32_t world;
     /* enum pstk_last_batch */
     uint32_t last_batch;
+    /* rows of all ranks' batches together, at least world; 0: batch_size * world. World need not
+     * divide it: see pstk_settings.uneven */
+    uint32_t global_batch_size;
+    /* must be 0 */
+    uint32_t reserved;
 };
 
 /* Return the number of batches of an epoch from `position` on; the same for every rank. borrows. */
 PSTK_API uint64_t pstk_order_n_batches(const struct pstk_order_settings *s, uint64_t position);
-/* Write the ids of the batch at `position` to ids[batch_size]. Return the number of valid ids; 0:
+/* Write the ids of the batch at `position` to ids[batch_size], or with global_batch_size to
+ * ids[global_batch_size / world, rounded up]. Return the number of valid ids; 0:
  * past the end of the epoch; <0: EINVAL. borrows. */
 PSTK_API int64_t pstk_order_batch(const struct pstk_order_settings *s, uint64_t position,
                                   uint64_t *ids);

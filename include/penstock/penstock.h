@@ -434,7 +434,9 @@ struct pstk_settings {
     uint32_t n_outputs;
     /* rows of this rank's batches. default: 1 */
     uint32_t batch_size;
-    /* rows; not supported in this version. default: 0 */
+    /* rows of the batches of all ranks together, in place of batch_size, which keeps its default: a
+     * rank has global_batch_size / world of them. The global batches are then the same for any
+     * number of ranks. default: 0, batch_size * world */
     uint32_t global_batch_size;
     /* rows; not supported in this version. default: 0 */
     uint32_t max_batch_size;
@@ -559,6 +561,13 @@ struct pstk_settings {
     const struct pstk_mix *mix;
     /* pictures of four rows (mosaic.h); copies. Not with mix. default: NULL, none */
     const struct pstk_mosaic *mosaic;
+    /* 1: world need not divide global_batch_size. Batches have room for the quotient, rounded up,
+     * and n_valid is that or one less; which ranks have less changes from batch to batch. The mean
+     * of a rank's rows counts n_valid * world / global_batch_size in a mean over all ranks.
+     * default: 0 */
+    uint32_t uneven;
+    /* must be 0 */
+    uint32_t reserved4;
 };
 
 /* ---- batches ------------------------------------------------------------------------------- */
@@ -636,7 +645,7 @@ struct pstk_batch {
     uint64_t position;
     /* with `epoch` the cursor to save after this batch */
     uint64_t next_position;
-    /* position / (batch_size * world) */
+    /* position / the rows of a global batch */
     uint64_t index;
 
     /* n_valid ids of the order; a bad sample keeps its own */

@@ -57,7 +57,7 @@ void pstk__window_claim(struct pstk__window *window, struct pstk__slot *slot)
 {
     pthread_mutex_lock(&window->lock);
     window->claim = normal(window, window->claim);
-    uint64_t global = pstk__partition_global(&window->partition);
+    uint64_t global = window->partition.global_batch;
     uint64_t position = window->claim.position, rest = window->partition.n - position;
     slot->seq = window->claim_seq++;
     slot->generation = atomic_load_explicit(&window->generation, memory_order_relaxed);

@@ -37,6 +37,24 @@ static uint64_t get(const _Atomic uint64_t *counter)
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
+/* The data set is smaller than one batch. */
+static int refuse_no_batch(const struct pstk__pipeline *pipeline, struct pstk_error *err)
+{
+    const struct pstk_settings *s = &pipeline->settings;
+    const unsigned long long n = pipeline->partition.n;
+    if (s->global_batch_size)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "global_batch_size: %u rows are more than the %llu samples of %s, so "
+                          "last_batch=drop leaves no batch: lower it, or set last_batch to pad or "
+                          "short",
+                          s->global_batch_size, n, s->path);
+    return pstk__fail(
+        err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+        "batch_size: %u rows for each of %u rank%s are more than the %llu samples of %s, so "
+        "last_batch=drop leaves no batch: lower batch_size, or set last_batch to pad or short",
+        s->batch_size, s->world, s->world == 1 ? "" : "s", n, s->path);
+}
+
 static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     struct pstk_settings *s = &pipeline->settings;
@@ -51,18 +69,15 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
             "%s has records of up to %llu bytes, more than max_record_size (%llu): raise it",
             s->path, (unsigned long long)pipeline->source->limits.max_size,
             (unsigned long long)most);
-    pipeline->partition = (struct pstk__partition){.n = pipeline->source->n_samples,
-                                                   .batch_size = s->batch_size,
-                                                   .rank = s->rank,
-                                                   .world = s->world,
-                                                   .last_batch = s->last_batch};
+    pipeline->partition = (struct pstk__partition){
+        .n = pipeline->source->n_samples,
+        .global_batch =
+            s->global_batch_size ? s->global_batch_size : (uint64_t)s->batch_size * s->world,
+        .rank = s->rank,
+        .world = s->world,
+        .last_batch = s->last_batch};
     if (pstk__partition_n_batches(&pipeline->partition, 0) == 0)
-        return pstk__fail(
-            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-            "batch_size: %u rows for each of %u rank%s are more than the %llu samples of %s, so "
-            "last_batch=drop leaves no batch: lower batch_size, or set last_batch to pad or short",
-            s->batch_size, s->world, s->world == 1 ? "" : "s",
-            (unsigned long long)pipeline->partition.n, s->path);
+        return refuse_no_batch(pipeline, err);
     if (s->position > pipeline->partition.n)
         return pstk__fail(
             err, PSTK_EINVAL, PSTK_STAGE_OPEN,

@@ -85,16 +85,11 @@ static int check_room(const struct pstk_settings *s, struct pstk_error *err)
         const char *name;
         int is_set, is_pointer;
     } room[] = {
-        {"reserved", s->reserved != 0, 0},
-        {"global_batch_size", s->global_batch_size != 0, 0},
-        {"max_batch_size", s->max_batch_size != 0, 0},
-        {"subset", s->subset != NULL, 1},
-        {"mixture", s->mixture != NULL, 1},
-        {"reserved2", s->reserved2 != 0, 0},
-        {"cache", s->cache != NULL, 1},
-        {"reserved3", s->reserved3 != 0, 0},
-        {"trace_path", s->trace_path != NULL, 1},
-        {"monitor", s->monitor != NULL, 1},
+        {"reserved", s->reserved != 0, 0},        {"max_batch_size", s->max_batch_size != 0, 0},
+        {"subset", s->subset != NULL, 1},         {"mixture", s->mixture != NULL, 1},
+        {"reserved2", s->reserved2 != 0, 0},      {"cache", s->cache != NULL, 1},
+        {"reserved3", s->reserved3 != 0, 0},      {"reserved4", s->reserved4 != 0, 0},
+        {"trace_path", s->trace_path != NULL, 1}, {"monitor", s->monitor != NULL, 1},
     };
     for (size_t i = 0; i < sizeof room / sizeof *room; i++)
         if (room[i].is_set)
@@ -104,7 +99,35 @@ static int check_room(const struct pstk_settings *s, struct pstk_error *err)
     return 0;
 }
 
-int pstk__settings_check(const struct pstk_settings *s, struct pstk_error *err)
+/* Check the rows of a global batch, and set those of this rank's. */
+static int settle_batch(struct pstk_settings *s, struct pstk_error *err)
+{
+    const uint32_t global = s->global_batch_size, rest = global % s->world;
+    if (!global)
+        return s->uneven ? pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                                      "uneven: value is 1; must be 0 without global_batch_size")
+                         : 0;
+    if (s->batch_size != 1)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "batch_size: value is %u; must be left at its default, because "
+                          "global_batch_size is %u",
+                          s->batch_size, global);
+    if (global < s->world)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "global_batch_size: value is %u; must be at least world, which is %u, so "
+                          "that each rank has a row",
+                          global, s->world);
+    if (rest && !s->uneven)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "global_batch_size: value is %u; must be a multiple of world, which is "
+                          "%u, as %u is; or set uneven to 1: some ranks then have one row more",
+                          global, s->world, global - rest);
+    s->batch_size = global / s->world + (rest != 0);
+    return check_range(
+        &(struct range){"global_batch_size / world", s->batch_size, 1, BATCH_SIZE_MAX, 0}, err);
+}
+
+int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
 {
     const struct range ranges[] = {
         {"batch_size", s->batch_size, 1, BATCH_SIZE_MAX, 0},
@@ -119,6 +142,7 @@ int pstk__settings_check(const struct pstk_settings *s, struct pstk_error *err)
         {"pin_threads", s->pin_threads, 0, 1, 0},
         {"measure_device", s->measure_device, 0, 1, 0},
         {"nvtx", s->nvtx, 0, 1, 0},
+        {"uneven", s->uneven, 0, 1, 0},
         {"n_threads", s->n_threads, 1, PSTK__MAX_WORKERS, 1},
         {"n_slots", s->n_slots, 2, SLOTS_MAX, 1},
         {"queue_depth", s->queue_depth, 1, PSTK__MAX_DEPTH, 1},
@@ -143,6 +167,8 @@ int pstk__settings_check(const struct pstk_settings *s, struct pstk_error *err)
         r = check_rank("rank", s->rank, "world", s->world, err);
     if (r == 0)
         r = check_rank("local_rank", s->local_rank, "local_world", s->local_world, err);
+    if (r == 0)
+        r = settle_batch(s, err);
     if (r == 0 && !pstk__device_ops(s->device))
         r = pstk__fail_setting(err, "device", s->device, "PSTK_HOST (%d) or PSTK_CUDA (%d)",
                                PSTK_HOST, PSTK_CUDA);

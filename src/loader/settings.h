@@ -9,8 +9,8 @@
  * defaults. Pointers still point to the caller's memory. EINVAL, ENOTSUP. */
 int pstk__settings_copy(struct pstk_settings *to, const struct pstk_settings *from,
                         struct pstk_error *err);
-/* Check all that needs no data set: ranges, and members that must be set. EINVAL or ENOTSUP names
- * the setting. */
-int pstk__settings_check(const struct pstk_settings *s, struct pstk_error *err);
+/* Check all that needs no data set: ranges, and members that must be set; and set batch_size where
+ * global_batch_size is given. EINVAL or ENOTSUP names the setting. */
+int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err);
 
 #endif

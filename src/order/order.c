@@ -4,6 +4,8 @@
 #include "base/random.h"
 
 #include <assert.h>
+#include <stddef.h>
+#include <string.h>
 
 /* The stream of draws that makes the order of an epoch. Seed and epoch go into different places of
  * Philox (key, counter), so that (seed + 1, epoch) and (seed, epoch + 1) have nothing in common.
@@ -90,9 +92,9 @@ uint64_t pstk__order_at(const struct pstk__order *order, uint64_t k)
     return k;
 }
 
-uint64_t pstk__partition_global(const struct pstk__partition *partition)
+uint64_t pstk__partition_rows(const struct pstk__partition *partition)
 {
-    return partition->batch_size * partition->world;
+    return (partition->global_batch - 1) / partition->world + 1;
 }
 
 static uint64_t samples_left(const struct pstk__partition *partition, uint64_t position)
@@ -103,7 +105,7 @@ static uint64_t samples_left(const struct pstk__partition *partition, uint64_t p
 uint64_t pstk__partition_n_batches(const struct pstk__partition *partition, uint64_t position)
 {
     uint64_t left = samples_left(partition, position);
-    uint64_t global = pstk__partition_global(partition);
+    uint64_t global = partition->global_batch;
     return left / global + (partition->last_batch != PSTK_LAST_DROP && left % global != 0);
 }
 
@@ -121,10 +123,10 @@ uint32_t pstk__partition_n_valid(const struct pstk__partition *partition, uint64
     uint64_t left = samples_left(partition, position);
     if (left == 0)
         return 0;
-    if (partition->last_batch != PSTK_LAST_SHORT || left >= pstk__partition_global(partition))
-        return (uint32_t)partition->batch_size;
-    uint64_t first = distance_to_rank(partition, position);
-    return first < left ? (uint32_t)((left - first - 1) / partition->world + 1) : 0;
+    const int is_short = partition->last_batch == PSTK_LAST_SHORT && left < partition->global_batch;
+    const uint64_t n = is_short ? left : partition->global_batch;
+    const uint64_t first = distance_to_rank(partition, position);
+    return first < n ? (uint32_t)((n - first - 1) / partition->world + 1) : 0;
 }
 
 uint64_t pstk__partition_row(const struct pstk__partition *partition, uint64_t position,
@@ -139,42 +141,62 @@ uint64_t pstk__partition_row(const struct pstk__partition *partition, uint64_t p
  */
 #define LIMIT ((uint64_t)1 << 62)
 
-/* Fill a partition from the caller's settings; 0 or EINVAL. */
+/* The least size of a program's settings: up to the last member of the first version. */
+#define SIZE_MIN offsetof(struct pstk_order_settings, global_batch_size)
+
+/* Copy the caller's settings, whose later members may be missing; 0 or EINVAL. */
+static int settings_of(const struct pstk_order_settings *from, struct pstk_order_settings *to)
+{
+    *to = (struct pstk_order_settings){0};
+    if (!from || from->size < SIZE_MIN)
+        return PSTK_EINVAL;
+    memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
+    if (!to->world)
+        to->world = 1;
+    return to->reserved == 0 ? 0 : PSTK_EINVAL;
+}
+
+/* Fill a partition from copied settings; 0 or EINVAL. */
 static int partition_of(const struct pstk_order_settings *s, struct pstk__partition *partition)
 {
-    if (!s || s->size < sizeof *s || s->n_samples > LIMIT || s->batch_size == 0)
+    const uint64_t global =
+        s->global_batch_size ? s->global_batch_size : (uint64_t)s->batch_size * s->world;
+    if (s->n_samples > LIMIT || global > LIMIT || global < s->world || s->rank >= s->world)
         return PSTK_EINVAL;
     if (s->order > PSTK_ORDER_SEQUENTIAL || s->last_batch > PSTK_LAST_SHORT)
         return PSTK_EINVAL;
-    uint32_t world = s->world ? s->world : 1;
-    if (s->rank >= world || (uint64_t)s->batch_size * world > LIMIT)
+    if (s->global_batch_size && s->batch_size)
         return PSTK_EINVAL;
     *partition = (struct pstk__partition){
         .n = s->n_samples,
-        .batch_size = s->batch_size,
+        .global_batch = global,
         .rank = s->rank,
-        .world = world,
+        .world = s->world,
         .last_batch = s->last_batch,
     };
     return 0;
 }
 
-uint64_t pstk_order_n_batches(const struct pstk_order_settings *s, uint64_t position)
+uint64_t pstk_order_n_batches(const struct pstk_order_settings *settings, uint64_t position)
 {
+    struct pstk_order_settings s;
     struct pstk__partition partition;
-    return partition_of(s, &partition) < 0 ? 0 : pstk__partition_n_batches(&partition, position);
+    if (settings_of(settings, &s) < 0 || partition_of(&s, &partition) < 0)
+        return 0;
+    return pstk__partition_n_batches(&partition, position);
 }
 
-int64_t pstk_order_batch(const struct pstk_order_settings *s, uint64_t position, uint64_t *ids)
+int64_t pstk_order_batch(const struct pstk_order_settings *settings, uint64_t position,
+                         uint64_t *ids)
 {
+    struct pstk_order_settings s;
     struct pstk__partition partition;
-    int r = partition_of(s, &partition);
-    if (r < 0 || !ids)
+    if (settings_of(settings, &s) < 0 || partition_of(&s, &partition) < 0 || !ids)
         return PSTK_EINVAL;
     if (pstk__partition_n_batches(&partition, position) == 0)
         return 0;
     struct pstk__order order;
-    pstk__order_init(&order, s->order, s->n_samples, s->seed, s->epoch);
+    pstk__order_init(&order, s.order, s.n_samples, s.seed, s.epoch);
     uint32_t n_valid = pstk__partition_n_valid(&partition, position);
     for (uint32_t row = 0; row < n_valid; row++)
         ids[row] = pstk__order_at(&order, pstk__partition_row(&partition, position, row));

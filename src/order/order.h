@@ -30,16 +30,17 @@ void pstk__order_init(struct pstk__order *order, uint32_t kind, uint64_t n, uint
 uint64_t pstk__order_at(const struct pstk__order *order, uint64_t k);
 
 /* How positions become batches: which rows rank `rank` of `world` has in the batch at a position.
- */
+ * Rank r has the positions that are r modulo world, so a global batch is the same set of samples
+ * for every number of ranks. */
 struct pstk__partition {
-    uint64_t n;          /* samples */
-    uint64_t batch_size; /* per rank, <= UINT32_MAX */
+    uint64_t n;            /* samples */
+    uint64_t global_batch; /* samples of all ranks' rows together, at least world */
     uint64_t rank, world;
     uint32_t last_batch; /* enum pstk_last_batch */
 };
 
-/* Samples a global batch takes: batch_size * world. */
-uint64_t pstk__partition_global(const struct pstk__partition *partition);
+/* The most rows that a rank has in a batch: global_batch / world, rounded up. */
+uint64_t pstk__partition_rows(const struct pstk__partition *partition);
 /* Batches of an epoch from `position` on; the same for all ranks. */
 uint64_t pstk__partition_n_batches(const struct pstk__partition *partition, uint64_t position);
 /* Valid rows of the batch that starts at `position` (a batch that exists). */

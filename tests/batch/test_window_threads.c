@@ -229,7 +229,7 @@ static void stop(struct crew *c, const pthread_t *threads, int n)
 
 static int crew_open(struct crew *c, uint32_t n_slots, uint32_t n_device_slots, uint32_t last)
 {
-    const struct world_config config = {.partition = {23, 2, 0, 2, last},
+    const struct world_config config = {.partition = {23, 4, 0, 2, last},
                                         .n_slots = n_slots,
                                         .n_lanes = n_slots < N_LANES ? n_slots : N_LANES,
                                         .n_device_slots = n_device_slots};

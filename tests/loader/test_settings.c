@@ -153,11 +153,11 @@ static int is_no_part_of_this_version(const char *name, const char *must_be)
 
 TEST(room_for_later_versions_is_refused_by_name_when_it_is_set)
 {
-    CHECK(NUMBER_IS_REFUSED(global_batch_size));
     CHECK(NUMBER_IS_REFUSED(max_batch_size));
     CHECK(NUMBER_IS_REFUSED(reserved));
     CHECK(NUMBER_IS_REFUSED(reserved2));
     CHECK(NUMBER_IS_REFUSED(reserved3));
+    CHECK(NUMBER_IS_REFUSED(reserved4));
     CHECK(POINTER_IS_REFUSED(subset));
     CHECK(POINTER_IS_REFUSED(mixture));
     CHECK(POINTER_IS_REFUSED(cache));
@@ -165,6 +165,44 @@ TEST(room_for_later_versions_is_refused_by_name_when_it_is_set)
     CHECK(POINTER_IS_REFUSED(trace_path));
     plain();
     CHECK_EQ(check(), 0);
+}
+
+/* The check of settings with a global batch refuses them in words that begin so. */
+static int refuses_global(uint32_t global, uint32_t world, uint32_t uneven, const char *says)
+{
+    plain();
+    s.global_batch_size = global;
+    s.world = world;
+    s.uneven = uneven;
+    return check() == PSTK_EINVAL && !strncmp(err.message, says, strlen(says));
+}
+
+TEST(a_global_batch_is_divided_among_the_ranks)
+{
+    plain();
+    s.global_batch_size = 1536;
+    s.world = 48;
+    CHECK_EQ(check(), 0);
+    CHECK_EQ(s.batch_size, 32);
+    plain();
+    s.global_batch_size = 10;
+    s.world = 4;
+    s.uneven = 1;
+    CHECK_EQ(check(), 0);
+    CHECK_EQ(s.batch_size, 3);
+    CHECK(refuses_global(10, 4, 0,
+                         "global_batch_size: value is 10; must be a multiple of world, which is 4, "
+                         "as 8 is; or set uneven"));
+    CHECK(refuses_global(3, 4, 1, "global_batch_size: value is 3; must be at least world"));
+    CHECK(refuses_global(UINT32_MAX, 1, 0, "global_batch_size / world: value is 4294967295"));
+    CHECK(refuses_global(0, 4, 1, "uneven: value is 1; must be 0 without global_batch_size"));
+    CHECK(refuses_global(8, 4, 2, "uneven: value is 2"));
+    plain();
+    s.batch_size = 2;
+    s.global_batch_size = 2;
+    CHECK_EQ(check(), PSTK_EINVAL);
+    CHECK(strstr(err.message, "batch_size: value is 2; must be left at its default") ==
+          err.message);
 }
 
 TEST(a_device_of_no_kind_is_refused)
@@ -206,6 +244,7 @@ int main(void)
         CASE(what_has_no_default_must_be_set),
         CASE(settings_that_nobody_initialised_are_refused),
         CASE(room_for_later_versions_is_refused_by_name_when_it_is_set),
+        CASE(a_global_batch_is_divided_among_the_ranks),
         CASE(a_device_of_no_kind_is_refused),
         CASE(
             settings_of_an_older_program_get_their_defaults_and_of_a_newer_one_are_refused_when_set),

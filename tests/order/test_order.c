@@ -269,7 +269,7 @@ struct naive {
 
 static int naive_batch(struct naive *out, const struct pstk__partition *p, uint64_t position)
 {
-    uint64_t global = p->batch_size * p->world;
+    uint64_t global = p->global_batch;
     memset(out, 0, sizeof *out);
     if (position >= p->n || (p->last_batch == PSTK_LAST_DROP && position + global > p->n))
         return 0;
@@ -287,10 +287,10 @@ static int agrees(struct pstk__partition p, uint64_t position)
     struct naive naive;
     uint64_t n_batches = 0, at = position;
     uint8_t seen[41] = {0};
-    for (; naive_batch(&naive, &p, at); at += p.batch_size * p.world, n_batches++)
+    for (; naive_batch(&naive, &p, at); at += p.global_batch, n_batches++)
         for (p.rank = 0; p.rank < p.world; p.rank++) {
             uint32_t n_valid = pstk__partition_n_valid(&p, at);
-            if (n_valid != naive.n_valid[p.rank])
+            if (n_valid != naive.n_valid[p.rank] || n_valid > pstk__partition_rows(&p))
                 return 0;
             for (uint32_t row = 0; row < n_valid; row++) {
                 uint64_t k = pstk__partition_row(&p, at, row);
@@ -302,7 +302,7 @@ static int agrees(struct pstk__partition p, uint64_t position)
     for (p.rank = 0; p.rank < p.world; p.rank++)
         if (pstk__partition_n_batches(&p, position) != n_batches)
             return 0;
-    uint64_t global = p.batch_size * p.world, left = p.n - position;
+    uint64_t global = p.global_batch, left = p.n - position;
     for (uint64_t k = 0; k < p.n; k++) {
         uint64_t end = p.last_batch == PSTK_LAST_DROP ? position + left / global * global : p.n;
         uint8_t expected = k >= position && k < end;
@@ -317,8 +317,8 @@ TEST(partitions_equal_counting_and_give_each_sample_once_at_every_position)
     struct pstk__partition p = {0};
     uint64_t count = 0;
     for (p.n = 0; p.n <= 40; p.n++)
-        for (p.batch_size = 1; p.batch_size <= 5; p.batch_size++)
-            for (p.world = 1; p.world <= 4; p.world++)
+        for (p.world = 1; p.world <= 4; p.world++)
+            for (p.global_batch = p.world; p.global_batch <= 5 * p.world; p.global_batch++)
                 for (p.last_batch = 0; p.last_batch <= 2; p.last_batch++)
                     for (uint64_t position = 0; position <= p.n; position++, count++)
                         CHECK(agrees(p, position));
@@ -328,7 +328,7 @@ TEST(partitions_equal_counting_and_give_each_sample_once_at_every_position)
 TEST(positions_past_the_end_have_no_batches)
 {
     for (uint32_t last = 0; last <= 2; last++) {
-        struct pstk__partition p = {.n = 10, .batch_size = 2, .world = 2, .last_batch = last};
+        struct pstk__partition p = {.n = 10, .global_batch = 4, .world = 2, .last_batch = last};
         CHECK_EQ(pstk__partition_n_batches(&p, 10), 0);
         CHECK_EQ(pstk__partition_n_batches(&p, 11), 0);
         CHECK_EQ(pstk__partition_n_batches(&p, UINT64_MAX), 0);
@@ -338,7 +338,8 @@ TEST(positions_past_the_end_have_no_batches)
 
 TEST(the_largest_batches_do_not_overflow)
 {
-    struct pstk__partition p = {.n = 10, .batch_size = UINT32_MAX, .world = 1 << 29, .rank = 9};
+    struct pstk__partition p = {
+        .n = 10, .global_batch = (uint64_t)UINT32_MAX << 29, .world = 1 << 29, .rank = 9};
     p.last_batch = PSTK_LAST_SHORT;
     CHECK_EQ(pstk__partition_n_batches(&p, 0), 1);
     CHECK_EQ(pstk__partition_n_valid(&p, 0), 1);
@@ -386,6 +387,56 @@ TEST(a_world_of_0_is_1_and_drop_leaves_out_the_rest)
     CHECK_EQ(pstk_order_batch(&s, 0, ids), 0);
 }
 
+/* Set seen[id] to the number of the global batch that gives the sample to one of the ranks. Return
+ * the batches of an epoch, or 0 when a sample comes twice or a rank has too many rows. */
+static uint64_t note_batches(struct pstk_order_settings s, uint16_t *seen)
+{
+    static uint64_t ids[1024];
+    uint64_t n_batches = pstk_order_n_batches(&s, 0);
+    memset(seen, 0, s.n_samples * sizeof *seen);
+    for (s.rank = 0; s.rank < s.world; s.rank++)
+        for (uint64_t i = 0; i < n_batches; i++) {
+            const int64_t n = pstk_order_batch(&s, i * s.global_batch_size, ids);
+            if (n < 0 || n > (s.global_batch_size - 1) / s.world + 1)
+                return 0;
+            for (int64_t row = 0; row < n; row++) {
+                if (seen[ids[row]])
+                    return 0;
+                seen[ids[row]] = (uint16_t)(i + 1);
+            }
+        }
+    return n_batches;
+}
+
+TEST(global_batches_are_the_same_sets_for_any_number_of_ranks)
+{
+    enum { N = 10007 };
+    static uint16_t alone[N], divided[N];
+    static const uint32_t worlds[] = {2, 7, 48, 64, 1000};
+    struct pstk_order_settings s = settings_of(N);
+    s.batch_size = 0;
+    s.global_batch_size = 1000; /* 48 and 64 do not divide it */
+    for (s.last_batch = PSTK_LAST_DROP; s.last_batch <= PSTK_LAST_SHORT; s.last_batch += 2)
+        for (uint32_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
+            s.world = 1;
+            CHECK_EQ(note_batches(s, alone), s.last_batch == PSTK_LAST_SHORT ? 11 : 10);
+            s.world = worlds[i];
+            CHECK_EQ(note_batches(s, divided), s.last_batch == PSTK_LAST_SHORT ? 11 : 10);
+            CHECK(!memcmp(alone, divided, sizeof alone));
+        }
+}
+
+TEST(settings_of_the_first_version_need_no_later_members)
+{
+    uint64_t ids[4], same[4];
+    struct pstk_order_settings s = settings_of(10);
+    CHECK_EQ(pstk_order_batch(&s, 4, ids), 4);
+    s.size = offsetof(struct pstk_order_settings, global_batch_size);
+    s.global_batch_size = UINT32_MAX; /* the memory of something else */
+    CHECK_EQ(pstk_order_batch(&s, 4, same), 4);
+    CHECK(!memcmp(ids, same, sizeof ids));
+}
+
 TEST(settings_that_make_no_sense_are_refused)
 {
     uint64_t ids[4];
@@ -393,8 +444,8 @@ TEST(settings_that_make_no_sense_are_refused)
     CHECK_EQ(pstk_order_batch(&good, 0, NULL), PSTK_EINVAL);
     CHECK_EQ(pstk_order_batch(NULL, 0, ids), PSTK_EINVAL);
     CHECK_EQ(pstk_order_n_batches(NULL, 0), 0);
-    struct pstk_order_settings bad[7];
-    for (int i = 0; i < 7; i++)
+    struct pstk_order_settings bad[10];
+    for (int i = 0; i < 10; i++)
         bad[i] = good;
     bad[0].size = 8;
     bad[1].batch_size = 0;
@@ -403,7 +454,12 @@ TEST(settings_that_make_no_sense_are_refused)
     bad[4].rank = 1;
     bad[5].n_samples = UINT64_MAX;
     bad[6].batch_size = bad[6].world = UINT32_MAX;
-    for (int i = 0; i < 7; i++) {
+    bad[7].global_batch_size = 4; /* and batch_size */
+    bad[8].reserved = 1;
+    bad[9].batch_size = 0;
+    bad[9].global_batch_size = 3;
+    bad[9].world = 4;
+    for (int i = 0; i < 10; i++) {
         CHECK_EQ(pstk_order_batch(&bad[i], 0, ids), PSTK_EINVAL);
         CHECK_EQ(pstk_order_n_batches(&bad[i], 0), 0);
     }
@@ -428,6 +484,8 @@ int main(void)
         CASE(the_largest_batches_do_not_overflow),
         CASE(the_public_order_is_the_internal_one),
         CASE(a_world_of_0_is_1_and_drop_leaves_out_the_rest),
+        CASE(global_batches_are_the_same_sets_for_any_number_of_ranks),
+        CASE(settings_of_the_first_version_need_no_later_members),
         CASE(settings_that_make_no_sense_are_refused),
     };
     return RUN_CASES(cases);

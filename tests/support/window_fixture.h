@@ -19,7 +19,7 @@ struct naive_batch {
 
 static inline int naive_exists(const struct pstk__partition *p, uint64_t position)
 {
-    const uint64_t end = position + p->batch_size * p->world;
+    const uint64_t end = position + p->global_batch;
     return p->last_batch == PSTK_LAST_DROP ? end <= p->n : position < p->n;
 }
 
@@ -27,7 +27,7 @@ static inline int naive_exists(const struct pstk__partition *p, uint64_t positio
 static inline struct naive_batch naive_first(const struct pstk__partition *p,
                                              struct pstk__cursor at)
 {
-    const uint64_t global = p->batch_size * p->world;
+    const uint64_t global = p->global_batch;
     if (!naive_exists(p, at.position))
         at = (struct pstk__cursor){.epoch = at.epoch + 1};
     struct naive_batch b = {.epoch = at.epoch, .position = at.position};
@@ -36,7 +36,8 @@ static inline struct naive_batch naive_first(const struct pstk__partition *p,
     while (b.next_position < p->n && b.next_position < b.position + global)
         b.n_valid += b.next_position++ % p->world == p->rank;
     if (p->last_batch == PSTK_LAST_PAD)
-        b.n_valid = (uint32_t)p->batch_size;
+        for (uint64_t k = b.next_position; k < b.position + global; k++)
+            b.n_valid += k % p->world == p->rank;
     return b;
 }
 
@@ -57,7 +58,7 @@ static inline int naive_is(const struct naive_batch *b, const struct pstk__slot 
  */
 
 struct world_config {
-    struct pstk__partition partition; /* n, batch_size, rank, world, last */
+    struct pstk__partition partition; /* n, global_batch, rank, world, last */
     struct pstk__cursor start;
     uint32_t n_slots, n_lanes;
     uint32_t n_device_slots; /* 0: no uploader */
@@ -74,7 +75,7 @@ struct world {
 
 static inline int world_open(struct world *w, const struct world_config *c)
 {
-    const struct pools_config pools = {.batch_size = (uint32_t)c->partition.batch_size,
+    const struct pools_config pools = {.batch_size = (uint32_t)pstk__partition_rows(&c->partition),
                                        .n_slots = c->n_slots,
                                        .n_lanes = c->n_lanes,
                                        .n_device_slots = c->n_device_slots};

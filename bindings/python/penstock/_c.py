@@ -893,6 +893,8 @@ class OrderSettings(Structure):
         ("rank", c_uint32),
         ("world", c_uint32),
         ("last_batch", c_uint32),
+        ("global_batch_size", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -1120,6 +1122,8 @@ class Settings(Structure):
         ("topology", c_char_p),
         ("mix", POINTER(Mix)),
         ("mosaic", POINTER(Mosaic)),
+        ("uneven", c_uint32),
+        ("reserved4", c_uint32),
     ]
 
 
