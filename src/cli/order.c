@@ -54,8 +54,7 @@ static int print_batches(const struct pstk_order_settings *s, const struct pipel
         n = left;
     uint64_t i = 0;
     for (; i < n && r >= 0 && !interrupt_seen() && !ferror(stdout); i++) {
-        r = pstk_order_batch(s, pipeline->position + i * pipeline->batch_size * pipeline->world,
-                             ids);
+        r = pstk_order_batch(s, pipeline->position + i * pipeline_global_batch(pipeline), ids);
         if (r >= 0)
             print_batch(batches, ids, r);
     }

@@ -54,6 +54,12 @@ static int set_order(struct pipeline *pipeline, int code, const char *value)
     case OPT_BATCH_SIZE:
         return option_count32("--batch-size", value, (struct range){1, MAX_BATCH},
                               &pipeline->batch_size);
+    case OPT_GLOBAL_BATCH_SIZE:
+        return option_count32("--global-batch-size", value, (struct range){1, UINT32_MAX},
+                              &pipeline->global_batch_size);
+    case OPT_UNEVEN:
+        pipeline->uneven = 1;
+        return 0;
     case OPT_START_BATCH:
         return option_count("--start-batch", value, any, &pipeline->start_batch);
     case OPT_ORDER:
@@ -146,6 +152,37 @@ static int look(struct pipeline *pipeline, struct pstk_dataset *dataset)
     return 0;
 }
 
+uint64_t pipeline_global_batch(const struct pipeline *pipeline)
+{
+    return pipeline->global_batch_size ? pipeline->global_batch_size
+                                       : (uint64_t)pipeline->batch_size * pipeline->world;
+}
+
+/* Set the rows of this rank's batches. Returns 0 or an exit status. */
+static int divide_batch(struct pipeline *pipeline)
+{
+    const uint32_t global = pipeline->global_batch_size, world = pipeline->world;
+    if (!global && pipeline->uneven)
+        return message_usage("--uneven: applies to --global-batch-size only");
+    if (!global && !pipeline->batch_size) {
+        uint64_t fits = pipeline->info.n_samples / world;
+        pipeline->batch_size = fits >= DEFAULT_BATCH ? DEFAULT_BATCH : fits ? (uint32_t)fits : 1;
+    }
+    if (!global)
+        return 0;
+    if (pipeline->batch_size)
+        return message_usage("--global-batch-size: cannot be given together with --batch-size");
+    if (global < world)
+        return message_usage("--global-batch-size: value is %u; must be at least --world, %u",
+                             global, world);
+    if (global % world && !pipeline->uneven)
+        return message_usage("--global-batch-size: value is %u; must be a multiple of --world, %u, "
+                             "as %u is; or give --uneven",
+                             global, world, global - global % world);
+    pipeline->batch_size = global / world + (global % world != 0);
+    return 0;
+}
+
 int pipeline_look(struct pipeline *pipeline, const char *path)
 {
     struct pstk_dataset *dataset;
@@ -163,13 +200,11 @@ int pipeline_look(struct pipeline *pipeline, const char *path)
     if (pipeline->rank >= pipeline->world)
         return message_usage("--rank: value is %u; must be below --world, %u (ranks count from 0)",
                              pipeline->rank, pipeline->world);
-    if (pipeline->batch_size == 0) {
-        uint64_t fits = pipeline->info.n_samples / pipeline->world;
-        pipeline->batch_size = fits >= DEFAULT_BATCH ? DEFAULT_BATCH : fits ? (uint32_t)fits : 1;
-    }
-    /* batch_size * world is at most 2^48 */
-    uint64_t global = (uint64_t)pipeline->batch_size * pipeline->world;
-    if (__builtin_mul_overflow(global, pipeline->start_batch, &pipeline->position))
+    status = divide_batch(pipeline);
+    if (status)
+        return status;
+    if (__builtin_mul_overflow(pipeline_global_batch(pipeline), pipeline->start_batch,
+                               &pipeline->position))
         return message_usage("--start-batch: value is %llu; must be a batch of the epoch",
                              (unsigned long long)pipeline->start_batch);
     return 0;
@@ -182,10 +217,12 @@ struct pstk_order_settings pipeline_order(const struct pipeline *pipeline)
                                         .n_samples = pipeline->info.n_samples,
                                         .seed = pipeline->seed,
                                         .epoch = pipeline->epoch,
-                                        .batch_size = pipeline->batch_size,
+                                        .batch_size =
+                                            pipeline->global_batch_size ? 0 : pipeline->batch_size,
                                         .rank = pipeline->rank,
                                         .world = pipeline->world,
-                                        .last_batch = pipeline->last};
+                                        .last_batch = pipeline->last,
+                                        .global_batch_size = pipeline->global_batch_size};
 }
 
 static uint32_t build_ops(struct pipeline *pipeline)
@@ -258,7 +295,9 @@ int pipeline_build(struct pipeline *pipeline, int image_only)
     build_outputs(pipeline, image_only);
     pstk_settings_init(s, sizeof *s);
     s->path = pipeline->path;
-    s->batch_size = pipeline->batch_size;
+    s->batch_size = pipeline->global_batch_size ? 1 : pipeline->batch_size;
+    s->global_batch_size = pipeline->global_batch_size;
+    s->uneven = (uint32_t)pipeline->uneven;
     s->outputs = pipeline->outputs;
     s->n_outputs = pipeline->n_outputs;
     s->order = pipeline->order;

@@ -21,6 +21,8 @@ enum {
     OPT_SEED,
     OPT_EPOCH,
     OPT_BATCH_SIZE,
+    OPT_GLOBAL_BATCH_SIZE,
+    OPT_UNEVEN,
     OPT_START_BATCH,
     OPT_ORDER,
     OPT_RANK,
@@ -84,6 +86,13 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
      .value = "B",                                                                                 \
      .initial = "64, less for a small data set",                                                   \
      .text = "rows of each rank's batch"},                                                         \
+        {.name = "global-batch-size",                                                              \
+         .code = OPT_GLOBAL_BATCH_SIZE,                                                            \
+         .value = "G",                                                                             \
+         .text = "in its place, rows of all ranks' batches together"},                             \
+        {.name = "uneven",                                                                         \
+         .code = OPT_UNEVEN,                                                                       \
+         .text = "W need not divide G: some ranks have one row more"},                             \
         {.name = "start-batch",                                                                    \
          .code = OPT_START_BATCH,                                                                  \
          .value = "K",                                                                             \
@@ -154,7 +163,9 @@ struct pipeline {
     uint32_t dtype;  /* enum pstk_dtype */
     uint32_t layout; /* enum pstk_layout */
     uint64_t seed, epoch;
-    uint32_t batch_size; /* 0: 64, less for a small data set */
+    uint32_t batch_size;        /* of this rank, the most; 0: 64, less for a small data set */
+    uint32_t global_batch_size; /* 0: batch_size * world */
+    int uneven;
     uint64_t start_batch;
     uint32_t order, rank, world, last;
     uint32_t n_threads, n_slots; /* 0: the library chooses */
@@ -180,6 +191,8 @@ int pipeline_set(struct pipeline *pipeline, int code, const char *value);
 /* Read the data set's fields, then choose the batch size and the position. Returns 0 or an exit
  * status. */
 int pipeline_look(struct pipeline *pipeline, const char *path);
+/* Return the rows of a batch of all ranks together, at most 2^48. Call after pipeline_look. */
+uint64_t pipeline_global_batch(const struct pipeline *pipeline);
 /* Return the order that the options describe. Call after pipeline_look. */
 struct pstk_order_settings pipeline_order(const struct pipeline *pipeline);
 /* Build the outputs (with `image_only`, the image alone) and the settings. Call after

@@ -402,6 +402,7 @@ int report_json(const struct report *report)
     json_put_count(object, "threads", stats->n_threads);
     json_put_count(object, "slots", stats->n_slots);
     json_put_count(object, "batch_size", report->pipeline->batch_size);
+    json_put_count(object, "global_batch_size", pipeline_global_batch(report->pipeline));
     json_put_count(object, "batches", report->n_batches);
     json_put_count(object, "n_replacements", stats->n_replacements);
     json_put_count(object, "n_palette_images", stats->n_palette_images);

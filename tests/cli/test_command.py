@@ -250,6 +250,12 @@ def wrong_usage_is_one_sentence_and_status_2(world):
         (["bench", d, "--dtype", "f64"], "u8, f16, bf16, f32"),
         (["bench", d, "--batch-size", "0"], "--batch-size"),
         (["bench", d, "--batch-size", "18446744073709551616"], "--batch-size"),
+        (["bench", d, "--global-batch-size", "0"], "--global-batch-size"),
+        (["bench", d, "--global-batch-size", "8", "--batch-size", "8"], "together with --batch-size"),
+        (["bench", d, "--global-batch-size", "8", "--world", "3"], "as 6 is; or give --uneven"),
+        (["bench", d, "--global-batch-size", "2", "--world", "3", "--uneven"], "at least --world, 3"),
+        (["bench", d, "--global-batch-size", "1000"], "smaller --global-batch-size"),
+        (["bench", d, "--uneven"], "applies to --global-batch-size only"),
         (["bench", d, "--rank", "2", "--world", "2"], "--rank"),
         (["bench", d, "--start-batch", "1000"], "--start-batch"),
         (["bench", d, "--start-batch", "18446744073709551615"], "--start-batch"),
@@ -608,6 +614,12 @@ def order_lists_every_sample_once_and_ranks_share_it(world):
             together = sum(map(list, zip(*[r[k] for r in ranks])), [])
             expect(together[:len(whole[8 * k:8 * k + 8])],
                    whole[8 * k:8 * k + 8][:len(together)], last)
+    alone = order(world.data, "--global-batch-size", 8, "--last", "short")
+    expect([len(line) for line in alone], [8, 8, 8, 3])
+    for n in (2, 3, 5):
+        ranks = [order(world.data, "--global-batch-size", 8, "--last", "short", "--world", n, "--rank", r, "--uneven")
+                 for r in range(n)]
+        expect([sorted(sum(parts, [])) for parts in zip(*ranks)], [sorted(line) for line in alone])
     lines = order(world.data, "--batch-size", 4)
     expect(order(world.data, "--batch-size", 4, "--start-batch", 2, "--batches", 3), lines[2:5])
     told = run_json("order", world.data, "--batch-size", 4, "--start-batch", 2, "--batches", 3)
@@ -669,6 +681,7 @@ def digests_are_the_crc_of_the_rows_that_show_and_order_tell(world):
         seeds = [o for o in pipeline[2:]]
         for line in (["--batch-size", 4], ["--batch-size", 5, "--last", "short", "--start-batch", 2],
                      ["--batch-size", 3, "--world", 3, "--rank", 1, "--last", "short"],
+                     ["--global-batch-size", 8, "--world", 3, "--rank", 1, "--uneven", "--start-batch", 1],
                      ["--batch-size", 6, "--order", "sequential", "--start-batch", 1]):
             crc, n = 0, 0
             for batch in order(world.data, *line, *seeds):

@@ -25,8 +25,9 @@ from collections.abc import Callable, Mapping
 from ctypes import byref, c_void_p, sizeof
 from typing import TYPE_CHECKING, Any
 
-from . import _c, batch as batches, catalog, errors, outputs as descriptions, paths, ranks, settings as words
-from . import state, stats as statistics, streams, tensors
+from . import _c, agreement, batch as batches, batch_size as sizes, catalog, errors, outputs as descriptions, paths
+from . import ranks, settings as words, state, stats as statistics, streams, tensors
+from ._version import __version__
 from .elsewhere import LOADER_ATTRIBUTES
 from .errors import PenstockError, SettingsError
 from .handle import Handle
@@ -139,7 +140,10 @@ class Loader(Hints):
 
     What a batch is:
 
-    batch_size: rows for this process.
+    batch_size: rows for this process. global_batch_size: in its place, rows of all processes together: each has a part
+        of them, and the global batches are the same sets of samples for any number of processes. uneven: they need not
+        divide it: some processes have one row more than others, not always the same ones. A mean over the rows of a
+        process then counts n_valid * world / global_batch_size in the mean over all.
     outputs: {name: penstock.image(...) | scalar | tensor | ragged, or a field's name}; a list of them; None:
         every field by its kind.
     form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given. A "dict" is a
@@ -171,6 +175,8 @@ class Loader(Hints):
         srun, mpirun).
     local_rank, local_world: the same on this machine: they share its cores and memory evenly; where the
         launcher binds processes to cores, leave them.
+    compare_ranks: where torch.distributed is initialised, ask all processes whether they open the same data set, with
+        the same order, seed and batches. All of them must open a loader then, within 5 minutes.
 
     Bad samples:
 
@@ -218,12 +224,13 @@ class Loader(Hints):
     @words.suggesting
     def __init__(
             self, path: str | os.PathLike[str], *,
-            batch_size: int, outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
+            batch_size: int | None = None, global_batch_size: int | None = None, uneven: bool = False,
+            outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
             copy: bool = False, mix: BatchMix | None = None,
             shuffle: bool | None = None, order: str | None = None, seed: int = 0, epoch: int = 0,
             position: int = 0, last_batch: str = "drop",
             rank: int | str | None = None, world: int | None = None, local_rank: int | None = None,
-            local_world: int | None = None,
+            local_world: int | None = None, compare_ranks: bool = True,
             bad_sample: str = "error", on_bad_sample: Callable[[PenstockError, int | None], Any] | None = None,
             timeout: float | None = None,
             n_slots: int = 0, n_device_slots: int = 0, max_memory: int = 0, io_memory: int = 0,
@@ -236,50 +243,61 @@ class Loader(Hints):
         order = words.order(shuffle, order)
         kind, index = words.device(device)
         self._ranks = _ranks(rank, world, local_rank, local_world)
-        numbers = {name: words.integer(name, value) for name, value in {
-            "batch_size": batch_size, "seed": seed, "epoch": epoch, "position": position,
-            "rank": self._ranks.rank, "world": self._ranks.world, "local_rank": self._ranks.local_rank,
-            "local_world": self._ranks.local_world, "n_threads": n_threads, "n_slots": n_slots,
-            "n_device_slots": n_device_slots, "queue_depth": queue_depth, "io_memory": io_memory,
-            "index_memory": index_memory, "max_memory": max_memory, "max_pixels": max_pixels,
-            "max_record_size": max_record_size, "report_crops": report_crops, "pin_threads": pin_threads,
-            "measure_device": measure_device, "nvtx": nvtx}.items()}
-        numbers.update({name: words.choice(name, value) for name, value in {
-            "order": order, "last_batch": last_batch, "reader": reader, "io": io, "bad_sample": bad_sample,
-            "kernels": kernels}.items()})
-        words.switch("copy", copy)
-        words.switch("pin_threads", pin_threads)
-        self._framework = words.framework(framework, kind != _c.HOST)
-        timeout = words.seconds("timeout", timeout)
-        path = os.path.abspath(paths.local(path))
-        self._catalog = catalog.read(path)
-        self._outputs = descriptions.resolve(outputs, self._catalog)
-        if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
-            raise SettingsError("outputs: layout is 'channels_last'; must be 'nhwc' or 'nchw' for JAX (give "
-                                "layout='nhwc')")
-        if stream is not None and copy and kind != _c.HOST:
-            raise SettingsError(f"stream: value is {stream!r}; must be None with copy=True: copies are made on the "
-                                "framework's current stream (make yours the current one, or give copy=False)")
-        self._convert = tensors.converter(self._framework, copy)
-        self._mix, self._tensors = _mixed(mix, self._outputs)
-        self._make = batches.maker(words.form(form, self._tensors), tuple(self._tensors))
-        if self._framework in _REGISTER:
-            _REGISTER[self._framework]()
-        _check_device(kind, index or 0, self._framework)
-        numbers["device"] = kind
-        numbers["device_index"] = _default_index(self._framework) if index is None else index
-        self._numbers, self._path = numbers, path
-        self._device = (tensors.DL_CPU, 0) if kind == _c.HOST else (tensors.DL_CUDA, numbers["device_index"])
-        # Of a device's slots; JAX has copies there.
-        self._has_views = kind != _c.HOST and not copy and self._framework != "jax"
-        self._named_stream, self._guard = self._stream_of(stream), self._guard_of()
-        self._order = order
-        self._on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
+        fixed: dict[str, Any] = {}  # what all processes have alike
+        with agreement.agreeing(self._ranks, fixed, words.switch("compare_ranks", compare_ranks)):
+            self._rows = sizes.of(batch_size, global_batch_size, uneven, self._ranks.world)
+            numbers = {**self._rows.settings, **{name: words.integer(name, value) for name, value in {
+                "seed": seed, "epoch": epoch, "position": position,
+                "rank": self._ranks.rank, "world": self._ranks.world, "local_rank": self._ranks.local_rank,
+                "local_world": self._ranks.local_world, "n_threads": n_threads, "n_slots": n_slots,
+                "n_device_slots": n_device_slots, "queue_depth": queue_depth, "io_memory": io_memory,
+                "index_memory": index_memory, "max_memory": max_memory, "max_pixels": max_pixels,
+                "max_record_size": max_record_size, "report_crops": report_crops, "pin_threads": pin_threads,
+                "measure_device": measure_device, "nvtx": nvtx}.items()}}
+            numbers.update({name: words.choice(name, value) for name, value in {
+                "order": order, "last_batch": last_batch, "reader": reader, "io": io, "bad_sample": bad_sample,
+                "kernels": kernels}.items()})
+            words.switch("copy", copy)
+            words.switch("pin_threads", pin_threads)
+            self._framework = words.framework(framework, kind != _c.HOST)
+            timeout = words.seconds("timeout", timeout)
+            path = os.path.abspath(paths.local(path))
+            self._catalog = catalog.read(path)
+            self._outputs = descriptions.resolve(outputs, self._catalog)
+            if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
+                raise SettingsError("outputs: layout is 'channels_last'; must be 'nhwc' or 'nchw' for JAX (give "
+                                    "layout='nhwc')")
+            if stream is not None and copy and kind != _c.HOST:
+                raise SettingsError(f"stream: value is {stream!r}; must be None with copy=True: copies are made on the "
+                                    "framework's current stream (make yours the current one, or give copy=False)")
+            self._convert = tensors.converter(self._framework, copy)
+            self._mix, self._tensors = _mixed(mix, self._outputs)
+            self._make = batches.maker(words.form(form, self._tensors), tuple(self._tensors))
+            if self._framework in _REGISTER:
+                _REGISTER[self._framework]()
+            _check_device(kind, index or 0, self._framework)
+            numbers["device"] = kind
+            numbers["device_index"] = _default_index(self._framework) if index is None else index
+            self._numbers, self._path = numbers, path
+            self._device = (tensors.DL_CPU, 0) if kind == _c.HOST else (tensors.DL_CUDA, numbers["device_index"])
+            # Of a device's slots; JAX has copies there.
+            self._has_views = kind != _c.HOST and not copy and self._framework != "jax"
+            self._named_stream, self._guard = self._stream_of(stream), self._guard_of()
+            self._order = order
+            self._on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
+            fixed.update(self._fixed(last_batch))
         self._open(words.to_c(path, self._outputs, numbers, topology, self._mix), timeout)
         # The library has read the manifest by itself, and perhaps another one.
         if catalog.read(path).info.identity != self._catalog.info.identity:
             self.close()
             raise errors.DataSetNotFoundError(f"{path} was replaced while it was being opened: open it again")
+
+    def _fixed(self, last_batch: str) -> dict[str, Any]:
+        """What must be the same on all processes for each sample to come once."""
+        return {"data_set": self._catalog.info.identity, "n_samples": self.n_samples, "order": self._order,
+                "order_version": _c.ORDER_VERSION, "seed": self._numbers["seed"], "epoch": self._numbers["epoch"],
+                "position": self._numbers["position"], "last_batch": last_batch,
+                "global_batch_size": self.global_batch_size, "version": __version__}
 
     def _stream_of(self, stream: Any) -> Callable[[], int | None] | None:
         """What names the stream for each batch; None: it is the loader's own."""
@@ -326,7 +344,8 @@ class Loader(Hints):
         self._handle = Handle(on_device, timeout)
         numbers = self._numbers
         order = _c.OrderSettings(size=sizeof(_c.OrderSettings), n_samples=self.n_samples, **{
-            name: numbers[name] for name in ("order", "seed", "batch_size", "rank", "world", "last_batch")})
+            name: numbers[name] for name in ("order", "seed", "rank", "world", "last_batch")},
+            **self._rows.for_order())
         self._place = Place(self._handle, order, numbers["epoch"], numbers["position"])
         try:
             self._handle.open(settings)
@@ -388,8 +407,13 @@ class Loader(Hints):
 
     @property
     def batch_size(self) -> int:
-        """Rows of a batch, for this process."""
-        return self._numbers["batch_size"]
+        """Rows of a batch, for this process; with uneven=True the most."""
+        return self._rows.own
+
+    @property
+    def global_batch_size(self) -> int:
+        """Rows of a batch, of all processes together."""
+        return self._rows.world_wide
 
     @property
     def outputs(self) -> dict[str, descriptions.Output]:
@@ -543,7 +567,8 @@ class Loader(Hints):
         return {"version": state.VERSION, "epoch": epoch, "position": position, "seed": self._numbers["seed"],
                 "order": self._order, "order_version": _c.ORDER_VERSION,
                 "data_set": self._catalog.info.identity, "n_samples": self.n_samples,
-                "batch_size": self.batch_size, "world": self._ranks.world}
+                "batch_size": self.batch_size, "global_batch_size": self.global_batch_size,
+                "world": self._ranks.world}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where state_dict() was called: the next pass begins there. SettingsError: it is of another

@@ -2,11 +2,11 @@
 """A loader's state: a few numbers, as JSON can hold them, from which it resumes exactly.
 
     {"version": 1, "epoch": 3, "position": 51200, "seed": 0, "order": "full", "order_version": 1,
-     "data_set": "ad30...", "n_samples": 1281167, "batch_size": 256, "world": 8}
+     "data_set": "ad30...", "n_samples": 1281167, "batch_size": 256, "global_batch_size": 2048, "world": 8}
 
 epoch and position are the cursor just past the last delivered batch; prefetched batches do not count. The
 order of samples follows from data set, seed, order and order_version, so the loader that loads the state must
-have the same ones. batch_size and world may differ.
+have the same ones. batch_size, global_batch_size and world may differ.
 """
 from __future__ import annotations
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""global_batch_size: the batches of all processes together, for any number of processes."""
+import unittest
+
+import sets
+import penstock
+
+
+def loader(rank=0, world=1, **keywords):
+    keywords.setdefault("global_batch_size", 96)
+    return penstock.Loader(sets.scalars(), rank=rank, world=world, framework="dlpack", n_threads=1, **keywords)
+
+
+def epoch_of(world, state=None, n_batches=None, **keywords):
+    """The ids of each global batch of an epoch, sorted, from all ranks; and the state after the last."""
+    found, after = [], None
+    for rank in range(world):
+        with loader(rank, world, **keywords) as data:
+            if state is not None:
+                data.load_state_dict(state)
+            for i, batch in enumerate(data):
+                if i == n_batches:
+                    break
+                if rank == 0:
+                    found.append([])
+                found[i] += batch.sample_ids
+                after = data.state_dict(batch)
+    return [sorted(ids) for ids in found], after
+
+
+class Sets(unittest.TestCase):
+    def test_global_batches_are_the_same_sets_for_any_number_of_processes(self):
+        for last_batch in ("drop", "short"):
+            wanted, _ = epoch_of(1, last_batch=last_batch)
+            self.assertEqual(len(wanted), 20 if last_batch == "drop" else 21)  # of 2000 samples
+            for world in (2, 6, 32):
+                self.assertEqual(epoch_of(world, last_batch=last_batch)[0], wanted)
+            for world in (5, 7, 36):
+                self.assertEqual(epoch_of(world, last_batch=last_batch, uneven=True)[0], wanted)
+
+    def test_a_run_goes_on_with_another_number_of_processes(self):
+        wanted, _ = epoch_of(1, last_batch="short")
+        first, state = epoch_of(8, n_batches=7, last_batch="short")
+        second, state = epoch_of(5, state, 3, last_batch="short", uneven=True)
+        rest, _ = epoch_of(6, state, last_batch="short")
+        self.assertEqual(first + second + rest, wanted)
+
+    def test_uneven_rows(self):
+        with loader(0, 7, uneven=True) as data:
+            self.assertEqual((data.batch_size, data.global_batch_size, len(data)), (14, 96, 20))
+            rows = [batch.n_valid for batch in data]
+            self.assertEqual(set(rows), {13, 14})
+        counts = []
+        for rank in range(7):
+            with loader(rank, 7, uneven=True) as data:
+                counts.append([(batch.index, batch.n_valid, batch["i"].shape[0]) for batch in data])
+        for i, batches in enumerate(zip(*counts)):
+            self.assertEqual({index for index, *_ in batches}, {i})
+            self.assertEqual(sum(n for _, n, _ in batches), 96)
+            self.assertTrue(all(n == length for _, n, length in batches))
+        ends = [sum(n for _, n, _ in batches) for batches in counts]
+        self.assertLessEqual(max(ends) - min(ends), 1)  # what differs is not always the same process's
+
+    def test_the_last_batch_padded(self):
+        found, _ = epoch_of(7, last_batch="pad", uneven=True)
+        wanted, _ = epoch_of(1, last_batch="pad")
+        self.assertEqual(found, wanted)
+        self.assertEqual([len(ids) for ids in found], 21 * [96])
+
+    def test_state_and_text(self):
+        with loader(1, 4) as data:
+            self.assertEqual((data.batch_size, data.global_batch_size), (24, 96))
+            state = data.state_dict()
+            self.assertEqual([state[name] for name in ("batch_size", "global_batch_size", "world")], [24, 96, 4])
+        with penstock.Loader(sets.scalars(), batch_size=10, rank=0, world=3, framework="dlpack") as data:
+            self.assertEqual(data.global_batch_size, 30)
+
+
+class Refused(unittest.TestCase):
+    def test_wrong_arguments(self):
+        for keywords, says in (
+                (dict(batch_size=8), "batch_size: value is 8, and global_batch_size is 96; must be left out"),
+                (dict(world=5), "value is 96, and world is 5; must be a multiple of it, as 95 and 100 are .or give uneven"),
+                (dict(world=97, uneven=True), "value is 96, and world is 97; must be at least world"),
+                (dict(global_batch_size=0), "global_batch_size: value is 0; must be from 1"),
+                (dict(global_batch_size=4096), "global_batch_size: 4096 rows are more than the 2000 samples"),
+                (dict(global_batch_size=None, batch_size=4, uneven=True), "uneven: value is True; must be False")):
+            with self.subTest(**keywords), self.assertRaisesRegex(penstock.SettingsError, says):
+                loader(**keywords).close()
+        for keywords, says in ((dict(global_batch_size=None), "batch_size: must be given"),
+                               (dict(uneven=2), "uneven: value is 2; must be True or False"),
+                               (dict(global_batch_size=9.5), "global_batch_size: value is 9.5; must be a whole")):
+            with self.subTest(**keywords), self.assertRaisesRegex(TypeError, says):
+                loader(**keywords).close()
+
+    def test_the_memory_limit_names_the_setting_that_was_given(self):
+        with self.assertRaisesRegex(penstock.OutOfMemoryError, "lower .*global_batch_size"):
+            loader(max_memory=64 << 20, global_batch_size=2000, n_slots=4000).close()
+
+
+if __name__ == "__main__":
+    unittest.main()
