@@ -50,7 +50,18 @@ static void check_values(const struct pstk_field *fields, uint32_t n,
     }
 }
 
-static void read_all(struct pstk_annotations *a)
+/* Masks that are pixels are as large as they say. */
+static void check_pixels(const struct pstk_annotations *a, uint32_t n,
+                         const struct pstk_value *values)
+{
+    struct pstk_pixels pixels = {.size = sizeof pixels};
+    for (uint32_t f = 0; f < n; f++)
+        if (pstk_annotations_get_pixels(a, f, &pixels) == 1 &&
+            values[f].size != (uint64_t)pixels.height * pixels.width * (pixels.bit_depth / 8))
+            abort();
+}
+
+static void read_all(struct pstk_annotations *a, int is_panoptic)
 {
     struct pstk_annotations_info info = {.size = sizeof info};
     struct pstk_field fields[MOST];
@@ -66,10 +77,11 @@ static void read_all(struct pstk_annotations *a)
         if (!pstk_annotations_file(a, i) || pstk_annotations_file(a, i)[0] == '/')
             abort();
         const int r = pstk_annotations_read(a, i, values, info.n_fields, &err);
-        if (r == 0)
+        if (r == 0) {
             check_values(fields, info.n_fields, values);
-        else if (r != PSTK_EBADMSG || err.message[0] == 0) /* runs of another size than the image */
-            abort();
+            check_pixels(a, info.n_fields, values);
+        } else if ((r != PSTK_EBADMSG && !is_panoptic) || err.message[0] == 0)
+            abort(); /* runs of another size than the image, or what the path of a mask is of */
     }
     for (uint64_t c = 0; c < info.n_names; c++)
         if (!pstk_annotations_name(a, c))
@@ -90,10 +102,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     pstk_annotations_settings_init(&s, sizeof s);
     s.format = PSTK_ANNOTATIONS_COCO;
     s.path = path;
-    for (s.skip_empty = 0; s.skip_empty < 2; s.skip_empty++) {
+    for (int i = 0; i < 4; i++) {
+        s.skip_empty = i & 1;
+        s.panoptic_masks = i & 2 ? "/proc/self/fdinfo" : NULL; /* has no PNG file */
         const int r = pstk_annotations_open(&a, &s, &err);
         if (r == 0)
-            read_all(a);
+            read_all(a, s.panoptic_masks != NULL);
         else if (a || r != err.code || err.message[0] == 0)
             abort();
         pstk_annotations_close(&a);
