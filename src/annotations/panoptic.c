@@ -174,33 +174,42 @@ void pstk__panoptic_add(struct pstk__panoptic *panoptic, int64_t id, uint64_t la
     pstk__growing_add(&panoptic->segments, &added, sizeof added);
 }
 
+/* Decode the bytes of a PNG file, and check its size. */
+static int decode_mask(const struct pstk__panoptic *panoptic, struct pstk__panoptic_mask *mask,
+                       const struct pstk__annotated_image *image, const char *path,
+                       struct pstk_error *err)
+{
+    struct pstk_error own;
+    pstk_error_init(&own, sizeof own);
+    const int r = pstk__panoptic_mask_read(mask, panoptic->file.at, panoptic->file.size, &own);
+    if (r < 0)
+        return pstk__fail(err, r, PSTK_STAGE_DECODE, "%.300s: the mask of image %" PRId64 ": %s",
+                          path, image->id, own.message);
+    if (image->width && image->height &&
+        (mask->width != image->width || mask->height != image->height))
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                          "%.300s: the mask of image %" PRId64 " has %u x %u pixels; must have "
+                          "%u x %u, width and height of the image",
+                          path, image->id, mask->width, mask->height, image->width, image->height);
+    return 0;
+}
+
 /* Read the PNG file of an image. */
 static int read_mask(struct pstk__panoptic *panoptic, struct pstk__panoptic_mask *mask,
                      const struct pstk__annotated_image *image, const char *file,
                      struct pstk_error *err)
 {
-    struct pstk_error own;
     char *path;
-    pstk_error_init(&own, sizeof own);
     if (asprintf(&path, "%s/%s", panoptic->folder, file) < 0)
         return pstk__annotations_no_memory(err);
-    int r = pstk__whole_file_read(&panoptic->file, path, MOST_FILE, &own);
+    int r = pstk__whole_file_read(&panoptic->file, path, MOST_FILE, err);
     if (r == PSTK_ENOENT)
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                        "%.300s: the mask of image %" PRId64 " is not there, but the annotations "
                        "list it",
                        path, image->id);
-    else if (r < 0)
-        r = pstk__fail_copy(err, &own);
-    else if ((r = pstk__panoptic_mask_read(mask, panoptic->file.at, panoptic->file.size, &own)) < 0)
-        r = pstk__fail(err, r, PSTK_STAGE_DECODE, "%.300s: the mask of image %" PRId64 ": %s", path,
-                       image->id, own.message);
-    else if (image->width && image->height &&
-             (mask->width != image->width || mask->height != image->height))
-        r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
-                       "%.300s: the mask of image %" PRId64 " has %u x %u pixels; must have %u x "
-                       "%u, width and height of the image",
-                       path, image->id, mask->width, mask->height, image->width, image->height);
+    else if (r == 0)
+        r = decode_mask(panoptic, mask, image, path, err);
     free(path);
     return r;
 }

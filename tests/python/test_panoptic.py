@@ -211,6 +211,11 @@ class Panoptic(Case):
                              (np.zeros((height, width, 2), np.uint8), "has 2 channels of 8 bits; must be RGB")):
             self.save_mask(5, pixels)
             self.assertIn(says, self.pack(status=1))
+        image = next(image for image in self.whole["images"] if image["id"] == 495)
+        self.save_mask(5, self.colours[5][1:])
+        del image["height"]  # the writer sees it where the JSON file has no size
+        self.assertIn(f"field segment_mask: the mask has {width} x {height - 1} pixels; must have {width} x {height}", self.pack(status=1))
+        image["height"] = height
         self.save_mask(5)
         with open(file, "rb") as good:
             whole = good.read()
