@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["FixedOp", "draw"]
 
+_WITHOUT_REFERENCE = ("call", "mix")  # functions
 
 @dataclass(frozen=True, repr=False)
 class FixedOp:
     """One operation without chance: a function of penstock.functional, and its arguments after the image.
 
-    `op(array)` applies it. torchvision.transforms.functional has functions of the same names and arguments.
+    `op(array)` applies it; `op(array, reference="tensor")` gives the pixels of outputs with that reference. Most have the
+    name and the arguments of a function of torchvision.transforms.functional.
     """
 
     name: str
@@ -33,7 +35,9 @@ class FixedOp:
 
     def __call__(self, img: Array, *, kernels: str = "auto", reference: str = "pil") -> Array:
         """Return the changed image; see penstock.functional."""
-        named = {} if self.name == "mix" and reference == "pil" else {"reference": reference}
+        if self.name == "mix" and reference == "tensor":
+            raise errors.UnsupportedError("mix.reference: value is 'tensor'; must be 'pil', because penstock has no other")
+        named = {} if self.name in _WITHOUT_REFERENCE else {"reference": reference}
         found: Array = getattr(functional, self.name)(img, *self.arguments, kernels=kernels, **named)
         return found
 
@@ -157,6 +161,8 @@ def draw(ops: Iterable[Op], shape: Sequence[SupportsIndex], *, seed: int = 0, ep
 
         for op in penstock.draw(ops, pixels.shape, seed=7, epoch=0, sample_id=12):
             pixels = op(pixels)
+
+    For an output with reference="tensor" write op(pixels, reference="tensor").
     """
     listed = operations("draw.ops", ops)
     given = (_c.Op * len(listed))(*(op.to_c() for op in listed))
