@@ -289,8 +289,37 @@ class Ends(Case):
         """)
         self.assertEqual((status, out), (0, "4\n"), err)
 
+    def test_a_script_may_import_what_imports_multiprocessing(self):
+        status, out, err = self.run_program("""
+            import importlib.util, multiprocessing
+            if importlib.util.find_spec("torch"):
+                import torch
+            def twice(array, rng):
+                return array * 2
+            output = penstock.python(twice, "a", shape=(3, 4, 6), dtype="uint8", processes=1)
+            if __name__ == "__main__":
+                with penstock.Loader(PATH, batch_size=8, outputs={"x": output, "a": "a"}, framework="numpy") as loader:
+                    print(sum(int((batch["x"] == batch["a"] * 2).all()) for batch in loader))
+        """)
+        self.assertEqual((status, out), (0, "5\n"), err)
+
+    def test_a_function_below_the_guard_is_to_be_moved(self):
+        status, _, err = self.run_program("""
+            if __name__ == "__main__":
+                def inner(array, rng):
+                    return array
+                output = penstock.python(inner, "a", shape=(3, 4, 6), dtype="uint8", processes=2)
+                with penstock.Loader(PATH, batch_size=8, outputs={"x": output}, framework="numpy") as loader:
+                    next(iter(loader))
+        """)
+        self.assertEqual(status, 1)
+        self.assertIn("cannot work: 'inner' is not in the script where a process imports it (move it above `if __name__ "
+                      '== "__main__":`, or into a module)', err)
+        self.assertEqual(err.count("Traceback"), 1)  # of the program
+
     def test_a_script_that_does_not_guard_its_loop_is_told_so(self):
         status, _, err = self.run_program("""
+            import multiprocessing
             def twice(array, rng):
                 return array * 2
             output = penstock.python(twice, "a", shape=(3, 4, 6), dtype="uint8", processes=3)

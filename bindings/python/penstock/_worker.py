@@ -55,6 +55,7 @@ def read_job() -> dict[str, Any]:
 
 def import_main(main: tuple[str, str]) -> None:
     """Import the parent's script as multiprocessing does: its __name__ is "__mp_main__"."""
+    import multiprocessing  # the first import sets sys.modules["__mp_main__"]: not while the script runs
     kind, name = main
     if kind == "name":
         content = runpy.run_module(name, run_name="__mp_main__", alter_sys=True)
@@ -73,9 +74,20 @@ def limit_start(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
+def unpickled(function: bytes) -> Any:
+    try:
+        return pickle.loads(function)
+    except AttributeError as error:
+        if "'__mp_main__'" not in str(error):
+            raise
+        name = str(error).partition(" attribute ")[2].partition(" ")[0] or "the function"
+        raise CannotStart(f"{name} is not in the script where a process imports it (move it above "
+                          "`if __name__ == \"__main__\":`, or into a module)") from None
+
+
 def load_function(output: dict[str, Any], is_shared: bool) -> Any:
     try:
-        return pickle.loads(output["function"])
+        return unpickled(output["function"])
     except BaseException as error:
         if is_shared:
             error.penstock_output = output["name"]  # type: ignore[attr-defined]
