@@ -447,6 +447,7 @@ static double measure_loader(const struct pstk_settings *s, const char *field, d
     settings.n_outputs = 1;
     settings.output_size = sizeof output;
     settings.report_crops = 0;
+    settings.global_batch_size = settings.uneven = 0; /* batch_size is this rank's part of it */
     settings.mix = NULL;
     settings.mosaic = NULL;
     settings.on_bad_sample = NULL; /* only for the batches that the caller takes */

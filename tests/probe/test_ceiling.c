@@ -67,6 +67,18 @@ TEST(what_becomes_of_batches_is_no_part_of_the_ceilings)
     }
 }
 
+TEST(a_part_of_a_global_batch_has_ceilings)
+{
+    struct pstk_settings s = base(PSTK_HOST);
+    struct pstk_ceilings c = {.size = sizeof c};
+    s.batch_size = 1;
+    s.global_batch_size = 2 * BATCH + 1;
+    s.world = 2;
+    s.uneven = 1;
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
+    CHECK(c.loader_samples_per_second > 0);
+}
+
 /* u8 images and their flips' bytes, 256-byte aligned, whatever is made of them on the device. */
 TEST(on_a_device_copies_of_what_a_batch_copies_are_one_more)
 {
@@ -138,6 +150,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(a_loader_on_the_host_has_the_ceilings_of_its_parts_and_no_copies),
         CASE(what_becomes_of_batches_is_no_part_of_the_ceilings),
+        CASE(a_part_of_a_global_batch_has_ceilings),
         CASE(on_a_device_copies_of_what_a_batch_copies_are_one_more),
         CASE(a_ragged_output_is_copied_in_its_own_piece),
         CASE(copies_without_memory_for_them_are_not_measured_and_the_rest_is),

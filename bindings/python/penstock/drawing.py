@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import byref, c_void_p, cast, sizeof
-from dataclasses import dataclass
+from dataclasses import dataclass, field as member, replace
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from . import _c, errors, functional
@@ -19,6 +19,7 @@ __all__ = ["FixedOp", "draw"]
 
 _WITHOUT_REFERENCE = ("call", "mix")  # functions
 
+
 @dataclass(frozen=True, repr=False)
 class FixedOp:
     """One operation without chance: a function of penstock.functional, and its arguments after the image.
@@ -29,6 +30,7 @@ class FixedOp:
 
     name: str
     arguments: tuple[Any, ...] = ()
+    kept: Any = member(default=None, compare=False, repr=False)  # what arguments of a call point to
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(map(repr, self.arguments))})"
@@ -177,4 +179,4 @@ def draw(ops: Iterable[Op], shape: Sequence[SupportsIndex], *, seed: int = 0, ep
         return errors.check(n, error)
     drawn = (_c.Op * call(None, 0))()
     call(drawn, len(drawn))
-    return list(_listed(drawn))
+    return [replace(op, kept=listed) if op.name == "call" else op for op in _listed(drawn)]
