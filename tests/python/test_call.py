@@ -167,6 +167,15 @@ class Rows(Case):
         del loader
         gc.collect()
         self.assertTrue(all(each() is None for each in kept))
+        level = numpy.array([7], "int32")
+        kept, drawn = weakref.ref(level), penstock.draw([Resize((4, 4)), Call(self.c.shift, 16, level)], (8, 8, 3))
+        del level
+        gc.collect()
+        self.assertIsNotNone(kept())
+        self.assertEqual(drawn[1](numpy.zeros((4, 4, 3), numpy.uint8)).shape, (4, 4, 3))
+        del drawn
+        gc.collect()
+        self.assertIsNone(kept())
 
 
 class Failures(Case):
