@@ -87,27 +87,15 @@ static int guard_is_broken(const uint8_t *guard)
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-static int is_listed(int code)
-{
-    switch (code) {
-#define X(name, value, text) case name:
-        PSTK_ERRORS(X)
-#undef X
-        return 1;
-    default:
-        return 0;
-    }
-}
-
 static int report(const struct pstk__canvas *canvas, int result, const char *broken)
 {
     pstk_error_init(canvas->failure, sizeof *canvas->failure);
     if (broken)
-        pstk__fail(canvas->failure, PSTK_EINVAL, PSTK_STAGE_DECODE,
+        pstk__fail(canvas->failure, PSTK_ECANCELED, PSTK_STAGE_DECODE,
                    "the function of a call wrote past the end of its %s", broken);
     else
-        pstk__fail(canvas->failure, is_listed(result) ? result : PSTK_EINVAL, PSTK_STAGE_DECODE,
-                   "the function of a call returned %d", result);
+        pstk__fail(canvas->failure, result == PSTK_ENOMEM ? PSTK_ENOMEM : PSTK_ECANCELED,
+                   PSTK_STAGE_DECODE, "the function of a call returned %d", result);
     canvas->failure->native = result;
     return PSTK_ECANCELED;
 }

@@ -180,7 +180,7 @@ class Rows(Case):
 
 class Failures(Case):
     def test_a_result_names_the_sample(self):
-        with self.assertRaises(penstock.PenstockError) as caught:
+        with self.assertRaises(penstock.FunctionError) as caught:
             self.rows([Resize((4, 4)), Call(self.c.fails_on_dark)], shuffle=False)
         self.assertIn("output 'image': the function of a call returned 42 for sample 0", str(caught.exception))
 
@@ -191,9 +191,9 @@ class Failures(Case):
         self.assertTrue(all(row[0, 0, 0] >= 100 for row in rows))
 
     def test_a_write_past_the_pixels_is_found(self):
-        with self.assertRaisesRegex(penstock.PenstockError, "the function of a call wrote past the end of its pixels"):
+        with self.assertRaisesRegex(penstock.FunctionError, "the function of a call wrote past the end of its pixels"):
             self.rows([Resize((4, 4)), Call(self.c.too_far)])
-        with self.assertRaisesRegex(penstock.PenstockError, "call: the function of a call wrote past the end"):
+        with self.assertRaisesRegex(penstock.FunctionError, "call: the function of a call wrote past the end"):
             functional.call(self.pictures[0], self.c.too_far)
 
     def test_functions_of_python_are_refused(self):

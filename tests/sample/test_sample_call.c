@@ -68,11 +68,12 @@ TEST(a_result_makes_the_sample_bad)
 {
     static const struct {
         int result, code;
-    } cases[] = {{1, PSTK_EINVAL},
-                 {-9999, PSTK_EINVAL},
-                 {PSTK_EBADMSG, PSTK_EBADMSG},
+    } cases[] = {{1, PSTK_ECANCELED},
+                 {-9999, PSTK_ECANCELED},
+                 {PSTK_EINVAL, PSTK_ECANCELED},
+                 {PSTK_EBADMSG, PSTK_ECANCELED},
                  {PSTK_ECANCELED, PSTK_ECANCELED},
-                 {PSTK_EFBIG, PSTK_EFBIG}};
+                 {PSTK_ENOMEM, PSTK_ENOMEM}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct wish wish = {.result = cases[i].result, .write_at = -1, .scratch_at = -1};
         struct run r;
@@ -98,11 +99,11 @@ TEST(a_write_past_the_pixels_or_the_scratch_makes_the_sample_bad)
         struct wish past = {.write_at = at, .scratch_at = -1};
         struct wish past_scratch = {.write_at = -1, .scratch_at = 100 + at};
         struct run r;
-        CHECK_EQ(run_with(&r, &past, 0, 1), PSTK_EINVAL);
+        CHECK_EQ(run_with(&r, &past, 0, 1), PSTK_ECANCELED);
         const int is_named = strstr(r.err.message, "wrote past the end of its pixels") != NULL;
         run_close(&r);
         CHECK(is_named);
-        CHECK_EQ(run_with(&r, &past_scratch, 100, 1), PSTK_EINVAL);
+        CHECK_EQ(run_with(&r, &past_scratch, 100, 1), PSTK_ECANCELED);
         const int is_named_too = strstr(r.err.message, "wrote past the end of its scratch") != NULL;
         run_close(&r);
         CHECK(is_named_too);
@@ -172,12 +173,12 @@ TEST(an_operation_that_was_drawn_applies_to_pixels_of_the_program)
     CHECK_EQ(wish.random[0], (uint64_t)drawn[1].params[1] | (uint64_t)drawn[1].params[2] << 32);
     CHECK_EQ(wish.random[1], (uint64_t)drawn[1].params[3] | (uint64_t)drawn[1].params[4] << 32);
     wish.result = 3;
-    CHECK_EQ(pstk_op_apply(&drawn[1], 0, pixels, &shape, out, &made, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_op_apply(&drawn[1], 0, pixels, &shape, out, &made, &err), PSTK_ECANCELED);
     CHECK(strstr(err.message, "the function of a call returned 3") != NULL);
     CHECK_EQ(err.native, 3);
     wish.result = 0;
     wish.write_at = 63;
-    CHECK_EQ(pstk_op_apply(&drawn[1], 0, pixels, &shape, out, &made, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_op_apply(&drawn[1], 0, pixels, &shape, out, &made, &err), PSTK_ECANCELED);
     CHECK(strstr(err.message, "wrote past the end of its pixels") != NULL);
 }
 

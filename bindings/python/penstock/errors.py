@@ -74,8 +74,12 @@ class ForkedError(PenstockError):
 
 
 class FunctionError(PenstockError):
-    """A function of penstock.python raised an exception, or returned another shape or dtype than its output's, or its
-    process died or took too long, or could not be started."""
+    """A function of yours failed. One of penstock.python raised an exception, or returned another shape or dtype than
+    its output's, or its process died or took too long, or could not be started. One of penstock.Call returned a result
+    other than 0, which is `native`, or wrote past the end.
+
+    A batch of a function with batched=True fails as a whole, also with bad_sample="replace". The next step gives the
+    same error; loader.seek(error.epoch, position), with the position of the next batch, goes past it."""
 
 
 class InterruptedLoaderError(PenstockError):
