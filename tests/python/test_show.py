@@ -117,6 +117,58 @@ class Show(Case):
                 loader.seek(0, 24)
                 self.assertEqual(penstock.show(loader, 9, columns=9).size[0], n * (16 + GAP) - GAP)
 
+    def detection(self):
+        """The path of a data set with a box, a triangle and a label in each image."""
+        path = self.path("detection")
+        schema = {"jpg": "image", "boxes": penstock.Boxes(of="jpg", rows="objects"),
+                  "labels": penstock.Field("int64", (None,), rows="objects"),
+                  "corners": penstock.Polygons(rows="corners"),
+                  "n": penstock.Field("uint32", (None,), splits="corners")}
+        with penstock.Writer(path, schema) as writer:
+            for i in range(8):
+                writer.add(jpg=image_file(i), boxes=np.array([[3, 4, 40, 30]], np.float32), labels=[i],
+                           corners=[[30, 10], [50, 10], [40, 25]], n=[3])
+        return path
+
+    def assert_red(self, tile, is_red=True):
+        self.assertEqual(bool((np.array(tile) == (255, 0, 0)).all(axis=2).any()), is_red)
+
+    def test_what_follows_an_image_is_drawn_in(self):
+        ops = [penstock.RandomIoUCrop(), Resize((64, 64)), penstock.ToFloat()]
+        path = self.detection()
+        for settings in ({}, dict(form="cxcywh", coordinates="unit", bytes_per_batch=32)):
+            outputs = {"x": penstock.image("jpg", ops), "boxes": penstock.boxes("boxes", **settings),
+                       "labels": penstock.per_box("labels"), "corners": penstock.polygons("corners", boxes=False),
+                       "n": penstock.ragged("n")}
+            with penstock.Loader(path, batch_size=2, outputs=outputs, framework="numpy", seed=3) as loader:
+                tiles = self.tiles(penstock.show(loader, 2), 64, 2, 2)
+                self.assertTrue((np.array(tiles) == (255, 255, 0)).all(axis=3).any())
+                batch = next(iter(loader))
+                for tile, (left, top, right, _) in zip(tiles, [batch["boxes"][i][0] for i in range(2)]):
+                    if not settings:
+                        self.assertEqual(tile[int(top), int(left + right) // 2].tolist(), [255, 0, 0])
+                    self.assert_red(tile)
+                del batch
+        self.assert_red(penstock.show(path, 2, ops=ops))
+        with penstock.Loader(path, batch_size=2, framework="numpy",
+                             outputs={"x": penstock.image("jpg", ops[1:])}) as loader:
+            self.assert_red(penstock.show(loader, 2), False)
+        self.assert_says("has no field of boxes of 'image'", penstock.show, self.path(), ops=ops)
+
+    def test_mosaics_are_shown(self):
+        path = self.detection()
+        outputs = {"x": penstock.image("jpg", [Resize((64, 64))])}
+        for world, rows in ((1, {"batch_size": 4}), (2, {"global_batch_size": 7, "uneven": True})):
+            settings = dict(**rows, framework="numpy", seed=2, rank=0, world=world, last_batch="short", copy=True)
+            with penstock.Loader(path, outputs=outputs, mix=penstock.Mosaic(), **settings) as loader:
+                sheet = penstock.show(loader, 6, columns=6)
+                rows = [row for batch in loader for row in batch["x"][:batch.n_valid]][:6]
+                tiles = [np.array(sheet)[:64, i * 68 : i * 68 + 64] for i in range(len(rows))]
+                np.testing.assert_array_equal(tiles, rows)
+            boxed = {**outputs, "boxes": penstock.boxes("boxes")}
+            with penstock.Loader(path, outputs=boxed, mix=penstock.Mosaic(), **settings) as loader:
+                self.assert_red(penstock.show(loader, 2))
+
     def test_a_path_shows_samples_as_a_loader_augments_them(self):
         ops = [Resize(24), CenterCrop(20)]
         ids = [7, 2, 29]

@@ -7,8 +7,9 @@ while a loader has any operations and place, a Dataset has images of all sizes, 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 from . import _c, ops as operations, outputs_follow, recipes
@@ -18,6 +19,8 @@ from .dataset import Dataset, decoded
 from .errors import SettingsError
 from .hints import explained, near_or_all
 from .loader import Loader
+from .mosaic import Mosaic
+from .ops_boxes import RandomIoUCrop
 from .ops_geometry import Letterbox
 from .outputs import Output, image, ragged, scalar
 from .packing.values import as_numpy, is_array
@@ -29,6 +32,7 @@ GAP = 4  # pixels between pictures
 LINE = 14  # pixels of a line of text
 DEFAULT_SIDE = 224
 MAX_PICTURES = 4096
+LABEL = " label"  # an output's name that a loader's own hardly have
 CHANNELS = {"nhwc": 3, "nchw": 1}  # the axis that has the channels
 
 
@@ -179,73 +183,20 @@ def _of_dataset(dataset: Dataset, field: str | None, label: str | None,
                        f"{i}" + (f" {_label_text(dataset.get(i, label), dataset.names)}" if label else ""))
 
 
-def _of_rows(batch: Any, label: bool, names: Sequence[str]) -> Iterator[_Picture]:
-    pixels = _visible(batch["image"], nhwc=True)
-    for row, sample_id in enumerate(batch.sample_ids):
-        text = f"{sample_id}" + (f" {_label_text(int(batch['label'][row]), names)}" if label else "")
-        yield _Picture(pixels[row].copy(), text)
-
-
-def _outputs(shown: Output, label: str | None) -> dict[str, Output]:
-    """The same image as bytes that can be shown, and its label."""
-    kept = tuple(op for op in shown.ops if not isinstance(op, operations.Normalize))
-    made = {"image": dataclasses.replace(shown.of_one_size(), ops=kept, dtype=_c.U8, layout="nhwc")}
-    if label is not None:
-        made["label"] = scalar(label)
-    return made
-
-
-def _of_ids(path: str, shown: Output, label: str | None, ids: Sequence[int], seed: int,
-            epoch: int) -> Iterator[_Picture]:
-    """These samples of an epoch, as a loader augments them."""
-    with Dataset(path) as dataset:
-        label, names = _label_field(dataset, label), dataset.names
-        outputs = _outputs(shown, label)
-    with Loader(path, batch_size=1, outputs=outputs, framework="numpy", order="sequential", last_batch="short",
-                rank=0, world=1, seed=seed, epoch=epoch, position=ids[0], copy=True) as loader:
-        for i in ids:
-            loader.seek(epoch, i)
-            yield from _of_rows(next(iter(loader)), label is not None, names)
-
-
-def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> Iterator[_Picture]:
-    """The next samples of this loader: a second one reads them, so that it does not move."""
-    found = {name: output for name, output in loader.outputs.items() if output.kind == _c.OUTPUT_IMAGE}
-    if not found or (field is not None and field not in found):
-        raise SettingsError("the loader has no image output" + (f" {field!r}" if field else "")
-                            + (near_or_all(field, found) if found else " (penstock.show(loader.dataset) shows the images "
-                               "of the data set)"))
-    epoch, position = loader.cursor
-    n_left = loader.n_batches_left
-    if not n_left:
-        epoch, position, n_left = epoch + 1, 0, len(loader)
-    ranks, said = loader.ranks, loader.state_dict()
-    n = min(n, n_left * loader.batch_size)  # last_batch="drop" leaves out what comes after
-    with Dataset(loader.path) as dataset:
-        label, names = _label_field(dataset, label), dataset.names
-        outputs = _outputs(found[field or next(iter(found))], label)
-    with Loader(loader.path, batch_size=min(n, loader.n_samples), outputs=outputs, framework="numpy",
-                order=said["order"], last_batch="short", rank=ranks.rank, world=ranks.world, seed=said["seed"],
-                epoch=epoch, position=position, copy=True, n_threads=1, n_slots=2) as reader:
-        yield from _of_rows(next(iter(reader)), label is not None, names)
-
-
-# ---- recipes ---------------------------------------------------------------------------------------------
-
-
-def _unnormalised(rows: Any, ops: Sequence[operations.Op]) -> Any:
-    """uint8 of float32 [B, H, W, 3] that these operations normalised."""
-    import numpy
-    array = as_numpy(rows)
-    for op in ops:
-        if isinstance(op, operations.Normalize):
-            array = array * numpy.asarray(op.std, "float32") + numpy.asarray(op.mean, "float32")
-    return (array * 255.0 + 0.5).clip(0, 255).astype("uint8")
+# ---- what follows an image --------------------------------------------------------------------------------
 
 
 _MAKERS: dict[str, Callable[..., Output]] = {
     "boxes": outputs_follow.boxes, "mask": outputs_follow.mask, "keypoints": outputs_follow.keypoints,
     "polygons": outputs_follow.polygons}
+_KINDS = {_c.OUTPUT_BOXES: "boxes", _c.OUTPUT_MASK: "mask", _c.OUTPUT_KEYPOINTS: "keypoints",
+          _c.OUTPUT_POLYGONS: "polygons"}
+
+
+def _corners_field(dataset: Dataset, polygons: str) -> str | None:
+    """The field that says how many corners each polygon of this field has."""
+    rows = dataset.schema[polygons].rows
+    return next((name for name, its in dataset.schema.items() if rows is not None and its.splits == rows), None)
 
 
 def _following(dataset: Dataset, field: str) -> dict[str, str]:
@@ -256,9 +207,19 @@ def _following(dataset: Dataset, field: str) -> dict[str, str]:
         what = str(its.meaning or its.kind)
         if what in _MAKERS and its.of in (None, field):
             found.setdefault(what, name)
-    rows = dataset.schema[found["polygons"]].rows if "polygons" in found else None
-    found.update({"corners": name for name, its in dataset.schema.items() if rows is not None and its.splits == rows})
-    return found
+    corners = _corners_field(dataset, found["polygons"]) if "polygons" in found else None
+    return {**found, **({} if corners is None else {"corners": corners})}
+
+
+def _names(following: Mapping[str, str], view: str) -> dict[str, str]:
+    """The names of _following_outputs, by kind."""
+    return {kind: "corners" if kind == "corners" else f"{view} {kind}" for kind in following}
+
+
+def _check_boxes(dataset: Dataset, field: str, ops: Iterable[operations.Op], has_boxes: bool) -> None:
+    if not has_boxes and any(isinstance(op, RandomIoUCrop) for op in ops):
+        raise SettingsError(f"{dataset.path} has no field of boxes of {field!r}, which RandomIoUCrop crops by (choose "
+                            "another recipe, or operations without it)")
 
 
 def _following_outputs(following: Mapping[str, str], view: str) -> dict[str, Output]:
@@ -299,12 +260,167 @@ def _drawn_in(pixels: Any, shapes: Mapping[str, Any]) -> Any:
     return as_numpy(picture)
 
 
+# ---- of loaders -------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class _Plan:
+    """What a second loader reads. image, label: names of outputs. shapes: names of those that are drawn in, by kind."""
+
+    outputs: dict[str, Output]
+    image: str
+    shapes: dict[str, str]
+    label: str | None
+    classes: Sequence[str]
+
+
+def _of_rows(batch: Any, plan: _Plan) -> Iterator[_Picture]:
+    pixels = _visible(batch[plan.image], nhwc=True)
+    for row, sample_id in enumerate(batch.sample_ids):
+        label = f" {_label_text(int(batch[plan.label][row]), plan.classes)}" if plan.label else ""
+        shapes = {kind: batch[name][row] for kind, name in plan.shapes.items()}
+        yield _Picture(_drawn_in(pixels[row].copy(), shapes), f"{sample_id}{label}")
+
+
+def _ops_of_bytes(shown: Output) -> tuple[operations.Op, ...]:
+    """Its operations without those that make floats; what erasing writes as the bytes that it stands for."""
+    import numpy
+    kept: list[operations.Op] = []
+    mean, std = numpy.zeros(1), numpy.ones(1)
+    for op in shown.ops:
+        if isinstance(op, operations.Normalize):
+            mean, std = numpy.array(op.mean), numpy.array(op.std)
+        elif isinstance(op, operations.RandomErasing) and not isinstance(op.value, str) and shown.dtype not in (0, _c.U8):
+            levels = ((numpy.array(op.value) * std + mean) * 255).round().clip(0, 255)
+            kept.append(dataclasses.replace(op, value=levels.tolist()))
+        elif not isinstance(op, operations.ToFloat):
+            kept.append(op)
+    return tuple(kept)
+
+
+def _plan(dataset: Dataset, name: str, shown: Output, label: str | None, following: Mapping[str, Output],
+          shapes: dict[str, str]) -> _Plan:
+    """The same image as bytes that can be shown, what follows it, and its label."""
+    _check_boxes(dataset, shown.field, shown.ops, any(its.kind == _c.OUTPUT_BOXES for its in following.values()))
+    outputs = {name: dataclasses.replace(shown.of_one_size(), ops=_ops_of_bytes(shown), dtype=_c.U8, layout="nhwc"), **following}
+    label = _label_field(dataset, label)
+    if label is not None:
+        outputs[LABEL] = scalar(label)
+    return _Plan(outputs, name, shapes, None if label is None else LABEL, dataset.names)
+
+
+def _of_ids(path: str, shown: Output, label: str | None, ids: Sequence[int], seed: int,
+            epoch: int) -> Iterator[_Picture]:
+    """These samples of an epoch, as a loader augments them."""
+    with Dataset(path) as dataset:
+        fields = _following(dataset, shown.field)
+        plan = _plan(dataset, "image", shown, label, _following_outputs(fields, "image"), _names(fields, "image"))
+    with Loader(path, batch_size=1, outputs=plan.outputs, framework="numpy", order="sequential", last_batch="short",
+                rank=0, world=1, seed=seed, epoch=epoch, position=ids[0], copy=True) as loader:
+        for i in ids:
+            loader.seek(epoch, i)
+            yield from _of_rows(next(iter(loader)), plan)
+
+
+def _member(output: Output, name: str) -> Any:
+    return next((value for member, value, _ in output.following if member == name), None)
+
+
+def _in_pixels(output: Output) -> Output:
+    """The same with the form and coordinates that are drawn, and room for any batch."""
+    drawn = {"form": _c.NAMES["form"]["xyxy"], "coordinates": _c.NAMES["coordinates"]["pixels"]}
+    following = tuple((member, drawn.get(member, value), given) for member, value, given in output.following)
+    return dataclasses.replace(output, following=following, bytes_per_batch=0)
+
+
+def _corners_output(dataset: Dataset, outputs: Mapping[str, Output], field: str, boxes: Sequence[str]) -> str | None:
+    """The loader's output that says how many corners each polygon has; "": the field has one polygon; None: there is no
+    such output."""
+    lengths = _corners_field(dataset, field)
+    if lengths is None:
+        return ""
+    for name, output in outputs.items():
+        known = output.kind != _c.OUTPUT_PER_BOX or (_member(output, "boxes") or "".join(boxes[:1])) in boxes
+        if output.field == lengths and known:
+            return name
+    return None
+
+
+def _following_of(loader: Loader, dataset: Dataset, image_name: str) -> tuple[dict[str, Output], dict[str, str]]:
+    """The loader's outputs that follow its image; and the names of the first of each kind, which are drawn in."""
+    field, found = loader.outputs[image_name].field, {}
+    for name, output in loader.outputs.items():
+        if output.kind in _KINDS:
+            followed = _member(output, "follows")
+            if followed == image_name or (followed is None and dataset.schema[output.field].of in (None, field)):
+                found[name] = _in_pixels(output)
+    shapes: dict[str, str] = {}
+    for name, output in found.items():
+        shapes.setdefault(_KINDS[output.kind], name)
+    if "polygons" in shapes:
+        boxes = [name for name, output in found.items() if output.kind == _c.OUTPUT_BOXES]
+        corners = _corners_output(dataset, loader.outputs, found[shapes["polygons"]].field, boxes)
+        if corners:
+            shapes["corners"], found[corners] = corners, _in_pixels(loader.outputs[corners])
+        elif corners is None:
+            del shapes["polygons"]
+    return found, shapes
+
+
+def _rows_and_mosaic(loader: Loader, name: str, n: int) -> dict[str, Any]:
+    """The arguments of a loader that reads n pictures; whole batches of the loader, where their rows make mosaics."""
+    mosaic = loader._mix
+    if not isinstance(mosaic, Mosaic) or mosaic.names(loader.outputs)["image"] != name:
+        return {"batch_size": min(n, loader.n_samples)}
+    rows = loader._rows.settings
+    if rows["global_batch_size"]:
+        return {"global_batch_size": rows["global_batch_size"], "uneven": bool(rows["uneven"]), "mix": mosaic}
+    return {"batch_size": rows["batch_size"], "mix": mosaic}
+
+
+def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> Iterator[_Picture]:
+    """The next samples of this loader: a second one reads them, so that it does not move."""
+    found = {name: output for name, output in loader.outputs.items() if output.kind == _c.OUTPUT_IMAGE}
+    if not found or (field is not None and field not in found):
+        raise SettingsError("the loader has no image output" + (f" {field!r}" if field else "")
+                            + (near_or_all(field, found) if found else " (penstock.show(loader.dataset) shows the images "
+                               "of the data set)"))
+    epoch, position = loader.cursor
+    n_left = loader.n_batches_left
+    if not n_left:
+        epoch, position, n_left = epoch + 1, 0, len(loader)
+    ranks, said = loader.ranks, loader.state_dict()
+    n = min(n, n_left * loader.batch_size)  # last_batch="drop" leaves out what comes after
+    name = field or next(iter(found))
+    with Dataset(loader.path) as dataset:
+        plan = _plan(dataset, name, found[name], label, *_following_of(loader, dataset, name))
+    with Loader(loader.path, **_rows_and_mosaic(loader, name, n), outputs=plan.outputs, framework="numpy",
+                order=said["order"], last_batch="short", rank=ranks.rank, world=ranks.world, seed=said["seed"],
+                epoch=epoch, position=position, copy=True, n_threads=1, n_slots=2, compare_ranks=False) as reader:
+        yield from itertools.islice((picture for batch in reader for picture in _of_rows(batch, plan)), n)
+
+
+# ---- recipes ---------------------------------------------------------------------------------------------
+
+
+def _unnormalised(rows: Any, ops: Sequence[operations.Op]) -> Any:
+    """uint8 of float32 [B, H, W, 3] that these operations normalised."""
+    import numpy
+    array = as_numpy(rows)
+    for op in ops:
+        if isinstance(op, operations.Normalize):
+            array = array * numpy.asarray(op.std, "float32") + numpy.asarray(op.mean, "float32")
+    return (array * 255.0 + 0.5).clip(0, 255).astype("uint8")
+
+
 def _of_recipe(path: str, name: str, field: str, sample_id: int, n: int, seed: int) -> Iterator[_Picture]:
     """The whole image, then n draws: every view of epoch 0, of epoch 1, and so on; what follows drawn in."""
     recipe: dict[str, list[operations.Op]] = {**recipes.find(name), "whole image": [Letterbox(DEFAULT_SIDE, fill=255)]}
     outputs = recipes.views(field, recipe, dtype="float32")
     with Dataset(path) as dataset:
         following = _following(dataset, field)
+        for ops in recipe.values():
+            _check_boxes(dataset, field, ops, "boxes" in following)
     for view in recipe:
         outputs.update(_following_outputs(following, view))
     views = list(recipe)[:-1]
@@ -312,7 +428,7 @@ def _of_recipe(path: str, name: str, field: str, sample_id: int, n: int, seed: i
                 rank=0, world=1, seed=seed, copy=True, n_threads=1, n_slots=2) as loader:
         def picture(batch: Any, view: str, text: str) -> _Picture:
             pixels = _unnormalised(batch[view], recipe[view])[0]
-            shapes = {kind: batch["corners" if kind == "corners" else f"{view} {kind}"][0] for kind in following}
+            shapes = {kind: batch[key][0] for kind, key in _names(following, view).items()}
             return _Picture(_drawn_in(pixels, shapes), text)
 
         def drawn(epoch: int) -> Any:
@@ -341,6 +457,15 @@ def _checked_ids(ids: Sequence[int] | None, n: int, n_samples: int) -> list[int]
     return found
 
 
+def _check_recipe(recipe: Any, ids: Any) -> None:
+    if not isinstance(recipe, str):
+        raise TypeError(f"recipe: value is a {type(recipe).__name__}; must be the name of a recipe, of "
+                        "penstock.recipes.names() (give a list of operations as ops=)")
+    if isinstance(ids, Sized) and len(ids) > 1:
+        raise SettingsError(f"ids: value has {len(ids)} samples; must have one with recipe=, which shows several "
+                            "augmentations of one sample (call show for each)")
+
+
 @explained("penstock.show", {"nrow": "columns= is the number of pictures in a row",
                              "transform": "ops= are operations of penstock's, for a path"})
 def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: str | None = None,
@@ -350,10 +475,12 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
 
     source: a Loader: the samples after the batch that it handed out last, where a pass that was begun and
         load_state_dict(state_dict()) go on; at the end of an epoch, those of the next. Cropped and flipped as
-        they will be, before Normalize. The loader does not move: a second one reads them. (A new `for` after
+        they will be, before Normalize or ToFloat. The loader does not move: a second one reads them. (A new `for` after
         one that was left early begins the next epoch, which is not what is shown.) The path of a data set:
         its first samples, as a loader with `ops`, `seed` and `epoch` augments them (None:
-        RandomResizedCrop(224), RandomFlip()). A Dataset: whole images. A batch, be it dict, tuple or
+        RandomResizedCrop(224), RandomFlip()). In both cases with the boxes, masks, keypoints and polygons
+        that follow the image, the first of each kind: a loader's outputs, or the data set's fields. Mosaics are
+        shown, but nothing else of mix=; of sizes= the first. A Dataset: whole images. A batch, be it dict, tuple or
         dataclass: its images; floats are stretched to the range that they have.
     n: pictures, at most. ids: these samples instead (a path or Dataset).
     field: image field, or output of a Loader or batch (of a tuple its number); None: the first.
@@ -381,6 +508,8 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
         raise SettingsError("ids are for a path or a Dataset: a loader shows what it delivers next")
     if recipe is not None and (ops is not None or not isinstance(source, (str, os.PathLike))):
         raise SettingsError("recipe is for the path of a data set, without ops")
+    if recipe is not None:
+        _check_recipe(recipe, ids)
     if isinstance(source, Loader):
         return _sheet(list(_of_loader(source, field, label, n)), columns, None)
     if isinstance(source, Dataset):
