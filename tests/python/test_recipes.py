@@ -101,12 +101,29 @@ class Recipes(Case):
                            (lambda: recipes.torchvision("resnet50"), "did you mean"),
                            (lambda: recipes.dino(local_crops_number=63), "from 0 to 62"),
                            (lambda: recipes.timm(224, crop_mode="border"), "timm.crop_mode"),
-                           (lambda: penstock.show(self.path(), recipe="mae", ops=[]), "without ops")):
+                           (lambda: penstock.show(self.path(), recipe="mae", ops=[]), "without ops"),
+                           (lambda: penstock.show(self.path(), recipe="mae", ids=[1, 2]), "must have one with recipe=")):
             with self.assertRaisesRegex(ValueError, says):
                 call()
 
 
+    def test_a_list_of_operations_is_no_name(self):
+        for given in (recipes.dino(), recipes.mae()):
+            for call in (recipes.find, lambda recipe: penstock.show(self.path(), recipe=recipe)):
+                with self.assertRaisesRegex(TypeError, "must be the name of a recipe") as raised:
+                    call(given)
+                self.assertLess(len(str(raised.exception)), 160)
+        self.assertIn("as ops=", str(raised.exception))
+
+
 class Show(Case):
+    def test_a_recipe_that_needs_boxes_says_so(self):
+        optional("PIL.Image")
+        with penstock.Writer(self.path(), {"jpg": "image"}) as writer:
+            writer.add(jpg=image_file(1))
+        self.assert_says(["no field of boxes of 'jpg'", "choose another recipe"], penstock.show, self.path(),
+                         recipe="ssd")
+
     def test_boxes_and_masks_are_drawn_in(self):
         optional("PIL.Image")
         mask = np.zeros((40, 56), np.uint8)
@@ -150,7 +167,19 @@ class Show(Case):
         self.assertIn("sample 0 and 15 augmentations by dino", done.stdout)
         with image.open(out) as sheet:
             self.assertEqual(sheet.width, 4 * (224 + 4) - 4)
-        for arguments, status, says in (((self.path(), "--recipe", "nothing"), 2, "must be the name of a recipe"),
+        done = subprocess.run([sys.executable, "-m", "penstock", "show", self.path(), "--recipe=dino", "-o", "-"],
+                              capture_output=True, cwd=self.path())
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        with open(out, "rb") as sheet:
+            self.assertEqual(done.stdout, sheet.read())
+        taken = "it takes DATA, --recipe, --ids, --seed and --output"
+        for more in (["--size", "96"], ["--json"], ["--epoch=2"]):
+            done = show(self.path(), "--recipe", "mae", *more)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"does not take the option {more[0].partition('=')[0]}; {taken}", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+        for arguments, status, says in (((self.path(), "--recipe", "mae", "-o", "x.jpg"), 2, "PNG file, as x.png"),
+                                        ((self.path(), "--recipe", "nothing"), 2, "must be the name of a recipe"),
                                         ((self.path("none"), "--recipe=mae"), 1, "no such"),
                                         ((self.path(), "--recipe", "mae", "--ids", "7"), 2, "from 0 to 0"),
                                         ((self.path(), "--recipe", "mae", "--ids", "0..3"), 2, "one sample is shown")):

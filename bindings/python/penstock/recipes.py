@@ -258,8 +258,10 @@ def names() -> list[str]:
 
 def find(name: str) -> dict[str, Ops]:
     """Return a recipe for training by its name, by the names of its views; of a recipe with one view: "image"."""
-    if not isinstance(name, str) or name not in _NAMED:
+    if not isinstance(name, str):
+        raise TypeError(f"recipe: value is a {type(name).__name__}; must be the name of a recipe")
+    if name not in _NAMED:
         raise SettingsError(f"recipe: value is {name!r}; must be the name of a recipe"
-                            + near_or_all(str(name), _NAMED))
+                            + near_or_all(name, _NAMED))
     found = _NAMED[name]()
     return found if isinstance(found, dict) else {"image": found}
