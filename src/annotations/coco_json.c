@@ -27,6 +27,15 @@ int pstk__coco_fail(const struct pstk__coco_place *place, const char *fmt, ...)
                       place->section, place->number, place->offset, what);
 }
 
+/* What to do after this error of Jansson's. */
+static const char *advice_on(const char *error)
+{
+    if (strstr(error, "'NaN'") || strstr(error, "Infinity'"))
+        return ": JSON has neither NaN nor Infinity, which Python's json.dump writes "
+               "(allow_nan=False finds them)";
+    return "";
+}
+
 json_t *pstk__coco_parse(const struct pstk__coco_place *place, const char *text, uint64_t size)
 {
     json_error_t why;
@@ -37,8 +46,9 @@ json_t *pstk__coco_parse(const struct pstk__coco_place *place, const char *text,
         pstk__fail(place->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for an annotation of %s",
                    place->path);
     else if (!tree)
-        pstk__coco_fail(place, "it is not JSON: %s (byte %" PRIu64 ")", why.text,
-                        place->offset + (uint64_t)(why.position > 0 ? why.position : 0));
+        pstk__coco_fail(place, "it is not JSON: %s (byte %" PRIu64 ")%s", why.text,
+                        place->offset + (uint64_t)(why.position > 0 ? why.position : 0),
+                        advice_on(why.text));
     else
         pstk__coco_fail(place, "it is a list; must be an object");
     json_decref(tree);
@@ -48,15 +58,19 @@ json_t *pstk__coco_parse(const struct pstk__coco_place *place, const char *text,
 /* What a value is, for messages: text[40]. */
 static const char *shown(json_t *value, char text[40])
 {
-    static const char *const kinds[] = {
-        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list", [JSON_STRING] = "a text",
-        [JSON_TRUE] = "true",        [JSON_FALSE] = "false",  [JSON_NULL] = "null"};
+    static const char *const kinds[] = {[JSON_OBJECT] = "an object",
+                                        [JSON_STRING] = "a text",
+                                        [JSON_TRUE] = "true",
+                                        [JSON_FALSE] = "false",
+                                        [JSON_NULL] = "null"};
     if (!value)
         return "missing";
     if (json_is_integer(value))
         snprintf(text, 40, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
     else if (json_is_real(value))
         snprintf(text, 40, "%g", json_real_value(value));
+    else if (json_is_array(value))
+        snprintf(text, 40, "a list of %zu", json_array_size(value));
     else
         return kinds[json_typeof(value)];
     return text;
@@ -154,6 +168,11 @@ static int read_polygons(const struct pstk__coco_place *place, struct pstk__coco
     json_t *polygon, *value;
     json_array_foreach(object->polygons, p, polygon)
     {
+        if (json_is_number(polygon))
+            return pstk__coco_fail(place,
+                                   "segmentation: polygon %zu is %s; must be a list of numbers: x, "
+                                   "y, x, y, ... (of one polygon write [[...]])",
+                                   p, shown(polygon, text));
         if (!json_is_array(polygon) || json_array_size(polygon) % 2)
             return pstk__coco_fail(place,
                                    "segmentation: polygon %zu has %zu numbers; must be a list of "
@@ -221,9 +240,9 @@ static int read_keypoints(const struct pstk__coco_place *place, json_t *tree,
     const size_t n = json_array_size(list);
     if (n == 0 || n % 3 || n > MOST_COUNT)
         return pstk__coco_fail(place,
-                               "keypoints: value is %s of %zu; must be a list of 3 numbers for "
-                               "each point: x, y, visibility",
-                               shown(list, text), n);
+                               "keypoints: value is %s; must be a list of 3 numbers for each "
+                               "point: x, y, visibility (leave it out where there are none)",
+                               shown(list, text));
     json_array_foreach(list, i, value)
     {
         const double number = json_number_value(value);

@@ -110,6 +110,9 @@ int pstk__json_stream_fail(struct pstk__json_stream *s, const char *must_be)
     if (r < 0)
         return r;
     const uint64_t at = s->offset + s->at;
+    if (r == 0 && at == 0)
+        return pstk__fail(s->err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "%.200s is empty; must begin with %s", s->path, must_be);
     if (r == 0)
         return pstk__fail(s->err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                           "%.200s ends at byte %" PRIu64 ", where %s must stand: it was cut",

@@ -253,8 +253,8 @@ def mistakes_in_an_annotation_are_named(world):
     folder, whole = coco_of(world)
     for members, says in (
             ({"bbox": None}, "annotations[0], at byte "), ({"bbox": None}, "bbox: value is missing; must be a list of 4"),
-            ({"bbox": [1, 2, 3]}, "bbox: value is a list"), ({"bbox": [1, 2, -3, 4]}, "bbox: number 2 is -3; must be 0 to"),
-            ({"bbox": [1, 2, 1e39, 4]}, "bbox: number 2 is 1e+39"), ({"bbox": [1, float("nan"), 3, 4]}, "'NaN'"),
+            ({"bbox": [1, 2, 3]}, "bbox: value is a list of 3; must be a list of 4"), ({"bbox": [1, 2, -3, 4]}, "bbox: number 2 is -3; must be 0 to"),
+            ({"bbox": [1, 2, 1e39, 4]}, "bbox: number 2 is 1e+39"), ({"bbox": [1, float("nan"), 3, 4]}, "JSON has neither NaN nor"),
             ({"bbox": [1, float("inf"), 3, 4]}, "'Infinity'"), ({"bbox": [1, "2", 3, 4]}, "number 1 is a text"),
             ({"image_id": 4}, "image_id: value is 4; must be the id of one of 'images'"),
             ({"image_id": "x"}, "image_id: value is a text; must be a whole number"),
@@ -263,7 +263,7 @@ def mistakes_in_an_annotation_are_named(world):
             ({"id": 10**30}, "too big integer"), ({"area": -1}, "area: value is -1"), ({"iscrowd": 2}, "iscrowd: value is 2"),
             ({"segmentation": [[1, 2, 3]]}, "segmentation: polygon 0 has 3 numbers; must be a list of an even"),
             ({"segmentation": [[1, None]]}, "segmentation: number 1 of polygon 0 is null"),
-            ({"segmentation": 7}, "segmentation: value is 7"), ({"segmentation": [7]}, "segmentation: polygon 0"),
+            ({"segmentation": 7}, "segmentation: value is 7"), ({"segmentation": [1, 2, 3, 4]}, "polygon 0 is 1; must be a list of numbers: x, y, x, y, ... (of one polygon write [[...]])"),
             ({"segmentation": {"counts": [5, 7], "size": [3, 3]}}, "segmentation.counts: sum is 12 or more; must be 9"),
             ({"segmentation": {"counts": [5, 3], "size": [3, 3]}}, "segmentation.counts: sum is 8; must be 9"),
             ({"segmentation": {"counts": [-1, 10], "size": [3, 3]}}, "segmentation.counts: run 0 is -1"),
@@ -281,7 +281,8 @@ def mistakes_in_an_annotation_are_named(world):
 def mistakes_in_a_file_are_named_with_their_byte(world):
     folder, whole = coco_of(world)
     text = json.dumps(whole)
-    for cut in (0, 1, 10, 100, len(text) // 2, len(text) - 3, len(text) - 1):
+    refused(world, "", "is empty; must begin with '{'", folder)
+    for cut in (1, 10, 100, len(text) // 2, len(text) - 3, len(text) - 1):
         refused(world, text[:cut], "ends at byte %d" % cut, folder)
     for bad, says in ((text + "x", "byte %d is 'x'; must be the end of the file" % len(text)), ("[]", "byte 0 is '['; must be '{'"),
                       ('{"images": 7}', "byte 11 is '7'; must be '[', a list"), ('{"images": [7]}', "images[0], at byte 12: it is not"),
