@@ -155,6 +155,14 @@ class Show(Case):
             self.assert_red(penstock.show(loader, 2), False)
         self.assert_says("has no field of boxes of 'image'", penstock.show, self.path(), ops=ops)
 
+    def test_erasing_after_normalize_is_shown(self):
+        for value, colour in ((0, [124, 116, 104]), ("random", None), ((1.0, 1.0, 1.0), [182, 173, 161])):
+            ops = [Resize((32, 32)), Normalize(), penstock.RandomErasing(1, value=value)]
+            outputs = {"x": penstock.image("image", ops, dtype="float16")}
+            with penstock.Loader(self.path(), batch_size=2, outputs=outputs, framework="numpy") as loader:
+                drawn = np.array(penstock.show(loader, 2))
+                self.assertTrue(colour is None or (drawn == colour).all(axis=2).any())
+
     def test_mosaics_are_shown(self):
         path = self.detection()
         outputs = {"x": penstock.image("jpg", [Resize((64, 64))])}

@@ -263,6 +263,16 @@ def _drawn_in(pixels: Any, shapes: Mapping[str, Any]) -> Any:
 # ---- of loaders -------------------------------------------------------------------------------------------
 
 
+def _unnormalised(rows: Any, ops: Sequence[operations.Op]) -> Any:
+    """uint8 of float32 [B, H, W, C] that these operations normalised."""
+    import numpy
+    array = as_numpy(rows)
+    for op in ops:
+        if isinstance(op, operations.Normalize):
+            array = array * numpy.asarray(op.std, "float32") + numpy.asarray(op.mean, "float32")
+    return (array * 255.0 + 0.5).clip(0, 255).astype("uint8")
+
+
 @dataclasses.dataclass
 class _Plan:
     """What a second loader reads. image, label: names of outputs. shapes: names of those that are drawn in, by kind."""
@@ -275,34 +285,22 @@ class _Plan:
 
 
 def _of_rows(batch: Any, plan: _Plan) -> Iterator[_Picture]:
-    pixels = _visible(batch[plan.image], nhwc=True)
+    pixels = batch[plan.image]
+    if plan.outputs[plan.image].dtype != _c.U8:
+        pixels = _unnormalised(pixels, plan.outputs[plan.image].ops)
+    pixels = _visible(pixels, nhwc=True)
     for row, sample_id in enumerate(batch.sample_ids):
         label = f" {_label_text(int(batch[plan.label][row]), plan.classes)}" if plan.label else ""
         shapes = {kind: batch[name][row] for kind, name in plan.shapes.items()}
         yield _Picture(_drawn_in(pixels[row].copy(), shapes), f"{sample_id}{label}")
 
 
-def _ops_of_bytes(shown: Output) -> tuple[operations.Op, ...]:
-    """Its operations without those that make floats; what erasing writes as the bytes that it stands for."""
-    import numpy
-    kept: list[operations.Op] = []
-    mean, std = numpy.zeros(1), numpy.ones(1)
-    for op in shown.ops:
-        if isinstance(op, operations.Normalize):
-            mean, std = numpy.array(op.mean), numpy.array(op.std)
-        elif isinstance(op, operations.RandomErasing) and not isinstance(op.value, str) and shown.dtype not in (0, _c.U8):
-            levels = ((numpy.array(op.value) * std + mean) * 255).round().clip(0, 255)
-            kept.append(dataclasses.replace(op, value=levels.tolist()))
-        elif not isinstance(op, operations.ToFloat):
-            kept.append(op)
-    return tuple(kept)
-
-
 def _plan(dataset: Dataset, name: str, shown: Output, label: str | None, following: Mapping[str, Output],
           shapes: dict[str, str]) -> _Plan:
-    """The same image as bytes that can be shown, what follows it, and its label."""
+    """The same image in a dtype and layout that can be shown, what follows it, and its label."""
     _check_boxes(dataset, shown.field, shown.ops, any(its.kind == _c.OUTPUT_BOXES for its in following.values()))
-    outputs = {name: dataclasses.replace(shown.of_one_size(), ops=_ops_of_bytes(shown), dtype=_c.U8, layout="nhwc"), **following}
+    dtype = _c.U8 if shown.dtype in (0, _c.U8) else _c.F32
+    outputs = {name: dataclasses.replace(shown.of_one_size(), dtype=dtype, layout="nhwc"), **following}
     label = _label_field(dataset, label)
     if label is not None:
         outputs[LABEL] = scalar(label)
@@ -403,16 +401,6 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
 # ---- recipes ---------------------------------------------------------------------------------------------
 
 
-def _unnormalised(rows: Any, ops: Sequence[operations.Op]) -> Any:
-    """uint8 of float32 [B, H, W, 3] that these operations normalised."""
-    import numpy
-    array = as_numpy(rows)
-    for op in ops:
-        if isinstance(op, operations.Normalize):
-            array = array * numpy.asarray(op.std, "float32") + numpy.asarray(op.mean, "float32")
-    return (array * 255.0 + 0.5).clip(0, 255).astype("uint8")
-
-
 def _of_recipe(path: str, name: str, field: str, sample_id: int, n: int, seed: int) -> Iterator[_Picture]:
     """The whole image, then n draws: every view of epoch 0, of epoch 1, and so on; what follows drawn in."""
     recipe: dict[str, list[operations.Op]] = {**recipes.find(name), "whole image": [Letterbox(DEFAULT_SIDE, fill=255)]}
@@ -475,7 +463,7 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
 
     source: a Loader: the samples after the batch that it handed out last, where a pass that was begun and
         load_state_dict(state_dict()) go on; at the end of an epoch, those of the next. Cropped and flipped as
-        they will be, before Normalize or ToFloat. The loader does not move: a second one reads them. (A new `for` after
+        they will be, Normalize undone. The loader does not move: a second one reads them. (A new `for` after
         one that was left early begins the next epoch, which is not what is shown.) The path of a data set:
         its first samples, as a loader with `ops`, `seed` and `epoch` augments them (None:
         RandomResizedCrop(224), RandomFlip()). In both cases with the boxes, masks, keypoints and polygons
