@@ -199,12 +199,15 @@ class Mixing(Case):
                 ("no argument 'prob': it is p", MixUp, {"prob": 0.5})):
             self.assert_says(says, lambda k=kind, a=arguments: k(**{"num_classes": CLASSES, **a}))
         self.assert_says("mix: value is", self.loader, [MixUp(num_classes=2)])
+        self.assert_says("mosaics cannot be mixed further", self.loader, [penstock.Mosaic(), MixUp(num_classes=2)])
         self.assert_says("write it with brackets", self.loader, MixUp)
 
     def test_what_the_outputs_do_not_allow_is_refused(self):
         mix = MixUp(num_classes=CLASSES)
         self.assert_says("mix.image: output 'x' has dtype uint8; must have float16, bfloat16 or float32", self.loader, mix,
                          outputs={"x": penstock.image("x", [RandomCrop(8)]), "y": "y"})
+        self.assert_says("value is penstock.MixUp, but no output is a scalar; must have one label for each image", self.loader,
+                         mix, outputs={"x": penstock.image("x", [RandomCrop(8), Normalize()])})
         self.assert_says("mix.image: value is None, but no output is an image; must be", self.loader, mix,
                          outputs={"y": "y"})
         self.assert_says("mix.label: value is None, but the outputs 'y', 'z' are scalars; must be", self.loader, mix,

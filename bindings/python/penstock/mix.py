@@ -80,6 +80,9 @@ class BatchMix:
             if found[name] is None:
                 one, many = ("a scalar", "scalars") if name == "label" else ("an image", "images")
                 has = f"the outputs {', '.join(map(repr, known))} are {many}" if known else f"no output is {one}"
+                if name == "label" and not known:
+                    raise SettingsError(f"mix: value is penstock.{type(self).__name__}, but {has}; must have one label "
+                                        "for each image (add an output, penstock.scalar(field))")
                 raise SettingsError(f"mix.{name}: value is None, but {has}"
                                     f"; must be the name of an output (give {name}=)")
         return found
@@ -232,7 +235,9 @@ def checked(mix: Any) -> BatchMix:
     if isinstance(mix, type) and issubclass(mix, BatchMix):
         advice = " (write it with brackets" + (" and num_classes=)" if issubclass(mix, Mix) else ")")
     elif isinstance(mix, (list, tuple)):
-        advice = " (only one; for one of MixUp and CutMix by chance, write MixUpCutMix)"
+        from .mosaic import Mosaic
+        advice = " (only one; mosaics cannot be mixed further)" if any(isinstance(each, Mosaic) for each in mix) else \
+            " (only one; for one of MixUp and CutMix by chance, write MixUpCutMix)"
     raise TypeError(f"mix: value is {mix!r}; must be penstock.MixUp, CutMix, MixUpCutMix, OneHot or Mosaic{advice}")
 
 
