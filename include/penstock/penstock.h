@@ -352,10 +352,11 @@ PSTK_API struct pstk_output pstk_output_callback(const char *field, uint32_t dty
 /* ---- settings ------------------------------------------------------------------------------ */
 
 /*
- * What becomes of a sample that cannot be read or decoded. The loader decodes only the part of a
- * JPEG that the crop reaches: it does not see damage below that part in that epoch. The pixels it
- * delivers are right, and it always checks the checksums. pstk_image_check, which `penstock pack`
- * applies to every file, decodes all of a file.
+ * What becomes of a sample that cannot be read or decoded, or for which a function of the program
+ * fails (decode, PSTK_OP_CALL, processes.h). The loader decodes only the part of a JPEG that the
+ * crop reaches: it does not see damage below that part in that epoch. The pixels it delivers are
+ * right, and it always checks the checksums. pstk_image_check, which `penstock pack` applies to
+ * every file, decodes all of a file.
  */
 enum pstk_bad_sample {
     /* pstk_next returns the error */

@@ -34,11 +34,13 @@ static int fail(const struct pstk__slot *slot, const struct pstk__output *o,
         return pstk__fail_copy(err, inner);
     return pstk__fail(err, inner->code, PSTK_STAGE_DECODE,
                       "the function of output '%s' failed for the batch at epoch %llu, position "
-                      "%llu, of %u samples from %llu to %llu: %.380s",
+                      "%llu, of %u samples (first %llu, last %llu): %.340s (a whole batch is not "
+                      "replaced; seek to position %llu to go past it)",
                       o->name, (unsigned long long)batch->epoch,
                       (unsigned long long)batch->position, batch->n_valid,
                       (unsigned long long)slot->sample_ids[0],
-                      (unsigned long long)slot->sample_ids[batch->n_valid - 1], inner->message);
+                      (unsigned long long)slot->sample_ids[batch->n_valid - 1], inner->message,
+                      (unsigned long long)batch->next_position);
 }
 
 /* Have the rows of output i made. */

@@ -105,8 +105,9 @@ class Failures(BatchCase):
     def test_a_failure_names_the_batch(self):
         for policy in ("error", "replace"):
             error = self.message(self.of_batches(own.batch_raises, processes=2), bad_sample=policy, epoch=3)
-            self.assertIn("the function of output 'x' failed for the batch at epoch 3, position 0, of 8 samples from 0 "
-                          "to 7: KeyError: 'a batch with number five' (own_functions.py, line ", str(error))
+            self.assertIn("the function of output 'x' failed for the batch at epoch 3, position 0, of 8 samples (first "
+                          "0, last 7): KeyError: 'a batch with number five' (own_functions.py, line ", str(error))
+            self.assertTrue(str(error).endswith("(a whole batch is not replaced; seek to position 8 to go past it)"), error)
             self.assertEqual((error.sample_id, error.epoch, error.position), (None, 3, 0))
 
     def test_wrong_results(self):
@@ -123,8 +124,9 @@ class Failures(BatchCase):
 
     def test_a_loop_goes_on_past_a_batch_that_failed(self):
         with self.loader(self.of_batches(own.batch_dies, processes=1)) as loader:
-            with self.assertRaises(penstock.FunctionError):
-                next(iter(loader))
+            for _ in range(2):
+                with self.assertRaisesRegex(penstock.FunctionError, f"seek to position {SIZE} to"):
+                    next(iter(loader))
             loader.seek(0, SIZE)
             self.assertEqual([len(batch["x"]) for batch in loader], [SIZE] * (N // SIZE - 1))
 

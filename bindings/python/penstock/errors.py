@@ -79,7 +79,7 @@ class FunctionError(PenstockError):
     other than 0, which is `native`, or wrote past the end.
 
     A batch of a function with batched=True fails as a whole, also with bad_sample="replace". The next step gives the
-    same error; loader.seek(error.epoch, position), with the position of the next batch, goes past it."""
+    same error; loader.seek(error.epoch, position), with the position that the message names, goes past it."""
 
 
 class InterruptedLoaderError(PenstockError):
