@@ -204,6 +204,14 @@ class Failures(Case):
         with self.assertRaisesRegex(ValueError, "whose address is 0"):
             Call(type("Has", (), {"address": 0})())
 
+    def test_an_address_has_advice_that_works(self):
+        address = ctypes.cast(self.c.shift, ctypes.c_void_p).value
+        with self.assertRaisesRegex(TypeError, "of an address: (.*)") as caught:
+            Call(address)
+        function = eval(str(caught.exception).partition("of an address: ")[2], {"ctypes": ctypes, "address": address})
+        ours, theirs = (self.rows([Resize((20, 20)), Call(each, 16)]) for each in (function, self.c.shift))
+        self.assertTrue(all((row == theirs[i]).all() for i, row in ours.items()))
+
     def test_wrong_arguments_are_named(self):
         for arguments, kind, words in (((-1,), ValueError, "Call.scratch: value is -1"),
                                        ((2**32 + 1,), ValueError, "Call.scratch: value is 4294967297"),

@@ -65,7 +65,8 @@ class Errors(unittest.TestCase):
             error.code, error.message = code, b"what happened"
             made = errors.of(error)
             self.assertIsInstance(made, penstock.PenstockError)
-            self.assertEqual((str(made), made.code), ("what happened", "PSTK_" + name))
+            advice = ": loader.stats() shows which stage is slow" if code == _c.ETIMEDOUT else ""
+            self.assertEqual((str(made), made.code), ("what happened" + advice, "PSTK_" + name))
         self.assertIsInstance(errors.of(errors.new(), _c.EINVAL), ValueError)
         self.assertIsInstance(errors.of(errors.new(), _c.ENOMEM), MemoryError)
         self.assertIsInstance(errors.of(errors.new(), _c.ENOENT), FileNotFoundError)

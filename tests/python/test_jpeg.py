@@ -179,8 +179,8 @@ class Wrong(unittest.TestCase):
 
     def test_the_function_names_them_too(self):
         array = numpy.zeros((4, 4, 3), "uint8")
-        for value in (0, 101, 50.5, float("nan")):
-            with self.assertRaisesRegex(penstock.SettingsError, "jpeg: quality: value is .*; must be a whole number"):
+        for value in (0, 101, 50.5, float("nan"), (20, 60)):
+            with self.assertRaisesRegex((TypeError, ValueError), "jpeg.quality: value is .*; must be a whole number"):
                 functional.jpeg(array, value)
         with self.assertRaisesRegex(penstock.PenstockError, "a JPEG file has no alpha"):
             functional.jpeg(numpy.zeros((4, 4, 4), "uint8"), 50)
@@ -188,6 +188,10 @@ class Wrong(unittest.TestCase):
     def test_keywords_and_names_of_others_have_advice(self):
         with self.assertRaisesRegex(AttributeError, r"it is JPEG\(\(least, most\)\)"):
             penstock.ImageCompression
+        with self.assertRaisesRegex(AttributeError, "it is JPEG$"):
+            penstock.Jpeg
+        with self.assertRaisesRegex(TypeError, r"write RandomApply\(\[JPEG\(50\)\], 0.5\)"):
+            penstock.JPEG(50, p=0.5)
 
 
 if __name__ == "__main__":

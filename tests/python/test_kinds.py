@@ -274,6 +274,33 @@ class Schemas(Case):
         masks = {"image": "image", "masks": ["mask"]}
         self.assertIn("list(array)", self.refusal(masks, masks=np.zeros((2, 4, 6), "u1")))
 
+    def test_outputs_of_other_kinds_name_those_that_fit(self):
+        schema = {"image": "image", "plain": ("float32", (None, 4)), "boxes": Boxes(), "points": Keypoints(1),
+                  "corners": Polygons(), "masks": ["mask"]}
+        with penstock.Writer(self.path(), schema) as writer:
+            writer.add(image=np.zeros((3, 3, 3), "uint8"), plain=[], boxes=[], points=[], corners=[], masks=[])
+        for output, words in (
+                (penstock.boxes("plain"), ["must be penstock.ragged('plain')", "must be packed as penstock.Boxes(...)"]),
+                (penstock.polygons("boxes"), ["of kind 'boxes'; must be penstock.boxes('boxes')"]),
+                (penstock.keypoints("corners"), ["must be penstock.polygons('corners')"]),
+                (penstock.scalar("points"), ["must be penstock.keypoints('points')"]),
+                (penstock.mask("masks"), ["must be penstock.ragged('masks')", "penstock.Dataset decodes them"])):
+            with self.subTest(words):
+                self.assert_says(words, penstock.Loader, self.path(), batch_size=1, outputs=[output])
+
+    def test_advice_for_arguments_that_are_elsewhere(self):
+        for words, call in (("it is form", lambda: Boxes(format="xyxy")),
+                            ("penstock.keypoints(field, flip_pairs=", lambda: Keypoints(3, flip_pairs=[(1, 2)])),
+                            ("Keypoints.n: value is 0; must be", lambda: Keypoints(0)),
+                            ("Keypoints.n: value is -1; must be", lambda: Keypoints(-1)),
+                            ("Keypoints.n: value is True; must be", lambda: Keypoints(True))):
+            self.assert_says(words, call)
+        writer = penstock.Writer(self.path(), {"image": "image"})
+        self.assert_says("it is commit()", lambda: writer.close())
+        self.assert_says("pathlib.Path(path).read_bytes()", writer.add, image="a.jpg")
+        self.assert_says("give path.read_bytes()", writer.add, image=pathlib.Path("a.jpg"))
+        writer.abort()
+
     def test_a_kind_that_is_a_function_is_named(self):
         for kind, call in (("boxes", "Boxes()"), (Boxes, "Boxes()"), (penstock.Mask, "Mask()"), ("rle", "Rle()")):
             with self.assertRaisesRegex(penstock.SettingsError, rf"write penstock\.{call[:-2]}\(\)"):

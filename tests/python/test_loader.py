@@ -368,7 +368,7 @@ class Waiting(unittest.TestCase):
         held = slow.held()
         with loader(outputs={"a": held}, timeout=0.12) as data:
             start = time.monotonic()
-            self.assertRaises(penstock.TimedOutError, next, iter(data))
+            self.assertRaisesRegex(penstock.TimedOutError, r"loader.stats\(\) shows which stage", next, iter(data))
             self.assertRaises(TimeoutError, next, iter(data))
             self.assertTrue(0.2 < time.monotonic() - start < slow.GIVE_UP)
             held.let.set()

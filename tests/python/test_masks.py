@@ -209,6 +209,7 @@ class Masks(Case):
             follows = outputs.pop("follows", None)
             self.assert_says([words, "mask"], self.load, {"mask": penstock.mask("mask", follows=follows), **outputs})
         self.assert_says("mask.ignore: value is 256; must be from 0 to 255", penstock.mask, "mask", ignore=256)
+        self.assert_says("write 255, and ignore_index=255 of the loss", penstock.mask, "mask", ignore=-100)
         self.assert_says("mask.follows: value is 3", penstock.mask, "mask", follows=3)
         self.assert_says("must be penstock.mask('mask')", self.load, {"x": penstock.image("mask", ops)})
         self.assertEqual(repr(penstock.mask("m", follows="x")), "mask('m', dtype='uint8', ignore=255, follows='x')")

@@ -266,6 +266,9 @@ class Arguments(Sized):
                 ("have a size are none; must be one", lambda: image(Normalize(), sizes=[8, 9])),
                 ("image.ops(9): value is 9; must be an operation",
                  lambda: penstock.image("image", lambda size: [size], sizes=[9])),
+                ("the function makes images of the same size for 64 and 96",
+                 lambda: penstock.image("image", lambda size: [Resize(size), CenterCrop(64)], sizes=[64, 96])),
+                ("a function gets a size of sizes (give sizes=[...])", lambda: penstock.image("image", lambda size: [])),
                 ("must be an image without sizes",
                  lambda: penstock.python(len, image(RandomCrop(8), sizes=[8]), shape=(8,), dtype="uint8"))):
             with self.subTest(words):
@@ -282,9 +285,9 @@ class Arguments(Sized):
                  x(lambda s: [Resize((s, s))] + [Grayscale()] * (s == 8), [9, 8])),
                 (["outputs['x'], size 8, operation 2 (Normalize)", "uint8"],
                  x(lambda s: [Resize((s, s))] + [Normalize()] * (s == 8), [9, 8], dtype="uint8")),
-                (["outputs['z']: n_variants: value is 3; must be 2, as of outputs[0]"],
+                (["outputs['z']: sizes: there are 3; must be 2, as of outputs['x']"],
                  {**x([RandomCrop(8)], [8, 9]), "z": penstock.image("image", [RandomCrop(8)], sizes=[1, 2, 3])}),
-                (["outputs['z']: every: value is 4; must be 1, as of outputs[0]"],
+                (["outputs['z']: every: value is 4; must be 1, as of outputs['x']"],
                  {**x([RandomCrop(8)], [8, 9]), "z": penstock.image("image", [RandomCrop(8)], sizes=[1, 2],
                                                                     every=4)})):
             with self.subTest(words):

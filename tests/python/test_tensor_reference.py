@@ -260,8 +260,8 @@ class Refusals(unittest.TestCase):
             self.refused("has no tensor reference", [op])
 
     def test_bicubic_warps_and_alpha(self):
-        self.refused("filter: value is BICUBIC", [penstock.RandomRotation(9, "bicubic")])
-        self.refused("filter: value is BICUBIC", [penstock.TrivialAugmentWide(interpolation="bicubic")])
+        self.refused("interpolation: value is 'bicubic'; by the tensor reference it must be 'nearest' or", [penstock.RandomRotation(9, "bicubic")])
+        self.refused("interpolation: value is 'bicubic'; by the tensor reference it must be 'nearest' or", [penstock.TrivialAugmentWide(interpolation="bicubic")])
         self.refused("takes 1 or 3 channels", [penstock.ColorJitter(0.4)], channels=4)
 
     def test_unknown_names(self):

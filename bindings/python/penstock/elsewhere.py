@@ -4,8 +4,8 @@ for such a name has the advice. Tests run the code in backticks."""
 from __future__ import annotations
 
 __all__ = ["ADVICE", "BATCH_ATTRIBUTES", "BOX_FORMS", "IMAGE_KEYWORDS", "LOADER_ATTRIBUTES", "LOADER_KEYWORDS",
-           "MIXES", "MIX_KEYWORDS", "MOSAIC_KEYWORDS", "OP_KEYWORDS",
-           "PYTHON_KEYWORDS"]
+           "JPEG_KEYWORDS", "MIXES", "MIX_KEYWORDS", "MOSAIC_KEYWORDS", "OP_KEYWORDS",
+           "PYTHON_KEYWORDS", "WRITER_ATTRIBUTES"]
 
 # ---- names of the package ----------------------------------------------------------------------------------
 
@@ -67,6 +67,7 @@ ADVICE = {
                      "BoundingBoxes"),
                     "penstock.boxes(field, form=, clip=, min_side=, min_area=) is the output that does it"),
     **dict.fromkeys(("ImageCompression", "JpegCompression"), "it is JPEG((least, most))"),
+    "Jpeg": "it is JPEG",
     "ToTensorV2": "images are tensors: penstock.image(..., layout='nchw')",
     "HorizontalFlip": "it is RandomHorizontalFlip",
     "VerticalFlip": "it is RandomVerticalFlip",
@@ -112,6 +113,7 @@ LOADER_KEYWORDS = {
                     "rank='auto' gives each process its part"),
     **dict.fromkeys(("workers", "num_threads"), "n_threads= is the number of worker threads"),
     "dataset": "path=, the directory of a data set, comes first",
+    "reference": "it is an argument of penstock.image, reference='tensor'",
     **dict.fromkeys(("subset", "indices", "sample_ids", "ids"), _CHOSEN),
     "filter": _PART % "(sample for sample in data if wanted(sample))",
     "weights": _PART % "(data[i] for i in range(len(data)) for _ in range(times[i]))",
@@ -125,6 +127,11 @@ IMAGE_KEYWORDS = {
 OP_KEYWORDS = {
     "resample": "it is interpolation",
     "inplace": "leave it out; the operation makes no copy",
+}
+
+JPEG_KEYWORDS = {
+    **OP_KEYWORDS,
+    **dict.fromkeys(("p", "prob", "probability"), "write RandomApply([JPEG(50)], 0.5)"),
 }
 
 # Keywords of torchvision's MixUp and timm's Mixup, for penstock.MixUp and the like.
@@ -190,6 +197,13 @@ BATCH_ATTRIBUTES = {
     "numpy": "open the loader with framework='numpy'",
     **dict.fromkeys(("shape", "dtype", "size"), "a batch has several tensors; each has its own"),
     **dict.fromkeys(("ids", "indices"), "batch.sample_ids has the numbers of its samples"),
+}
+
+# Attributes of other writers, for a Writer.
+WRITER_ATTRIBUTES = {
+    **dict.fromkeys(("close", "finish", "finalize", "save"), "it is commit(), which leaving `with` calls; abort() leaves "
+                    "nothing"),
+    **dict.fromkeys(("write", "append", "put"), "it is add(record)"),
 }
 
 # ---- forms of boxes, as others call them -------------------------------------------------------------------

@@ -103,11 +103,12 @@ _CLASSES: dict[int, type[PenstockError]] = {
     _c.EINTR: InterruptedLoaderError,
 }
 
-# Advice for results that come from the system, by result and errno.
+# Advice for results, by result and errno; 0: the system had no part in it.
 _ADVICE = {
     (_c.ENOSPC, errno.ENOSPC): "free some space there, or write to another disk",
     (_c.ENOSPC, errno.EDQUOT): "free some of the quota, or write to another disk",
     (_c.EFBIG, errno.EMFILE): "raise the limit of open files (ulimit -n)",
+    (_c.ETIMEDOUT, 0): "loader.stats() shows which stage is slow",
     (_c.EFBIG, errno.ENFILE): "raise the machine's limit of open files (sysctl fs.file-max)",
 }
 

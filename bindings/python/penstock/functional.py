@@ -20,6 +20,7 @@ from .ops import CenterCrop, Grayscale, RandomResizedCrop, Resize, Size
 from .ops_call import Call
 from .ops_geometry import CornerCrop
 from .ops_warp import Fill, fill_of, kernel_of, warp, warp_filter
+from .outputs import renamed
 
 if TYPE_CHECKING:
     import numpy
@@ -64,7 +65,8 @@ def _pixels(name: str, img: Any) -> Any:
 def _check(name: str, result: int, error: _c.Error) -> None:
     """Raise the exception of a call that failed, with the function's name before the message."""
     if result < 0:
-        error.message = f"{name}: {error.message.decode(errors='replace').removeprefix('op: ')}".encode()[:400]
+        message = renamed(error.message.decode(errors="replace").removeprefix("op: "))
+        error.message = f"{name}: {message}".encode()[:400]
         raise errors.of(error, result)
 
 
@@ -265,7 +267,7 @@ def box_blur(img: Array, radius: float, *, kernels: str = "auto", reference: str
 def jpeg(img: Array, quality: int, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Save as a JPEG file of this quality, 1 to 100, and read it again. Images of 1 or 3 channels. Both references have
     the same pixels."""
-    return _adjust("jpeg", img, _c.OP_JPEG, [quality], kernels, reference)
+    return _adjust("jpeg", img, _c.OP_JPEG, [whole("jpeg.quality", quality, 1, 100)], kernels, reference)
 
 
 # ---- colours -----------------------------------------------------------------------------------------------

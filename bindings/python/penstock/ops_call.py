@@ -19,6 +19,7 @@ _FUNCTION: Any = type(_c.PixelsFn()).__mro__[1]  # what all ctypes functions are
 _N_ARGUMENTS = 5
 _MUST = ("must be a compiled function: a function of ctypes.CDLL, or what numba.cfunc makes (penstock.python calls "
          "functions of Python)")
+_OF_ADDRESS = "ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(address)"
 
 
 def _has_python(function: Any) -> bool:
@@ -36,6 +37,8 @@ def _address(function: Any) -> int:
         address = ctypes.cast(function, ctypes.c_void_p).value
     else:
         address = getattr(function, "address", None)
+    if isinstance(function, int) and not isinstance(function, bool):
+        raise TypeError(f"Call.function: value is {function!r}; {_MUST}; of an address: {_OF_ADDRESS}")
     if isinstance(address, bool) or not isinstance(address, int):
         raise TypeError(f"Call.function: value is {function!r}; {_MUST}")
     if address <= 0:

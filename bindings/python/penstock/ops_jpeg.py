@@ -8,7 +8,7 @@ from typing import Any, Union
 
 from . import _c
 from .arguments import whole
-from .elsewhere import OP_KEYWORDS
+from .elsewhere import JPEG_KEYWORDS
 from .hints import explains
 from .ops import Op
 
@@ -31,7 +31,7 @@ def _qualities(value: Any) -> Union[int, tuple[int, int]]:
     return least, most
 
 
-@explains(OP_KEYWORDS)
+@explains(JPEG_KEYWORDS)
 @dataclass(frozen=True)
 class JPEG(Op):
     """Save the image as a JPEG file and read it again: only what is lost is computed.

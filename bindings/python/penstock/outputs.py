@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from ctypes import POINTER, c_uint32, cast
 from dataclasses import dataclass, field as member, replace
+from types import FunctionType, MethodType
 from typing import Any, Union
 
 from . import _c
@@ -21,7 +22,7 @@ from .errors import SettingsError
 from .hints import explained, near, near_or_all
 from .op_lists import operations
 from .ops import Normalize, Op, ToFloat
-from .packing.schema import LIST_KINDS
+from .packing.schema import LIST_KINDS, Field
 from .sizes import Ops, lists_of
 
 __all__ = ["Output", "image", "ragged", "scalar", "tensor"]
@@ -173,6 +174,9 @@ def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
     """
     field = field_name(field, "image")
     given, variants = ((), ()) if sizes is None else lists_of(ops, sizes)
+    if sizes is None and isinstance(ops, (FunctionType, MethodType)):
+        raise TypeError(f"image.ops: value is {ops!r}; must be a list of operations, because a function gets a size of sizes "
+                        "(give sizes=[...])")
     if sizes is None and every is not None:
         raise SettingsError(f"image.every: value is {every!r}; must be None without sizes")
     every = 1 if every is None else whole("image", "every", every, 2**32 - 1)
@@ -252,6 +256,11 @@ def _is_fixed(info: FieldInfo) -> bool:
     return info.field.is_array and all(info.field.shape or ())
 
 
+# How fields are packed that outputs of these kinds take.
+_PACKED_BY = {"boxes": "penstock.Boxes(...)", "keypoints": "penstock.Keypoints(k, ...)",
+              "polygons": "penstock.Polygons(...)"}
+
+
 def _check_kind(output: Output, info: FieldInfo) -> None:
     """Refuse an output that does not fit the field's kind, and name the one that does."""
     name, field = info.name, info.field
@@ -261,14 +270,24 @@ def _check_kind(output: Output, info: FieldInfo) -> None:
     asked = KINDS.get(output.kind, "")
     if kinds.get(asked, True):  # outputs of C callbacks take any field
         return
-    has = next(kind for kind, fits in kinds.items() if fits)
-    if field.is_array:
+    meaning = field.meaning if field.meaning in kinds else None
+    has = meaning or next(kind for kind, fits in kinds.items() if fits)
+    if field.is_array and not meaning:
         what = f"an array of shape {field.shape}" + ("" if _is_fixed(info) else " (None: variable)")
     else:
-        what = f"one number ({field.kind})" if field.is_scalar else f"of kind {field.kind!r}"
+        what = f"one number ({field.kind})" if field.is_scalar else f"of kind {(meaning or field.kind)!r}"
     more = ", [...]" if has == "image" else ""
     raise SettingsError(f"outputs: value is penstock.{asked}('{name}'), but field '{name}' is {what}; must be "
-                        f"penstock.{has}('{name}'{more})")
+                        f"penstock.{has}('{name}'{more}){_what_else(asked, field)}")
+
+
+def _what_else(asked: str, field: Field) -> str:
+    """Return what to do for the output that was asked for, after the one that fits the field."""
+    if asked in _PACKED_BY and field.is_array and field.meaning is None:
+        return f", or the field must be packed as {_PACKED_BY[asked]}, and then follows its image"
+    if field.is_list and asked in ("image", "mask"):
+        return ": loaders hand lists out as stored, and penstock.Dataset decodes them"
+    return ""
 
 
 def _one(catalog: Catalog, value: Output | str) -> Output:
@@ -324,7 +343,16 @@ def in_python(message: str, outputs: Mapping[str, Output]) -> str:
         ops = output.ops if match[2] is None else output.variants[int(match[2])]
         where += f", operation {number + 1} ({type(ops[number]).__name__})"
     what = what.removesuffix(f" (output '{name}')")
-    return f"{where}: {_C_DTYPE.sub(lambda found: _C_NAMES[found[1]], what)}"
+    what = re.sub(r"\boutputs\[(\d+)\]", lambda found: f"outputs[{list(outputs)[int(found[1])]!r}]", what)
+    return f"{where}: {_C_DTYPE.sub(lambda found: _C_NAMES[found[1]], renamed(what))}"
+
+
+def renamed(what: str) -> str:
+    """Translate members of C structs that have other names in Python, and their values."""
+    if what.startswith("filter: "):
+        what = re.sub(r"\b(?:NEAREST|BILINEAR|BICUBIC)\b", lambda found: repr(found[0].lower()), what)
+        return what.replace("filter", "interpolation", 1)
+    return re.sub(r"^n_variants: value is (\d+)", r"sizes: there are \1", what)
 
 
 _MAKERS = {"mask": "mask", "boxes": "boxes", "keypoints": "keypoints", "polygons": "polygons"}

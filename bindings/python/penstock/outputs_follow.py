@@ -43,6 +43,9 @@ def mask(field: str, *, ignore: int = 255, dtype: Any = None, follows: str | Non
     """
     field = field_name(field, "mask")
     code = dtype_code("uint8" if dtype is None else dtype, "mask")
+    if isinstance(ignore, int) and ignore < 0:
+        raise SettingsError(f"mask.ignore: value is {ignore}; must be at least 0, as masks have no negative classes (write "
+                            "255, and ignore_index=255 of the loss function)")
     ignore = whole("mask", "ignore", ignore, 255 if code == _c.U8 else 65535)
     return Output(field, _c.OUTPUT_MASK, code,
                   following=(("fill", ignore, f"ignore={ignore}"), *_follows("mask", follows)))

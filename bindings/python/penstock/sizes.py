@@ -51,6 +51,21 @@ def _function_of(ops: Any) -> Callable[[Any], Iterable[Op]]:
     return lambda size: [*listed[:at], _resized(listed[at], size), *listed[at + 1:]]
 
 
+def _last_sized(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Return the last operation that has a size, and those after it; all, if none has one."""
+    return ops[max((i for i, op in enumerate(ops) if _is_sized(op)), default=0):]
+
+
+def _refuse_equal(sizes: tuple[Any, ...], lists: tuple[tuple[Op, ...], ...]) -> None:
+    """Refuse lists that give the same size of images for two sizes."""
+    for i, size in enumerate(sizes):
+        for other, ops in zip(sizes[:i], lists[:i]):
+            if repr(size) != repr(other) and _last_sized(ops) == _last_sized(lists[i]):
+                raise SettingsError(f"image.ops: the function makes images of the same size for {other!r} and {size!r}; "
+                                    "must make another for each (use its argument: lambda size: [Resize(size), "
+                                    "CenterCrop(size)])")
+
+
 def lists_of(ops: Ops, sizes: Any) -> tuple[tuple[Any, ...], tuple[tuple[Op, ...], ...]]:
     """Return the sizes, and the list of operations of each. ops: a list, or a function of a size."""
     if isinstance(sizes, (str, bytes, Mapping, Set)) or not isinstance(sizes, Iterable):
@@ -59,4 +74,6 @@ def lists_of(ops: Ops, sizes: Any) -> tuple[tuple[Any, ...], tuple[tuple[Op, ...
     if not 1 <= len(found) <= _c.MAX_VARIANTS:
         raise SettingsError(f"image.sizes: value has {len(found)} sizes; must have from 1 to {_c.MAX_VARIANTS}")
     make = ops if callable(ops) and not isinstance(ops, Op) else _function_of(ops)
-    return found, tuple(operations(f"image.ops({size!r})", make(size)) for size in found)
+    lists = tuple(operations(f"image.ops({size!r})", make(size)) for size in found)
+    _refuse_equal(found, lists)
+    return found, lists

@@ -16,15 +16,16 @@ A schema is a dict {name: field}, in the order in which records store them. A fi
 from __future__ import annotations
 
 import dataclasses
+import operator
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Union, get_args, get_origin
+from typing import Any, SupportsIndex, Union, get_args, get_origin
 
 from .. import _c
 from ..dtypes import DTYPES, DTYPE_NAMES, ambiguous, dtype_name, parse
 from ..elsewhere import BOX_FORMS
 from ..errors import SettingsError
-from ..hints import near
+from ..hints import explained, near
 
 __all__ = ["Boxes", "Field", "FieldLike", "Keypoints", "Polygons", "Rle", "Schema", "schema_of"]
 
@@ -258,6 +259,7 @@ class Field:
 _ATTRIBUTES = ("rows", "splits", "of", "meaning", "form", "coordinates")
 
 
+@explained("penstock.Boxes", {"format": "it is form"})
 def Boxes(dtype: Any = "float32", *, form: str = "xyxy", coordinates: str = "pixels", of: str | None = None,
           rows: str | None = None, codec: str | None = None, level: int = 0) -> Field:
     """A field of boxes in an image: arrays [n, 4].
@@ -270,6 +272,8 @@ def Boxes(dtype: Any = "float32", *, form: str = "xyxy", coordinates: str = "pix
     return Field(dtype, (None, 4), codec, level, rows=rows, of=of, meaning="boxes", form=form, coordinates=coordinates)
 
 
+@explained("penstock.Keypoints", {"flip_pairs": "give it to the output, penstock.keypoints(field, flip_pairs=...)",
+                                  "num_keypoints": "it is n"})
 def Keypoints(n: int, dtype: Any = "float32", *, visibility: bool = True, coordinates: str = "pixels",
               of: str | None = None, rows: str | None = None, codec: str | None = None, level: int = 0) -> Field:
     """A field of n keypoints of each object: arrays [objects, n, 3] of x, y and visibility (0 absent, 1 hidden,
@@ -277,7 +281,9 @@ def Keypoints(n: int, dtype: Any = "float32", *, visibility: bool = True, coordi
 
     coordinates: as of penstock.Boxes. of, rows, codec, level: see penstock.Field.
     """
-    return Field(dtype, (None, n, 3 if visibility else 2), codec, level, rows=rows, of=of, meaning="keypoints",
+    if isinstance(n, bool) or not isinstance(n, SupportsIndex) or operator.index(n) < 1:
+        raise SettingsError(f"Keypoints.n: value is {n!r}; must be the number of points of each object, at least 1")
+    return Field(dtype, (None, operator.index(n), 3 if visibility else 2), codec, level, rows=rows, of=of, meaning="keypoints",
                  coordinates=coordinates)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 import math
+import os
 import struct
 import sys
 from collections.abc import Callable
@@ -292,6 +293,13 @@ def _array_pixels(name: str, value: Any) -> Pixels:
     return Pixels(stored, height, width, channels, 8 * stored.itemsize)
 
 
+def _of_path(value: Any) -> str:
+    """Return what to do with the path of a file."""
+    if isinstance(value, os.PathLike):
+        return " (give path.read_bytes())"
+    return " (of the path of a file: pathlib.Path(path).read_bytes())" if isinstance(value, str) else ""
+
+
 def _image_encoder(name: str, field: Field) -> Encoder:
     def encode(value: Any) -> Encoded | Pixels:
         data = _as_bytes(value)
@@ -302,7 +310,7 @@ def _image_encoder(name: str, field: Field) -> Encoder:
         if is_array(value):
             return _array_pixels(name, value)
         raise FieldError(name, f"{_what(value)}; must be the bytes of a JPEG or PNG file, a PIL image, or a "
-                               "uint8 array of height x width x 3")
+                               f"uint8 array of height x width x 3{_of_path(value)}")
 
     return encode
 
@@ -325,7 +333,8 @@ def _mask_encoder(name: str, field: Field) -> Encoder:
             array = array.astype("u1")
         if array is None or array.ndim != 2 or array.dtype.name not in ("uint8", "uint16"):
             raise FieldError(name, f"{_what(value)}; must be a mask: the bytes of a PNG file of one channel, a PIL image "
-                                   "of mode P, L, 1 or I;16, or an array of uint8, uint16 or bool of height x width")
+                                   "of mode P, L, 1 or I;16, or an array of uint8, uint16 or bool of height x width"
+                                   + _of_path(value))
         return _array_pixels(name, array)
 
     return encode

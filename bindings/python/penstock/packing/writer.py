@@ -15,8 +15,9 @@ from types import TracebackType
 from typing import Any
 
 from .. import _c, errors, lists, paths
+from ..elsewhere import WRITER_ATTRIBUTES
 from ..errors import SettingsError
-from ..hints import explained, explains, near_or_all
+from ..hints import Hints, explained, explains, near_or_all
 from .schema import LIST_KINDS, Field, Schema, schema_of
 from .task import Task, pack_id_of
 from .values import FieldError, Pixels, encoder, has_palette
@@ -57,7 +58,7 @@ def _abandon_all() -> None:
 
 
 @explains({})
-class Writer:
+class Writer(Hints):
     """Writes a data set. Within `with`, leaving commits it, an exception aborts it and nothing stays.
 
         with penstock.Writer("train", {"image": "image", "cls": "int64"}) as w:
@@ -88,6 +89,8 @@ class Writer:
     may add, one at a time; a child made by fork may not use it. A signal's handler may read n_samples and
     abort; add and commit raise SettingsError there while the writer is at one of them.
     """
+
+    _hints = WRITER_ATTRIBUTES
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, *, overwrite: bool = False,
                  shard_size: int = 0, note: str | None = None, names: Sequence[str] | None = None,
