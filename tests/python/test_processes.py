@@ -24,6 +24,15 @@ from penstock import python
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+def worker_module():
+    sys.path.insert(0, str(pathlib.Path(penstock.__file__).parent))
+    try:
+        import _worker
+    finally:
+        del sys.path[0]
+    return _worker
+
+
 class Rows(Case):
     def test_a_function_gets_the_field_and_gives_the_row(self):
         self.assertTrue((self.rows(self.of_arrays(own.same, processes=2)) == self.arrays).all())
@@ -75,11 +84,7 @@ class Rows(Case):
             self.assertTrue((next(iter(loader))["x"] == one[24:32]).all())
 
     def test_the_generator_is_a_fresh_one_of_philox(self):
-        sys.path.insert(0, str(pathlib.Path(penstock.__file__).parent))
-        try:
-            import _worker
-        finally:
-            del sys.path[0]
+        _worker = worker_module()
         maker = object.__new__(_worker.Maker)
         maker.rng = numpy.random.Generator(numpy.random.Philox(key=0))
         maker.bits, maker.state = maker.rng.bit_generator, maker.rng.bit_generator.state
@@ -316,6 +321,28 @@ class Ends(Case):
         self.assertIn("cannot work: 'inner' is not in the script where a process imports it (move it above `if __name__ "
                       '== "__main__":`, or into a module)', err)
         self.assertEqual(err.count("Traceback"), 1)  # of the program
+
+    def test_what_a_script_raises_is_reported_with_its_advice(self):
+        _, _, err = self.run_program("""
+            def twice(array, rng):
+                return array * 2
+            def wrong():
+                return penstock.python(lambda array, rng: array, "a", shape=(3, 4, 6), dtype="uint8")
+            if __name__ == "__main__":
+                output = penstock.python(twice, "a", shape=(3, 4, 6), dtype="uint8", processes=1)
+                with penstock.Loader(PATH, batch_size=8, outputs={"x": output}, framework="numpy") as loader:
+                    next(iter(loader))
+            else:
+                wrong()
+        """)
+        line = err.strip().splitlines()[-1]
+        self.assertIn("(write it with def, in a module) (script.py, line ", line)
+
+    def test_long_texts_end_at_a_word(self):
+        worker = worker_module()
+        self.assertEqual(worker.shortened("one two three", 13), "one two three")
+        self.assertEqual(worker.shortened("one two three", 12), "one two ...")
+        self.assertEqual(worker.shortened("o" * 13, 12), "oooooooo ...")
 
     def test_a_script_that_does_not_guard_its_loop_is_told_so(self):
         status, _, err = self.run_program("""

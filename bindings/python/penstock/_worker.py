@@ -122,8 +122,13 @@ def is_first() -> bool:
     return bool(os.read(JOB, os.fstat(JOB).st_size))
 
 
-def text_of(error: BaseException) -> str:
-    """What was raised, and where, in one line."""
+def shortened(text: str, most: int) -> str:
+    """The text, or its first words with " ..."."""
+    return text if len(text) <= most else (text[:most - 4].rpartition(" ")[0] or text[:most - 4]) + " ..."
+
+
+def text_of(error: BaseException, most: int = 300) -> str:
+    """What was raised, in at most that many characters, and where, in one line."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)
               if frame.filename != __file__ and not frame.filename.startswith("<frozen")]
     if getattr(error, "is_unguarded", False):
@@ -136,7 +141,8 @@ def text_of(error: BaseException) -> str:
         return said
     places = [f"{os.path.basename(frame.filename)}, line {frame.lineno}, in {frame.name}: {frame.line}"[:120]
               for frame in (frames if len(frames) == 1 else (frames[0], frames[-1]))]
-    return f"{said[:300]} ({'; there '.join(places)})"
+    where = "; there ".join(places)
+    return f"{shortened(said, max(300, most - len(where) - 3))} ({where})"
 
 
 def map_memory(row_pages: int) -> tuple[Any, Any]:
@@ -237,9 +243,14 @@ class Maker:
         self.copy(rows, result)
 
 
-def failed(error: BaseException, output: str | None = None) -> bytes:
-    text = text_of(error) if output is None else f"that of output {output!r}: {text_of(error)}"
-    return FAILED + text.encode(errors="replace")[:TEXT]
+def failed(error: BaseException) -> bytes:
+    return FAILED + text_of(error).encode(errors="replace")[:TEXT]
+
+
+def cannot_start(error: BaseException) -> bytes:
+    output = getattr(error, "penstock_output", None)
+    begin = "" if output is None else f"that of output {output!r}: "
+    return FAILED + (begin + text_of(error, TEXT - len(begin))).encode(errors="replace")[:TEXT]
 
 
 def main() -> None:
@@ -251,7 +262,7 @@ def main() -> None:
     except (Exception, CannotStart) as error:
         if not isinstance(error, CannotStart) and not getattr(error, "is_unguarded", False) and is_first():
             traceback.print_exc()
-        asked.send(failed(error, getattr(error, "penstock_output", None)))
+        asked.send(cannot_start(error))
         return
     asked.send(DONE)
     request = bytearray(REQUEST.size)
