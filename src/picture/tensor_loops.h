@@ -2,7 +2,8 @@
 /*
  * tensor_loops: the loops of torchvision's operations on tensors. Compilers make vectors of them,
  * as wide as the file allows that includes them: tensor_c.c, tensor_avx2.c, tensor_avx512.c. That
- * file defines FMA(a, b, c), which rounds once. All other operations round one by one.
+ * file defines FMA(a, b, c), which rounds once, and TARGET, the attribute of its functions; it has
+ * the table TENSOR_KERNELS. All other operations round one by one.
  */
 #ifndef PSTK_TENSOR_LOOPS_H
 #define PSTK_TENSOR_LOOPS_H
@@ -402,5 +403,63 @@ LOOP void bilinear_loop(uint8_t *out, const struct pstk__picture *in,
             out[i * in->channels + c] = bytes[i];
     }
 }
+
+/* ---- the kernels of the file -------------------------------------------------------------------
+ */
+
+TARGET static uint64_t gray_sum(const uint8_t *at, uint64_t n)
+{
+    return gray_sum_loop(at, n);
+}
+
+TARGET static void gray(uint8_t *out, uint32_t out_channels, const uint8_t *in, uint64_t n)
+{
+    gray_loop(out, out_channels, in, n);
+}
+
+TARGET static void saturate(uint8_t *at, uint64_t n, float factor, float rest)
+{
+    saturate_loop(at, n, factor, rest);
+}
+
+TARGET static void hue(uint8_t *at, uint64_t n, float shift)
+{
+    hue_loop(at, n, shift);
+}
+
+TARGET static void sharpen(uint8_t *out, const uint8_t *in, uint32_t n, uint64_t stride,
+                           uint32_t channels, float rest)
+{
+    sharpen_loop(out, in, n, stride, channels, rest);
+}
+
+TARGET static void widen(float *out, const uint8_t *in, uint32_t n)
+{
+    widen_loop(out, in, n);
+}
+
+TARGET static void blur(uint8_t *out, const struct pstk__tensor_taps *taps, uint32_t n)
+{
+    blur_loop(out, taps, n);
+}
+
+TARGET static void places(struct pstk__tensor_block *block, const struct pstk__tensor_grid *grid,
+                          uint32_t column, uint32_t row)
+{
+    places_loop(block, grid, column, row);
+}
+
+TARGET static void bilinear(uint8_t *out, const struct pstk__picture *in,
+                            const struct pstk__tensor_block *block, uint32_t n, const uint8_t *fill)
+{
+    bilinear_loop(out, in, block, n, fill);
+}
+
+#define TENSOR_KERNELS(which)                                                                      \
+    {                                                                                              \
+        .variant = which, .gray_sum = gray_sum, .gray = gray, .saturate = saturate,                \
+        .shift_hue = hue, .sharpen = sharpen, .widen = widen, .blur = blur, .places = places,      \
+        .bilinear = bilinear                                                                       \
+    }
 
 #endif
