@@ -20,6 +20,9 @@ enum pstk_order {
     PSTK_ORDER_FULL = 0,
     /* by sample id */
     PSTK_ORDER_SEQUENTIAL = 1,
+    /* a new random order of blocks of samples in every epoch, mixed inside windows of blocks: the
+     * loader reads whole blocks, each once */
+    PSTK_ORDER_WINDOWED = 2,
 };
 
 /* What becomes of the last n modulo G samples of an order. */
@@ -32,8 +35,10 @@ enum pstk_last_batch {
     PSTK_LAST_SHORT = 2,
 };
 
-/* Changes whenever the same settings would give another order. */
+/* Changes whenever the same settings would give another full or sequential order. */
 #define PSTK_ORDER_VERSION 1
+/* Changes whenever the same settings would give another windowed order. */
+#define PSTK_WINDOWED_VERSION 1
 
 /* The order of a data set of n_samples samples. A loader with the same values delivers it. */
 struct pstk_order_settings {
@@ -56,7 +61,19 @@ struct pstk_order_settings {
     uint32_t global_batch_size;
     /* must be 0 */
     uint32_t reserved;
+    /* of a windowed order, else 0: pieces of the data set that are woven together, at most 65536.
+     * 0: 48, 12, 4 or 1, a function of n_samples */
+    uint32_t strands;
+    /* of a windowed order, else 0: samples of a block, at most 2^20. 0: 64 */
+    uint32_t block;
+    /* of a windowed order, else 0: blocks whose samples are mixed, at most 4096. 0: 4 */
+    uint32_t window;
+    /* must be 0 */
+    uint32_t reserved2;
 };
+
+/* Fill in what is 0 of strands, block and window of a windowed order. 0; EINVAL. borrows. */
+PSTK_API int pstk_order_settle(struct pstk_order_settings *s);
 
 /* Return the number of batches of an epoch from `position` on; the same for every rank. borrows. */
 PSTK_API uint64_t pstk_order_n_batches(const struct pstk_order_settings *s, uint64_t position);

@@ -567,8 +567,14 @@ struct pstk_settings {
      * of a rank's rows counts n_valid * world / global_batch_size in a mean over all ranks.
      * default: 0 */
     uint32_t uneven;
-    /* must be 0 */
-    uint32_t reserved4;
+    /* of PSTK_ORDER_WINDOWED: pieces of the data set that are woven together, at most 65536. A rank
+     * reads its own samples only where world divides it. default: auto, 48, 12, 4 or 1, a function
+     * of the number of samples */
+    uint32_t strands;
+    /* of PSTK_ORDER_WINDOWED: samples of a block, at most 2^20. default: auto, 64 */
+    uint32_t block;
+    /* of PSTK_ORDER_WINDOWED: blocks whose samples are mixed, at most 4096. default: auto, 4 */
+    uint32_t window;
 };
 
 /* ---- batches ------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 #define PSTK_WINDOW_H
 
 #include "batch/slot.h"
-#include "order/order.h"
+#include "order/partition.h"
 
 /* A place in the stream of batches. */
 struct pstk__cursor {

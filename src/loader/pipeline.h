@@ -35,6 +35,7 @@
 #include "reader/coalesce.h"
 #include "metrics/stats.h"
 #include "batch/window.h"
+#include "order/order.h"
 
 #define PSTK__ATTEMPTS 8u /* other samples of its shard tried in place of a bad one */
 
@@ -158,6 +159,7 @@ struct pstk__pipeline {
     struct pstk__slots *delivered; /* that are leased: the same, or those of a device */
     struct pstk__window window;
     struct pstk__partition partition;
+    struct pstk__order_shape shape; /* of the order */
     uint32_t n_nodes, n_workers;
     uint32_t n_lanes;               /* a multiple of n_nodes, at most n_slots */
     struct pstk__lane *lanes;       /* n_lanes, owned */

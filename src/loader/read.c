@@ -154,8 +154,7 @@ static uint64_t row_sample(struct pstk__lane *l, const struct pstk__slot *slot, 
 {
     const struct pstk__pipeline *pipeline = l->pipeline;
     if (!l->order_ready || l->order_epoch != slot->batch.epoch) {
-        pstk__order_init(&l->order, pipeline->settings.order, pipeline->partition.n,
-                         pipeline->settings.seed, slot->batch.epoch);
+        pstk__order_init(&l->order, &pipeline->shape, pipeline->settings.seed, slot->batch.epoch);
         l->order_epoch = slot->batch.epoch;
         l->order_ready = 1;
     }

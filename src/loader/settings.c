@@ -4,6 +4,7 @@
 #include "device/device.h"
 #include "base/error.h"
 #include "machine/numa.h"
+#include "order/windowed.h"
 #include "reader/reader.h"
 
 #include <stddef.h>
@@ -85,11 +86,11 @@ static int check_room(const struct pstk_settings *s, struct pstk_error *err)
         const char *name;
         int is_set, is_pointer;
     } room[] = {
-        {"reserved", s->reserved != 0, 0},        {"max_batch_size", s->max_batch_size != 0, 0},
-        {"subset", s->subset != NULL, 1},         {"mixture", s->mixture != NULL, 1},
-        {"reserved2", s->reserved2 != 0, 0},      {"cache", s->cache != NULL, 1},
-        {"reserved3", s->reserved3 != 0, 0},      {"reserved4", s->reserved4 != 0, 0},
-        {"trace_path", s->trace_path != NULL, 1}, {"monitor", s->monitor != NULL, 1},
+        {"reserved", s->reserved != 0, 0},   {"max_batch_size", s->max_batch_size != 0, 0},
+        {"subset", s->subset != NULL, 1},    {"mixture", s->mixture != NULL, 1},
+        {"reserved2", s->reserved2 != 0, 0}, {"cache", s->cache != NULL, 1},
+        {"reserved3", s->reserved3 != 0, 0}, {"trace_path", s->trace_path != NULL, 1},
+        {"monitor", s->monitor != NULL, 1},
     };
     for (size_t i = 0; i < sizeof room / sizeof *room; i++)
         if (room[i].is_set)
@@ -127,12 +128,25 @@ static int settle_batch(struct pstk_settings *s, struct pstk_error *err)
         &(struct range){"global_batch_size / world", s->batch_size, 1, BATCH_SIZE_MAX, 0}, err);
 }
 
+/* What only a windowed order has. */
+static int check_order(const struct pstk_settings *s, struct pstk_error *err)
+{
+    const char *set = s->strands ? "strands" : s->block ? "block" : s->window ? "window" : NULL;
+    const uint32_t value = s->strands ? s->strands : s->block ? s->block : s->window;
+    if (s->order == PSTK_ORDER_WINDOWED || !set)
+        return 0;
+    return pstk__fail_setting(err, set, value, "0 unless order is windowed");
+}
+
 int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
 {
     const struct range ranges[] = {
         {"batch_size", s->batch_size, 1, BATCH_SIZE_MAX, 0},
         {"n_outputs", s->n_outputs, 1, PSTK__MAX_OUTPUTS, 0},
-        {"order", s->order, 0, PSTK_ORDER_SEQUENTIAL, 0},
+        {"order", s->order, 0, PSTK_ORDER_WINDOWED, 0},
+        {"strands", s->strands, 1, PSTK__STRANDS_MAX, 1},
+        {"block", s->block, 1, PSTK__BLOCK_MAX, 1},
+        {"window", s->window, 1, PSTK__WINDOW_MAX, 1},
         {"last_batch", s->last_batch, 0, PSTK_LAST_SHORT, 0},
         {"reader", s->reader, 0, PSTK_READER_THREADS, 0},
         {"io", s->io, 0, PSTK_IO_BUFFERED, 0},
@@ -163,6 +177,8 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         r = check_range(&ranges[i], err);
     if (r == 0)
         r = check_room(s, err);
+    if (r == 0)
+        r = check_order(s, err);
     if (r == 0)
         r = check_rank("rank", s->rank, "world", s->world, err);
     if (r == 0)

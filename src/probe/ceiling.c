@@ -92,7 +92,7 @@ static int storage_extents(struct storage *storage, struct pstk_error *err)
     uint64_t n_runs = (storage->source->n_samples + RUN - 1) / RUN, run = 0;
     struct pstk__extent have = {.size = 0};
     struct pstk__order order;
-    pstk__order_init(&order, PSTK_ORDER_FULL, n_runs, 1, 0);
+    pstk__order_init(&order, &(struct pstk__order_shape){.weave.n = n_runs}, 1, 0);
     for (uint32_t n = 0; n < storage->n && run < n_runs; run++) {
         uint64_t id = pstk__order_at(&order, run) * RUN, end = id + RUN;
         for (; id < end && id < storage->source->n_samples && n < storage->n;
@@ -203,7 +203,7 @@ static int storage_open(struct storage *storage, const struct pstk_settings *s, 
     const uint64_t most = N_EXTENTS / storage->n_extents;
     storage->n = (uint32_t)(storage->source->n_samples < most ? storage->source->n_samples : most) *
                  storage->n_extents;
-    pstk__order_init(&storage->order, PSTK_ORDER_FULL, storage->n, 2, 0);
+    pstk__order_init(&storage->order, &(struct pstk__order_shape){.weave.n = storage->n}, 2, 0);
     storage->extents = calloc(storage->n, sizeof *storage->extents);
     storage->reads = calloc(storage->depth, sizeof *storage->reads);
     if (!storage->extents || !storage->reads)
@@ -362,7 +362,7 @@ static void load_images(struct images *set, struct pstk_dataset *dataset, uint32
     const struct pstk__source *source = pstk__dataset_source(dataset);
     struct pstk__order order;
     uint64_t bytes = 0;
-    pstk__order_init(&order, PSTK_ORDER_FULL, source->n_samples, 2, 0);
+    pstk__order_init(&order, &(struct pstk__order_shape){.weave.n = source->n_samples}, 2, 0);
     for (uint64_t k = 0; k < source->n_samples && set->n < N_IMAGES && bytes < IMAGE_BYTES; k++) {
         struct pstk_value_info value = {.size = sizeof value};
         uint32_t i = set->n;

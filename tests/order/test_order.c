@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "order/order.h"
+#include "order/partition.h"
 #include "base/random.h"
 #include "support/test.h"
 
 #include <math.h>
+#include <stddef.h>
 
 static struct pstk__order order;
+
+static void init(struct pstk__order *of, uint32_t kind, uint64_t n, uint64_t seed, uint64_t epoch)
+{
+    pstk__order_init(of, &(struct pstk__order_shape){.kind = kind, .weave.n = n}, seed, epoch);
+}
 
 /* Is the order of n samples a bijection? Marks `seen`, of n bytes. */
 static int is_bijection(uint8_t *seen, uint64_t n, uint64_t seed, uint64_t epoch)
 {
     memset(seen, 0, n);
-    pstk__order_init(&order, PSTK_ORDER_FULL, n, seed, epoch);
+    init(&order, PSTK_ORDER_FULL, n, seed, epoch);
     for (uint64_t k = 0; k < n; k++) {
         uint64_t id = pstk__order_at(&order, k);
         if (id >= n || seen[id]++)
@@ -46,7 +53,7 @@ TEST(full_stays_in_range_for_the_largest_n)
     static const uint64_t ns[] = {(uint64_t)1 << 32, ((uint64_t)1 << 32) + 1, (uint64_t)1 << 63,
                                   ((uint64_t)1 << 63) + 1, UINT64_MAX};
     for (size_t i = 0; i < sizeof ns / sizeof ns[0]; i++) {
-        pstk__order_init(&order, PSTK_ORDER_FULL, ns[i], 1, 2);
+        init(&order, PSTK_ORDER_FULL, ns[i], 1, 2);
         for (uint64_t k = 0; k < 1000; k++) {
             CHECK(pstk__order_at(&order, k) < ns[i]);
             CHECK(pstk__order_at(&order, ns[i] - 1 - k) < ns[i]);
@@ -90,7 +97,7 @@ TEST(full_is_held_by_golden_vectors)
     for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
         uint64_t n = golden[i].n;
         const uint64_t at[5] = {0, 1, 2, n / 2, n - 1};
-        pstk__order_init(&order, PSTK_ORDER_FULL, n, golden[i].seed, golden[i].epoch);
+        init(&order, PSTK_ORDER_FULL, n, golden[i].seed, golden[i].epoch);
         for (int j = 0; j < 5; j++) {
             uint64_t k = at[j] < n ? at[j] : n - 1;
             CHECK(pstk__order_at(&order, k) == golden[i].ids[j]);
@@ -100,7 +107,7 @@ TEST(full_is_held_by_golden_vectors)
 
 TEST(sequential_is_the_identity)
 {
-    pstk__order_init(&order, PSTK_ORDER_SEQUENTIAL, 5000, 1, 2);
+    init(&order, PSTK_ORDER_SEQUENTIAL, 5000, 1, 2);
     for (uint64_t k = 0; k < 5000; k++)
         CHECK(pstk__order_at(&order, k) == k);
 }
@@ -138,8 +145,7 @@ TEST(all_permutations_of_few_samples_are_equally_likely_over_seeds_and_over_epoc
         for (int by_epoch = 0; by_epoch < 2; by_epoch++) {
             uint32_t counts[120] = {0};
             for (uint64_t i = 0; i < (uint64_t)factorial * DRAWS; i++) {
-                pstk__order_init(&order, PSTK_ORDER_FULL, (uint64_t)n, by_epoch ? 1 : i,
-                                 by_epoch ? i : 1);
+                init(&order, PSTK_ORDER_FULL, (uint64_t)n, by_epoch ? 1 : i, by_epoch ? i : 1);
                 uint64_t ids[5];
                 for (int k = 0; k < n; k++)
                     ids[k] = pstk__order_at(&order, (uint64_t)k);
@@ -159,7 +165,7 @@ TEST(every_position_goes_everywhere_in_the_smallest_networks)
             static uint32_t counts[2049];
             memset(counts, 0, sizeof counts);
             for (uint64_t seed = 0; seed < ns[i] * 20; seed++) {
-                pstk__order_init(&order, PSTK_ORDER_FULL, ns[i], seed, 0);
+                init(&order, PSTK_ORDER_FULL, ns[i], seed, 0);
                 counts[pstk__order_at(&order, k)]++;
             }
             CHECK(is_even(counts, (int)ns[i], 20));
@@ -173,7 +179,7 @@ TEST(neighbours_differ_by_anything_in_the_smallest_networks)
     memset(counts, 0, sizeof counts);
     enum { SEEDS = 40 };
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        pstk__order_init(&order, PSTK_ORDER_FULL, 1025, seed, 3);
+        init(&order, PSTK_ORDER_FULL, 1025, seed, 3);
         for (uint64_t k = 0; k + 1 < 1025; k++)
             counts[(pstk__order_at(&order, k + 1) + 1025 - pstk__order_at(&order, k)) % 1025]++;
     }
@@ -210,9 +216,9 @@ TEST(large_orders_have_no_correlation_of_position_neighbour_seed_or_epoch)
     enum { N = 100000 };
     for (size_t i = 0; i < sizeof ns / sizeof ns[0]; i++) {
         uint64_t n = ns[i];
-        pstk__order_init(&order, PSTK_ORDER_FULL, n, 17, 4);
-        pstk__order_init(&others[0], PSTK_ORDER_FULL, n, 18, 4);
-        pstk__order_init(&others[1], PSTK_ORDER_FULL, n, 17, 5);
+        init(&order, PSTK_ORDER_FULL, n, 17, 4);
+        init(&others[0], PSTK_ORDER_FULL, n, 18, 4);
+        init(&others[1], PSTK_ORDER_FULL, n, 17, 5);
         struct correlation by_position = {0}, by_next = {0}, by_stride = {0}, by[2] = {{0}};
         for (uint64_t k = 0; k < N; k++) {
             uint64_t id = pstk__order_at(&order, k);
@@ -235,7 +241,7 @@ TEST(each_part_of_a_large_order_takes_evenly_from_each_part_of_the_ids)
         static uint32_t counts[BINS * BINS], lows[BINS];
         memset(counts, 0, sizeof counts);
         memset(lows, 0, sizeof lows);
-        pstk__order_init(&order, PSTK_ORDER_FULL, ns[i], 99, 0);
+        init(&order, PSTK_ORDER_FULL, ns[i], 99, 0);
         for (uint64_t bin = 0; bin < BINS; bin++)
             for (uint64_t k = 0; k < PER_BIN; k++) {
                 uint64_t id = pstk__order_at(&order, bin * (ns[i] / BINS) + k);
@@ -253,8 +259,8 @@ TEST(a_next_epoch_of_another_seed_has_nothing_in_common)
     static struct pstk__order other;
     uint64_t n = 100003, same = 0;
     for (uint64_t seed = 0; seed < 8; seed++) {
-        pstk__order_init(&order, PSTK_ORDER_FULL, n, seed + 1, 1000);
-        pstk__order_init(&other, PSTK_ORDER_FULL, n, seed, 1001);
+        init(&order, PSTK_ORDER_FULL, n, seed + 1, 1000);
+        init(&other, PSTK_ORDER_FULL, n, seed, 1001);
         for (uint64_t k = 0; k < n; k++)
             same += pstk__order_at(&order, k) == pstk__order_at(&other, k);
     }
@@ -364,7 +370,7 @@ TEST(the_public_order_is_the_internal_one)
     s.world = 8;
     s.rank = 3;
     s.last_batch = PSTK_LAST_SHORT;
-    pstk__order_init(&order, PSTK_ORDER_FULL, s.n_samples, 5, 6);
+    init(&order, PSTK_ORDER_FULL, s.n_samples, 5, 6);
     CHECK_EQ(pstk_order_n_batches(&s, 0), (1281167 + 31) / 32);
     uint64_t ids[4];
     CHECK_EQ(pstk_order_batch(&s, 64, ids), 4);
@@ -437,6 +443,27 @@ TEST(settings_of_the_first_version_need_no_later_members)
     CHECK(!memcmp(ids, same, sizeof ids));
 }
 
+TEST(a_windowed_order_has_the_defaults_that_settle_fills_in)
+{
+    uint64_t ids[4], same[4];
+    struct pstk_order_settings s = settings_of(100000), settled;
+    s.order = PSTK_ORDER_WINDOWED;
+    settled = s;
+    CHECK_EQ(pstk_order_settle(&settled), 0);
+    CHECK(settled.strands == 48 && settled.block == 64 && settled.window == 4);
+    CHECK_EQ(pstk_order_batch(&s, 40000, ids), 4);
+    CHECK_EQ(pstk_order_batch(&settled, 40000, same), 4);
+    CHECK(!memcmp(ids, same, sizeof ids));
+    settled.strands = 12;
+    CHECK_EQ(pstk_order_batch(&settled, 40000, same), 4);
+    CHECK(memcmp(ids, same, sizeof ids));
+    settled = settings_of(100000);
+    CHECK_EQ(pstk_order_settle(&settled), 0);
+    CHECK(!settled.strands && !settled.block && !settled.window);
+    settled.size = offsetof(struct pstk_order_settings, strands);
+    CHECK_EQ(pstk_order_settle(&settled), PSTK_EINVAL);
+}
+
 TEST(settings_that_make_no_sense_are_refused)
 {
     uint64_t ids[4];
@@ -444,12 +471,12 @@ TEST(settings_that_make_no_sense_are_refused)
     CHECK_EQ(pstk_order_batch(&good, 0, NULL), PSTK_EINVAL);
     CHECK_EQ(pstk_order_batch(NULL, 0, ids), PSTK_EINVAL);
     CHECK_EQ(pstk_order_n_batches(NULL, 0), 0);
-    struct pstk_order_settings bad[10];
-    for (int i = 0; i < 10; i++)
+    struct pstk_order_settings bad[15];
+    for (int i = 0; i < 15; i++)
         bad[i] = good;
     bad[0].size = 8;
     bad[1].batch_size = 0;
-    bad[2].order = 2;
+    bad[2].order = 3;
     bad[3].last_batch = 3;
     bad[4].rank = 1;
     bad[5].n_samples = UINT64_MAX;
@@ -459,7 +486,14 @@ TEST(settings_that_make_no_sense_are_refused)
     bad[9].batch_size = 0;
     bad[9].global_batch_size = 3;
     bad[9].world = 4;
-    for (int i = 0; i < 10; i++) {
+    bad[10].strands = 2; /* of the full order */
+    bad[11].block = 2;
+    bad[12].window = 2;
+    bad[13].reserved2 = 1;
+    bad[14].order = PSTK_ORDER_WINDOWED;
+    bad[14].strands = 65537;
+    for (int i = 0; i < 15; i++) {
+        CHECK_EQ(pstk_order_settle(&bad[i]), PSTK_EINVAL);
         CHECK_EQ(pstk_order_batch(&bad[i], 0, ids), PSTK_EINVAL);
         CHECK_EQ(pstk_order_n_batches(&bad[i], 0), 0);
     }
@@ -486,6 +520,7 @@ int main(void)
         CASE(a_world_of_0_is_1_and_drop_leaves_out_the_rest),
         CASE(global_batches_are_the_same_sets_for_any_number_of_ranks),
         CASE(settings_of_the_first_version_need_no_later_members),
+        CASE(a_windowed_order_has_the_defaults_that_settle_fills_in),
         CASE(settings_that_make_no_sense_are_refused),
     };
     return RUN_CASES(cases);

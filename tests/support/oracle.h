@@ -54,7 +54,11 @@ static inline uint32_t oracle_ids(const struct oracle *o, uint64_t epoch, uint64
     const struct pstk_settings *s = &o->s;
     static struct pstk__order order;
     uint64_t n = pstk__dataset_source(o->dataset)->n_samples, world = s->world ? s->world : 1;
-    pstk__order_init(&order, s->order, n, s->seed, epoch);
+    struct pstk__order_shape shape = {
+        .kind = s->order,
+        .weave = {.n = n, .strands = s->strands, .block = s->block, .window = s->window}};
+    pstk__weave_settle(&shape.weave);
+    pstk__order_init(&order, &shape, s->seed, epoch);
     uint32_t n_valid = 0;
     for (uint32_t i = 0; i < s->batch_size; i++) {
         /* The rank's first position at or after the batch's, then every world-th. */

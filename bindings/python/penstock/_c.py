@@ -28,6 +28,7 @@ MAX_OP_PARAMS = 12
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 ORDER_VERSION = 1
+WINDOWED_VERSION = 1
 ANSWER_TEXT = 600
 MAX_VARIANTS = 64
 MAX_REPORTS = 8
@@ -309,6 +310,7 @@ REFERENCE_TENSOR = 1
 # enum pstk_order
 ORDER_FULL = 0
 ORDER_SEQUENTIAL = 1
+ORDER_WINDOWED = 2
 
 # enum pstk_last_batch
 LAST_DROP = 0
@@ -445,7 +447,7 @@ NAMES: dict[str, dict[str, int]] = {
                "lanczos": FILTER_LANCZOS, "random": FILTER_RANDOM},
     "op_flag": {"has_center": OP_HAS_CENTER, "tensor": OP_TENSOR},
     "reference": {"pil": REFERENCE_PIL, "tensor": REFERENCE_TENSOR},
-    "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL},
+    "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL, "windowed": ORDER_WINDOWED},
     "last_batch": {"drop": LAST_DROP, "pad": LAST_PAD, "short": LAST_SHORT},
     "process_file": {"socket": PROCESS_SOCKET, "memory": PROCESS_MEMORY, "job": PROCESS_JOB},
     "bottleneck": {"unknown": BOTTLENECK_UNKNOWN, "storage": BOTTLENECK_STORAGE, "decode": BOTTLENECK_DECODE,
@@ -895,6 +897,10 @@ class OrderSettings(Structure):
         ("last_batch", c_uint32),
         ("global_batch_size", c_uint32),
         ("reserved", c_uint32),
+        ("strands", c_uint32),
+        ("block", c_uint32),
+        ("window", c_uint32),
+        ("reserved2", c_uint32),
     ]
 
 
@@ -1123,7 +1129,9 @@ class Settings(Structure):
         ("mix", POINTER(Mix)),
         ("mosaic", POINTER(Mosaic)),
         ("uneven", c_uint32),
-        ("reserved4", c_uint32),
+        ("strands", c_uint32),
+        ("block", c_uint32),
+        ("window", c_uint32),
     ]
 
 
@@ -1338,6 +1346,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
                               POINTER(Error)]),
     "pstk_op_apply": (c_int, [POINTER(Op), c_uint32, c_void_p, POINTER(Shape), c_void_p, POINTER(Shape),
                               POINTER(Error)]),
+    "pstk_order_settle": (c_int, [POINTER(OrderSettings)]),
     "pstk_order_n_batches": (c_uint64, [POINTER(OrderSettings), c_uint64]),
     "pstk_order_batch": (c_int64, [POINTER(OrderSettings), c_uint64, POINTER(c_uint64)]),
     "pstk_share_open": (c_int, [POINTER(c_void_p), POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),

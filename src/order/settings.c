@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public functions of orders: settings checked, then the pure ones. */
+#include "order/order.h"
+#include "order/partition.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* The most samples, and rows of a global batch, that the public functions take: their sums stay
+ * below 2^63.
+ */
+#define LIMIT ((uint64_t)1 << 62)
+
+/* The least size of a program's settings: up to the last member of the first version. */
+#define SIZE_MIN offsetof(struct pstk_order_settings, global_batch_size)
+
+/* Copy the caller's settings, whose later members may be missing; 0 or EINVAL. */
+static int settings_of(const struct pstk_order_settings *from, struct pstk_order_settings *to)
+{
+    *to = (struct pstk_order_settings){0};
+    if (!from || from->size < SIZE_MIN)
+        return PSTK_EINVAL;
+    memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
+    if (!to->world)
+        to->world = 1;
+    return to->reserved == 0 && to->reserved2 == 0 ? 0 : PSTK_EINVAL;
+}
+
+/* Fill a partition from copied settings; 0 or EINVAL. */
+static int partition_of(const struct pstk_order_settings *s, struct pstk__partition *partition)
+{
+    const uint64_t global =
+        s->global_batch_size ? s->global_batch_size : (uint64_t)s->batch_size * s->world;
+    if (s->n_samples > LIMIT || global > LIMIT || global < s->world || s->rank >= s->world)
+        return PSTK_EINVAL;
+    if (s->order > PSTK_ORDER_WINDOWED || s->last_batch > PSTK_LAST_SHORT)
+        return PSTK_EINVAL;
+    if (s->strands > PSTK__STRANDS_MAX || s->block > PSTK__BLOCK_MAX ||
+        s->window > PSTK__WINDOW_MAX)
+        return PSTK_EINVAL;
+    if (s->order != PSTK_ORDER_WINDOWED && (s->strands || s->block || s->window))
+        return PSTK_EINVAL;
+    if (s->global_batch_size && s->batch_size)
+        return PSTK_EINVAL;
+    *partition = (struct pstk__partition){
+        .n = s->n_samples,
+        .global_batch = global,
+        .rank = s->rank,
+        .world = s->world,
+        .last_batch = s->last_batch,
+    };
+    return 0;
+}
+
+/* What the order of copied settings is made of. */
+static struct pstk__order_shape shape_of(const struct pstk_order_settings *s)
+{
+    struct pstk__order_shape shape = {
+        .kind = s->order,
+        .weave = {
+            .n = s->n_samples, .strands = s->strands, .block = s->block, .window = s->window}};
+    pstk__weave_settle(&shape.weave);
+    return shape;
+}
+
+uint64_t pstk_order_n_batches(const struct pstk_order_settings *settings, uint64_t position)
+{
+    struct pstk_order_settings s;
+    struct pstk__partition partition;
+    if (settings_of(settings, &s) < 0 || partition_of(&s, &partition) < 0)
+        return 0;
+    return pstk__partition_n_batches(&partition, position);
+}
+
+int64_t pstk_order_batch(const struct pstk_order_settings *settings, uint64_t position,
+                         uint64_t *ids)
+{
+    struct pstk_order_settings s;
+    struct pstk__partition partition;
+    if (settings_of(settings, &s) < 0 || partition_of(&s, &partition) < 0 || !ids)
+        return PSTK_EINVAL;
+    if (pstk__partition_n_batches(&partition, position) == 0)
+        return 0;
+    struct pstk__order order;
+    const struct pstk__order_shape shape = shape_of(&s);
+    pstk__order_init(&order, &shape, s.seed, s.epoch);
+    uint32_t n_valid = pstk__partition_n_valid(&partition, position);
+    for (uint32_t row = 0; row < n_valid; row++)
+        ids[row] = pstk__order_at(&order, pstk__partition_row(&partition, position, row));
+    return n_valid;
+}
+
+int pstk_order_settle(struct pstk_order_settings *settings)
+{
+    struct pstk_order_settings s;
+    struct pstk__partition partition;
+    int r = settings_of(settings, &s);
+    if (r == 0)
+        r = partition_of(&s, &partition);
+    if (r < 0 || settings->size < sizeof s)
+        return PSTK_EINVAL;
+    if (s.order == PSTK_ORDER_WINDOWED) {
+        const struct pstk__order_shape shape = shape_of(&s);
+        settings->strands = shape.weave.strands;
+        settings->block = shape.weave.block;
+        settings->window = shape.weave.window;
+    }
+    return 0;
+}

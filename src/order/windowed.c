@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "order/windowed.h"
+
+#include <assert.h>
+
+#define BLOCK_AUTO 64u
+#define WINDOW_AUTO 4u
+
+void pstk__weave_settle(struct pstk__weave *weave)
+{
+    /* Numbers of strands that many numbers of ranks divide. Each has four windows at least. */
+    static const uint32_t strands[] = {48, 12, 4, 1};
+    if (!weave->block)
+        weave->block = BLOCK_AUTO;
+    if (!weave->window)
+        weave->window = WINDOW_AUTO;
+    for (uint32_t i = 0; !weave->strands; i++)
+        if (weave->n >= 1024u * (uint64_t)strands[i] || strands[i] == 1)
+            weave->strands = strands[i];
+}
+
+/* The stream of draws of an epoch for one purpose, as draws_of of the full order. */
+static struct pstk__random draws_of(uint64_t purpose, uint64_t seed, uint64_t epoch)
+{
+    const uint64_t key = pstk__mix64(seed + purpose);
+    return (struct pstk__random){
+        .key = {(uint32_t)key, (uint32_t)(key >> 32)},
+        .counter = {0, 0, (uint32_t)epoch, (uint32_t)(epoch >> 32)},
+    };
+}
+
+void pstk__windowed_init(struct pstk__windowed *windowed, const struct pstk__weave *weave,
+                         uint64_t seed, uint64_t epoch)
+{
+    const uint64_t n_blocks = (weave->n - 1) / weave->block + 1;
+    *windowed = (struct pstk__windowed){
+        .weave = *weave,
+        .n_blocks = n_blocks,
+        .n_last = weave->n - (n_blocks - 1) * weave->block,
+        .n_strand = weave->n / weave->strands,
+        .n_longer = weave->n % weave->strands,
+        .n_window = (uint64_t)weave->window * weave->block,
+    };
+    struct pstk__random draws = draws_of(0x77696E646F773031u, seed, epoch); /* "window01" */
+    pstk__permutation_init(&windowed->blocks, n_blocks, &draws);
+    windowed->last = pstk__permutation_find(&windowed->blocks, n_blocks - 1);
+    draws = draws_of(0x77696E646F773032u, seed, epoch); /* "window02" */
+    for (int i = 0; i < PSTK__FEISTEL_ROUNDS; i++)
+        windowed->mixer.keys[i] = pstk__random_u64(&draws);
+    windowed->window_key = pstk__random_u64(&draws);
+    pstk__feistel_size(&windowed->mixer, windowed->n_window);
+}
+
+/* Samples by which a strand is ahead of the windows' borders. */
+static uint64_t phase_of(const struct pstk__windowed *windowed, uint32_t strand)
+{
+    return strand * windowed->n_window / windowed->weave.strands;
+}
+
+/* Where a strand begins in the line. */
+static uint64_t begin_of(const struct pstk__windowed *windowed, uint32_t strand)
+{
+    const uint64_t longer = strand < windowed->n_longer ? strand : windowed->n_longer;
+    return strand * windowed->n_strand + longer;
+}
+
+uint64_t pstk__windowed_strand(const struct pstk__windowed *windowed, uint32_t strand)
+{
+    return windowed->n_strand + (strand < windowed->n_longer);
+}
+
+uint64_t pstk__windowed_window(const struct pstk__windowed *windowed, uint32_t strand, uint64_t i)
+{
+    return (i + phase_of(windowed, strand)) / windowed->n_window;
+}
+
+uint64_t pstk__windowed_n_windows(const struct pstk__windowed *windowed, uint32_t strand)
+{
+    const uint64_t n = pstk__windowed_strand(windowed, strand);
+    return n ? pstk__windowed_window(windowed, strand, n - 1) + 1 : 0;
+}
+
+void pstk__windowed_span(const struct pstk__windowed *windowed, uint32_t strand, uint64_t window,
+                         uint64_t *first, uint64_t *n)
+{
+    const uint64_t phase = phase_of(windowed, strand);
+    const uint64_t begin = window * windowed->n_window,
+                   all = pstk__windowed_strand(windowed, strand);
+    const uint64_t end = begin + windowed->n_window - phase;
+    *first = begin > phase ? begin - phase : 0;
+    *n = (end < all ? end : all) - *first;
+}
+
+/* The block of a place in the line of samples: those after the last block, which may be short, lie
+ * before a multiple of the block's size. */
+static uint64_t block_at(const struct pstk__windowed *windowed, uint64_t at, uint32_t *row)
+{
+    const uint32_t block = windowed->weave.block;
+    const uint64_t last = windowed->last * block;
+    if (at >= last + windowed->n_last)
+        at += block - windowed->n_last;
+    *row = (uint32_t)(at % block);
+    return at / block;
+}
+
+/* Mix a window: its sample number i, of n, becomes another one. */
+static uint64_t mix(const struct pstk__windowed *windowed, uint32_t strand, uint64_t window,
+                    uint64_t n, uint64_t i)
+{
+    const uint64_t twist = pstk__mix64(pstk__mix64(windowed->window_key + strand) + window);
+    if (n == windowed->n_window)
+        return n > 1 ? pstk__feistel_walk(&windowed->mixer, twist, n, i) : i;
+    if (n < 2)
+        return i;
+    struct pstk__feistel mixer = windowed->mixer;
+    pstk__feistel_size(&mixer, n);
+    return pstk__feistel_walk(&mixer, twist, n, i);
+}
+
+void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
+                          struct pstk__weave_place *out)
+{
+    const uint32_t strands = windowed->weave.strands;
+    assert(k < windowed->weave.n);
+    out->strand = (uint32_t)(k % strands);
+    const uint64_t i = k / strands;
+    uint64_t first, n;
+    out->window = pstk__windowed_window(windowed, out->strand, i);
+    pstk__windowed_span(windowed, out->strand, out->window, &first, &n);
+    const uint64_t at = begin_of(windowed, out->strand) + first +
+                        mix(windowed, out->strand, out->window, n, i - first);
+    out->line = block_at(windowed, at, &out->row);
+    out->id = pstk__permutation_at(&windowed->blocks, out->line) * windowed->weave.block + out->row;
+}
+
+uint64_t pstk__windowed_at(const struct pstk__windowed *windowed, uint64_t k)
+{
+    struct pstk__weave_place place;
+    pstk__windowed_place(windowed, k, &place);
+    return place.id;
+}
+
+struct pstk__weave_blocks pstk__windowed_blocks(const struct pstk__windowed *windowed,
+                                                uint32_t strand, uint64_t window)
+{
+    uint64_t first, n;
+    uint32_t row;
+    pstk__windowed_span(windowed, strand, window, &first, &n);
+    const uint64_t at = begin_of(windowed, strand) + first;
+    return (struct pstk__weave_blocks){.first = block_at(windowed, at, &row),
+                                       .last = block_at(windowed, at + n - 1, &row)};
+}
+
+void pstk__windowed_block(const struct pstk__windowed *windowed, uint64_t line, uint64_t *first,
+                          uint32_t *n)
+{
+    *first = pstk__permutation_at(&windowed->blocks, line) * windowed->weave.block;
+    *n = line == windowed->last ? (uint32_t)windowed->n_last : windowed->weave.block;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * windowed: an order whose reads are contiguous. (seed, epoch, position) -> sample id, pure, O(1).
+ *
+ *   sample ids   |block 0|block 1|block 2| ... |last, perhaps short|      `block` samples each
+ *        blocks in a new random order in each epoch: the line
+ *   line         |block 7|block 2|last|block 9| ...                  |
+ *        cut into `strands` equal pieces
+ *   strands      |  strand 0     |  strand 1     |  ...  | strand C-1|
+ *        each cut into windows of `window` blocks' samples, mixed inside
+ *   order        position p is the sample number p / C of strand p modulo C
+ *
+ * Strand s changes windows s / C of a window earlier than strand 0, so that the strands do not ask
+ * for new blocks all at once. A window lies in window + 1 blocks at most, so a reader that holds
+ * these reads each byte once. A rank that has the positions r modulo R has whole strands where R
+ * divides C. ORDER.md has the definition as numbers, and the proof that it is a bijection.
+ */
+#ifndef PSTK_WINDOWED_H
+#define PSTK_WINDOWED_H
+
+#include "order/permutation.h"
+
+/* The most of each: products of all three with a position stay below 2^64. */
+#define PSTK__STRANDS_MAX 65536u
+#define PSTK__BLOCK_MAX (1u << 20)
+#define PSTK__WINDOW_MAX 4096u
+
+/* What a windowed order is made of; constant for a data set. */
+struct pstk__weave {
+    uint64_t n;       /* samples, >= 1, at most 2^62 */
+    uint32_t strands; /* >= 1 */
+    uint32_t block;   /* samples of a block, >= 1 */
+    uint32_t window;  /* blocks of a window, >= 1 */
+};
+
+/* The order of one epoch. Plain data; init is O(1024). */
+struct pstk__windowed {
+    struct pstk__weave weave;
+    uint64_t n_blocks;               /* the last has weave.n - (n_blocks - 1) * block samples */
+    uint64_t n_last;                 /* samples of the last block, 1 to block */
+    uint64_t last;                   /* where the last block lies in the line of blocks */
+    uint64_t n_strand, n_longer;     /* samples of a strand; the first n_longer have one more */
+    uint64_t n_window;               /* samples of a whole window */
+    uint64_t window_key;             /* of the windows' permutations */
+    struct pstk__permutation blocks; /* line -> number of the block */
+    struct pstk__feistel mixer;      /* of a whole window */
+};
+
+/* Where a position lies. */
+struct pstk__weave_place {
+    uint64_t id;
+    uint64_t line; /* its block: place in the line of blocks */
+    uint32_t row;  /* of the block */
+    uint32_t strand;
+    uint64_t window; /* of the strand */
+};
+
+/* A stretch of the line of blocks: first to last, both included. */
+struct pstk__weave_blocks {
+    uint64_t first, last;
+};
+
+/* Fill in what is 0 of strands, block and window, from n alone. */
+void pstk__weave_settle(struct pstk__weave *weave);
+void pstk__windowed_init(struct pstk__windowed *windowed, const struct pstk__weave *weave,
+                         uint64_t seed, uint64_t epoch);
+/* Sample id at position k < n. */
+uint64_t pstk__windowed_at(const struct pstk__windowed *windowed, uint64_t k);
+/* The same, and where it comes from. */
+void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
+                          struct pstk__weave_place *out);
+
+/* ---- for who reads by blocks ---- */
+
+/* Samples of a strand. */
+uint64_t pstk__windowed_strand(const struct pstk__windowed *windowed, uint32_t strand);
+/* Windows of a strand; the first and the last may be short. */
+uint64_t pstk__windowed_n_windows(const struct pstk__windowed *windowed, uint32_t strand);
+/* The window of a strand that has its sample number i. */
+uint64_t pstk__windowed_window(const struct pstk__windowed *windowed, uint32_t strand, uint64_t i);
+/* The samples of a window: number of the first in the strand, and how many. */
+void pstk__windowed_span(const struct pstk__windowed *windowed, uint32_t strand, uint64_t window,
+                         uint64_t *first, uint64_t *n);
+/* The blocks that a window lies in. */
+struct pstk__weave_blocks pstk__windowed_blocks(const struct pstk__windowed *windowed,
+                                                uint32_t strand, uint64_t window);
+/* The samples of a block of the line: id of the first, and how many. */
+void pstk__windowed_block(const struct pstk__windowed *windowed, uint64_t line, uint64_t *first,
+                          uint32_t *n);
+
+#endif
