@@ -76,12 +76,13 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
         .rank = s->rank,
         .world = s->world,
         .last_batch = s->last_batch};
-    pipeline->shape = (struct pstk__order_shape){.kind = s->order,
-                                                 .weave = {.n = pipeline->source->n_samples,
-                                                           .strands = s->strands,
-                                                           .block = s->block,
-                                                           .window = s->window}};
-    pstk__weave_settle(&pipeline->shape.weave);
+    pipeline->picks = (struct pstk__pick_plan){.shape = {.kind = s->order,
+                                                         .weave = {.n = pipeline->source->n_samples,
+                                                                   .strands = s->strands,
+                                                                   .block = s->block,
+                                                                   .window = s->window}},
+                                               .seed = s->seed};
+    pstk__weave_settle(&pipeline->picks.shape.weave);
     if (pstk__partition_n_batches(&pipeline->partition, 0) == 0)
         return refuse_no_batch(pipeline, err);
     if (s->position > pipeline->partition.n)

@@ -35,12 +35,13 @@
 #include "reader/coalesce.h"
 #include "metrics/stats.h"
 #include "batch/window.h"
-#include "order/order.h"
+#include "order/pick.h"
 
 #define PSTK__ATTEMPTS 8u /* other samples of its shard tried in place of a bad one */
 
 /* One row of a task, between plan and sample. */
 struct pstk__row_io {
+    struct pstk__pick pick;
     struct pstk__place at;
     struct pstk__extent *extents; /* n_extents of the pipeline, in the lane's memory; data is in the
                                      task's piece of the buffer, once read */
@@ -104,9 +105,7 @@ struct pstk__lane {
     struct pstk__index *index;
     struct pstk__buffer buffer;
     struct pstk__span_limits span_limits; /* constant once open */
-    struct pstk__order order;
-    uint64_t order_epoch;
-    int order_ready;
+    struct pstk__picker picker;
     struct pstk__slot *claimed;      /* slot whose rows are being made into tasks */
     uint32_t next_row;               /* of it */
     struct pstk__task *first, *last; /* listed tasks, in claim order */
@@ -159,7 +158,7 @@ struct pstk__pipeline {
     struct pstk__slots *delivered; /* that are leased: the same, or those of a device */
     struct pstk__window window;
     struct pstk__partition partition;
-    struct pstk__order_shape shape; /* of the order */
+    struct pstk__pick_plan picks;
     uint32_t n_nodes, n_workers;
     uint32_t n_lanes;               /* a multiple of n_nodes, at most n_slots */
     struct pstk__lane *lanes;       /* n_lanes, owned */

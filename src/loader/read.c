@@ -149,31 +149,21 @@ static enum row_plan resolve_row(struct pstk__lane *l, struct pstk__row_io *io, 
     return r < 0 ? ROW_SLOW : ROW_KNOWN;
 }
 
-/* Which sample a row of a slot is. */
-static uint64_t row_sample(struct pstk__lane *l, const struct pstk__slot *slot, uint32_t row)
-{
-    const struct pstk__pipeline *pipeline = l->pipeline;
-    if (!l->order_ready || l->order_epoch != slot->batch.epoch) {
-        pstk__order_init(&l->order, &pipeline->shape, pipeline->settings.seed, slot->batch.epoch);
-        l->order_epoch = slot->batch.epoch;
-        l->order_ready = 1;
-    }
-    uint64_t k = pstk__partition_row(&pipeline->partition, slot->batch.position, row);
-    return pstk__order_at(&l->order, k);
-}
-
 static enum row_plan plan_row(struct pstk__lane *l, struct pstk__task *task, uint32_t i)
 {
     const struct pstk__source *source = l->pipeline->source;
     struct pstk__row_io *io = &task->rows[i];
     struct pstk__extent at;
     uint32_t row = task->first_row + i;
-    uint64_t id = row_sample(l, task->slot, row);
+    struct pstk__slot *slot = task->slot;
+    pstk__picker_at(&l->picker, slot->batch.epoch,
+                    pstk__partition_row(&l->pipeline->partition, slot->batch.position, row),
+                    &io->pick);
     io->page = NULL;
     io->slow = 0;
-    task->slot->sample_ids[row] = id;
-    task->slot->replacement_ids[row] = PSTK_NONE;
-    source->format->locate(source, id, &io->at);
+    slot->sample_ids[row] = io->pick.id;
+    slot->replacement_ids[row] = PSTK_NONE;
+    source->format->locate(source, io->pick.id, &io->at);
     pstk__source_page(source, &io->at, &at);
     if (at.size == 0)
         return resolve_row(l, io, NULL);
@@ -512,6 +502,7 @@ static int open_lane(struct pstk__lane *l, struct pstk_error *err)
                              &l->fallbacks, err);
     if (r == 0)
         r = pstk__index_open(&l->index, pages, l->index_size, err);
+    pstk__picker_init(&l->picker, &pipeline->picks);
     l->span_limits = (struct pstk__span_limits){.memory = l->buffer_size / 2,
                                                 .single = READ_MAX,
                                                 .joined = SPAN_MAX,

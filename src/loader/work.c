@@ -24,15 +24,16 @@ static uint64_t row_position(const struct pstk__pipeline *pipeline, const struct
     return pstk__partition_row(&pipeline->partition, slot->batch.position, row);
 }
 
-/* Write one row from a parsed record. */
-static int write_record(struct pstk__worker *worker, const struct pstk__task *task, uint32_t row,
+/* Write row i of a task from a parsed record, that of its sample or of a replacement. */
+static int write_record(struct pstk__worker *worker, const struct pstk__task *task, uint32_t i,
                         uint64_t sample_id, const struct pstk__record *record, uint32_t shard,
                         struct pstk_error *err)
 {
     struct pstk__row rows[PSTK__MAX_OUTPUTS];
     struct pstk__slot *slot = task->slot;
+    const uint32_t row = task->first_row + i;
     struct pstk__sample_key key = {.sample_id = sample_id,
-                                   .epoch = slot->batch.epoch,
+                                   .epoch = task->rows[i].pick.epoch,
                                    .position = row_position(worker->pipeline, slot, row),
                                    .variant = slot->batch.variant};
     pstk__slot_rows(slot, row, rows);
@@ -48,15 +49,14 @@ static int write_fast(struct pstk__worker *worker, const struct pstk__task *task
     const struct pstk__source *source = worker->pipeline->source;
     const struct pstk__row_io *io = &task->rows[i];
     struct pstk__record record;
-    uint32_t row = task->first_row + i;
     int r = source->format->parse(source, &io->at, io->extents, worker->pipeline->n_extents,
                                   &record, err);
     if (r < 0)
         return r;
-    return write_record(worker, task, row, task->slot->sample_ids[row], &record, io->at.shard, err);
+    return write_record(worker, task, i, io->pick.id, &record, io->at.shard, err);
 }
 
-static int write_slow(struct pstk__worker *worker, const struct pstk__task *task, uint32_t row,
+static int write_slow(struct pstk__worker *worker, const struct pstk__task *task, uint32_t i,
                       uint64_t sample_id, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = worker->pipeline;
@@ -67,7 +67,7 @@ static int write_slow(struct pstk__worker *worker, const struct pstk__task *task
                                &shard, err);
     if (r < 0)
         return r;
-    return write_record(worker, task, row, sample_id, &record, shard, err);
+    return write_record(worker, task, i, sample_id, &record, shard, err);
 }
 
 /* Is the sample bad, or the machine? Only a bad sample may be replaced: otherwise batches would
@@ -152,17 +152,17 @@ static int none_replaces(const struct tries *tries, struct pstk_error *bad)
 
 /* Write another sample of the shard in place of a bad one. Returns 0, or the result of *bad, which
  * then is the error of the row. */
-static int replace(struct pstk__worker *worker, const struct pstk__task *task, uint32_t row,
+static int replace(struct pstk__worker *worker, const struct pstk__task *task, uint32_t i,
                    struct pstk_error *bad)
 {
     struct tries tries;
-    tries_init(&tries, worker->pipeline->source, task->slot->sample_ids[row]);
+    tries_init(&tries, worker->pipeline->source, task->rows[i].pick.id);
     while (tries.n < tries.most) {
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);
         const uint64_t other = tries_next(&tries);
-        if (write_slow(worker, task, row, other, &err) == 0) {
-            pstk__slot_replace(task->slot, row, bad, other);
+        if (write_slow(worker, task, i, other, &err) == 0) {
+            pstk__slot_replace(task->slot, task->first_row + i, bad, other);
             return 0;
         }
         if (!sample_is_bad(&err)) {
@@ -180,12 +180,12 @@ static void write_row(struct pstk__worker *worker, const struct pstk__task *task
     struct pstk__slot *slot = task->slot;
     struct pstk_error err;
     uint32_t row = task->first_row + i;
-    uint64_t id = slot->sample_ids[row];
+    const uint64_t id = task->rows[i].pick.id;
     err.size = sizeof err; /* the function that fails writes the rest */
     int r;
     if (task->rows[i].slow) {
         pstk__count(&worker->counters.n_slow, 1);
-        r = write_slow(worker, task, row, id, &err);
+        r = write_slow(worker, task, i, id, &err);
     } else {
         r = write_fast(worker, task, i, &err);
     }
@@ -195,7 +195,7 @@ static void write_row(struct pstk__worker *worker, const struct pstk__task *task
     err.epoch = slot->batch.epoch;
     err.position = row_position(worker->pipeline, slot, row);
     if (worker->pipeline->settings.bad_sample == PSTK_BAD_REPLACE && sample_is_bad(&err) &&
-        replace(worker, task, row, &err) == 0)
+        replace(worker, task, i, &err) == 0)
         return;
     pstk__slot_fail(slot, row, &err);
 }

@@ -553,6 +553,16 @@ static int row_is_sample(const struct pstk_batch *batch, uint32_t row, uint64_t 
            vector[3 * row] == (float)id && own[2 * row] == id && same_text;
 }
 
+TEST(settle_fills_in_what_a_windowed_order_leaves_open)
+{
+    struct pstk_order_settings order = {.size = sizeof order,
+                                        .order = PSTK_ORDER_WINDOWED,
+                                        .n_samples = N_SAMPLES,
+                                        .batch_size = 4};
+    CHECK_EQ(pstk_order_settle(&order), 0);
+    CHECK(order.strands == 1 && order.block == 64 && order.window == 4);
+}
+
 TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
 {
     struct pstk_error err = new_error();
@@ -807,6 +817,7 @@ int main(void)
         CASE(parts_are_merged_to_the_data_set_of_a_single_pack),
         CASE(a_whole_data_set_verifies),
         CASE(constructors_fill_what_they_are_given_and_leave_the_rest_0),
+        CASE(settle_fills_in_what_a_windowed_order_leaves_open),
         CASE(the_loader_delivers_each_sample_once_in_the_order_that_order_tells),
         CASE(seek_and_cursor_are_inverse_and_a_batch_outlives_its_loader),
         CASE(interrupt_ends_the_next_wait),
