@@ -157,6 +157,11 @@ struct pstk_stats {
     uint64_t n_damaged_images;
     /* boxes of delivered rows that were dropped: nothing of them was left, or too little */
     uint64_t n_dropped_boxes;
+    /* rows of a windowed order that were read by themselves, because their block was not there:
+     * after open and pstk_seek */
+    uint64_t n_lone_rows;
+    /* bytes of the blocks of a windowed order; 0 for other orders */
+    uint64_t block_memory;
 };
 
 /* Copy the statistics to *stats, up to its size; never blocks. borrows. */

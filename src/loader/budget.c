@@ -15,6 +15,7 @@
 #define BUFFER_AUTO (256u << 20) /* records of megabytes need no 128 reads in flight */
 #define BUFFER_MIN (4u << 20)
 #define INDEX_AUTO (64u << 20)
+#define BLOCK_PAGES 64u /* blocks pin one each while their extents are found */
 #define DEPTH_AUTO 128u
 #define SLOTS_AUTO 4u
 #define DEVICE_SLOTS_AUTO 3u /* one used, one there, one under way */
@@ -92,6 +93,8 @@ static uint32_t n_workers(const struct pstk__budget_config *c)
 static uint32_t lanes_per_node(const struct pstk__budget_config *c)
 {
     int copies = mean_read(c->plan) <= SMALL_RECORD || !decodes(c->plan);
+    if (c->weave) /* a lane has the blocks of all its batches; they make reading a row cheap */
+        return 1;
     uint32_t n = copies ? c->workers_per_node : 1;
     return (uint32_t)max64(1, min64(n, PSTK__MAX_LANES / c->n_nodes));
 }
@@ -141,7 +144,7 @@ static uint64_t index_size(const struct pstk__budget *budget, const struct pstk_
     const uint64_t all_lanes = c->settings->index_memory ? c->settings->index_memory : INDEX_AUTO;
     /* The rows of a task pin one page each until all pages are there; two tasks, so that reading
      * continues. */
-    uint64_t least = 2 * (uint64_t)budget->rows_per_task;
+    uint64_t least = 2 * (uint64_t)budget->rows_per_task + (c->weave ? BLOCK_PAGES : 0);
     uint64_t want = all_lanes / budget->n_lanes / PSTK__PAGE_SIZE;
     uint64_t all = max64(c->plan->source->n_pages, 1);
     return max64(least, min64(want, all)) * PSTK__PAGE_SIZE;
@@ -157,7 +160,12 @@ static uint64_t lanes_init(struct pstk__budget *budget, const struct pstk__budge
         rows_per_task(c->plan, (n_workers(c) + budget->n_lanes - 1) / budget->n_lanes);
     budget->buffer_size = buffer_size(budget, c, budget->limit - budget->slot_memory);
     budget->index_size = index_size(budget, c);
-    const uint64_t lane = budget->buffer_size + budget->index_size;
+    const struct pstk__source *source = c->plan->source;
+    if (c->weave)
+        pstk__blocks_measure(&budget->blocks, c->weave, c->settings->world,
+                             (uint64_t)budget->n_slots * c->plan->batch_size, mean_read(c->plan),
+                             pstk__source_max_read(source, fields_of(c->plan)));
+    const uint64_t lane = budget->buffer_size + budget->index_size + budget->blocks.memory;
     const int overflows = lane < budget->buffer_size || lane > UINT64_MAX / budget->n_lanes;
     return overflows ? UINT64_MAX : budget->n_lanes * lane;
 }

@@ -6,6 +6,7 @@
 #ifndef PSTK_BUDGET_H
 #define PSTK_BUDGET_H
 
+#include "loader/need.h"
 #include "sample/layout.h"
 
 struct pstk__budget {
@@ -20,12 +21,14 @@ struct pstk__budget {
     uint64_t slot_memory;      /* bytes on the host of all slots */
     uint64_t buffer_size;      /* bytes of I/O memory per lane, whole pages */
     uint64_t index_size;       /* bytes of index cache per lane, whole pages */
-    uint64_t spare_size;       /* bytes of a worker's slow-path buffer; mapped, touched when used */
+    struct pstk__blocks_need blocks; /* per lane */
+    uint64_t spare_size; /* bytes of a worker's slow-path buffer; mapped, touched when used */
 };
 
 /* What the budget follows from; borrowed for the call. */
 struct pstk__budget_config {
     const struct pstk_settings *settings; /* checked */
+    const struct pstk__weave *weave;      /* of a windowed order, settled; else NULL */
     const struct pstk__plan *plan;
     const struct pstk__layout *layout;
     const struct pstk__layout *least; /* with a batch_size of 1: what advice counts on */

@@ -166,13 +166,15 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
     pipeline->n_nodes = pstk__numa_n_nodes(pipeline->numa);
     pipeline->n_workers = pstk__numa_n_workers(pipeline->numa);
     r = choose_io(pipeline, memory, err);
-    const struct pstk__budget_config budget = {.settings = s,
-                                               .plan = pipeline->plan,
-                                               .layout = &loader->layout,
-                                               .least = &least,
-                                               .n_nodes = pipeline->n_nodes,
-                                               .workers_per_node = workers_per_node(pipeline),
-                                               .machine_memory = memory};
+    const struct pstk__budget_config budget = {
+        .settings = s,
+        .weave = s->order == PSTK_ORDER_WINDOWED ? &pipeline->picks.shape.weave : NULL,
+        .plan = pipeline->plan,
+        .layout = &loader->layout,
+        .least = &least,
+        .n_nodes = pipeline->n_nodes,
+        .workers_per_node = workers_per_node(pipeline),
+        .machine_memory = memory};
     if (r == 0)
         r = pstk__budget_init(&loader->budget, &budget, err);
     if (r < 0)
@@ -247,6 +249,7 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
     for (uint32_t i = 0; i < pipeline->n_lanes; i++) {
         pipeline->lanes[i].buffer_size = loader->budget.buffer_size;
         pipeline->lanes[i].index_size = loader->budget.index_size;
+        pipeline->lanes[i].blocks_need = loader->budget.blocks;
     }
     return pstk__pipeline_start(pipeline, err);
 }
@@ -575,6 +578,7 @@ static void stats_fill(const struct pstk_loader *loader, struct pstk_stats *stat
     stats->n_dropped_boxes = get(&loader->n_dropped_boxes);
     stats->slot_memory = loader->budget.slot_memory;
     stats->io_memory = pipeline->n_lanes * loader->budget.buffer_size;
+    stats->block_memory = pipeline->n_lanes * loader->budget.blocks.memory;
     stats->index_memory = pipeline->n_lanes * loader->budget.index_size;
     stats->scratch_memory =
         pipeline->n_workers * (pipeline->plan->scratch_size + pipeline->spare_size) +
@@ -584,6 +588,7 @@ static void stats_fill(const struct pstk_loader *loader, struct pstk_stats *stat
         pstk__stats_add(&stats->stage_reader, counters);
         stats->bytes_read += get(&counters->bytes);
         stats->n_reads += get(&counters->n_items);
+        stats->n_lone_rows += get(&counters->n_lone);
         stats->n_index_hits += get(&counters->n_hits);
         stats->n_index_misses += get(&counters->n_misses);
     }

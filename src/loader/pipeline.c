@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/pipeline.h"
 
+#include "loader/blocks.h"
+
 #include "base/error.h"
 #include "sample/variants.h"
 
@@ -58,17 +60,21 @@ static int lane_init(struct pstk__pipeline *pipeline, struct pstk__lane *l, stru
     l->work = pstk__queue_open(l->n_tasks);
     l->idle = pstk__queue_open(l->n_tasks);
     l->io_memory = pstk__numa_map(pipeline->numa, l->buffer_size + l->index_size, l->node, &bound);
+    if (l->blocks_need.memory)
+        l->block_memory = pstk__numa_map(pipeline->numa, l->blocks_need.memory, l->node, &bound);
     if (!bound)
         atomic_fetch_or_explicit(&pipeline->fallbacks, PSTK_FALLBACK_NOT_BOUND,
                                  memory_order_relaxed);
-    if (!l->tasks || !l->rows || !l->extents || !l->spans || !l->work || !l->idle || !l->io_memory)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                          "no memory for %llu tasks and %llu bytes of I/O memory",
-                          (unsigned long long)n_tasks,
-                          (unsigned long long)(l->buffer_size + l->index_size));
+    if (!l->tasks || !l->rows || !l->extents || !l->spans || !l->work || !l->idle ||
+        !l->io_memory || (l->blocks_need.memory && !l->block_memory))
+        return pstk__fail(
+            err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+            "no memory for %llu tasks and %llu bytes of I/O memory", (unsigned long long)n_tasks,
+            (unsigned long long)(l->buffer_size + l->index_size + l->blocks_need.memory));
     for (uint32_t i = 0; i < l->n_tasks; i++) {
-        l->tasks[i].rows = l->rows + (uint64_t)i * pipeline->rows_per_task;
-        l->tasks[i].spans = l->spans + (uint64_t)i * pipeline->rows_per_task * pipeline->n_extents;
+        l->tasks[i].fetch.rows = l->rows + (uint64_t)i * pipeline->rows_per_task;
+        l->tasks[i].fetch.spans =
+            l->spans + (uint64_t)i * pipeline->rows_per_task * pipeline->n_extents;
         pstk__queue_push(l->idle, &l->tasks[i]);
     }
     for (uint64_t i = 0; i < n_rows; i++)
@@ -199,6 +205,11 @@ static void lane_close(struct pstk__lane *l)
     pstk__buffer_close(&l->buffer);
     if (l->io_memory && !l->keeps_memory)
         pstk__numa_unmap(l->io_memory, l->buffer_size + l->index_size);
+    if (l->block_memory && !l->keeps_memory)
+        pstk__numa_unmap(l->block_memory, l->blocks_need.memory);
+    l->block_memory = NULL;
+    pstk__blocks_close(l->blocks);
+    l->blocks = NULL;
     free(l->spans);
     free(l->extents);
     free(l->rows);

@@ -36,10 +36,14 @@
 #include "metrics/stats.h"
 #include "batch/window.h"
 #include "order/pick.h"
+#include "loader/need.h"
 
 #define PSTK__ATTEMPTS 8u /* other samples of its shard tried in place of a bad one */
 
-/* One row of a task, between plan and sample. */
+struct pstk__block;
+struct pstk__blocks;
+
+/* One row of a task or block, between plan and sample. */
 struct pstk__row_io {
     struct pstk__pick pick;
     struct pstk__place at;
@@ -47,33 +51,47 @@ struct pstk__row_io {
                                      task's piece of the buffer, once read */
     struct pstk__page *page;      /* pinned while the extents are not known yet */
     uint32_t slow;                /* 1: leave it to the slow path */
+    uint32_t row;                 /* of the block */
+    struct pstk__block *block;    /* that has its bytes, or NULL: it is read by itself */
 };
 
 struct pstk__task;
+struct pstk__fetch;
 
-/* One read: rows of a task that lie close together in a file. */
+/* One read: rows of a fetch that lie close together in a file. */
 struct pstk__span_io {
     struct pstk__read read;
-    struct pstk__task *task;
-    struct pstk__span span; /* of the task's rows; file: its number */
+    struct pstk__fetch *fetch;
+    struct pstk__span span; /* of the fetch's rows; file: its number */
     uint32_t extent;        /* which of the rows' extents */
     uint32_t file_slot;     /* pinned, of the file table, while in flight */
+};
+
+/* Rows that are read together: those of a task, or of a block. The reader's own, until the task is
+ * pushed. */
+struct pstk__fetch {
+    struct pstk__row_io *rows;
+    struct pstk__span_io *spans; /* room for n_rows times n_extents */
+    uint32_t n_rows;
+    uint32_t n_planned;          /* rows whose page is pinned or extent known, or block found */
+    uint32_t n_resolved;         /* of a task: rows whose extents are known */
+    uint32_t n_spans, next_span; /* all, and the next to be queued; 0 until laid out */
+    uint32_t n_left;             /* spans not reaped */
+    uint32_t laid_out;           /* 1: spans and memory_size are known */
+    uint64_t memory_size;        /* bytes that its spans take; 0 = none is read fast */
+    struct pstk__task *task;     /* whose rows these are; NULL: a block's */
 };
 
 /* Owned by: the reader (planned, in flight), then a worker, then the idle queue. */
 struct pstk__task {
     struct pstk__slot *slot;
     struct pstk__lane *lane;
-    uint32_t first_row, n_rows;
-    uint32_t n_planned;          /* rows whose page is pinned or extent known */
-    uint32_t n_spans, next_span; /* all, and the next to be queued; 0 until issued */
-    uint32_t n_left;             /* spans not reaped */
-    uint32_t laid_out;           /* 1: spans and memory_size are known */
-    uint64_t memory_size;      /* bytes of the buffer that its spans take; 0 = none is read fast */
+    uint32_t first_row;
+    struct pstk__fetch fetch;  /* rows_per_task rows at most */
     struct pstk__piece *piece; /* NULL when no row is read fast */
-    struct pstk__row_io *rows; /* rows_per_task */
-    struct pstk__span_io *spans; /* rows_per_task times n_extents */
-    struct pstk__task *next;     /* planned list */
+    struct pstk__task *next;   /* planned list */
+    uint64_t number;           /* of the lane's tasks, in the order in which they were listed */
+    _Atomic uint64_t finished; /* number + 1 of the last one that a worker finished */
 };
 
 /* A reader thread and the workers that it feeds. */
@@ -95,7 +113,9 @@ struct pstk__lane {
     struct pstk__span_io *spans;      /* of all tasks, owned */
     void *io_memory;                  /* buffer, then index pages; owned mapping */
     uint64_t buffer_size, index_size; /* bytes */
-    int keeps_memory;                 /* 1: the kernel may still write to io_memory after close */
+    void *block_memory;               /* of `blocks`; owned mapping */
+    struct pstk__blocks_need blocks_need;
+    int keeps_memory;      /* 1: the kernel may still write to io_memory after close */
     uint32_t backend_kind; /* enum pstk_reader_kind that open got; constant once started */
     struct pstk__counters counters;
 
@@ -106,6 +126,7 @@ struct pstk__lane {
     struct pstk__buffer buffer;
     struct pstk__span_limits span_limits; /* constant once open */
     struct pstk__picker picker;
+    struct pstk__blocks *blocks;     /* of a windowed order; else NULL */
     struct pstk__slot *claimed;      /* slot whose rows are being made into tasks */
     uint32_t next_row;               /* of it */
     struct pstk__task *first, *last; /* listed tasks, in claim order */

@@ -11,6 +11,9 @@
  */
 #include "loader/pipeline.h"
 
+#include "loader/blocks.h"
+#include "loader/fetch.h"
+
 #include "base/clock.h"
 #include "base/error.h"
 
@@ -21,8 +24,6 @@
 #define SPAN_MAX (1u << 20) /* bytes of a coalesced read */
 #define READ_MAX (1u << 30) /* bytes of any fast read; larger records take the slow path */
 #define REAP_MAX 64
-
-enum { READ_SPAN = 0, READ_PAGE = 1 }; /* pstk__read.user */
 
 /* ---- claim and list: slots become tasks ------------------------------------------------------ */
 
@@ -56,23 +57,33 @@ static int claim_slot(struct pstk__lane *l)
     return 1;
 }
 
+/* A free task gets the next rows of the claimed slot. */
+static void task_begin(struct pstk__lane *l, struct pstk__task *task, uint32_t n_rows)
+{
+    task->slot = l->claimed;
+    task->lane = l;
+    task->first_row = l->next_row;
+    task->fetch = (struct pstk__fetch){
+        .rows = task->fetch.rows, .spans = task->fetch.spans, .n_rows = n_rows, .task = task};
+    task->piece = NULL;
+    task->next = NULL;
+    if (l->blocks)
+        pstk__blocks_list(l->blocks, task);
+}
+
 /* Divide the claimed slot into tasks, and list them in the order in which they are issued. */
 static int list_tasks(struct pstk__lane *l)
 {
     struct pstk__pipeline *pipeline = l->pipeline;
     int progress = 0;
     while (l->claimed && l->n_listed < rows_ahead(pipeline)) {
+        if (l->blocks && !pstk__blocks_have_room(l->blocks))
+            break;
         struct pstk__task *task = pstk__queue_try_pop(l->idle);
         if (!task)
             break;
         uint32_t rest = l->claimed->batch.n_valid - l->next_row;
-        *task = (struct pstk__task){
-            .slot = l->claimed,
-            .lane = l,
-            .first_row = l->next_row,
-            .n_rows = rest < pipeline->rows_per_task ? rest : pipeline->rows_per_task,
-            .rows = task->rows,
-            .spans = task->spans};
+        task_begin(l, task, rest < pipeline->rows_per_task ? rest : pipeline->rows_per_task);
         if (l->last)
             l->last->next = task;
         else
@@ -80,8 +91,8 @@ static int list_tasks(struct pstk__lane *l)
         l->last = task;
         if (!l->plan)
             l->plan = task;
-        l->n_listed += task->n_rows;
-        l->next_row += task->n_rows;
+        l->n_listed += task->fetch.n_rows;
+        l->next_row += task->fetch.n_rows;
         if (l->next_row == l->claimed->batch.n_valid)
             l->claimed = NULL;
         progress = 1;
@@ -91,102 +102,21 @@ static int list_tasks(struct pstk__lane *l)
 
 /* ---- plan: rows become extents -------------------------------------------------------------- */
 
-/* Pin a file for one read. 1: pinned; 0: try later; <0: it cannot be opened. */
-static int acquire_file(struct pstk__lane *l, uint32_t number, uint32_t *slot,
-                        const struct pstk__file **file)
+static enum pstk__row_plan plan_row(struct pstk__lane *l, struct pstk__task *task, uint32_t i)
 {
-    uint32_t before = l->fallbacks;
-    int r = pstk__files_acquire(l->files, number, slot, file, NULL); /* the slow path reports why */
-    if (l->fallbacks != before)
-        atomic_fetch_or_explicit(&l->pipeline->fallbacks, l->fallbacks, memory_order_relaxed);
-    if (r == PSTK_EBUSY)
-        return 0;
-    if (r < 0)
-        return r;
-    if (r == 1)
-        l->backend->ops->set_file(l->backend, *slot, (*file)->fd); /* refused: it reads by fd */
-    return 1;
-}
-
-/* Start reading a page that is EMPTY. As acquire_file. */
-static int read_page(struct pstk__lane *l, struct pstk__page *page)
-{
-    if (l->n_in_flight >= l->pipeline->depth)
-        return 0;
-    const struct pstk__file *from;
-    int r = acquire_file(l, page->extent.file, &page->file, &from);
-    if (r <= 0)
-        return r;
-    page->read = (struct pstk__read){.from = from,
-                                     .file = page->file,
-                                     .offset = page->extent.offset,
-                                     .buffer = page->data,
-                                     .size = PSTK__PAGE_SIZE,
-                                     .fixed = 1,
-                                     .user = READ_PAGE};
-    page->state = PSTK__PAGE_LOADING;
-    l->backend->ops->queue(l->backend, &page->read);
-    l->n_in_flight++;
-    return 1;
-}
-
-/* The result of planning a row. */
-enum row_plan {
-    ROW_KNOWN, /* its extent is known */
-    ROW_WAITS, /* its page is pinned and being read */
-    ROW_SLOW,  /* it is left to the slow path */
-    ROW_LATER, /* no page frame, read or file is free: it is planned again */
-};
-
-/* Ask the format for a row's extent, which follows from its page or, where that is NULL, from its
- * number. */
-static enum row_plan resolve_row(struct pstk__lane *l, struct pstk__row_io *io, const void *page)
-{
-    const struct pstk__source *source = l->pipeline->source;
-    const int r =
-        source->format->extent(source, &io->at, l->pipeline->fields, page, io->extents, NULL);
-    io->slow = r < 0;
-    return r < 0 ? ROW_SLOW : ROW_KNOWN;
-}
-
-static enum row_plan plan_row(struct pstk__lane *l, struct pstk__task *task, uint32_t i)
-{
-    const struct pstk__source *source = l->pipeline->source;
-    struct pstk__row_io *io = &task->rows[i];
-    struct pstk__extent at;
-    uint32_t row = task->first_row + i;
+    struct pstk__row_io *io = &task->fetch.rows[i];
     struct pstk__slot *slot = task->slot;
-    pstk__picker_at(&l->picker, slot->batch.epoch,
-                    pstk__partition_row(&l->pipeline->partition, slot->batch.position, row),
-                    &io->pick);
+    const uint32_t row = task->first_row + i;
+    const uint64_t k = pstk__partition_row(&l->pipeline->partition, slot->batch.position, row);
     io->page = NULL;
-    io->slow = 0;
+    io->block = NULL;
+    if (l->blocks)
+        pstk__blocks_find(l->blocks, task, k, io);
+    else
+        pstk__picker_at(&l->picker, slot->batch.epoch, k, &io->pick);
     slot->sample_ids[row] = io->pick.id;
     slot->replacement_ids[row] = PSTK_NONE;
-    source->format->locate(source, io->pick.id, &io->at);
-    pstk__source_page(source, &io->at, &at);
-    if (at.size == 0)
-        return resolve_row(l, io, NULL);
-    struct pstk__page *page = pstk__index_get(l->index, &at);
-    if (!page)
-        return ROW_LATER;
-    if (page->state == PSTK__PAGE_READY) {
-        const enum row_plan plan = resolve_row(l, io, page->data);
-        pstk__index_unpin(l->index, page);
-        pstk__count(&l->counters.n_hits, 1);
-        return plan;
-    }
-    const int is_new = page->state == PSTK__PAGE_EMPTY;
-    const int r = is_new ? read_page(l, page) : 1;
-    if (r <= 0) {
-        io->slow = r < 0;
-        pstk__index_drop(l->index, page);
-        pstk__index_unpin(l->index, page);
-        return r < 0 ? ROW_SLOW : ROW_LATER;
-    }
-    pstk__count(is_new ? &l->counters.n_misses : &l->counters.n_hits, 1);
-    io->page = page;
-    return ROW_WAITS;
+    return io->block ? PSTK__ROW_WAITS : pstk__fetch_plan_row(l, io, io->pick.id);
 }
 
 static int plan_tasks(struct pstk__lane *l)
@@ -194,12 +124,16 @@ static int plan_tasks(struct pstk__lane *l)
     int progress = 0;
     for (; l->plan; l->plan = l->plan->next) {
         struct pstk__task *task = l->plan;
+        struct pstk__fetch *fetch = &task->fetch;
         int stale = pstk__window_stale(&l->pipeline->window, task->slot);
-        for (; task->n_planned < task->n_rows; task->n_planned++) {
-            if (stale)
-                task->rows[task->n_planned].slow = 1; /* its page is NULL: nobody waits for one */
-            else if (plan_row(l, task, task->n_planned) == ROW_LATER)
+        for (; fetch->n_planned < fetch->n_rows; fetch->n_planned++) {
+            if (stale) { /* nobody reads the row */
+                fetch->rows[fetch->n_planned].page = NULL;
+                fetch->rows[fetch->n_planned].block = NULL;
+                fetch->rows[fetch->n_planned].slow = 1;
+            } else if (plan_row(l, task, fetch->n_planned) == PSTK__ROW_LATER) {
                 return progress;
+            }
             progress = 1;
         }
     }
@@ -208,147 +142,69 @@ static int plan_tasks(struct pstk__lane *l)
 
 /* ---- issue: extents become reads ------------------------------------------------------------- */
 
-/* Turn pages into extents. 0: one is still being read. */
-static int resolve_task(struct pstk__lane *l, struct pstk__task *task)
-{
-    for (uint32_t i = 0; i < task->n_rows; i++) {
-        struct pstk__row_io *io = &task->rows[i];
-        if (!io->page)
-            continue;
-        if (io->page->state == PSTK__PAGE_LOADING)
-            return 0;
-        if (io->page->state == PSTK__PAGE_READY)
-            resolve_row(l, io, io->page->data);
-        else
-            io->slow = 1;
-        pstk__index_unpin(l->index, io->page);
-        io->page = NULL;
-    }
-    return 1;
-}
-
-/* Lay extent number k of a task's rows out as spans; rows that do not fit take the slow path. */
-static void lay_out(struct pstk__lane *l, struct pstk__task *task, uint32_t k)
-{
-    const uint32_t n_before = task->n_spans;
-    for (uint32_t i = 0; i < task->n_rows; i++) {
-        struct pstk__row_io *io = &task->rows[i];
-        if (io->slow)
-            continue;
-        const struct pstk__extent *extent = &io->extents[k];
-        struct pstk__span *last =
-            task->n_spans > n_before ? &task->spans[task->n_spans - 1].span : NULL;
-        struct pstk__span row = {.file = extent->file,
-                                 .first = i,
-                                 .n = 1,
-                                 .begin = extent->offset,
-                                 .end = extent->offset + extent->size};
-        switch (pstk__span_join(&l->span_limits, last, &row, &task->memory_size)) {
-        case PSTK__SPAN_JOINED:
-            break;
-        case PSTK__SPAN_BEGUN:
-            task->spans[task->n_spans].task = task;
-            task->spans[task->n_spans].extent = k;
-            task->spans[task->n_spans++].span = row;
-            break;
-        case PSTK__SPAN_REFUSED:
-            io->slow = 1;
-        }
-    }
-}
-
-/* Lay a task's rows out as spans, of at most half the buffer in all. Rows that lie next to each
- * other do so in each of their files: one extent of all rows comes before the next. */
-static void lay_out_all(struct pstk__lane *l, struct pstk__task *task)
-{
-    for (uint32_t k = 0; k < l->pipeline->n_extents; k++)
-        lay_out(l, task, k);
-    task->n_left = task->n_spans;
-    task->laid_out = 1;
-}
-
-/* Give spans and rows their places in the task's piece. */
-static void place_spans(const struct pstk__lane *l, struct pstk__task *task)
-{
-    uint8_t *to = task->piece->data;
-    for (uint32_t k = 0; k < task->n_spans; k++) {
-        const struct pstk__span *span = &task->spans[k].span;
-        const uint64_t start = pstk__span_offset(&l->span_limits, span);
-        task->spans[k].read =
-            (struct pstk__read){.offset = start,
-                                .buffer = to,
-                                .size = (uint32_t)pstk__span_size(&l->span_limits, span),
-                                .fixed = 1,
-                                .user = READ_SPAN};
-        for (uint32_t i = span->first; i < span->first + span->n; i++) {
-            struct pstk__extent *extent = &task->rows[i].extents[task->spans[k].extent];
-            extent->data = to + (extent->offset - start);
-        }
-        to += span->memory;
-    }
-}
-
-static void fail_span(struct pstk__span_io *span_io)
-{
-    for (uint32_t i = 0; i < span_io->span.n; i++)
-        span_io->task->rows[span_io->span.first + i].slow = 1;
-}
-
-/* Queue the task's reads. 0: not all yet. */
-static int queue_spans(struct pstk__lane *l, struct pstk__task *task)
-{
-    for (; task->next_span < task->n_spans; task->next_span++) {
-        struct pstk__span_io *span_io = &task->spans[task->next_span];
-        if (l->n_in_flight >= l->pipeline->depth)
-            return 0;
-        int r = acquire_file(l, span_io->span.file, &span_io->file_slot, &span_io->read.from);
-        if (r == 0)
-            return 0;
-        if (r < 0) {
-            fail_span(span_io);
-            task->n_left--;
-            continue;
-        }
-        span_io->read.file = span_io->file_slot;
-        l->backend->ops->queue(l->backend, &span_io->read);
-        l->n_in_flight++;
-    }
-    return 1;
-}
-
 /* Tasks whose reads are all done go to the workers. */
 static void push_if_read(struct pstk__lane *l, struct pstk__task *task)
 {
-    if (task->next_span == task->n_spans && task->n_left == 0)
+    if (pstk__fetch_is_done(&task->fetch))
         pstk__queue_push(l->work, task);
+}
+
+/* The bytes of the rows that blocks have count as read for their batch; the others are rows of a
+ * windowed order that are read by themselves. */
+static void count_rows(struct pstk__lane *l, const struct pstk__task *task)
+{
+    uint64_t n_bytes = 0, n_lone = 0;
+    for (uint32_t i = 0; i < task->fetch.n_rows; i++) {
+        const struct pstk__row_io *io = &task->fetch.rows[i];
+        for (uint32_t k = 0; io->block && k < l->pipeline->n_extents; k++)
+            n_bytes += io->extents[k].size;
+        n_lone += !io->block;
+    }
+    atomic_fetch_add_explicit(&task->slot->n_bytes, n_bytes, memory_order_relaxed);
+    pstk__count(&l->counters.n_lone, n_lone);
+}
+
+/* Turn pages and blocks into extents. 0: one is still being read. */
+static int resolve_task(struct pstk__lane *l, struct pstk__task *task)
+{
+    struct pstk__fetch *fetch = &task->fetch;
+    for (; fetch->n_resolved < fetch->n_rows; fetch->n_resolved++) {
+        struct pstk__row_io *io = &fetch->rows[fetch->n_resolved];
+        if (!pstk__fetch_resolve_row(l, io) || (io->block && !pstk__blocks_resolve(l->blocks, io)))
+            return 0;
+    }
+    if (l->blocks)
+        count_rows(l, task);
+    return 1;
 }
 
 /* Issue the oldest tasks, strictly in order. */
 static int issue_tasks(struct pstk__lane *l)
 {
     int progress = 0;
-    while (l->first && l->first->n_planned == l->first->n_rows) {
+    while (l->first && l->first->fetch.n_planned == l->first->fetch.n_rows) {
         struct pstk__task *task = l->first;
-        if (!task->laid_out) {
+        struct pstk__fetch *fetch = &task->fetch;
+        if (!fetch->laid_out) {
             if (!resolve_task(l, task))
                 break;
-            lay_out_all(l, task);
+            pstk__fetch_lay_out(l, fetch, &l->span_limits);
         }
-        if (task->memory_size && !task->piece) {
-            task->piece = pstk__buffer_get(&l->buffer, task->memory_size);
+        if (fetch->memory_size && !task->piece) {
+            task->piece = pstk__buffer_get(&l->buffer, fetch->memory_size);
             if (!task->piece)
                 break;
-            place_spans(l, task);
+            pstk__fetch_place(l, fetch, task->piece->data, 1);
         }
-        uint32_t before = task->next_span;
-        int all = queue_spans(l, task);
-        progress |= task->next_span != before;
+        uint32_t before = fetch->next_span;
+        int all = pstk__fetch_queue(l, fetch);
+        progress |= fetch->next_span != before;
         if (!all)
             break;
         l->first = task->next;
         if (!l->first)
             l->last = NULL;
-        l->n_listed -= task->n_rows;
+        l->n_listed -= fetch->n_rows;
         progress = 1;
         push_if_read(l, task); /* none of its reads is left: all failed, or all were reaped */
     }
@@ -357,33 +213,14 @@ static int issue_tasks(struct pstk__lane *l)
 
 /* ---- reap ------------------------------------------------------------------------------------ */
 
-static void page_done(struct pstk__lane *l, struct pstk__page *page)
-{
-    const struct pstk__source *source = l->pipeline->source;
-    pstk__files_release(l->files, page->file);
-    if (page->read.result == PSTK__PAGE_SIZE &&
-        source->format->page_check(source, &page->extent, page->data, NULL) == 0) {
-        page->state = PSTK__PAGE_READY;
-        return;
-    }
-    /* The rows that wait for the page see EMPTY and take the slow path, which reports the reason.
-     */
-    page->state = PSTK__PAGE_EMPTY;
-    pstk__index_drop(l->index, page);
-}
-
 static void span_done(struct pstk__lane *l, struct pstk__span_io *span_io)
 {
-    pstk__files_release(l->files, span_io->file_slot);
-    if (span_io->read.result > 0)
-        atomic_fetch_add_explicit(&span_io->task->slot->n_bytes, (uint64_t)span_io->read.result,
-                                  memory_order_relaxed);
-    /* A file may end inside the aligned read, but not before the last row's end. */
-    if (span_io->read.result < 0 ||
-        (uint64_t)span_io->read.result < span_io->span.end - span_io->read.offset)
-        fail_span(span_io);
-    span_io->task->n_left--;
-    push_if_read(l, span_io->task);
+    if (!span_io->fetch->task) {
+        pstk__blocks_span_done(l->blocks, span_io);
+        return;
+    }
+    pstk__fetch_span_done(l, span_io);
+    push_if_read(l, span_io->fetch->task);
 }
 
 /* Returns the number of reads reaped, or <0. */
@@ -398,8 +235,9 @@ static int reap(struct pstk__lane *l, int wait)
         if (request->result > 0)
             pstk__count(&l->counters.bytes, (uint64_t)request->result);
         char *at = (char *)request;
-        if (request->user == READ_PAGE)
-            page_done(l, (struct pstk__page *)(void *)(at - offsetof(struct pstk__page, read)));
+        if (request->user == PSTK__READ_PAGE)
+            pstk__fetch_page_done(
+                l, (struct pstk__page *)(void *)(at - offsetof(struct pstk__page, read)));
         else
             span_done(l,
                       (struct pstk__span_io *)(void *)(at - offsetof(struct pstk__span_io, read)));
@@ -417,6 +255,8 @@ static int advance(struct pstk__lane *l, uint64_t *waited_ns)
     progress |= list_tasks(l);
     progress |= plan_tasks(l);
     progress |= issue_tasks(l);
+    if (l->blocks)
+        progress |= pstk__blocks_advance(l->blocks);
     *waited_ns = 0;
     int r = l->backend->ops->submit(l->backend);
     if (r < 0)
@@ -511,6 +351,8 @@ static int open_lane(struct pstk__lane *l, struct pstk_error *err)
                                                 .memory_align = pipeline->memory_align};
     if (r == 0 && pstk__buffer_open(&l->buffer, l->io_memory, l->buffer_size, l->n_tasks) < 0)
         r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the I/O buffer");
+    if (r == 0 && l->blocks_need.memory)
+        r = pstk__blocks_open(&l->blocks, l, &l->blocks_need, l->block_memory, err);
     return r;
 }
 

@@ -18,6 +18,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#define CACHE_LINE 64u
+#define PREFETCH_ROWS 2u   /* ahead of the row that is written */
+#define PREFETCH_MAX 4096u /* bytes of a row; the processor finds the rest by itself */
+
 static uint64_t row_position(const struct pstk__pipeline *pipeline, const struct pstk__slot *slot,
                              uint32_t row)
 {
@@ -33,7 +37,7 @@ static int write_record(struct pstk__worker *worker, const struct pstk__task *ta
     struct pstk__slot *slot = task->slot;
     const uint32_t row = task->first_row + i;
     struct pstk__sample_key key = {.sample_id = sample_id,
-                                   .epoch = task->rows[i].pick.epoch,
+                                   .epoch = task->fetch.rows[i].pick.epoch,
                                    .position = row_position(worker->pipeline, slot, row),
                                    .variant = slot->batch.variant};
     pstk__slot_rows(slot, row, rows);
@@ -47,7 +51,7 @@ static int write_fast(struct pstk__worker *worker, const struct pstk__task *task
                       struct pstk_error *err)
 {
     const struct pstk__source *source = worker->pipeline->source;
-    const struct pstk__row_io *io = &task->rows[i];
+    const struct pstk__row_io *io = &task->fetch.rows[i];
     struct pstk__record record;
     int r = source->format->parse(source, &io->at, io->extents, worker->pipeline->n_extents,
                                   &record, err);
@@ -156,7 +160,7 @@ static int replace(struct pstk__worker *worker, const struct pstk__task *task, u
                    struct pstk_error *bad)
 {
     struct tries tries;
-    tries_init(&tries, worker->pipeline->source, task->rows[i].pick.id);
+    tries_init(&tries, worker->pipeline->source, task->fetch.rows[i].pick.id);
     while (tries.n < tries.most) {
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);
@@ -175,15 +179,29 @@ static int replace(struct pstk__worker *worker, const struct pstk__task *task, u
     return none_replaces(&tries, bad);
 }
 
+/* Ask memory for the bytes of a row that will soon be written. A row of a block was read long ago
+ * and lies anywhere in its memory; other rows are in the cache. */
+static void prefetch_row(const struct pstk__task *task, uint32_t i, uint32_t n_extents)
+{
+    const struct pstk__row_io *io = &task->fetch.rows[i];
+    if (!io->block || io->slow)
+        return;
+    for (uint32_t k = 0; k < n_extents; k++) {
+        const uint64_t n = io->extents[k].size < PREFETCH_MAX ? io->extents[k].size : PREFETCH_MAX;
+        for (uint64_t at = 0; at < n; at += CACHE_LINE)
+            __builtin_prefetch(io->extents[k].data + at);
+    }
+}
+
 static void write_row(struct pstk__worker *worker, const struct pstk__task *task, uint32_t i)
 {
     struct pstk__slot *slot = task->slot;
     struct pstk_error err;
     uint32_t row = task->first_row + i;
-    const uint64_t id = task->rows[i].pick.id;
+    const uint64_t id = task->fetch.rows[i].pick.id;
     err.size = sizeof err; /* the function that fails writes the rest */
     int r;
-    if (task->rows[i].slow) {
+    if (task->fetch.rows[i].slow) {
         pstk__count(&worker->counters.n_slow, 1);
         r = write_slow(worker, task, i, id, &err);
     } else {
@@ -210,6 +228,8 @@ static void finish_task(struct pstk__worker *worker, struct pstk__task *task)
     struct pstk__slot *slot = task->slot;
     if (task->piece)
         pstk__buffer_put(task->piece);
+    /* Release: the blocks that its rows were read from may be reused. */
+    atomic_store_explicit(&task->finished, task->number + 1, memory_order_release);
     pstk__queue_push(l->idle, task);
     pstk__handback_given(&l->handback);
     /* Release: for our rows; acquire, for the last worker: for the rows of all the others. */
@@ -230,10 +250,16 @@ void *pstk__pipeline_work(void *worker)
     uint64_t mark = pstk__clock_ns(), waited = 0;
     struct pstk__task *task;
     while ((task = pstk__queue_pop(w->lane->work, &waited))) {
-        uint32_t n_rows = task->n_rows;
+        uint32_t n_rows = task->fetch.n_rows;
         pstk__trace_begin(&pipeline->delivered->trace, "decode", task->slot->seq);
-        for (uint32_t i = 0; i < n_rows && !pstk__window_stale(&pipeline->window, task->slot); i++)
+        for (uint32_t i = 0; i < n_rows && i < PREFETCH_ROWS; i++)
+            prefetch_row(task, i, pipeline->n_extents);
+        for (uint32_t i = 0; i < n_rows && !pstk__window_stale(&pipeline->window, task->slot);
+             i++) {
+            if (i + PREFETCH_ROWS < n_rows)
+                prefetch_row(task, i + PREFETCH_ROWS, pipeline->n_extents);
             write_row(w, task, i);
+        }
         pstk__count(&w->counters.n_items, n_rows); /* before the batch can be delivered */
         finish_task(w, task);
         pstk__trace_end(&pipeline->delivered->trace);

@@ -19,6 +19,7 @@ struct pstk__counters {
     _Atomic uint64_t n_hits;
     _Atomic uint64_t n_misses;
     _Atomic uint64_t n_slow; /* rows read on the slow path after the fast one failed */
+    _Atomic uint64_t n_lone; /* rows of a windowed order that no block had */
 };
 
 static inline void pstk__count(_Atomic uint64_t *counter, uint64_t n)

@@ -4,16 +4,37 @@
 void pstk__picker_init(struct pstk__picker *picker, const struct pstk__pick_plan *plan)
 {
     picker->plan = plan;
-    picker->is_ready = 0;
+    picker->epochs[0].is_ready = picker->epochs[1].is_ready = 0;
+}
+
+const struct pstk__order *pstk__picker_order(struct pstk__picker *picker, uint64_t epoch)
+{
+    const uint32_t i = epoch & 1;
+    if (!picker->epochs[i].is_ready || picker->epochs[i].epoch != epoch) {
+        pstk__order_init(&picker->epochs[i].order, &picker->plan->shape, picker->plan->seed, epoch);
+        picker->epochs[i].epoch = epoch;
+        picker->epochs[i].is_ready = 1;
+    }
+    return &picker->epochs[i].order;
+}
+
+uint64_t pstk__picker_id(const struct pstk__picker *picker, uint64_t index)
+{
+    (void)picker;
+    return index;
 }
 
 void pstk__picker_at(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
                      struct pstk__pick *out)
 {
-    if (!picker->is_ready || picker->epoch != epoch) {
-        pstk__order_init(&picker->order, &picker->plan->shape, picker->plan->seed, epoch);
-        picker->epoch = epoch;
-        picker->is_ready = 1;
-    }
-    *out = (struct pstk__pick){.id = pstk__order_at(&picker->order, k), .epoch = epoch};
+    const struct pstk__order *order = pstk__picker_order(picker, epoch);
+    *out = (struct pstk__pick){.id = pstk__picker_id(picker, pstk__order_at(order, k)),
+                               .epoch = epoch};
+}
+
+void pstk__picker_place(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
+                        struct pstk__pick *out, struct pstk__weave_place *place)
+{
+    pstk__windowed_place(&pstk__picker_order(picker, epoch)->windowed, k, place);
+    *out = (struct pstk__pick){.id = pstk__picker_id(picker, place->id), .epoch = epoch};
 }

@@ -22,17 +22,26 @@ struct pstk__pick_plan {
     uint64_t seed;
 };
 
-/* For one thread: a plan, and the order of the epoch that it looked at last. */
+/* For one thread: a plan, and the orders of an even and an odd epoch that it looked at last. */
 struct pstk__picker {
     const struct pstk__pick_plan *plan;
-    uint64_t epoch;
-    int is_ready; /* order is that of epoch */
-    struct pstk__order order;
+    struct {
+        int is_ready; /* order is that of epoch */
+        uint64_t epoch;
+        struct pstk__order order;
+    } epochs[2];
 };
 
 void pstk__picker_init(struct pstk__picker *picker, const struct pstk__pick_plan *plan);
 /* What stands at position k < n of an epoch. */
 void pstk__picker_at(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
                      struct pstk__pick *out);
+/* The same of a windowed order, and where in it the sample comes from. */
+void pstk__picker_place(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
+                        struct pstk__pick *out, struct pstk__weave_place *place);
+/* The sample of an index of the order: what a block of a windowed order consists of. */
+uint64_t pstk__picker_id(const struct pstk__picker *picker, uint64_t index);
+/* The order of an epoch; it stays until another epoch of the same parity is looked at. */
+const struct pstk__order *pstk__picker_order(struct pstk__picker *picker, uint64_t epoch);
 
 #endif

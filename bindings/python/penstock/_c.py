@@ -996,6 +996,8 @@ class Stats(Structure):
         ("n_palette_images", c_uint64),
         ("n_damaged_images", c_uint64),
         ("n_dropped_boxes", c_uint64),
+        ("n_lone_rows", c_uint64),
+        ("block_memory", c_uint64),
     ]
 
 

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/blocks.h"
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FLIGHT_BYTES                                                                               \
+    (64u << 20)                /* being read: more would only delay rows that read by themselves */
+#define SMALL_BLOCK (1u << 20) /* bytes: reading all of it takes hardly longer than one row */
+
+enum block_state { BLOCK_FREE, BLOCK_PLANNED, BLOCK_BARE, BLOCK_READING, BLOCK_READY };
+
+/* A block of the line of blocks, or a free frame for one. */
+struct pstk__block {
+    struct pstk__fetch fetch;
+    uint64_t epoch, line;      /* which block */
+    uint64_t until;            /* position of the epoch from which on no row needs it */
+    uint64_t generation;       /* of the rows that used or asked for it last */
+    uint64_t n_tasks;          /* tasks of the lane up to the last one that uses it */
+    uint64_t memory_size;      /* bytes of memory */
+    uint8_t *memory;           /* of the heap, from READING on */
+    uint32_t state;            /* enum block_state */
+    struct pstk__block *chain; /* the next of its place in the table */
+    struct pstk__block *next;  /* the next that is coming; or of the free frames */
+};
+
+/* A strand of this rank, and the window that it asks for next. */
+struct strand {
+    int is_begun;           /* 0: no row of this generation came yet */
+    uint64_t epoch, window; /* asked for next */
+    uint64_t at_epoch, at;  /* once a row reaches this sample of the strand */
+};
+
+/* Blocks of a window that were asked for, not all of them begun. */
+struct request {
+    uint64_t epoch, until;
+    struct pstk__weave_blocks blocks;
+};
+
+struct pstk__blocks {
+    struct pstk__lane *lane;
+    uint32_t n_strands, n_shared; /* strands of this rank; greatest common divisor with world */
+    uint64_t ahead;
+    int is_small; /* rows wait for a block that was not asked for */
+    uint64_t generation;
+    uint64_t now_epoch, now;  /* position of the newest batch */
+    struct strand *strands;   /* n_strands, owned */
+    struct request *requests; /* n_requests at most, a ring; owned */
+    uint64_t first_request, last_request, n_requests;
+
+    struct pstk__block *frames; /* n_frames, owned */
+    uint32_t n_frames, hand;    /* hand: where the search for a block that may leave goes on */
+    struct pstk__row_io *rows;  /* of all frames, owned; so are these: */
+    struct pstk__extent *extents;
+    struct pstk__span_io *spans;
+    struct pstk__block **table; /* n_places, a power of two */
+    uint32_t n_places;
+    struct pstk__block *free;
+    struct pstk__block *coming, **end; /* begun, and not queued as a whole; in that order */
+    struct pstk__heap heap;
+    struct pstk__span_limits limits;
+    uint64_t n_flight; /* bytes being read */
+
+    struct pstk__task **tasks; /* listed ones, a ring of n_ring, a power of two; owned */
+    uint64_t n_ring, n_listed, n_finished; /* tasks ever; those below n_finished are finished */
+    uint64_t searched_at; /* n_finished + now of the last search that found nothing */
+};
+
+/* ---- open, close ---------------------------------------------------------------------------- */
+
+static uint64_t power_of_two(uint64_t n)
+{
+    uint64_t power = 1;
+    while (power < n)
+        power *= 2;
+    return power;
+}
+
+static int allocate(struct pstk__blocks *b)
+{
+    const uint64_t block = b->lane->pipeline->picks.shape.weave.block;
+    const uint64_t n_rows = b->n_frames * block, n_extents = n_rows * b->lane->pipeline->n_extents;
+    b->strands = calloc(b->n_strands, sizeof *b->strands);
+    b->requests = calloc(b->n_requests, sizeof *b->requests);
+    b->frames = calloc(b->n_frames, sizeof *b->frames);
+    b->rows = calloc(n_rows, sizeof *b->rows);
+    b->extents = calloc(n_extents, sizeof *b->extents);
+    b->spans = calloc(n_extents, sizeof *b->spans);
+    b->table = calloc(b->n_places, sizeof *b->table);
+    b->tasks = calloc(b->n_ring, sizeof *b->tasks);
+    if (!b->strands || !b->requests || !b->frames || !b->rows || !b->extents || !b->spans ||
+        !b->table || !b->tasks)
+        return PSTK_ENOMEM;
+    for (uint64_t i = 0; i < n_rows; i++)
+        b->rows[i].extents = b->extents + i * b->lane->pipeline->n_extents;
+    for (uint32_t i = b->n_frames; i > 0; i--) {
+        struct pstk__block *frame = &b->frames[i - 1];
+        frame->fetch.rows = b->rows + (i - 1) * block;
+        frame->fetch.spans = b->spans + (i - 1) * block * b->lane->pipeline->n_extents;
+        frame->next = b->free;
+        b->free = frame;
+    }
+    return 0;
+}
+
+int pstk__blocks_open(struct pstk__blocks **out, struct pstk__lane *lane,
+                      const struct pstk__blocks_need *need, void *memory, struct pstk_error *err)
+{
+    const struct pstk__pipeline *pipeline = lane->pipeline;
+    struct pstk__blocks *b = *out = calloc(1, sizeof *b);
+    int r = b ? 0 : PSTK_ENOMEM;
+    if (r == 0) {
+        const struct pstk__weave *weave = &pipeline->picks.shape.weave;
+        b->lane = lane;
+        b->n_strands = need->n_strands;
+        b->n_shared = weave->strands / need->n_strands;
+        b->ahead = need->ahead;
+        b->is_small = pstk__source_mean_read(pipeline->source, pipeline->fields) <=
+                      SMALL_BLOCK / weave->block;
+        b->generation = UINT64_MAX;
+        b->n_frames = need->n_frames;
+        b->n_requests = 4 * (uint64_t)need->n_strands + 4;
+        b->n_places = (uint32_t)power_of_two(2 * (uint64_t)need->n_frames);
+        b->n_ring = power_of_two(4 * (uint64_t)lane->n_tasks);
+        b->end = &b->coming;
+        b->searched_at = UINT64_MAX;
+        b->limits = lane->span_limits;
+        b->limits.memory = need->memory / 4;
+        r = allocate(b);
+    }
+    if (r == 0 && pstk__heap_open(&b->heap, memory, need->memory, need->n_frames) < 0)
+        r = PSTK_ENOMEM;
+    return r == 0 ? 0
+                  : pstk__fail(err, r, PSTK_STAGE_OPEN, "no memory for %u blocks", need->n_frames);
+}
+
+void pstk__blocks_close(struct pstk__blocks *b)
+{
+    if (!b)
+        return;
+    pstk__heap_close(&b->heap);
+    free(b->tasks);
+    free(b->table);
+    free(b->spans);
+    free(b->extents);
+    free(b->rows);
+    free(b->frames);
+    free(b->requests);
+    free(b->strands);
+    free(b);
+}
+
+/* ---- tasks that use blocks ------------------------------------------------------------------ */
+
+/* Note which of the oldest tasks are finished. */
+static void note_finished(struct pstk__blocks *b)
+{
+    while (b->n_finished < b->n_listed) {
+        struct pstk__task *oldest = b->tasks[b->n_finished & (b->n_ring - 1)];
+        /* Acquire: the worker no longer reads the blocks. */
+        if (atomic_load_explicit(&oldest->finished, memory_order_acquire) <= b->n_finished)
+            break;
+        b->n_finished++;
+    }
+}
+
+int pstk__blocks_have_room(struct pstk__blocks *b)
+{
+    note_finished(b);
+    return b->n_listed - b->n_finished < b->n_ring;
+}
+
+void pstk__blocks_list(struct pstk__blocks *b, struct pstk__task *task)
+{
+    task->number = b->n_listed;
+    b->tasks[b->n_listed++ & (b->n_ring - 1)] = task;
+}
+
+/* ---- the table of blocks -------------------------------------------------------------------- */
+
+static struct pstk__block **place_of(const struct pstk__blocks *b, uint64_t epoch, uint64_t line)
+{
+    const uint64_t mixed = (line ^ epoch << 40) * 0x9E3779B97F4A7C15u;
+    return &b->table[mixed >> 32 & (b->n_places - 1)];
+}
+
+static struct pstk__block *look_up(const struct pstk__blocks *b, uint64_t epoch, uint64_t line)
+{
+    struct pstk__block *block = *place_of(b, epoch, line);
+    while (block && (block->line != line || block->epoch != epoch))
+        block = block->chain;
+    return block;
+}
+
+static void set_free(struct pstk__blocks *b, struct pstk__block *block)
+{
+    struct pstk__block **link = place_of(b, block->epoch, block->line);
+    while (*link != block)
+        link = &(*link)->chain;
+    *link = block->chain;
+    if (block->memory)
+        pstk__heap_put(&b->heap, block->memory, block->memory_size);
+    block->memory = NULL;
+    block->state = BLOCK_FREE;
+    block->next = b->free;
+    b->free = block;
+}
+
+/* No row will need the block: its windows are past, or nobody has asked for it since a seek. */
+static int is_past(const struct pstk__blocks *b, const struct pstk__block *block)
+{
+    return block->generation != b->generation || block->epoch < b->now_epoch ||
+           (block->epoch == b->now_epoch && block->until <= b->now);
+}
+
+/* Free a block that may leave. 0: there is none. */
+static int evict(struct pstk__blocks *b)
+{
+    note_finished(b);
+    if (b->searched_at == b->n_finished + b->now)
+        return 0;
+    for (uint32_t i = 0; i < b->n_frames; i++) {
+        struct pstk__block *block = &b->frames[b->hand];
+        b->hand = b->hand + 1 < b->n_frames ? b->hand + 1 : 0;
+        if (block->state == BLOCK_READY && block->n_tasks <= b->n_finished && is_past(b, block)) {
+            set_free(b, block);
+            return 1;
+        }
+    }
+    b->searched_at = b->n_finished + b->now;
+    return 0;
+}
+
+/* Begin to get a block. NULL: no frame is free. */
+static struct pstk__block *begin(struct pstk__blocks *b, uint64_t epoch, uint64_t line,
+                                 uint64_t until)
+{
+    if (!b->free && !evict(b))
+        return NULL;
+    struct pstk__block *block = b->free, **place = place_of(b, epoch, line);
+    b->free = block->next;
+    block->epoch = epoch;
+    block->line = line;
+    block->until = until;
+    block->generation = b->generation;
+    block->n_tasks = 0;
+    block->state = BLOCK_PLANNED;
+    block->chain = *place;
+    *place = block;
+    block->next = NULL;
+    *b->end = block;
+    b->end = &block->next;
+    uint64_t first;
+    struct pstk__fetch *fetch = &block->fetch;
+    *fetch = (struct pstk__fetch){.rows = fetch->rows, .spans = fetch->spans};
+    pstk__windowed_block(&pstk__picker_order(&b->lane->picker, epoch)->windowed, line, &first,
+                         &fetch->n_rows);
+    for (uint32_t i = 0; i < fetch->n_rows; i++) {
+        struct pstk__row_io *io = &fetch->rows[i];
+        io->pick.id = pstk__picker_id(&b->lane->picker, first + i);
+        io->page = NULL;
+        io->block = NULL;
+        io->slow = 0;
+    }
+    return block;
+}
+
+/* ---- asking ahead --------------------------------------------------------------------------- */
+
+/* The position of the epoch at which a window ends. */
+static uint64_t end_of(const struct pstk__windowed *order, uint32_t strand, uint64_t window)
+{
+    uint64_t first, n;
+    pstk__windowed_span(order, strand, window, &first, &n);
+    return (first + n) * order->weave.strands;
+}
+
+static void ask(struct pstk__blocks *b, uint64_t epoch, uint32_t strand, uint64_t window)
+{
+    const struct pstk__windowed *order = &pstk__picker_order(&b->lane->picker, epoch)->windowed;
+    if (b->last_request - b->first_request == b->n_requests)
+        return; /* its rows are read by themselves */
+    b->requests[b->last_request++ % b->n_requests] =
+        (struct request){.epoch = epoch,
+                         .until = end_of(order, strand, window),
+                         .blocks = pstk__windowed_blocks(order, strand, window)};
+}
+
+/* Set the window after one, and when to ask for it. */
+static void set_next(struct pstk__blocks *b, struct strand *state, uint32_t strand, uint64_t epoch,
+                     uint64_t window)
+{
+    const struct pstk__windowed *order = &pstk__picker_order(&b->lane->picker, epoch)->windowed;
+    uint64_t first = pstk__windowed_strand(order, strand), n;
+    state->at_epoch = epoch;
+    if (window + 1 < pstk__windowed_n_windows(order, strand)) {
+        state->epoch = epoch;
+        state->window = window + 1;
+        pstk__windowed_span(order, strand, window + 1, &first, &n);
+    } else {
+        state->epoch = epoch + 1;
+        state->window = 0;
+    }
+    state->at = first > b->ahead ? first - b->ahead : 0;
+}
+
+/* A row reaches sample i of a strand, in a window: ask for what comes next. */
+static void reach(struct pstk__blocks *b, uint64_t epoch, const struct pstk__weave_place *place,
+                  uint64_t i)
+{
+    struct strand *state = &b->strands[place->strand / b->n_shared];
+    if (!state->is_begun) {
+        uint64_t first, n;
+        pstk__windowed_span(&pstk__picker_order(&b->lane->picker, epoch)->windowed, place->strand,
+                            place->window, &first, &n);
+        if (b->is_small || 2 * (first + n - i) >= n)
+            ask(b, epoch, place->strand, place->window);
+        set_next(b, state, place->strand, epoch, place->window);
+        state->is_begun = 1;
+    }
+    while (epoch > state->at_epoch || (epoch == state->at_epoch && i >= state->at)) {
+        /* A strand may be behind its own request only where a seek was missed: never ask for what
+         * is past. */
+        ask(b, state->epoch, place->strand, state->window);
+        set_next(b, state, place->strand, state->epoch, state->window);
+    }
+}
+
+/* Begin blocks that were asked for, while there is room. 1: one was begun. */
+static int begin_asked(struct pstk__blocks *b)
+{
+    int progress = 0;
+    while (b->first_request < b->last_request && b->n_flight < FLIGHT_BYTES) {
+        struct request *request = &b->requests[b->first_request % b->n_requests];
+        for (; request->blocks.first <= request->blocks.last; request->blocks.first++) {
+            struct pstk__block *block = look_up(b, request->epoch, request->blocks.first);
+            if (block) {
+                block->generation = b->generation;
+                block->until = block->until > request->until ? block->until : request->until;
+            } else if (b->n_flight >= FLIGHT_BYTES ||
+                       !begin(b, request->epoch, request->blocks.first, request->until)) {
+                return progress;
+            } else {
+                progress = 1;
+            }
+        }
+        b->first_request++;
+    }
+    return progress;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+/* The rows that follow are of another stream: a seek. Blocks stay until their room is needed. */
+static void begin_generation(struct pstk__blocks *b, uint64_t generation)
+{
+    b->generation = generation;
+    b->first_request = b->last_request;
+    for (uint32_t i = 0; i < b->n_strands; i++)
+        b->strands[i].is_begun = 0;
+}
+
+void pstk__blocks_find(struct pstk__blocks *b, const struct pstk__task *task, uint64_t k,
+                       struct pstk__row_io *io)
+{
+    const struct pstk__slot *slot = task->slot;
+    const struct pstk__weave *weave = &b->lane->pipeline->picks.shape.weave;
+    const uint64_t epoch = slot->batch.epoch;
+    struct pstk__weave_place place;
+    pstk__picker_place(&b->lane->picker, epoch, k, &io->pick, &place);
+    if (b->generation != slot->generation)
+        begin_generation(b, slot->generation);
+    b->now_epoch = epoch;
+    b->now = slot->batch.position;
+    /* Rows that pad the last batch come from the begin of the epoch, perhaps of others' strands. */
+    if (k >= slot->batch.position)
+        reach(b, epoch, &place, k / weave->strands);
+    struct pstk__block *block = look_up(b, epoch, place.line);
+    if (!block && b->is_small)
+        block = begin(b, epoch, place.line,
+                      end_of(&pstk__picker_order(&b->lane->picker, epoch)->windowed, place.strand,
+                             place.window));
+    io->block = block;
+    io->row = place.row;
+    if (block) {
+        block->n_tasks = task->number + 1;
+        block->generation = b->generation;
+    }
+}
+
+int pstk__blocks_resolve(struct pstk__blocks *b, struct pstk__row_io *io)
+{
+    struct pstk__block *block = io->block;
+    if (!block)
+        return 1;
+    if (block->state == BLOCK_PLANNED || block->state == BLOCK_READING)
+        return 0;
+    const struct pstk__row_io *from = &block->fetch.rows[io->row];
+    io->at = from->at;
+    io->slow = from->slow;
+    memcpy(io->extents, from->extents, b->lane->pipeline->n_extents * sizeof *io->extents);
+    if (block->state == BLOCK_BARE)
+        io->block = NULL;
+    return 1;
+}
+
+/* ---- blocks on their way -------------------------------------------------------------------- */
+
+/* Find the extents of a block's rows: at most one page at a time is pinned for it. 1: all are
+ * known.
+ */
+static int plan(struct pstk__blocks *b, struct pstk__block *block, int *progress)
+{
+    struct pstk__fetch *fetch = &block->fetch;
+    for (; fetch->n_planned < fetch->n_rows; fetch->n_planned++) {
+        struct pstk__row_io *io = &fetch->rows[fetch->n_planned];
+        enum pstk__row_plan r = PSTK__ROW_KNOWN;
+        if (!io->page)
+            r = pstk__fetch_plan_row(b->lane, io, io->pick.id);
+        /* Rows hold every page frame: nothing would come back that frees one. */
+        if (r == PSTK__ROW_LATER && b->lane->n_in_flight == 0)
+            io->slow = 1;
+        else if (r == PSTK__ROW_LATER || !pstk__fetch_resolve_row(b->lane, io))
+            return 0;
+        *progress = 1;
+    }
+    return 1;
+}
+
+/* Give a block memory. 0: there is none yet. */
+static int place(struct pstk__blocks *b, struct pstk__block *block)
+{
+    struct pstk__fetch *fetch = &block->fetch;
+    do
+        block->memory = pstk__heap_get(&b->heap, fetch->memory_size);
+    while (!block->memory && evict(b));
+    if (!block->memory)
+        return 0;
+    block->memory_size = fetch->memory_size;
+    pstk__fetch_place(b->lane, fetch, block->memory, 0);
+    b->n_flight += block->memory_size;
+    block->state = BLOCK_READING;
+    return 1;
+}
+
+static void set_ready(struct pstk__blocks *b, struct pstk__block *block)
+{
+    if (block->state == BLOCK_READING)
+        b->n_flight -= block->memory_size;
+    block->state = BLOCK_READY;
+}
+
+/* Bring a block on. 1: it need not come here again. */
+static int advance(struct pstk__blocks *b, struct pstk__block *block, int *progress)
+{
+    struct pstk__fetch *fetch = &block->fetch;
+    if (block->state == BLOCK_PLANNED) {
+        if (!plan(b, block, progress))
+            return 0;
+        pstk__fetch_lay_out(b->lane, fetch, &b->limits);
+        block->state = BLOCK_BARE;
+    }
+    if (block->state == BLOCK_BARE && fetch->memory_size == 0)
+        block->state = BLOCK_READING; /* all rows take the slow path */
+    if (block->state == BLOCK_BARE) {
+        if (is_past(b, block) && block->n_tasks <= b->n_finished) {
+            set_free(b, block);
+            return 1;
+        }
+        if (!place(b, block))
+            return 0;
+        *progress = 1;
+    }
+    const uint32_t before = fetch->next_span;
+    const int all = pstk__fetch_queue(b->lane, fetch);
+    *progress |= fetch->next_span != before;
+    if (all && pstk__fetch_is_done(fetch))
+        set_ready(b, block);
+    *progress |= all;
+    return all;
+}
+
+int pstk__blocks_advance(struct pstk__blocks *b)
+{
+    int progress = begin_asked(b);
+    struct pstk__block **link = &b->coming;
+    while (*link) {
+        struct pstk__block *block = *link, *next = block->next;
+        if (advance(b, block, &progress))
+            *link = next;
+        else
+            link = &block->next;
+    }
+    b->end = link;
+    return progress;
+}
+
+void pstk__blocks_span_done(struct pstk__blocks *b, struct pstk__span_io *span_io)
+{
+    struct pstk__fetch *fetch = span_io->fetch;
+    pstk__fetch_span_done(b->lane, span_io);
+    if (pstk__fetch_is_done(fetch)) {
+        char *at = (char *)fetch;
+        set_ready(b, (struct pstk__block *)(void *)(at - offsetof(struct pstk__block, fetch)));
+    }
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * blocks: a windowed order read by whole blocks, each once. The cache of a lane, of stated size.
+ *
+ * A block is read ahead: when a strand comes near its next window, the window's blocks are asked
+ * for, in the order in which strands come near. Rows find the block that has their bytes. A row
+ * whose block is not there, because the loader has just begun or has sought, is read by itself;
+ * where blocks are small, the row asks for its block and waits.
+ *
+ *   ABSENT -> PLANNED (its extents are being found) -> BARE (known, no memory yet) -> READING ->
+ * READY
+ *
+ * A block leaves, from BARE or READY, when its windows are past and no task that uses it is
+ * unfinished. All functions run on the lane's reader thread, except open and close, which run while
+ * it does not.
+ */
+#ifndef PSTK_BLOCKS_H
+#define PSTK_BLOCKS_H
+
+#include "loader/fetch.h"
+#include "reader/heap.h"
+
+/* memory: borrowed, page aligned, need->memory bytes. */
+int pstk__blocks_open(struct pstk__blocks **out, struct pstk__lane *lane,
+                      const struct pstk__blocks_need *need, void *memory, struct pstk_error *err);
+void pstk__blocks_close(struct pstk__blocks *blocks);
+
+/* 0: too many tasks are unfinished, list one later. */
+int pstk__blocks_have_room(struct pstk__blocks *blocks);
+/* Number a task that is about to be planned. */
+void pstk__blocks_list(struct pstk__blocks *blocks, struct pstk__task *task);
+/* Find the block of position k of a slot's epoch for a task. Sets pick, block and row of io; block
+ * is NULL where the row is to be read by itself. Asks for the blocks that come next. */
+void pstk__blocks_find(struct pstk__blocks *blocks, const struct pstk__task *task, uint64_t k,
+                       struct pstk__row_io *io);
+/* Take a row's extents from its block. 0: the block is still being read. A row whose block has no
+ * memory has its extents then, and no block: it is read by itself. */
+int pstk__blocks_resolve(struct pstk__blocks *blocks, struct pstk__row_io *io);
+/* Go on with what was asked for: plan, place, queue. 1: something got done. */
+int pstk__blocks_advance(struct pstk__blocks *blocks);
+/* A span of a block's fetch is done. */
+void pstk__blocks_span_done(struct pstk__blocks *blocks, struct pstk__span_io *span_io);
+
+#endif

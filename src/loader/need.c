@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/need.h"
+
+#include "format/format.h"
+
+#define AHEAD_BYTES (32u << 20) /* asked for before a window needs them: storage stays busy */
+#define MORE_FRAMES 8u
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static uint64_t product(uint64_t a, uint64_t b)
+{
+    uint64_t c;
+    return __builtin_mul_overflow(a, b, &c) || c > UINT64_MAX / 4 ? UINT64_MAX / 4 : c;
+}
+
+void pstk__blocks_measure(struct pstk__blocks_need *need, const struct pstk__weave *weave,
+                          uint32_t world, uint64_t rows, uint64_t mean, uint64_t most)
+{
+    const uint64_t window = (uint64_t)weave->window * weave->block;
+    const uint64_t shared = common_divisor(weave->strands, world);
+    const uint64_t n_strands = weave->strands / shared,
+                   n_blocks = (weave->n - 1) / weave->block + 1;
+    const uint64_t least = window / 8 + 1;
+    uint64_t ahead = AHEAD_BYTES / product(n_strands, mean ? mean : 1);
+    ahead = ahead < least ? least : ahead > window ? window : ahead;
+    /* The windows under way; the part of the next ones that is asked for ahead; those that ended
+     * while slots still hold rows of them. */
+    uint64_t frames = n_strands * (weave->window + 1u) +
+                      n_strands * weave->window * ahead / window + n_strands +
+                      rows / weave->block * (world / shared) + MORE_FRAMES;
+    frames = frames < 2 * n_blocks + 2 ? frames : 2 * n_blocks + 2;
+    const uint64_t content = product(product(frames, weave->block), mean);
+    need->n_strands = (uint32_t)n_strands;
+    need->n_frames = (uint32_t)(frames < UINT32_MAX / 4 ? frames : UINT32_MAX / 4);
+    need->ahead = ahead;
+    /* Blocks differ in size; each ends within a page. */
+    need->memory = (content + content / 8 + frames * PSTK__PAGE_SIZE + 2 * most + PSTK__PAGE_SIZE) /
+                   PSTK__PAGE_SIZE * PSTK__PAGE_SIZE;
+}
