@@ -40,6 +40,11 @@ enum pstk_last_batch {
 /* Changes whenever the same settings would give another windowed order. */
 #define PSTK_WINDOWED_VERSION 1
 
+/* The most strands, samples of a block and blocks of a window of a windowed order. */
+#define PSTK_MAX_STRANDS 65536
+#define PSTK_MAX_BLOCK 1048576
+#define PSTK_MAX_WINDOW 4096
+
 /* The order of a data set of n_samples samples. A loader with the same values delivers it. */
 struct pstk_order_settings {
     /* sizeof(struct pstk_order_settings), set by the caller */
@@ -61,12 +66,13 @@ struct pstk_order_settings {
     uint32_t global_batch_size;
     /* must be 0 */
     uint32_t reserved;
-    /* of a windowed order, else 0: pieces of the data set that are woven together, at most 65536.
-     * 0: 48, 12, 4 or 1, a function of n_samples */
+    /* of a windowed order, else 0: pieces of the data set that are woven together, at most
+     * PSTK_MAX_STRANDS. 0: 48, 12, 4 or 1, a function of n_samples */
     uint32_t strands;
-    /* of a windowed order, else 0: samples of a block, at most 2^20. 0: 64 */
+    /* of a windowed order, else 0: samples of a block, at most PSTK_MAX_BLOCK. 0: 64 */
     uint32_t block;
-    /* of a windowed order, else 0: blocks whose samples are mixed, at most 4096. 0: 4 */
+    /* of a windowed order, else 0: blocks whose samples are mixed, at most PSTK_MAX_WINDOW.
+     * 0: 4 */
     uint32_t window;
     /* must be 0 */
     uint32_t reserved2;

@@ -20,10 +20,12 @@
 
 #include "order/permutation.h"
 
+#include <penstock/order.h>
+
 /* The most of each: products of all three with a position stay below 2^64. */
-#define PSTK__STRANDS_MAX 65536u
-#define PSTK__BLOCK_MAX (1u << 20)
-#define PSTK__WINDOW_MAX 4096u
+#define PSTK__STRANDS_MAX ((uint32_t)PSTK_MAX_STRANDS)
+#define PSTK__BLOCK_MAX ((uint32_t)PSTK_MAX_BLOCK)
+#define PSTK__WINDOW_MAX ((uint32_t)PSTK_MAX_WINDOW)
 
 /* What a windowed order is made of; constant for a data set. */
 struct pstk__weave {

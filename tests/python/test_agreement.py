@@ -36,6 +36,8 @@ opened(last_batch="drop" if rank else "short")
 opened(seed=rank, compare_ranks=False)
 opened(rank=0, world=1, seed=rank)
 opened(order="sequential")
+opened(order="windowed", strands=4 * (rank == 1))
+opened(order="windowed" if rank else "full")
 group.destroy_process_group()
 """
 
@@ -51,12 +53,14 @@ class Agreement(unittest.TestCase):
             said = [process.communicate(timeout=200)[0].splitlines() for process in processes]
         self.assertEqual([process.returncode for process in processes], [0] * WORLD)
         cases = list(zip(*said))
-        self.assertEqual(len(cases), 9, said)
+        self.assertEqual(len(cases), 11, said)
         self.assertEqual(cases[0], ("12 166",) * WORLD)
         for case, says in ((1, "seed: value is 1 on process 2, and 0 on process 0; must be the same"),
                            (3, "global_batch_size: value is 15 on process 2, and 12 on process 0"),
                            (4, "rank: value is 1 on process 1 and on process 2; must be another one on each"),
-                           (5, "last_batch: value is 'drop' on process 1, and 'short' on process 0")):
+                           (5, "last_batch: value is 'drop' on process 1, and 'short' on process 0"),
+                           (9, "strands: value is 4 on process 1, and 1 on process 0; must be the same"),
+                           (10, "order: value is 'windowed' on process 1, and 'full' on process 0; must be the same")):
             for line in cases[case]:
                 self.assertTrue(line.startswith("SettingsError: " + says), line)
         self.assertTrue(cases[2][1].startswith("DataSetNotFoundError: "), cases[2])

@@ -101,6 +101,9 @@ LOADER_KEYWORDS = {
     "sampler": "shuffle=, rank= and world= choose the samples and their order",
     "batch_sampler": "batch_size=, shuffle= and last_batch= choose the samples of a batch",
     "generator": "seed= makes order and augmentation repeatable",
+    **dict.fromkeys(("shuffle_buffer_size", "shuffle_buffer", "buffer_size", "shuffle_block_size", "initial_fill", "shuffle_algo"),
+                    "order='full' (the default) mixes all samples, without a buffer; order='windowed' mixes "
+                    "inside windows of blocks"),
     "multiprocessing_context": "there are no worker processes",
     # Of others.
     **dict.fromkeys(("transform", "transforms", "pipeline", "pipelines"),

@@ -26,7 +26,7 @@ from ctypes import byref, c_void_p, sizeof
 from typing import TYPE_CHECKING, Any
 
 from . import _c, agreement, batch as batches, batch_size as sizes, catalog, errors, outputs as descriptions, paths
-from . import ranks, settings as words, state, stats as statistics, streams, tensors
+from . import ranks, settings as words, state, stats as statistics, streams, tensors, weave
 from ._version import __version__
 from .elsewhere import LOADER_ATTRIBUTES
 from .errors import PenstockError, SettingsError
@@ -164,6 +164,13 @@ class Loader(Hints):
     shuffle: True is order="full", False is order="sequential". Without both: "full". With False and
         last_batch="drop" the same samples, the end of the data set, never come: to see all give
         last_batch="short".
+    order: "full": a random permutation of all samples in each epoch; "windowed": blocks of neighbouring samples in a
+        random order, mixed inside windows of blocks, for storage that is slow at small random reads; "sequential": by
+        sample id. shuffle=True goes with order="windowed" as well.
+    strands, block, window: of order="windowed": the pieces of an epoch that are woven together (0: 48, 12, 4 or 1, by
+        the number of samples), at most 65536; samples of a block (0: 64), at most 1048576; blocks of a window (0: 4),
+        at most 4096. Each rank reads only its own blocks where world divides strands. The order depends on all three:
+        a state resumes with the same ones. `penstock order DATA --order windowed --explain` prints what they cost.
     seed: of order and augmentation. epoch, position: start there.
     last_batch: what becomes of a last batch that is not full: "drop" it (the default; a DataLoader keeps it:
         "short"); "pad" it from the start of the epoch; "short": the tensors have fewer rows, on some ranks
@@ -228,7 +235,7 @@ class Loader(Hints):
             outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
             copy: bool = False, mix: BatchMix | None = None,
             shuffle: bool | None = None, order: str | None = None, seed: int = 0, epoch: int = 0,
-            position: int = 0, last_batch: str = "drop",
+            position: int = 0, last_batch: str = "drop", strands: int = 0, block: int = 0, window: int = 0,
             rank: int | str | None = None, world: int | None = None, local_rank: int | None = None,
             local_world: int | None = None, compare_ranks: bool = True,
             bad_sample: str = "error", on_bad_sample: Callable[[PenstockError, int | None], Any] | None = None,
@@ -248,6 +255,7 @@ class Loader(Hints):
             self._rows = sizes.of(batch_size, global_batch_size, uneven, self._ranks.world)
             numbers = {**self._rows.settings, **{name: words.integer(name, value) for name, value in {
                 "seed": seed, "epoch": epoch, "position": position,
+                "strands": strands, "block": block, "window": window,
                 "rank": self._ranks.rank, "world": self._ranks.world, "local_rank": self._ranks.local_rank,
                 "local_world": self._ranks.local_world, "n_threads": n_threads, "n_slots": n_slots,
                 "n_device_slots": n_device_slots, "queue_depth": queue_depth, "io_memory": io_memory,
@@ -283,7 +291,7 @@ class Loader(Hints):
             # Of a device's slots; JAX has copies there.
             self._has_views = kind != _c.HOST and not copy and self._framework != "jax"
             self._named_stream, self._guard = self._stream_of(stream), self._guard_of()
-            self._order = order
+            self._order, self._weave = order, weave.settled(order, numbers, self.n_samples)
             self._on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
             fixed.update(self._fixed(last_batch))
         self._open(words.to_c(path, self._outputs, numbers, topology, self._mix), timeout)
@@ -295,8 +303,8 @@ class Loader(Hints):
     def _fixed(self, last_batch: str) -> dict[str, Any]:
         """What must be the same on all processes for each sample to come once."""
         return {"data_set": self._catalog.info.identity, "n_samples": self.n_samples, "order": self._order,
-                "order_version": _c.ORDER_VERSION, "seed": self._numbers["seed"], "epoch": self._numbers["epoch"],
-                "position": self._numbers["position"], "last_batch": last_batch,
+                "order_version": weave.version(self._order), **self._weave, "seed": self._numbers["seed"],
+                "epoch": self._numbers["epoch"], "position": self._numbers["position"], "last_batch": last_batch,
                 "global_batch_size": self.global_batch_size, "version": __version__}
 
     def _stream_of(self, stream: Any) -> Callable[[], int | None] | None:
@@ -344,7 +352,7 @@ class Loader(Hints):
         self._handle = Handle(on_device, timeout)
         numbers = self._numbers
         order = _c.OrderSettings(size=sizeof(_c.OrderSettings), n_samples=self.n_samples, **{
-            name: numbers[name] for name in ("order", "seed", "rank", "world", "last_batch")},
+            name: numbers[name] for name in ("order", "seed", "rank", "world", "last_batch", *weave.NAMES)},
             **self._rows.for_order())
         self._place = Place(self._handle, order, numbers["epoch"], numbers["position"])
         try:
@@ -416,6 +424,21 @@ class Loader(Hints):
         return self._rows.world_wide
 
     @property
+    def strands(self) -> int | None:
+        """Strands of a windowed order; None: another order."""
+        return self._weave.get("strands")
+
+    @property
+    def block(self) -> int | None:
+        """Samples of a block of a windowed order; None: another order."""
+        return self._weave.get("block")
+
+    @property
+    def window(self) -> int | None:
+        """Blocks of a window of a windowed order; None: another order."""
+        return self._weave.get("window")
+
+    @property
     def outputs(self) -> dict[str, descriptions.Output]:
         """The outputs by their names."""
         return dict(self._outputs)
@@ -446,8 +469,8 @@ class Loader(Hints):
         rank = "" if self._ranks.world == 1 else f", rank {self._ranks.rank} of {self._ranks.world}" \
             f" ({self._ranks.source})"
         state_of = "closed" if self.closed else "at epoch {}, position {:,}".format(*self.cursor)
-        return [f"{self._path!r}", f"{self.n_samples:,} samples, batches of {self.batch_size}, {self._order} order, "
-                f"seed {self._numbers['seed']}, {self._framework} on {where}{rank}"
+        return [f"{self._path!r}", f"{self.n_samples:,} samples, batches of {self.batch_size}, {self._order} order"
+                f"{weave.described(self._weave)}, seed {self._numbers['seed']}, {self._framework} on {where}{rank}"
                 + ("" if self._mix is None else f", {self._mix!r}"), state_of]
 
     def __repr__(self) -> str:
@@ -565,7 +588,7 @@ class Loader(Hints):
             info = batches.info_of(after)
             epoch, position = info.epoch, info.next_position
         return {"version": state.VERSION, "epoch": epoch, "position": position, "seed": self._numbers["seed"],
-                "order": self._order, "order_version": _c.ORDER_VERSION,
+                "order": self._order, "order_version": weave.version(self._order), **self._weave,
                 "data_set": self._catalog.info.identity, "n_samples": self.n_samples,
                 "batch_size": self.batch_size, "global_batch_size": self.global_batch_size,
                 "world": self._ranks.world}

@@ -27,6 +27,7 @@ CHOICES: dict[str, dict[str, int]] = {
 }
 _LARGEST: dict[Any, int] = {c_uint32: 2**32 - 1, c_uint64: 2**64 - 1, c_int32: 2**31 - 1}
 _LEAST = {"batch_size": 1, "global_batch_size": 1, "world": 1, "local_world": 1}  # 0 for all others
+_MOST = {"strands": _c.MAX_STRANDS, "block": _c.MAX_BLOCK, "window": _c.MAX_WINDOW}  # the type's for all others
 _SWITCHES = ("report_crops", "pin_threads", "measure_device", "nvtx")
 _TYPES: dict[str, Any] = {name: kind for name, kind, *_ in _c.Settings._fields_}
 
@@ -56,7 +57,7 @@ def integer(name: str, value: Any) -> int:
     except TypeError:
         auto = ", or 'auto'" if name == "rank" else ""
         raise TypeError(f"{name}: value is {value!r}; must be a whole number{auto}") from None
-    most = _LARGEST.get(_TYPES.get(name, c_uint64), 2**64 - 1)
+    most = _MOST.get(name, _LARGEST.get(_TYPES.get(name, c_uint64), 2**64 - 1))
     least = _LEAST.get(name, 0)
     if not least <= number <= most:
         raise SettingsError(f"{name}: value is {number}; must be from {least} to {most}")
@@ -157,6 +158,8 @@ def order(shuffle: Any, value: Any) -> str:
     if value is not None:
         choice("order", value)
     shuffled = None if shuffle is None else ("full" if shuffle else "sequential")
+    if shuffle and value == "windowed":
+        return "windowed"
     if shuffled is not None and value is not None and shuffled != value:
         raise SettingsError(f"shuffle: value is {shuffle!r}, and order is {value!r}; must agree (give one of them)")
     return shuffled or value or "full"

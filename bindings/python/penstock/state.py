@@ -6,7 +6,8 @@
 
 epoch and position are the cursor just past the last delivered batch; prefetched batches do not count. The
 order of samples follows from data set, seed, order and order_version, so the loader that loads the state must
-have the same ones. batch_size, global_batch_size and world may differ.
+have the same ones. batch_size, global_batch_size and world may differ. The state of a windowed order has its strands,
+block and window too, which must be the same.
 """
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
+from . import weave
 from .errors import SettingsError
 
 VERSION = 1
@@ -51,8 +53,11 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
     if version > VERSION:
         raise SettingsError(f"state: version is {version}; must be at most {VERSION} (update penstock)")
     _must_agree(state, own, "data_set", f"open the data set of the saved loader, not {path}")
-    _must_agree(state, own, "order_version", "resume with the penstock version that saved it, whose order differs")
     _must_agree(state, own, "order", f"open the loader with order={state.get('order')!r}")
+    _must_agree(state, own, "order_version", "resume with the penstock version that saved it, whose order differs")
+    for name in weave.NAMES:
+        if name in own:
+            _must_agree(state, own, name, weave.advice(state))
     _must_agree(state, own, "seed", f"open the loader with seed={state.get('seed')!r}")
     epoch, position = _number(state, "epoch"), _number(state, "position")
     if position > own["n_samples"]:
