@@ -19,6 +19,7 @@ static void plain(void)
     s.path = "somewhere";
     s.outputs = outputs;
     s.n_outputs = 1;
+    s.order = PSTK_ORDER_WINDOWED; /* the only one with strands, block and window */
 }
 
 static int check(void)
@@ -44,7 +45,10 @@ static const struct {
 } ranges[] = {
     RANGE(batch_size, 1, 1 << 30, 0),
     RANGE(n_outputs, 1, 64, 0),
-    RANGE(order, 0, 1, 0),
+    RANGE(order, 0, 2, 0),
+    RANGE(strands, 1, PSTK_MAX_STRANDS, 1),
+    RANGE(block, 1, PSTK_MAX_BLOCK, 1),
+    RANGE(window, 1, PSTK_MAX_WINDOW, 1),
     RANGE(last_batch, 0, 2, 0),
     RANGE(reader, 0, 2, 0),
     RANGE(io, 0, 2, 0),
@@ -105,6 +109,25 @@ TEST(a_rank_is_below_its_world)
     s.local_rank = 2;
     CHECK_EQ(check(), PSTK_EINVAL);
     CHECK(!strcmp(err.message, "local_rank: value is 2; must be below local_world, which is 2"));
+}
+
+TEST(orders_that_are_not_windowed_have_no_windows)
+{
+    const size_t offsets[] = {offsetof(struct pstk_settings, strands),
+                              offsetof(struct pstk_settings, block),
+                              offsetof(struct pstk_settings, window)};
+    static const char *const names[] = {"strands", "block", "window"};
+    for (int i = 0; i < 6; i++) {
+        char says[160];
+        plain();
+        s.order = i < 3 ? PSTK_ORDER_FULL : PSTK_ORDER_SEQUENTIAL;
+        CHECK_EQ(check(), 0);
+        *at(offsets[i % 3]) = 8;
+        CHECK_EQ(check(), PSTK_EINVAL);
+        snprintf(says, sizeof says, "%s: value is 8; must be 0 unless order is windowed",
+                 names[i % 3]);
+        CHECK(!strcmp(err.message, says));
+    }
 }
 
 TEST(what_has_no_default_must_be_set)
@@ -240,6 +263,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(every_setting_is_taken_within_its_range_and_refused_by_name_past_it),
         CASE(a_rank_is_below_its_world),
+        CASE(orders_that_are_not_windowed_have_no_windows),
         CASE(what_has_no_default_must_be_set),
         CASE(settings_that_nobody_initialised_are_refused),
         CASE(room_for_later_versions_is_refused_by_name_when_it_is_set),
