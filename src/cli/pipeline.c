@@ -64,6 +64,15 @@ static int set_order(struct pipeline *pipeline, int code, const char *value)
         return option_count("--start-batch", value, any, &pipeline->start_batch);
     case OPT_ORDER:
         return option_choice("--order", value, names_order, &pipeline->order);
+    case OPT_STRANDS:
+        return option_count32("--strands", value, (struct range){1, PSTK_MAX_STRANDS},
+                              &pipeline->strands);
+    case OPT_BLOCK:
+        return option_count32("--block", value, (struct range){1, PSTK_MAX_BLOCK},
+                              &pipeline->block);
+    case OPT_WINDOW:
+        return option_count32("--window", value, (struct range){1, PSTK_MAX_WINDOW},
+                              &pipeline->window);
     case OPT_RANK:
         return option_count32("--rank", value, (struct range){0, MAX_WORLD - 1}, &pipeline->rank);
     case OPT_WORLD:
@@ -183,6 +192,27 @@ static int divide_batch(struct pipeline *pipeline)
     return 0;
 }
 
+/* Settle strands, block and window. Returns 0 or an exit status. */
+static int settle_order(struct pipeline *pipeline)
+{
+    const char *given = pipeline->strands  ? "strands"
+                        : pipeline->block  ? "block"
+                        : pipeline->window ? "window"
+                                           : NULL;
+    struct pstk_order_settings order = pipeline_order(pipeline);
+    if (given && pipeline->order != PSTK_ORDER_WINDOWED)
+        return message_usage("--%s: applies to --order windowed only", given);
+    const int r = pstk_order_settle(&order);
+    if (r < 0) {
+        message_say("--order: %s", pstk_strerror(r));
+        return status_of_code(r);
+    }
+    pipeline->strands = order.strands;
+    pipeline->block = order.block;
+    pipeline->window = order.window;
+    return 0;
+}
+
 int pipeline_look(struct pipeline *pipeline, const char *path)
 {
     struct pstk_dataset *dataset;
@@ -201,6 +231,8 @@ int pipeline_look(struct pipeline *pipeline, const char *path)
         return message_usage("--rank: value is %u; must be below --world, %u (ranks count from 0)",
                              pipeline->rank, pipeline->world);
     status = divide_batch(pipeline);
+    if (status == 0)
+        status = settle_order(pipeline);
     if (status)
         return status;
     if (__builtin_mul_overflow(pipeline_global_batch(pipeline), pipeline->start_batch,
@@ -222,7 +254,10 @@ struct pstk_order_settings pipeline_order(const struct pipeline *pipeline)
                                         .rank = pipeline->rank,
                                         .world = pipeline->world,
                                         .last_batch = pipeline->last,
-                                        .global_batch_size = pipeline->global_batch_size};
+                                        .global_batch_size = pipeline->global_batch_size,
+                                        .strands = pipeline->strands,
+                                        .block = pipeline->block,
+                                        .window = pipeline->window};
 }
 
 static uint32_t build_ops(struct pipeline *pipeline)
@@ -301,6 +336,9 @@ int pipeline_build(struct pipeline *pipeline, int image_only)
     s->outputs = pipeline->outputs;
     s->n_outputs = pipeline->n_outputs;
     s->order = pipeline->order;
+    s->strands = pipeline->strands;
+    s->block = pipeline->block;
+    s->window = pipeline->window;
     s->seed = pipeline->seed;
     s->epoch = pipeline->epoch;
     s->position = pipeline->position;

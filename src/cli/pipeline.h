@@ -25,6 +25,9 @@ enum {
     OPT_UNEVEN,
     OPT_START_BATCH,
     OPT_ORDER,
+    OPT_STRANDS,
+    OPT_BLOCK,
+    OPT_WINDOW,
     OPT_RANK,
     OPT_WORLD,
     OPT_LAST,
@@ -102,7 +105,23 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
          .code = OPT_ORDER,                                                                        \
          .values = names_order,                                                                    \
          .initial = "full",                                                                        \
-         .text = "order of the samples (full: all of them shuffled; sequential: by sample id)"},   \
+         .text = "order of the samples (full: all of them shuffled; sequential: by sample id; "    \
+                 "windowed: blocks of neighbours shuffled, and mixed inside windows of blocks)"},  \
+        {.name = "strands",                                                                        \
+         .code = OPT_STRANDS,                                                                      \
+         .value = "C",                                                                             \
+         .initial = "48, 12, 4 or 1, by the number of samples",                                    \
+         .text = "of --order windowed: pieces of the data set that are woven together"},           \
+        {.name = "block",                                                                          \
+         .code = OPT_BLOCK,                                                                        \
+         .value = "N",                                                                             \
+         .initial = "64",                                                                          \
+         .text = "of --order windowed: samples of a block"},                                       \
+        {.name = "window",                                                                         \
+         .code = OPT_WINDOW,                                                                       \
+         .value = "N",                                                                             \
+         .initial = "4",                                                                           \
+         .text = "of --order windowed: blocks of a window"},                                       \
         {.name = "rank", .code = OPT_RANK, .value = "R", .initial = "0", .text = "this rank"},     \
         {.name = "world",                                                                          \
          .code = OPT_WORLD,                                                                        \
@@ -168,7 +187,8 @@ struct pipeline {
     int uneven;
     uint64_t start_batch;
     uint32_t order, rank, world, last;
-    uint32_t n_threads, n_slots; /* 0: the library chooses */
+    uint32_t strands, block, window; /* of --order windowed; 0: by the number of samples */
+    uint32_t n_threads, n_slots;     /* 0: the library chooses */
     uint32_t reader, io, device, kernels, bad_sample;
     int32_t device_index; /* index among the devices of the kind `device` */
 
@@ -188,8 +208,8 @@ struct pipeline {
 void pipeline_init(struct pipeline *pipeline);
 /* Read one of the options above. Returns 0, or -1 after a message. */
 int pipeline_set(struct pipeline *pipeline, int code, const char *value);
-/* Read the data set's fields, then choose the batch size and the position. Returns 0 or an exit
- * status. */
+/* Read the data set's fields, then choose the batch size, the position, and strands, block and
+ * window of a windowed order. Returns 0 or an exit status. */
 int pipeline_look(struct pipeline *pipeline, const char *path);
 /* Return the rows of a batch of all ranks together, at most 2^48. Call after pipeline_look. */
 uint64_t pipeline_global_batch(const struct pipeline *pipeline);

@@ -146,9 +146,12 @@ static void print_head(const struct report *report)
         printf("%s crop to %u x %u, %s %s, ", option_choice_name(pipeline_crops, pipeline->crop),
                pipeline->size, pipeline->size, option_choice_name(names_dtype, pipeline->dtype),
                option_choice_name(names_layout, pipeline->layout));
-    printf("%s order, batches of %u, %u slots, %u worker%s\n",
-           option_choice_name(names_order, pipeline->order), pipeline->batch_size,
-           report->stats.n_slots, report->stats.n_threads, report->stats.n_threads == 1 ? "" : "s");
+    printf("%s order", option_choice_name(names_order, pipeline->order));
+    if (pipeline->order == PSTK_ORDER_WINDOWED)
+        printf(" (%u strand%s, blocks of %u, windows of %u)", pipeline->strands,
+               pipeline->strands == 1 ? "" : "s", pipeline->block, pipeline->window);
+    printf(", batches of %u, %u slots, %u worker%s\n", pipeline->batch_size, report->stats.n_slots,
+           report->stats.n_threads, report->stats.n_threads == 1 ? "" : "s");
 }
 
 static void print_throughput(const struct report *report)
@@ -388,6 +391,15 @@ static void put_ceilings(struct json_t *object, const struct report *report)
     json_put(object, "ratios", ratios);
 }
 
+static void put_order(struct json_t *object, const struct pipeline *pipeline)
+{
+    const int is_windowed = pipeline->order == PSTK_ORDER_WINDOWED;
+    json_put_text(object, "order", option_choice_name(names_order, pipeline->order));
+    json_put_count(object, "strands", is_windowed ? pipeline->strands : PSTK_NONE);
+    json_put_count(object, "block", is_windowed ? pipeline->block : PSTK_NONE);
+    json_put_count(object, "window", is_windowed ? pipeline->window : PSTK_NONE);
+}
+
 int report_json(const struct report *report)
 {
     const struct pstk_stats *stats = &report->stats;
@@ -404,6 +416,7 @@ int report_json(const struct report *report)
     json_put_count(object, "batch_size", report->pipeline->batch_size);
     json_put_count(object, "global_batch_size", pipeline_global_batch(report->pipeline));
     json_put_count(object, "batches", report->n_batches);
+    put_order(object, report->pipeline);
     json_put_count(object, "n_replacements", stats->n_replacements);
     json_put_count(object, "n_palette_images", stats->n_palette_images);
     json_put_count(object, "n_damaged_images", stats->n_damaged_images);

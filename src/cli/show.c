@@ -257,10 +257,12 @@ static int show(struct show *s, const char *path)
     if (status)
         return status;
     pipeline->settings.batch_size = 1;
+    pipeline->settings.global_batch_size = pipeline->settings.uneven = 0;
     pipeline->settings.rank = 0;
     pipeline->settings.world = 1;
     pipeline->settings.last_batch = PSTK_LAST_SHORT;
     pipeline->settings.order = PSTK_ORDER_SEQUENTIAL;
+    pipeline->settings.strands = pipeline->settings.block = pipeline->settings.window = 0;
     pipeline->settings.position = s->ids[0];
     pipeline->settings.report_crops = 1;
     if (s->json)
