@@ -46,28 +46,44 @@ def _differing(everyone: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
+def _listed(processes: Sequence[int]) -> str:
+    named = [f"process {process}" for process in processes[:4]] + (["others"] if len(processes) > 4 else [])
+    return " and on ".join(named) if named else "no process"
+
+
+def _repeated(ranks: Sequence[int], world: int) -> str | None:
+    """The first rank that more processes have than should: one each, or, where a model is split, equally many."""
+    each = len(ranks) // world
+    for rank in ranks:
+        processes = [process for process, other in enumerate(ranks) if other == rank]
+        if rank >= world:
+            return f"rank: value is {rank} on {_listed(processes)}; must be below world, {world}"
+        if len(processes) > each:
+            wanted = "another one on each (give rank='auto')" if each == 1 else \
+                f"so on {each} of {len(ranks)} processes, for world={world} (give ranks=penstock.ranks.from_mesh(mesh, 'dp'))"
+            return f"rank: value is {rank} on {_listed(processes)}; must be {wanted}"
+    return None
+
+
 def _problem(everyone: Sequence[tuple[str | None, int, Mapping[str, Any]]]) -> str | None:
     failed = [(rank, said[0]) for rank, said in enumerate(everyone) if said[0] is not None]
     if failed:
         return f"process {failed[0][0]} could not open its loader: {failed[0][1]}"
-    ranks = [said[1] for said in everyone]
-    for rank in ranks:
-        if ranks.count(rank) > 1:
-            both = [process for process, other in enumerate(ranks) if other == rank][:2]
-            return (f"rank: value is {rank} on process {both[0]} and on process {both[1]}; must be another one on each (give "
-                    "rank='auto')")
-    return _differing([said[2] for said in everyone])
+    orders = [said[2] for said in everyone]
+    return (_differing([{"world": order["world"]} for order in orders])
+            or _repeated([said[1] for said in everyone], orders[0]["world"]) or _differing(orders))
 
 
 @contextlib.contextmanager
 def agreeing(ranks: Ranks, order: Mapping[str, Any], wanted: bool) -> Generator[None, None, None]:
     """Around what may fail before a loader starts. `order` is filled meanwhile: what fixes the order of samples.
 
-    Nothing is asked where `wanted` is false, where there is no process group, or where the loader is not for as many
-    processes as it has. Raises SettingsError on all processes if they differ.
+    Nothing is asked where `wanted` is false, where there is no process group, or where the loader is not for its
+    processes: where `ranks.world` does not divide their number, or is 1 although nobody counted replicas. Raises
+    SettingsError on all processes if they differ.
     """
-    torch = distributed() if wanted and ranks.world > 1 else None
-    if torch is None or torch.get_world_size() != ranks.world:
+    torch = distributed() if wanted and max(ranks.world, ranks.n_replicas) > 1 else None
+    if torch is None or torch.get_world_size() % ranks.world:
         yield
         return
     try:
@@ -75,6 +91,6 @@ def agreeing(ranks: Ranks, order: Mapping[str, Any], wanted: bool) -> Generator[
     except Exception as error:
         _gathered(torch, (f"{type(error).__name__}: {error}", ranks.rank, {}))
         raise
-    problem = _problem(_gathered(torch, (None, ranks.rank, dict(order))))
+    problem = _problem(_gathered(torch, (None, ranks.rank, {"world": ranks.world, **order})))
     if problem is not None:
         raise SettingsError(problem)

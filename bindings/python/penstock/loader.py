@@ -26,13 +26,14 @@ from ctypes import byref, c_void_p, sizeof
 from typing import TYPE_CHECKING, Any
 
 from . import _c, agreement, batch as batches, batch_size as sizes, catalog, errors, outputs as descriptions, paths
-from . import ranks, settings as words, state, stats as statistics, streams, tensors, weave
+from . import settings as words, state, stats as statistics, streams, tensors, weave
 from ._version import __version__
 from .elsewhere import LOADER_ATTRIBUTES
 from .errors import PenstockError, SettingsError
 from .handle import Handle
 from .hints import Hints
 from .place import Coming, Pass, Place
+from .ranks import Ranks, chosen
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -96,30 +97,6 @@ def _default_index(framework: str) -> int:
     return 0
 
 
-def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ranks:
-    """Who we are among the processes: what was given, or what was found out where that is wanted."""
-    if rank == "auto":
-        found = ranks.find()
-    elif rank is None and world is None:
-        found = ranks.Ranks()
-        warning = ranks.passed_over()
-        if warning is not None:
-            warnings.warn(warning, stacklevel=4)  # to who opens the loader
-    else:
-        if rank is None:
-            raise SettingsError(f"rank: value is None, and world is {world}; must be given, or every process "
-                                "would be rank 0 (give rank=, or rank='auto')")
-        found = ranks.Ranks(source="given")
-    given = {"rank": None if rank == "auto" else rank, "world": world, "local_rank": local_rank,
-             "local_world": local_world}
-    said = {name: words.integer(name, value) for name, value in given.items() if value is not None}
-    if rank == "auto" and said.get("world", found.world) != found.world:
-        raise SettingsError(f"world: value is {said['world']}, and rank='auto' found {found.world} "
-                            f"process{'' if found.world == 1 else 'es'} ({found.source}); must be as many (leave "
-                            "world= out, or give rank= as well)")
-    return ranks.Ranks(**{**found._asdict(), **said})
-
-
 def _mixed(mix: Any, outputs: Mapping[str, descriptions.Output]) \
         -> tuple[BatchMix | None, dict[str, descriptions.Output]]:
     """The mix, checked, and the tensors of batches, as outputs."""
@@ -179,9 +156,11 @@ class Loader(Hints):
     This process among others:
 
     rank, world: this process, of how many; rank="auto" asks torch.distributed and the launcher (torchrun,
-        srun, mpirun).
-    local_rank, local_world: the same on this machine: they share its cores and memory evenly; where the
-        launcher binds processes to cores, leave them.
+        srun, mpirun). They count parts of the data: processes with the same rank get the same batches.
+    ranks: in their place, penstock.ranks.from_mesh(mesh, "dp") or penstock.ranks.from_megatron(), where a model is
+        split over several processes.
+    local_rank, local_world: this process among those of this machine, which share its cores and memory evenly. None:
+        what the launcher says.
     compare_ranks: where torch.distributed is initialised, ask all processes whether they open the same data set, with
         the same order, seed and batches. All of them must open a loader then, within 5 minutes.
 
@@ -237,7 +216,7 @@ class Loader(Hints):
             shuffle: bool | None = None, order: str | None = None, seed: int = 0, epoch: int = 0,
             position: int = 0, last_batch: str = "drop", strands: int = 0, block: int = 0, window: int = 0,
             rank: int | str | None = None, world: int | None = None, local_rank: int | None = None,
-            local_world: int | None = None, compare_ranks: bool = True,
+            local_world: int | None = None, ranks: Ranks | None = None, compare_ranks: bool = True,
             bad_sample: str = "error", on_bad_sample: Callable[[PenstockError, int | None], Any] | None = None,
             timeout: float | None = None,
             n_slots: int = 0, n_device_slots: int = 0, max_memory: int = 0, io_memory: int = 0,
@@ -249,7 +228,7 @@ class Loader(Hints):
             topology: str | os.PathLike[str] | None = None) -> None:
         order = words.order(shuffle, order)
         kind, index = words.device(device)
-        self._ranks = _ranks(rank, world, local_rank, local_world)
+        self._ranks = chosen(ranks, rank, world, local_rank, local_world)
         fixed: dict[str, Any] = {}  # what all processes have alike
         with agreement.agreeing(self._ranks, fixed, words.switch("compare_ranks", compare_ranks)):
             self._rows = sizes.of(batch_size, global_batch_size, uneven, self._ranks.world)
@@ -444,7 +423,7 @@ class Loader(Hints):
         return dict(self._outputs)
 
     @property
-    def ranks(self) -> ranks.Ranks:
+    def ranks(self) -> Ranks:
         """rank, world, local_rank, local_world, and who said so."""
         return self._ranks
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -17,13 +18,18 @@ from .errors import SettingsError
 
 
 class Ranks(NamedTuple):
-    """rank of world processes, local_rank of local_world on this machine. source: the launcher, or "alone"."""
+    """rank of world, which counts parts of the data; local_rank of local_world processes on this machine.
+
+    source: who gave the numbers: "given", "torch.distributed", a launcher's name, a mesh's; "alone" without any.
+    n_replicas: processes with this same rank, which get the same batches, where from_mesh or from_megatron counted them.
+    """
 
     rank: int = 0
     world: int = 1
     local_rank: int = 0
     local_world: int = 1
     source: str = "alone"
+    n_replicas: int = 1
 
 
 def _number(env: Mapping[str, str], name: str) -> int | None:
@@ -191,3 +197,64 @@ def find(env: Mapping[str, str] = os.environ) -> Ranks:
     if problem is not None:
         raise SettingsError(f"rank: {problem}")
     return Ranks()
+
+
+def local(env: Mapping[str, str] = os.environ) -> Ranks:
+    """Return the local rank and size of this process, with rank 0 of 1. One process where nothing says more."""
+    try:
+        found = find(env)
+    except SettingsError:  # of numbers that are not asked for here
+        return Ranks()
+    return Ranks(local_rank=found.local_rank, local_world=found.local_world)
+
+
+def _whole(ranks: Any, rank: Any, world: Any) -> Ranks:
+    """Ranks that were given as one argument."""
+    if not isinstance(ranks, Ranks):
+        raise TypeError(f"ranks: value is {ranks!r}; must be what penstock.ranks.from_mesh or from_megatron returned (or "
+                        "give rank= and world=, two numbers)")
+    for name, value in (("rank", rank), ("world", world)):
+        if value is not None:
+            raise SettingsError(f"ranks: value is {ranks!r}, and {name} is {value!r}; must be left out with it (give one of "
+                                "them)")
+    return ranks
+
+
+def chosen(ranks: Any, rank: Any, world: Any, local_rank: Any, local_world: Any) -> Ranks:
+    """Return the ranks that a loader's arguments choose: those that are given, or those that were found where that is
+    wanted. Call it from Loader.__init__: the warning points at its caller."""
+    from .settings import integer
+    if ranks is not None:
+        found, rank, world = _whole(ranks, rank, world), None, None
+    elif rank == "auto":
+        found = find()
+    elif rank is None and world is None:
+        found = Ranks()
+        warning = passed_over()
+        if warning is not None:
+            warnings.warn(warning, stacklevel=4)  # to who opens the loader
+    elif rank is None:
+        raise SettingsError(f"rank: value is None, and world is {world}; must be given, or every process "
+                            "would be rank 0 (give rank=, or rank='auto')")
+    else:
+        found = local()._replace(source="given")
+    if local_world is not None and local_rank is None:
+        found = found._replace(local_rank=0)
+    elif local_rank is not None and local_world is None:
+        found = found._replace(local_world=1)
+    given = {"rank": None if rank == "auto" else rank, "world": world, "local_rank": local_rank,
+             "local_world": local_world}
+    said = {name: integer(name, value) for name, value in given.items() if value is not None}
+    if rank == "auto" and said.get("world", found.world) != found.world:
+        raise SettingsError(f"world: value is {said['world']}, and rank='auto' found {found.world} "
+                            f"process{'' if found.world == 1 else 'es'} ({found.source}); must be as many (leave "
+                            "world= out, or give rank= as well)")
+    return Ranks(**{**found._asdict(), **said})
+
+
+def __getattr__(name: str) -> Any:
+    """from_mesh and from_megatron."""
+    if name not in ("from_mesh", "from_megatron"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import replicas
+    return getattr(replicas, name)
