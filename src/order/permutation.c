@@ -18,8 +18,9 @@ static void shuffle_table(uint16_t *table, uint32_t n, struct pstk__random *draw
 
 void pstk__feistel_size(struct pstk__feistel *network, uint64_t n)
 {
-    /* The bits of n - 1, the largest place; each half has one at least. */
-    const uint32_t bits = n > 4 ? 64 - (uint32_t)__builtin_clzll(n - 1) : 2;
+    /* The bits of n - 1, the largest place, and at least 2 for each half: with a half of one bit,
+     * pairs of places would not all be equally likely to go to each pair (20 % off for n = 5). */
+    const uint32_t bits = n > 16 ? 64 - (uint32_t)__builtin_clzll(n - 1) : 4;
     network->left_bits = bits / 2;
     network->right_bits = bits - network->left_bits;
 }

@@ -13,7 +13,7 @@
 #define PSTK__PERMUTATION_TABLE 1024
 #define PSTK__FEISTEL_ROUNDS 8
 
-/* A network on [0, 2^(left + right)), halves of at most 32 bits and at least one. */
+/* A network on [0, 2^(left + right)), halves of 2 to 32 bits. */
 struct pstk__feistel {
     uint32_t left_bits, right_bits;
     uint64_t keys[PSTK__FEISTEL_ROUNDS];
@@ -26,8 +26,9 @@ struct pstk__permutation {
     uint16_t table[PSTK__PERMUTATION_TABLE]; /* else */
 };
 
-/* The halves of the smallest network on at least n >= 2 places: 2^bits < 2 n for n > 2, so that a
- * walk takes less than two steps on average; the right half is larger by one bit if they differ. */
+/* The halves of the smallest network on at least n >= 2 places, 16 at least: 2^bits < 2 n for
+ * n > 8, so that a walk takes less than two steps on average; the right half is larger by one bit
+ * if they differ. */
 void pstk__feistel_size(struct pstk__feistel *network, uint64_t n);
 /* Walk from x < n until the walk is below n again: a bijection on [0, n) for every n that the
  * network holds. `twist` is added to every key: another bijection for each. */

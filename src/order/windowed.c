@@ -48,6 +48,7 @@ void pstk__windowed_init(struct pstk__windowed *windowed, const struct pstk__wea
     for (int i = 0; i < PSTK__FEISTEL_ROUNDS; i++)
         windowed->mixer.keys[i] = pstk__random_u64(&draws);
     windowed->window_key = pstk__random_u64(&draws);
+    windowed->row_key = pstk__random_u64(&draws);
     pstk__feistel_size(&windowed->mixer, windowed->n_window);
 }
 
@@ -103,6 +104,14 @@ static uint64_t block_at(const struct pstk__windowed *windowed, uint64_t at, uin
     return at / block;
 }
 
+/* Rotate the rows of a block of the line. Its factors are below 2^32 and 2^20. */
+static uint32_t rotate(const struct pstk__windowed *windowed, uint64_t line, uint32_t row)
+{
+    const uint64_t n = line == windowed->last ? windowed->n_last : windowed->weave.block;
+    const uint64_t by = (pstk__mix64(windowed->row_key + line) >> 32) * n >> 32;
+    return (uint32_t)(row + by < n ? row + by : row + by - n);
+}
+
 /* Mix a window: its sample number i, of n, becomes another one. */
 static uint64_t mix(const struct pstk__windowed *windowed, uint32_t strand, uint64_t window,
                     uint64_t n, uint64_t i)
@@ -130,6 +139,7 @@ void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
     const uint64_t at = begin_of(windowed, out->strand) + first +
                         mix(windowed, out->strand, out->window, n, i - first);
     out->line = block_at(windowed, at, &out->row);
+    out->row = rotate(windowed, out->line, out->row);
     out->id = pstk__permutation_at(&windowed->blocks, out->line) * windowed->weave.block + out->row;
 }
 

@@ -11,9 +11,11 @@
  *   order        position p is the sample number p / C of strand p modulo C
  *
  * Strand s changes windows s / C of a window earlier than strand 0, so that the strands do not ask
- * for new blocks all at once. A window lies in window + 1 blocks at most, so a reader that holds
- * these reads each byte once. A rank that has the positions r modulo R has whole strands where R
- * divides C. ORDER.md has the definition as numbers, and the proof that it is a bijection.
+ * for new blocks all at once. The rows of a block are rotated, in each epoch by another number, so
+ * that a short window does not have the same rows in every epoch. A window lies in window + 1
+ * blocks at most (one more where the short last block lies inside it), so a reader that holds these
+ * reads each byte once. A rank that has the positions r modulo R has whole strands where R divides
+ * C. ORDER.md has the definition as numbers, and the proof that it is a bijection.
  */
 #ifndef PSTK_WINDOWED_H
 #define PSTK_WINDOWED_H
@@ -44,6 +46,7 @@ struct pstk__windowed {
     uint64_t n_strand, n_longer;     /* samples of a strand; the first n_longer have one more */
     uint64_t n_window;               /* samples of a whole window */
     uint64_t window_key;             /* of the windows' permutations */
+    uint64_t row_key;                /* of the blocks' rotations */
     struct pstk__permutation blocks; /* line -> number of the block */
     struct pstk__feistel mixer;      /* of a whole window */
 };
@@ -52,7 +55,7 @@ struct pstk__windowed {
 struct pstk__weave_place {
     uint64_t id;
     uint64_t line; /* its block: place in the line of blocks */
-    uint32_t row;  /* of the block */
+    uint32_t row;  /* of the block: id = that of its first sample + row */
     uint32_t strand;
     uint64_t window; /* of the strand */
 };
