@@ -21,7 +21,7 @@ from unittest import mock
 
 import sets
 import penstock
-from penstock import Loader, PenstockError, _c, errors, outputs as descriptions, paths, ranks, settings
+from penstock import Loader, PenstockError, _c, errors, launchers, outputs as descriptions, paths, ranks, settings
 from penstock.elsewhere import LOADER_KEYWORDS
 
 
@@ -726,10 +726,15 @@ class PassedOver(unittest.TestCase):
                     {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, {"SLURM_PROCID": "0", "SLURM_NTASKS": "x"},
                     {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "RANK": "0", "WORLD_SIZE": "1"},
                     {"SLURM_NTASKS": "2"},  # of salloc, on the machine where one logged in
-                    {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NAME": "bash"},
                     {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"},
                     {"PMI_RANK": "0", "PMI_SIZE": "1"}, {"RANK": "x", "WORLD_SIZE": "y"}):
             self.assertIsNone(self.warned(**env), env)
+
+    def test_a_shell_of_several_tasks_is_not(self):
+        env = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NAME": "bash"}
+        for has_terminal in (True, False):
+            with mock.patch.object(launchers, "_has_terminal", lambda: has_terminal):
+                self.assertEqual(self.warned(**env) is None, has_terminal)
 
     def test_a_loader_warns_once_where_it_is_opened(self):
         env = {"RANK": "1", "WORLD_SIZE": "2"}

@@ -7,7 +7,7 @@ from unittest import mock
 
 import sets
 import penstock
-from penstock import ranks
+from penstock import bound, ranks
 
 
 def loader(**keywords):
@@ -30,17 +30,13 @@ class Auto(unittest.TestCase):
         self.assertEqual(self.find(**torchrun), (5, 8, 1, 4, "torchrun"))
         srun = {"SLURM_PROCID": "9", "SLURM_STEP_NUM_TASKS": "20", "SLURM_LOCALID": "1", "SLURM_NODEID": "1",
                 "SLURM_STEP_TASKS_PER_NODE": "8(x2),4", "SLURM_JOB_NAME": "train"}
-        with mock.patch.object(ranks, "_bound", lambda _: False):
-            self.assertEqual(self.find(**srun), (9, 20, 1, 8, "srun"))
-            self.assertEqual(self.find(**dict(srun, SLURM_NODEID="2", SLURM_LOCALID="3"))[2:4], (3, 4))
-        with mock.patch.object(ranks, "_bound", lambda _: True):
-            self.assertEqual(self.find(**srun), (9, 20, 0, 1, "srun"))
+        self.assertEqual(self.find(**srun), (9, 20, 1, 8, "srun"))
+        self.assertEqual(self.find(**dict(srun, SLURM_NODEID="2", SLURM_LOCALID="3"))[2:4], (3, 4))
         # torchrun inside of srun
         self.assertEqual(self.find(**dict(srun, **torchrun)), (5, 8, 1, 4, "torchrun"))
-        # a batch script of one task, a shell
+        # a batch script of one task
         self.assertEqual(self.find(SLURM_PROCID="0", SLURM_NTASKS="1"), alone)
         self.assertEqual(self.find(SLURM_PROCID="0"), alone)
-        self.assertEqual(self.find(**dict(srun, SLURM_JOB_NAME="bash")), alone)
         mpi = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "0",
                "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}
         self.assertEqual(self.find(**mpi), (3, 4, 0, 1, "Open MPI"))
@@ -104,7 +100,7 @@ class Auto(unittest.TestCase):
         env = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
         with mock.patch.dict(os.environ, env):
             with loader(rank="auto", n_threads=2) as data:
-                self.assertEqual(data.ranks, (1, 2, 1, 2, "torchrun", 1))
+                self.assertEqual(data.ranks, (1, 2, 1, 2, "torchrun", 1, False))
                 self.assertEqual(len(data), 100)
             with loader(rank="auto", local_rank=0, local_world=1) as data:
                 self.assertEqual(data.ranks[:4], (1, 2, 0, 1))
@@ -132,6 +128,215 @@ class Auto(unittest.TestCase):
             with loader(rank="auto", compare_ranks=False) as data:
                 self.assertEqual(data.ranks[:2] + data.ranks[4:5],
                                  (1, 2, "torch.distributed"))
+
+
+def torchrun(rank, world, local_rank=0, local_world=1):
+    return dict(zip(("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+                    map(str, (rank, world, local_rank, local_world))))
+
+
+def mpi(rank, world, prefix="OMPI_COMM_WORLD_"):
+    return {prefix + "RANK": str(rank), prefix + "SIZE": str(world)}
+
+
+def srun(rank, world, **more):
+    return {"SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": str(world), "SLURM_NTASKS": str(world),
+            "SLURM_LOCALID": str(rank), "SLURM_STEP_TASKS_PER_NODE": str(world), **more}
+
+
+BATCH = {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_NAME": "train.sh"}
+JAX_JOB = {"PROCESS_ID": "3", "NUM_PROCESSES": "5", "COORDINATOR_ADDRESS": "leader"}
+
+
+class Traps(unittest.TestCase):
+    """Launchers inside of launchers, and variables that do not mean what they seem to."""
+
+    def find(self, *parts, **modules):
+        env = {name: value for part in parts for name, value in part.items()}
+        hidden = dict.fromkeys(("torch.distributed", "jax", "ray.train"))
+        hidden.update({name.replace("_", "."): module for name, module in modules.items()})
+        with mock.patch.dict(sys.modules, hidden):
+            return ranks.find(env)
+
+    def refused(self, says, *parts, **modules):
+        with self.assertRaises(penstock.SettingsError) as raised:
+            self.find(*parts, **modules)
+        for part in says:
+            self.assertIn(part, str(raised.exception))
+
+    def group(self, rank, world):
+        return mock.Mock(**{"is_available.return_value": True, "is_initialized.return_value": True,
+                            "get_rank.return_value": rank, "get_world_size.return_value": world})
+
+    def jax(self, rank, world):
+        return mock.Mock(**{"distributed.is_initialized.return_value": world > 0, "process_index.return_value": rank,
+                            "process_count.return_value": world})
+
+    def ray(self, rank, world):
+        context = mock.Mock(**{"get_world_rank.return_value": rank, "get_world_size.return_value": world,
+                               "get_local_rank.return_value": rank, "get_local_world_size.return_value": world})
+        return mock.Mock(**{"get_context.return_value": context})
+
+    def test_the_innermost_launcher_wins(self):
+        # From the inside out: each is found where all the outer ones are set, too.
+        chain = [("torch.distributed", {}, {"torch_distributed": self.group(1, 9)}, (1, 9)),
+                 ("Ray Train", {}, {"ray_train": self.ray(2, 8)}, (2, 8)),
+                 ("torchrun", torchrun(3, 7, 1, 2), {}, (3, 7)), ("Open MPI", mpi(4, 6), {}, (4, 6)),
+                 ("srun", srun(2, 5), {}, (2, 5)), ("Kubeflow JAXJob", JAX_JOB, {}, (3, 5))]
+        for first, (source, _, _, numbers) in enumerate(chain):
+            parts = [env for name, env, _, _ in chain[first:] if (source, name) != ("Ray Train", "torchrun")]
+            modules = {name: module for *_, found, _ in chain[first:] for name, module in found.items()}
+            found = self.find(*parts, **modules)
+            self.assertEqual((found.source, found[:2]), (source, numbers))
+
+    def test_torchrun_inside_of_one_task(self):
+        self.assertEqual(self.find(srun(0, 1), torchrun(3, 4, 3, 4))[:5], (3, 4, 3, 4, "torchrun"))
+        self.assertEqual(self.find(mpi(0, 1), torchrun(3, 4, 3, 4)).source, "torchrun")
+
+    def test_mpirun_inside_of_a_step_and_of_a_batch_script(self):
+        self.assertEqual(self.find(srun(0, 1), mpi(2, 3))[:2], (2, 3))
+        self.assertEqual(self.find(BATCH, mpi(2, 3)).source, "Open MPI")
+        self.assertEqual(self.find(BATCH, mpi(2, 3, "MV2_COMM_WORLD_")).source, "MVAPICH")
+        self.assertEqual(self.find(BATCH, mpi(2, 3, "PMI_")).source, "PMI")
+
+    def test_every_launcher_alone(self):
+        for env, wanted in (
+                (torchrun(1, 2), (1, 2, 0, 1, "torchrun")),
+                (dict(mpi(5, 8), OMPI_COMM_WORLD_LOCAL_RANK="1", OMPI_COMM_WORLD_LOCAL_SIZE="4"),
+                 (5, 8, 1, 4, "Open MPI")),
+                (dict(mpi(5, 8, "PMI_"), MPI_LOCALRANKID="1", MPI_LOCALNRANKS="4"), (5, 8, 1, 4, "PMI")),
+                (JAX_JOB, (3, 5, 0, 1, "Kubeflow JAXJob")),
+                ({"LWS_WORKER_INDEX": "1", "LWS_GROUP_SIZE": "3"}, (1, 3, 0, 1, "LeaderWorkerSet")),
+                ({"PROCESS_ID": "3", "NUM_PROCESSES": "5"}, (0, 1, 0, 1, "alone"))):  # common words
+            self.assertEqual(self.find(env)[:5], wanted)
+
+    def test_libraries(self):
+        self.assertEqual(self.find(jax=self.jax(2, 3))[:5], (2, 3, 0, 1, "jax.distributed"))
+        self.assertEqual(self.find(torchrun(1, 2), jax=self.jax(0, 0)).source, "torchrun")  # not initialised
+        self.assertEqual(self.find(ray_train=self.ray(2, 3))[:5], (2, 3, 2, 3, "Ray Train"))
+        driver = mock.Mock(**{"get_context.side_effect": RuntimeError("not in a worker")})
+        self.assertEqual(self.find(ray_train=driver).source, "alone")
+        self.assertEqual(self.find(ray_train=self.ray(None, None)).source, "alone")
+        both = {"torch_distributed": self.group(1, 4), "jax": self.jax(1, 4)}
+        self.assertEqual(self.find(**both).source, "torch.distributed")
+
+    def test_two_of_one_level_that_disagree_are_refused(self):
+        self.refused(["torch.distributed reports rank 1 of 4", "jax.distributed rank 0 of 4", "unset"],
+                     torch_distributed=self.group(1, 4), jax=self.jax(0, 4))
+        self.refused(["Ray Train reports rank 0 of 2", "torchrun rank 1 of 4"], torchrun(1, 4), ray_train=self.ray(0, 2))
+        self.refused(["Open MPI reports rank 1 of 4", "PMI rank 0 of 2"], mpi(1, 4), mpi(0, 2, "PMI_"))
+        self.assertEqual(self.find(mpi(1, 4), mpi(1, 4, "PMI_")).source, "Open MPI")
+        # what an inner level says counts before that
+        self.assertEqual(self.find(torchrun(1, 2), mpi(1, 4), mpi(0, 2, "PMI_")).source, "torchrun")
+
+    def test_pmix_has_no_size(self):
+        self.assertEqual(self.find({"PMIX_RANK": "1"}, srun(1, 2)).source, "srun")  # srun --mpi=pmix
+        self.assertEqual(self.find({"PMIX_RANK": "1"}, mpi(1, 2)).source, "Open MPI")
+        self.refused(["PMIX_RANK is 1, but the number of processes is in no variable"], {"PMIX_RANK": "1"})
+        self.refused(["PMIX_RANK is 1, but srun reports rank 0", "unset PMIX_RANK"], {"PMIX_RANK": "1"}, srun(0, 2))
+
+    def test_an_inner_launcher_that_contradicts_by_half_is_refused(self):
+        self.assertEqual(self.find({"WORLD_SIZE": "2"}, srun(1, 2)).source, "srun")
+        self.refused(["WORLD_SIZE is 8 and RANK is not set, but srun reports a size of 2", "unset WORLD_SIZE"],
+                     {"WORLD_SIZE": "8"}, srun(1, 2))
+        self.refused(["RANK is 0 and WORLD_SIZE is not set, but Open MPI reports rank 1"], {"RANK": "0"}, mpi(1, 2))
+
+    def test_a_node_rank_is_not_a_process_rank(self):
+        node = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1", "KUBERNETES_PORT": "x"}
+        self.refused(["may count machines"], node)
+        self.assertEqual(self.find(node, {"PET_NPROC_PER_NODE": "1"})[:2], (1, 2))
+        self.refused(["may count machines"], node, {"PET_NPROC_PER_NODE": "8"})
+        for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"):
+            self.assertEqual(self.find(node, {name: "1" if name != "LOCAL_WORLD_SIZE" else "2"})[:2], (1, 2))
+        # a script that copies the numbers of mpirun, or of srun
+        self.assertEqual(self.find(node, mpi(1, 2)).source, "torchrun")
+        self.assertEqual(self.find(node, srun(1, 2))[2:5], (1, 2, "torchrun"))
+        self.refused(["may count machines"], node, srun(1, 16))
+
+    def test_a_job_of_kubernetes_does_not_say_how_many_pods_it_has(self):
+        self.refused(["JOB_COMPLETION_INDEX is 2, but the number of processes is in no variable"],
+                     {"JOB_COMPLETION_INDEX": "2"})
+        self.assertEqual(self.find({"JOB_COMPLETION_INDEX": "1"}, torchrun(9, 16, 1, 8))[:2], (9, 16))
+
+    def test_a_shell_in_an_allocation(self):
+        for name in ("bash", "interactive"):
+            task = srun(1, 2, SLURM_JOB_NAME=name)
+            with mock.patch.object(ranks.launchers, "_has_terminal", lambda: True):
+                self.assertEqual(self.find(task).source, "alone")  # srun -n 2 --pty bash
+            with mock.patch.object(ranks.launchers, "_has_terminal", lambda: False):
+                self.assertEqual(self.find(task)[:2], (1, 2))  # srun from such a shell; srun -n 2 bash -c ...
+
+    def test_local_numbers_come_from_whoever_has_them(self):
+        self.assertEqual(self.find(srun(3, 4), mpi(3, 4, "PMI_"))[2:5], (3, 4, "PMI"))  # srun --mpi=pmi2
+        self.assertEqual(self.find(srun(0, 1), mpi(3, 4, "PMI_"))[2:4], (0, 1))
+        self.assertEqual(self.find(srun(3, 4), torch_distributed=self.group(3, 4))[2:4], (3, 4))
+        self.assertEqual(self.find({"LOCAL_RANK": "1"}, torch_distributed=self.group(3, 4))[2:4], (1, 2))
+        self.assertEqual(self.find({"LOCAL_RANK": "x"}, torch_distributed=self.group(3, 4))[2:4], (0, 1))
+
+    def test_absurd_numbers(self):
+        self.refused(["SLURM_STEP_NUM_TASKS is 0"], srun(0, 0))
+        self.refused(["OMPI_COMM_WORLD_RANK is 4, but OMPI_COMM_WORLD_SIZE is 4"], mpi(4, 4))
+        self.refused(["NUM_PROCESSES is 'many'"], dict(JAX_JOB, NUM_PROCESSES="many"))
+        long = srun(0, 2, SLURM_STEP_TASKS_PER_NODE="2(x999999999)")
+        self.assertEqual(self.find(long)[2:4], (0, 2))
+
+
+class Bound(unittest.TestCase):
+    """Cores that a launcher has divided are not divided again; memory is."""
+
+    def cores(self, own, parent, cgroup):
+        """As if this process could use `own` cores, its parent `parent` and its cgroup `cgroup`."""
+        def affinity(process):
+            return set(range(own if process == 0 else parent))
+        stack = [mock.patch.object(os, "sched_getaffinity", affinity),
+                 mock.patch.object(bound, "_cgroup_files", lambda *_: iter([f"0-{cgroup - 1}"]))]
+        for one in stack:
+            one.start()
+            self.addCleanup(one.stop)
+
+    def found(self, env):
+        with mock.patch.dict(sys.modules, {"torch.distributed": None, "jax": None, "ray.train": None}):
+            return ranks.find(env).is_bound
+
+    def test_mpirun_that_binds(self):
+        four = dict(mpi(1, 4), OMPI_COMM_WORLD_LOCAL_RANK="1", OMPI_COMM_WORLD_LOCAL_SIZE="4")
+        for own, cgroup, wanted in ((1, 4, True), (2, 8, True), (4, 4, False), (8, 8, False), (3, 8, False)):
+            self.cores(own, cgroup, cgroup)
+            self.assertEqual(self.found(four), wanted, (own, cgroup))
+
+    def test_a_container_of_four_cores_is_not_bound(self):
+        self.cores(4, 4, 4)  # of a machine with 64
+        self.assertFalse(self.found(srun(1, 4)))
+
+    def test_torchrun_inside_of_a_task_that_is_bound(self):
+        self.cores(8, 8, 64)  # the four processes share the task's 8 cores
+        self.assertFalse(self.found(torchrun(1, 4, 1, 4)))
+        self.cores(2, 8, 64)  # torchrun --numa-binding
+        self.assertTrue(self.found(torchrun(1, 4, 1, 4)))
+
+    def test_settings(self):
+        known = ranks.Ranks(5, 8, 1, 4, "srun", is_bound=True)
+        with mock.patch.object(bound, "memory", lambda: 1600):
+            self.assertEqual(ranks.numbers(known, 0), {"rank": 5, "world": 8, "local_rank": 0, "local_world": 1,
+                                                       "max_memory": 300})
+            self.assertEqual(ranks.numbers(known, 7)["max_memory"], 7)
+            self.assertEqual(ranks.numbers(known._replace(is_bound=False), 0),
+                             {"rank": 5, "world": 8, "local_rank": 1, "local_world": 4, "max_memory": 0})
+
+    def test_local_numbers_that_are_given_divide(self):
+        self.cores(1, 4, 4)
+        env = dict(mpi(1, 4), OMPI_COMM_WORLD_LOCAL_RANK="1", OMPI_COMM_WORLD_LOCAL_SIZE="4")
+        with mock.patch.dict(os.environ, env):
+            self.assertTrue(ranks.chosen(None, "auto", None, None, None).is_bound)
+            self.assertFalse(ranks.chosen(None, "auto", None, 1, 4).is_bound)
+
+    def test_memory_is_that_of_the_machine_or_less(self):
+        self.assertLessEqual(bound.memory(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        with mock.patch.object(bound, "_cgroup_files", lambda *_: iter(["max", "4096", "8192"])):
+            self.assertEqual(bound.memory(), 4096)
+
+    def test_lists_of_processors(self):
+        self.assertEqual(bound._cpus("0-3,8,10-11"), {0, 1, 2, 3, 8, 10, 11})
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ class Processes(unittest.TestCase):
                                       (2, "DeviceMesh dp_replicate dp_shard", (0, 0, 1, 1)), (3, "given", (0, 0, 1, 1))):
             for process, (found, ids) in enumerate(self.cases[case]):
                 n_replicas = 1 if source == "given" else 2
-                self.assertEqual(found, [rank_of[process], 2, process, 4, source, n_replicas])
+                self.assertEqual(found, [rank_of[process], 2, process, 4, source, n_replicas, False])
                 self.assertEqual(ids, wanted[rank_of[process]])
 
     def test_a_rank_that_one_process_too_many_has_is_refused(self):
@@ -154,7 +154,7 @@ class Alone(unittest.TestCase):
 
     def test_megatron(self):
         state = types.SimpleNamespace(get_data_parallel_rank=lambda: 3, get_data_parallel_world_size=lambda: 4)
-        self.assertEqual(ranks.from_megatron(state), (3, 4, 0, 1, "Megatron", 1))
+        self.assertEqual(ranks.from_megatron(state), (3, 4, 0, 1, "Megatron", 1, False))
         with mock.patch.dict(os.environ, {"RANK": "13", "WORLD_SIZE": "16", "LOCAL_RANK": "5", "LOCAL_WORLD_SIZE": "8"}):
             self.assertEqual(ranks.from_megatron(state)[:4], (3, 4, 5, 8))
         module = types.ModuleType("megatron.core.parallel_state")
@@ -199,10 +199,10 @@ class Alone(unittest.TestCase):
 
     def test_numbers_that_are_given_keep_the_cores_and_memory_of_the_process(self):
         with mock.patch.dict(os.environ, {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}):
-            self.assertEqual(self.open(rank=2, world=4), (2, 4, 1, 4, "given", 1))
+            self.assertEqual(self.open(rank=2, world=4), (2, 4, 1, 4, "given", 1, False))
             self.assertEqual(self.open(rank=2, world=4, local_world=1)[:4], (2, 4, 0, 1))
         with mock.patch.dict(os.environ, {"RANK": "x"}):
-            self.assertEqual(self.open(rank=2, world=4), (2, 4, 0, 1, "given", 1))
+            self.assertEqual(self.open(rank=2, world=4), (2, 4, 0, 1, "given", 1, False))
 
 
 if __name__ == "__main__":

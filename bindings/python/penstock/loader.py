@@ -33,7 +33,7 @@ from .errors import PenstockError, SettingsError
 from .handle import Handle
 from .hints import Hints
 from .place import Coming, Pass, Place
-from .ranks import Ranks, chosen
+from .ranks import Ranks, chosen, numbers as numbers_of
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -234,11 +234,10 @@ class Loader(Hints):
             self._rows = sizes.of(batch_size, global_batch_size, uneven, self._ranks.world)
             numbers = {**self._rows.settings, **{name: words.integer(name, value) for name, value in {
                 "seed": seed, "epoch": epoch, "position": position,
-                "strands": strands, "block": block, "window": window,
-                "rank": self._ranks.rank, "world": self._ranks.world, "local_rank": self._ranks.local_rank,
-                "local_world": self._ranks.local_world, "n_threads": n_threads, "n_slots": n_slots,
+                "strands": strands, "block": block, "window": window, **numbers_of(self._ranks, max_memory),
+                "n_threads": n_threads, "n_slots": n_slots,
                 "n_device_slots": n_device_slots, "queue_depth": queue_depth, "io_memory": io_memory,
-                "index_memory": index_memory, "max_memory": max_memory, "max_pixels": max_pixels,
+                "index_memory": index_memory, "max_pixels": max_pixels,
                 "max_record_size": max_record_size, "report_crops": report_crops, "pin_threads": pin_threads,
                 "measure_device": measure_device, "nvtx": nvtx}.items()}}
             numbers.update({name: words.choice(name, value) for name, value in {

@@ -1,20 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find the rank of this process and the number of processes: rank="auto".
 
-torch.distributed answers first, if it is initialised. Then come the variables of the launchers, the innermost
-launcher first: torchrun inside of srun sets RANK, and there SLURM_PROCID is 0 in every process.
+The first of these that has set both counts, because a launcher that is started inside of another one is nearer to the
+process:
+
+1. torch.distributed, jax.distributed, where this process has initialised them
+2. Ray Train; torchrun, and others with its variables
+3. Open MPI, MVAPICH, MPICH and Intel MPI (PMI), PMIx
+4. a SLURM step, srun
+5. Kubernetes: Kubeflow's JAXJob, LeaderWorkerSet
+
+Explicit arguments come before all of them. Launchers on one line that disagree are an error.
 """
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from . import bound, launchers
 from .errors import SettingsError
+from .launchers import GIVE, NAMES, Found, distributed
+
+__all__ = ["Ranks", "chosen", "distributed", "find", "local", "passed_over"]
 
 
 class Ranks(NamedTuple):
@@ -22,6 +33,7 @@ class Ranks(NamedTuple):
 
     source: who gave the numbers: "given", "torch.distributed", a launcher's name, a mesh's; "alone" without any.
     n_replicas: processes with this same rank, which get the same batches, where from_mesh or from_megatron counted them.
+    is_bound: the launcher gave each process of the machine its own cores, so that only memory is divided further.
     """
 
     rank: int = 0
@@ -30,118 +42,7 @@ class Ranks(NamedTuple):
     local_world: int = 1
     source: str = "alone"
     n_replicas: int = 1
-
-
-def _number(env: Mapping[str, str], name: str) -> int | None:
-    """Return a variable's number, or None if it is not set or empty. Raises SettingsError for other text."""
-    text = env.get(name, "")
-    if text and not re.fullmatch("[0-9]{1,9}", text):
-        raise SettingsError(f"rank: {name} is {text!r}; must be a whole number ({_GIVE})")
-    return int(text) if text else None
-
-
-_GIVE = "set it as the launcher does, or give rank= and world="
-
-
-class _Names(NamedTuple):
-    """The variables of a launcher; "" for one that it does not have."""
-
-    rank: str
-    world: str
-    local_rank: str
-    local_world: str
-
-
-_TORCHRUN = _Names("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-_SRUN = _Names("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "")
-_MPI = {"Open MPI": "OMPI_COMM_WORLD_", "MVAPICH": "MV2_COMM_WORLD_"}
-_LAUNCHERS = {
-    "torchrun": _TORCHRUN, "srun": _SRUN,
-    **{source: _Names(*(prefix + end for end in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")))
-       for source, prefix in _MPI.items()},
-    "PMI": _Names("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")}
-
-
-def _of_world(env: Mapping[str, str], rank: str, world: str, most: int | None = None) -> tuple[int, int]:
-    """Return a rank and the number of ranks. If only a rank is set, there are `most` ranks, or at least as many
-    as that rank shows."""
-    found, among = _number(env, rank) or 0, _number(env, world)
-    if among == 0:
-        raise SettingsError(f"rank: {world} is 0; must be at least 1 ({_GIVE})")
-    if among is not None and found >= among:
-        raise SettingsError(f"rank: {rank} is {found}, but {world} is {among}; must be from 0 to {among - 1} "
-                            f"({_GIVE})")
-    return found, among or max(most or 1, found + 1)
-
-
-def _half(env: Mapping[str, str], source: str) -> str | None:
-    """Return which of a launcher's two variables is missing while the other is set, or None."""
-    names = _LAUNCHERS[source]
-    found, among = _number(env, names.rank), _number(env, names.world)
-    if (found is None) == (among is None):
-        return None
-    if names is _SRUN and not found:  # a batch script has SLURM_PROCID=0 all alone
-        return None
-    return names.rank if found is None else names.world
-
-
-def _ranks_of(env: Mapping[str, str], source: str) -> Ranks | None:
-    """Return the ranks that a launcher set, or None if it did not set both variables."""
-    names = _LAUNCHERS[source]
-    if _number(env, names.rank) is None or _number(env, names.world) is None:
-        return None
-    if names is _SRUN and _is_shell(env):
-        return None
-    most = _slurm_local_world(env) if names is _SRUN else None
-    found = Ranks(*_of_world(env, names.rank, names.world),
-                  *_of_world(env, names.local_rank, names.local_world, most), source)
-    has_local = any(name in env for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"))
-    if names is _TORCHRUN and found.world > 1 and not has_local:
-        # Under Kubeflow and others RANK counts machines.
-        raise SettingsError(
-            "rank: RANK and WORLD_SIZE are set, but LOCAL_RANK is not, so they may count machines instead of "
-            "processes (start the processes with torchrun, or give rank= and world=)")
-    return found
-
-
-def _slurm_local_world(env: Mapping[str, str]) -> int:
-    """Return this node's number of tasks in SLURM_STEP_TASKS_PER_NODE, such as "8(x2),4"."""
-    counts: list[int] = []
-    for part in env.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
-        match = re.fullmatch(r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?", part)
-        if match:
-            counts += [int(match[1])] * int(match[2] or 1)
-    node = _number(env, "SLURM_NODEID") or 0
-    return counts[node] if node < len(counts) else 1
-
-
-def _is_shell(env: Mapping[str, str]) -> bool:
-    """Return whether this is a user's shell in an allocation: its programs are not tasks of the allocation."""
-    return env.get("SLURM_JOB_NAME") in ("bash", "interactive")
-
-
-def _unstarted(env: Mapping[str, str]) -> str | None:
-    """Return the message for a SLURM batch script that has several tasks, but started this process directly and
-    not with srun. It would train one process on everything. None: all is well."""
-    rank, n_tasks = _number(env, _SRUN.rank), _number(env, "SLURM_NTASKS")
-    if rank is None or _number(env, _SRUN.world) is not None or _is_shell(env) or (n_tasks or 1) < 2:
-        return None
-    return (f"{_SRUN.rank} is {rank} and SLURM_NTASKS is {n_tasks}, but {_SRUN.world} is not set: this process "
-            f"is the job's batch script, not one of {n_tasks} tasks (start it with srun and give rank='auto'; or "
-            "give rank=0, world=1 if it should get all samples alone)")
-
-
-def _bound(ranks: Ranks) -> bool:
-    """Return whether the launcher gave this process its own cores, so that nobody divides them again."""
-    return len(os.sched_getaffinity(0)) * ranks.local_world <= (os.cpu_count() or 1)
-
-
-def distributed() -> Any:
-    """Return torch.distributed if this process has initialised it, else None. Import nothing."""
-    module = sys.modules.get("torch.distributed")
-    if module is None or not module.is_available() or not module.is_initialized():
-        return None
-    return module
+    is_bound: bool = False
 
 
 def _several(env: Mapping[str, str]) -> tuple[str, int]:
@@ -149,10 +50,10 @@ def _several(env: Mapping[str, str]) -> tuple[str, int]:
     process is not known."""
     try:
         found = find(env)
-        return (_LAUNCHERS[found.source].world if found.source in _LAUNCHERS else found.source), found.world
+        return (NAMES[found.source].world if found.source in NAMES else found.source), found.world
     except SettingsError:
-        for names in _LAUNCHERS.values():
-            if re.fullmatch("[0-9]{1,9}", env.get(names.world, "")):
+        for names in NAMES.values():
+            if names.world and re.fullmatch("[0-9]{1,9}", env.get(names.world, "")):
                 return names.world, int(env[names.world])
     return "nobody", 1
 
@@ -163,7 +64,7 @@ def passed_over(env: Mapping[str, str] = os.environ) -> str | None:
     source, world = _several(env)
     if source == "nobody":
         with contextlib.suppress(SettingsError):
-            problem = _unstarted(env)
+            problem = launchers.unstarted(env)
             return problem and f"penstock: {problem}"
     if world < 2:
         return None
@@ -171,32 +72,92 @@ def passed_over(env: Mapping[str, str] = os.environ) -> str | None:
             "rank='auto' for a part each, or rank=0, world=1 if each should get all)")
 
 
-def find(env: Mapping[str, str] = os.environ) -> Ranks:
-    """Return the ranks; one process if no launcher set anything. Raises SettingsError if a launcher set only
-    half of it."""
-    torch = distributed()
-    if torch is not None:
-        local = _of_world(env, _TORCHRUN.local_rank, _TORCHRUN.local_world)
-        return Ranks(torch.get_rank(), torch.get_world_size(), *local, "torch.distributed")
-    for source in _LAUNCHERS:
-        found = _ranks_of(env, source)
-        if found is not None:
-            share = source != "torchrun" and found.local_world > 1 and _bound(found)
-            return found._replace(local_rank=0, local_world=1) if share else found
-    # A batch script may set WORLD_SIZE alone for srun's processes, so incomplete launchers come last.
-    for source, names in _LAUNCHERS.items():
-        missing = _half(env, source)
-        if missing is not None:
-            other = names.rank if missing == names.world else names.world
-            raise SettingsError(f"rank: {other} is {env[other]}, but {missing} is not set; this process's part "
-                                f"follows from both ({_GIVE})")
-    if _number(env, _TORCHRUN.local_rank):
+def _at_level(env: Mapping[str, str], level: int) -> list[Found]:
+    """What libraries and launchers of one level say that have set both numbers."""
+    sources = launchers.LEVELS[level - 1] if level else ()
+    said = [launchers.complete(env, source) for source in sources]
+    return launchers.libraries(level) + [one for one in said if one is not None]
+
+
+def _outer(env: Mapping[str, str], level: int, winner: Found) -> list[Found]:
+    """The launchers from `level` on that say the same as the one that counts; what is wrong with theirs is not asked."""
+    found: list[Found] = []
+    for outer in range(level, len(launchers.LEVELS) + 1):
+        with contextlib.suppress(SettingsError):
+            found += [one for one in _at_level(env, outer) if one[:2] == winner[:2]]
+    return found
+
+
+def _local(env: Mapping[str, str], level: int, winner: Found) -> tuple[tuple[int, int], bool]:
+    """Return local rank and size, and whether the one who says so leaves processes the cores that it has itself."""
+    for one in [winner, *_outer(env, level, winner)]:
+        if one.local is not None:
+            return one.local, one.source in ("torchrun", "Ray Train")
+    if level == 0:
+        with contextlib.suppress(SettingsError):
+            return launchers.of_world(env, *NAMES["torchrun"][2:4]), True
+    return (0, 1), True
+
+
+def _agreeing(env: Mapping[str, str], level: int, said: list[Found]) -> Found:
+    """The one that counts among those of the innermost level. Raises SettingsError if another contradicts it."""
+    winner = said[0]
+    for other in said[1:]:
+        if other[:2] != winner[:2]:
+            raise SettingsError(f"rank: {winner.source} reports rank {winner.rank} of {winner.world}, and {other.source} "
+                                f"rank {other.rank} of {other.world}; must agree (unset the variables of the one that did "
+                                "not start this process, or give rank= and world=)")
+    for sources in launchers.LEVELS[:level]:
+        for source in sources:
+            problem = launchers.contradiction(env, source, winner)
+            if problem is not None:
+                raise SettingsError("rank: " + problem)
+    if winner.source == "torchrun" and winner.world > 1 and launchers.may_count_machines(env) and \
+            not _outer(env, level + 1, winner):
+        raise SettingsError(
+            "rank: RANK and WORLD_SIZE are set, but LOCAL_RANK is not, so they may count machines instead of "
+            "processes (start the processes with torchrun, or give rank= and world=)")
+    return winner
+
+
+def _refuse_half(env: Mapping[str, str]) -> None:
+    """Raise SettingsError if launchers have set something, but none has set both numbers."""
+    for source in NAMES:
+        half = launchers.half_set(env, source)
+        if half is not None:
+            name, value, missing = half
+            missing = f"{missing} is not set" if missing else "the number of processes is in no variable"
+            raise SettingsError(f"rank: {name} is {value}, but {missing}; this process's part follows from both ({GIVE})")
+    if launchers.number(env, "LOCAL_RANK"):
         raise SettingsError(f"rank: LOCAL_RANK is {env['LOCAL_RANK']}, but RANK and WORLD_SIZE are not set; this "
-                            f"process's part follows from them ({_GIVE})")
-    problem = _unstarted(env)
+                            f"process's part follows from them ({GIVE})")
+    problem = launchers.unstarted(env)
     if problem is not None:
         raise SettingsError(f"rank: {problem}")
+
+
+def find(env: Mapping[str, str] = os.environ) -> Ranks:
+    """Return the ranks; one process if nothing says more. Raises SettingsError if two of one level disagree, if the
+    innermost launcher set only half of its numbers, or numbers that cannot be."""
+    for level in range(len(launchers.LEVELS) + 1):
+        said = _at_level(env, level)
+        if said:
+            winner = _agreeing(env, level, said)
+            (local_rank, local_world), from_parent = _local(env, level, winner)
+            return Ranks(winner.rank, winner.world, local_rank, local_world, winner.source,
+                         is_bound=bound.is_bound(local_world, from_parent))
+    _refuse_half(env)
     return Ranks()
+
+
+def numbers(ranks: Ranks, max_memory: int) -> dict[str, int]:
+    """Return the settings of the library. Where cores are bound they are not divided again, but memory is."""
+    local_rank, local_world = ranks.local_rank, ranks.local_world
+    if ranks.is_bound:
+        max_memory = max_memory or bound.memory() // 4 * 3 // local_world
+        local_rank, local_world = 0, 1
+    return {"rank": ranks.rank, "world": ranks.world, "local_rank": local_rank, "local_world": local_world,
+            "max_memory": max_memory}
 
 
 def local(env: Mapping[str, str] = os.environ) -> Ranks:
@@ -205,7 +166,7 @@ def local(env: Mapping[str, str] = os.environ) -> Ranks:
         found = find(env)
     except SettingsError:  # of numbers that are not asked for here
         return Ranks()
-    return Ranks(local_rank=found.local_rank, local_world=found.local_world)
+    return Ranks(local_rank=found.local_rank, local_world=found.local_world, is_bound=found.is_bound)
 
 
 def _whole(ranks: Any, rank: Any, world: Any) -> Ranks:
@@ -242,6 +203,8 @@ def chosen(ranks: Any, rank: Any, world: Any, local_rank: Any, local_world: Any)
         found = found._replace(local_rank=0)
     elif local_rank is not None and local_world is None:
         found = found._replace(local_world=1)
+    if local_rank is not None or local_world is not None:
+        found = found._replace(is_bound=False)
     given = {"rank": None if rank == "auto" else rank, "world": world, "local_rank": local_rank,
              "local_world": local_world}
     said = {name: integer(name, value) for name, value in given.items() if value is not None}
