@@ -81,15 +81,21 @@ uint64_t pstk__windowed_n_windows(const struct pstk__windowed *windowed, uint32_
     return n ? pstk__windowed_window(windowed, strand, n - 1) + 1 : 0;
 }
 
-void pstk__windowed_span(const struct pstk__windowed *windowed, uint32_t strand, uint64_t window,
-                         uint64_t *first, uint64_t *n)
+/* The samples of a window of a strand whose phase is known: number of the first, and how many. */
+static void span_of(const struct pstk__windowed *windowed, uint32_t strand, uint64_t phase,
+                    uint64_t window, uint64_t *first, uint64_t *n)
 {
-    const uint64_t phase = phase_of(windowed, strand);
     const uint64_t begin = window * windowed->n_window,
                    all = pstk__windowed_strand(windowed, strand);
     const uint64_t end = begin + windowed->n_window - phase;
     *first = begin > phase ? begin - phase : 0;
     *n = (end < all ? end : all) - *first;
+}
+
+void pstk__windowed_span(const struct pstk__windowed *windowed, uint32_t strand, uint64_t window,
+                         uint64_t *first, uint64_t *n)
+{
+    span_of(windowed, strand, phase_of(windowed, strand), window, first, n);
 }
 
 /* The block of a place in the line of samples: those after the last block, which may be short, lie
@@ -133,9 +139,10 @@ void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
     assert(k < windowed->weave.n);
     out->strand = (uint32_t)(k % strands);
     const uint64_t i = k / strands;
+    const uint64_t phase = phase_of(windowed, out->strand);
     uint64_t first, n;
-    out->window = pstk__windowed_window(windowed, out->strand, i);
-    pstk__windowed_span(windowed, out->strand, out->window, &first, &n);
+    out->window = (i + phase) / windowed->n_window;
+    span_of(windowed, out->strand, phase, out->window, &first, &n);
     const uint64_t at = begin_of(windowed, out->strand) + first +
                         mix(windowed, out->strand, out->window, n, i - first);
     out->line = block_at(windowed, at, &out->row);
