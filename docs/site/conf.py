@@ -12,8 +12,8 @@ version = release = re.search(r"version: '([^']+)'", (TOP / "meson.build").read_
 copyright = "the penstock authors, Apache-2.0"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "reference"]
 root_doc = "docs/index"
-include_patterns = ["docs/**", "FORMAT.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md",
-                    "benchmarks/*.md", "include/penstock/*.h"]
+include_patterns = ["docs/**", "FORMAT.md", "ORDER.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md",
+                    "CHANGELOG.md", "benchmarks/*.md", "include/penstock/*.h"]
 exclude_patterns = ["build*", ".*", "src", "tests", "bindings", "demo", "docs/site"]
 myst_heading_anchors = 3
 smartquotes = False  # docstrings and comments quote code

@@ -3,6 +3,7 @@
 import ctypes
 import pathlib
 import random
+import re
 import sys
 import unittest
 
@@ -88,6 +89,18 @@ class Orders(unittest.TestCase):
             self.compare(_c.ORDER_FULL, n, 5, 6, positions)
             self.compare(_c.ORDER_WINDOWED, n, 5, 6, positions)
         self.compare(_c.ORDER_WINDOWED, 2**32 + 1, 5, 6, [0, 2**31, 2**32], block=2**20, window=4096, strands=65536)
+
+    def test_the_golden_vectors_of_the_page(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "ORDER.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| (\d+) \| (\d+) \| (\d+) (?:\| (\d+), (\d+), (\d+) )?\| ([\d, ]+) \|$", page, re.M)
+        self.assertGreaterEqual(len(rows), 20)
+        for *numbers, ids in rows:
+            n, seed, epoch = map(int, numbers[:3])
+            weave = dict(zip(("strands", "block", "window"), map(int, filter(None, numbers[3:]))))
+            with self.subTest(n=n, seed=seed, epoch=epoch, **weave):
+                positions = [min(k, n - 1) for k in (0, 1, 2, n // 2, n - 1)]
+                settings = settings_of(_c.ORDER_WINDOWED if weave else _c.ORDER_FULL, n, seed, epoch, **weave)
+                self.assertEqual(ids_at(settings, positions), [int(x) for x in ids.split(",")])
 
     def test_what_is_filled_in(self):
         for n in (1, 4095, 4096, 12287, 12288, 49151, 49152, 10**12):
