@@ -47,9 +47,9 @@
  *   5. After pstk_open the library allocates nothing except a few bytes per call to
  *      pstk_share_open, pstk_share_tensor and pstk_capsule_*. The statistics report the memory
  *      that pstk_open allocates.
- *   6. One thread at a time calls pstk_next, pstk_seek and pstk_close. Any thread may call
- *      pstk_release, pstk_interrupt, pstk_get_stats and the functions that take a batch. Functions
- *      that CUDA calls may call nothing of this library.
+ *   6. One thread at a time calls pstk_next, pstk_seek, pstk_set_batch_size and pstk_close. Any
+ * thread may call pstk_release, pstk_interrupt, pstk_get_stats and the functions that take a batch.
+ * Functions that CUDA calls may call nothing of this library.
  *   7. After fork the child may call nothing: EPERM.
  *   8. On a device pstk_next returns a batch once it was copied there, and makes the given stream
  *      wait for the kernels that finish the batch. Your streams never wait for a copy. After
@@ -391,7 +391,8 @@ enum pstk_io {
  *
  * The callback may call pstk_interrupt, pstk_get_stats (which counts the batch already) and
  * pstk_get_cursor; and, for batches of earlier calls, pstk_release and all functions that take a
- * batch. pstk_next and pstk_seek return EBUSY there, and pstk_close does nothing.
+ * batch. pstk_next, pstk_seek and pstk_set_batch_size return EBUSY there, and pstk_close does
+ * nothing.
  * Thread: the one that calls pstk_next, which holds no lock meanwhile.
  */
 typedef void (*pstk_bad_sample_fn)(void *user, const struct pstk_error *bad,
@@ -439,7 +440,9 @@ struct pstk_settings {
      * rank has global_batch_size / world of them. The global batches are then the same for any
      * number of ranks. default: 0, batch_size * world */
     uint32_t global_batch_size;
-    /* rows; not supported in this version. default: 0 */
+    /* the most rows of this rank's batches, for which slots have room: see pstk_set_batch_size.
+     * With global_batch_size batches of all ranks have at most max_batch_size * world. default: 0,
+     * those that batches have at first */
     uint32_t max_batch_size;
     /* not supported in this version. default: NULL */
     const struct pstk_subset *subset;
@@ -593,12 +596,12 @@ struct pstk_tensor {
     uint32_t n_dims;
     /* enum pstk_output_kind */
     uint32_t kind;
-    /* shape[0]: batch_size; ragged: items (bytes) in use. Of an output that has variants, and of
+    /* shape[0]: n_rows; ragged: items (bytes) in use. Of an output that has variants, and of
      * masks that follow it, height and width differ from batch to batch */
     int64_t shape[10];
     /* elements */
     int64_t strides[10];
-    /* ragged: batch_size + 1 numbers of items (bytes), on the host; else NULL */
+    /* ragged: n_rows + 1 numbers of items (bytes), on the host; else NULL */
     const int64_t *offsets;
     /* the same on the loader's device; NULL on the host */
     const int64_t *device_offsets;
@@ -642,7 +645,7 @@ struct pstk_batch {
     uint32_t n_tensors;
     /* in the order of the outputs; then those that pstk_settings.mix adds */
     const struct pstk_tensor *tensors;
-    /* batch_size */
+    /* batch_size, or what pstk_set_batch_size made of it */
     uint32_t n_rows;
     /* rows that are samples; the others are zero */
     uint32_t n_valid;
@@ -652,7 +655,7 @@ struct pstk_batch {
     uint64_t position;
     /* with `epoch` the cursor to save after this batch */
     uint64_t next_position;
-    /* position / the rows of a global batch */
+    /* position / the rows of a global batch of the batch's size */
     uint64_t index;
 
     /* n_valid ids of the order; a bad sample keeps its own */
@@ -727,10 +730,20 @@ PSTK_API int pstk_batch_read(const struct pstk_batch *batch, uint32_t tensor, vo
  * work. Clears a sample's error. Thread: as pstk_next. */
 PSTK_API int pstk_seek(struct pstk_loader *loader, uint64_t epoch, uint64_t position,
                        struct pstk_error *err);
+/* Give batches another number of rows, from the next one on: `rows` in place of batch_size or, if
+ * the loader was opened with global_batch_size, in place of that. The cursor stays, so every sample
+ * of the epoch comes once, whatever the sizes are. Batches that were read ahead are dropped, and
+ * their rows read and decoded again: a change costs as much as a seek. A size that is the same
+ * already costs nothing. All ranks set the same number before the same batch. EINVAL: 0; more rows
+ * for this rank than max_batch_size or, without it, than at open; those that pstk_open would refuse
+ * (world does not divide them; last_batch drops all). Nothing has changed then. An error of a
+ * sample stays until pstk_seek. Thread: as pstk_next. */
+PSTK_API int pstk_set_batch_size(struct pstk_loader *loader, uint32_t rows, struct pstk_error *err);
 /* Get the cursor just past the last delivered batch. At the end of an epoch that is the epoch's
  * last position: from there pstk_next returns 0 and goes on with the next epoch. */
 PSTK_API int pstk_get_cursor(const struct pstk_loader *loader, uint64_t *epoch, uint64_t *position);
-/* Return the number of batches of a whole epoch, the same on every rank. */
+/* Return the number of batches of a whole epoch, all of the size that they have now; the same on
+ * every rank. */
 PSTK_API uint64_t pstk_n_batches(const struct pstk_loader *loader);
 /* Return the number of samples of the data set. */
 PSTK_API uint64_t pstk_n_samples(const struct pstk_loader *loader);

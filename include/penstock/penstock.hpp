@@ -156,6 +156,7 @@ class Loader
         pstk_error err = no_error();
         check(pstk_seek(loader_, epoch, position, &err), err);
     }
+    void set_batch_size(uint32_t rows); // of batches from the next one on: pstk_set_batch_size
     // Seek to the start of an epoch; return its batches, for a range-based for.
     Epoch epoch(uint64_t epoch, void *stream = nullptr);
 
@@ -270,6 +271,12 @@ class Loader::Epoch
     Batch batch_;
     bool is_over_ = false;
 };
+
+inline void Loader::set_batch_size(uint32_t rows)
+{
+    pstk_error err = no_error();
+    check(pstk_set_batch_size(loader_, rows, &err), err);
+}
 
 inline Loader::Epoch Loader::epoch(uint64_t epoch, void *stream)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shape: the tensors of a host slot, of a batch that has one of several sizes. */
+/* shape: the tensors of a host slot, of a batch that has one of several sizes, or of numbers of
+ * rows. */
 #include "batch/slot.h"
 #include "sample/variants.h"
 
@@ -11,9 +12,10 @@ void pstk__slot_shape(struct pstk__slot *slot, const struct pstk__plan *plan)
 {
     const uint32_t variant = pstk__variants_at(plan, slot->batch.epoch, slot->batch.index);
     const struct pstk__plan *of = pstk__plan_variant(plan, variant);
-    if (slot->batch.variant == variant)
+    if (slot->batch.variant == variant && slot->n_shaped == slot->batch.n_rows)
         return;
     slot->batch.variant = variant;
+    slot->n_shaped = slot->batch.n_rows;
     for (uint32_t i = 0; i < slot->pool->n_outputs; i++) {
         const struct pstk__output *o = &of->outputs[i];
         struct pstk_tensor *t = &slot->tensors[i];
@@ -21,7 +23,8 @@ void pstk__slot_shape(struct pstk__slot *slot, const struct pstk__plan *plan)
             continue;
         memcpy(t->shape, o->shape, sizeof t->shape);
         memcpy(t->strides, o->strides, sizeof t->strides);
+        t->shape[0] = slot->batch.n_rows;
         slot->row_size[i] = pstk__output_rows(o)->row_size;
-        t->size = slot->pool->batch_size * slot->row_size[i];
+        t->size = slot->batch.n_rows * slot->row_size[i];
     }
 }

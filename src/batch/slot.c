@@ -100,12 +100,14 @@ static int slot_init(struct pstk__slots *pool, uint32_t index, const struct pstk
     if (map_slot(pool, slot, c, bound) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for slot %u of %u (%llu bytes each): lower n_slots or "
-                          "batch_size",
-                          index, pool->n_slots, (unsigned long long)slot->memory_size);
+                          "%s",
+                          index, pool->n_slots, (unsigned long long)slot->memory_size,
+                          c->plan->rows_setting);
     if (pthread_mutex_init(&slot->lock, NULL) != 0) {
         unmap_slot(pool, slot);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a lock");
     }
+    slot->n_shaped = pool->batch_size;
     arrays_init(pool, slot, c->plan);
     slot->batch = (struct pstk_batch){.size = sizeof slot->batch,
                                       .n_tensors = pool->n_outputs,
@@ -381,7 +383,7 @@ void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *ro
             .data = slot->written[i] +
                     row * (slot->offsets[i] ? slots->written_size[i] : slot->row_size[i]),
             .flip = slot->flips[i] ? &slot->flips[i][row] : NULL,
-            .crop = slot->crops ? &slot->crops[(uint64_t)i * slots->batch_size + row] : NULL,
+            .crop = slot->crops ? &slot->crops[(uint64_t)i * slot->batch.n_rows + row] : NULL,
             .label = slot->labels ? &slot->labels[row] : NULL,
             .input = slot->inputs[i] ? slot->inputs[i] + row * slots->input_size[i] : NULL};
 }
@@ -443,7 +445,7 @@ static void pack_ragged(struct pstk__slot *slot, uint32_t i)
 void pstk__slot_done(struct pstk__slot *slot)
 {
     const struct pstk__slots *slots = slot->pool;
-    uint32_t n_valid = slot->batch.n_valid, n_empty = slots->batch_size - n_valid;
+    uint32_t n_valid = slot->batch.n_valid, n_empty = slot->batch.n_rows - n_valid;
     for (uint32_t i = 0; i < slots->n_outputs && slot->failed_row == UINT32_MAX; i++) {
         if (slot->offsets[i])
             pack_ragged(slot, i);
@@ -451,7 +453,7 @@ void pstk__slot_done(struct pstk__slot *slot)
             memset((uint8_t *)slot->tensors[i].data + n_valid * slot->row_size[i], 0,
                    n_empty * slot->row_size[i]);
         if (slot->crops && n_empty)
-            memset(&slot->crops[(uint64_t)i * slots->batch_size + n_valid], 0,
+            memset(&slot->crops[(uint64_t)i * slot->batch.n_rows + n_valid], 0,
                    n_empty * sizeof *slot->crops);
     }
     slot->batch.n_palette_images =
@@ -483,10 +485,11 @@ struct pstk__slot *pstk__slot_load(struct pstk__slots *slots)
     return slot;
 }
 
-/* The shapes of another variant: those of ragged tensors are the same. */
+/* The shapes of another variant or number of rows: those of ragged tensors are the same. */
 static void take_shapes(struct pstk__slot *slot, const struct pstk__slot *from)
 {
     slot->batch.variant = from->batch.variant;
+    slot->n_shaped = from->n_shaped;
     for (uint32_t i = 0; i < slot->pool->n_outputs; i++) {
         struct pstk_tensor *t = &slot->tensors[i];
         if (slot->offsets[i])
@@ -506,6 +509,7 @@ void pstk__slot_loaded(struct pstk__slot *slot, const struct pstk__slot *from)
     slot->failed_row = from->failed_row;
     if (from->failed_row != UINT32_MAX)
         slot->error = from->error;
+    to->n_rows = from->batch.n_rows;
     to->n_valid = from->batch.n_valid;
     to->epoch = from->batch.epoch;
     to->position = from->batch.position;
@@ -527,7 +531,7 @@ void pstk__slot_loaded(struct pstk__slot *slot, const struct pstk__slot *from)
             slot->tensors[i].size = from->tensors[i].size;
             slot->tensors[i].shape[0] = from->tensors[i].shape[0];
         }
-    if (to->variant != from->batch.variant)
+    if (to->variant != from->batch.variant || slot->n_shaped != from->n_shaped)
         take_shapes(slot, from);
     change_state(slot, PSTK__SLOT_LOADING, PSTK__SLOT_LOADED);
 }

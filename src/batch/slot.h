@@ -71,6 +71,7 @@ struct pstk__slot {
     uint8_t *written[PSTK__MAX_OUTPUTS];  /* host: where workers write rows: the tensor's data, or,
                                              of a mosaic's outputs, memory of their own */
     uint64_t row_size[PSTK__MAX_OUTPUTS]; /* host: bytes of a row in its tensor */
+    uint32_t n_shaped;                    /* rows that the shapes of tensors have */
     int64_t *offsets[PSTK__MAX_OUTPUTS];  /* ragged: batch_size + 1, in memory; while filling,
                                              offsets[i + 1] is the size of row i */
     uint8_t *inputs[PSTK__MAX_OUTPUTS];   /* host, whole batches: batch_size rows, in memory; else
@@ -100,7 +101,8 @@ struct pstk__slots {
     uint32_t n_slots, n_lanes;
     uint32_t on_device; /* 1: slots of a device */
     int32_t device_index;
-    uint32_t batch_size, n_outputs;
+    uint32_t batch_size; /* rows that a slot has room for: batch.n_rows is at most that */
+    uint32_t n_outputs;
     struct pstk__layout layout;
     uint64_t written_size[PSTK__MAX_OUTPUTS]; /* ragged only: bytes, as workers write them */
     uint64_t input_size[PSTK__MAX_OUTPUTS];   /* whole batches only: bytes of a row of inputs */
@@ -150,8 +152,8 @@ int pstk__slots_failed(struct pstk__slots *slots, struct pstk_error *err);
 
 /* FREE -> FILLING: a free slot of the lane, or NULL. Rows of ids are not set. */
 struct pstk__slot *pstk__slot_begin(struct pstk__slots *slots, uint32_t lane);
-/* FILLING, by the reader, once the batch has its place: draw its variant, and give the tensors the
- * shapes that it has. */
+/* FILLING, by the reader, once the batch has its place and its n_rows: draw its variant, and give
+ * the tensors the shapes that both make. */
 void pstk__slot_shape(struct pstk__slot *slot, const struct pstk__plan *plan);
 /* Record that a row failed; the lowest row's error stays. Any worker. */
 void pstk__slot_fail(struct pstk__slot *slot, uint32_t row, const struct pstk_error *err);

@@ -65,6 +65,7 @@ void pstk__window_claim(struct pstk__window *window, struct pstk__slot *slot)
     slot->batch.position = position;
     slot->batch.next_position = rest < global ? window->partition.n : position + global;
     slot->batch.index = position / global;
+    slot->batch.n_rows = (uint32_t)pstk__partition_rows(&window->partition);
     slot->batch.n_valid = pstk__partition_n_valid(&window->partition, position);
     window->claim.position = slot->batch.next_position;
     pthread_mutex_unlock(&window->lock);
@@ -284,8 +285,19 @@ static void drop_all(struct pstk__slot **array, uint32_t n)
     }
 }
 
-/* Called by the consumer, holding nothing. It drops batches that were put in here, under the lock;
- * readers, workers and the uploader find the slots that they hold stale. */
+/* With the lock: begin a new generation at `to`. It drops batches that were put in here; readers,
+ * workers and the uploader find the slots that they hold stale. */
+static void restart(struct pstk__window *window, struct pstk__cursor to)
+{
+    window->claim = window->deliver = to;
+    window->deliver_seq = window->upload_seq = window->claim_seq;
+    atomic_fetch_add_explicit(&window->generation, 1, memory_order_relaxed);
+    drop_all(window->ready, window->slots->n_slots);
+    if (window->filled)
+        drop_all(window->filled, window->filled_slots->n_slots);
+}
+
+/* Called by the consumer, holding nothing. */
 void pstk__window_seek(struct pstk__window *window, struct pstk__cursor to)
 {
     pthread_mutex_lock(&window->lock);
@@ -296,13 +308,27 @@ void pstk__window_seek(struct pstk__window *window, struct pstk__cursor to)
         return;
     }
     window->failed = 0;
-    window->claim = window->deliver = to;
-    window->deliver_seq = window->upload_seq = window->claim_seq;
-    atomic_fetch_add_explicit(&window->generation, 1, memory_order_relaxed);
-    drop_all(window->ready, window->slots->n_slots);
-    if (window->filled)
-        drop_all(window->filled, window->filled_slots->n_slots);
+    restart(window, to);
     pthread_mutex_unlock(&window->lock);
+}
+
+/* Called by the consumer, holding nothing. An error of a sample stays until a seek. */
+void pstk__window_resize(struct pstk__window *window, uint64_t global_batch)
+{
+    pthread_mutex_lock(&window->lock);
+    if (window->partition.global_batch != global_batch) {
+        window->partition.global_batch = global_batch;
+        restart(window, window->deliver);
+    }
+    pthread_mutex_unlock(&window->lock);
+}
+
+uint64_t pstk__window_n_batches(struct pstk__window *window)
+{
+    pthread_mutex_lock(&window->lock);
+    const uint64_t n = pstk__partition_n_batches(&window->partition, 0);
+    pthread_mutex_unlock(&window->lock);
+    return n;
 }
 
 struct pstk__cursor pstk__window_cursor(struct pstk__window *window)

@@ -6,8 +6,8 @@
  * Readers claim the next batch of the stream for a slot they hold; workers put finished slots in,
  * in any order; the consumer takes them out in order. Where batches are loaded into slots of a
  * device, the uploader is in between: it takes finished slots in order, and puts loaded ones in.
- * The stream runs on from epoch to epoch. A seek begins a new generation: batches of an older one
- * are dropped wherever they are.
+ * The stream runs on from epoch to epoch. A seek, or another size of batches, begins a new
+ * generation: batches of an older one are dropped wherever they are.
  *
  * Invariants: deliver_seq <= upload_seq <= claim_seq. Every batch in [upload_seq, claim_seq) holds
  * a slot that workers fill, and every one in [deliver_seq, upload_seq) a slot that is delivered, of
@@ -29,9 +29,9 @@ struct pstk__cursor {
 struct pstk__window {
     struct pstk__slots *filled_slots; /* that workers fill; borrowed */
     struct pstk__slots *slots;        /* that are delivered, perhaps the same; borrowed */
-    struct pstk__partition partition;
-    struct pstk__gate delivery;   /* notified when the batch that comes next was put in, when a
-                                     hop failed, at interrupt */
+    struct pstk__partition partition; /* global_batch: guarded by the lock; the rest constant */
+    struct pstk__gate delivery;       /* notified when the batch that comes next was put in, when a
+                                         hop failed, at interrupt */
     struct pstk__gate uploads;    /* the uploader's: notified when the batch that it takes next was
                                      put in, when a slot of the device is free, when one was lost,
                                      at close */
@@ -56,7 +56,7 @@ int pstk__window_open(struct pstk__window *window, struct pstk__slots *filled,
 void pstk__window_close(struct pstk__window *window);
 
 /* Reader: give a slot (FILLING) the next batch of the stream: seq, generation, epoch, position,
- * next_position, index, n_valid. */
+ * next_position, index, n_rows, n_valid. */
 void pstk__window_claim(struct pstk__window *window, struct pstk__slot *slot);
 /* 1: a seek made the slot's batch void. */
 int pstk__window_stale(struct pstk__window *window, const struct pstk__slot *slot);
@@ -78,6 +78,11 @@ int pstk__window_take(struct pstk__window *window, struct pstk__slot **out, void
                       int64_t timeout_ns, uint64_t *waited_ns, struct pstk_error *err);
 /* Consumer: go elsewhere. */
 void pstk__window_seek(struct pstk__window *window, struct pstk__cursor to);
+/* Consumer: batches from the next one on have global_batch rows of all ranks. Those that were read
+ * ahead become void, and their rows are cut again. */
+void pstk__window_resize(struct pstk__window *window, uint64_t global_batch);
+/* Batches of a whole epoch. Any thread. */
+uint64_t pstk__window_n_batches(struct pstk__window *window);
 struct pstk__cursor pstk__window_cursor(struct pstk__window *window);
 /* Safe in a signal handler. */
 void pstk__window_interrupt(struct pstk__window *window);

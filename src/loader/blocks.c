@@ -363,6 +363,18 @@ static void begin_generation(struct pstk__blocks *b, uint64_t generation)
         b->strands[i].is_begun = 0;
 }
 
+/* Ask memory for what resolve will copy: it was written long ago. */
+static void prefetch(const struct pstk__blocks *b, const struct pstk__block *block, uint32_t row)
+{
+    const uint64_t n_extents = b->lane->pipeline->n_extents;
+    const uint64_t i =
+        (uint64_t)(block - b->frames) * b->lane->pipeline->picks.shape.weave.block + row;
+    __builtin_prefetch(&b->rows[i].at);
+    __builtin_prefetch(&b->rows[i].slow);
+    __builtin_prefetch(&b->extents[i * n_extents]);
+    __builtin_prefetch((const char *)&b->extents[i * n_extents + 1] - 1);
+}
+
 void pstk__blocks_find(struct pstk__blocks *b, const struct pstk__task *task, uint64_t k,
                        struct pstk__row_io *io)
 {
@@ -388,6 +400,7 @@ void pstk__blocks_find(struct pstk__blocks *b, const struct pstk__task *task, ui
     if (block) {
         block->n_tasks = task->number + 1;
         block->generation = b->generation;
+        prefetch(b, block, place.row);
     }
 }
 

@@ -219,7 +219,6 @@ static const char *advice_text(char text[ADVICE_SIZE], const struct pstk__budget
         if (fits_with(budget, c, bit))
             advised |= bit;
     const char *between = advised ? " or " : " and ";
-    const int is_global = c->settings->global_batch_size != 0;
     if (!advised && fits_with(budget, c, ALL)) {
         advised = ALL;
         for (uint32_t bit = 1; bit < ALL; bit <<= 1)
@@ -229,9 +228,8 @@ static const char *advice_text(char text[ADVICE_SIZE], const struct pstk__budget
     size_t n = 0;
     for (uint32_t i = 0; i < sizeof lowerable / sizeof *lowerable; i++)
         if (advised >> i & 1)
-            n +=
-                (size_t)snprintf(text + n, ADVICE_SIZE - n, "%s%s%s", n ? between : "lower ",
-                                 is_global && 1u << i == BATCH_SIZE ? "global_" : "", lowerable[i]);
+            n += (size_t)snprintf(text + n, ADVICE_SIZE - n, "%s%s", n ? between : "lower ",
+                                  1u << i == BATCH_SIZE ? c->plan->rows_setting : lowerable[i]);
     snprintf(text + n, ADVICE_SIZE - n, "%sraise max_memory", n ? ", or " : "");
     return text;
 }

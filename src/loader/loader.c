@@ -37,22 +37,24 @@ static uint64_t get(const _Atomic uint64_t *counter)
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
-/* The data set is smaller than one batch. */
-static int refuse_no_batch(const struct pstk__pipeline *pipeline, struct pstk_error *err)
+/* The data set is smaller than one batch of global_batch rows. */
+static int refuse_no_batch(const struct pstk__pipeline *pipeline, uint64_t global_batch,
+                           struct pstk_error *err)
 {
     const struct pstk_settings *s = &pipeline->settings;
     const unsigned long long n = pipeline->partition.n;
+    const char *path = s->path ? s->path : "the data set"; /* NULL after open */
     if (s->global_batch_size)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "global_batch_size: %u rows are more than the %llu samples of %s, so "
+                          "global_batch_size: %llu rows are more than the %llu samples of %s, so "
                           "last_batch=drop leaves no batch: lower it, or set last_batch to pad or "
                           "short",
-                          s->global_batch_size, n, s->path);
+                          (unsigned long long)global_batch, n, path);
     return pstk__fail(
         err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-        "batch_size: %u rows for each of %u rank%s are more than the %llu samples of %s, so "
+        "batch_size: %llu rows for each of %u rank%s are more than the %llu samples of %s, so "
         "last_batch=drop leaves no batch: lower batch_size, or set last_batch to pad or short",
-        s->batch_size, s->world, s->world == 1 ? "" : "s", n, s->path);
+        (unsigned long long)(global_batch / s->world), s->world, s->world == 1 ? "" : "s", n, path);
 }
 
 static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
@@ -84,7 +86,9 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
                                                .seed = s->seed};
     pstk__weave_settle(&pipeline->picks.shape.weave);
     if (pstk__partition_n_batches(&pipeline->partition, 0) == 0)
-        return refuse_no_batch(pipeline, err);
+        return refuse_no_batch(pipeline, pipeline->partition.global_batch, err);
+    if (s->max_batch_size) /* from here on: what outputs and slots have room for */
+        s->batch_size = s->max_batch_size;
     if (s->position > pipeline->partition.n)
         return pstk__fail(
             err, PSTK_EINVAL, PSTK_STAGE_OPEN,
@@ -495,6 +499,24 @@ int pstk_seek(struct pstk_loader *loader, uint64_t epoch, uint64_t position, str
     return 0;
 }
 
+int pstk_set_batch_size(struct pstk_loader *loader, uint32_t rows, struct pstk_error *err)
+{
+    int r = may_move(loader, "pstk_set_batch_size", err);
+    if (r < 0)
+        return r;
+    struct pstk__pipeline *pipeline = &loader->pipeline;
+    struct pstk__partition partition = pipeline->partition;
+    r = pstk__settings_resize(&pipeline->settings, rows, pipeline->plan->batch_size,
+                              &partition.global_batch, err);
+    if (r == 0 && pstk__partition_n_batches(&partition, 0) == 0)
+        r = refuse_no_batch(pipeline, partition.global_batch, err);
+    if (r < 0)
+        return r;
+    loader->asks_again = 0;
+    pstk__window_resize(&pipeline->window, partition.global_batch);
+    return 0;
+}
+
 int pstk_get_cursor(const struct pstk_loader *loader, uint64_t *epoch, uint64_t *position)
 {
     int r = usable(loader, NULL);
@@ -512,7 +534,10 @@ int pstk_get_cursor(const struct pstk_loader *loader, uint64_t *epoch, uint64_t 
 
 uint64_t pstk_n_batches(const struct pstk_loader *loader)
 {
-    return loader ? pstk__partition_n_batches(&loader->pipeline.partition, 0) : 0;
+    /* It takes the window's lock, as pstk_get_cursor. */
+    return loader
+               ? pstk__window_n_batches(&((struct pstk_loader *)(uintptr_t)loader)->pipeline.window)
+               : 0;
 }
 
 uint64_t pstk_n_samples(const struct pstk_loader *loader)

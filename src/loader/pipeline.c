@@ -48,10 +48,10 @@ static int lane_init(struct pstk__pipeline *pipeline, struct pstk__lane *l, stru
     uint64_t n_rows = n_tasks * pipeline->rows_per_task, n_extents = n_rows * pipeline->n_extents;
     int bound = 1;
     if (n_tasks > UINT32_MAX / 2)
-        return pstk__fail(
-            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-            "batch_size: %u rows in %u slots are too many tasks: lower batch_size or n_slots",
-            pipeline->plan->batch_size, pipeline->slots->n_slots);
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "%s: %u rows in %u slots are too many tasks: lower it or n_slots",
+                          pipeline->plan->rows_setting, pipeline->plan->batch_size,
+                          pipeline->slots->n_slots);
     l->n_tasks = (uint32_t)n_tasks;
     l->tasks = calloc(n_tasks, sizeof *l->tasks);
     l->rows = calloc(n_rows, sizeof *l->rows);

@@ -86,11 +86,10 @@ static int check_room(const struct pstk_settings *s, struct pstk_error *err)
         const char *name;
         int is_set, is_pointer;
     } room[] = {
-        {"reserved", s->reserved != 0, 0},   {"max_batch_size", s->max_batch_size != 0, 0},
-        {"subset", s->subset != NULL, 1},    {"mixture", s->mixture != NULL, 1},
-        {"reserved2", s->reserved2 != 0, 0}, {"cache", s->cache != NULL, 1},
-        {"reserved3", s->reserved3 != 0, 0}, {"trace_path", s->trace_path != NULL, 1},
-        {"monitor", s->monitor != NULL, 1},
+        {"reserved", s->reserved != 0, 0},        {"subset", s->subset != NULL, 1},
+        {"mixture", s->mixture != NULL, 1},       {"reserved2", s->reserved2 != 0, 0},
+        {"cache", s->cache != NULL, 1},           {"reserved3", s->reserved3 != 0, 0},
+        {"trace_path", s->trace_path != NULL, 1}, {"monitor", s->monitor != NULL, 1},
     };
     for (size_t i = 0; i < sizeof room / sizeof *room; i++)
         if (room[i].is_set)
@@ -126,6 +125,40 @@ static int settle_batch(struct pstk_settings *s, struct pstk_error *err)
     s->batch_size = global / s->world + (rest != 0);
     return check_range(
         &(struct range){"global_batch_size / world", s->batch_size, 1, BATCH_SIZE_MAX, 0}, err);
+}
+
+/* Slots have room for the most rows. */
+static int check_most(const struct pstk_settings *s, struct pstk_error *err)
+{
+    if (!s->max_batch_size)
+        return 0;
+    if (s->max_batch_size < s->batch_size)
+        return pstk__fail_setting(err, "max_batch_size", s->max_batch_size,
+                                  "0 or at least the rows of this rank's batches, which are %u",
+                                  s->batch_size);
+    return check_range(&(struct range){"max_batch_size", s->max_batch_size, 1, BATCH_SIZE_MAX, 0},
+                       err);
+}
+
+int pstk__settings_resize(const struct pstk_settings *s, uint32_t rows, uint32_t room,
+                          uint64_t *global_batch, struct pstk_error *err)
+{
+    struct pstk_settings of = {.world = s->world, .uneven = s->uneven, .batch_size = 1};
+    const char *name = s->global_batch_size ? "global_batch_size" : "batch_size";
+    *(s->global_batch_size ? &of.global_batch_size : &of.batch_size) = rows;
+    int r = check_range(&(struct range){name, rows, 1, UINT32_MAX, 0}, err);
+    if (r == 0 && s->global_batch_size)
+        r = settle_batch(&of, err);
+    if (r == 0 && of.batch_size > room)
+        r = pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+            "%s: value is %u; must be at most %llu, what slots have room for (open with "
+            "a max_batch_size of at least %u)",
+            name, rows,
+            (unsigned long long)(s->global_batch_size ? (uint64_t)room * s->world : room),
+            of.batch_size);
+    *global_batch = s->global_batch_size ? rows : (uint64_t)rows * s->world;
+    return r;
 }
 
 /* What only a windowed order has. */
@@ -185,6 +218,8 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         r = check_rank("local_rank", s->local_rank, "local_world", s->local_world, err);
     if (r == 0)
         r = settle_batch(s, err);
+    if (r == 0)
+        r = check_most(s, err);
     if (r == 0 && !pstk__device_ops(s->device))
         r = pstk__fail_setting(err, "device", s->device, "PSTK_HOST (%d) or PSTK_CUDA (%d)",
                                PSTK_HOST, PSTK_CUDA);

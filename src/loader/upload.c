@@ -51,11 +51,12 @@ static int queue_load(struct pstk__uploader *uploader, struct pstk__slot *slot,
         ragged_size[i] = slot->offsets[i] ? slot->tensors[i].size : 0;
         dense_size[i] = slot->offsets[i] ? 0 : slot->tensors[i].size;
     }
-    const struct pstk__load load = {
-        .memory = slot->memory,
-        .slot = uploader->slot->batch.slot,
-        .ragged_size = ragged_size,
-        .dense_size = uploader->pipeline->plan->n_variants > 1 ? dense_size : NULL};
+    const int is_whole =
+        uploader->pipeline->plan->n_variants <= 1 && slot->batch.n_rows == slot->pool->batch_size;
+    const struct pstk__load load = {.memory = slot->memory,
+                                    .slot = uploader->slot->batch.slot,
+                                    .ragged_size = ragged_size,
+                                    .dense_size = is_whole ? NULL : dense_size};
     pstk__trace_begin(&uploader->pipeline->delivered->trace, "copy", slot->seq);
     const int r = uploader->device->ops->load(uploader->device, &load, err);
     pstk__trace_end(&uploader->pipeline->delivered->trace);

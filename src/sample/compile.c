@@ -338,9 +338,8 @@ static int size_dense(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     }
     o->strides[0] = (int64_t)elements;
     if (elements * element_size > MAX_BUDGET / p->batch_size)
-        return FAIL(i, PSTK_EFBIG,
-                    ": a batch of %u rows of %llu bytes is too large; lower batch_size",
-                    p->batch_size, (unsigned long long)(elements * element_size));
+        return FAIL(i, PSTK_EFBIG, ": a batch of %u rows of %llu bytes is too large; lower %s",
+                    p->batch_size, (unsigned long long)(elements * element_size), p->rows_setting);
     return 0;
 }
 
@@ -361,8 +360,8 @@ static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
                     (unsigned long long)wanted, MAX_BUDGET);
     if (most > MAX_BUDGET / p->batch_size) /* slots are made for it, whatever the budget is */
         return FAIL(i, PSTK_EFBIG,
-                    ": a batch of %u rows of up to %llu bytes is too large; lower batch_size",
-                    p->batch_size, (unsigned long long)most);
+                    ": a batch of %u rows of up to %llu bytes is too large; lower %s",
+                    p->batch_size, (unsigned long long)most, p->rows_setting);
     o->budget = wanted != 0 ? wanted : p->batch_size * most;
     o->shape[0] = (int64_t)(o->budget / o->item_size);
     o->strides[o->n_dims - 1] = 1;

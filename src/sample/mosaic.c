@@ -65,8 +65,9 @@ static int grow(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     if (o->written_size > MAX_BUDGET / p->batch_size / N_PARTS)
         return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
                           "outputs[%u]: a batch of %u mosaics of rows of up to %llu bytes is too "
-                          "large; lower batch_size (output '%s')",
-                          i, p->batch_size, (unsigned long long)o->written_size, o->name);
+                          "large; lower %s (output '%s')",
+                          i, p->batch_size, (unsigned long long)o->written_size, p->rows_setting,
+                          o->name);
     o->most_size *= N_PARTS;
     if (wanted != 0 && wanted < o->most_size)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,

@@ -150,8 +150,9 @@ struct pstk__mosaic {
 
 struct pstk__plan {
     const struct pstk__source *source; /* borrowed */
-    uint32_t n_outputs; /* with the two that PSTK_MIX_PAIRS adds at the end: partner, lambda */
-    uint32_t batch_size;
+    uint32_t n_outputs;  /* with the two that PSTK_MIX_PAIRS adds at the end: partner, lambda */
+    uint32_t batch_size; /* rows that slots have room for */
+    const char *rows_setting; /* that gave it, for messages */
     struct pstk__output outputs[PSTK__MAX_OUTPUTS];
     uint32_t n_fields;                   /* that outputs read */
     uint8_t by_field[PSTK__MAX_OUTPUTS]; /* n_fields: the first output of each, in the order of

@@ -71,8 +71,8 @@ int pstk__check_batched(struct pstk__plan *p, uint32_t i, struct pstk_error *err
         o->input.size *= o->input.shape[d];
     }
     if (o->input.size > PSTK__MAX_INPUT / p->batch_size)
-        return FAIL(".batched: a batch of %u rows of %llu bytes is too large; lower batch_size",
-                    p->batch_size, (unsigned long long)o->input.size);
+        return FAIL(".batched: a batch of %u rows of %llu bytes is too large; lower %s",
+                    p->batch_size, (unsigned long long)o->input.size, p->rows_setting);
     p->n_batched++;
     return 0;
 }

@@ -282,6 +282,53 @@ TEST(a_seek_drops_what_was_put_in_and_what_comes_later)
     }
 }
 
+/* Another size: the same, and the batches that come are cut at the cursor, to every rule. */
+TEST(another_size_begins_a_generation_at_the_cursor)
+{
+    static const uint64_t sizes[] = {3, 3, 8, 1, 5, 7, 2, 2, 6, 4};
+    for (uint32_t k = 0; k < 9 * 3; k++) {
+        const uint64_t world = 1 + k / 9;
+        struct pstk__slot *s, *taken;
+        struct world w;
+        CHECK_EQ(world_open(&w, &(struct world_config){.partition = {29, 8 * world, k % world,
+                                                                     world, k % 3},
+                                                       .n_slots = 3}),
+                 0);
+        struct pstk__partition p = w.partition;
+        struct pstk__cursor at = {0, 0};
+        uint64_t generation = 0;
+        for (uint32_t i = 0; i < 60; i++) {
+            struct pstk__slot *ahead = claim(&w);
+            put_one(&w, ahead);
+            const uint64_t size = sizes[(i + k) % 10] * world;
+            generation += size != p.global_batch;
+            const int drops = size != p.global_batch;
+            p.global_batch = size;
+            pstk__window_resize(&w.window, size);
+            CHECK_EQ(pstk__window_stale(&w.window, ahead), drops);
+            CHECK_EQ(state_of(ahead), drops ? PSTK__SLOT_FREE : PSTK__SLOT_READY);
+            CHECK(is_at(&w, at.epoch, at.position));
+            CHECK_EQ(pstk__window_n_batches(&w.window),
+                     29 / size + (p.last_batch != PSTK_LAST_DROP && 29 % size != 0));
+            const struct naive_batch b = naive_first(&p, at);
+            s = drops ? claim(&w) : ahead;
+            if (drops)
+                put_one(&w, s);
+            int r = take(&w, &taken);
+            if (b.epoch != at.epoch) { /* nothing is left of the epoch */
+                CHECK_EQ(r, 0);
+                r = take(&w, &taken);
+            }
+            CHECK_EQ(r, 1);
+            CHECK(taken == s && naive_is(&b, taken) && taken->generation == generation);
+            CHECK_EQ(taken->batch.n_rows, size / world);
+            pstk__slot_release(taken, NULL);
+            at = (struct pstk__cursor){b.epoch, b.next_position};
+        }
+        world_close(&w);
+    }
+}
+
 /* How far a batch came before the seek. */
 enum way { CLAIMED, PUT, UPLOADING, LOADED, N_WAYS };
 
@@ -467,6 +514,28 @@ TEST(when_a_hop_failed_what_is_ready_is_taken_first_then_its_error_for_good)
             CHECK_EQ(n_in(w.p.host, PSTK__SLOT_FREE), 3);
             world_close(&w);
         }
+}
+
+TEST(another_size_keeps_the_error_of_a_sample_until_a_seek)
+{
+    const struct pstk_error e = error_of(PSTK_EBADMSG, 1);
+    struct pstk__slot *taken;
+    struct world w;
+    CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 4, 0, 1, 0}, .n_slots = 2}),
+             0);
+    struct pstk__slot *s = claim(&w);
+    pstk__slot_fail(s, 0, &e);
+    put_one(&w, s);
+    CHECK_EQ(take(&w, &taken), PSTK_EBADMSG);
+    pstk__window_resize(&w.window, 2);
+    CHECK_EQ(take(&w, &taken), PSTK_EBADMSG);
+    CHECK(is_at(&w, 0, 0));
+    pstk__window_seek(&w.window, (struct pstk__cursor){0, 2});
+    put_one(&w, claim(&w));
+    CHECK_EQ(take(&w, &taken), 1);
+    CHECK_EQ(taken->batch.next_position, 4);
+    pstk__slot_release(taken, NULL);
+    world_close(&w);
 }
 
 TEST(when_reading_failed_what_is_filled_is_still_uploaded)
@@ -751,11 +820,13 @@ int main(void)
         CASE(a_stream_that_begins_at_the_end_of_an_epoch_ends_it_first),
         CASE(a_lease_that_is_refused_leaves_the_batch_for_the_next_take),
         CASE(a_seek_drops_what_was_put_in_and_what_comes_later),
+        CASE(another_size_begins_a_generation_at_the_cursor),
         CASE(a_seek_drops_what_is_on_its_way_to_the_device),
         CASE(a_leased_batch_stays_through_a_seek),
         CASE(a_seek_to_where_the_stream_is_loses_nothing),
         CASE(a_failed_batch_is_an_error_in_its_turn_and_stays_one_until_a_seek),
         CASE(when_a_hop_failed_what_is_ready_is_taken_first_then_its_error_for_good),
+        CASE(another_size_keeps_the_error_of_a_sample_until_a_seek),
         CASE(when_reading_failed_what_is_filled_is_still_uploaded),
         CASE(when_the_uploader_failed_only_what_is_loaded_is_taken),
         CASE(a_take_with_every_slot_leased_is_refused_whatever_the_timeout),

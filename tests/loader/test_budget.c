@@ -47,6 +47,7 @@ static void plain(void)
     asked.plan.outputs[0].settings.kind = PSTK_OUTPUT_SCALAR;
     asked.plan.outputs[1].settings.kind = PSTK_OUTPUT_IMAGE;
     asked.plan.batch_size = 256;
+    asked.plan.rows_setting = "batch_size";
     asked.layout.size = MIB;
     asked.layout.about = 1000;
     asked.layout.about_end = 6000;

@@ -176,7 +176,6 @@ static int is_no_part_of_this_version(const char *name, const char *must_be)
 
 TEST(room_for_later_versions_is_refused_by_name_when_it_is_set)
 {
-    CHECK(NUMBER_IS_REFUSED(max_batch_size));
     CHECK(NUMBER_IS_REFUSED(reserved));
     CHECK(NUMBER_IS_REFUSED(reserved2));
     CHECK(NUMBER_IS_REFUSED(reserved3));

@@ -116,7 +116,9 @@ TEST(a_batch_outlives_its_loader)
         CHECK(!loader.get() && moved.get());
         moved.seek(0, 3);
         CHECK(moved.cursor() == std::make_pair(uint64_t(0), uint64_t(3)));
+        moved.set_batch_size(1);
         batch = moved.next();
+        CHECK_EQ(batch->n_rows, 1);
         loader = std::move(moved);
     }
     CHECK_EQ(*static_cast<const int64_t *>(batch.tensor(0).data), 3);

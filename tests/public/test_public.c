@@ -626,6 +626,11 @@ TEST(seek_and_cursor_are_inverse_and_a_batch_outlives_its_loader)
     CHECK_EQ(pstk_next(loader, &batch, NULL, -1, &err), 1);
     CHECK(batch->epoch == 3 && batch->position == 8 && batch->next_position == 12);
     CHECK_EQ(batch->index, 2);
+    CHECK_EQ(pstk_set_batch_size(loader, 2, &err), 0);
+    struct pstk_batch *other = NULL;
+    CHECK_EQ(pstk_next(loader, &other, NULL, -1, &err), 1);
+    CHECK(other->position == 12 && other->next_position == 14 && other->n_rows == 2);
+    pstk_release(&other, NULL);
     pstk_close(&loader);
     CHECK(row_is_sample(batch, 0, batch->sample_ids[0]));
     pstk_release(&batch, NULL);

@@ -1385,6 +1385,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_batch_use_stream": (c_int, [POINTER(Batch), c_void_p, POINTER(Error)]),
     "pstk_batch_read": (c_int, [POINTER(Batch), c_uint32, c_void_p, c_uint64, c_void_p, POINTER(Error)]),
     "pstk_seek": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(Error)]),
+    "pstk_set_batch_size": (c_int, [c_void_p, c_uint32, POINTER(Error)]),
     "pstk_get_cursor": (c_int, [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]),
     "pstk_n_batches": (c_uint64, [c_void_p]),
     "pstk_n_samples": (c_uint64, [c_void_p]),

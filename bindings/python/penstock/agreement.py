@@ -15,13 +15,14 @@ from typing import Any
 from .errors import SettingsError, TimedOutError
 from .ranks import Ranks, distributed
 
-__all__ = ["agreeing"]
+__all__ = ["agreeing", "can_compare", "changing"]
 
 SECONDS = 300  # that processes wait for each other
+_OPEN = "open a loader", "open one in each, or give compare_ranks=False"
 _group: tuple[Any, Any] | None = None  # the default group, and ours with its processes
 
 
-def _gathered(torch: Any, own: Any) -> list[Any]:
+def _gathered(torch: Any, own: Any, doing: str, otherwise: str) -> list[Any]:
     """What each process says, by its rank. All processes call it."""
     global _group
     # A group of ours: it needs no GPU, and it does not wait as long as training does.
@@ -31,8 +32,8 @@ def _gathered(torch: Any, own: Any) -> list[Any]:
     try:
         torch.all_gather_object(everyone, own, group=_group[1])
     except RuntimeError as error:
-        raise TimedOutError(f"rank: the {len(everyone)} processes did not all open a loader within {SECONDS} s ({error}); "
-                            "open one in each, or give compare_ranks=False") from error
+        raise TimedOutError(f"rank: the {len(everyone)} processes did not all {doing} within {SECONDS} s ({error}); "
+                            f"{otherwise}") from error
     return everyone
 
 
@@ -44,6 +45,11 @@ def _differing(everyone: Sequence[Mapping[str, Any]]) -> str | None:
                 return (f"{name}: value is {other.get(name)!r} on process {rank}, and {first!r} on process 0; must be the "
                         "same on all processes")
     return None
+
+
+def _failure(everyone: Sequence[tuple[str | None, int, Mapping[str, Any]]], doing: str) -> str | None:
+    failed = [(rank, said[0]) for rank, said in enumerate(everyone) if said[0] is not None]
+    return f"process {failed[0][0]} could not {doing}: {failed[0][1]}" if failed else None
 
 
 def _listed(processes: Sequence[int]) -> str:
@@ -66,9 +72,9 @@ def _repeated(ranks: Sequence[int], world: int) -> str | None:
 
 
 def _problem(everyone: Sequence[tuple[str | None, int, Mapping[str, Any]]]) -> str | None:
-    failed = [(rank, said[0]) for rank, said in enumerate(everyone) if said[0] is not None]
-    if failed:
-        return f"process {failed[0][0]} could not open its loader: {failed[0][1]}"
+    failure = _failure(everyone, "open its loader")
+    if failure is not None:
+        return failure
     orders = [said[2] for said in everyone]
     return (_differing([{"world": order["world"]} for order in orders])
             or _repeated([said[1] for said in everyone], orders[0]["world"]) or _differing(orders))
@@ -89,8 +95,32 @@ def agreeing(ranks: Ranks, order: Mapping[str, Any], wanted: bool) -> Generator[
     try:
         yield
     except Exception as error:
-        _gathered(torch, (f"{type(error).__name__}: {error}", ranks.rank, {}))
+        _gathered(torch, (f"{type(error).__name__}: {error}", ranks.rank, {}), *_OPEN)
         raise
-    problem = _problem(_gathered(torch, (None, ranks.rank, {"world": ranks.world, **order})))
+    problem = _problem(_gathered(torch, (None, ranks.rank, {"world": ranks.world, **order}), *_OPEN))
+    if problem is not None:
+        raise SettingsError(problem)
+
+
+def can_compare(ranks: Ranks) -> bool:
+    """Whether there is a process group that has all processes that a loader is for."""
+    torch = distributed()
+    return torch is not None and bool(torch.get_world_size() % ranks.world == 0)
+
+
+@contextlib.contextmanager
+def changing(ranks: Ranks, doing: str) -> Generator[dict[str, Any], None, None]:
+    """Around what may fail before open loaders change, on all processes; can_compare was true. The dict that it gives is
+    filled meanwhile: what must be the same on all. Raises SettingsError on all processes if it is not, or if one failed.
+    """
+    torch, said = distributed(), dict[str, Any]()
+    how = doing, "call it in each before the same batch, or give unchecked=True"
+    try:
+        yield said
+    except Exception as error:
+        _gathered(torch, (f"{type(error).__name__}: {error}", ranks.rank, {}), *how)
+        raise
+    everyone = _gathered(torch, (None, ranks.rank, said), *how)
+    problem = _failure(everyone, doing) or _differing([other[2] for other in everyone])
     if problem is not None:
         raise SettingsError(problem)

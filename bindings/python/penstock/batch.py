@@ -73,6 +73,11 @@ class BatchInfo:
         self._share = share if hold else None
 
     @property
+    def shaped(self) -> tuple[int, int]:
+        """What the shapes of the batch follow from."""
+        return self.variant, self._n_rows
+
+    @property
     def sample_ids(self) -> list[int]:
         """Numbers in the data set of the valid rows; where a bad sample was replaced, the bad one's."""
         return memoryview(self._ids).cast("Q").tolist()

@@ -1,22 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many rows a batch has: those of this process, or those of all processes together, which are then divided."""
+"""How many rows a batch has: those of this process, or those of all processes together, which are then divided; at
+open, and changed between two batches."""
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import agreement
 from .errors import SettingsError
 from .settings import integer, switch
 
-__all__ = ["BatchSize", "of"]
+if TYPE_CHECKING:
+    from .loader import Loader
+
+__all__ = ["BatchSize", "change", "of", "restored"]
 
 
 class BatchSize(NamedTuple):
-    """own: rows of this process's batches, the most where they vary. world_wide: of all processes' together. settings:
-    those of the library."""
+    """own: rows of this process's batches, the most where they vary. world_wide: of all processes' together. most: rows
+    of this process that its slots have room for. settings: those of the library."""
 
     own: int
     world_wide: int
+    most: int
     settings: dict[str, int]
+
+    @property
+    def name(self) -> str:
+        """The argument that gave the rows."""
+        return "global_batch_size" if self.settings["global_batch_size"] else "batch_size"
+
+    @property
+    def given(self) -> int:
+        """Its value."""
+        return self.settings[self.name]
+
+    def changed(self, rows: int, world: int) -> BatchSize:
+        """As many rows, given in the same way. Raises SettingsError if the slots have no room for them."""
+        found = of(**{"batch_size": None, "global_batch_size": None, self.name: rows},
+                   uneven=bool(self.settings["uneven"]), max_batch_size=None, world=world)
+        if found.own > self.most:
+            most = self.most * (world if self.name == "global_batch_size" else 1)
+            raise SettingsError(f"{self.name}: value is {rows}; must be at most {most}, what slots have room for (open the "
+                                f"loader with max_batch_size={found.own})")
+        return found._replace(most=self.most)
 
     def for_order(self) -> dict[str, int]:
         """The members of struct pstk_order_settings."""
@@ -33,11 +60,23 @@ def _divided(rows: int, uneven: bool, world: int) -> BatchSize:
         raise SettingsError(
             f"global_batch_size: value is {rows}, and world is {world}; must be a multiple of it, as {rows - rest} and "
             f"{rows - rest + world} are (or give uneven=True: some processes then have one row more than others)")
-    return BatchSize(-(-rows // world), rows, {"batch_size": 1, "global_batch_size": rows, "uneven": int(uneven)})
+    own = -(-rows // world)
+    return BatchSize(own, rows, own, {"batch_size": 1, "global_batch_size": rows, "uneven": int(uneven)})
 
 
-def of(batch_size: Any, global_batch_size: Any, uneven: Any, world: int) -> BatchSize:
+def of(batch_size: Any, global_batch_size: Any, uneven: Any, max_batch_size: Any, world: int) -> BatchSize:
     """Return the rows of a batch from the arguments of penstock.Loader. Raises TypeError and SettingsError."""
+    found = _at_first(batch_size, global_batch_size, uneven, world)
+    if max_batch_size is None:
+        return found
+    most = integer("max_batch_size", max_batch_size)
+    if most < found.own:
+        raise SettingsError(f"max_batch_size: value is {most}; must be at least the rows of this process's batches, which "
+                            f"are {found.own} (leave it out for batches that never grow)")
+    return found._replace(most=most, settings={**found.settings, "max_batch_size": most})
+
+
+def _at_first(batch_size: Any, global_batch_size: Any, uneven: Any, world: int) -> BatchSize:
     uneven = switch("uneven", uneven)
     if batch_size is None and global_batch_size is None:
         raise TypeError("batch_size: must be given, the rows of this process's batches; or global_batch_size, those of "
@@ -50,4 +89,48 @@ def of(batch_size: Any, global_batch_size: Any, uneven: Any, world: int) -> Batc
     if uneven:
         raise SettingsError("uneven: value is True; must be False with batch_size (give global_batch_size)")
     rows = integer("batch_size", batch_size)
-    return BatchSize(rows, rows * world, {"batch_size": rows, "global_batch_size": 0, "uneven": 0})
+    return BatchSize(rows, rows * world, rows, {"batch_size": rows, "global_batch_size": 0, "uneven": 0})
+
+
+# ---- between two batches -----------------------------------------------------------------------------------
+
+
+def _checked(loader: Loader, name: str, rows: Any) -> BatchSize:
+    """The size that a loader shall have, if it may be changed now."""
+    now = loader._place.size
+    loader._handle.check_turn()
+    if name != now.name:
+        raise SettingsError(f"{name}: value is {rows!r}; must not be set, because the loader was opened with {now.name} (set "
+                            f"loader.{now.name})")
+    return now.changed(integer(name, rows), loader.ranks.world)
+
+
+def change(loader: Loader, name: str, rows: Any, unchecked: bool) -> None:
+    """Give a loader's batches another size from the next one on: loader.set_batch_size and the like."""
+    world, size = loader.ranks.world, None
+    if switch("unchecked", unchecked) or world == 1:
+        size = _checked(loader, name, rows)
+    elif not loader._compares or not agreement.can_compare(loader.ranks):
+        raise SettingsError(
+            f"{name}: value is {rows!r}, and world is {world}; every process must set the same size before the same batch, "
+            f"and nothing here compares them (initialise torch.distributed, or call set_{name}({rows!r}, unchecked=True) "
+            "in each process)")
+    else:
+        with agreement.changing(loader.ranks, f"set {name}") as said:
+            size = _checked(loader, name, rows)
+            said.update({name: size.given, "the cursor": loader.cursor})
+    with loader._handle.turn:
+        loader._begin_turn()
+        loader._place.resize(size)
+
+
+def restored(loader: Loader, state: Mapping[str, Any]) -> BatchSize:
+    """The size of a state that a loader loads: the state's where the loader was opened with max_batch_size, else its
+    own. Raises SettingsError if its slots have no room for that."""
+    now = loader._place.size
+    if "max_batch_size" not in loader._numbers or state.get(now.name) == now.given:
+        return now
+    try:
+        return now.changed(integer(now.name, state.get(now.name)), loader.ranks.world)
+    except (SettingsError, TypeError) as error:
+        raise SettingsError(f"state: {error}") from None

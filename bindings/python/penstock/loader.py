@@ -120,7 +120,8 @@ class Loader(Hints):
     batch_size: rows for this process. global_batch_size: in its place, rows of all processes together: each has a part
         of them, and the global batches are the same sets of samples for any number of processes. uneven: they need not
         divide it: some processes have one row more than others, not always the same ones. A mean over the rows of a
-        process then counts n_valid * world / global_batch_size in the mean over all.
+        process then counts n_valid * world / global_batch_size in the mean over all. max_batch_size: the most rows of a
+        batch of this process, for set_batch_size; memory is made for it. None: batches never grow.
     outputs: {name: penstock.image(...) | scalar | tensor | ragged, or a field's name}; a list of them; None:
         every field by its kind.
     form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given. A "dict" is a
@@ -211,6 +212,7 @@ class Loader(Hints):
     def __init__(
             self, path: str | os.PathLike[str], *,
             batch_size: int | None = None, global_batch_size: int | None = None, uneven: bool = False,
+            max_batch_size: int | None = None,
             outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
             copy: bool = False, mix: BatchMix | None = None,
             shuffle: bool | None = None, order: str | None = None, seed: int = 0, epoch: int = 0,
@@ -231,7 +233,8 @@ class Loader(Hints):
         self._ranks = chosen(ranks, rank, world, local_rank, local_world)
         fixed: dict[str, Any] = {}  # what all processes have alike
         with agreement.agreeing(self._ranks, fixed, words.switch("compare_ranks", compare_ranks)):
-            self._rows = sizes.of(batch_size, global_batch_size, uneven, self._ranks.world)
+            self._rows = sizes.of(batch_size, global_batch_size, uneven, max_batch_size, self._ranks.world)
+            self._compares = compare_ranks
             numbers = {**self._rows.settings, **{name: words.integer(name, value) for name, value in {
                 "seed": seed, "epoch": epoch, "position": position,
                 "strands": strands, "block": block, "window": window, **numbers_of(self._ranks, max_memory),
@@ -283,7 +286,7 @@ class Loader(Hints):
         return {"data_set": self._catalog.info.identity, "n_samples": self.n_samples, "order": self._order,
                 "order_version": weave.version(self._order), **self._weave, "seed": self._numbers["seed"],
                 "epoch": self._numbers["epoch"], "position": self._numbers["position"], "last_batch": last_batch,
-                "global_batch_size": self.global_batch_size, "version": __version__}
+                "global_batch_size": self._rows.world_wide, "version": __version__}
 
     def _stream_of(self, stream: Any) -> Callable[[], int | None] | None:
         """What names the stream for each batch; None: it is the loader's own."""
@@ -318,7 +321,7 @@ class Loader(Hints):
         return lambda: nothing if current() == index else enter(index)
 
     def _open(self, settings: _c.Settings, timeout: float | None) -> None:
-        self._layouts: dict[int, tuple[tensors.Layout, ...]] = {}  # by the size of the batch
+        self._layouts: dict[tuple[int, int], tuple[tensors.Layout, ...]] = {}  # by what gives batches their shapes
         self._warned = False  # of images with a palette
         self._images = {name: batches.ImageOutput(i, output.layout == "nhwc")
                         for i, (name, output) in enumerate(self._outputs.items())
@@ -330,9 +333,8 @@ class Loader(Hints):
         self._handle = Handle(on_device, timeout)
         numbers = self._numbers
         order = _c.OrderSettings(size=sizeof(_c.OrderSettings), n_samples=self.n_samples, **{
-            name: numbers[name] for name in ("order", "seed", "rank", "world", "last_batch", *weave.NAMES)},
-            **self._rows.for_order())
-        self._place = Place(self._handle, order, numbers["epoch"], numbers["position"])
+            name: numbers[name] for name in ("order", "seed", "rank", "world", "last_batch", *weave.NAMES)})
+        self._place = Place(self._handle, order, numbers["epoch"], numbers["position"], self._rows)
         try:
             self._handle.open(settings)
         except PenstockError as refused:
@@ -393,13 +395,21 @@ class Loader(Hints):
 
     @property
     def batch_size(self) -> int:
-        """Rows of a batch, for this process; with uneven=True the most."""
-        return self._rows.own
+        """Rows of a batch, for this process; with uneven=True the most. Setting it is set_batch_size."""
+        return self._place.size.own
+
+    @batch_size.setter
+    def batch_size(self, rows: int) -> None:
+        self.set_batch_size(rows)
 
     @property
     def global_batch_size(self) -> int:
-        """Rows of a batch, of all processes together."""
-        return self._rows.world_wide
+        """Rows of a batch, of all processes together. Setting it is set_global_batch_size."""
+        return self._place.size.world_wide
+
+    @global_batch_size.setter
+    def global_batch_size(self, rows: int) -> None:
+        self.set_global_batch_size(rows)
 
     @property
     def strands(self) -> int | None:
@@ -556,6 +566,23 @@ class Loader(Hints):
         raise TypeError("a penstock.Loader gives batches in its order, not by number: iterate over it, "
                         "without a DataLoader around it; penstock.Dataset(path)[i] is sample i")
 
+    def set_batch_size(self, rows: int, *, unchecked: bool = False) -> None:
+        """Give batches another number of rows for this process, from the next one on; at most max_batch_size. Also
+        `loader.batch_size = rows`.
+
+        Every sample of an epoch still comes once. Batches that were read ahead are dropped, and their rows are read and
+        decoded again: a change costs what a seek costs. len(loader) and n_batches_left count batches of the new size.
+        All processes set the same size before the same batch: where torch.distributed is initialised they compare size
+        and cursor, and all raise SettingsError if these differ. unchecked: compare nothing. SettingsError: too many
+        rows; last_batch="drop" leaves no batch; several processes that nothing compares. Nothing has changed then.
+        """
+        sizes.change(self, "batch_size", rows, unchecked)
+
+    def set_global_batch_size(self, rows: int, *, unchecked: bool = False) -> None:
+        """The same for a loader that was opened with global_batch_size: the rows of all processes together, at most
+        max_batch_size * world."""
+        sizes.change(self, "global_batch_size", rows, unchecked)
+
     # ---- state -------------------------------------------------------------------------------------------
 
     def state_dict(self, after: Any = None) -> dict[str, Any]:
@@ -572,9 +599,16 @@ class Loader(Hints):
                 "world": self._ranks.world}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where state_dict() was called: the next pass begins there. SettingsError: it is of another
-        data set, seed, order, or of a newer penstock; nothing has changed then."""
-        self.seek(*state.check(state_dict, self.state_dict(), self._path))
+        """Go on where state_dict() was called: the next pass begins there. A loader that was opened with
+        max_batch_size goes on with the batch size of the state, any other one with its own. SettingsError: it is of
+        another data set, seed, order, or of a newer penstock, or of too large batches; nothing has changed then."""
+        epoch, position = state.check(state_dict, self.state_dict(), self._path)
+        size = sizes.restored(self, state_dict)
+        self._handle.check_turn()
+        with self._handle.turn:
+            self._begin_turn()
+            self._place.resize(size)
+            self._place.go(epoch, position)
 
     # ---- batches -----------------------------------------------------------------------------------------
 
@@ -620,10 +654,10 @@ class Loader(Hints):
             del share  # an exception that is kept keeps this frame
             raise
         info = batches.BatchInfo(share, self._images, hold=self._has_views)
-        layouts = self._layouts.get(info.variant)
+        layouts = self._layouts.get(info.shaped)
         if layouts is None:
             layouts = batches.layouts(share.batch().contents, self._tensors, self._device)
-            self._layouts[info.variant] = layouts
+            self._layouts[info.shaped] = layouts
         found_in = tensors.find(share, layouts, info.n_valid)
         if self._has_views:
             self._leases.add(share.batch().contents.slot, share.pointer, tensors.ranges(found_in))

@@ -12,6 +12,7 @@ from ctypes import byref
 from typing import TYPE_CHECKING, Any
 
 from . import _c, errors
+from .batch_size import BatchSize
 from .handle import Handle
 
 if TYPE_CHECKING:
@@ -35,15 +36,18 @@ class Place:
       has not left it. `start` is the place where the newest pass began.
     - `number` is the number of the newest pass; earlier passes are over.
     - `asked`: set_epoch named the epoch of the next pass, even if nothing of it is left.
+    - `size` is that of the next batch. If `astray`, the library may still have another one.
+    - `counted` (batches, cursor): the newest pass had so many when it was at the cursor, where the size changed last.
     """
 
-    __slots__ = ("_handle", "_order", "asked", "astray", "coming", "cursor", "number", "resume", "start")
+    __slots__ = ("_handle", "_order", "asked", "astray", "coming", "counted", "cursor", "number", "resume", "size",
+                 "start")
 
-    def __init__(self, handle: Handle, order: _c.OrderSettings, epoch: int, position: int) -> None:
-        """order: everything that fixes the order except the epoch."""
-        self._handle, self._order = handle, order
+    def __init__(self, handle: Handle, order: _c.OrderSettings, epoch: int, position: int, size: BatchSize) -> None:
+        """order: everything that fixes the order except the epoch and the rows of batches."""
+        self._handle, self._order, self.size = handle, order, size
         self.cursor = self.resume = self.start = (epoch, position)
-        self.number = 0
+        self.number, self.counted = 0, (0, self.cursor)
         self.asked = self.astray = False
         self.coming: Coming | None = None
 
@@ -63,6 +67,8 @@ class Place:
         """Return the number of batches from a position to the end of its epoch."""
         order = _c.OrderSettings.from_buffer_copy(self._order)
         order.epoch = epoch
+        for name, rows in self.size.for_order().items():
+            setattr(order, name, rows)
         return int(_c.lib.pstk_order_n_batches(byref(order), position))
 
     # ---- moving --------------------------------------------------------------------------------------------
@@ -81,11 +87,30 @@ class Place:
     def seek(self, epoch: int, position: int) -> None:
         """Move the cursor and the library. The library refuses a place outside the data set before it moves."""
         error, before, self.astray = errors.new(), self.astray, True
-        code = _c.lib.pstk_seek(self._handle.pointer, epoch, position, byref(error))
+        # A change of the size may have been interrupted. The same size once more costs nothing.
+        code = _c.lib.pstk_set_batch_size(self._handle.pointer, self.size.given, byref(error))
+        if code >= 0:
+            code = _c.lib.pstk_seek(self._handle.pointer, epoch, position, byref(error))
         if code < 0:
             self.astray = before
             raise errors.of(error, code)
         self.cursor, self.astray = (epoch, position), False
+
+    def resize(self, size: BatchSize) -> None:
+        """Give batches another size, from the next one on. The library refuses a size before it changes anything."""
+        error, before, self.astray = errors.new(), self.astray, True
+        code = _c.lib.pstk_set_batch_size(self._handle.pointer, size.given, byref(error))
+        if code < 0:
+            self.astray = before
+            raise errors.of(error, code)
+        n, mark = self.counted
+        if mark[0] == self.cursor[0]:
+            self.counted = n + self.n_left(*mark) - self.n_left(*self.cursor), self.cursor
+        self.size, self.astray = size, before
+
+    def length(self) -> int:
+        """Return the number of batches of the newest pass, those to come in the size that they have now."""
+        return self.counted[0] + self.n_left(*self.counted[1])
 
     def go(self, epoch: int, position: int) -> None:
         """Begin anew at a place. Earlier passes are over."""
@@ -103,6 +128,7 @@ class Place:
     def begin(self) -> tuple[int, int, int]:
         """Begin a pass at the cursor. Return its number, its epoch and its number of batches."""
         self.start, self.asked = self.cursor, False
+        self.counted = 0, self.cursor
         self.number += 1
         return self.number, self.cursor[0], self.n_left(*self.cursor)
 
@@ -115,13 +141,17 @@ class Place:
 
 
 class Pass(Iterator[Any]):
-    """One pass over an epoch, or over the rest of it. len() is the number of its batches."""
+    """One pass over an epoch, or over the rest of it. len() is the number of its batches, those to come in the size
+    that batches have now."""
 
     def __init__(self, loader: Loader, number: int, epoch: int, n_batches: int) -> None:
         self._loader: Loader | None = loader
         self._number, self._epoch, self._n_batches = number, epoch, n_batches
 
     def __len__(self) -> int:
+        place = None if self._loader is None else self._loader._place
+        if place is not None and place.number == self._number:
+            self._n_batches = place.length()  # the size may have changed
         return self._n_batches
 
     def __iter__(self) -> Pass:
@@ -137,7 +167,7 @@ class Pass(Iterator[Any]):
             raise RuntimeError("a callback of the loader raised StopIteration, which would end the loop as if the "
                                "epoch were over") from error
         if coming is None:
-            self._loader = None
+            self._n_batches, self._loader = len(self), None
             raise StopIteration
         # No call follows, so no handler can raise. (Python 3.9 handles signals between any two instructions:
         # there a batch may be lost on the last one.)

@@ -26,7 +26,7 @@ CHOICES: dict[str, dict[str, int]] = {
     "reader": _c.NAMES["reader_kind"],
 }
 _LARGEST: dict[Any, int] = {c_uint32: 2**32 - 1, c_uint64: 2**64 - 1, c_int32: 2**31 - 1}
-_LEAST = {"batch_size": 1, "global_batch_size": 1, "world": 1, "local_world": 1}  # 0 for all others
+_LEAST = {"batch_size": 1, "global_batch_size": 1, "max_batch_size": 1, "world": 1, "local_world": 1}  # 0 for all others
 _MOST = {"strands": _c.MAX_STRANDS, "block": _c.MAX_BLOCK, "window": _c.MAX_WINDOW}  # the type's for all others
 _SWITCHES = ("report_crops", "pin_threads", "measure_device", "nvtx")
 _TYPES: dict[str, Any] = {name: kind for name, kind, *_ in _c.Settings._fields_}

@@ -6,7 +6,8 @@
 
 epoch and position are the cursor just past the last delivered batch; prefetched batches do not count. The
 order of samples follows from data set, seed, order and order_version, so the loader that loads the state must
-have the same ones. batch_size, global_batch_size and world may differ. The state of a windowed order has its strands,
+have the same ones. batch_size, global_batch_size and world may differ; a loader that was opened with max_batch_size takes
+over batch_size, or global_batch_size where it was opened with that. The state of a windowed order has its strands,
 block and window too, which must be the same.
 """
 from __future__ import annotations

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches that change their size between two of them."""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import sets
+import penstock
+from data_fixture import optional
+
+N = 2000  # samples
+
+
+def loader(**keywords):
+    keywords.setdefault("batch_size", 32)
+    keywords.setdefault("max_batch_size", 100)
+    keywords.setdefault("framework", "dlpack")
+    return penstock.Loader(sets.scalars(), n_threads=1, **keywords)
+
+
+def order_of(seed, epoch):
+    """The ids of an epoch, from batches of one row."""
+    with penstock.Loader(sets.scalars(), batch_size=1, seed=seed, epoch=epoch, framework="dlpack") as data:
+        return [batch.sample_ids[0] for batch in data]
+
+
+class Changed(unittest.TestCase):
+    def test_the_next_batch_has_it_and_every_sample_comes_once(self):
+        chance = random.Random(1)
+        for last_batch in ("short", "drop", "pad"):
+            with loader(last_batch=last_batch, seed=3) as data:
+                for epoch in range(2):
+                    wanted, position, n, left = order_of(3, epoch), 0, 0, -1
+                    for batch in data.epoch(epoch):
+                        rows = data.batch_size
+                        self.assertEqual((batch.position, batch.n_valid, len(batch.sample_ids)),
+                                         (position, batch["i"].shape[0], batch.n_valid))
+                        ids = wanted[position:position + rows]
+                        if last_batch == "pad":
+                            ids += wanted[:rows - len(ids)]
+                        self.assertEqual(batch.sample_ids, ids)
+                        self.assertEqual(batch["i"].tolist(), ids)
+                        position, n = min(position + rows, N), n + 1
+                        if chance.random() < 0.3:
+                            data.batch_size = chance.randrange(1, 101)
+                        left = N - position
+                    self.assertTrue(left < data.batch_size if last_batch == "drop" else left == 0)
+
+    def test_lengths_follow(self):
+        with loader(last_batch="short") as data:
+            batches = iter(data)
+            self.assertEqual((len(batches), len(data), data.n_batches_left), (63, 63, 63))
+            for _ in range(10):
+                next(batches)
+            data.batch_size = 100
+            self.assertEqual((data.batch_size, data.global_batch_size), (100, 100))
+            self.assertEqual((len(data), data.n_batches_left, len(batches)), (20, 17, 27))
+            next(batches)
+            data.batch_size = 20
+            self.assertEqual((data.n_batches_left, len(batches)), (79, 90))
+            self.assertEqual(11 + sum(1 for _ in batches), 90)
+            self.assertEqual(len(batches), 90)
+            self.assertEqual(len(iter(data)), 100)
+
+    def test_all_frameworks_get_the_shape(self):
+        for framework in ("numpy", "torch"):
+            optional(framework)
+            with loader(framework=framework, copy=True) as data:
+                batches = iter(data)
+                for rows in (32, 7, 100, 1, 32):
+                    data.batch_size = rows
+                    self.assertEqual(tuple(next(batches)["i"].shape), (rows,))
+
+    def test_batches_that_are_held_stay(self):
+        with loader(n_slots=4) as data:
+            batches = iter(data)
+            first = next(batches)
+            ids = first["i"].tolist()
+            data.batch_size = 50
+            second = next(batches)
+            self.assertEqual(second.sample_ids, second["i"].tolist())
+            self.assertEqual(first["i"].tolist(), ids)
+
+    def test_without_max_batch_size_batches_may_shrink(self):
+        with loader(max_batch_size=None) as data:
+            data.batch_size = 8
+            self.assertEqual(next(iter(data)).n_valid, 8)
+            data.batch_size = 32
+            with self.assertRaisesRegex(penstock.SettingsError, "batch_size: value is 33; must be at most 32, what slots have "
+                                        "room for .open the loader with max_batch_size=33"):
+                data.batch_size = 33
+            self.assertEqual(data.batch_size, 32)
+
+    def test_several_ranks_unchecked(self):
+        seen = [[], []]
+        for rank in range(2):
+            with loader(rank=rank, world=2, last_batch="short", seed=5) as data:
+                for i, batch in enumerate(data):
+                    seen[rank] += batch.sample_ids
+                    data.set_batch_size(1 + i * 13 % 100, unchecked=True)
+        self.assertEqual(sorted(seen[0] + seen[1]), list(range(N)))
+
+    def test_global_batches(self):
+        for world, uneven in ((1, False), (4, False), (3, True)):
+            found = []
+            for rank in range(world):
+                with loader(batch_size=None, global_batch_size=96, uneven=uneven, rank=rank, world=world,
+                            max_batch_size=200, last_batch="short", seed=5) as data:
+                    for i, batch in enumerate(data):
+                        if rank == 0:
+                            found.append([])
+                        found[i] += batch.sample_ids
+                        data.set_global_batch_size(40 + i * 36 % 160, unchecked=True)
+                        self.assertEqual(data.global_batch_size, 40 + i * 36 % 160)
+                        self.assertEqual(data.batch_size, -(-data.global_batch_size // world))
+            if world == 1:
+                wanted = [sorted(ids) for ids in found]
+            self.assertEqual([sorted(ids) for ids in found], wanted)
+
+
+class Resumed(unittest.TestCase):
+    def test_a_state_restores_the_size(self):
+        with loader(last_batch="short", seed=2) as data:
+            batches = iter(data)
+            next(batches)
+            data.batch_size = 77
+            next(batches)
+            state = json.loads(json.dumps(data.state_dict()))
+            rest = [batch.sample_ids for batch in batches]
+        with loader(last_batch="short", seed=2) as data:
+            data.load_state_dict(state)
+            self.assertEqual(data.batch_size, 77)
+            self.assertEqual([batch.sample_ids for batch in data], rest)
+        with loader(last_batch="short", seed=2, max_batch_size=None, batch_size=10) as data:
+            data.load_state_dict(state)
+            self.assertEqual(data.batch_size, 10)
+            self.assertEqual(sum((batch.sample_ids for batch in data), []), sum(rest, []))
+        with loader(max_batch_size=70, seed=2) as data:
+            data.batch_size = 12
+            with self.assertRaisesRegex(penstock.SettingsError, "state: batch_size: value is 77; must be at most 70"):
+                data.load_state_dict(state)
+            self.assertEqual((data.cursor, data.batch_size), ((0, 0), 12))
+
+    def test_another_world_restores_the_global_size(self):
+        common = dict(batch_size=None, global_batch_size=96, max_batch_size=100, last_batch="short", seed=2)
+        with loader(**common, rank=0, world=2) as data:
+            next(iter(data))
+            data.set_global_batch_size(120, unchecked=True)
+            state = data.state_dict()
+        with loader(**common, rank=1, world=3) as data:
+            data.load_state_dict(state)
+            self.assertEqual((data.batch_size, data.global_batch_size), (40, 120))
+
+    def test_resume_between_changes_anywhere(self):
+        chance = random.Random(3)
+        for last_batch in ("short", "drop"):
+            state, seen, epoch = None, [], 0
+            while True:
+                with loader(last_batch=last_batch, seed=9) as data:
+                    if state is not None:
+                        data.load_state_dict(state)
+                    for k, batch in enumerate(data):
+                        seen += batch.sample_ids
+                        state = data.state_dict(batch)
+                        data.batch_size = chance.randrange(1, 101)
+                        state = {**state, "batch_size": data.batch_size}
+                        if k == 5:
+                            break
+                    else:
+                        break
+            wanted = order_of(9, 0)
+            self.assertEqual(seen, wanted[:len(seen)])
+            self.assertGreater(len(seen), N - 101)
+
+
+class Refused(unittest.TestCase):
+    def test_wrong_sizes(self):
+        with loader() as data:
+            for value, says in ((0, "batch_size: value is 0; must be from 1"), (101, "value is 101; must be at most 100"),
+                                (-1, "value is -1; must be from 1")):
+                with self.assertRaisesRegex(ValueError, says):
+                    data.batch_size = value
+            for value in (2.5, None, "8"):
+                with self.assertRaisesRegex(TypeError, "batch_size: value is .*; must be a whole number"):
+                    data.batch_size = value
+            with self.assertRaisesRegex(penstock.SettingsError, "global_batch_size: value is 8; must not be set, because the "
+                                        "loader was opened with batch_size .set loader.batch_size"):
+                data.global_batch_size = 8
+            self.assertEqual((data.batch_size, len(data)), (32, 62))
+            with self.assertRaisesRegex(TypeError, "unchecked: value is 3"):
+                data.set_batch_size(8, unchecked=3)
+        with self.assertRaisesRegex(penstock.PenstockError, "closed"):
+            data.batch_size = 8
+        with loader(batch_size=None, global_batch_size=96) as data:
+            with self.assertRaisesRegex(penstock.SettingsError, "opened with global_batch_size .set loader.global_batch_size"):
+                data.batch_size = 8
+        with loader(max_batch_size=4000) as data:
+            with self.assertRaisesRegex(penstock.SettingsError, "batch_size: 2001 rows .* are more than the 2000 samples"):
+                data.batch_size = 2001
+            self.assertEqual(data.batch_size, 32)
+            data.batch_size = 2000
+            self.assertEqual([batch.n_valid for batch in data], [2000])
+
+    def test_wrong_maxima(self):
+        for value, says in ((31, "max_batch_size: value is 31; must be at least the rows of this process's batches, which are 32"),
+                            (0, "max_batch_size: value is 0; must be from 1")):
+            with self.assertRaisesRegex(penstock.SettingsError, says):
+                loader(max_batch_size=value).close()
+        with self.assertRaisesRegex(TypeError, "max_batch_size: value is 1.5; must be a whole"):
+            loader(max_batch_size=1.5).close()
+        with self.assertRaisesRegex(penstock.OutOfMemoryError, "max_batch_size"):
+            loader(max_batch_size=2**30).close()
+
+    def test_several_processes_that_nothing_compares(self):
+        with loader(rank=1, world=2) as data:
+            with self.assertRaisesRegex(penstock.SettingsError, "batch_size: value is 8, and world is 2; every process must .*"
+                                        "set_batch_size.8, unchecked=True"):
+                data.batch_size = 8
+            self.assertEqual(data.batch_size, 32)
+
+    def test_in_a_callback(self):
+        with loader() as data:
+            def change(*_):
+                data.batch_size = 4
+            data._on_bad_sample = change
+            data._report, report = (lambda batch: change()), data._report
+            with self.assertRaisesRegex(penstock.PenstockError, "already in a call of the loader"):
+                next(iter(data))
+            data._report = report
+            self.assertEqual(next(iter(data)).n_valid, 32)
+
+
+# What each process runs. Every case is done by all, in order.
+PROGRAM = """
+import datetime, sys
+import torch.distributed as group
+import penstock
+rank, world, place, data = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+group.init_process_group("gloo", init_method="file://" + place, rank=rank, world_size=world,
+                         timeout=datetime.timedelta(seconds=60))
+
+def attempt(change):
+    try:
+        change()
+        print(loader.batch_size, loader.global_batch_size, flush=True)
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+
+def opened(**keywords):
+    return penstock.Loader(data, rank="auto", framework="dlpack", n_threads=1, max_batch_size=100, last_batch="short",
+                           **keywords)
+
+with opened(batch_size=32) as loader:
+    batches, ids = iter(loader), []
+    ids += next(batches).sample_ids
+    attempt(lambda: loader.set_batch_size(50))
+    ids += next(batches).sample_ids
+    attempt(lambda: loader.set_batch_size(20 + rank))
+    attempt(lambda: loader.set_batch_size(20 if rank != 1 else 101))
+    if rank == 2:
+        ids += next(batches).sample_ids
+    attempt(lambda: loader.set_batch_size(20))
+    if rank != 2:
+        ids += next(batches).sample_ids
+    attempt(lambda: loader.set_batch_size(20))
+    for batch in batches:
+        ids += batch.sample_ids
+        loader.batch_size = 1 + batch.index % 90
+    everyone = [None] * world
+    group.all_gather_object(everyone, ids)
+    print(sorted(sum(everyone, [])) == list(range(loader.n_samples)), flush=True)
+with opened(global_batch_size=96) as loader:
+    attempt(lambda: loader.set_global_batch_size(150))
+    attempt(lambda: loader.set_global_batch_size(151))
+with opened(batch_size=32, compare_ranks=False) as loader:
+    attempt(lambda: loader.set_batch_size(50))
+    attempt(lambda: loader.set_batch_size(50, unchecked=True))
+group.destroy_process_group()
+"""
+
+
+class Agreement(unittest.TestCase):
+    def test_processes_compare_size_and_cursor(self):
+        optional("torch")
+        world, data = 3, sets.scalars()
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+            processes = [subprocess.Popen([sys.executable, "-c", PROGRAM, str(rank), str(world), folder + "/place", data],
+                                          stdout=subprocess.PIPE, text=True, env=environment) for rank in range(world)]
+            said = [process.communicate(timeout=200)[0].splitlines() for process in processes]
+        self.assertEqual([process.returncode for process in processes], [0] * world)
+        cases = list(zip(*said))
+        self.assertEqual(len(cases), 10, said)
+        for case, line in ((0, "50 150"), (4, "20 60"), (5, "True"), (6, "50 150"), (9, "50 150")):
+            self.assertEqual(cases[case], (line,) * world, said)
+        for line in cases[1]:
+            self.assertIn("SettingsError: batch_size: value is 21 on process 1, and 20 on process 0; must be the same", line)
+        self.assertRegex(cases[2][1], "SettingsError: batch_size: value is 101; must be at most 100")
+        for rank in (0, 2):
+            self.assertRegex(cases[2][rank], "SettingsError: process 1 could not set batch_size: SettingsError: batch_size: ")
+        for line in cases[3]:
+            self.assertRegex(line, r"SettingsError: the cursor: value is \(0, 396\) on process 2, and \(0, 246\) on process 0")
+        for line in cases[7]:
+            self.assertIn("must be a multiple of it", line)
+        for line in cases[8]:
+            self.assertIn("nothing here compares them", line)
+
+
+if __name__ == "__main__":
+    unittest.main()
