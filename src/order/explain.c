@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "order/explain.h"
+
+#define STRANDS_WANTED 48u
+
+uint64_t pstk__common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* x^n for 0 <= x <= 1. */
+static double power(double x, uint64_t n)
+{
+    double result = 1;
+    for (; n; n >>= 1, x *= x)
+        if (n & 1)
+            result *= x;
+    return result;
+}
+
+/* The probability that none of `mine` places of a window of n samples is one of `piece` of them.
+ * It is the product of (n - piece - j) / (n - j) for j < mine, and each factor is taken to be the
+ * middle one. */
+static double none_of(uint64_t n, uint64_t piece, uint64_t mine)
+{
+    const double middle = mine ? (double)(mine - 1) / 2 : 0;
+    const double rest = (double)n - (double)piece - middle;
+    return rest > 0 ? power(rest / ((double)n - middle), mine) : mine == 0;
+}
+
+/* How many of `ranks`, which share windows of n samples evenly, have one of `piece` samples of a
+ * window or of `other` samples of another one. */
+static double readers_of(uint64_t n, uint64_t piece, uint64_t other, uint64_t ranks)
+{
+    /* Some ranks have one sample of a window more than the others. */
+    const uint64_t mine = n / ranks, n_longer = n % ranks;
+    const double none = none_of(n, piece, mine) * none_of(n, other, mine),
+                 none_longer = none_of(n, piece, mine + 1) * none_of(n, other, mine + 1);
+    return (double)n_longer * (1 - none_longer) + (double)(ranks - n_longer) * (1 - none);
+}
+
+/* Readings of all blocks by all ranks, of which `ranks` share each strand. A strand has a part of
+ * its first block, whole blocks, and a part of its last block. */
+static double readings(const struct pstk__weave *weave, uint64_t groups, uint64_t ranks)
+{
+    const uint64_t block = weave->block, window = (uint64_t)weave->window * block;
+    const uint64_t length = weave->n / weave->strands, n_longer = weave->n % weave->strands;
+    double sum = 0;
+    uint64_t begin = 0,
+             before = 0; /* the same ranks' part of the block that this strand begins in */
+    for (uint32_t strand = 0; strand < weave->strands && begin < weave->n; strand++) {
+        const uint64_t own = length + (strand < n_longer), n = least_of(window, own);
+        const uint64_t first = least_of((block - begin % block) % block, own);
+        const uint64_t last = (own - first) % block, whole = (own - first) / block;
+        /* A window ends this far inside of a block, so that one block of each window is divided. */
+        const uint64_t phase = strand * window / weave->strands;
+        const uint64_t cut = (begin % block + block - phase % block) % block;
+        const double divided = (double)whole / weave->window;
+        sum += divided * readers_of(n, cut, block - cut, ranks);
+        sum += ((double)whole - divided) * readers_of(n, block, 0, ranks);
+        if (groups > 1) { /* the blocks' other parts are of other ranks */
+            sum += readers_of(n, first, 0, ranks) + readers_of(n, last, 0, ranks);
+        } else if ((begin + first) % block == 0) {
+            sum += readers_of(n, first, before, ranks);
+            before = last;
+        } else {
+            before += first;
+        }
+        begin += own;
+    }
+    return sum + readers_of(least_of(window, weave->n), before, 0, ranks);
+}
+
+void pstk__weave_explain(const struct pstk__weave *weave, uint64_t world,
+                         struct pstk__weave_share *out)
+{
+    *out = (struct pstk__weave_share){0};
+    if (!weave->n)
+        return;
+    const uint64_t groups = pstk__common_divisor(weave->strands, world),
+                   n_blocks = (weave->n - 1) / weave->block + 1,
+                   window = (uint64_t)weave->window * weave->block;
+    out->strands = weave->strands / groups;
+    out->ranks = world / groups;
+    /* A window touches one block more than it has; the short block is another. */
+    const uint64_t of_strand = weave->n / weave->strands / weave->block + 1;
+    out->blocks = out->strands * (least_of(weave->window, of_strand) + 1);
+    out->blocks = least_of(out->blocks + (weave->n % weave->block != 0), n_blocks);
+    out->n_mixed = least_of(weave->strands * window, weave->n);
+    const double mean = readings(weave, groups, out->ranks) / (double)n_blocks;
+    out->n_readings = mean > 1 ? mean : 1;
+}
+
+/* The largest divisor of world that is a valid number of strands. */
+static uint32_t largest_divisor(uint64_t world)
+{
+    uint32_t divisor = PSTK__STRANDS_MAX;
+    while (world % divisor)
+        divisor--;
+    return divisor;
+}
+
+uint32_t pstk__weave_advise(const struct pstk__weave *weave, uint64_t world)
+{
+    if (world > PSTK__STRANDS_MAX)
+        return largest_divisor(world);
+    uint64_t times = (STRANDS_WANTED + world / 2) / world; /* the multiple that is nearest to 48 */
+    const uint64_t most = weave->n / PSTK__STRAND_LEAST / world;
+    times = least_of(times, most);
+    return (uint32_t)(times ? times * world : world);
+}
+
+uint32_t pstk__weave_fit(const struct pstk__weave *weave, uint64_t world, uint64_t block_bytes,
+                         uint64_t memory)
+{
+    uint64_t strand;
+    if (__builtin_mul_overflow(block_bytes, weave->window + (uint64_t)1, &strand))
+        return 0;
+    const uint64_t times = strand ? memory / strand : PSTK__STRANDS_MAX;
+    if (times == 0)
+        return 0;
+    if (world > PSTK__STRANDS_MAX)
+        return largest_divisor(world);
+    return (uint32_t)(least_of(times, PSTK__STRANDS_MAX / world) * world);
+}

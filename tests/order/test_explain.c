@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is computed of ranks and blocks, beside what the order itself does when it is run through.
+ */
+#include "order/explain.h"
+#include "support/test.h"
+
+/* Of one epoch, counted. */
+struct counted {
+    uint64_t readings; /* distinct (rank, block) */
+    uint64_t strands;  /* distinct strands of rank 0 */
+    uint64_t ranks;    /* distinct ranks of strand 0 */
+    uint64_t blocks;   /* the most of rank 0's windows at a time */
+};
+
+/* Blocks of the windows that the next sample of each of a rank's strands lies in. */
+static uint64_t blocks_now(const struct pstk__windowed *windowed, const uint64_t *next,
+                           const uint8_t *is_own, uint8_t *seen, uint64_t n_blocks)
+{
+    uint64_t n = 0;
+    memset(seen, 0, n_blocks);
+    for (uint32_t strand = 0; strand < windowed->weave.strands; strand++) {
+        if (!is_own[strand] || next[strand] >= pstk__windowed_strand(windowed, strand))
+            continue;
+        const struct pstk__weave_blocks blocks = pstk__windowed_blocks(
+            windowed, strand, pstk__windowed_window(windowed, strand, next[strand]));
+        for (uint64_t line = blocks.first; line <= blocks.last; line++)
+            n += !seen[line]++;
+    }
+    return n;
+}
+
+static uint64_t n_set(const uint8_t *flags, uint64_t n)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < n; i++)
+        count += flags[i];
+    return count;
+}
+
+static struct counted count(const struct pstk__weave *weave, uint64_t world)
+{
+    static struct pstk__windowed windowed;
+    const uint64_t n_blocks = (weave->n - 1) / weave->block + 1;
+    uint8_t *reads = calloc(n_blocks * world, 1), *seen = calloc(n_blocks, 1),
+            *strands = calloc(weave->strands, 1), *ranks = calloc(world, 1);
+    uint64_t *next = calloc(weave->strands, sizeof *next);
+    struct counted counted = {0};
+    pstk__windowed_init(&windowed, weave, 3, 1);
+    for (uint64_t k = 0; k < weave->n; k++) {
+        struct pstk__weave_place place;
+        pstk__windowed_place(&windowed, k, &place);
+        reads[k % world * n_blocks + place.line] = 1;
+        if (k % world == 0)
+            strands[place.strand] = 1;
+        if (place.strand == 0)
+            ranks[k % world] = 1;
+    }
+    for (uint64_t k = 0; k < weave->n; k++) {
+        next[k % weave->strands] = k / weave->strands;
+        if (k % 1009 == 0) {
+            const uint64_t n = blocks_now(&windowed, next, strands, seen, n_blocks);
+            counted.blocks = n > counted.blocks ? n : counted.blocks;
+        }
+    }
+    counted.readings = n_set(reads, n_blocks * world);
+    counted.strands = n_set(strands, weave->strands);
+    counted.ranks = n_set(ranks, world);
+    free(reads);
+    free(seen);
+    free(strands);
+    free(ranks);
+    free(next);
+    return counted;
+}
+
+TEST(explain_is_what_happens)
+{
+    static const uint32_t strands[] = {1, 3, 12, 48}, blocks[] = {1, 16, 64}, windows[] = {1, 4, 9};
+    static const uint64_t worlds[] = {1, 2, 3, 5, 8, 12, 36, 48, 96, 200}, ns[] = {30011, 36864};
+    for (size_t i = 0; i < 4 * 3 * 3 * 10; i++) {
+        const struct pstk__weave weave = {.n = ns[i % 7 % 2],
+                                          .strands = strands[i % 4],
+                                          .block = blocks[i / 4 % 3],
+                                          .window = windows[i / 12 % 3]};
+        const uint64_t world = worlds[i / 36];
+        const struct counted counted = count(&weave, world);
+        struct pstk__weave_share share;
+        pstk__weave_explain(&weave, world, &share);
+        CHECK_EQ(share.strands, counted.strands);
+        CHECK_EQ(share.ranks, counted.ranks);
+        CHECK(share.blocks >= counted.blocks);
+        /* The first and the last window of a strand are shorter; there are others. */
+        const int has_more = weave.n / weave.strands >= 4u * weave.window * weave.block;
+        CHECK(!has_more || share.blocks <= counted.blocks + share.strands + 1);
+        const double n_blocks = (double)((weave.n - 1) / weave.block + 1);
+        const double wanted = (double)counted.readings / n_blocks;
+        CHECK(share.n_readings >= 1);
+        /* Neighbouring windows of a strand are taken to be of independent ranks. */
+        const double near = weave.window == 1 ? 0.2 : 0.04;
+        CHECK(share.n_readings > (1 - near) * wanted && share.n_readings < (1 + near) * wanted);
+    }
+}
+
+TEST(a_block_is_read_once_where_world_divides_strands_of_whole_blocks)
+{
+    const struct pstk__weave weave = {.n = 48 * 6400, .strands = 48, .block = 64, .window = 4};
+    for (uint64_t world = 1; world <= 48; world++) {
+        struct pstk__weave_share share;
+        pstk__weave_explain(&weave, world, &share);
+        if (48 % world == 0)
+            CHECK(share.n_readings == 1 && share.ranks == 1 && share.strands == 48 / world);
+        else
+            CHECK(share.n_readings > 1.4 && share.ranks > 1);
+    }
+}
+
+TEST(explain_takes_the_smallest_and_the_largest)
+{
+    struct pstk__weave weave = {.n = 0, .strands = 48, .block = 64, .window = 4};
+    struct pstk__weave_share share;
+    pstk__weave_explain(&weave, 3, &share);
+    CHECK(share.strands == 0 && share.blocks == 0 && share.n_readings == 0);
+    weave.n = 1;
+    pstk__weave_explain(&weave, 1 << 24, &share);
+    CHECK(share.blocks == 1 && share.n_mixed == 1 && share.n_readings == 1);
+    weave = (struct pstk__weave){.n = (uint64_t)1 << 62,
+                                 .strands = PSTK__STRANDS_MAX,
+                                 .block = PSTK__BLOCK_MAX,
+                                 .window = PSTK__WINDOW_MAX};
+    pstk__weave_explain(&weave, 1 << 24, &share);
+    CHECK(share.strands == 1 && share.ranks == 256);
+    CHECK(share.blocks == PSTK__WINDOW_MAX + 1);
+    CHECK(share.n_mixed == (uint64_t)1 << 48);
+    CHECK(share.n_readings > 255.9 && share.n_readings < 256.1);
+}
+
+TEST(advise_gives_a_multiple_of_world_near_48)
+{
+    static const struct {
+        uint64_t n, world;
+        uint32_t strands;
+    } expected[] = {
+        {1000000, 1, 48},
+        {1000000, 2, 48},
+        {1000000, 5, 50},
+        {1000000, 7, 49},
+        {1000000, 32, 64},
+        {1000000, 48, 48},
+        {1000000, 64, 64},
+        {1000000, 256, 256},
+        {1 << 30, 4096, 4096},
+        {49151, 1, 47},
+        {49152, 1, 48},
+        {20000, 8, 16},
+        {8192, 8, 8},
+        {8191, 8, 8},
+        {10, 8, 8},
+        {1, 1, 1},
+        {1 << 30, 65536, 65536},
+        {1 << 30, 131072, 65536},
+        {1 << 30, 65537, 1},
+        {0, 3, 3},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const struct pstk__weave weave = {.n = expected[i].n, .block = 64, .window = 4};
+        CHECK_EQ(pstk__weave_advise(&weave, expected[i].world), expected[i].strands);
+    }
+}
+
+TEST(fit_gives_the_most_strands_whose_blocks_fit)
+{
+    for (uint64_t world = 1; world <= 70; world += 3)
+        for (uint32_t window = 1; window <= 9; window += 4)
+            for (uint64_t memory = 0; memory <= 9000; memory += 450) {
+                const struct pstk__weave weave = {.n = 1 << 20, .block = 64, .window = window};
+                uint32_t most = 0; /* by trying */
+                for (uint32_t strands = (uint32_t)world; strands <= 4000;
+                     strands += (uint32_t)world) {
+                    const uint64_t blocks = strands / world * (window + 1);
+                    most = blocks * 100 <= memory ? strands : most;
+                }
+                CHECK(most <= 4000 - world);
+                CHECK_EQ(pstk__weave_fit(&weave, world, 100, memory), most);
+            }
+    const struct pstk__weave weave = {.n = 1 << 20, .block = 64, .window = 4};
+    CHECK_EQ(pstk__weave_fit(&weave, 3, 1, UINT64_MAX), 65535);
+    CHECK_EQ(pstk__weave_fit(&weave, 3, UINT64_MAX, UINT64_MAX), 0);
+    CHECK_EQ(pstk__weave_fit(&weave, 200000, 1, 5), 50000);
+    CHECK_EQ(pstk__weave_fit(&weave, 200000, 1, 4), 0);
+}
+
+int main(void)
+{
+    static const struct test_case cases[] = {
+        CASE(explain_is_what_happens),
+        CASE(a_block_is_read_once_where_world_divides_strands_of_whole_blocks),
+        CASE(explain_takes_the_smallest_and_the_largest),
+        CASE(advise_gives_a_multiple_of_world_near_48),
+        CASE(fit_gives_the_most_strands_whose_blocks_fit),
+    };
+    return RUN_CASES(cases);
+}
