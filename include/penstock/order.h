@@ -81,6 +81,39 @@ struct pstk_order_settings {
 /* Fill in what is 0 of strands, block and window of a windowed order. 0; EINVAL. borrows. */
 PSTK_API int pstk_order_settle(struct pstk_order_settings *s);
 
+/* What an order means for one rank. All 0 where there are no samples. */
+struct pstk_order_explanation {
+    /* sizeof(struct pstk_order_explanation), set by the caller */
+    uint32_t size;
+    /* of a windowed order, settled; 0 of others */
+    uint32_t strands, block, window;
+    /* of a windowed order: strands for this number of ranks, near 48: a multiple of world, and not
+     * so many that one has less than 1024 samples unless it is world itself. With that number each
+     * rank has strands of its own. Past PSTK_MAX_STRANDS ranks: the largest divisor of world */
+    uint32_t advised_strands;
+    /* valid rows of this rank's last batch */
+    uint32_t last_rows;
+    /* batches of an epoch, the same for every rank */
+    uint64_t n_batches;
+    /* samples from which the next one is drawn, of all ranks together; 1: sequential */
+    uint64_t n_mixed;
+    /* of an epoch of a windowed order; 0 of others */
+    uint64_t n_blocks;
+    /* strands of a windowed order that this rank has samples of: strands / gcd(strands, world) */
+    uint64_t strands_of_rank;
+    /* ranks that have samples of the same strand: world / gcd(strands, world) */
+    uint64_t ranks_of_strand;
+    /* blocks that this rank's windows lie in at a time, at most */
+    uint64_t blocks_of_rank;
+    /* ranks that need a sample of a block, mean of all blocks: how often all ranks together read a
+     * byte. An estimate, within 4 % where window is above 1. 1 for other orders */
+    double n_readings;
+};
+
+/* Explain an order: fill *out, up to its size. borrows. 0; EINVAL. */
+PSTK_API int pstk_order_explain(const struct pstk_order_settings *s,
+                                struct pstk_order_explanation *out);
+
 /* Return the number of batches of an epoch from `position` on; the same for every rank. borrows. */
 PSTK_API uint64_t pstk_order_n_batches(const struct pstk_order_settings *s, uint64_t position);
 /* Write the ids of the batch at `position` to ids[batch_size], or with global_batch_size to

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "command.h"
+#include "explain.h"
 #include "interrupt.h"
 #include "json.h"
 #include "message.h"
@@ -12,7 +13,7 @@
 #include "pipeline.h"
 #include "status.h"
 
-enum { OPT_BATCHES = 256, OPT_JSON };
+enum { OPT_BATCHES = 256, OPT_EXPLAIN, OPT_JSON };
 
 static const struct option_row table[] = {
     PIPELINE_SEED_OPTIONS,
@@ -22,7 +23,11 @@ static const struct option_row table[] = {
      .value = "N",
      .initial = "to the end of the epoch",
      .text = "that many batches"},
-    OPTION_JSON("print one JSON object: batches, a list of lists"),
+    {.name = "explain",
+     .code = OPT_EXPLAIN,
+     .text = "print, in place of ids, what the order means for rank R of W: how samples are mixed, "
+             "what is read how often, memory, batches"},
+    OPTION_JSON("print one JSON object: batches, a list of lists; with --explain the numbers"),
     OPTION_END};
 
 static void print_batch(struct json_t *batches, const uint64_t *ids, int64_t n)
@@ -100,12 +105,14 @@ static int run(const struct command *self, int argc, char **argv)
     struct options options = {.command = self, .argc = argc, .argv = argv};
     struct pipeline pipeline;
     uint64_t n = UINT64_MAX;
-    int c, json = 0;
+    int c, json = 0, explain = 0;
     pipeline_init(&pipeline);
     while ((c = options_next(&options)) > 0) {
         int r = 0;
         if (c == OPT_JSON)
             json = 1;
+        else if (c == OPT_EXPLAIN)
+            explain = 1;
         else if (c == OPT_BATCHES)
             r = option_count("--batches", optarg, (struct range){0, UINT64_MAX}, &n);
         else
@@ -116,7 +123,12 @@ static int run(const struct command *self, int argc, char **argv)
     if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0)
         return options.status;
     interrupt_install();
-    return order(&pipeline, options_operand(&options, 0), n, json);
+    if (!explain)
+        return order(&pipeline, options_operand(&options, 0), n, json);
+    if (n != UINT64_MAX || pipeline.start_batch)
+        return message_usage("--explain: cannot be given together with --batches or --start-batch");
+    const int status = pipeline_look(&pipeline, options_operand(&options, 0));
+    return status ? status : explain_print(&pipeline, json);
 }
 
 const struct command command_order = {
@@ -124,11 +136,12 @@ const struct command command_order = {
     .summary = "print the sample ids of batches",
     .operands = "DATA",
     .text = "Print the sample ids of each batch, one line of numbers a batch: what a trainer with "
-            "the same values saw, or will see.\n",
+            "the same values saw, or will see. With --explain: print what the order costs.\n",
     .options = table,
     .examples = "penstock order train --epoch 3 --seed 1 --batch-size 256 --start-batch 1700 "
                 "--batches 1\n"
-                "penstock order train --rank 1 --world 8 --batches 2\n",
+                "penstock order train --rank 1 --world 8 --batches 2\n"
+                "penstock order train --order windowed --world 8 --explain\n",
     .exit_status = "0; 2 wrong usage or path",
     .run = run,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public functions of orders: settings checked, then the pure ones. */
+#include "order/explain.h"
 #include "order/order.h"
 #include "order/partition.h"
 
@@ -105,5 +106,50 @@ int pstk_order_settle(struct pstk_order_settings *settings)
         settings->block = shape.weave.block;
         settings->window = shape.weave.window;
     }
+    return 0;
+}
+
+/* The part of an explanation that blocks have. */
+static void explain_blocks(const struct pstk_order_settings *s, struct pstk_order_explanation *out)
+{
+    const struct pstk__order_shape shape = shape_of(s);
+    struct pstk__weave_share share;
+    pstk__weave_explain(&shape.weave, s->world, &share);
+    out->strands = shape.weave.strands;
+    out->block = shape.weave.block;
+    out->window = shape.weave.window;
+    out->advised_strands = pstk__weave_advise(&shape.weave, s->world);
+    out->n_mixed = share.n_mixed;
+    out->n_blocks = (s->n_samples - 1) / shape.weave.block + 1;
+    out->strands_of_rank = share.strands;
+    out->ranks_of_strand = share.ranks;
+    out->blocks_of_rank = share.blocks;
+    out->n_readings = share.n_readings;
+}
+
+int pstk_order_explain(const struct pstk_order_settings *settings,
+                       struct pstk_order_explanation *explanation)
+{
+    struct pstk_order_settings s;
+    struct pstk__partition partition;
+    struct pstk_order_explanation out = {.size = 0};
+    int r = settings_of(settings, &s);
+    if (r == 0)
+        r = partition_of(&s, &partition);
+    if (r < 0 || !explanation || explanation->size < sizeof explanation->size)
+        return PSTK_EINVAL;
+    const uint32_t size = explanation->size;
+    if (s.n_samples) {
+        out.n_mixed = s.order == PSTK_ORDER_FULL ? s.n_samples : 1;
+        out.n_readings = 1;
+        out.n_batches = pstk__partition_n_batches(&partition, 0);
+        if (out.n_batches)
+            out.last_rows =
+                pstk__partition_n_valid(&partition, (out.n_batches - 1) * partition.global_batch);
+        if (s.order == PSTK_ORDER_WINDOWED)
+            explain_blocks(&s, &out);
+    }
+    out.size = size;
+    memcpy(explanation, &out, size < sizeof out ? size : sizeof out);
     return 0;
 }

@@ -6,6 +6,7 @@ usage: test_order.py PENSTOCK [WORD]; TAP, as test_command.py.
 import os
 import sys
 
+import numpy
 from test_command import expect, main, run, run_json
 
 TESTS = []
@@ -82,6 +83,77 @@ def show_takes_every_option_of_an_order_and_shows_the_same(world):
             seen.add(file.read())
         os.remove(png)
     expect(len(seen), 1)
+
+
+def arrays(world, n=20000):
+    """A data set of n samples of 8 bytes."""
+    out = world.path("ordered-arrays-%d" % n)
+    if not os.path.isdir(out):
+        os.makedirs(out)
+        numpy.save(os.path.join(out, "a.npy"), numpy.arange(n))
+    return out
+
+
+@test
+def explain_is_what_the_lists_of_all_ranks_show(world):
+    data, n = arrays(world), 20000
+    for strands, block, window, n_ranks in ((1, 64, 4, 1), (12, 16, 4, 4), (12, 16, 4, 8), (10, 16, 2, 4), (7, 50, 3, 3)):
+        weave = ["--strands", strands, "--block", block, "--window", window, "--last", "short", "--global-batch-size",
+                 n_ranks * 100, "--world", n_ranks]
+        ranks = [order(data, *weave, "--rank", r) for r in range(n_ranks)]
+        for r in (0, n_ranks - 1):
+            told = run_json("order", data, "--order", "windowed", "--explain", *weave, "--rank", r)
+            expect((told["n_batches"], told["last_rows"]), (len(ranks[r]), len(ranks[r][-1])), weave)
+        n_blocks = -(-n // block)
+        expect(told["n_blocks"], n_blocks)
+        readings = sum(len({i // block for batch in rank for i in batch}) for rank in ranks) / n_blocks
+        assert 0.96 * readings < told["readings"] < 1.04 * readings, (told, readings)
+        at = {}  # where a sample stands in the whole order
+        for r, rank in enumerate(ranks):
+            for k, i in enumerate(i for batch in rank for i in batch):
+                at[i] = k * n_ranks + r
+        own = {at[i] % strands for batch in ranks[0] for i in batch}
+        expect(told["strands_of_rank"], len(own))
+        expect(told["ranks_of_strand"], len({at[i] % n_ranks for i in range(n) if at[i] % strands == 0}))
+        expect(told["blocks_of_rank"], len(own) * (window + 1) + (n % block > 0))
+        expect(told["n_mixed"], strands * window * block)
+        size = os.path.getsize(os.path.join(data, "a.npy"))
+        expect(told["block_bytes"], int(size / n_blocks + 0.5))
+        assert abs(told["memory_bytes"] - told["blocks_of_rank"] * size / n_blocks) < 1, told
+        expect(told["advised_strands"], None if strands % n_ranks == 0 else {4: 16, 8: 16, 3: 18}[n_ranks])
+
+
+@test
+def the_advice_of_explain_helps(world):
+    line = ["--order", "windowed", "--world", 8, "--explain"]
+    before = run_json("order", arrays(world), *line)
+    assert before["strands"] == 12 and before["ranks_of_strand"] == 2 and before["readings"] > 1.9, before
+    after = run_json("order", arrays(world), *line, "--strands", before["advised_strands"])
+    assert after["ranks_of_strand"] == 1 and after["readings"] < 1.1 and after["advised_strands"] is None, after
+    text, err = run("order", arrays(world), *line)
+    expect(err, "")
+    assert "  strands    3 of 12; 1 other rank reads each of them, too\n" in text, text
+    assert "whole blocks, each 2.07 times by all ranks together;" in text, text
+    assert "--strands 16 gives each of 8 ranks strands of its own" in " ".join(text.split()), text
+    assert max(map(len, text.splitlines()[2:])) <= 91, text
+    text, _ = run("order", arrays(world), *line, "--strands", 16)
+    assert "2 of 16; no other rank reads them\n" in text and "advice" not in text, text
+
+
+@test
+def explain_knows_the_other_orders(world):
+    told = run_json("order", world.data, "--explain")
+    expect([told[name] for name in ("order", "strands", "n_blocks", "memory_bytes", "n_mixed", "readings", "n_batches")],
+           ["full", None, None, None, 27, 1.0, 1])
+    text, _ = run("order", world.data, "--explain", "--batch-size", 28)
+    assert "one random read of" in text and "all samples with each other" in text, text
+    assert "none: there are fewer samples than a batch of all ranks has" in text, text
+    told = run_json("order", world.data, "--explain", "--order", "sequential")
+    expect((told["n_mixed"], told["strands"]), (1, None))
+    assert "one sample after the other" in run("order", world.data, "--explain", "--order", "sequential")[0]
+    for options in (["--batches", 1], ["--start-batch", 1]):
+        _, err = run("order", world.data, "--explain", *options, status=2)
+        expect(err, "penstock: --explain: cannot be given together with --batches or --start-batch\n")
 
 
 if __name__ == "__main__":

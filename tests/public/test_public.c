@@ -563,6 +563,42 @@ TEST(settle_fills_in_what_a_windowed_order_leaves_open)
     CHECK(order.strands == 1 && order.block == 64 && order.window == 4);
 }
 
+TEST(explain_says_what_a_rank_reads)
+{
+    struct pstk_order_settings order = {.size = sizeof order,
+                                        .order = PSTK_ORDER_WINDOWED,
+                                        .n_samples = 1000000,
+                                        .batch_size = 64,
+                                        .rank = 7,
+                                        .world = 36,
+                                        .last_batch = PSTK_LAST_SHORT};
+    struct pstk_order_explanation said = {.size = sizeof said};
+    CHECK_EQ(pstk_order_explain(&order, &said), 0);
+    CHECK(said.strands == 48 && said.block == 64 && said.window == 4);
+    CHECK(said.strands_of_rank == 4 && said.ranks_of_strand == 3 && said.advised_strands == 36);
+    CHECK(said.n_blocks == 15625 && said.blocks_of_rank == 20 && said.n_mixed == 48 * 256);
+    CHECK(said.n_readings > 2.9 && said.n_readings < 3.1);
+    CHECK(said.n_batches == 435 && said.last_rows == 2); /* of the last 64 samples */
+    order.order = PSTK_ORDER_FULL;
+    CHECK_EQ(pstk_order_explain(&order, &said), 0);
+    CHECK(said.strands == 0 && said.n_blocks == 0 && said.n_readings == 1);
+    CHECK(said.n_mixed == 1000000 && said.n_batches == 435 && said.last_rows == 2);
+    order.order = PSTK_ORDER_SEQUENTIAL;
+    CHECK(pstk_order_explain(&order, &said) == 0 && said.n_mixed == 1);
+    order.n_samples = 0;
+    CHECK(pstk_order_explain(&order, &said) == 0 && said.n_mixed == 0 && said.n_batches == 0);
+    said.size = 8; /* of an older program: what lies past it is left alone */
+    said.block = 17;
+    order.order = PSTK_ORDER_WINDOWED;
+    order.n_samples = 1000;
+    CHECK(pstk_order_explain(&order, &said) == 0 && said.strands == 1 && said.block == 17);
+    order.strands = PSTK_MAX_STRANDS + 1;
+    CHECK_EQ(pstk_order_explain(&order, &said), PSTK_EINVAL);
+    CHECK_EQ(pstk_order_explain(NULL, &said), PSTK_EINVAL);
+    order.strands = 0;
+    CHECK_EQ(pstk_order_explain(&order, NULL), PSTK_EINVAL);
+}
+
 TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
 {
     struct pstk_error err = new_error();
@@ -823,6 +859,7 @@ int main(void)
         CASE(a_whole_data_set_verifies),
         CASE(constructors_fill_what_they_are_given_and_leave_the_rest_0),
         CASE(settle_fills_in_what_a_windowed_order_leaves_open),
+        CASE(explain_says_what_a_rank_reads),
         CASE(the_loader_delivers_each_sample_once_in_the_order_that_order_tells),
         CASE(seek_and_cursor_are_inverse_and_a_batch_outlives_its_loader),
         CASE(interrupt_ends_the_next_wait),

@@ -907,6 +907,24 @@ class OrderSettings(Structure):
     ]
 
 
+class OrderExplanation(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("strands", c_uint32),
+        ("block", c_uint32),
+        ("window", c_uint32),
+        ("advised_strands", c_uint32),
+        ("last_rows", c_uint32),
+        ("n_batches", c_uint64),
+        ("n_mixed", c_uint64),
+        ("n_blocks", c_uint64),
+        ("strands_of_rank", c_uint64),
+        ("ranks_of_strand", c_uint64),
+        ("blocks_of_rank", c_uint64),
+        ("n_readings", c_double),
+    ]
+
+
 class Processes(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -1352,6 +1370,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_op_apply": (c_int, [POINTER(Op), c_uint32, c_void_p, POINTER(Shape), c_void_p, POINTER(Shape),
                               POINTER(Error)]),
     "pstk_order_settle": (c_int, [POINTER(OrderSettings)]),
+    "pstk_order_explain": (c_int, [POINTER(OrderSettings), POINTER(OrderExplanation)]),
     "pstk_order_n_batches": (c_uint64, [POINTER(OrderSettings), c_uint64]),
     "pstk_order_batch": (c_int64, [POINTER(OrderSettings), c_uint64, POINTER(c_uint64)]),
     "pstk_share_open": (c_int, [POINTER(c_void_p), POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),
