@@ -271,6 +271,60 @@ static int check_within(const char *setting, uint64_t size, uint64_t limit, stru
                                     (unsigned long long)limit);
 }
 
+/* The most strands whose blocks fit where `other` bytes a lane are for other things: a multiple of
+ * world where there is one. 0: none fits. */
+static uint32_t strands_that_fit(const struct pstk__budget *budget,
+                                 const struct pstk__budget_config *c, uint64_t other)
+{
+    const uint64_t left = (budget->limit - budget->slot_memory) / budget->n_lanes;
+    const uint32_t world = c->settings->world;
+    struct pstk__weave weave = *c->weave;
+    while (weave.strands > 1) {
+        const uint32_t rest = weave.strands % world;
+        const uint32_t step = weave.strands > world ? (rest ? rest : world) : 1;
+        struct pstk__blocks_need need;
+        weave.strands -= step;
+        pstk__blocks_measure(&need, &weave, world, (uint64_t)budget->n_slots * c->plan->batch_size,
+                             mean_read(c->plan),
+                             pstk__source_max_read(c->plan->source, fields_of(c->plan)));
+        if (other < left && need.memory <= left - other)
+            return weave.strands;
+    }
+    return 0;
+}
+
+/* The lanes need more than is left. */
+static int refuse_lanes(const struct pstk__budget *budget, const struct pstk__budget_config *c,
+                        uint64_t needed, struct pstk_error *err)
+{
+    const uint64_t left = budget->limit - budget->slot_memory;
+    char slot[TEXT_SIZE], rest[TEXT_SIZE], need[TEXT_SIZE], blocks[TEXT_SIZE], advice[ADVICE_SIZE];
+    if (!c->weave)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                          "max_memory: slots (%u x %s) leave %s for io_memory and index_memory, "
+                          "which need %s: %s",
+                          budget->n_slots, size_text(slot, budget->slot_size),
+                          size_text(rest, left), size_text(need, needed),
+                          advice_text(advice, budget, c));
+    const uint64_t samples = (uint64_t)c->weave->window * c->weave->block;
+    const uint32_t fit =
+        strands_that_fit(budget, c, needed / budget->n_lanes - budget->blocks.memory);
+    if (fit)
+        snprintf(advice, sizeof advice,
+                 "lower strands to %u, which mixes %llu samples at a time instead of %llu", fit,
+                 (unsigned long long)(fit * samples),
+                 (unsigned long long)(c->weave->strands * samples));
+    else
+        snprintf(advice, sizeof advice, "lower window, block or n_slots");
+    return pstk__fail(
+        err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+        "max_memory: slots (%u x %s) leave %s for reading, which needs %s, of it %s for the blocks "
+        "of %u strand%s: %s, or raise max_memory",
+        budget->n_slots, size_text(slot, budget->slot_size), size_text(rest, left),
+        size_text(need, needed), size_text(blocks, budget->n_lanes * budget->blocks.memory),
+        budget->blocks.n_strands, budget->blocks.n_strands == 1 ? "" : "s", advice);
+}
+
 /* Each step needs those before it: the limit and how many lanes are useful; the slots, whose number
  * on auto follows the lanes; the lanes, within what the slots leave. */
 int pstk__budget_init(struct pstk__budget *budget, const struct pstk__budget_config *c,
@@ -300,13 +354,5 @@ int pstk__budget_init(struct pstk__budget *budget, const struct pstk__budget_con
         needed = lanes_init(budget, c);
     }
     const uint64_t left = budget->limit - budget->slot_memory;
-    char slot[TEXT_SIZE], rest[TEXT_SIZE], need[TEXT_SIZE], advice[ADVICE_SIZE];
-    if (needed > left)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                          "max_memory: slots (%u x %s) leave %s for io_memory and index_memory, "
-                          "which need %s: %s",
-                          budget->n_slots, size_text(slot, budget->slot_size),
-                          size_text(rest, left), size_text(need, needed),
-                          advice_text(advice, budget, c));
-    return 0;
+    return needed <= left ? 0 : refuse_lanes(budget, c, needed, err);
 }

@@ -2,19 +2,10 @@
 #include "loader/need.h"
 
 #include "format/format.h"
+#include "order/explain.h"
 
 #define AHEAD_BYTES (32u << 20) /* asked for before a window needs them: storage stays busy */
 #define MORE_FRAMES 8u
-
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b) {
-        const uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
 
 static uint64_t product(uint64_t a, uint64_t b)
 {
@@ -26,7 +17,7 @@ void pstk__blocks_measure(struct pstk__blocks_need *need, const struct pstk__wea
                           uint32_t world, uint64_t rows, uint64_t mean, uint64_t most)
 {
     const uint64_t window = (uint64_t)weave->window * weave->block;
-    const uint64_t shared = common_divisor(weave->strands, world);
+    const uint64_t shared = pstk__common_divisor(weave->strands, world);
     const uint64_t n_strands = weave->strands / shared,
                    n_blocks = (weave->n - 1) / weave->block + 1;
     const uint64_t least = window / 8 + 1;
@@ -38,7 +29,10 @@ void pstk__blocks_measure(struct pstk__blocks_need *need, const struct pstk__wea
                       n_strands * weave->window * ahead / window + n_strands +
                       rows / weave->block * (world / shared) + MORE_FRAMES;
     frames = frames < 2 * n_blocks + 2 ? frames : 2 * n_blocks + 2;
-    const uint64_t content = product(product(frames, weave->block), mean);
+    /* No more than two epochs' records, however large blocks may be. */
+    uint64_t records = product(frames, weave->block);
+    records = records < 2 * weave->n + 2 ? records : 2 * weave->n + 2;
+    const uint64_t content = product(records, mean);
     need->n_strands = (uint32_t)n_strands;
     need->n_frames = (uint32_t)(frames < UINT32_MAX / 4 ? frames : UINT32_MAX / 4);
     need->ahead = ahead;

@@ -209,10 +209,23 @@ TEST(memory_that_blocks_do_not_get_is_an_error_that_says_what_fits)
     s.window = 500;
     s.block = 2000;
     s.max_memory = 5 << 20;
-    const int r = pstk_open(&loader, &s, &err);
-    printf("# %s\n", err.message);
     /* The data set is small, and so are its blocks: all of it fits. */
-    CHECK_EQ(r, 0);
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    pstk_close(&loader);
+    s.strands = 48;
+    s.window = s.block = 2;
+    s.max_memory = 4900000;
+    CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOMEM);
+    printf("# %s\n", err.message);
+    const char *advice = strstr(err.message, "lower strands to ");
+    CHECK(advice && strstr(err.message, ", or raise max_memory"));
+    s.strands = (uint32_t)atoi(advice + strlen("lower strands to "));
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    pstk_close(&loader);
+    s.world = 4; /* another rank's blocks need no memory here: its strands are a quarter */
+    s.strands = 48;
+    s.max_memory = 5200000;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     pstk_close(&loader);
 }
 
