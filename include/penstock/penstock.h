@@ -6,8 +6,9 @@
  *
  * This header also includes ops.h (operations on images), order.h (which samples a batch has),
  * stats.h (what a loader did), machine.h (what the machine offers), share.h (batches that several
- * objects hold), mix.h (MixUp and CutMix), mosaic.h (pictures of four rows) and processes.h (rows
- * that other processes make). Data sets have a header of their own, format.h.
+ * objects hold), subset.h (a part of a data set), mix.h (MixUp and CutMix), mosaic.h (pictures of
+ * four rows) and processes.h (rows that other processes make). Data sets have a header of their
+ * own, format.h.
  *
  * Glossary
  *   sample id   number of a record in the data set, from 0
@@ -18,7 +19,7 @@
  *               device has n_device_slots of its own, and pstk_next then leases those
  *   lease       from pstk_next to pstk_release the batch is yours, also after pstk_close
  *   cursor      (epoch, position): all that resuming needs
- *   replacement another sample of the same shard, in the row of a bad sample
+ *   replacement another sample of the same shard, or of the same subset, in the row of a bad sample
  *
  * Life cycle
  *
@@ -106,6 +107,7 @@
 #include <penstock/processes.h>
 #include <penstock/share.h>
 #include <penstock/stats.h>
+#include <penstock/subset.h>
 #include <penstock/types.h>
 
 #ifdef __cplusplus
@@ -444,7 +446,7 @@ struct pstk_settings {
      * With global_batch_size batches of all ranks have at most max_batch_size * world. default: 0,
      * those that batches have at first */
     uint32_t max_batch_size;
-    /* not supported in this version. default: NULL */
+    /* the samples that the order has (subset.h); copies. default: NULL, all */
     const struct pstk_subset *subset;
     /* not supported in this version. default: NULL */
     const struct pstk_mixture *mixture;
@@ -745,7 +747,7 @@ PSTK_API int pstk_get_cursor(const struct pstk_loader *loader, uint64_t *epoch, 
 /* Return the number of batches of a whole epoch, all of the size that they have now; the same on
  * every rank. */
 PSTK_API uint64_t pstk_n_batches(const struct pstk_loader *loader);
-/* Return the number of samples of the data set. */
+/* Return the number of samples of an epoch: those of the subset, or of the data set. */
 PSTK_API uint64_t pstk_n_samples(const struct pstk_loader *loader);
 
 /* Make a pstk_next that waits, or the next one that would wait, return EINTR. Thread: any; safe in

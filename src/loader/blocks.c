@@ -260,7 +260,7 @@ static struct pstk__block *begin(struct pstk__blocks *b, uint64_t epoch, uint64_
                          &fetch->n_rows);
     for (uint32_t i = 0; i < fetch->n_rows; i++) {
         struct pstk__row_io *io = &fetch->rows[i];
-        io->pick.id = pstk__picker_id(&b->lane->picker, first + i);
+        io->pick.id = pstk__pick_id(b->lane->picker.plan, first + i);
         io->page = NULL;
         io->block = NULL;
         io->slow = 0;

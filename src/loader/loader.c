@@ -5,6 +5,7 @@
 #include "loader/budget.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "dataset/members.h"
 #include "loader/settings.h"
 #include "loader/pipeline.h"
 
@@ -43,18 +44,35 @@ static int refuse_no_batch(const struct pstk__pipeline *pipeline, uint64_t globa
 {
     const struct pstk_settings *s = &pipeline->settings;
     const unsigned long long n = pipeline->partition.n;
+    const char *of = pipeline->members ? "the subset of " : "";
     const char *path = s->path ? s->path : "the data set"; /* NULL after open */
     if (s->global_batch_size)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "global_batch_size: %llu rows are more than the %llu samples of %s, so "
+                          "global_batch_size: %llu rows are more than the %llu samples of %s%s, so "
                           "last_batch=drop leaves no batch: lower it, or set last_batch to pad or "
                           "short",
-                          (unsigned long long)global_batch, n, path);
+                          (unsigned long long)global_batch, n, of, path);
     return pstk__fail(
         err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-        "batch_size: %llu rows for each of %u rank%s are more than the %llu samples of %s, so "
+        "batch_size: %llu rows for each of %u rank%s are more than the %llu samples of %s%s, so "
         "last_batch=drop leaves no batch: lower batch_size, or set last_batch to pad or short",
-        (unsigned long long)(global_batch / s->world), s->world, s->world == 1 ? "" : "s", n, path);
+        (unsigned long long)(global_batch / s->world), s->world, s->world == 1 ? "" : "s", n, of,
+        path);
+}
+
+/* Find the samples of the subset; *n: how many. */
+static int open_subset(struct pstk__pipeline *pipeline, uint64_t *n, struct pstk_error *err)
+{
+    *n = pipeline->source->n_samples;
+    if (!pipeline->settings.subset)
+        return 0;
+    const int r =
+        pstk_members_open(&pipeline->members, pipeline->dataset, pipeline->settings.subset, err);
+    if (r < 0)
+        return r;
+    pipeline->picks.subset = pstk__members_subset(pipeline->members);
+    *n = pstk_members_n(pipeline->members);
+    return 0;
 }
 
 static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
@@ -71,19 +89,21 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
             "%s has records of up to %llu bytes, more than max_record_size (%llu): raise it",
             s->path, (unsigned long long)pipeline->source->limits.max_size,
             (unsigned long long)most);
+    uint64_t n;
+    r = open_subset(pipeline, &n, err);
+    if (r < 0)
+        return r;
     pipeline->partition = (struct pstk__partition){
-        .n = pipeline->source->n_samples,
+        .n = n,
         .global_batch =
             s->global_batch_size ? s->global_batch_size : (uint64_t)s->batch_size * s->world,
         .rank = s->rank,
         .world = s->world,
         .last_batch = s->last_batch};
-    pipeline->picks = (struct pstk__pick_plan){.shape = {.kind = s->order,
-                                                         .weave = {.n = pipeline->source->n_samples,
-                                                                   .strands = s->strands,
-                                                                   .block = s->block,
-                                                                   .window = s->window}},
-                                               .seed = s->seed};
+    pipeline->picks.seed = s->seed;
+    pipeline->picks.shape = (struct pstk__order_shape){
+        .kind = s->order,
+        .weave = {.n = n, .strands = s->strands, .block = s->block, .window = s->window}};
     pstk__weave_settle(&pipeline->picks.shape.weave);
     if (pstk__partition_n_batches(&pipeline->partition, 0) == 0)
         return refuse_no_batch(pipeline, pipeline->partition.global_batch, err);
@@ -92,8 +112,9 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
     if (s->position > pipeline->partition.n)
         return pstk__fail(
             err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-            "position: value is %llu; must be at most %llu, the number of samples of %s",
-            (unsigned long long)s->position, (unsigned long long)pipeline->partition.n, s->path);
+            "position: value is %llu; must be at most %llu, the number of samples of %s%s",
+            (unsigned long long)s->position, (unsigned long long)pipeline->partition.n,
+            s->subset ? "the subset of " : "", s->path);
     int rc = pstk__plan_open(&pipeline->plan, s, pipeline->source, err);
     for (uint32_t i = 0; rc == 0 && i < pipeline->plan->n_outputs; i++)
         pipeline->fields |= 1ull << pipeline->plan->outputs[i].field;
@@ -275,6 +296,7 @@ static void loader_free(struct pstk_loader *loader)
         pstk__slots_unref(pipeline->delivered);
     pstk__numa_close(pipeline->numa);
     pstk__plan_close(pipeline->plan);
+    pstk_members_close(&pipeline->members);
     pstk_dataset_close(&pipeline->dataset);
     free(loader);
 }
@@ -315,6 +337,7 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
     loader->pipeline.settings.outputs = NULL;
     loader->pipeline.settings.mix = NULL;
     loader->pipeline.settings.mosaic = NULL;
+    loader->pipeline.settings.subset = NULL;
     *out = loader;
     return 0;
 }
@@ -491,8 +514,9 @@ int pstk_seek(struct pstk_loader *loader, uint64_t epoch, uint64_t position, str
     if (position > loader->pipeline.partition.n)
         return pstk__fail(
             err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
-            "position: value is %llu; must be at most %llu, the number of samples of the data set",
-            (unsigned long long)position, (unsigned long long)loader->pipeline.partition.n);
+            "position: value is %llu; must be at most %llu, the number of samples of the %s",
+            (unsigned long long)position, (unsigned long long)loader->pipeline.partition.n,
+            loader->pipeline.members ? "subset" : "data set");
     loader->asks_again = 0;
     pstk__window_seek(&loader->pipeline.window,
                       (struct pstk__cursor){.epoch = epoch, .position = position});

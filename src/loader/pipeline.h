@@ -180,6 +180,7 @@ struct pstk__pipeline {
     struct pstk__window window;
     struct pstk__partition partition;
     struct pstk__pick_plan picks;
+    struct pstk_members *members; /* of the subset, owned; or NULL */
     uint32_t n_nodes, n_workers;
     uint32_t n_lanes;               /* a multiple of n_nodes, at most n_slots */
     struct pstk__lane *lanes;       /* n_lanes, owned */

@@ -86,10 +86,10 @@ static int check_room(const struct pstk_settings *s, struct pstk_error *err)
         const char *name;
         int is_set, is_pointer;
     } room[] = {
-        {"reserved", s->reserved != 0, 0},        {"subset", s->subset != NULL, 1},
-        {"mixture", s->mixture != NULL, 1},       {"reserved2", s->reserved2 != 0, 0},
-        {"cache", s->cache != NULL, 1},           {"reserved3", s->reserved3 != 0, 0},
-        {"trace_path", s->trace_path != NULL, 1}, {"monitor", s->monitor != NULL, 1},
+        {"reserved", s->reserved != 0, 0},   {"mixture", s->mixture != NULL, 1},
+        {"reserved2", s->reserved2 != 0, 0}, {"cache", s->cache != NULL, 1},
+        {"reserved3", s->reserved3 != 0, 0}, {"trace_path", s->trace_path != NULL, 1},
+        {"monitor", s->monitor != NULL, 1},
     };
     for (size_t i = 0; i < sizeof room / sizeof *room; i++)
         if (room[i].is_set)

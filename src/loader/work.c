@@ -95,25 +95,30 @@ static int sample_is_bad(const struct pstk_error *err)
     }
 }
 
-/* The samples tried in place of one: others of its shard, pure functions of its id. */
+/* The samples tried in place of one: others of its shard, or of its subset; pure functions of its
+ * id, and of the subset. */
 struct tries {
     uint64_t id, record, first, n_others; /* the shard is [first, first + n_others] */
-    uint64_t steps[PSTK__ATTEMPTS];       /* from the record on, in [1, n_others], all different */
+    uint64_t steps[PSTK__ATTEMPTS];       /* from the record on, in [1, n_others], all different; or
+                                           * indices of the subset */
+    const struct pstk__subset *subset;    /* or NULL */
     uint32_t n, most;                     /* tried so far; to be tried */
     uint64_t n_shards;                    /* of the data set */
 };
 
-static void tries_init(struct tries *tries, const struct pstk__source *source, uint64_t id)
+static void tries_init(struct tries *tries, const struct pstk__pipeline *pipeline, uint64_t id)
 {
+    const struct pstk__source *source = pipeline->source;
     struct pstk__place at;
     uint64_t n;
     tries->id = id;
     tries->n = 0;
+    tries->subset = pipeline->picks.subset;
     source->format->locate(source, id, &at);
     tries->record = at.record;
     tries->n_shards = source->n_shards;
     pstk__source_range(source, at.shard, &tries->first, &n);
-    tries->n_others = n - 1;
+    tries->n_others = (tries->subset ? tries->subset->n : n) - 1;
     tries->most = tries->n_others < PSTK__ATTEMPTS ? (uint32_t)tries->n_others : PSTK__ATTEMPTS;
 }
 
@@ -125,9 +130,24 @@ static int was_tried(const struct tries *tries, uint64_t step)
     return 0;
 }
 
+/* The next member of the subset to be tried. */
+static uint64_t tries_next_member(struct tries *tries)
+{
+    const uint64_t n = tries->n_others + 1;
+    uint64_t index = pstk__mix64(pstk__mix64(tries->id) + tries->n) % n, other;
+    /* Ends: there are more others than were tried. */
+    while (other = pstk__subset_at(tries->subset, index),
+           other == tries->id || was_tried(tries, index))
+        index = (index + 1) % n;
+    tries->steps[tries->n++] = index;
+    return other;
+}
+
 /* The next to be tried; n < most. */
 static uint64_t tries_next(struct tries *tries)
 {
+    if (tries->subset)
+        return tries_next_member(tries);
     uint64_t step = 1 + pstk__mix64(pstk__mix64(tries->id) + tries->n) % tries->n_others;
     while (was_tried(tries, step)) /* ends: there are more steps than were tried */
         step = step % tries->n_others + 1;
@@ -139,7 +159,9 @@ static uint64_t tries_next(struct tries *tries)
 static int none_replaces(const struct tries *tries, struct pstk_error *bad)
 {
     char why[128];
-    const char *all = tries->n_shards == 1 ? "the data set" : "its shard"; /* arrays have none */
+    const char *all = tries->subset          ? "the subset"
+                      : tries->n_shards == 1 ? "the data set" /* arrays have no shards */
+                                             : "its shard";
     if (tries->n_others == 0)
         snprintf(why, sizeof why, "%s has no other sample", all);
     else if (tries->n_others == 1)
@@ -154,13 +176,13 @@ static int none_replaces(const struct tries *tries, struct pstk_error *bad)
     return bad->code;
 }
 
-/* Write another sample of the shard in place of a bad one. Returns 0, or the result of *bad, which
- * then is the error of the row. */
+/* Write another sample of the shard, or subset, in place of a bad one. Returns 0, or the result of
+ * *bad, which then is the error of the row. */
 static int replace(struct pstk__worker *worker, const struct pstk__task *task, uint32_t i,
                    struct pstk_error *bad)
 {
     struct tries tries;
-    tries_init(&tries, worker->pipeline->source, task->fetch.rows[i].pick.id);
+    tries_init(&tries, worker->pipeline, task->fetch.rows[i].pick.id);
     while (tries.n < tries.most) {
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);

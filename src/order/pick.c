@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "order/pick.h"
 
+uint64_t pstk__pick_id(const struct pstk__pick_plan *plan, uint64_t index)
+{
+    return plan->subset ? pstk__subset_at(plan->subset, index) : index;
+}
+
 void pstk__picker_init(struct pstk__picker *picker, const struct pstk__pick_plan *plan)
 {
     picker->plan = plan;
@@ -18,17 +23,11 @@ const struct pstk__order *pstk__picker_order(struct pstk__picker *picker, uint64
     return &picker->epochs[i].order;
 }
 
-uint64_t pstk__picker_id(const struct pstk__picker *picker, uint64_t index)
-{
-    (void)picker;
-    return index;
-}
-
 void pstk__picker_at(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
                      struct pstk__pick *out)
 {
     const struct pstk__order *order = pstk__picker_order(picker, epoch);
-    *out = (struct pstk__pick){.id = pstk__picker_id(picker, pstk__order_at(order, k)),
+    *out = (struct pstk__pick){.id = pstk__pick_id(picker->plan, pstk__order_at(order, k)),
                                .epoch = epoch};
 }
 
@@ -36,5 +35,5 @@ void pstk__picker_place(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
                         struct pstk__pick *out, struct pstk__weave_place *place)
 {
     pstk__windowed_place(&pstk__picker_order(picker, epoch)->windowed, k, place);
-    *out = (struct pstk__pick){.id = pstk__picker_id(picker, place->id), .epoch = epoch};
+    *out = (struct pstk__pick){.id = pstk__pick_id(picker->plan, place->id), .epoch = epoch};
 }

@@ -7,6 +7,7 @@
 #define PSTK_PICK_H
 
 #include "order/order.h"
+#include "order/subset.h"
 
 /* A sample, and what its random draws depend on. */
 struct pstk__pick {
@@ -18,7 +19,8 @@ struct pstk__pick {
 
 /* Everything that fixes the stream; constant while a loader is open. */
 struct pstk__pick_plan {
-    struct pstk__order_shape shape;
+    struct pstk__order_shape shape;    /* of the indices of the subset */
+    const struct pstk__subset *subset; /* borrowed; NULL: all samples */
     uint64_t seed;
 };
 
@@ -32,6 +34,9 @@ struct pstk__picker {
     } epochs[2];
 };
 
+/* Sample id of an index that the order gives; blocks of a windowed order are of indices. */
+uint64_t pstk__pick_id(const struct pstk__pick_plan *plan, uint64_t index);
+
 void pstk__picker_init(struct pstk__picker *picker, const struct pstk__pick_plan *plan);
 /* What stands at position k < n of an epoch. */
 void pstk__picker_at(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
@@ -39,8 +44,6 @@ void pstk__picker_at(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
 /* The same of a windowed order, and where in it the sample comes from. */
 void pstk__picker_place(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
                         struct pstk__pick *out, struct pstk__weave_place *place);
-/* The sample of an index of the order: what a block of a windowed order consists of. */
-uint64_t pstk__picker_id(const struct pstk__picker *picker, uint64_t index);
 /* The order of an epoch; it stays until another epoch of the same parity is looked at. */
 const struct pstk__order *pstk__picker_order(struct pstk__picker *picker, uint64_t epoch);
 

@@ -149,6 +149,68 @@ TEST(replacements_are_the_same_for_any_threads_and_reported)
     CHECK_EQ(damage(BAD, 1, 4, file, sizeof file), 0);
 }
 
+/* Get the id that replaces BAD, which stands at this position of a subset. */
+static void replacement_in(const struct pstk_subset *subset, uint32_t threads, uint64_t at,
+                           uint64_t *other)
+{
+    struct pstk_settings s = base();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    s.subset = subset;
+    s.n_threads = threads;
+    s.bad_sample = PSTK_BAD_REPLACE;
+    s.position = at;
+    s.last_batch = PSTK_LAST_SHORT;
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);
+    CHECK_EQ(b->sample_ids[0], BAD);
+    CHECK_EQ(b->n_replacements, 1);
+    *other = b->replacement_ids[0];
+    CHECK_EQ(((const int64_t *)b->tensors[0].data)[0], (int64_t)*other * 3 - 7);
+    pstk_release(&b, NULL);
+    pstk_close(&loader);
+}
+
+/* On both sides of the border of a split, and where the rule leaves one sample or none. */
+TEST(a_replacement_is_of_the_same_subset)
+{
+    char file[4500];
+    struct pstk_error err;
+    struct pstk_subset range = {.size = sizeof range, .kind = PSTK_SUBSET_RANGE, .last = BAD + 1};
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(damage(BAD, 1, 4, file, sizeof file), 0);
+    uint64_t before = PSTK_NONE, other = PSTK_NONE;
+    replacement_in(&range, 1, BAD, &before);
+    CHECK(before < BAD);
+    replacement_in(&range, 4, BAD, &other);
+    CHECK_EQ(other, before);
+    range.first = BAD;
+    range.last = N_SAMPLES;
+    replacement_in(&range, 1, 0, &other);
+    CHECK(other > BAD && other < N_SAMPLES);
+    range.last = BAD + 2;
+    replacement_in(&range, 1, 0, &other);
+    CHECK_EQ(other, BAD + 1);
+    static const uint64_t ids[] = {4, 28, BAD, 9};
+    struct pstk_subset list = {
+        .size = sizeof list, .kind = PSTK_SUBSET_IDS, .ids = ids, .n_ids = 4};
+    replacement_in(&list, 2, 2, &other);
+    CHECK(other == 4 || other == 28 || other == 9);
+    range.last = BAD + 1;
+    struct pstk_settings s = base();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    s.subset = &range;
+    s.batch_size = 1;
+    s.bad_sample = PSTK_BAD_REPLACE;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    CHECK_EQ(pstk_n_samples(loader), 1);
+    CHECK_EQ(pstk_next(loader, &b, NULL, -1, &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "no sample can replace it: the subset has no other sample") != NULL);
+    pstk_close(&loader);
+    CHECK_EQ(damage(BAD, 1, 4, file, sizeof file), 0); /* mends it */
+}
+
 TEST(measuring_the_ceilings_reports_no_bad_sample)
 {
     char file[4500];
@@ -355,6 +417,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(damage_arrives_in_stream_order_and_stays),
         CASE(replacements_are_the_same_for_any_threads_and_reported),
+        CASE(a_replacement_is_of_the_same_subset),
         CASE(measuring_the_ceilings_reports_no_bad_sample),
         CASE(a_missing_shard_is_an_error_that_names_it),
         CASE(a_truncated_shard_is_an_error_that_names_it),

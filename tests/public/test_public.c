@@ -362,6 +362,40 @@ TEST(a_data_set_tells_its_schema_and_gives_its_records)
     pstk_dataset_close(&dataset);
 }
 
+TEST(a_subset_has_its_samples_and_a_digest)
+{
+    struct pstk_error err = new_error();
+    struct pstk_dataset *dataset = NULL;
+    struct pstk_members *members = NULL;
+    uint64_t ids[3], digest[2] = {0, 0}, other[2];
+    struct pstk_subset range = {.size = sizeof range, .kind = PSTK_SUBSET_RANGE, .last = 3};
+    struct pstk_subset fraction = {.size = sizeof fraction,
+                                   .kind = PSTK_SUBSET_FRACTION,
+                                   .last = PSTK_SUBSET_WHOLE / 2,
+                                   .seed = 1,
+                                   .next = &range};
+    CHECK_EQ(pstk_dataset_open(&dataset, data_path, &err), 0);
+    CHECK_EQ(pstk_members_open(&members, dataset, &fraction, &err), 0);
+    CHECK_EQ(pstk_members_n(members), 3);
+    CHECK_EQ(pstk_members_n(NULL), 0);
+    CHECK_EQ(pstk_members_ids(members, 0, 3, ids), 0);
+    CHECK(ids[0] < N_SAMPLES && ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2]);
+    CHECK_EQ(pstk_members_ids(members, 1, 3, ids), PSTK_EINVAL);
+    CHECK_EQ(pstk_members_digest(members, digest), 0);
+    CHECK_EQ(pstk_members_digest(NULL, digest), PSTK_EINVAL);
+    pstk_members_close(&members);
+    CHECK(members == NULL);
+    fraction.seed = 2;
+    CHECK_EQ(pstk_members_open(&members, dataset, &fraction, &err), 0);
+    CHECK_EQ(pstk_members_digest(members, other), 0);
+    CHECK(memcmp(digest, other, sizeof other) != 0);
+    pstk_members_close(&members);
+    range.last = N_SAMPLES;
+    CHECK_EQ(pstk_members_open(&members, dataset, &fraction, &err), PSTK_EINVAL);
+    CHECK(members == NULL);
+    pstk_dataset_close(&dataset);
+}
+
 TEST(columns_are_added_read_and_removed)
 {
     struct pstk_error err = new_error();
@@ -854,6 +888,7 @@ int main(void)
         CASE(an_image_is_checked_by_decoding_it),
         CASE(an_image_becomes_pixels_or_another_jpeg),
         CASE(a_data_set_tells_its_schema_and_gives_its_records),
+        CASE(a_subset_has_its_samples_and_a_digest),
         CASE(columns_are_added_read_and_removed),
         CASE(parts_are_merged_to_the_data_set_of_a_single_pack),
         CASE(a_whole_data_set_verifies),

@@ -408,8 +408,10 @@ class Words(unittest.TestCase):
         sets.need_numpy()
         path, ids, times, n = sets.small(), [5, 3, 50], [0, 2, 1] + [1] * 100, 0
         data = penstock.Dataset(path)
-        for keyword, expected in (("subset", ids), ("indices", ids), ("sample_ids", ids), ("ids", ids),
-                                  ("filter", [i for i in range(103) if i % 5 == 0]),
+        for keyword in ("indices", "sample_ids", "ids"):
+            self.refused(TypeError, ["penstock.Loader", keyword, "subset=penstock.Ids(ids)"], self.open, **{keyword: ids})
+        self.refused(TypeError, ["subset=penstock.Fraction(0, 0.8, seed=1)"], self.open, split="train")
+        for keyword, expected in (("filter", [i for i in range(103) if i % 5 == 0]),
                                   ("weights", [i for i in range(103) for _ in range(times[i])])):
             with self.subTest(keyword), self.assertRaises(TypeError) as raised:
                 self.open(**{keyword: ids})

@@ -33,6 +33,8 @@ MAX_STRANDS = 65536
 MAX_BLOCK = 1048576
 MAX_WINDOW = 4096
 ANSWER_TEXT = 600
+SUBSET_MAX_STEPS = 16
+SUBSET_WHOLE = 1000000000
 MAX_VARIANTS = 64
 MAX_REPORTS = 8
 
@@ -343,6 +345,15 @@ FALLBACK_NOT_PINNED = 32
 FALLBACK_NOT_BOUND = 64
 FALLBACK_NOT_PAGE_LOCKED = 128
 
+# enum pstk_subset_kind
+SUBSET_RANGE = 1
+SUBSET_FRACTION = 2
+SUBSET_FOLD = 3
+SUBSET_IDS = 4
+SUBSET_WHERE = 5
+SUBSET_BETWEEN = 6
+SUBSET_MEMBERS = 7
+
 # enum pstk_output_kind
 OUTPUT_IMAGE = 1
 OUTPUT_SCALAR = 2
@@ -459,6 +470,9 @@ NAMES: dict[str, dict[str, int]] = {
                  "no_fixed_files": FALLBACK_NO_FIXED_FILES, "no_direct": FALLBACK_NO_DIRECT,
                  "no_single_issuer": FALLBACK_NO_SINGLE_ISSUER, "not_pinned": FALLBACK_NOT_PINNED,
                  "not_bound": FALLBACK_NOT_BOUND, "not_page_locked": FALLBACK_NOT_PAGE_LOCKED},
+    "subset_kind": {"range": SUBSET_RANGE, "fraction": SUBSET_FRACTION, "fold": SUBSET_FOLD,
+                    "ids": SUBSET_IDS, "where": SUBSET_WHERE, "between": SUBSET_BETWEEN,
+                    "members": SUBSET_MEMBERS},
     "output_kind": {"image": OUTPUT_IMAGE, "scalar": OUTPUT_SCALAR, "tensor": OUTPUT_TENSOR,
                     "bytes": OUTPUT_BYTES, "callback": OUTPUT_CALLBACK, "ragged": OUTPUT_RAGGED,
                     "mask": OUTPUT_MASK, "boxes": OUTPUT_BOXES, "per_box": OUTPUT_PER_BOX,
@@ -1022,6 +1036,32 @@ class Stats(Structure):
     ]
 
 
+class Subset(Structure):
+    pass
+
+
+Subset._fields_ = [
+    ("size", c_uint32),
+    ("kind", c_uint32),
+    ("first", c_uint64),
+    ("last", c_uint64),
+    ("seed", c_uint64),
+    ("fold", c_uint32),
+    ("n_folds", c_uint32),
+    ("inverted", c_uint32),
+    ("reserved", c_uint32),
+    ("ids", POINTER(c_uint64)),
+    ("n_ids", c_uint64),
+    ("column", c_char_p),
+    ("values", POINTER(c_int64)),
+    ("n_values", c_uint64),
+    ("least", c_double),
+    ("below", c_double),
+    ("members", c_void_p),
+    ("next", POINTER(Subset)),
+]
+
+
 class Sample(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -1110,7 +1150,7 @@ class Settings(Structure):
         ("batch_size", c_uint32),
         ("global_batch_size", c_uint32),
         ("max_batch_size", c_uint32),
-        ("subset", c_void_p),
+        ("subset", POINTER(Subset)),
         ("mixture", c_void_p),
         ("seed", c_uint64),
         ("epoch", c_uint64),
@@ -1385,6 +1425,11 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_stream_close": (None, [c_void_p, POINTER(c_void_p)]),
     "pstk_stream_spin": (c_int, [c_void_p, c_void_p, c_uint64, POINTER(Error)]),
     "pstk_get_stats": (c_int, [c_void_p, POINTER(Stats)]),
+    "pstk_members_open": (c_int, [POINTER(c_void_p), c_void_p, POINTER(Subset), POINTER(Error)]),
+    "pstk_members_n": (c_uint64, [c_void_p]),
+    "pstk_members_ids": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint64)]),
+    "pstk_members_digest": (c_int, [c_void_p, POINTER(c_uint64)]),
+    "pstk_members_close": (None, [POINTER(c_void_p)]),
     "pstk_output_image": (Output, [c_char_p, POINTER(Op), c_uint32, c_uint32, c_uint32]),
     "pstk_output_scalar": (Output, [c_char_p, c_uint32]),
     "pstk_output_tensor": (Output, [c_char_p, c_uint32]),

@@ -87,9 +87,8 @@ MIXES = dict.fromkeys(("MixUp", "CutMix", "MixUpCutMix", "OneHot", "Mosaic"),
 # ---- keywords ----------------------------------------------------------------------------------------------
 
 # Keywords of PyTorch's DataLoader and of others, for penstock.Loader.
-_PART = ("a loader reads the whole data set, each sample once an epoch; pack the samples that you want, with "
+_PART = ("a loader reads each sample of subset= once an epoch; pack the samples that you want, with "
          "data = penstock.Dataset(...): `penstock.pack(%s, path, schema=data.schema, names=data.names)`")
-_CHOSEN = _PART % "(data[i] for i in ids)"
 LOADER_KEYWORDS = {
     "num_workers": "a loader starts one worker thread for each core; n_threads= sets another number",
     "pin_memory": "device='cuda' hands out batches on the GPU, copied from page-locked memory",
@@ -117,7 +116,8 @@ LOADER_KEYWORDS = {
     **dict.fromkeys(("workers", "num_threads"), "n_threads= is the number of worker threads"),
     "dataset": "path=, the directory of a data set, comes first",
     "reference": "it is an argument of penstock.image, reference='tensor'",
-    **dict.fromkeys(("subset", "indices", "sample_ids", "ids"), _CHOSEN),
+    **dict.fromkeys(("indices", "sample_ids", "ids"), "subset=penstock.Ids(ids) has these samples alone"),
+    **dict.fromkeys(("split", "part"), "write subset=penstock.Fraction(0, 0.8, seed=1)"),
     "filter": _PART % "(sample for sample in data if wanted(sample))",
     "weights": _PART % "(data[i] for i in range(len(data)) for _ in range(times[i]))",
 }

@@ -38,6 +38,7 @@ from .ranks import Ranks, chosen, numbers as numbers_of
 if TYPE_CHECKING:
     from .dataset import Dataset
     from .mix import BatchMix
+    from .subset import Members, Subset
 
 __all__ = ["Loader", "Pass"]
 
@@ -107,6 +108,14 @@ def _mixed(mix: Any, outputs: Mapping[str, descriptions.Output]) \
     return mix, {**outputs, **mix.added(outputs)}
 
 
+def _members(path: str, subset: Any) -> Members | None:
+    """The subset of the data set, opened; None: all samples."""
+    if subset is None:
+        return None
+    from . import subset as subsets
+    return subsets.opened(path, subset)
+
+
 class Loader(Hints):
     """Opens a data set and starts to read ahead.
 
@@ -139,6 +148,8 @@ class Loader(Hints):
 
     Which samples come, and in which order:
 
+    subset: penstock.Range, Fraction, Fold, Ids or Where, or several of them in a list: a part of the data set. The ids of
+        batches stay those of the data set; see penstock.subset.
     shuffle: True is order="full", False is order="sequential". Without both: "full". With False and
         last_batch="drop" the same samples, the end of the data set, never come: to see all give
         last_batch="short".
@@ -215,8 +226,9 @@ class Loader(Hints):
             max_batch_size: int | None = None,
             outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
             copy: bool = False, mix: BatchMix | None = None,
-            shuffle: bool | None = None, order: str | None = None, seed: int = 0, epoch: int = 0,
-            position: int = 0, last_batch: str = "drop", strands: int = 0, block: int = 0, window: int = 0,
+            subset: Subset | None = None, shuffle: bool | None = None, order: str | None = None, seed: int = 0,
+            epoch: int = 0, position: int = 0, last_batch: str = "drop", strands: int = 0, block: int = 0,
+            window: int = 0,
             rank: int | str | None = None, world: int | None = None, local_rank: int | None = None,
             local_world: int | None = None, ranks: Ranks | None = None, compare_ranks: bool = True,
             bad_sample: str = "error", on_bad_sample: Callable[[PenstockError, int | None], Any] | None = None,
@@ -252,6 +264,7 @@ class Loader(Hints):
             timeout = words.seconds("timeout", timeout)
             path = os.path.abspath(paths.local(path))
             self._catalog = catalog.read(path)
+            self._members = _members(path, subset)
             self._outputs = descriptions.resolve(outputs, self._catalog)
             if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
                 raise SettingsError("outputs: layout is 'channels_last'; must be 'nhwc' or 'nchw' for JAX (give "
@@ -275,7 +288,7 @@ class Loader(Hints):
             self._order, self._weave = order, weave.settled(order, numbers, self.n_samples)
             self._on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
             fixed.update(self._fixed(last_batch))
-        self._open(words.to_c(path, self._outputs, numbers, topology, self._mix), timeout)
+        self._open(words.to_c(path, self._outputs, numbers, topology, self._mix, self._members), timeout)
         # The library has read the manifest by itself, and perhaps another one.
         if catalog.read(path).info.identity != self._catalog.info.identity:
             self.close()
@@ -283,10 +296,15 @@ class Loader(Hints):
 
     def _fixed(self, last_batch: str) -> dict[str, Any]:
         """What must be the same on all processes for each sample to come once."""
-        return {"data_set": self._catalog.info.identity, "n_samples": self.n_samples, "order": self._order,
-                "order_version": weave.version(self._order), **self._weave, "seed": self._numbers["seed"],
-                "epoch": self._numbers["epoch"], "position": self._numbers["position"], "last_batch": last_batch,
+        return {"data_set": self._catalog.info.identity, "n_samples": self.n_samples,
+                "subset": self._subset(), "order": self._order, "order_version": weave.version(self._order), **self._weave,
+                "seed": self._numbers["seed"], "epoch": self._numbers["epoch"],
+                "position": self._numbers["position"], "last_batch": last_batch,
                 "global_batch_size": self._rows.world_wide, "version": __version__}
+
+    def _subset(self) -> str | None:
+        """The digest of the subset, as states and ranks compare it; None: all samples."""
+        return None if self._members is None else self._members.digest
 
     def _stream_of(self, stream: Any) -> Callable[[], int | None] | None:
         """What names the stream for each batch; None: it is the loader's own."""
@@ -353,8 +371,8 @@ class Loader(Hints):
 
     @property
     def n_samples(self) -> int:
-        """Number of samples of the data set."""
-        return self._catalog.info.n_samples
+        """Number of samples of an epoch: of the subset, or of the data set."""
+        return self._catalog.info.n_samples if self._members is None else self._members.n
 
     @property
     def dataset(self) -> Dataset:
@@ -459,6 +477,7 @@ class Loader(Hints):
         state_of = "closed" if self.closed else "at epoch {}, position {:,}".format(*self.cursor)
         return [f"{self._path!r}", f"{self.n_samples:,} samples, batches of {self.batch_size}, {self._order} order"
                 f"{weave.described(self._weave)}, seed {self._numbers['seed']}, {self._framework} on {where}{rank}"
+                + ("" if self._members is None else f", {self._members!r}")
                 + ("" if self._mix is None else f", {self._mix!r}"), state_of]
 
     def __repr__(self) -> str:
@@ -596,7 +615,7 @@ class Loader(Hints):
                 "order": self._order, "order_version": weave.version(self._order), **self._weave,
                 "data_set": self._catalog.info.identity, "n_samples": self.n_samples,
                 "batch_size": self.batch_size, "global_batch_size": self.global_batch_size,
-                "world": self._ranks.world}
+                "world": self._ranks.world, **({} if self._members is None else {"subset": self._members.digest})}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where state_dict() was called: the next pass begins there. A loader that was opened with

@@ -20,6 +20,7 @@ from .outputs import Output
 
 if TYPE_CHECKING:
     from .mix import BatchMix
+    from .subset import Members
 
 CHOICES: dict[str, dict[str, int]] = {
     **{setting: _c.NAMES[setting] for setting in ("order", "last_batch", "bad_sample", "io", "kernels")},
@@ -176,7 +177,8 @@ def device(value: Any) -> tuple[int, int | None]:
 
 
 def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: Mapping[str, int],
-         topology: str | os.PathLike[str] | None, mix: BatchMix | None = None) -> _c.Settings:
+         topology: str | os.PathLike[str] | None, mix: BatchMix | None = None,
+         members: Members | None = None) -> _c.Settings:
     """Return the settings as the library takes them. They keep alive the objects that they point to."""
     _check_ranks(numbers)
     settings = _c.Settings()
@@ -192,4 +194,6 @@ def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: M
     settings.outputs, settings.n_outputs = cast(array, POINTER(_c.Output)), len(array)
     if mix is not None:
         mix.fill(settings, outputs)
+    if members is not None:
+        members.fill(settings)
     return settings

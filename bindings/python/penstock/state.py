@@ -8,7 +8,8 @@ epoch and position are the cursor just past the last delivered batch; prefetched
 order of samples follows from data set, seed, order and order_version, so the loader that loads the state must
 have the same ones. batch_size, global_batch_size and world may differ; a loader that was opened with max_batch_size takes
 over batch_size, or global_batch_size where it was opened with that. The state of a windowed order has its strands,
-block and window too, which must be the same.
+block and window too, which must be the same. A loader of a subset has its digest, "subset",
+which must be the same as well.
 """
 from __future__ import annotations
 
@@ -43,6 +44,10 @@ def _must_agree(state: Mapping[str, Any], own: Mapping[str, Any], name: str, adv
         raise SettingsError(f"state: {name} is {state.get(name)!r}, but this loader's is {own[name]!r} ({advice})")
 
 
+def _subset_of(state: Mapping[str, Any]) -> str:
+    return "the whole data set" if state.get("subset") is None else repr(state["subset"])
+
+
 def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
     """Return (epoch, position) of a state for a loader whose own state is `own`. Raises SettingsError if the
     state does not fit."""
@@ -60,6 +65,9 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
         if name in own:
             _must_agree(state, own, name, weave.advice(state))
     _must_agree(state, own, "seed", f"open the loader with seed={state.get('seed')!r}")
+    if state.get("subset") != own.get("subset"):
+        raise SettingsError(f"state: subset is {_subset_of(state)}, but this loader's is {_subset_of(own)} (open the loader "
+                            "with the subset= of the saved one; a column or a file of ids may have changed since)")
     epoch, position = _number(state, "epoch"), _number(state, "position")
     if position > own["n_samples"]:
         raise SettingsError(f"state: position is {position}; must be at most {own['n_samples']}, the number of "

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which samples of a data set a loader has: training and validation from one data set, folds, lists, conditions.
+
+    train = penstock.Loader("data", subset=penstock.Fraction(0, 0.8, seed=1), batch_size=256)
+    valid = penstock.Loader("data", subset=penstock.Fraction(0.8, 1, seed=1), batch_size=256, shuffle=False)
+
+    few = penstock.Loader("data", subset=[penstock.Fraction(0, 0.8, seed=1), penstock.Where("cls", in_=[3, 7])], ...)
+
+Steps in a list apply in their order, each to what the one before it left: Range counts what is left, Fraction and Fold
+divide it, Ids and Where keep those of it that they name. The ids of batches stay those of the data set. All processes
+of a run, and a run that goes on, must give the same subset; it does not depend on the number of processes, and the
+loader's seed has no part in it.
+
+Range, Fraction and Fold take no memory. Ids and Where keep 4 bytes for each sample that they leave (8 in data sets of
+2**32 samples or more), and while the loader opens, a bit for each sample of the data set. Where reads the column once.
+"""
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import os
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from ctypes import POINTER, Array, byref, c_int64, c_uint64, c_void_p, cast, pointer, sizeof
+from fractions import Fraction as Ratio
+from typing import Any, Union
+
+from . import _c, errors, paths
+from .errors import SettingsError
+
+__all__ = ["Fold", "Fraction", "Ids", "Range", "Where"]
+
+
+def _whole(name: str, value: Any, least: int = 0, most: int = 2**64 - 1) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: value is {value!r}; must be a whole number") from None
+    if not least <= number <= most:
+        raise SettingsError(f"{name}: value is {number}; must be from {least} to {most}")
+    return number
+
+
+class Step:
+    """A step of a subset. Two are equal if they say the same."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        self._said = arguments, {name: value for name, value in keywords.items() if value is not None}
+
+    def to_c(self) -> list[_c.Subset]:
+        """Return the step as the library takes it; several if it says several things."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        arguments, keywords = self._said
+        said = [repr(value) for value in arguments] + [f"{name}={value!r}" for name, value in keywords.items()]
+        return f"{type(self).__name__}({', '.join(said)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Step) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+Subset = Union[Step, Sequence[Any]]  # of steps, and of lists of them
+
+
+def _step(kind: int, **members: Any) -> _c.Subset:
+    return _c.Subset(size=sizeof(_c.Subset), kind=kind, **members)
+
+
+class Range(Step):
+    """The samples first .. last - 1 of those that there are, as slices have it. Reads stay together.
+
+    Raises SettingsError when the loader opens: last is larger than the number of samples.
+    """
+
+    def __init__(self, first: int, last: int) -> None:
+        self._first, self._last = _whole("Range.first", first), _whole("Range.last", last)
+        if self._first >= self._last:
+            raise SettingsError(f"Range: value is {self._first} to {self._last}, which is empty; first must be below last")
+        super().__init__(self._first, self._last)
+
+    def to_c(self) -> list[_c.Subset]:
+        return [_step(_c.SUBSET_RANGE, first=self._first, last=self._last)]
+
+
+def _part(name: str, value: Any) -> int:
+    """A fraction in billionths, rounded to the nearest."""
+    try:
+        number = Ratio(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name}: value is {value!r}; must be a number from 0 to 1") from None
+    if not 0 <= number <= 1:
+        raise SettingsError(f"{name}: value is {value!r}; must be from 0 to 1")
+    return round(number * _c.SUBSET_WHOLE)
+
+
+class Fraction(Step):
+    """A part of the samples, drawn at random by a seed, the same on every machine: from the fraction `start` to the
+    fraction `stop` of a permutation of them.
+
+    Fractions of one seed whose bounds meet have no sample in common, and together have all, for every number n of
+    samples. A bound is rounded to a billionth and then is the place floor(n * bound), exactly: 0.7 of 10 is 7. Another
+    seed draws another permutation; the default is 0.
+
+    The samples lie scattered in the data set, so they are read one by one. Range of a data set that was packed in random
+    order reads large pieces.
+
+    Raises TypeError, SettingsError (bounds outside of 0 to 1, or start not below stop; no sample is left).
+    """
+
+    def __init__(self, start: float, stop: float, *, seed: int = 0) -> None:
+        self._first, self._last = _part("Fraction.start", start), _part("Fraction.stop", stop)
+        self._seed = _whole("Fraction.seed", seed)
+        if self._first >= self._last:
+            raise SettingsError(f"Fraction: value is {start!r} to {stop!r}, which is empty; start must be below stop")
+        super().__init__(start, stop, seed=self._seed)
+
+    def to_c(self) -> list[_c.Subset]:
+        return [_step(_c.SUBSET_FRACTION, first=self._first, last=self._last, seed=self._seed)]
+
+
+class Fold(Step):
+    """Part k, from 0, of `of` equal parts of the samples, drawn at random by a seed: to validate with. rest=True: all
+    parts except k: to train with.
+
+    Parts of one seed have no sample in common, and their sizes differ by at most 1. Fold(0, 5, seed=1) is
+    Fraction(0, 0.2, seed=1).
+
+    Raises TypeError, SettingsError (k is not below `of`; no sample is left).
+    """
+
+    def __init__(self, k: int, of: int, *, seed: int = 0, rest: bool = False) -> None:
+        self._n = _whole("Fold.of", of, 2, 2**32 - 1)
+        self._k, self._seed = _whole("Fold.k", k, 0, self._n - 1), _whole("Fold.seed", seed)
+        if rest not in (True, False):
+            raise TypeError(f"Fold.rest: value is {rest!r}; must be True or False")
+        self._rest = bool(rest)
+        super().__init__(self._k, self._n, seed=self._seed, rest=True if rest else None)
+
+    def to_c(self) -> list[_c.Subset]:
+        return [_step(_c.SUBSET_FOLD, fold=self._k, n_folds=self._n, seed=self._seed, inverted=int(self._rest))]
+
+
+def _of_text(path: str) -> array[int]:
+    ids = array("Q")
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                ids.append(int(line))
+            except (ValueError, OverflowError):
+                raise SettingsError(f"Ids: line {number} of {path} is {line.strip()[:40]!r}; must be a sample id, one on "
+                                    "each line") from None
+    return ids
+
+
+def _of_npy(path: str) -> array[int]:
+    """A .npy file with an array of one dimension, of whole numbers; NumPy is not needed."""
+    with open(path, "rb") as file:
+        start = file.read(10)
+        wide = start[6:7] != b"\x01"
+        length = int.from_bytes(start[8:10] + (file.read(2) if wide else b""), "little")
+        try:
+            if start[:6] != b"\x93NUMPY":
+                raise ValueError
+            head = ast.literal_eval(file.read(length).decode("latin-1"))
+            dtype, shape = str(head["descr"]), tuple(head["shape"])
+        except (ValueError, SyntaxError, KeyError, TypeError):
+            raise SettingsError(f"Ids: {path} is no .npy file; must be one, or text with an id on each line") from None
+        kinds = {"<i8": "q", "<u8": "Q", "<i4": "i", "<u4": "I", "<i2": "h", "<u2": "H", "|u1": "B", "|i1": "b"}
+        if dtype not in kinds or len(shape) != 1:
+            raise SettingsError(f"Ids: {path} has an array of dtype {dtype} and shape {shape}; must have one dimension and "
+                                "whole numbers")
+        values = array(kinds[dtype])
+        try:
+            values.frombytes(file.read(shape[0] * values.itemsize))
+        except ValueError:
+            values = array(values.typecode)
+    if len(values) != shape[0]:
+        raise SettingsError(f"Ids: {path} has fewer than its {shape[0]} values; must be whole")
+    if sys.byteorder != "little":
+        values.byteswap()
+    return values if values.typecode == "Q" else _of_numbers(values)
+
+
+def _of_numbers(values: Iterable[Any]) -> array[int]:
+    ids = array("Q")
+    for i, value in enumerate(values):
+        try:
+            ids.append(operator.index(value))
+        except TypeError:
+            raise TypeError(f"Ids[{i}]: value is {value!r}; must be a sample id") from None
+        except OverflowError:
+            raise SettingsError(f"Ids[{i}]: value is {value}; must be a sample id, 0 or more") from None
+    return ids
+
+
+def _of_array(values: Any) -> array[int]:
+    """A NumPy array, at once."""
+    ids = array("Q")
+    if values.ndim != 1 or values.dtype.kind not in "iu":
+        raise TypeError(f"Ids: value is an array of dtype {values.dtype} and shape {values.shape}; must have one dimension "
+                        "and whole numbers")
+    if len(values) and int(values.min()) < 0:
+        raise SettingsError(f"Ids: value has {int(values.min())}; must be sample ids, 0 or more")
+    ids.frombytes(values.astype("uint64").tobytes())
+    return ids
+
+
+class Ids(Step):
+    """The listed samples, in the order of the list; after other steps those of them that are left.
+
+    ids: sample ids, each once: a list, a NumPy array or a tensor of one dimension, or the path of a .npy file or of a
+    text file with an id on each line. To have samples several times, give weights, or pack them.
+
+    Raises TypeError, SettingsError: an id that the data set does not have, or twice the same one, when the loader opens.
+    """
+
+    def __init__(self, ids: Iterable[int] | str | os.PathLike[str]) -> None:
+        if isinstance(ids, (str, bytes, os.PathLike)):
+            path = paths.local(ids)
+            self._ids = _of_npy(path) if path.endswith(".npy") else _of_text(path)
+            shown: Any = path
+        else:
+            if hasattr(ids, "__array__") and hasattr(ids, "tolist") and not hasattr(ids, "typecode"):
+                values = ids if hasattr(ids, "dtype") and hasattr(ids, "astype") else None
+                self._ids = _of_array(values) if values is not None else _of_numbers(ids.tolist())
+            else:
+                self._ids = _of_numbers(ids)
+            shown = self._ids.tolist() if len(self._ids) <= 8 else _Many(len(self._ids))
+        if not self._ids:
+            raise SettingsError("Ids: value has no ids; must have 1 or more")
+        super().__init__(shown)
+
+    def to_c(self) -> list[_c.Subset]:
+        address, n = self._ids.buffer_info()
+        return [_step(_c.SUBSET_IDS, ids=cast(c_void_p(address), POINTER(c_uint64)), n_ids=n)]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ids) and self._ids == other._ids
+
+    def __hash__(self) -> int:
+        return hash(self._ids.tobytes())
+
+
+class _Many:
+    """How a list of many ids looks."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    def __repr__(self) -> str:
+        return f"<{self._n:,} ids>"
+
+
+def _values(name: str, given: Any) -> Array[c_int64]:
+    """Values to compare a column with; each fits 64 bits with a sign."""
+    listed = [given] if hasattr(given, "__index__") and not hasattr(given, "__len__") else given
+    try:
+        found = [_whole(name, value, -2**63, 2**63 - 1) for value in listed]
+    except TypeError:
+        raise TypeError(f"{name}: value is {given!r}; must be whole numbers (for others give at_least=, below=)") from None
+    if not found:
+        raise SettingsError(f"{name}: value is empty; must have 1 or more values")
+    return (c_int64 * len(found))(*found)
+
+
+def _bound(name: str, value: Any, default: float) -> float:
+    if value is None:
+        return default
+    if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name}: value is {value!r}; must be a number")
+    if math.isnan(float(value)):
+        raise SettingsError(f"{name}: value is {value!r}; must be a number")
+    return float(value)
+
+
+class Where(Step):
+    """The samples whose value in a side column fits (Dataset.columns has their names).
+
+    in_: one of these values; not_in: none of these; for columns of whole numbers. at_least, below: at_least <= value <
+    below, for any column. Several are all required.
+
+    The samples are found when the loader opens. Columns are no part of a data set's identity: if one was replaced, a run
+    goes on only if the same samples fit.
+
+    Raises TypeError, SettingsError (no such column, no sample fits).
+    """
+
+    def __init__(self, column: str, *, in_: Iterable[int] | None = None, not_in: Iterable[int] | None = None,
+                 at_least: float | None = None, below: float | None = None) -> None:
+        if not isinstance(column, str):
+            raise TypeError(f"Where.column: value is {column!r}; must be the name of a side column")
+        if in_ is None and not_in is None and at_least is None and below is None:
+            raise SettingsError("Where: value has no condition; must have in_=, not_in=, at_least= or below=")
+        self._column = column.encode()
+        self._lists = [(inverted, _values(name, given)) for inverted, name, given in
+                       ((0, "Where.in_", in_), (1, "Where.not_in", not_in)) if given is not None]
+        self._bounds = None
+        if at_least is not None or below is not None:
+            least, most = _bound("Where.at_least", at_least, -math.inf), _bound("Where.below", below, math.inf)
+            if not least < most:
+                raise SettingsError(f"Where: value is at_least={at_least!r}, below={below!r}, which none fits; at_least "
+                                    "must be less than below")
+            self._bounds = least, most
+        shown = {name: list(values) for name, (_, values) in zip(
+            [name for name, given in (("in_", in_), ("not_in", not_in)) if given is not None], self._lists)}
+        super().__init__(column, **shown, at_least=at_least, below=below)
+
+    def to_c(self) -> list[_c.Subset]:
+        steps = [_step(_c.SUBSET_WHERE, column=self._column, inverted=inverted, n_values=len(values),
+                       values=cast(values, POINTER(c_int64))) for inverted, values in self._lists]
+        if self._bounds is not None:
+            steps.append(_step(_c.SUBSET_BETWEEN, column=self._column, least=self._bounds[0], below=self._bounds[1]))
+        return steps
+
+
+def _flat(subset: Any) -> list[Step]:
+    if isinstance(subset, Step):
+        return [subset]
+    if not isinstance(subset, (list, tuple)):
+        raise TypeError(f"subset: value is {subset!r}; must be penstock.Range, Fraction, Fold, Ids or Where, or a list of "
+                        "them")
+    steps = [step for part in subset for step in _flat(part)]
+    if not steps:
+        raise SettingsError("subset: value is empty; must have 1 or more steps (or be None)")
+    return steps
+
+
+class Members:
+    """The samples of a subset of one data set, found."""
+
+    def __init__(self, path: str, steps: Sequence[Step]) -> None:
+        self._pointer, self._steps = c_void_p(), list(steps)
+        chain = [part for step in steps for part in step.to_c()]
+        for this, following in zip(chain, chain[1:]):
+            this.next = pointer(following)
+        dataset, error = c_void_p(), errors.new()
+        errors.check(_c.lib.pstk_dataset_open(byref(dataset), os.fsencode(path), byref(error)), error)
+        try:
+            errors.check(_c.lib.pstk_members_open(byref(self._pointer), dataset, byref(chain[0]), byref(error)), error)
+        finally:
+            _c.lib.pstk_dataset_close(byref(dataset))
+        digest = (c_uint64 * 2)()
+        _c.lib.pstk_members_digest(self._pointer, digest)
+        self.n = int(_c.lib.pstk_members_n(self._pointer))
+        self.digest = f"{digest[0]:016x}{digest[1]:016x}"
+
+    def fill(self, settings: _c.Settings) -> None:
+        """Have the settings name these members, which must live until the loader is open."""
+        settings.subset = pointer(_step(_c.SUBSET_MEMBERS, members=self._pointer.value))
+
+    def __repr__(self) -> str:
+        return "subset " + (repr(self._steps[0]) if len(self._steps) == 1 else repr(self._steps))
+
+    def __del__(self) -> None:
+        if self._pointer:
+            _c.lib.pstk_members_close(byref(self._pointer))
+
+
+def opened(path: str, subset: Any) -> Members:
+    """Find the samples of a subset."""
+    return Members(path, _flat(subset))

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * penstock/subset.h - which samples of a data set a loader has: training and validation from one
+ * data set, folds, lists, samples whose value in a side column fits.
+ *
+ * A subset is a chain of steps. The first takes all samples, by id; each further one takes what the
+ * step before it left. What a step leaves has indices from 0. An order is then one of the indices,
+ * while the ids of batches stay those of the data set.
+ */
+#ifndef PENSTOCK_SUBSET_H
+#define PENSTOCK_SUBSET_H
+
+#include <penstock/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct pstk_dataset;
+struct pstk_members;
+
+enum pstk_subset_kind {
+    /* the indices first to last - 1 */
+    PSTK_SUBSET_RANGE = 1,
+    /* of a permutation that the seed draws, the places floor(n * first / 10^9) to
+     * floor(n * last / 10^9) - 1: steps of one seed whose bounds meet are disjoint, and together
+     * whole, for every n */
+    PSTK_SUBSET_FRACTION = 2,
+    /* of the same permutation, the places floor(n * fold / n_folds) to
+     * floor(n * (fold + 1) / n_folds) - 1; inverted: all others */
+    PSTK_SUBSET_FOLD = 3,
+    /* those of the listed samples that the steps before left, in the order of the list */
+    PSTK_SUBSET_IDS = 4,
+    /* the samples whose value in a column of whole numbers is listed; inverted: is not */
+    PSTK_SUBSET_WHERE = 5,
+    /* the samples whose value in a column is at least `least` and below `below` */
+    PSTK_SUBSET_BETWEEN = 6,
+    /* an opened subset; the first step */
+    PSTK_SUBSET_MEMBERS = 7,
+};
+
+/* The most steps of a chain. */
+#define PSTK_SUBSET_MAX_STEPS 16
+/* The bounds of a FRACTION count billionths: 0.8 is 800000000, and of 10 samples exactly 8. */
+#define PSTK_SUBSET_WHOLE 1000000000
+
+/* One step. Zero it and set size and kind, then the members that the kind reads. A step that leaves
+ * no sample is refused. */
+struct pstk_subset {
+    /* sizeof(struct pstk_subset), set by the caller */
+    uint32_t size;
+    /* enum pstk_subset_kind */
+    uint32_t kind;
+    /* RANGE: indices, first < last <= what there is. FRACTION: billionths, first < last <= 10^9 */
+    uint64_t first;
+    uint64_t last;
+    /* FRACTION, FOLD: of the permutation; nothing else depends on it. default: 0 */
+    uint64_t seed;
+    /* FOLD: from 0, below n_folds */
+    uint32_t fold;
+    /* FOLD: at least 2 */
+    uint32_t n_folds;
+    /* FOLD, WHERE: 1: all samples except those. default: 0 */
+    uint32_t inverted;
+    /* must be 0 */
+    uint32_t reserved;
+    /* IDS: n_ids sample ids, each once; copies */
+    const uint64_t *ids;
+    uint64_t n_ids;
+    /* WHERE, BETWEEN: name of a side column (format.h); copies */
+    const char *column;
+    /* WHERE: n_values values; copies. A value of u64 above 2^63 - 1 is never listed */
+    const int64_t *values;
+    uint64_t n_values;
+    /* BETWEEN: no NaN, least < below; infinities leave a side open. Whole numbers are compared as
+     * doubles: exactly up to 2^53 */
+    double least;
+    double below;
+    /* MEMBERS: of a data set with the same identity; the new members share what these hold */
+    struct pstk_members *members;
+    /* the next step, or NULL; copies */
+    const struct pstk_subset *next;
+};
+
+/* Find the samples of a subset of an open data set, NULL: all. Returns owned in *out. pstk_open
+ * does this by itself; so a program needs it to ask what the subset has, or to give several loaders
+ * one subset.
+ *
+ * Time and memory: RANGE, FRACTION and FOLD take O(1) of both and up to 2 KiB. The other kinds keep
+ * 4 bytes for each sample that they leave (8 where the data set has 2^32 samples or more). While
+ * they are opened they take 1 bit for each sample of the data set, and for WHERE and BETWEEN read
+ * the column once, 1 to 8 bytes a sample.
+ *
+ * EINVAL: a member of a step is wrong, there is no such column, a step leaves no sample, or the
+ * chain has more than 16 steps. ENOTSUP: an unknown kind. ENOENT: a file of the column is missing.
+ * EBADMSG: it is damaged. */
+PSTK_API int pstk_members_open(struct pstk_members **out, struct pstk_dataset *d,
+                               const struct pstk_subset *subset, struct pstk_error *err);
+/* Return the number of samples, at least 1. borrows. */
+PSTK_API uint64_t pstk_members_n(const struct pstk_members *members);
+/* Write the ids of the indices first .. first + n - 1 to ids[n]. 0; EINVAL: past the end. borrows.
+ * Thread: any. */
+PSTK_API int pstk_members_ids(const struct pstk_members *members, uint64_t first, uint64_t n,
+                              uint64_t *ids);
+/* Write 128 bits, digest[2], that two subsets of a data set share only if they have the same ids at
+ * the same indices by the same steps; of a WHERE the ids count, not the condition. Not a
+ * cryptographic digest. borrows. */
+PSTK_API int pstk_members_digest(const struct pstk_members *members, uint64_t *digest);
+/* Free, null *members; NULL is fine. Loaders keep what they use. Thread: any. */
+PSTK_API void pstk_members_close(struct pstk_members **members);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * subset: index -> sample id. Pure: a list, or all ids, then a chain of O(1) steps.
+ *
+ *   index --step n--> ... --step 1--> index of the list --list--> sample id
+ *
+ * A step keeps a stretch of what there was before it, or all but a stretch, perhaps of a
+ * permutation. What has no such form (ids, conditions) becomes a list, and the chain begins anew.
+ */
+#ifndef PSTK_SUBSET_H
+#define PSTK_SUBSET_H
+
+#include "order/permutation.h"
+
+#include <penstock/subset.h>
+
+/* Of n_before indices [first, first + n) are kept; or, where skips, all except those. */
+struct pstk__subset_step {
+    uint64_t first, n;
+    int skips;
+    int is_permuted; /* 1: these are places of the permutation */
+    struct pstk__permutation permutation;
+};
+
+/* Plain data. Invariants: n >= 1; at most one of the lists is set, and it has n_listed ids. */
+struct pstk__subset {
+    uint64_t n;            /* indices */
+    uint64_t n_samples;    /* of the data set: ids are below */
+    const uint32_t *small; /* borrowed, ids; or NULL */
+    const uint64_t *large; /* the same; one of them at most */
+    uint64_t digest[2];
+    uint32_t n_steps;
+    struct pstk__subset_step steps[PSTK_SUBSET_MAX_STEPS];
+};
+
+/* All samples of a data set. */
+void pstk__subset_init(struct pstk__subset *subset, uint64_t n_samples);
+/* Keep the indices first to last - 1; first < last <= subset->n, and a step is left. */
+void pstk__subset_range(struct pstk__subset *subset, uint64_t first, uint64_t last);
+/* Keep these places of the permutation that the seed draws; skips: all except those, which are not
+ * all. */
+void pstk__subset_drawn(struct pstk__subset *subset, uint64_t seed, uint64_t first, uint64_t last,
+                        int skips);
+/* Have the listed ids in place of all before: one list is set, and borrowed as long as *subset. */
+void pstk__subset_list(struct pstk__subset *subset, const uint32_t *small, const uint64_t *large,
+                       uint64_t n);
+
+/* floor(n * part / whole), exactly; part <= whole. */
+uint64_t pstk__subset_border(uint64_t n, uint64_t part, uint64_t whole);
+/* Sample id of index i < n. */
+uint64_t pstk__subset_at(const struct pstk__subset *subset, uint64_t i);
+
+#endif

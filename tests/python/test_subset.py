@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subsets of a data set, beside Python's own sets and slices."""
+import os
+import pathlib
+import struct
+import tempfile
+import unittest
+
+import sets
+import penstock
+from data_fixture import Case
+from penstock import Fold, Fraction, Ids, Range, Where
+
+N = 2000
+
+
+def opened(subset, path=None, **keywords):
+    keywords.setdefault("batch_size", 7)
+    keywords.setdefault("last_batch", "short")
+    return penstock.Loader(path or sets.scalars(), subset=subset, framework="dlpack", n_threads=1, **keywords)
+
+
+def ids_of(subset, path=None, **keywords):
+    """The ids of an epoch, in order."""
+    with opened(subset, path, **keywords) as loader:
+        found = [i for batch in loader for i in batch.sample_ids]
+        assert len(found) == loader.n_samples and (keywords.get("last_batch") or len(loader) == -(-len(found) // 7))
+        return found
+
+
+class Members(unittest.TestCase):
+    def test_train_and_validation_are_disjoint_and_whole(self):
+        for cut in (0.8, 0.001, 1 / 3, 0.7):
+            train, valid = ids_of(Fraction(0, cut, seed=1)), ids_of(Fraction(cut, 1, seed=1))
+            self.assertEqual(len(train), int(N * round(cut, 9)))
+            self.assertEqual(sorted(train + valid), list(range(N)))
+        self.assertNotEqual(sorted(train), sorted(ids_of(Fraction(0, cut, seed=2))))
+        self.assertEqual(set(train), set(ids_of(Fraction(0, cut, seed=1), seed=9)))  # not the loader's seed
+
+    def test_folds(self):
+        parts = [ids_of(Fold(k, 7, seed=3)) for k in range(7)]
+        self.assertEqual(sorted(sum(parts, [])), list(range(N)))
+        self.assertLessEqual(max(map(len, parts)) - min(map(len, parts)), 1)
+        for k in (0, 3, 6):
+            self.assertEqual(set(ids_of(Fold(k, 7, seed=3, rest=True))), set(range(N)) - set(parts[k]))
+        self.assertEqual(ids_of(Fold(0, 5, seed=1)), ids_of(Fraction(0, 0.2, seed=1)))
+
+    def test_ranges_and_ids(self):
+        self.assertEqual(ids_of(Range(5, 50), shuffle=False), list(range(5, 50)))
+        self.assertEqual(sorted(ids_of(Range(5, 50))), list(range(5, 50)))
+        some = [7, 3, 1999, 0, 12]
+        self.assertEqual(ids_of(Ids(some), shuffle=False), some)
+        self.assertEqual(ids_of(Ids(iter(some)), shuffle=False), some)
+        self.assertEqual(ids_of(Ids(range(1500)), shuffle=False), list(range(1500)))
+
+    def test_ids_of_arrays(self):
+        if sets.numpy is None:
+            self.skipTest("NumPy is not installed")
+        some = [7, 3, 1999, 0, 12]
+        for dtype in ("i8", "u8", "i4", "u2", ">i4"):
+            self.assertEqual(ids_of(Ids(sets.numpy.array(some, dtype)), shuffle=False), some)
+        torch = sets.torch_or_skip()
+        self.assertEqual(ids_of(Ids(torch.tensor(some)), shuffle=False), some)
+
+    def test_conditions_on_columns(self):
+        self.assertEqual(ids_of(Where("i", in_=[5, 1700, -4]), shuffle=False), [5, 1700])
+        self.assertEqual(ids_of(Where("i", in_=8), shuffle=False), [8])
+        self.assertEqual(ids_of(Where("i", not_in=range(3, N)), shuffle=False), [0, 1, 2])
+        self.assertEqual(ids_of(Where("half", at_least=3, below=4.5), shuffle=False), [6, 7, 8])
+        self.assertEqual(ids_of(Where("half", below=1), shuffle=False), [0, 1])
+        self.assertEqual(ids_of(Where("i", in_=range(90), not_in=range(3, 80), at_least=2, below=85), shuffle=False),
+                         [2, 80, 81, 82, 83, 84])
+
+    def test_steps_apply_to_what_the_steps_before_left(self):
+        train = ids_of(Fraction(0, 0.8, seed=1), shuffle=False)
+        self.assertEqual(ids_of([Fraction(0, 0.8, seed=1), Range(10, 500)], shuffle=False), train[10:500])
+        even = [i for i in train if i % 2 == 0]
+        self.assertEqual(ids_of([Fraction(0, 0.8, seed=1), Where("i", in_=range(0, N, 2))], shuffle=False), even)
+        self.assertEqual(ids_of((Fraction(0, 0.8, seed=1), [Where("i", in_=range(0, N, 2)), Range(3, 9)]),
+                                shuffle=False), even[3:9])
+        few = range(100, 0, -1)
+        self.assertEqual(ids_of([Fraction(0, 0.8, seed=1), Ids(few)], shuffle=False), [i for i in few if i in train])
+        odd = [Where("i", in_=range(1, N, 2))]
+        halves = ids_of(odd + [Fraction(0, 0.5)]) + ids_of(odd + [Fraction(0.5, 1)])
+        self.assertEqual(sorted(halves), list(range(1, N, 2)))
+
+    def test_every_order_has_each_member_once(self):
+        wanted = sorted(ids_of(Fraction(0.2, 0.9, seed=4), shuffle=False))
+        for order in ("full", "sequential"):
+            self.assertEqual(sorted(ids_of(Fraction(0.2, 0.9, seed=4), order=order, epoch=3)), wanted)
+
+
+class Files(Case):
+    def file(self, name, content):
+        path = os.path.join(self.folder, name)
+        pathlib.Path(path).write_bytes(content)
+        return path
+
+    def npy(self, descr, values, code, version=1):
+        head = repr({"descr": descr, "fortran_order": False, "shape": (len(values),)}).encode() + b"\n"
+        size = struct.pack("<H" if version == 1 else "<I", len(head))
+        return self.file("ids-%s.npy" % descr[1:], b"\x93NUMPY" + bytes([version, 0]) + size + head
+                         + struct.pack("<%d%s" % (len(values), code), *values))
+
+    def test_lists_in_files(self):
+        some = [9, 4, 100, 0]
+        self.assertEqual(ids_of(Ids(self.file("ids.txt", b"9\n4\n\n100\n0\n")), shuffle=False), some)
+        self.assertEqual(ids_of(Ids(pathlib.Path(self.file("ids.txt", b"9\r\n4\n100\n0"))), shuffle=False), some)
+        for descr, code in (("<i8", "q"), ("<u8", "Q"), ("<i4", "i"), ("<u2", "H"), ("|u1", "B")):
+            for version in (1, 2):
+                self.assertEqual(ids_of(Ids(self.npy(descr, some, code, version)), shuffle=False), some)
+
+    def test_files_that_are_refused(self):
+        for path, says in ((self.file("a", b"1\nx\n"), "line 2 of .*a is 'x'"),
+                           (self.file("b", b"1\n-2\n"), "line 2 of .* is '-2'"),
+                           (self.file("c", b"\n"), "no ids"),
+                           (self.file("d.npy", b"1\n2\n"), "no .npy file"),
+                           (self.npy("<f8", [1.5], "d"), "dtype <f8 and shape"),
+                           (self.npy("<i8", [3, -1], "q"), r"Ids\[1\]: value is -1")):
+            with self.assertRaisesRegex(penstock.SettingsError, says):
+                Ids(path)
+        path = self.npy("<i8", [3, 4], "q")
+        with open(path, "r+b") as file:
+            file.truncate(os.path.getsize(path) - 8)
+        with self.assertRaisesRegex(penstock.SettingsError, "fewer than its 2"):
+            Ids(path)
+        with self.assertRaises(FileNotFoundError):
+            Ids(os.path.join(self.folder, "none"))
+
+
+class Runs(unittest.TestCase):
+    def test_ranks_share_a_subset_and_a_run_goes_on_with_others(self):
+        subset = Fraction(0, 0.8, seed=1)
+        wanted, found, state = sorted(ids_of(subset)), [], None
+        for world, n_batches in ((3, 5), (8, 2), (5, None)):
+            for rank in range(world):
+                with opened(subset, batch_size=None, global_batch_size=120, rank=rank, world=world) as loader:
+                    if state is not None:
+                        loader.load_state_dict(state)
+                    for i, batch in enumerate(loader):
+                        if i == n_batches:
+                            break
+                        found += batch.sample_ids
+                        after = loader.state_dict(batch)
+            state = after
+        self.assertEqual(sorted(found), wanted)
+
+    def test_a_state_of_another_subset_is_refused_with_both(self):
+        with opened(Fraction(0, 0.8, seed=1)) as saved, opened(Fraction(0, 0.8, seed=1)) as same, \
+                opened(Fraction(0, 0.8, seed=2)) as other, opened(None) as whole:
+            state = saved.state_dict()
+            self.assertEqual(len(state["subset"]), 32)
+            same.load_state_dict(state)
+            self.assertEqual(same.state_dict(), state)
+            self.assertNotIn("subset", whole.state_dict())
+            digest = other.state_dict()["subset"]
+            with self.assertRaisesRegex(penstock.SettingsError, f"subset is '{state['subset']}', but this loader's is "
+                                                                f"'{digest}' .open the loader with the subset="):
+                other.load_state_dict(state)
+            with self.assertRaisesRegex(penstock.SettingsError, "this loader's is the whole data set"):
+                whole.load_state_dict(state)
+            with self.assertRaisesRegex(penstock.SettingsError, "subset is the whole data set, but"):
+                saved.load_state_dict(whole.state_dict())
+
+    def test_a_subset_by_a_column_is_known_by_its_samples(self):
+        with opened(Where("i", in_=range(10))) as a, opened(Where("half", below=5)) as b:
+            self.assertEqual(a.state_dict()["subset"], b.state_dict()["subset"])
+
+    def test_what_a_loader_says_of_itself(self):
+        with opened([Fraction(0, 0.8, seed=1), Range(0, 10)]) as loader:
+            self.assertEqual((loader.n_samples, len(loader), len(loader.dataset)), (10, 2, N))
+            self.assertIn("10 samples", repr(loader))
+            self.assertIn("subset [Fraction(0, 0.8, seed=1), Range(0, 10)]", repr(loader))
+        self.assertEqual(repr(Where("cls", in_=[3, 7], below=5)), "Where('cls', in_=[3, 7], below=5)")
+        self.assertEqual(repr(Ids(range(9))), "Ids(<9 ids>)")
+        self.assertEqual(repr(Fold(1, 5, seed=2, rest=True)), "Fold(1, 5, seed=2, rest=True)")
+        self.assertEqual(Ids([1, 2]), Ids(range(1, 3)))
+        self.assertNotEqual(Ids([1, 2]), Ids([2, 1]))
+        self.assertEqual(len({Range(0, 1), Range(0, 1), Range(0, 2)}), 2)
+
+
+class Refused(unittest.TestCase):
+    def test_steps_that_are_none(self):
+        for make, says in ((lambda: Range(5, 5), "5 to 5, which is empty"), (lambda: Range(-1, 5), "Range.first: value is -1"),
+                           (lambda: Fraction(0.5, 0.5), "0.5 to 0.5, which is empty"),
+                           (lambda: Fraction(0, 1.1), "Fraction.stop: value is 1.1; must be from 0 to 1"),
+                           (lambda: Fraction(0, 1e-12), "which is empty"),
+                           (lambda: Fold(5, 5), "Fold.k: value is 5; must be from 0 to 4"),
+                           (lambda: Fold(0, 1), "Fold.of: value is 1; must be from 2"),
+                           (lambda: Ids([]), "no ids"), (lambda: Ids([3, -1]), r"Ids\[1\]: value is -1"),
+                           (lambda: Where("i"), "no condition"), (lambda: Where("i", in_=[]), "is empty"),
+                           (lambda: Where("i", at_least=3, below=3), "at_least=3, below=3, which none fits"),
+                           (lambda: Where("i", below=float("nan")), "Where.below: value is nan")):
+            with self.assertRaisesRegex(penstock.SettingsError, says):
+                make()
+        for make in (lambda: Range(0.5, 2), lambda: Fraction("half", 1), lambda: Fraction(0, float("nan")),
+                     lambda: Ids([0.5]), lambda: Ids(5), lambda: Where(5, in_=[1]), lambda: Where("i", in_=["a"]),
+                     lambda: Where("i", below="5"), lambda: Fold(0, 5, rest=2)):
+            with self.assertRaises(TypeError):
+                make()
+
+    def test_subsets_that_the_data_set_does_not_have(self):
+        for subset, says in ((Range(0, 2001), "step 0, range: value is 0 to 2001; .* at most 2000"),
+                             ([Fraction(0, 0.5), Range(0, 1001)], "step 1, range: .* at most 1000"),
+                             (Fraction(0, 0.0001), "step 0, fraction, leaves none of 2000 samples"),
+                             (Ids([0, 2000]), r"step 0, ids\[1\]: value is 2000; must be below 2000"),
+                             (Ids([4, 1, 4]), r"ids\[2\]: value is 4, and so is that of ids\[0\]"),
+                             ([Range(0, 5), Ids([7, 8])], "step 1, ids, leaves none of 5 samples"),
+                             (Where("i", in_=[-1]), "step 0, i, leaves none of 2000 samples"),
+                             (Where("none", in_=[1]), "has no column none; its columns are .*half"),
+                             (Where("half", in_=[1]), "column half has values of dtype f32; must be whole numbers"),
+                             ([Range(0, 9)] * 17, "more than 16 steps"),
+                             ([], "subset: value is empty")):
+            with self.assertRaisesRegex(penstock.SettingsError, says):
+                opened(subset)
+        for subset in (5, "fraction:0..0.8", {"a": Range(0, 1)}, [5]):
+            with self.assertRaisesRegex(TypeError, "must be penstock.Range"):
+                opened(subset)
+        with self.assertRaisesRegex(penstock.SettingsError, "20 rows .* more than the 5 samples of the subset of"):
+            opened(Range(0, 5), batch_size=20, last_batch="drop")
+        with opened(Range(0, 5)) as loader, self.assertRaisesRegex(penstock.SettingsError, "at most 5"):
+            loader.seek(0, 6)
+
+
+if __name__ == "__main__":
+    unittest.main()
