@@ -215,7 +215,7 @@ class Written(unittest.TestCase):
         constants = {name for name in penstock.__all__ if name.startswith("__") or
                      (name.isupper() and not isinstance(getattr(penstock, name), type))}
         modules = {"mix", "mosaic", "ops", "ops_colour", "ops_geometry", "ops_policy", "ops_random", "ops_timm",
-                   "ops_warp"}
+                   "ops_warp", "subset"}
         self.assertEqual(documented - modules, set(penstock.__all__) - constants)
 
     def test_the_picture_is_what_its_program_draws(self):
