@@ -117,6 +117,31 @@ static void init(uint64_t n, uint32_t strands, uint32_t block, uint32_t window, 
     pstk__windowed_init(&windowed, &weave, 1234, epoch);
 }
 
+/* Where the first sample of a whole window goes in it; blocks of one sample, windows of 16. */
+static uint64_t mixed_first(uint32_t strand, uint64_t window)
+{
+    struct pstk__weave_place place;
+    uint64_t first, n;
+    pstk__windowed_span(&windowed, strand, window, &first, &n);
+    const struct pstk__weave_blocks blocks = pstk__windowed_blocks(&windowed, strand, window);
+    pstk__windowed_place(&windowed, first * windowed.weave.strands + strand, &place);
+    return place.line - blocks.first;
+}
+
+TEST(windows_are_mixed_independently_of_the_next_and_of_other_strands)
+{
+    enum { WINDOWS = 12800 };
+    init(2 * 16 * (WINDOWS + 2), 2, 1, 16, 5);
+    memset(counts, 0, sizeof counts);
+    for (uint64_t window = 1; window <= WINDOWS; window++)
+        counts[mixed_first(0, window) * 16 + mixed_first(0, window + 1)]++;
+    CHECK(is_even(256));
+    memset(counts, 0, sizeof counts);
+    for (uint64_t window = 1; window <= WINDOWS; window++)
+        counts[mixed_first(0, window) * 16 + mixed_first(1, window)]++;
+    CHECK(is_even(256));
+}
+
 /* Position 11 of 12 strands begins with a window of 5 samples: it is where rows that are not
  * rotated show. */
 TEST(over_epochs_every_position_has_every_sample)
@@ -172,6 +197,7 @@ int main(void)
         CASE(every_pair_of_a_small_window_goes_to_every_pair),
         CASE(neighbours_in_a_window_come_to_lie_at_every_distance),
         CASE(places_in_consecutive_windows_are_independent),
+        CASE(windows_are_mixed_independently_of_the_next_and_of_other_strands),
         CASE(over_epochs_every_position_has_every_sample),
         CASE(over_epochs_every_sample_has_every_position),
         CASE(over_epochs_short_windows_have_every_row),
