@@ -10,7 +10,7 @@
  * status 1. ranks: 10^9 samples, 4096 and fewer ranks, 100 epochs: 10^6 positions drawn at random,
  * and all blocks that 16 of the ranks read. speed: time of a sample and of a resume, on one thread.
  *
- * Prints Markdown for ORDER.md. Some 10 minutes on 2 idle cores; --small: seconds, on less data.
+ * Prints Markdown for ORDER.md. Some 4 minutes on 2 idle cores; --small: a second, on less data.
  */
 #include "order/order.h"
 #include "order/partition.h"
