@@ -28,6 +28,7 @@ from .errors import (CorruptRecordError, DataSetBusyError, DataSetExistsError, D
                      ForkedError, FunctionError, InterruptedLoaderError, OutOfMemoryError, OutOfSlotsError, PenstockError,
                      SettingsError, TimedOutError, UnsupportedError)
 from .loader import Loader
+from .micro import MicroBatches
 from .ops import *  # noqa: F403
 from .outputs import Output, image, ragged, scalar, tensor
 from .ranks import Ranks
@@ -98,8 +99,8 @@ _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
 _MODULES = ("functional", "masks", "recipes")
 
 __all__ = ["Batch", "BatchInfo", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",
-           "DataSetNotFoundError", "ForkedError", "FunctionError", "InterruptedLoaderError", "Loader", "MissingLibraryError",
-           "OutOfMemoryError", "OutOfSlotsError", "Output", "PenstockError", "Ragged", "Ranks", "SettingsError",
+           "DataSetNotFoundError", "ForkedError", "FunctionError", "InterruptedLoaderError", "Loader", "MicroBatches",
+           "MissingLibraryError", "OutOfMemoryError", "OutOfSlotsError", "Output", "PenstockError", "Ragged", "Ranks", "SettingsError",
            "Stats", "Tensor", "TimedOutError", "TupleBatch", "UnsupportedError", "__version__", "image", "ragged",
            "record_stream", "scalar", "tensor", *ops.__all__, *_LATER, *_MODULES]
 

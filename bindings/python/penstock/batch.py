@@ -72,6 +72,17 @@ class BatchInfo:
         self._crops = string_at(batch.crops, sizeof(_c.Crop) * n_crops) if batch.crops else None
         self._share = share if hold else None
 
+    def part(self, begin: int, end: int) -> BatchInfo:
+        """That of some of the valid rows, [begin, end)."""
+        info = copy.copy(self)
+        info.n_valid = info._n_rows = end - begin
+        info._ids, info._replacements = self._ids[8 * begin:8 * end], self._replacements[8 * begin:8 * end]
+        if self._crops is not None:
+            size = sizeof(_c.Crop)
+            info._crops = b"".join(self._crops[at + size * begin:at + size * end]
+                                   for at in range(0, len(self._crops), size * self._n_rows))
+        return info
+
     @property
     def shaped(self) -> tuple[int, int]:
         """What the shapes of the batch follow from."""

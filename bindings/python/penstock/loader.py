@@ -26,7 +26,7 @@ from ctypes import byref, c_void_p, sizeof
 from typing import TYPE_CHECKING, Any
 
 from . import _c, agreement, batch as batches, batch_size as sizes, catalog, errors, outputs as descriptions, paths
-from . import settings as words, state, stats as statistics, streams, tensors, weave
+from . import micro, settings as words, state, stats as statistics, streams, tensors, weave
 from ._version import __version__
 from .elsewhere import LOADER_ATTRIBUTES
 from .errors import PenstockError, SettingsError
@@ -345,6 +345,7 @@ class Loader(Hints):
                         for i, (name, output) in enumerate(self._outputs.items())
                         if output.kind == _c.OUTPUT_IMAGE}
         self._leases = streams.Leases()
+        self._splitter = micro.Splitter(self._convert, micro.shifting(self._framework, self._device[1]), self._make)
         on_device = self._device[0] != tensors.DL_CPU
         if on_device:
             settings.current_stream = streams.current_of_threads(self._framework)
@@ -581,6 +582,25 @@ class Loader(Hints):
             self._begin_turn()
             return Pass(self, *self._place.begin_next())
 
+    def micro_batches(self, n_parts: int, epoch: int | None = None) -> Pass:
+        """Iterate over an epoch in batches of n_parts parts each, for the accumulation of gradients.
+
+            for parts in loader.micro_batches(4):  # a step of the optimizer
+                for part in parts:
+                    x, y = part
+                    (loss(model(x), y) * part.n_valid / parts.n_valid).backward()
+
+        Gives penstock.MicroBatches: tuples of n_parts batches, which are views of one slot and hold it until the last of
+        them is gone. Part i has the valid rows from n * i // n_parts on, up to n * (i + 1) // n_parts, of n: numbers of
+        rows differ by 1 at most, and the last part is never the smaller. Parts of a batch with fewer rows than parts
+        are empty. Ragged parts have data and offsets of their own rows; with framework="dlpack" data is that of the whole
+        batch, and offsets count in it. epoch: as in epoch(); None: as in iter(loader).
+        """
+        found = micro.number(n_parts)
+        batches_of = iter(self) if epoch is None else self.epoch(epoch)
+        batches_of.n_parts = found
+        return batches_of
+
     def __getitem__(self, index: Any) -> Any:
         raise TypeError("a penstock.Loader gives batches in its order, not by number: iterate over it, "
                         "without a DataLoader around it; penstock.Dataset(path)[i] is sample i")
@@ -631,8 +651,8 @@ class Loader(Hints):
 
     # ---- batches -----------------------------------------------------------------------------------------
 
-    def _next(self, number: int, epoch: int) -> tuple[Any, Coming | None]:
-        """The next batch of a pass over `epoch`, and the place's `coming` until it arrived; None: the end."""
+    def _next(self, number: int, epoch: int, n_parts: int | None) -> tuple[Any, Coming | None]:
+        """The next batch of a pass over `epoch`, in parts where wanted, and the place's `coming` until it arrived; None: the end."""
         handle, place = self._handle, self._place
         handle.check_turn()
         with handle.turn:
@@ -646,7 +666,7 @@ class Loader(Hints):
                 place.seek(*place.cursor)
             place.astray = True
             with self._guard():
-                batch, info = self._take()
+                batch, info = self._take(n_parts)
             if info is None:
                 place.cursor, place.astray = (epoch + 1, 0), False
                 return None, None
@@ -654,7 +674,7 @@ class Loader(Hints):
             place.coming, place.astray = coming, False
         return batch, coming
 
-    def _take(self) -> tuple[Any, batches.BatchInfo | None]:
+    def _take(self, n_parts: int | None) -> tuple[Any, batches.BatchInfo | None]:
         stream, handle = self._stream(), self._handle
         try:
             found = handle.wait(stream)
@@ -680,6 +700,8 @@ class Loader(Hints):
         found_in = tensors.find(share, layouts, info.n_valid)
         if self._has_views:
             self._leases.add(share.batch().contents.slot, share.pointer, tensors.ranges(found_in))
+        if n_parts is not None:
+            return self._splitter.split(found_in, info, n_parts, stream), info
         return self._make([self._converted(tensor) for tensor in found_in], info), info
 
     def _report(self, batch: Any) -> None:

@@ -147,6 +147,7 @@ class Pass(Iterator[Any]):
     def __init__(self, loader: Loader, number: int, epoch: int, n_batches: int) -> None:
         self._loader: Loader | None = loader
         self._number, self._epoch, self._n_batches = number, epoch, n_batches
+        self.n_parts: int | None = None  # of each batch; None: batches are whole
 
     def __len__(self) -> int:
         place = None if self._loader is None else self._loader._place
@@ -162,7 +163,7 @@ class Pass(Iterator[Any]):
             raise StopIteration
         place = self._loader._place
         try:
-            batch, coming = self._loader._next(self._number, self._epoch)
+            batch, coming = self._loader._next(self._number, self._epoch, self.n_parts)
         except StopIteration as error:
             raise RuntimeError("a callback of the loader raised StopIteration, which would end the loop as if the "
                                "epoch were over") from error
