@@ -101,6 +101,7 @@
 
 #include <penstock/machine.h>
 #include <penstock/mix.h>
+#include <penstock/mixture.h>
 #include <penstock/mosaic.h>
 #include <penstock/ops.h>
 #include <penstock/order.h>
@@ -408,7 +409,6 @@ typedef int (*pstk_current_stream_fn)(int32_t device_index, void **stream);
 
 /* Room for what comes: this version refuses settings that point to one of these. */
 struct pstk_subset;
-struct pstk_mixture;
 struct pstk_cache;
 struct pstk_monitor;
 
@@ -431,7 +431,7 @@ struct pstk_settings {
 
     /* What. */
 
-    /* the data set; copies */
+    /* the data set; copies. NULL with mixture */
     const char *path;
     /* n_outputs of them; copies */
     const struct pstk_output *outputs;
@@ -448,7 +448,8 @@ struct pstk_settings {
     uint32_t max_batch_size;
     /* the samples that the order has (subset.h); copies. default: NULL, all */
     const struct pstk_subset *subset;
-    /* not supported in this version. default: NULL */
+    /* several data sets in given shares (mixture.h), in place of path, which is NULL; copies. Not
+     * with PSTK_ORDER_WINDOWED. default: NULL */
     const struct pstk_mixture *mixture;
 
     /* Order. */
@@ -690,6 +691,9 @@ struct pstk_batch {
     uint32_t n_dropped_boxes;
     /* of outputs that have variants: the number of the list that made the batch; else 0 */
     uint32_t variant;
+    /* of a mixture: n_valid numbers of data sets, whose samples sample_ids and replacement_ids
+     * count; else NULL */
+    const uint32_t *data_sets;
 };
 
 /* ---- the loader ---------------------------------------------------------------------------- */
@@ -747,7 +751,8 @@ PSTK_API int pstk_get_cursor(const struct pstk_loader *loader, uint64_t *epoch, 
 /* Return the number of batches of a whole epoch, all of the size that they have now; the same on
  * every rank. */
 PSTK_API uint64_t pstk_n_batches(const struct pstk_loader *loader);
-/* Return the number of samples of an epoch: those of the subset, or of the data set. */
+/* Return the number of samples of an epoch: those of the subset, of the data set, or of a mixture's
+ * epoch. */
 PSTK_API uint64_t pstk_n_samples(const struct pstk_loader *loader);
 
 /* Make a pstk_next that waits, or the next one that would wait, return EINTR. Thread: any; safe in

@@ -58,6 +58,8 @@ static void arrays_init(struct pstk__slots *pool, struct pstk__slot *slot,
         slot->mosaics = array_of(slot, layout->mosaics);
     slot->sample_ids = array_of(slot, layout->ids);
     slot->replacement_ids = array_of(slot, layout->replacements);
+    if (plan->source->n_joined)
+        slot->data_sets = array_of(slot, layout->data_sets);
     if (layout->crops < layout->reports)
         slot->crops = array_of(slot, layout->crops);
     if (layout->reports < layout->about_end)
@@ -120,7 +122,8 @@ static int slot_init(struct pstk__slots *pool, uint32_t index, const struct pstk
                                       .tensor_size = sizeof(struct pstk_tensor),
                                       .crop_size = sizeof(struct pstk_crop),
                                       .reports = slot->reports,
-                                      .report_size = sizeof(struct pstk_report)};
+                                      .report_size = sizeof(struct pstk_report),
+                                      .data_sets = slot->data_sets};
     atomic_init(&slot->state, PSTK__SLOT_FREE);
     pool->free_list[slot->lane][pool->n_free[slot->lane]++] = index;
     return 0;

@@ -79,6 +79,7 @@ struct pstk__slot {
     uint8_t *flips[PSTK__MAX_OUTPUTS];    /* deferred images: batch_size, in memory; else NULL */
     uint64_t *sample_ids;                 /* batch_size, in memory */
     uint64_t *replacement_ids;            /* batch_size, in memory */
+    uint32_t *data_sets;                  /* batch_size, in memory; NULL without a mixture */
     struct pstk_crop *crops;      /* n_outputs * batch_size, in memory; NULL when not asked for */
     struct pstk_report *reports;  /* layout.max_reports, in memory; NULL when none is replaced */
     struct pstk_mixed_row *mixed; /* host: batch_size, in memory; NULL when nothing is mixed */

@@ -42,29 +42,37 @@ static uint32_t n_open_files(const struct pstk__source *source)
     return pstk__files_capacity(n > N_FILES ? n : N_FILES, 2);
 }
 
-int pstk_dataset_open(struct pstk_dataset **out, const char *path, struct pstk_error *err)
+int pstk__dataset_of(struct pstk_dataset **out, struct pstk__source *source, struct pstk_error *err)
 {
-    if (!out)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out is NULL");
     *out = NULL;
     struct pstk_dataset *dataset = calloc(1, sizeof *dataset);
-    if (!dataset)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a data set");
-    int native = pthread_mutex_init(&dataset->lock, NULL);
-    if (native) {
+    const int native = dataset ? pthread_mutex_init(&dataset->lock, NULL) : 0;
+    if (!dataset || native) {
         free(dataset);
-        return pstk__fail_errno(err, native, PSTK_STAGE_OPEN, "cannot make a lock for a data set");
+        pstk__source_close(source);
+        return native ? pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
+                                         "cannot make a lock for a data set")
+                      : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a data set");
     }
-    int r = pstk__source_open(&dataset->source, path, err);
-    if (r == 0)
-        r = pstk__files_open(&dataset->files, dataset->source, n_open_files(dataset->source),
-                             PSTK__FILES_PLAIN, NULL, err);
+    dataset->source = source;
+    const int r = pstk__files_open(&dataset->files, source, n_open_files(source), PSTK__FILES_PLAIN,
+                                   NULL, err);
     if (r < 0) {
         pstk_dataset_close(&dataset);
         return r;
     }
     *out = dataset;
     return 0;
+}
+
+int pstk_dataset_open(struct pstk_dataset **out, const char *path, struct pstk_error *err)
+{
+    struct pstk__source *source;
+    if (!out)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out is NULL");
+    *out = NULL;
+    const int r = pstk__source_open(&source, path, err);
+    return r < 0 ? r : pstk__dataset_of(out, source, err);
 }
 
 void pstk_dataset_close(struct pstk_dataset **p)

@@ -11,6 +11,9 @@
 
 struct pstk_dataset; /* owns its source */
 
+/* A data set of an opened source, which it takes, also on failure. Returns owned. */
+int pstk__dataset_of(struct pstk_dataset **out, struct pstk__source *source,
+                     struct pstk_error *err);
 const struct pstk__source *pstk__dataset_source(const struct pstk_dataset *dataset);
 
 /* Memory that the caller owns. */

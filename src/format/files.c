@@ -150,6 +150,8 @@ static const char *file_noun(const struct pstk__source *source)
 int pstk__source_open_file(const struct pstk__source *source, uint32_t number,
                            struct pstk__file *file, struct pstk_error *err)
 {
+    if (source->format->part)
+        source = source->format->part(source, &number);
     char path[MAX_PATH_SIZE];
     const char *name = pstk__source_file_name(source, number), *noun = file_noun(source);
     *file = (struct pstk__file){.fd = -1};

@@ -127,6 +127,8 @@ void pstk__source_range(const struct pstk__source *source, uint32_t shard, uint6
 
 uint64_t pstk__source_max_read(const struct pstk__source *source, uint64_t fields)
 {
+    if (source->format->read_size)
+        return source->format->read_size(source, fields, 1);
     if (!source->format->n_extents)
         return source->limits.max_size;
     uint64_t size = 0; /* at most 64 times 2^32-1 */
@@ -137,6 +139,8 @@ uint64_t pstk__source_max_read(const struct pstk__source *source, uint64_t field
 
 uint64_t pstk__source_mean_read(const struct pstk__source *source, uint64_t fields)
 {
+    if (source->format->read_size)
+        return source->format->read_size(source, fields, 0);
     uint64_t bytes =
         source->format->n_extents ? 0 : source->bytes; /* of 64 files below 2^44 + 2^16 */
     for (uint32_t i = 0; source->format->n_extents && i < source->schema.n_fields; i++)
@@ -146,12 +150,16 @@ uint64_t pstk__source_mean_read(const struct pstk__source *source, uint64_t fiel
 
 const char *pstk__source_file_name(const struct pstk__source *source, uint32_t file)
 {
+    if (source->format->part)
+        source = source->format->part(source, &file);
     return source->format->file_name ? source->format->file_name(source, file) : source->path;
 }
 
 int pstk__source_file_path(const struct pstk__source *source, uint32_t file, char *path,
                            size_t size)
 {
+    if (source->format->part)
+        source = source->format->part(source, &file);
     const int n = source->format->file_name ? snprintf(path, size, "%s/%s", source->path,
                                                        source->format->file_name(source, file))
                                             : snprintf(path, size, "%s", source->path);

@@ -54,8 +54,9 @@ struct pstk__source {
     uint64_t n_samples;
     uint64_t n_shards;
     uint64_t n_files;
-    uint64_t n_pages; /* index pages in all */
-    uint64_t bytes;   /* of all files that hold samples, and dictionaries */
+    uint64_t n_pages;  /* index pages in all */
+    uint64_t bytes;    /* of all files that hold samples, and dictionaries */
+    uint32_t n_joined; /* data sets that it joins (joined.h); 0: it is one */
     char identity[40];
     char *path;               /* owned */
     struct pstk__texts names; /* class names */
@@ -118,6 +119,12 @@ struct pstk__format {
     /* Dictionary of a field in a shard, or NULL. */
     const struct pstk__dictionary *(*dictionary)(const struct pstk__source *source, uint32_t shard,
                                                  uint32_t field);
+    /* Where the values of each field lie, for a format with a file a field. */
+    const struct pstk__field_file *(*field_files)(const struct pstk__source *source);
+    /* Bytes of a sample that a reader reads for the values of `fields`: the most, or on average. */
+    uint64_t (*read_size)(const struct pstk__source *source, uint64_t fields, int is_most);
+    /* The data set of several joined ones that has a file, whose number becomes the one there. */
+    const struct pstk__source *(*part)(const struct pstk__source *source, uint32_t *file);
     /* Name of a file below the data set's path, static in the source; absent: that path is the one
      * file. */
     const char *(*file_name)(const struct pstk__source *source, uint32_t file);

@@ -322,8 +322,6 @@ static void reach(struct pstk__blocks *b, uint64_t epoch, const struct pstk__wea
         state->is_begun = 1;
     }
     while (epoch > state->at_epoch || (epoch == state->at_epoch && i >= state->at)) {
-        /* A strand may be behind its own request only where a seek was missed: never ask for what
-         * is past. */
         ask(b, state->epoch, place->strand, state->window);
         set_next(b, state, place->strand, state->epoch, state->window);
     }

@@ -111,6 +111,8 @@ static void lay_out(struct pstk__fetch *fetch, const struct pstk__span_limits *l
         if (io->slow || io->block)
             continue;
         const struct pstk__extent *extent = &io->extents[k];
+        if (extent->size == 0) /* of a data set with fewer extents than others of a mixture */
+            continue;
         struct pstk__span *last =
             fetch->n_spans > n_before ? &fetch->spans[fetch->n_spans - 1].span : NULL;
         struct pstk__span row = {.file = extent->file,

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "dataset/members.h"
+#include "loader/mixture.h"
 #include "loader/settings.h"
 #include "loader/pipeline.h"
 
@@ -29,6 +30,9 @@ struct pstk_loader {
     uint64_t returned_ns;              /* when next last returned a batch; 0 = not yet */
     int asks_again; /* 1: the last next ended before a batch came; this one continues */
     int owner;      /* process id: a fork's child may not use us */
+
+    /* samples delivered of each data set of a mixture */
+    _Atomic uint64_t n_of_data_sets[PSTK_MAX_DATA_SETS];
 };
 
 static uint64_t get(const _Atomic uint64_t *counter)
@@ -78,11 +82,14 @@ static int open_subset(struct pstk__pipeline *pipeline, uint64_t *n, struct pstk
 static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     struct pstk_settings *s = &pipeline->settings;
-    int r = pstk_dataset_open(&pipeline->dataset, s->path, err);
+    int r = s->mixture ? pstk__mixture_open(pipeline, err)
+                       : pstk_dataset_open(&pipeline->dataset, s->path, err);
     if (r < 0)
         return r;
     pipeline->source = pstk__dataset_source(pipeline->dataset);
     const uint64_t most = s->max_record_size ? s->max_record_size : PSTK__MAX_VALUE_SIZE;
+    if (pipeline->mixture)
+        s->path = pipeline->source->path; /* for messages */
     if (pipeline->source->limits.max_size > most)
         return pstk__fail(
             err, PSTK_EFBIG, PSTK_STAGE_OPEN,
@@ -94,13 +101,14 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
     if (r < 0)
         return r;
     pipeline->partition = (struct pstk__partition){
-        .n = n,
+        .n = pipeline->mixture ? pipeline->mixture->n : n,
         .global_batch =
             s->global_batch_size ? s->global_batch_size : (uint64_t)s->batch_size * s->world,
         .rank = s->rank,
         .world = s->world,
         .last_batch = s->last_batch};
     pipeline->picks.seed = s->seed;
+    pipeline->picks.mixture = pipeline->mixture;
     pipeline->picks.shape = (struct pstk__order_shape){
         .kind = s->order,
         .weave = {.n = n, .strands = s->strands, .block = s->block, .window = s->window}};
@@ -298,6 +306,7 @@ static void loader_free(struct pstk_loader *loader)
     pstk__plan_close(pipeline->plan);
     pstk_members_close(&pipeline->members);
     pstk_dataset_close(&pipeline->dataset);
+    free(pipeline->mixture);
     free(loader);
 }
 
@@ -338,6 +347,7 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
     loader->pipeline.settings.mix = NULL;
     loader->pipeline.settings.mosaic = NULL;
     loader->pipeline.settings.subset = NULL;
+    loader->pipeline.settings.mixture = NULL;
     *out = loader;
     return 0;
 }
@@ -380,6 +390,8 @@ static void deliver(struct pstk_loader *loader, const struct pstk__slot *slot)
     pstk__count(&loader->n_damaged_images, batch->n_damaged_images);
     pstk__count(&loader->n_dropped_boxes, batch->n_dropped_boxes);
     pstk__count(&loader->consumer.bytes, get(&slot->n_bytes));
+    for (uint32_t i = 0; batch->data_sets && i < batch->n_valid; i++)
+        pstk__count(&loader->n_of_data_sets[batch->data_sets[i]], 1);
     if (!settings->on_bad_sample)
         return;
     atomic_store_explicit(&loader->reporting, 1, memory_order_relaxed);
@@ -667,5 +679,31 @@ int pstk_get_stats(const struct pstk_loader *loader, struct pstk_stats *stats)
     memset(stats, 0, size);
     memcpy(stats, &s, size < sizeof s ? size : sizeof s);
     stats->size = size;
+    return 0;
+}
+
+void pstk_mixture_init(struct pstk_mixture *mixture, uint32_t size)
+{
+    if (!mixture || size < sizeof mixture->size)
+        return;
+    memset(mixture, 0, size);
+    mixture->size = size;
+}
+
+int pstk_mixture_get_stats(const struct pstk_loader *loader, uint32_t data_set,
+                           struct pstk_mixture_stats *stats)
+{
+    const int r = usable(loader, NULL);
+    if (r < 0)
+        return r;
+    const struct pstk__mixture *mixture = loader->pipeline.mixture;
+    if (!mixture || data_set >= mixture->n_data_sets || !stats || stats->size < sizeof stats->size)
+        return PSTK_EINVAL;
+    const uint32_t size = stats->size;
+    const struct pstk_mixture_stats s = {.size = size,
+                                         .n_samples = mixture->sizes[data_set],
+                                         .n_delivered = get(&loader->n_of_data_sets[data_set])};
+    memset(stats, 0, size);
+    memcpy(stats, &s, size < sizeof s ? size : sizeof s);
     return 0;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/pipeline.h"
 
-#include "loader/blocks.h"
-
 #include "base/error.h"
 #include "sample/variants.h"
 
@@ -57,6 +55,8 @@ static int lane_init(struct pstk__pipeline *pipeline, struct pstk__lane *l, stru
     l->rows = calloc(n_rows, sizeof *l->rows);
     l->extents = calloc(n_extents, sizeof *l->extents);
     l->spans = calloc(n_extents, sizeof *l->spans);
+    const uint32_t n_orders = pipeline->mixture ? pipeline->mixture->n_data_sets : 0;
+    l->orders = calloc(n_orders + 1, sizeof *l->orders); /* never of size 0 */
     l->work = pstk__queue_open(l->n_tasks);
     l->idle = pstk__queue_open(l->n_tasks);
     l->io_memory = pstk__numa_map(pipeline->numa, l->buffer_size + l->index_size, l->node, &bound);
@@ -65,7 +65,7 @@ static int lane_init(struct pstk__pipeline *pipeline, struct pstk__lane *l, stru
     if (!bound)
         atomic_fetch_or_explicit(&pipeline->fallbacks, PSTK_FALLBACK_NOT_BOUND,
                                  memory_order_relaxed);
-    if (!l->tasks || !l->rows || !l->extents || !l->spans || !l->work || !l->idle ||
+    if (!l->tasks || !l->rows || !l->extents || !l->spans || !l->orders || !l->work || !l->idle ||
         !l->io_memory || (l->blocks_need.memory && !l->block_memory))
         return pstk__fail(
             err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
@@ -208,8 +208,7 @@ static void lane_close(struct pstk__lane *l)
     if (l->block_memory && !l->keeps_memory)
         pstk__numa_unmap(l->block_memory, l->blocks_need.memory);
     l->block_memory = NULL;
-    pstk__blocks_close(l->blocks);
-    l->blocks = NULL;
+    free(l->orders);
     free(l->spans);
     free(l->extents);
     free(l->rows);
@@ -217,6 +216,7 @@ static void lane_close(struct pstk__lane *l)
     l->work = l->idle = NULL;
     l->io_memory = NULL;
     l->spans = NULL;
+    l->orders = NULL;
     l->extents = NULL;
     l->rows = NULL;
     l->tasks = NULL;

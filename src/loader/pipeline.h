@@ -108,12 +108,13 @@ struct pstk__lane {
     struct pstk__queue *idle;       /* free tasks */
     struct pstk__task *tasks;       /* n_tasks, owned */
     uint32_t n_tasks;
-    struct pstk__row_io *rows;        /* of all tasks, owned */
-    struct pstk__extent *extents;     /* of all rows, owned */
-    struct pstk__span_io *spans;      /* of all tasks, owned */
-    void *io_memory;                  /* buffer, then index pages; owned mapping */
-    uint64_t buffer_size, index_size; /* bytes */
-    void *block_memory;               /* of `blocks`; owned mapping */
+    struct pstk__row_io *rows;         /* of all tasks, owned */
+    struct pstk__extent *extents;      /* of all rows, owned */
+    struct pstk__span_io *spans;       /* of all tasks, owned */
+    struct pstk__picked_order *orders; /* of a mixture's data sets, owned */
+    void *io_memory;                   /* buffer, then index pages; owned mapping */
+    uint64_t buffer_size, index_size;  /* bytes */
+    void *block_memory;                /* of `blocks`; owned mapping */
     struct pstk__blocks_need blocks_need;
     int keeps_memory;      /* 1: the kernel may still write to io_memory after close */
     uint32_t backend_kind; /* enum pstk_reader_kind that open got; constant once started */
@@ -180,7 +181,8 @@ struct pstk__pipeline {
     struct pstk__window window;
     struct pstk__partition partition;
     struct pstk__pick_plan picks;
-    struct pstk_members *members; /* of the subset, owned; or NULL */
+    struct pstk_members *members;  /* of the subset, owned; or NULL */
+    struct pstk__mixture *mixture; /* owned; NULL: one data set */
     uint32_t n_nodes, n_workers;
     uint32_t n_lanes;               /* a multiple of n_nodes, at most n_slots */
     struct pstk__lane *lanes;       /* n_lanes, owned */

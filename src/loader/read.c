@@ -114,7 +114,9 @@ static enum pstk__row_plan plan_row(struct pstk__lane *l, struct pstk__task *tas
         pstk__blocks_find(l->blocks, task, k, io);
     else
         pstk__picker_at(&l->picker, slot->batch.epoch, k, &io->pick);
-    slot->sample_ids[row] = io->pick.id;
+    slot->sample_ids[row] = io->pick.id - io->pick.first;
+    if (slot->data_sets)
+        slot->data_sets[row] = io->pick.data_set;
     slot->replacement_ids[row] = PSTK_NONE;
     return io->block ? PSTK__ROW_WAITS : pstk__fetch_plan_row(l, io, io->pick.id);
 }
@@ -343,6 +345,7 @@ static int open_lane(struct pstk__lane *l, struct pstk_error *err)
     if (r == 0)
         r = pstk__index_open(&l->index, pages, l->index_size, err);
     pstk__picker_init(&l->picker, &pipeline->picks);
+    l->picker.of_mixture = l->orders;
     l->span_limits = (struct pstk__span_limits){.memory = l->buffer_size / 2,
                                                 .single = READ_MAX,
                                                 .joined = SPAN_MAX,
@@ -368,6 +371,8 @@ static void close_lane(struct pstk__lane *l)
     l->index = NULL;
     pstk__files_close(l->files);
     l->files = NULL;
+    pstk__blocks_close(l->blocks); /* workers read their memory alone, which stays */
+    l->blocks = NULL;
     /* The buffer's pieces stay: workers may hold some. */
 }
 

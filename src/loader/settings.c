@@ -3,6 +3,7 @@
 
 #include "device/device.h"
 #include "base/error.h"
+#include "loader/mixture.h"
 #include "machine/numa.h"
 #include "order/windowed.h"
 #include "reader/reader.h"
@@ -86,10 +87,9 @@ static int check_room(const struct pstk_settings *s, struct pstk_error *err)
         const char *name;
         int is_set, is_pointer;
     } room[] = {
-        {"reserved", s->reserved != 0, 0},   {"mixture", s->mixture != NULL, 1},
-        {"reserved2", s->reserved2 != 0, 0}, {"cache", s->cache != NULL, 1},
-        {"reserved3", s->reserved3 != 0, 0}, {"trace_path", s->trace_path != NULL, 1},
-        {"monitor", s->monitor != NULL, 1},
+        {"reserved", s->reserved != 0, 0},        {"reserved2", s->reserved2 != 0, 0},
+        {"cache", s->cache != NULL, 1},           {"reserved3", s->reserved3 != 0, 0},
+        {"trace_path", s->trace_path != NULL, 1}, {"monitor", s->monitor != NULL, 1},
     };
     for (size_t i = 0; i < sizeof room / sizeof *room; i++)
         if (room[i].is_set)
@@ -161,6 +161,15 @@ int pstk__settings_resize(const struct pstk_settings *s, uint32_t rows, uint32_t
     return r;
 }
 
+/* A mixture has no subsets of its data sets. */
+static int check_subset(const struct pstk_settings *s, struct pstk_error *err)
+{
+    return s->mixture && s->subset
+               ? pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                            "subset: not supported together with mixture; must be NULL")
+               : 0;
+}
+
 /* What only a windowed order has. */
 static int check_order(const struct pstk_settings *s, struct pstk_error *err)
 {
@@ -195,7 +204,7 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         {"queue_depth", s->queue_depth, 1, PSTK__MAX_DEPTH, 1},
         {"n_device_slots", s->n_device_slots, 2, DEVICE_SLOTS_MAX, 1},
     };
-    if (!s->path || !s->path[0])
+    if (!s->mixture && (!s->path || !s->path[0]))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "path: value is %s; must be the path of a data set",
                           s->path ? "empty" : "NULL");
@@ -211,7 +220,11 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
     if (r == 0)
         r = check_room(s, err);
     if (r == 0)
+        r = check_subset(s, err);
+    if (r == 0)
         r = check_order(s, err);
+    if (r == 0 && s->mixture)
+        r = pstk__mixture_check(s, err);
     if (r == 0)
         r = check_rank("rank", s->rank, "world", s->world, err);
     if (r == 0)

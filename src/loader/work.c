@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "loader/mixture.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,10 +37,12 @@ static int write_record(struct pstk__worker *worker, const struct pstk__task *ta
     struct pstk__row rows[PSTK__MAX_OUTPUTS];
     struct pstk__slot *slot = task->slot;
     const uint32_t row = task->first_row + i;
-    struct pstk__sample_key key = {.sample_id = sample_id,
-                                   .epoch = task->fetch.rows[i].pick.epoch,
+    const struct pstk__pick *pick = &task->fetch.rows[i].pick;
+    struct pstk__sample_key key = {.sample_id = sample_id - pick->first,
+                                   .epoch = pick->epoch,
                                    .position = row_position(worker->pipeline, slot, row),
-                                   .variant = slot->batch.variant};
+                                   .variant = slot->batch.variant,
+                                   .data_set = pick->data_set};
     pstk__slot_rows(slot, row, rows);
     int r = pstk__sample_write(worker->sampler, record, shard, &key, rows, err);
     if (r == 0)
@@ -188,7 +191,8 @@ static int replace(struct pstk__worker *worker, const struct pstk__task *task, u
         pstk_error_init(&err, sizeof err);
         const uint64_t other = tries_next(&tries);
         if (write_slow(worker, task, i, other, &err) == 0) {
-            pstk__slot_replace(task->slot, task->first_row + i, bad, other);
+            pstk__slot_replace(task->slot, task->first_row + i, bad,
+                               other - task->fetch.rows[i].pick.first);
             return 0;
         }
         if (!sample_is_bad(&err)) {
@@ -231,8 +235,9 @@ static void write_row(struct pstk__worker *worker, const struct pstk__task *task
     }
     if (r == 0)
         return;
-    err.sample_id = id;
+    err.sample_id = id - task->fetch.rows[i].pick.first;
     err.epoch = slot->batch.epoch;
+    pstk__mixture_name(worker->pipeline, &task->fetch.rows[i].pick, &err);
     err.position = row_position(worker->pipeline, slot, row);
     if (worker->pipeline->settings.bad_sample == PSTK_BAD_REPLACE && sample_is_bad(&err) &&
         replace(worker, task, i, &err) == 0)

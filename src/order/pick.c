@@ -23,9 +23,39 @@ const struct pstk__order *pstk__picker_order(struct pstk__picker *picker, uint64
     return &picker->epochs[i].order;
 }
 
+/* The same of a mixture. The data sets' epochs are the mixture's, except where each repeats by
+ * itself: then one stream goes on through all epochs of the mixture. */
+static void pick_of_mixture(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
+                            struct pstk__pick *out)
+{
+    const struct pstk__mixture *mixture = picker->plan->mixture;
+    const int repeats = mixture->exhaustion == PSTK_EXHAUSTION_REPEAT;
+    struct pstk__mixture_place at;
+    pstk__mixture_at(mixture, repeats ? epoch * mixture->n + k : k, &at);
+    const uint64_t n = mixture->sizes[at.data_set];
+    const uint64_t own_epoch = repeats ? at.number / n : epoch;
+    struct pstk__picked_order *picked = &picker->of_mixture[at.data_set];
+    if (!picked->is_ready || picked->epoch != own_epoch) {
+        struct pstk__order_shape shape = picker->plan->shape;
+        shape.weave.n = n;
+        pstk__order_init(&picked->order, &shape, mixture->seeds[at.data_set], own_epoch);
+        picked->epoch = own_epoch;
+        picked->is_ready = 1;
+    }
+    *out = (struct pstk__pick){.id = mixture->first[at.data_set] +
+                                     pstk__order_at(&picked->order, at.number % n),
+                               .first = mixture->first[at.data_set],
+                               .epoch = own_epoch,
+                               .data_set = at.data_set};
+}
+
 void pstk__picker_at(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
                      struct pstk__pick *out)
 {
+    if (picker->plan->mixture) {
+        pick_of_mixture(picker, epoch, k, out);
+        return;
+    }
     const struct pstk__order *order = pstk__picker_order(picker, epoch);
     *out = (struct pstk__pick){.id = pstk__pick_id(picker->plan, pstk__order_at(order, k)),
                                .epoch = epoch};

@@ -6,12 +6,14 @@
 #ifndef PSTK_PICK_H
 #define PSTK_PICK_H
 
+#include "order/mixture.h"
 #include "order/order.h"
 #include "order/subset.h"
 
 /* A sample, and what its random draws depend on. */
 struct pstk__pick {
-    uint64_t id;         /* in the data set that is open */
+    uint64_t id;         /* in all data sets that are open, end to end */
+    uint64_t first;      /* id of the first sample of its data set: id - first is its own there */
     uint64_t epoch;      /* of its data set */
     uint64_t occurrence; /* 0, or for draws with replacement which draw of the epoch */
     uint32_t data_set;   /* of a mixture; 0 */
@@ -22,6 +24,14 @@ struct pstk__pick_plan {
     struct pstk__order_shape shape;    /* of the indices of the subset */
     const struct pstk__subset *subset; /* borrowed; NULL: all samples */
     uint64_t seed;
+    const struct pstk__mixture *mixture; /* NULL: one data set; else shape.weave.n is not used */
+};
+
+/* The order of one data set of a mixture, in the epoch that was looked at last. */
+struct pstk__picked_order {
+    uint64_t epoch;
+    int is_ready; /* order is that of epoch */
+    struct pstk__order order;
 };
 
 /* For one thread: a plan, and the orders of an even and an odd epoch that it looked at last. */
@@ -32,6 +42,7 @@ struct pstk__picker {
         uint64_t epoch;
         struct pstk__order order;
     } epochs[2];
+    struct pstk__picked_order *of_mixture; /* of each data set, zeros at first; its owner's */
 };
 
 /* Sample id of an index that the order gives; blocks of a windowed order are of indices. */

@@ -37,6 +37,7 @@ struct pstk__layout {
     uint64_t dense_size;                 /* host: where the dense part ends: what is mirrored in a
                                             device's slot lies from arrival_size to here */
     uint64_t ids, replacements;          /* host: batch_size uint64 each */
+    uint64_t data_sets;                  /* host: of a mixture, batch_size uint32 */
     uint64_t crops;                      /* host: n_outputs * batch_size; reports when unwanted */
     uint64_t reports;                    /* host: max_reports; about_end when unwanted */
     uint32_t max_reports;                /* of bad samples that were replaced */

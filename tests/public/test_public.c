@@ -707,6 +707,30 @@ TEST(seek_and_cursor_are_inverse_and_a_batch_outlives_its_loader)
     pstk_release(&batch, NULL);
 }
 
+TEST(a_mixture_delivers_its_shares)
+{
+    const struct pstk_mixture_segment segment = {.weights = (const double[]){1}};
+    struct pstk_mixture mixture;
+    pstk_mixture_init(&mixture, sizeof mixture);
+    mixture.n_data_sets = mixture.n_segments = 1;
+    mixture.paths = (const char *const[]){data_path};
+    mixture.segments = &segment;
+    struct pstk_error err = new_error();
+    struct pstk_settings s = new_settings();
+    s.path = NULL;
+    s.mixture = &mixture;
+    struct pstk_loader *loader;
+    struct pstk_batch *batch;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    CHECK_EQ(pstk_next(loader, &batch, NULL, -1, &err), 1);
+    struct pstk_mixture_stats stats = {.size = sizeof stats};
+    CHECK_EQ(pstk_mixture_get_stats(loader, 0, &stats), 0);
+    CHECK(stats.n_samples == N_SAMPLES && stats.n_delivered == batch->n_valid);
+    CHECK_EQ(pstk_mixture_get_stats(loader, 1, &stats), PSTK_EINVAL);
+    pstk_release(&batch, NULL);
+    pstk_close(&loader);
+}
+
 TEST(interrupt_ends_the_next_wait)
 {
     struct pstk_error err = new_error();
@@ -897,6 +921,7 @@ int main(void)
         CASE(explain_says_what_a_rank_reads),
         CASE(the_loader_delivers_each_sample_once_in_the_order_that_order_tells),
         CASE(seek_and_cursor_are_inverse_and_a_batch_outlives_its_loader),
+        CASE(a_mixture_delivers_its_shares),
         CASE(interrupt_ends_the_next_wait),
         CASE(what_is_wrong_with_settings_is_named),
         CASE(the_machine_and_its_ceilings_are_told),

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .drawing import FixedOp, draw
     from .installed import get_include, get_library
     from .mix import CutMix, MixedRow, MixUp, MixUpCutMix, OneHot, draw_mix
+    from .mixture import DataSetStats, Mixture
     from .mosaic import Mosaic, MosaicPart, MosaicRow, draw_mosaic
     from .outputs_follow import boxes, keypoints, mask, per_box, polygons
     from .ops_boxes import *  # noqa: F403
@@ -71,6 +72,7 @@ _NAMES_OF = {
     "drawing": ("FixedOp", "draw"),
     "installed": ("get_include", "get_library"),
     "mix": ("CutMix", "MixUp", "MixUpCutMix", "MixedRow", "OneHot", "draw_mix"),
+    "mixture": ("DataSetStats", "Mixture"),
     "mosaic": ("Mosaic", "MosaicPart", "MosaicRow", "draw_mosaic"),
     "ops_boxes": ("RandomIoUCrop",),
     "ops_call": ("Call",),

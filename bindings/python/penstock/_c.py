@@ -24,6 +24,8 @@ MAX_DIMS = 8
 MAX_NAME = 64
 MAX_COLUMN_NAME = 80
 MAX_MASK_SIDE = 65535
+MAX_DATA_SETS = 64
+MAX_SEGMENTS = 64
 MAX_OP_PARAMS = 12
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -177,6 +179,11 @@ MIX_PAIRS = 1
 MIX_NONE = 0
 MIX_MIXUP = 1
 MIX_CUTMIX = 2
+
+# enum pstk_exhaustion
+EXHAUSTION_STOP = 0
+EXHAUSTION_REPEAT = 1
+EXHAUSTION_DROP = 2
 
 # enum pstk_op_kind
 OP_RANDOM_RESIZED_CROP = 1
@@ -415,6 +422,7 @@ NAMES: dict[str, dict[str, int]] = {
     "mix_pairing": {"roll": MIX_ROLL, "flip": MIX_FLIP},
     "mix_targets": {"dense": MIX_DENSE, "pairs": MIX_PAIRS},
     "mix_kind": {"none": MIX_NONE, "mixup": MIX_MIXUP, "cutmix": MIX_CUTMIX},
+    "exhaustion": {"stop": EXHAUSTION_STOP, "repeat": EXHAUSTION_REPEAT, "drop": EXHAUSTION_DROP},
     "op_kind": {"random_resized_crop": OP_RANDOM_RESIZED_CROP, "resize": OP_RESIZE,
                 "resize_shorter": OP_RESIZE_SHORTER, "center_crop": OP_CENTER_CROP,
                 "random_flip": OP_RANDOM_FLIP, "normalize": OP_NORMALIZE, "grayscale": OP_GRAYSCALE,
@@ -826,6 +834,34 @@ class MixedRow(Structure):
     ]
 
 
+class MixtureSegment(Structure):
+    _fields_ = [
+        ("begin", c_uint64),
+        ("weights", POINTER(c_double)),
+    ]
+
+
+class Mixture(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_data_sets", c_uint32),
+        ("paths", POINTER(c_char_p)),
+        ("segments", POINTER(MixtureSegment)),
+        ("n_segments", c_uint32),
+        ("exhaustion", c_uint32),
+        ("samples_per_epoch", c_uint64),
+    ]
+
+
+class MixtureStats(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("reserved", c_uint32),
+        ("n_samples", c_uint64),
+        ("n_delivered", c_uint64),
+    ]
+
+
 class Mosaic(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -1151,7 +1187,7 @@ class Settings(Structure):
         ("global_batch_size", c_uint32),
         ("max_batch_size", c_uint32),
         ("subset", POINTER(Subset)),
-        ("mixture", c_void_p),
+        ("mixture", POINTER(Mixture)),
         ("seed", c_uint64),
         ("epoch", c_uint64),
         ("position", c_uint64),
@@ -1261,6 +1297,7 @@ class Batch(Structure):
         ("n_damaged_images", c_uint32),
         ("n_dropped_boxes", c_uint32),
         ("variant", c_uint32),
+        ("data_sets", POINTER(c_uint32)),
     ]
 
 
@@ -1343,6 +1380,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_measure_ceilings": (c_int, [POINTER(Settings), c_double, POINTER(Ceilings), POINTER(Error)]),
     "pstk_mix_init": (None, [POINTER(Mix), c_uint32]),
     "pstk_mix_draw": (c_int, [POINTER(Mix), POINTER(MixKey), POINTER(MixedRow), POINTER(Error)]),
+    "pstk_mixture_init": (None, [POINTER(Mixture), c_uint32]),
+    "pstk_mixture_get_stats": (c_int, [c_void_p, c_uint32, POINTER(MixtureStats)]),
     "pstk_mosaic_init": (None, [POINTER(Mosaic), c_uint32]),
     "pstk_mosaic_draw": (c_int, [POINTER(Mosaic), POINTER(MixKey), POINTER(MosaicRow), POINTER(Error)]),
     "pstk_random_resized_crop": (Op, [c_uint32, c_uint32]),

@@ -52,7 +52,7 @@ class BatchInfo:
     its images; 0 where they have one size.
     """
 
-    __slots__ = ("_crops", "_ids", "_images", "_n_rows", "_share", "_replacements", "epoch", "index", "n_valid",
+    __slots__ = ("_crops", "_data_sets", "_ids", "_images", "_n_rows", "_share", "_replacements", "epoch", "index", "n_valid",
                  "next_position", "position", "variant")
 
     def __init__(self, share: tensors.Share, images: Mapping[str, ImageOutput], hold: bool) -> None:
@@ -68,6 +68,7 @@ class BatchInfo:
         # Copies: the slot may go before this object.
         self._ids = string_at(batch.sample_ids, 8 * self.n_valid)
         self._replacements = string_at(batch.replacement_ids, 8 * self.n_valid) if batch.n_replacements else b""
+        self._data_sets = string_at(batch.data_sets, 4 * self.n_valid) if batch.data_sets else b""
         n_crops = batch.n_tensors * batch.n_rows
         self._crops = string_at(batch.crops, sizeof(_c.Crop) * n_crops) if batch.crops else None
         self._share = share if hold else None
@@ -90,12 +91,19 @@ class BatchInfo:
 
     @property
     def sample_ids(self) -> list[int]:
-        """Numbers in the data set of the valid rows; where a bad sample was replaced, the bad one's."""
+        """Numbers in the data set of the valid rows, of a mixture in that of `data_sets`; where a bad sample was replaced, the bad one's."""
         return memoryview(self._ids).cast("Q").tolist()
 
     @property
+    def data_sets(self) -> list[int]:
+        """Numbers of the data sets that the valid rows are from, in the order of penstock.Mixture.paths; 0 without a
+        mixture."""
+        return memoryview(self._data_sets).cast("I").tolist() if self._data_sets else [0] * self.n_valid
+
+    @property
     def replacements(self) -> dict[int, int]:
-        """The ids of the samples that replaced bad ones, by the ids of the bad ones."""
+        """The ids of the samples that replaced bad ones, by the ids of the bad ones. Of a mixture, bad ones
+        of two data sets that have one id share an entry."""
         if not self._replacements:
             return {}
         others = memoryview(self._replacements).cast("Q").tolist()
@@ -130,7 +138,7 @@ class BatchInfo:
 
     def __reduce__(self) -> Any:
         return _unpickle, (self.epoch, self.position, self.next_position, self.index, self.n_valid,
-                           self._images, self._n_rows, self._ids, self._replacements, self._crops)
+                           self._images, self._n_rows, self._ids, self._replacements, self._crops, self._data_sets)
 
     def __repr__(self) -> str:
         return f"epoch {self.epoch}, batch {self.index}, {self.n_valid} rows"
@@ -140,7 +148,7 @@ def _unpickle(*values: Any) -> BatchInfo:
     info = BatchInfo.__new__(BatchInfo)
     info._share = None
     (info.epoch, info.position, info.next_position, info.index, info.n_valid, info._images, info._n_rows,
-     info._ids, info._replacements, info._crops) = values
+     info._ids, info._replacements, info._crops, info._data_sets) = values
     return info
 
 
@@ -169,6 +177,7 @@ class _Form(Hints):
     n_valid = property(lambda self: self._known.n_valid, doc="Rows that are samples.")
     variant = property(lambda self: self._known.variant, doc="Number of the batch's size in sizes of penstock.image.")
     sample_ids = property(lambda self: self._known.sample_ids, doc=BatchInfo.sample_ids.__doc__)
+    data_sets = property(lambda self: self._known.data_sets, doc=BatchInfo.data_sets.__doc__)
     replacements = property(lambda self: self._known.replacements, doc=BatchInfo.replacements.__doc__)
     crops = property(lambda self: self._known.crops, doc=BatchInfo.crops.__doc__)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
 import os
 import threading
 import warnings
@@ -25,8 +26,8 @@ from collections.abc import Callable, Mapping
 from ctypes import byref, c_void_p, sizeof
 from typing import TYPE_CHECKING, Any
 
-from . import _c, agreement, batch as batches, batch_size as sizes, catalog, errors, outputs as descriptions, paths
-from . import micro, settings as words, state, stats as statistics, streams, tensors, weave
+from . import _c, agreement, batch as batches, batch_size as sizes, errors, micro, mixture as mixtures
+from . import outputs as descriptions, settings as words, state, stats as statistics, streams, tensors, weave
 from ._version import __version__
 from .elsewhere import LOADER_ATTRIBUTES
 from .errors import PenstockError, SettingsError
@@ -108,10 +109,12 @@ def _mixed(mix: Any, outputs: Mapping[str, descriptions.Output]) \
     return mix, {**outputs, **mix.added(outputs)}
 
 
-def _members(path: str, subset: Any) -> Members | None:
+def _members(path: str, subset: Any, mixture: mixtures.Mixture | None) -> Members | None:
     """The subset of the data set, opened; None: all samples."""
     if subset is None:
         return None
+    if mixture is not None:
+        raise SettingsError(f"subset: value is {subset!r}; must be None with a mixture (open each data set by itself)")
     from . import subset as subsets
     return subsets.opened(path, subset)
 
@@ -122,7 +125,7 @@ class Loader(Hints):
     What is wrong with an argument is said before anything is started: TypeError, SettingsError (a
     ValueError), UnsupportedError, DataSetNotFoundError, CorruptRecordError.
 
-    path: directory of a data set.
+    path: directory of a data set; or penstock.Mixture({path: weight}), several data sets in given shares.
 
     What a batch is:
 
@@ -217,11 +220,12 @@ class Loader(Hints):
     _hints = LOADER_ATTRIBUTES
     _handle = Handle()  # of a loader that __init__ did not finish: nothing to close
     _dataset: Dataset | None = None
+    _n_samples: int | None = None  # of an epoch, once the library has said so
     _own: Any = None  # the loader's own stream, once it is needed
 
     @words.suggesting
     def __init__(
-            self, path: str | os.PathLike[str], *,
+            self, path: str | os.PathLike[str] | mixtures.Mixture, *,
             batch_size: int | None = None, global_batch_size: int | None = None, uneven: bool = False,
             max_batch_size: int | None = None,
             outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
@@ -262,9 +266,9 @@ class Loader(Hints):
             words.switch("pin_threads", pin_threads)
             self._framework = words.framework(framework, kind != _c.HOST)
             timeout = words.seconds("timeout", timeout)
-            path = os.path.abspath(paths.local(path))
-            self._catalog = catalog.read(path)
-            self._members = _members(path, subset)
+            given = path
+            path, self._mixture, self._catalog = mixtures.opened(given, outputs)
+            self._members = _members(path, subset, self._mixture)
             self._outputs = descriptions.resolve(outputs, self._catalog)
             if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
                 raise SettingsError("outputs: layout is 'channels_last'; must be 'nhwc' or 'nchw' for JAX (give "
@@ -288,9 +292,12 @@ class Loader(Hints):
             self._order, self._weave = order, weave.settled(order, numbers, self.n_samples)
             self._on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
             fixed.update(self._fixed(last_batch))
-        self._open(words.to_c(path, self._outputs, numbers, topology, self._mix, self._members), timeout)
+        settings = words.to_c(path, self._outputs, numbers, topology, self._mix, self._members)
+        if self._mixture is not None:
+            self._mixture._fill(settings)
+        self._open(settings, timeout)
         # The library has read the manifest by itself, and perhaps another one.
-        if catalog.read(path).info.identity != self._catalog.info.identity:
+        if mixtures.opened(given)[2].info.identity != self._catalog.info.identity:
             self.close()
             raise errors.DataSetNotFoundError(f"{path} was replaced while it was being opened: open it again")
 
@@ -300,7 +307,11 @@ class Loader(Hints):
                 "subset": self._subset(), "order": self._order, "order_version": weave.version(self._order), **self._weave,
                 "seed": self._numbers["seed"], "epoch": self._numbers["epoch"],
                 "position": self._numbers["position"], "last_batch": last_batch,
-                "global_batch_size": self._rows.world_wide, "version": __version__}
+                "global_batch_size": self._rows.world_wide, "version": __version__, **self._mixed_as()}
+
+    def _mixed_as(self) -> dict[str, Any]:
+        """What a mixture adds to that, and to the state."""
+        return {} if self._mixture is None else {"mixture": self._mixture._state()}
 
     def _subset(self) -> str | None:
         """The digest of the subset, as states and ranks compare it; None: all samples."""
@@ -359,6 +370,7 @@ class Loader(Hints):
         except PenstockError as refused:
             refused.args = (descriptions.in_python(str(refused), self._outputs),)
             raise
+        self._n_samples = order.n_samples = int(_c.lib.pstk_n_samples(self._handle.pointer))
         _open_loaders.add(self)
         streams.begin(self._leases)
 
@@ -372,12 +384,19 @@ class Loader(Hints):
 
     @property
     def n_samples(self) -> int:
-        """Number of samples of an epoch: of the subset, or of the data set."""
+        """Number of samples of an epoch: of the subset, of the data set, or of an epoch of the mixture."""
+        if self._n_samples is not None:
+            return self._n_samples
         return self._catalog.info.n_samples if self._members is None else self._members.n
 
     @property
+    def mixture(self) -> mixtures.Mixture | None:
+        """The mixture that was opened; None: one data set."""
+        return self._mixture
+
+    @property
     def dataset(self) -> Dataset:
-        """The data set as a penstock.Dataset: len(loader.dataset) is its number of samples, on every rank;
+        """The data set as a penstock.Dataset, not of a mixture: len(loader.dataset) is its number of samples, on every rank;
         loader.dataset[i] reads sample i. It is opened when first asked for, and closed with the loader."""
         self._handle.check_process()
         with self._handle.alive:
@@ -395,6 +414,9 @@ class Loader(Hints):
 
     def _opened_dataset(self) -> Dataset:
         from .dataset import Dataset
+        if self._mixture is not None:
+            raise SettingsError(f"dataset: the loader has {self._path}; must have one (open penstock.Dataset(path) for a path "
+                                "of loader.mixture.paths)")
         found = Dataset(self._path)
         if found.info.identity != self._catalog.info.identity:
             found.close()
@@ -532,7 +554,11 @@ class Loader(Hints):
 
     def stats(self) -> statistics.Stats:
         """What was done so far, and what limits. Any thread; never waits. print() it."""
-        return self._handle.stats()
+        found = self._handle.stats()
+        if self._mixture is None:
+            return found
+        with self._handle.alive:
+            return dataclasses.replace(found, data_sets=self._mixture._stats(self._handle.opened()))
 
     # ---- places ------------------------------------------------------------------------------------------
 
@@ -635,7 +661,8 @@ class Loader(Hints):
                 "order": self._order, "order_version": weave.version(self._order), **self._weave,
                 "data_set": self._catalog.info.identity, "n_samples": self.n_samples,
                 "batch_size": self.batch_size, "global_batch_size": self.global_batch_size,
-                "world": self._ranks.world, **({} if self._members is None else {"subset": self._members.digest})}
+                "world": self._ranks.world, **({} if self._members is None else {"subset": self._members.digest}),
+                **self._mixed_as()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where state_dict() was called: the next pass begins there. A loader that was opened with

@@ -9,7 +9,8 @@ order of samples follows from data set, seed, order and order_version, so the lo
 have the same ones. batch_size, global_batch_size and world may differ; a loader that was opened with max_batch_size takes
 over batch_size, or global_batch_size where it was opened with that. The state of a windowed order has its strands,
 block and window too, which must be the same. A loader of a subset has its digest, "subset",
-which must be the same as well.
+which must be the same as well. That of a mixture has its weights, segments and
+exhaustion, which must be the same, and as data_set a digest of all its data sets.
 """
 from __future__ import annotations
 
@@ -59,6 +60,9 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
     if version > VERSION:
         raise SettingsError(f"state: version is {version}; must be at most {VERSION} (update penstock)")
     _must_agree(state, own, "data_set", f"open the data set of the saved loader, not {path}")
+    if state.get("mixture") != own.get("mixture"):
+        raise SettingsError(f"state: mixture is {state.get('mixture')!r}, but this loader's is {own.get('mixture')!r} (open "
+                            "the loader with the weights, segments and exhaustion of the saved one)")
     _must_agree(state, own, "order", f"open the loader with order={state.get('order')!r}")
     _must_agree(state, own, "order_version", "resume with the penstock version that saved it, whose order differs")
     for name in weave.NAMES:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from . import _c
+from .mixture import DataSetStats
 
 __all__ = ["StageStats", "Stats"]
 
@@ -92,6 +93,9 @@ class Stats:
     n_palette_images: int
     n_damaged_images: int
     n_dropped_boxes: int
+    block_memory: int
+    n_lone_rows: int
+    data_sets: tuple[DataSetStats, ...] = ()
 
     @property
     def advice(self) -> str:
@@ -108,6 +112,7 @@ class Stats:
         """Return all values as a dict for JSON."""
         values = asdict(self)
         values["fallbacks"] = list(self.fallbacks)
+        values["data_sets"] = [one._asdict() for one in self.data_sets]
         return values
 
     def __str__(self) -> str:
@@ -123,6 +128,8 @@ class Stats:
                          "JPEG, as Pillow loads it")
         if self.n_dropped_boxes:
             lines.append(f"{_counted(self.n_dropped_boxes, 'box was', 'boxes were')} dropped: too little was left")
+        for one in self.data_sets:
+            lines.append(f"{one.path}: {one.n_delivered:,} samples, {100 * one.share:.4g} % of all")
         lines.append(f"{'stage':<10}{'threads':>9}{'busy':>9}{'starved':>9}{'blocked':>9}{'items':>14}")
         lines += [_row(name, stage) for name, stage in (
             ("reader", self.stage_reader), ("workers", self.stage_workers), ("uploader", self.stage_uploader),

@@ -322,6 +322,12 @@ static int npy_extent(const struct pstk__source *source, const struct pstk__plac
     return 0;
 }
 
+static const struct pstk__field_file *npy_field_files(const struct pstk__source *source)
+{
+    const struct npy *npy = source->state;
+    return npy->files;
+}
+
 static int npy_parse(const struct pstk__source *source, const struct pstk__place *at,
                      const struct pstk__extent *extents, uint32_t n_extents,
                      struct pstk__record *out, struct pstk_error *err)
@@ -413,6 +419,7 @@ const struct pstk__format pstk__format_npy = {
     .locate = npy_locate,
     .extent = npy_extent,
     .parse = npy_parse,
+    .field_files = npy_field_files,
     .n_extents = npy_n_extents,
     .file_name = npy_file_name,
     .file_check = npy_file_check,

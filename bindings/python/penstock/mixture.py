@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock.Mixture: several data sets in given shares, for penstock.Loader in place of a path."""
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from ctypes import POINTER, byref, c_char_p, c_double, cast, sizeof
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
+
+from . import _c, catalog, errors, paths
+from .errors import SettingsError
+from .hints import near
+from .outputs import Output
+from .settings import integer
+
+if TYPE_CHECKING:
+    from .catalog import Catalog, FieldInfo
+
+__all__ = ["DataSetStats", "Mixture"]
+
+Path = Union[str, "os.PathLike[str]"]
+Weights = Mapping[Path, float]
+
+
+class DataSetStats(NamedTuple):
+    """What a loader delivered of one data set of its mixture. n_samples: those of the data set. n_delivered: rows from
+    it, in all epochs. share: of all rows so far; 0 before the first."""
+
+    path: str
+    n_samples: int
+    n_delivered: int
+    share: float
+
+
+class Mixture:
+    """Several data sets as one, in given shares: penstock.Loader(Mixture({"web": 0.7, "books": 0.3}), ...).
+
+    weights: {path: weight}, numbers of 0 or more in any unit; or segments, [(0, {path: weight}), (from, {path: weight}),
+        ...]: from the sample number `from` on other weights hold, and a data set that a segment leaves out has the weight
+        0 in it. Samples are not repeated or lost where weights change. With exhaustion="repeat" `from` counts the samples
+        of the whole run, over all ranks: position + epoch * samples_per_epoch. Else it counts those of each epoch.
+    exhaustion: what happens where a data set has no more samples. "stop": the epoch ends. "repeat": the data set begins
+        its next epoch, by itself, with another order and other random draws. "drop": it leaves, and the others go on by
+        their weights, until each sample has come once.
+    samples_per_epoch: with "repeat": samples of an epoch of the mixture; None: those of all data sets together.
+
+    Of the first p samples of a segment, a data set with the share w has p * w, rounded down or up. Shares are multiples of
+    1/T for the least whole T up to 65536 that makes them exact, or else of 1/65536, rounded.
+
+    The fields that outputs read must be alike in all data sets (kind, dtype, shape); others may differ. Batches have
+    `data_sets`, the number of each row's data set in the order of the first mention; `sample_ids` count within it.
+
+    Raises TypeError, SettingsError.
+    """
+
+    def __init__(self, weights: Weights | Sequence[tuple[int, Weights]], *, exhaustion: str = "stop",
+                 samples_per_epoch: int | None = None) -> None:
+        if not isinstance(exhaustion, str) or exhaustion not in _c.NAMES["exhaustion"]:
+            raise SettingsError(f"Mixture.exhaustion: value is {exhaustion!r}; must be one of "
+                                f"{', '.join(map(repr, _c.NAMES['exhaustion']))}"
+                                + near(str(exhaustion), _c.NAMES["exhaustion"]))
+        segments = _segments(weights)
+        names: dict[str, None] = {}
+        for _, given in segments:
+            names.update(dict.fromkeys(given))
+        if not 1 <= len(names) <= _c.MAX_DATA_SETS:
+            raise SettingsError(f"Mixture.weights: value has {len(names)} data sets; must have 1 to {_c.MAX_DATA_SETS}")
+        if len(segments) > _c.MAX_SEGMENTS:
+            raise SettingsError(f"Mixture.weights: value has {len(segments)} segments; must have at most {_c.MAX_SEGMENTS}")
+        if samples_per_epoch is not None and exhaustion != "repeat":
+            raise SettingsError(f"Mixture.samples_per_epoch: value is {samples_per_epoch!r}; must be None with exhaustion="
+                                f"{exhaustion!r}: the data sets end the epoch (give exhaustion='repeat')")
+        self._paths = tuple(names)
+        self._segments = tuple((begin, tuple(given.get(name, 0.0) for name in names)) for begin, given in segments)
+        self._exhaustion = exhaustion
+        self._samples = 0 if samples_per_epoch is None else integer("samples_per_epoch", samples_per_epoch)
+        if samples_per_epoch is not None and self._samples < 1:
+            raise SettingsError(f"Mixture.samples_per_epoch: value is {samples_per_epoch!r}; must be at least 1, or None")
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The directories of the data sets, in the order of their numbers."""
+        return self._paths
+
+    @property
+    def segments(self) -> list[tuple[int, dict[str, float]]]:
+        """The weights by path, and the sample that they hold from."""
+        return [(begin, dict(zip(self._paths, weights))) for begin, weights in self._segments]
+
+    @property
+    def exhaustion(self) -> str:
+        """What happens where a data set has no more samples."""
+        return self._exhaustion
+
+    @property
+    def samples_per_epoch(self) -> int | None:
+        """Samples of an epoch, as it was given."""
+        return self._samples or None
+
+    def __repr__(self) -> str:
+        more = f", samples_per_epoch={self._samples}" if self._samples else ""
+        weights: Any = self.segments if len(self._segments) > 1 else self.segments[0][1]
+        return f"Mixture({weights!r}, exhaustion={self._exhaustion!r}{more})"
+
+    # ---- for the loader ------------------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, Any]:
+        """What fixes the order, as JSON holds it; the identities of the data sets apart."""
+        return {"exhaustion": self._exhaustion, "samples_per_epoch": self._samples,
+                "segments": [[begin, list(weights)] for begin, weights in self._segments]}
+
+    def _fill(self, settings: _c.Settings) -> None:
+        """Set the member of the library's settings, which keeps alive what it points to."""
+        mixture, n = _c.Mixture(), len(self._paths)
+        _c.lib.pstk_mixture_init(byref(mixture), sizeof(mixture))
+        names = (c_char_p * n)(*map(os.fsencode, self._paths))
+        arrays = [(c_double * n)(*weights) for _, weights in self._segments]
+        segments = (_c.MixtureSegment * len(arrays))(*(
+            _c.MixtureSegment(begin, cast(array, POINTER(c_double))) for (begin, _), array in zip(self._segments, arrays)))
+        mixture.paths, mixture.n_data_sets = cast(names, POINTER(c_char_p)), n
+        mixture.segments, mixture.n_segments = cast(segments, POINTER(_c.MixtureSegment)), len(arrays)
+        mixture.exhaustion, mixture.samples_per_epoch = _c.NAMES["exhaustion"][self._exhaustion], self._samples
+        settings._mixture = mixture, names, arrays, segments
+        settings.path, settings.mixture = None, cast(byref(mixture), POINTER(_c.Mixture))
+
+    def _stats(self, loader: Any) -> tuple[DataSetStats, ...]:
+        """Of an open loader, a pointer."""
+        found = []
+        for number in range(len(self._paths)):
+            stats = _c.MixtureStats(size=sizeof(_c.MixtureStats))
+            errors.check(_c.lib.pstk_mixture_get_stats(loader, number, byref(stats)), errors.new())
+            found.append(stats)
+        n = sum(stats.n_delivered for stats in found)
+        return tuple(DataSetStats(path, stats.n_samples, stats.n_delivered, stats.n_delivered / n if n else 0.0)
+                     for path, stats in zip(self._paths, found))
+
+
+def _weight(path: str, value: Any) -> float:
+    try:
+        weight = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"Mixture.weights: value is {value!r} for {path}; must be a number") from None
+    if not (weight >= 0 and math.isfinite(weight)):
+        raise SettingsError(f"Mixture.weights: value is {value!r} for {path}; must be a number, 0 or more (give each data set "
+                            "its share, in any unit)")
+    return weight
+
+
+def _weights(given: Any) -> dict[str, float]:
+    if not isinstance(given, Mapping):
+        raise TypeError(f"Mixture.weights: value is {given!r}; must be {{path: weight}}")
+    found: dict[str, float] = {}
+    for path, value in given.items():
+        name = os.path.abspath(paths.local(path))
+        if name in found:
+            raise SettingsError(f"Mixture.weights: value has {name} twice; must have each data set once (give it once, with "
+                                "the sum of both weights)")
+        found[name] = _weight(name, value)
+    if not sum(found.values()) > 0:
+        raise SettingsError(f"Mixture.weights: value is {dict(given)!r}; must have a weight above 0")
+    return found
+
+
+def _segments(given: Any) -> list[tuple[int, dict[str, float]]]:
+    if isinstance(given, Mapping):
+        return [(0, _weights(given))]
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise TypeError(f"Mixture.weights: value is {given!r}; must be {{path: weight}}, or [(from, {{path: weight}}), ...]")
+    found: list[tuple[int, dict[str, float]]] = []
+    for segment in given:
+        if isinstance(segment, (str, bytes, Mapping)) or not isinstance(segment, Sequence) or len(segment) != 2:
+            raise TypeError(f"Mixture.weights: value has the segment {segment!r}; must be (from, {{path: weight}})")
+        found.append((integer("from", segment[0]), _weights(segment[1])))
+    if not found or found[0][0] != 0:
+        raise SettingsError("Mixture.weights: the first segment is from "
+                            f"{found[0][0] if found else None}; must be from 0 (the first weights hold from the start)")
+    for (before, _), (begin, _) in zip(found, found[1:]):
+        if begin <= before:
+            raise SettingsError(f"Mixture.weights: a segment from {begin} follows one from {before}; must be above it (sort "
+                                "the segments)")
+    return found
+
+
+# ---- the data sets together --------------------------------------------------------------------------------
+
+
+def _difference(one: FieldInfo, other: FieldInfo) -> str | None:
+    """What of two fields differs, or None. How they are stored does not count."""
+    for name in ("kind", "shape", "form", "coordinates", "of", "rows", "splits", "meaning"):
+        if getattr(one.field, name) != getattr(other.field, name):
+            return name
+    return None
+
+
+def _joined_field(same: Sequence[FieldInfo]) -> FieldInfo:
+    encodings: dict[str, int] = {}
+    for field in same:
+        for name, n in field.encodings.items():
+            encodings[name] = encodings.get(name, 0) + n
+    most = {name: max(getattr(field, name) for field in same)
+            for name in ("max_stored_size", "max_plain_size", "max_width", "max_height")}
+    sums = {name: sum(getattr(field, name) for field in same) for name in ("stored_bytes", "plain_bytes", "n_damaged")}
+    return dataclasses.replace(same[0], encodings=encodings, **most, **sums)
+
+
+def _joined(catalogs: Sequence[Catalog]) -> Catalog:
+    """The numbers of all data sets together, and the fields that are alike in all of them."""
+    by_name = [{field.name: field for field in found.fields} for found in catalogs]
+    fields = []
+    for field in catalogs[0].fields:
+        same = [names[field.name] for names in by_name if field.name in names]
+        if len(same) == len(catalogs) and not any(_difference(field, other) for other in same):
+            fields.append(_joined_field(same))
+    infos = [found.info for found in catalogs]
+    # One of the library's own would need the data sets to be open.
+    identity = hashlib.sha256("\n".join(info.identity for info in infos).encode()).hexdigest()[:32]
+    info = catalog.DatasetInfo(sum(info.n_samples for info in infos), sum(info.n_shards for info in infos),
+                               sum(info.bytes for info in infos), identity, max(info.format_version for info in infos),
+                               (), "mixture", all(info.has_checksums for info in infos))
+    return catalog.Catalog(info, tuple(fields), ())
+
+
+def _check_fields(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], joined: Catalog) -> None:
+    """Refuse an output of a field that differs between two data sets."""
+    values = [outputs] if isinstance(outputs, (str, Output)) else \
+        outputs.values() if isinstance(outputs, Mapping) else outputs if isinstance(outputs, (list, tuple)) else []
+    alike = {field.name for field in joined.fields}
+    by_name = [{field.name: field for field in found.fields} for found in catalogs]
+    for name in (value.field if isinstance(value, Output) else value for value in values):
+        has = [i for i, names in enumerate(by_name) if name in names]
+        if name in alike or not has:
+            continue
+        lacks = [i for i, names in enumerate(by_name) if name not in names]
+        if lacks:
+            raise SettingsError(f"Mixture: the field {name!r}, which an output reads, is in the data set "
+                                f"{mixture.paths[has[0]]}, but not in {mixture.paths[lacks[0]]}; must be in all (leave the "
+                                "output or the data set out)")
+        for i in has[1:]:
+            what = _difference(by_name[0][name], by_name[i][name])
+            if what is not None:
+                values_of = [getattr(by_name[k][name].field, what) for k in (0, i)]
+                raise SettingsError(f"Mixture: the field {name!r}, which an output reads, has {what} {values_of[0]!r} in the "
+                                    f"data set {mixture.paths[0]}, and {values_of[1]!r} in {mixture.paths[i]}; must be alike "
+                                    "in all (leave the output or the data set out)")
+
+
+def opened(path: Any, outputs: Any = None) -> tuple[str, Mixture | None, Catalog]:
+    """What a loader opens: its path, or words for it; its mixture; and the catalog of all. outputs: those wanted."""
+    if not isinstance(path, Mixture):
+        name = os.path.abspath(paths.local(path))
+        return name, None, catalog.read(name)
+    catalogs = [catalog.read(name) for name in path.paths]
+    joined = _joined(catalogs)
+    _check_fields(outputs, path, catalogs, joined)
+    n = len(catalogs)
+    return f"the mixture of {n} data set{'' if n == 1 else 's'}", path, joined

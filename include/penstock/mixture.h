@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * penstock/mixture.h - a loader over several data sets, in given shares.
+ *
+ * A stored period of slots says which data set stands at each position of the stream, so that the
+ * shares hold at every prefix, not only in the mean: of the first p samples of a segment a data set
+ * has floor(p * share) or that plus 1. Shares are exact where they are multiples of 1 / T for some
+ * whole T up to 65536, as all weights with few digits are; others are rounded to multiples of
+ * 1 / 65536. The samples of each data set come in an order of its own.
+ *
+ * Positions, sample ids and epochs: a position counts samples of the mixture. A sample id is that
+ * of a sample in its data set, whose number is in pstk_batch.data_sets. Random draws depend on the
+ * number of the data set, the data set's epoch and the sample id; data set 0 has the order and the
+ * draws that it has without a mixture.
+ */
+#ifndef PENSTOCK_MIXTURE_H
+#define PENSTOCK_MIXTURE_H
+
+#include <penstock/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The most data sets, and the most segments. */
+#define PSTK_MAX_DATA_SETS 64
+#define PSTK_MAX_SEGMENTS 64
+
+/* What happens where a data set has no more samples. */
+enum pstk_exhaustion {
+    /* the epoch ends before the first sample that is missing; the next one begins anew */
+    PSTK_EXHAUSTION_STOP = 0,
+    /* the data set begins its next epoch, by itself. The mixture's epoch has samples_per_epoch
+     * samples, and the next one goes on where it ended */
+    PSTK_EXHAUSTION_REPEAT = 1,
+    /* the data set leaves, and the others share by their weights. The epoch ends when none is left:
+     * it has each sample once; the next one begins anew */
+    PSTK_EXHAUSTION_DROP = 2,
+};
+
+/* Weights, and where they begin to hold. */
+struct pstk_mixture_segment {
+    /* samples: REPEAT: of the whole run, position + epoch * samples_per_epoch; else of each epoch.
+     * 0 in the first segment, then rising */
+    uint64_t begin;
+    /* n_data_sets numbers >= 0, in any unit; at least one is above 0, and none that is above 0 is
+     * below 1/65536 of their sum. copies */
+    const double *weights;
+};
+
+/* The data sets of a loader: pstk_settings.mixture. Fill it with pstk_mixture_init. All pointers:
+ * copies. The data sets differ from each other. The fields that outputs read are alike in all of
+ * them: kind, dtype, shape and what they say of other fields. Other fields may differ. */
+struct pstk_mixture {
+    /* sizeof(struct pstk_mixture) */
+    uint32_t size;
+    /* 1 to PSTK_MAX_DATA_SETS */
+    uint32_t n_data_sets;
+    /* n_data_sets of them */
+    const char *const *paths;
+    /* n_segments of them */
+    const struct pstk_mixture_segment *segments;
+    /* 1 to PSTK_MAX_SEGMENTS */
+    uint32_t n_segments;
+    /* enum pstk_exhaustion. default: PSTK_EXHAUSTION_STOP */
+    uint32_t exhaustion;
+    /* REPEAT: samples of an epoch of the mixture; 0: those of all data sets. Else 0 */
+    uint64_t samples_per_epoch;
+};
+
+/* What a loader did with one data set of its mixture. */
+struct pstk_mixture_stats {
+    /* sizeof(struct pstk_mixture_stats), set by the caller */
+    uint32_t size;
+    /* must be 0 */
+    uint32_t reserved;
+    /* of the data set */
+    uint64_t n_samples;
+    /* delivered from it by this loader */
+    uint64_t n_delivered;
+};
+
+struct pstk_loader;
+
+/* Fill `mixture` with defaults. `size` is sizeof *mixture: a library that has more members defaults
+ * them. */
+PSTK_API void pstk_mixture_init(struct pstk_mixture *mixture, uint32_t size);
+/* Get the statistics of data set number `data_set`. EINVAL: the loader has no such data set, as has
+ * one without a mixture. Thread: any. borrows. */
+PSTK_API int pstk_mixture_get_stats(const struct pstk_loader *loader, uint32_t data_set,
+                                    struct pstk_mixture_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

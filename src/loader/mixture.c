@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/mixture.h"
+
+#include "base/error.h"
+#include "format/joined.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAIL(code, fmt, ...) pstk__fail(err, code, PSTK_STAGE_OPEN, fmt, ##__VA_ARGS__)
+#define U64(x) ((unsigned long long)(x))
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+static int check_weights(const struct pstk_mixture *mixture, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk_mixture_segment *segment = &mixture->segments[i];
+    const uint32_t n = mixture->n_data_sets;
+    uint32_t wrong;
+    if (!segment->weights)
+        return FAIL(PSTK_EINVAL,
+                    "mixture.segments[%u].weights: value is NULL; must be an array of "
+                    "n_data_sets numbers",
+                    i);
+    if (pstk__mixture_weights_ok(segment->weights, n, &wrong))
+        return 0;
+    if (wrong == n)
+        return FAIL(PSTK_EINVAL,
+                    "mixture.segments[%u].weights: the sum is not a number above 0; must be (give "
+                    "a data set a weight above 0, and all of them at most 1e300 together)",
+                    i);
+    if (segment->weights[wrong] > 0 && segment->weights[wrong] <= 1e300)
+        return FAIL(PSTK_EINVAL,
+                    "mixture.segments[%u].weights: value is %g for data set %s, less than 1/65536 "
+                    "of their sum; must be 0 or at least that (raise it, or leave the data set "
+                    "out)",
+                    i, segment->weights[wrong], mixture->paths[wrong]);
+    return FAIL(PSTK_EINVAL,
+                "mixture.segments[%u].weights: value is %g for data set %s; must be a number, 0 or "
+                "more (give each data set its share, in any unit)",
+                i, segment->weights[wrong], mixture->paths[wrong]);
+}
+
+static int check_segments(const struct pstk_mixture *mixture, struct pstk_error *err)
+{
+    for (uint32_t i = 0; i < mixture->n_segments; i++) {
+        const uint64_t begin = mixture->segments[i].begin;
+        if (i == 0 && begin != 0)
+            return FAIL(PSTK_EINVAL,
+                        "mixture.segments[0].begin: value is %llu; must be 0 (the "
+                        "first weights hold from the start)",
+                        U64(begin));
+        if (i > 0 && begin <= mixture->segments[i - 1].begin)
+            return FAIL(PSTK_EINVAL,
+                        "mixture.segments[%u].begin: value is %llu; must be above that of the "
+                        "segment before it, %llu (sort the segments)",
+                        i, U64(begin), U64(mixture->segments[i - 1].begin));
+        const int r = check_weights(mixture, i, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* A data set that no segment gives a weight would be opened for nothing. */
+static int check_used(const struct pstk_mixture *mixture, struct pstk_error *err)
+{
+    for (uint32_t d = 0; d < mixture->n_data_sets; d++) {
+        int is_used = 0;
+        for (uint32_t i = 0; i < mixture->n_segments; i++)
+            is_used |= mixture->segments[i].weights[d] > 0;
+        if (!is_used)
+            return FAIL(PSTK_EINVAL,
+                        "mixture: data set %s has the weight 0 in all segments; must "
+                        "be above 0 in one (or leave the data set out)",
+                        mixture->paths[d]);
+    }
+    return 0;
+}
+
+/* Check that the struct is one of this library's. */
+static int check_struct(const struct pstk_mixture *mixture, struct pstk_error *err)
+{
+    if (mixture->size < sizeof *mixture)
+        return FAIL(PSTK_EINVAL, "mixture: not initialised, call pstk_mixture_init first");
+    for (uint32_t i = sizeof *mixture; i < mixture->size; i++)
+        if (((const uint8_t *)mixture)[i] != 0)
+            return FAIL(PSTK_ENOTSUP,
+                        "mixture: a setting of a newer penstock is set, which "
+                        "version %s does not know",
+                        pstk_version());
+    return 0;
+}
+
+int pstk__mixture_check(const struct pstk_settings *settings, struct pstk_error *err)
+{
+    const struct pstk_mixture *mixture = settings->mixture;
+    int r = check_struct(mixture, err);
+    if (r < 0)
+        return r;
+    if (settings->path)
+        return FAIL(PSTK_EINVAL,
+                    "path: value is %s; must be NULL with mixture, which has the "
+                    "paths",
+                    settings->path);
+    if (settings->subset)
+        return FAIL(PSTK_ENOTSUP, "subset: not supported with mixture; must be NULL");
+    if (settings->order == PSTK_ORDER_WINDOWED)
+        return FAIL(PSTK_ENOTSUP, "order: value is windowed; must be full or sequential with "
+                                  "mixture, which this version does not read by blocks");
+    if (mixture->n_data_sets < 1 || mixture->n_data_sets > PSTK_MAX_DATA_SETS)
+        return pstk__fail_setting(err, "mixture.n_data_sets", mixture->n_data_sets, "from 1 to %d",
+                                  PSTK_MAX_DATA_SETS);
+    if (mixture->n_segments < 1 || mixture->n_segments > PSTK_MAX_SEGMENTS)
+        return pstk__fail_setting(err, "mixture.n_segments", mixture->n_segments, "from 1 to %d",
+                                  PSTK_MAX_SEGMENTS);
+    if (mixture->exhaustion > PSTK_EXHAUSTION_DROP)
+        return pstk__fail_setting(err, "mixture.exhaustion", mixture->exhaustion, "from 0 to %d",
+                                  PSTK_EXHAUSTION_DROP);
+    if (mixture->samples_per_epoch && mixture->exhaustion != PSTK_EXHAUSTION_REPEAT)
+        return pstk__fail_setting(err, "mixture.samples_per_epoch", mixture->samples_per_epoch,
+                                  "0 unless exhaustion is PSTK_EXHAUSTION_REPEAT: the data sets "
+                                  "end the epoch");
+    if (mixture->samples_per_epoch > (uint64_t)1 << 62)
+        return pstk__fail_setting(err, "mixture.samples_per_epoch", mixture->samples_per_epoch,
+                                  "at most 2^62");
+    if (!mixture->paths || !mixture->segments)
+        return FAIL(PSTK_EINVAL, "mixture.%s: value is NULL; must be an array",
+                    mixture->paths ? "segments" : "paths");
+    for (uint32_t d = 0; d < mixture->n_data_sets; d++)
+        if (!mixture->paths[d] || !mixture->paths[d][0])
+            return FAIL(PSTK_EINVAL,
+                        "mixture.paths[%u]: value is %s; must be the path of a data "
+                        "set",
+                        d, mixture->paths[d] ? "empty" : "NULL");
+    r = check_segments(mixture, err);
+    return r < 0 ? r : check_used(mixture, err);
+}
+
+/* ---- open ------------------------------------------------------------------------------------ */
+
+/* Open all data sets and join them. */
+static int open_joined(struct pstk__source **out, const struct pstk_mixture *mixture,
+                       struct pstk_error *err)
+{
+    struct pstk__source *sources[PSTK_MAX_DATA_SETS];
+    for (uint32_t d = 0; d < mixture->n_data_sets; d++) {
+        const int r = pstk__source_open(&sources[d], mixture->paths[d], err);
+        if (r < 0) {
+            while (d-- > 0)
+                pstk__source_close(sources[d]);
+            return r;
+        }
+    }
+    return pstk__joined_open(out, sources, mixture->n_data_sets, err);
+}
+
+/* The outputs' fields are in all data sets; the plan checks the rest of the outputs. */
+static int check_fields(const struct pstk_settings *s, const struct pstk__source *joined,
+                        struct pstk_error *err)
+{
+    for (uint32_t i = 0; i < s->n_outputs; i++) {
+        const struct pstk_output *output =
+            (const void *)((const uint8_t *)s->outputs + (uint64_t)i * s->output_size);
+        const int r = output->field ? pstk__joined_check_field(joined, output->field, err) : 0;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Make the mixture, in one allocation with its patterns. */
+static int make(struct pstk__mixture **out, const struct pstk_settings *s,
+                const struct pstk__source *joined, struct pstk_error *err)
+{
+    const struct pstk_mixture *mixture = s->mixture;
+    uint64_t sizes[PSTK_MAX_DATA_SETS];
+    for (uint32_t d = 0; d < mixture->n_data_sets; d++)
+        sizes[d] = pstk__joined_part(joined, d)->n_samples;
+    struct pstk__mixture *made =
+        malloc(sizeof *made + pstk__mixture_most_phases(mixture) * PSTK__PHASE_MEMORY);
+    if (!made)
+        return FAIL(PSTK_ENOMEM, "no memory for the order of a mixture");
+    *out = made;
+    pstk__mixture_make(made, mixture, sizes, s->seed, made + 1);
+    if (made->n_begun < mixture->n_segments)
+        return FAIL(PSTK_EINVAL,
+                    "mixture.segments[%u].begin: value is %llu; must be below %llu, where an epoch "
+                    "ends because a data set has no more samples (lower it, or repeat the data "
+                    "sets)",
+                    made->n_begun, U64(mixture->segments[made->n_begun].begin), U64(made->n));
+    return 0;
+}
+
+int pstk__mixture_open(struct pstk__pipeline *pipeline, struct pstk_error *err)
+{
+    struct pstk__source *joined;
+    int r = open_joined(&joined, pipeline->settings.mixture, err);
+    if (r == 0)
+        r = pstk__dataset_of(&pipeline->dataset, joined, err);
+    if (r == 0)
+        r = check_fields(&pipeline->settings, joined, err);
+    return r < 0 ? r : make(&pipeline->mixture, &pipeline->settings, joined, err);
+}
+
+void pstk__mixture_name(const struct pstk__pipeline *pipeline, const struct pstk__pick *pick,
+                        struct pstk_error *err)
+{
+    if (!pipeline->mixture)
+        return;
+    char message[sizeof err->message];
+    memcpy(message, err->message, sizeof message);
+    message[sizeof message - 1] = 0;
+    const int n =
+        snprintf(err->message, sizeof err->message,
+                 "data set %.200s: ", pstk__joined_part(pipeline->source, pick->data_set)->path);
+    if (n > 0 && (size_t)n < sizeof err->message)
+        snprintf(err->message + n, sizeof err->message - (size_t)n, "%s", message);
+}
