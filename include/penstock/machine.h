@@ -79,6 +79,10 @@ struct pstk_machine {
     char file_system[32];
     /* name and version of the linked library */
     char libjpeg[32];
+
+    /* 1: the path lies on a disk that spins, as the kernel says; 0: it does not */
+    int32_t rotational;
+    uint32_t reserved;
 };
 
 /* Find out about this machine. `path`: where data would lie; NULL: nowhere. borrows. */

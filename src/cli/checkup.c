@@ -14,6 +14,7 @@
 #include "labels.h"
 #include "output.h"
 #include "pipeline.h"
+#include "reading.h"
 #include "text.h"
 #include "unit.h"
 
@@ -133,12 +134,6 @@ static uint64_t look_at_files(struct patient *patient)
     return bad.n;
 }
 
-static int is_remote(const char *file_system)
-{
-    return strcmp(file_system, "nfs") == 0 || strcmp(file_system, "lustre") == 0 ||
-           strcmp(file_system, "gpfs") == 0 || strcmp(file_system, "fuse") == 0;
-}
-
 static void look_at_storage(struct patient *patient)
 {
     const struct pstk_machine *machine = patient->machine;
@@ -160,11 +155,19 @@ static void look_at_storage(struct patient *patient)
                     bytes, memory),
                "put the data on ext4 or xfs on a local disk");
     }
-    if (is_remote(system))
+    if (reading_is_remote(system))
         advise(find(patient->checkup, "storage", FINDING_NOTE,
                     "%s may keep the files on another machine", system),
                "copy the data set to a local disk where `penstock bench` names storage as the "
                "bottleneck");
+}
+
+static void look_at_order(struct patient *patient)
+{
+    struct reading reading;
+    if (reading_judge(patient->machine, &patient->info, patient->checkup->world, &reading))
+        advise(find(patient->checkup, "order", FINDING_NOTE, "%s", reading.text), "%s",
+               reading.advice);
 }
 
 /* ---- the records ----------------------------------------------------------------------------- */
@@ -400,6 +403,7 @@ static void look(struct patient *patient)
     look_at_storage(patient);
     if (info->n_samples == 0)
         return;
+    look_at_order(patient);
     look_at_records(patient);
     if (n_bad == 0) /* else labels and loader would only fail on the same files */
         look_at_labels(patient);

@@ -22,12 +22,13 @@ struct finding {
     int is_damage;             /* 1: `penstock verify` lists all of it */
 };
 
-/* Two of each image field, and nine more: data set, shards, columns, open files, two of storage,
- * records, labels, loader. */
-#define CHECKUP_MAX (2 * PSTK_MAX_FIELDS + 9)
+/* Two of each image field, and ten more: data set, shards, columns, open files, two of storage,
+ * order, records, labels, loader. */
+#define CHECKUP_MAX (2 * PSTK_MAX_FIELDS + 10)
 
-/* Zeroed at the start. */
+/* Zeroed at the start, except world. */
 struct checkup {
+    uint32_t world;  /* ranks that will read it */
     int is_data_set; /* 0: the path is no data set, and there are no findings */
     uint32_t n;
     struct finding findings[CHECKUP_MAX];

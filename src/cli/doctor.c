@@ -20,14 +20,22 @@
 #include "unit.h"
 #include "verdict.h"
 
-#define OPT_JSON 256
 #define WANTED_MEMLOCK (UINT64_C(64) << 20) /* bytes that a loader registers by default */
 
 #define COPY_SIZE (UINT64_C(32) << 20) /* bytes: 222 images of 224 x 224 pixels, one batch */
 #define COPY_SECONDS 0.8               /* of copies on all devices together */
 #define COPY_SECONDS_MIN 0.1           /* and on each device at least */
 
-static const struct option_row table[] = {OPTION_JSON("print one JSON object"), OPTION_END};
+enum { OPT_WORLD = 256, OPT_JSON };
+
+static const struct option_row table[] = {
+    {.name = "world",
+     .code = OPT_WORLD,
+     .value = "W",
+     .initial = "1",
+     .text = "how many ranks will read the data set: what is advised of orders depends on it"},
+    OPTION_JSON("print one JSON object"),
+    OPTION_END};
 
 /* The names that --kernels takes. */
 #define FAST_KERNELS WORD_PSTK_KERNELS_AVX2 " or " WORD_PSTK_KERNELS_AVX512
@@ -398,6 +406,10 @@ static int print_json(const struct doctor *doctor)
     json_put_text(object, "path", doctor->path);
     json_put_text(object, "file_system", machine->file_system);
     json_put_bool(object, "direct", machine->direct == 1);
+    if (machine->rotational < 0)
+        json_put_null(object, "rotational");
+    else
+        json_put_bool(object, "rotational", machine->rotational == 1);
     json_put_count(object, "direct_memory_align", machine->direct_memory_align);
     json_put_count(object, "direct_offset_align", machine->direct_offset_align);
     json_put_count(object, "cuda_devices", gpus->n);
@@ -412,11 +424,16 @@ static int print_json(const struct doctor *doctor)
 static int run(const struct command *self, int argc, char **argv)
 {
     struct options options = {.command = self, .argc = argc, .argv = argv};
-    struct doctor doctor = {.machine.size = sizeof doctor.machine};
+    struct doctor doctor = {.machine.size = sizeof doctor.machine, .checkup.world = 1};
     struct pstk_error err;
     int c, json = 0;
-    while ((c = options_next(&options)) > 0)
-        json = 1;
+    while ((c = options_next(&options)) > 0) {
+        if (c == OPT_JSON)
+            json = 1;
+        else if (option_count32("--world", optarg, (struct range){1, 1 << 24},
+                                &doctor.checkup.world) < 0)
+            return STATUS_USAGE;
+    }
     if (c < 0 || options_operands(&options, 0, 1, "one PATH") < 0)
         return options.status;
     doctor.path = options_n_operands(&options) ? options_operand(&options, 0) : ".";
@@ -440,17 +457,19 @@ const struct command command_doctor = {
     .name = "doctor",
     .summary = "print what this machine offers, and what to change",
     .operands = "[PATH]",
-    .text = "Print what this machine offers a loader, what a missing piece costs, and what to "
-            "change. PATH is where data lies or will lie; without it the current folder.\n"
-            "\n"
-            "Where PATH is a data set, doctor looks at it, too: whether it can be opened, all its "
-            "files are there with their sizes, and a loader gives a batch of it in this machine's "
-            "memory; whether it has labels, masks that a loader would spoil, or JPEGs that decode "
-            "slowly. `penstock verify` reads all of it. The verdict at the end says where to look, "
-            "and what to do next.\n"
-            "\n"
-            "Of each GPU doctor also measures what plain copies do, which takes a moment and some "
-            "of its memory.\n",
+    .text =
+        "Print what this machine offers a loader, what a missing piece costs, and what to "
+        "change. PATH is where data lies or will lie; without it the current folder.\n"
+        "\n"
+        "Where PATH is a data set, doctor looks at it, too: whether it can be opened, all its "
+        "files are there with their sizes, and a loader gives a batch of it in this machine's "
+        "memory; whether it has labels, masks that a loader would spoil, or JPEGs that decode "
+        "slowly; whether its storage is slow at random reads, and which order suits it for "
+        "W ranks. `penstock verify` reads all of it. The verdict at the end says where to look, "
+        "and what to do next.\n"
+        "\n"
+        "Of each GPU doctor also measures what plain copies do, which takes a moment and some "
+        "of its memory.\n",
     .options = table,
     .examples = "penstock doctor train\n"
                 "penstock doctor /data --json | jq .io_uring\n"

@@ -8,6 +8,7 @@
 #include "json.h"
 #include "message.h"
 #include "names.h"
+#include "reading.h"
 #include "text.h"
 #include "unit.h"
 
@@ -93,7 +94,10 @@ static void advise(const struct report *report, char *text, size_t size)
     case PSTK_BOTTLENECK_STORAGE:
         snprintf(text, size,
                  "storage: the workers wait for reads; a faster disk, or enough memory to hold the "
-                 "data set in the page cache, would help");
+                 "data set in the page cache, would help%s",
+                 reading_is_scattered(report->pipeline->order, &report->pipeline->info)
+                     ? ", or --order windowed, which reads whole blocks instead of single records"
+                     : "");
         return;
     case PSTK_BOTTLENECK_DECODE:
         if (n < report->n_usable)

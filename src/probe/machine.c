@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "base/error.h"
 #include "image/image.h"
+#include "machine/disk.h"
 #include "machine/numa.h"
 #include "reader/reader.h"
 
@@ -14,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 
@@ -44,6 +47,14 @@ static void get_file_system(const char *path, struct pstk_machine *machine)
     for (size_t i = 0; i < sizeof file_systems / sizeof *file_systems; i++)
         if ((long)fs.f_type == file_systems[i].magic)
             snprintf(machine->file_system, sizeof machine->file_system, "%s", file_systems[i].name);
+}
+
+static int32_t get_rotational(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return -1;
+    return pstk__disk_rotational("/", major(status.st_dev), minor(status.st_dev));
 }
 
 static uint64_t get_limit(int resource)
@@ -77,7 +88,7 @@ static int32_t get_cuda_devices(void)
 
 int pstk_get_machine(const char *path, struct pstk_machine *machine, struct pstk_error *err)
 {
-    struct pstk_machine m = {.size = sizeof m};
+    struct pstk_machine m = {.size = sizeof m, .rotational = -1};
     if (!machine || machine->size < sizeof machine->size)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "machine: size must be sizeof(struct pstk_machine)");
@@ -101,6 +112,7 @@ int pstk_get_machine(const char *path, struct pstk_machine *machine, struct pstk
     snprintf(m.libjpeg, sizeof m.libjpeg, "%s", pstk__image_library());
     if (path) {
         get_file_system(path, &m);
+        m.rotational = get_rotational(path);
         r = pstk__direct_align(path, &m.direct_memory_align, &m.direct_offset_align);
         m.direct = r < 0 ? r : 1;
     }

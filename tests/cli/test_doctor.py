@@ -56,6 +56,10 @@ def doctor_tells_the_machine(world):
     out, _ = run("doctor", world.root)
     for part in ("processor", "kernels", told["kernels"], "cores", "io_uring", "direct I/O", "CUDA", world.root):
         assert part in out, part
+    assert told["rotational"] in (None, True, False)
+    _, err = run("doctor", world.root, "--world", "0", status=2)
+    assert "--world: value is '0'; must be a whole number from 1" in err, err
+    expect(run_json("doctor", world.root, "--world", "8")["path"], world.root)
     run("doctor", world.path("absent"), status=2)
     expect(run_json("doctor", world.root)["data_set"], None)
     expect(run_json("doctor", world.src)["data_set"], None)

@@ -742,6 +742,8 @@ class Machine(Structure):
         ("cpu", c_char * 64),
         ("file_system", c_char * 32),
         ("libjpeg", c_char * 32),
+        ("rotational", c_int32),
+        ("reserved", c_uint32),
     ]
 
 
