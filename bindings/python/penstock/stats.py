@@ -21,7 +21,7 @@ BOTTLENECKS, FALLBACKS = _by_code("bottleneck"), _by_code("fallback")
 ADVICE = {
     "unknown": "the loader has not run long enough",
     "storage": "the workers wait for reads; a faster disk, or enough memory to hold the data set in the page "
-               "cache, would help",
+               "cache, would help; or order='windowed', which reads whole blocks of small records",
     "decode": "the workers are busy all the time; more cores (n_threads), or smaller images in the data set, "
               "would help",
     "copy": "batches wait for the copy to the device; smaller images would help, or uint8 instead of float32 "
@@ -49,7 +49,8 @@ class Stats:
 
     n_samples, n_batches, n_replacements (bad samples that were replaced), n_palette_images and n_damaged_images
     (samples with a JPEG that is marked as damaged) and n_dropped_boxes (see penstock.boxes) count delivered batches; a
-    batch delivered twice counts twice.
+    batch delivered twice counts twice. Of a windowed order: n_lone_rows counts rows that were read by themselves,
+    after open and seek, and block_memory is the memory of its blocks.
     bottleneck: the stage that limits the loader, a key of stats.ADVICE. fallbacks: what this machine refused, at
     open or later, for example no_io_uring (threads read) and no_single_issuer (the kernel lacks
     IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of 6.1).
@@ -93,8 +94,8 @@ class Stats:
     n_palette_images: int
     n_damaged_images: int
     n_dropped_boxes: int
-    block_memory: int
     n_lone_rows: int
+    block_memory: int
     data_sets: tuple[DataSetStats, ...] = ()
 
     @property
@@ -137,7 +138,8 @@ class Stats:
         lines.append(f"reader {self.reader}, {'direct' if self.direct else 'buffered'}, "
                      f"{self.queue_depth} reads deep; kernels {self.kernels}; {_slots(self)}")
         lines.append(f"memory: slots {_bytes(self.slot_memory)}, reads {_bytes(self.io_memory)}, "
-                     f"index {_bytes(self.index_memory)}, scratch up to {_bytes(self.scratch_memory)}")
+                     f"index {_bytes(self.index_memory)}"
+                     f"{f', blocks {_bytes(self.block_memory)}' if self.block_memory else ''}, scratch up to {_bytes(self.scratch_memory)}")
         if self.fallbacks:
             lines.append("fallbacks on this machine: " + ", ".join(self.fallbacks))
         lines.append(f"bottleneck: {self.bottleneck}: {self.advice}")
