@@ -23,7 +23,7 @@ test:
 
 # What takes many minutes, or gigabytes from PyPI.
 test-more:
-	@scripts/deps test
+	@scripts/deps more
 	@scripts/test --more
 
 # For hours, outside of CI: make attack ONLY="kills disk" SEED=7 MINUTES=15 COUNT=100 RECORDS=1000 CASE=pack

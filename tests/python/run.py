@@ -95,7 +95,8 @@ def main(arguments):
         at = arguments.index("-k")
         word = arguments[at + 1]
         del arguments[at:at + 2]
-    sys.path[:0] = [str(ROOT / "bindings" / "python"), str(ROOT / "tests" / "python")]
+    folders = dict.fromkeys(str(pathlib.Path(path).resolve().parent) for path in arguments)
+    sys.path[:0] = [str(ROOT / "bindings" / "python"), str(ROOT / "tests" / "python"), *folders]
     result = Tap()
     suites = [unittest.TestSuite(chosen(load(path, result), word)) for path in arguments]
     for suite in suites:
