@@ -45,6 +45,20 @@ enum pstk_last_batch {
 #define PSTK_MAX_BLOCK 1048576
 #define PSTK_MAX_WINDOW 4096
 
+/* A change of the size of batches in a run. A step is a batch of all ranks together; steps count
+ * from 0, the first batch of epoch 0. */
+struct pstk_batch_step {
+    /* the first step that has this size; above that of the change before, at least 1, below 2^62 */
+    uint64_t from;
+    /* in place of batch_size or, where that is given, of global_batch_size */
+    uint32_t rows;
+    /* must be 0 */
+    uint32_t reserved;
+};
+
+/* Changes that a schedule may have. */
+#define PSTK_MAX_BATCH_STEPS 1024
+
 /* The order of a data set of n_samples samples. A loader with the same values delivers it. */
 struct pstk_order_settings {
     /* sizeof(struct pstk_order_settings), set by the caller */
@@ -74,8 +88,10 @@ struct pstk_order_settings {
     /* of a windowed order, else 0: blocks whose samples are mixed, at most PSTK_MAX_WINDOW.
      * 0: 4 */
     uint32_t window;
-    /* must be 0 */
-    uint32_t reserved2;
+    /* changes of the size of batches in the run, at most PSTK_MAX_BATCH_STEPS */
+    uint32_t n_batch_steps;
+    /* NULL: none. borrows, for each call */
+    const struct pstk_batch_step *batch_schedule;
 };
 
 /* Fill in what is 0 of strands, block and window of a windowed order. 0; EINVAL. borrows. */
@@ -116,9 +132,11 @@ PSTK_API int pstk_order_explain(const struct pstk_order_settings *s,
 
 /* Return the number of batches of an epoch from `position` on; the same for every rank. borrows. */
 PSTK_API uint64_t pstk_order_n_batches(const struct pstk_order_settings *s, uint64_t position);
+/* Return the rows of the batch at `position`, of all ranks together; 0: EINVAL. borrows. */
+PSTK_API uint64_t pstk_order_rows(const struct pstk_order_settings *s, uint64_t position);
 /* Write the ids of the batch at `position` to ids[batch_size], or with global_batch_size to
- * ids[global_batch_size / world, rounded up]. Return the number of valid ids; 0:
- * past the end of the epoch; <0: EINVAL. borrows. */
+ * ids[global_batch_size / world, rounded up], of the largest size of a schedule. Return the number
+ * of valid ids; 0: past the end of the epoch; <0: EINVAL. borrows. */
 PSTK_API int64_t pstk_order_batch(const struct pstk_order_settings *s, uint64_t position,
                                   uint64_t *ids);
 

@@ -581,6 +581,14 @@ struct pstk_settings {
     uint32_t block;
     /* of PSTK_ORDER_WINDOWED: blocks whose samples are mixed, at most 4096. default: auto, 4 */
     uint32_t window;
+    /* changes of the size of batches, at most PSTK_MAX_BATCH_STEPS (order.h); batch_size or
+     * global_batch_size is that of the first steps. Slots have room for the largest, or for
+     * max_batch_size. default: 0 */
+    uint32_t n_batch_steps;
+    /* must be 0 */
+    uint32_t reserved4;
+    /* n_batch_steps of them; copies. default: NULL */
+    const struct pstk_batch_step *batch_schedule;
 };
 
 /* ---- batches ------------------------------------------------------------------------------- */

@@ -46,7 +46,7 @@ void pstk__window_close(struct pstk__window *window)
  * whole epoch has a batch, so this loop ends. */
 static struct pstk__cursor normal(const struct pstk__window *window, struct pstk__cursor cursor)
 {
-    if (pstk__partition_n_batches(&window->partition, cursor.position) == 0)
+    if (pstk__schedule_n_batches(&window->partition, cursor.epoch, cursor.position) == 0)
         return (struct pstk__cursor){.epoch = cursor.epoch + 1};
     return cursor;
 }
@@ -57,16 +57,17 @@ void pstk__window_claim(struct pstk__window *window, struct pstk__slot *slot)
 {
     pthread_mutex_lock(&window->lock);
     window->claim = normal(window, window->claim);
-    uint64_t global = window->partition.global_batch;
-    uint64_t position = window->claim.position, rest = window->partition.n - position;
+    const struct pstk__partition here = pstk__schedule_at(
+        &window->partition, window->claim.epoch, window->claim.position, &slot->batch.index);
+    uint64_t global = here.global_batch;
+    uint64_t position = window->claim.position, rest = here.n - position;
     slot->seq = window->claim_seq++;
     slot->generation = atomic_load_explicit(&window->generation, memory_order_relaxed);
     slot->batch.epoch = window->claim.epoch;
     slot->batch.position = position;
-    slot->batch.next_position = rest < global ? window->partition.n : position + global;
-    slot->batch.index = position / global;
-    slot->batch.n_rows = (uint32_t)pstk__partition_rows(&window->partition);
-    slot->batch.n_valid = pstk__partition_n_valid(&window->partition, position);
+    slot->batch.next_position = rest < global ? here.n : position + global;
+    slot->batch.n_rows = (uint32_t)pstk__partition_rows(&here);
+    slot->batch.n_valid = pstk__partition_n_valid(&here, position);
     window->claim.position = slot->batch.next_position;
     pthread_mutex_unlock(&window->lock);
 }
@@ -326,7 +327,7 @@ void pstk__window_resize(struct pstk__window *window, uint64_t global_batch)
 uint64_t pstk__window_n_batches(struct pstk__window *window)
 {
     pthread_mutex_lock(&window->lock);
-    const uint64_t n = pstk__partition_n_batches(&window->partition, 0);
+    const uint64_t n = pstk__schedule_n_batches(&window->partition, window->deliver.epoch, 0);
     pthread_mutex_unlock(&window->lock);
     return n;
 }

@@ -18,7 +18,7 @@
 #define PSTK_WINDOW_H
 
 #include "batch/slot.h"
-#include "order/partition.h"
+#include "order/schedule.h"
 
 /* A place in the stream of batches. */
 struct pstk__cursor {
@@ -81,7 +81,7 @@ void pstk__window_seek(struct pstk__window *window, struct pstk__cursor to);
 /* Consumer: batches from the next one on have global_batch rows of all ranks. Those that were read
  * ahead become void, and their rows are cut again. */
 void pstk__window_resize(struct pstk__window *window, uint64_t global_batch);
-/* Batches of a whole epoch. Any thread. */
+/* Batches of the whole epoch that the cursor is in. Any thread. */
 uint64_t pstk__window_n_batches(struct pstk__window *window);
 struct pstk__cursor pstk__window_cursor(struct pstk__window *window);
 /* Safe in a signal handler. */

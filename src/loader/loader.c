@@ -115,6 +115,11 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
     pstk__weave_settle(&pipeline->picks.shape.weave);
     if (pstk__partition_n_batches(&pipeline->partition, 0) == 0)
         return refuse_no_batch(pipeline, pipeline->partition.global_batch, err);
+    r = pstk__schedule_open(&pipeline->schedule, &pipeline->partition, s->batch_schedule,
+                            s->n_batch_steps, s->global_batch_size ? 1 : s->world, err);
+    if (r < 0)
+        return r;
+    pipeline->partition.schedule = pipeline->schedule;
     if (s->max_batch_size) /* from here on: what outputs and slots have room for */
         s->batch_size = s->max_batch_size;
     if (s->position > pipeline->partition.n)
@@ -307,6 +312,7 @@ static void loader_free(struct pstk_loader *loader)
     pstk_members_close(&pipeline->members);
     pstk_dataset_close(&pipeline->dataset);
     free(pipeline->mixture);
+    free(pipeline->schedule);
     free(loader);
 }
 
@@ -348,6 +354,7 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
     loader->pipeline.settings.mosaic = NULL;
     loader->pipeline.settings.subset = NULL;
     loader->pipeline.settings.mixture = NULL;
+    loader->pipeline.settings.batch_schedule = NULL;
     *out = loader;
     return 0;
 }
@@ -542,6 +549,11 @@ int pstk_set_batch_size(struct pstk_loader *loader, uint32_t rows, struct pstk_e
         return r;
     struct pstk__pipeline *pipeline = &loader->pipeline;
     struct pstk__partition partition = pipeline->partition;
+    if (pipeline->schedule)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                          "%s: value is %u; must not be set, because batch_schedule has the sizes",
+                          pipeline->settings.global_batch_size ? "global_batch_size" : "batch_size",
+                          rows);
     r = pstk__settings_resize(&pipeline->settings, rows, pipeline->plan->batch_size,
                               &partition.global_batch, err);
     if (r == 0 && pstk__partition_n_batches(&partition, 0) == 0)

@@ -9,6 +9,7 @@
 #include "reader/reader.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define SETTINGS_SIZE_MAX 65536u
@@ -87,9 +88,10 @@ static int check_room(const struct pstk_settings *s, struct pstk_error *err)
         const char *name;
         int is_set, is_pointer;
     } room[] = {
-        {"reserved", s->reserved != 0, 0},        {"reserved2", s->reserved2 != 0, 0},
-        {"cache", s->cache != NULL, 1},           {"reserved3", s->reserved3 != 0, 0},
-        {"trace_path", s->trace_path != NULL, 1}, {"monitor", s->monitor != NULL, 1},
+        {"reserved", s->reserved != 0, 0},   {"reserved2", s->reserved2 != 0, 0},
+        {"cache", s->cache != NULL, 1},      {"reserved3", s->reserved3 != 0, 0},
+        {"reserved4", s->reserved4 != 0, 0}, {"trace_path", s->trace_path != NULL, 1},
+        {"monitor", s->monitor != NULL, 1},
     };
     for (size_t i = 0; i < sizeof room / sizeof *room; i++)
         if (room[i].is_set)
@@ -138,6 +140,34 @@ static int check_most(const struct pstk_settings *s, struct pstk_error *err)
                                   s->batch_size);
     return check_range(&(struct range){"max_batch_size", s->max_batch_size, 1, BATCH_SIZE_MAX, 0},
                        err);
+}
+
+/* Slots have room for the largest size of a schedule. What needs the data set: schedule.h. */
+static int settle_schedule(struct pstk_settings *s, struct pstk_error *err)
+{
+    const uint32_t divisor = s->global_batch_size ? s->world : 1;
+    uint32_t most = s->max_batch_size ? s->max_batch_size : s->batch_size;
+    if (s->n_batch_steps > PSTK_MAX_BATCH_STEPS || !s->batch_schedule != !s->n_batch_steps)
+        return pstk__fail_setting(err, "n_batch_steps", s->n_batch_steps,
+                                  "the length of batch_schedule, at most %d", PSTK_MAX_BATCH_STEPS);
+    for (uint32_t i = 0; i < s->n_batch_steps; i++) {
+        const uint32_t rows = s->batch_schedule[i].rows, rest = rows % divisor;
+        const uint32_t own = rows / divisor + (rest != 0);
+        char name[64];
+        snprintf(name, sizeof name, "batch_schedule[%u].rows", i);
+        if (rows < divisor)
+            return pstk__fail_setting(err, name, rows, "at least %u", divisor);
+        if (rest && !s->uneven)
+            return pstk__fail_setting(
+                err, name, rows, "a multiple of world, which is %u, unless uneven is 1", divisor);
+        if (own > BATCH_SIZE_MAX)
+            return pstk__fail_setting(err, name, rows, "at most %u rows for a rank",
+                                      BATCH_SIZE_MAX);
+        most = own > most ? own : most;
+    }
+    if (s->n_batch_steps)
+        s->max_batch_size = most;
+    return 0;
 }
 
 int pstk__settings_resize(const struct pstk_settings *s, uint32_t rows, uint32_t room,
@@ -233,6 +263,8 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         r = settle_batch(s, err);
     if (r == 0)
         r = check_most(s, err);
+    if (r == 0)
+        r = settle_schedule(s, err);
     if (r == 0 && !pstk__device_ops(s->device))
         r = pstk__fail_setting(err, "device", s->device, "PSTK_HOST (%d) or PSTK_CUDA (%d)",
                                PSTK_HOST, PSTK_CUDA);

@@ -14,7 +14,9 @@ struct pstk__partition {
     uint64_t n;            /* samples */
     uint64_t global_batch; /* samples of all ranks' rows together, at least world */
     uint64_t rank, world;
-    uint32_t last_batch; /* enum pstk_last_batch */
+    uint32_t last_batch;                   /* enum pstk_last_batch */
+    const struct pstk__schedule *schedule; /* NULL, or what global_batch follows from: schedule.h
+                                              asks it, the functions below do not; borrowed */
 };
 
 /* The most rows that a rank has in a batch: global_batch / world, rounded up. */

@@ -2,9 +2,10 @@
 /* The public functions of orders: settings checked, then the pure ones. */
 #include "order/explain.h"
 #include "order/order.h"
-#include "order/partition.h"
+#include "order/schedule.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The most samples, and rows of a global batch, that the public functions take: their sums stay
@@ -24,10 +25,10 @@ static int settings_of(const struct pstk_order_settings *from, struct pstk_order
     memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
     if (!to->world)
         to->world = 1;
-    return to->reserved == 0 && to->reserved2 == 0 ? 0 : PSTK_EINVAL;
+    return to->reserved == 0 ? 0 : PSTK_EINVAL;
 }
 
-/* Fill a partition from copied settings; 0 or EINVAL. */
+/* Fill a partition from copied settings, except its schedule; 0 or EINVAL. */
 static int partition_of(const struct pstk_order_settings *s, struct pstk__partition *partition)
 {
     const uint64_t global =
@@ -64,13 +65,44 @@ static struct pstk__order_shape shape_of(const struct pstk_order_settings *s)
     return shape;
 }
 
+/* A partition with its schedule, which the caller frees; 0, EINVAL or ENOMEM. */
+static int scheduled_of(const struct pstk_order_settings *from, struct pstk_order_settings *s,
+                        struct pstk__partition *partition, struct pstk__schedule **schedule)
+{
+    *schedule = NULL;
+    int r = settings_of(from, s);
+    if (r == 0)
+        r = partition_of(s, partition);
+    if (r == 0)
+        r = pstk__schedule_open(schedule, partition, s->batch_schedule, s->n_batch_steps,
+                                s->global_batch_size ? 1 : s->world, NULL);
+    if (r == 0)
+        partition->schedule = *schedule;
+    return r;
+}
+
 uint64_t pstk_order_n_batches(const struct pstk_order_settings *settings, uint64_t position)
 {
     struct pstk_order_settings s;
     struct pstk__partition partition;
-    if (settings_of(settings, &s) < 0 || partition_of(&s, &partition) < 0)
+    struct pstk__schedule *schedule;
+    if (scheduled_of(settings, &s, &partition, &schedule) < 0)
         return 0;
-    return pstk__partition_n_batches(&partition, position);
+    const uint64_t n = pstk__schedule_n_batches(&partition, s.epoch, position);
+    free(schedule);
+    return n;
+}
+
+uint64_t pstk_order_rows(const struct pstk_order_settings *settings, uint64_t position)
+{
+    struct pstk_order_settings s;
+    struct pstk__partition partition;
+    struct pstk__schedule *schedule;
+    if (scheduled_of(settings, &s, &partition, &schedule) < 0)
+        return 0;
+    partition = pstk__schedule_at(&partition, s.epoch, position, NULL);
+    free(schedule);
+    return partition.global_batch;
 }
 
 int64_t pstk_order_batch(const struct pstk_order_settings *settings, uint64_t position,
@@ -78,9 +110,14 @@ int64_t pstk_order_batch(const struct pstk_order_settings *settings, uint64_t po
 {
     struct pstk_order_settings s;
     struct pstk__partition partition;
-    if (settings_of(settings, &s) < 0 || partition_of(&s, &partition) < 0 || !ids)
-        return PSTK_EINVAL;
-    if (pstk__partition_n_batches(&partition, position) == 0)
+    struct pstk__schedule *schedule;
+    const int r = ids ? scheduled_of(settings, &s, &partition, &schedule) : PSTK_EINVAL;
+    if (r < 0)
+        return r;
+    const int is_over = pstk__schedule_n_batches(&partition, s.epoch, position) == 0;
+    partition = pstk__schedule_at(&partition, s.epoch, position, NULL);
+    free(schedule);
+    if (is_over)
         return 0;
     struct pstk__order order;
     const struct pstk__order_shape shape = shape_of(&s);

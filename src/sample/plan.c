@@ -387,7 +387,8 @@ int pstk__plan_open_variant(struct pstk__plan **out, const struct pstk_settings 
     p->source = source;
     p->n_outputs = s->n_outputs;
     p->batch_size = s->batch_size;
-    p->rows_setting = s->max_batch_size      ? "max_batch_size"
+    p->rows_setting = s->n_batch_steps       ? "batch_schedule"
+                      : s->max_batch_size    ? "max_batch_size"
                       : s->global_batch_size ? "global_batch_size"
                                              : "batch_size";
     p->max_pixels = s->max_pixels != 0 ? s->max_pixels : PSTK__MAX_PIXELS;

@@ -88,7 +88,8 @@ static int copy_alone(const struct setup *setup, uint32_t rows, uint64_t epoch, 
     one.settings.outputs = one.outputs;
     one.outputs[1].ops = one.ops;
     one.settings.device = PSTK_HOST;
-    one.settings.max_batch_size = 0;
+    one.settings.max_batch_size = one.settings.n_batch_steps = 0;
+    one.settings.batch_schedule = NULL;
     one.settings.n_threads = 1;
     one.settings.n_slots = 2;
     *(setup->settings.global_batch_size ? &one.settings.global_batch_size
@@ -324,6 +325,124 @@ TEST(what_open_would_refuse_is_refused)
     CHECK_EQ(pstk_set_batch_size(NULL, 4, &err), PSTK_EINVAL);
 }
 
+/* A schedule's batches, from any place on: those of loaders of one size. */
+static int follows(struct setup *setup, const struct pstk_order_settings *order, uint32_t n)
+{
+    const struct pstk_settings *s = &setup->settings;
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    cudaStream_t stream = NULL;
+    struct pstk_order_settings at = *order;
+    uint64_t position = s->position, ids[MOST];
+    uint32_t most = 0;
+    at.epoch = s->epoch;
+    if (s->device == PSTK_CUDA)
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    int r = pstk_open(&loader, s, NULL);
+    for (uint32_t i = 0; r == 0 && i < n; i++) {
+        const int got = pstk_next(loader, &b, stream, -1, NULL);
+        if ((got == 0) != (pstk_order_n_batches(&at, position) == 0) || got < 0)
+            r = -1;
+        if (got == 0) {
+            at.epoch++;
+            position = 0;
+        }
+        if (got != 1)
+            continue;
+        const uint32_t rows = (uint32_t)pstk_order_rows(&at, position) / s->world;
+        if (b->n_rows != rows || b->epoch != at.epoch || b->position != position ||
+            pstk_order_batch(&at, position, ids) != b->n_valid ||
+            memcmp(ids, b->sample_ids, b->n_valid * sizeof *ids) != 0)
+            r = -2;
+        if (r == 0 && i % 4 == 0)
+            r = copy_batch(&found, b, stream) | copy_alone(setup, rows, at.epoch, position);
+        wanted.index = found.index; /* of another grid */
+        if (r == 0 && i % 4 == 0 && memcmp(&found, &wanted, sizeof found) != 0)
+            r = -3;
+        most = rows > most ? rows : most;
+        position = b->next_position;
+        pstk_release(&b, stream);
+    }
+    if (r < 0)
+        printf("# %d at epoch %llu, %llu\n", r, (unsigned long long)at.epoch,
+               (unsigned long long)position);
+    pstk_close(&loader);
+    if (stream)
+        cudaStreamDestroy(stream);
+    return r == 0 && most > 3;
+}
+
+TEST(a_schedule_gives_each_step_its_rows)
+{
+    static const struct pstk_batch_step steps[] = {
+        {3, 7, 0}, {9, 1, 0}, {40, 16, 0}, {41, 2, 0}, {80, 5, 0}};
+    for (uint32_t k = 0; k < 12; k++) {
+        struct setup setup;
+        setup_init(&setup, k % 3 ? PSTK_F16 : PSTK_U8);
+        struct pstk_settings *s = &setup.settings;
+        s->batch_size = 4;
+        s->batch_schedule = steps;
+        s->n_batch_steps = 5;
+        s->last_batch = k % 3;
+        s->world = 1 + k % 2;
+        s->rank = k / 2 % s->world;
+        s->epoch = k / 4;
+        s->position = k * 5 % N_SAMPLES;
+        s->n_threads = 1 + k % 3;
+        s->device = k % 4 == 3 ? PSTK_CUDA : PSTK_HOST;
+        const struct pstk_order_settings order = {.size = sizeof order,
+                                                  .n_samples = N_SAMPLES,
+                                                  .seed = s->seed,
+                                                  .batch_size = 4,
+                                                  .rank = s->rank,
+                                                  .world = s->world,
+                                                  .last_batch = s->last_batch,
+                                                  .batch_schedule = steps,
+                                                  .n_batch_steps = 5};
+        cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 100});
+        const int right = follows(&setup, &order, 90);
+        CHECK_EQ(cuda_fake_close(), 0);
+        CHECK(right);
+    }
+}
+
+TEST(wrong_schedules_are_refused_by_name)
+{
+    const struct {
+        struct pstk_batch_step step;
+        uint32_t global, world;
+        const char *says;
+    } bad[] = {
+        {{0, 4, 0}, 0, 1, "batch_schedule[0].from: value is 0; must be at least 1, and above"},
+        {{1, 0, 0}, 0, 1, "batch_schedule[0].rows: value is 0; must be at least 1"},
+        {{1, 104, 0}, 0, 1, "batch_schedule[0].rows: 104 rows of all ranks are more than the 103"},
+        {{1, 9, 0}, 4, 4, "batch_schedule[0].rows: value is 9; must be a multiple of world, which"},
+        {{1, 3, 0}, 4, 4, "batch_schedule[0].rows: value is 3; must be at least 4"},
+    };
+    struct pstk_loader *loader;
+    struct setup setup;
+    pstk_error_init(&err, sizeof err);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        setup_init(&setup, PSTK_U8);
+        setup.settings.batch_schedule = &bad[i].step;
+        setup.settings.n_batch_steps = 1;
+        setup.settings.global_batch_size = bad[i].global;
+        setup.settings.world = bad[i].world;
+        CHECK_EQ(pstk_open(&loader, &setup.settings, &err), PSTK_EINVAL);
+        CHECK(!strncmp(err.message, bad[i].says, strlen(bad[i].says)));
+    }
+    const struct pstk_batch_step good = {5, 16, 0};
+    setup_init(&setup, PSTK_U8);
+    setup.settings.batch_schedule = &good;
+    CHECK_EQ(pstk_open(&loader, &setup.settings, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "n_batch_steps: value is 0; must be the length") == err.message);
+    setup.settings.n_batch_steps = 1;
+    CHECK_EQ(pstk_open(&loader, &setup.settings, &err), 0);
+    CHECK(refuses(loader, 2, "batch_size: value is 2; must not be set, because batch_schedule"));
+    CHECK_EQ(pstk_n_batches(loader), 5 + 98 / 16);
+    pstk_close(&loader);
+}
+
 /* The same size drops nothing; another one ends a wait's patience, not the cursor. */
 TEST(the_same_size_costs_nothing)
 {
@@ -354,6 +473,8 @@ int main(void)
         CASE(a_device_gives_them_their_shapes),
         CASE(every_sample_comes_once),
         CASE(what_open_would_refuse_is_refused),
+        CASE(a_schedule_gives_each_step_its_rows),
+        CASE(wrong_schedules_are_refused_by_name),
         CASE(the_same_size_costs_nothing),
     };
     sample_set_path(path, sizeof path);

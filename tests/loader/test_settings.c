@@ -179,6 +179,7 @@ TEST(room_for_later_versions_is_refused_by_name_when_it_is_set)
     CHECK(NUMBER_IS_REFUSED(reserved));
     CHECK(NUMBER_IS_REFUSED(reserved2));
     CHECK(NUMBER_IS_REFUSED(reserved3));
+    CHECK(NUMBER_IS_REFUSED(reserved4));
     CHECK(POINTER_IS_REFUSED(cache));
     CHECK(POINTER_IS_REFUSED(monitor));
     CHECK(POINTER_IS_REFUSED(trace_path));

@@ -489,7 +489,7 @@ TEST(settings_that_make_no_sense_are_refused)
     bad[10].strands = 2; /* of the full order */
     bad[11].block = 2;
     bad[12].window = 2;
-    bad[13].reserved2 = 1;
+    bad[13].reserved = 2;
     bad[14].order = PSTK_ORDER_WINDOWED;
     bad[14].strands = 65537;
     for (int i = 0; i < 15; i++) {

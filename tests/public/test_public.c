@@ -651,6 +651,7 @@ TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
                                               .world = 1,
                                               .last_batch = PSTK_LAST_SHORT};
     CHECK_EQ(pstk_order_n_batches(&order, 0), 6);
+    CHECK_EQ(pstk_order_rows(&order, 0), 4);
     uint32_t n_seen = 0, seen = 0;
     struct pstk_batch *batch = NULL;
     while ((result = pstk_next(loader, &batch, NULL, -1, &err)) == 1) {

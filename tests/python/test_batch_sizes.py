@@ -234,6 +234,93 @@ class Refused(unittest.TestCase):
             self.assertEqual(next(iter(data)).n_valid, 32)
 
 
+class Scheduled(unittest.TestCase):
+    SIZES = {0: 32, 20: 100, 45: 7, 300: 64}
+
+    def walk(self, sizes, n, n_steps, last_batch="short"):
+        """The (epoch, position, rows) of each step, from the first one on."""
+        epoch, position, found = 0, 0, []
+        for step in range(n_steps):
+            rows = sizes[max(first for first in sizes if first <= step)]
+            if position == n or (last_batch == "drop" and n - position < rows):
+                epoch, position = epoch + 1, 0
+            found.append((epoch, position, min(rows, n - position)))
+            position += min(rows, n - position)
+        return found
+
+    def test_each_step_has_its_size_and_every_sample_comes_once(self):
+        for last_batch in ("short", "drop"):
+            with loader(batch_size=self.SIZES, max_batch_size=None, last_batch=last_batch, seed=3) as data:
+                steps = iter(self.walk(self.SIZES, N, 400, last_batch))
+                for epoch in range(3):
+                    wanted, ids, batches = order_of(3, epoch), [], data.epoch(epoch)
+                    n, length = 0, len(batches)
+                    self.assertEqual((len(data), data.n_batches_left), (length, length))
+                    for batch in batches:
+                        self.assertEqual((batch.epoch, batch.position, batch.n_valid), next(steps))
+                        self.assertEqual((batch.index, data.n_batches_left), (n, length - n - 1))
+                        ids, n = ids + batch.sample_ids, n + 1
+                        self.assertEqual(batch["i"].tolist(), batch.sample_ids)
+                    self.assertEqual((n, ids), (length, wanted[:len(ids)]))
+
+    def test_resume_at_any_step(self):
+        steps = self.walk(self.SIZES, N, 330)
+        for at in (0, 19, 20, 44, 45, 200, 299, 300, 320):
+            epoch, position, rows = steps[at]
+            with loader(batch_size=self.SIZES, max_batch_size=None, last_batch="short", epoch=epoch, position=position) as data:
+                self.assertEqual(data.batch_size, self.SIZES[max(first for first in self.SIZES if first <= at)])
+                state = json.loads(json.dumps(data.state_dict()))
+                self.assertEqual(state["batch_schedule"], [[20, 100], [45, 7], [300, 64]])
+            with loader(batch_size=self.SIZES, max_batch_size=None, last_batch="short") as data:
+                data.load_state_dict(state)
+                batch = next(iter(data))
+                self.assertEqual((batch.epoch, batch.position, batch.n_valid), (epoch, position, rows))
+
+    def test_global_batches_of_any_number_of_processes(self):
+        sizes = {0: 96, 5: 24, 30: 144}
+        wanted = self.walk(sizes, N, 60)
+        for world in (1, 2, 6):
+            found = [[] for _ in range(60)]
+            for rank in range(world):
+                with loader(batch_size=None, global_batch_size=sizes, max_batch_size=None, last_batch="short", rank=rank,
+                            world=world, seed=1) as data:
+                    steps = (batch for epoch in range(9) for batch in data.epoch(epoch))
+                    for step, batch in zip(range(60), steps):
+                        found[step] += batch.sample_ids
+            orders = {epoch: order_of(1, epoch) for epoch in range(3)}
+            self.assertEqual([sorted(ids) for ids in found],
+                             [sorted(orders[epoch][position:position + rows]) for epoch, position, rows in wanted])
+
+    def test_states_and_processes_must_agree(self):
+        with loader(batch_size={0: 32, 5: 40}, max_batch_size=None) as data:
+            state = data.state_dict()
+            with self.assertRaisesRegex(penstock.SettingsError, "batch_size: value is 8; must not be set, because the loader was "
+                                        "opened with a schedule"):
+                data.batch_size = 8
+        for keywords in (dict(batch_size=32), dict(batch_size={0: 32, 6: 40}, max_batch_size=None)):
+            with loader(**keywords) as data:
+                with self.assertRaisesRegex(penstock.SettingsError, r"state: batch_schedule is \[\[5, 40\]\], but this loader's is"):
+                    data.load_state_dict(state)
+
+    def test_wrong_schedules(self):
+        for sizes, kind, says in (
+                ({}, penstock.SettingsError, "batch_size: value is {}; must have the rows of step 0"),
+                ({5: 8}, penstock.SettingsError, "must have the rows of step 0"),
+                ({0: 8, 5: 0}, penstock.SettingsError, "batch_size: value is 0; must be from 1 .*from step 5"),
+                ({0: 8, 5: 2.5}, TypeError, "batch_size: value is 2.5; must be a whole number .from step 5"),
+                ({0: 8, "a": 4}, TypeError, "batch_size: a step is 'a'; must be a whole number"),
+                ({0: 8, 2**62: 4}, penstock.SettingsError, "must be below 2..62"),
+                ({0: 8, 5: 4000}, penstock.SettingsError, "batch_schedule.0..rows: 4000 rows of all ranks are more than the 2000"),
+                ({i: 1 + i % 9 for i in range(1026)}, penstock.SettingsError, "value has 1026 sizes; must have at most")):
+            with self.subTest(says), self.assertRaisesRegex(kind, says):
+                loader(batch_size=sizes, max_batch_size=None).close()
+        with self.assertRaisesRegex(penstock.SettingsError, "max_batch_size: value is 9; must be at least the most rows of the "
+                                    "schedule, which are 40"):
+            loader(batch_size={0: 8, 5: 40}, max_batch_size=9).close()
+        with self.assertRaisesRegex(penstock.SettingsError, "global_batch_size: value is 10, and world is 4; .*from step 5"):
+            loader(batch_size=None, global_batch_size={0: 8, 5: 10}, max_batch_size=None, rank=0, world=4).close()
+
+
 # What each process runs. Every case is done by all, in order.
 PROGRAM = """
 import datetime, sys

@@ -34,6 +34,7 @@ WINDOWED_VERSION = 1
 MAX_STRANDS = 65536
 MAX_BLOCK = 1048576
 MAX_WINDOW = 4096
+MAX_BATCH_STEPS = 1024
 ANSWER_TEXT = 600
 SUBSET_MAX_STEPS = 16
 SUBSET_WHOLE = 1000000000
@@ -939,6 +940,14 @@ class Draw(Structure):
     ]
 
 
+class BatchStep(Structure):
+    _fields_ = [
+        ("from", c_uint64),
+        ("rows", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
 class OrderSettings(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -955,7 +964,8 @@ class OrderSettings(Structure):
         ("strands", c_uint32),
         ("block", c_uint32),
         ("window", c_uint32),
-        ("reserved2", c_uint32),
+        ("n_batch_steps", c_uint32),
+        ("batch_schedule", POINTER(BatchStep)),
     ]
 
 
@@ -1233,6 +1243,9 @@ class Settings(Structure):
         ("strands", c_uint32),
         ("block", c_uint32),
         ("window", c_uint32),
+        ("n_batch_steps", c_uint32),
+        ("reserved4", c_uint32),
+        ("batch_schedule", POINTER(BatchStep)),
     ]
 
 
@@ -1453,6 +1466,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_order_settle": (c_int, [POINTER(OrderSettings)]),
     "pstk_order_explain": (c_int, [POINTER(OrderSettings), POINTER(OrderExplanation)]),
     "pstk_order_n_batches": (c_uint64, [POINTER(OrderSettings), c_uint64]),
+    "pstk_order_rows": (c_uint64, [POINTER(OrderSettings), c_uint64]),
     "pstk_order_batch": (c_int64, [POINTER(OrderSettings), c_uint64, POINTER(c_uint64)]),
     "pstk_share_open": (c_int, [POINTER(c_void_p), POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),
     "pstk_share_batch": (POINTER(Batch), [c_void_p]),

@@ -1,29 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many rows a batch has: those of this process, or those of all processes together, which are then divided; at
-open, and changed between two batches."""
+open, by a schedule, and changed between two batches."""
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from ctypes import POINTER, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
-from . import agreement
+from . import _c, agreement
 from .errors import SettingsError
 from .settings import integer, switch
 
 if TYPE_CHECKING:
     from .loader import Loader
 
-__all__ = ["BatchSize", "change", "of", "restored"]
+__all__ = ["BatchSize", "Rows", "change", "of", "restored"]
+
+Rows = Union[int, Mapping[int, int]]  # of all batches, or by the step from which on batches have them
 
 
 class BatchSize(NamedTuple):
     """own: rows of this process's batches, the most where they vary. world_wide: of all processes' together. most: rows
-    of this process that its slots have room for. settings: those of the library."""
+    of this process that its slots have room for. settings: those of the library. schedule: (first step, rows) of each
+    change in the run, if there are any; all else is then that of the first steps."""
 
     own: int
     world_wide: int
     most: int
     settings: dict[str, int]
+    schedule: tuple[tuple[int, int], ...] = ()
+
+    def steps(self) -> Any:
+        """The schedule as the library takes it."""
+        return (_c.BatchStep * len(self.schedule))(*(_c.BatchStep(from_, rows) for from_, rows in self.schedule))
+
+    def schedule_to(self, settings: _c.Settings | _c.OrderSettings) -> Any:
+        """Give it to settings. Returns what they point to."""
+        array = self.steps()
+        settings.n_batch_steps = len(array)
+        if array:
+            settings.batch_schedule = cast(array, POINTER(_c.BatchStep))
+        return array
 
     @property
     def name(self) -> str:
@@ -66,6 +84,10 @@ def _divided(rows: int, uneven: bool, world: int) -> BatchSize:
 
 def of(batch_size: Any, global_batch_size: Any, uneven: Any, max_batch_size: Any, world: int) -> BatchSize:
     """Return the rows of a batch from the arguments of penstock.Loader. Raises TypeError and SettingsError."""
+    name = "batch_size" if global_batch_size is None else "global_batch_size"
+    given = {"batch_size": batch_size, "global_batch_size": global_batch_size}
+    if isinstance(given[name], Mapping) and None in given.values():
+        return _scheduled(name, given[name], uneven, max_batch_size, world)
     found = _at_first(batch_size, global_batch_size, uneven, world)
     if max_batch_size is None:
         return found
@@ -74,6 +96,37 @@ def of(batch_size: Any, global_batch_size: Any, uneven: Any, max_batch_size: Any
         raise SettingsError(f"max_batch_size: value is {most}; must be at least the rows of this process's batches, which "
                             f"are {found.own} (leave it out for batches that never grow)")
     return found._replace(most=most, settings={**found.settings, "max_batch_size": most})
+
+
+def _step(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: a step is {value!r}; must be a whole number ({{0: 256, 10_000: 512}})") from None
+
+
+def _scheduled(name: str, given: Mapping[Any, Any], uneven: Any, max_batch_size: Any, world: int) -> BatchSize:
+    """The sizes by their first steps."""
+    steps = sorted((_step(name, step), rows) for step, rows in given.items())
+    if not steps or steps[0][0] != 0:
+        raise SettingsError(f"{name}: value is {dict(given)!r}; must have the rows of step 0 ({{0: 256, 10_000: 512}})")
+    sizes = []
+    for step, rows in steps:
+        if step >= 2**62:
+            raise SettingsError(f"{name}: a step is {step}; must be below 2**62")
+        arguments = {"batch_size": None, "global_batch_size": None, name: rows}
+        try:
+            sizes.append(_at_first(**arguments, uneven=uneven, world=world))
+        except (SettingsError, TypeError) as error:
+            raise type(error)(f"{error} (from step {step})") from None
+    if len(sizes) > _c.MAX_BATCH_STEPS:
+        raise SettingsError(f"{name}: value has {len(sizes)} sizes; must have at most {_c.MAX_BATCH_STEPS}")
+    most = max(size.own for size in sizes)
+    if max_batch_size is not None and integer("max_batch_size", max_batch_size) < most:
+        raise SettingsError(f"max_batch_size: value is {max_batch_size}; must be at least the most rows of the schedule, "
+                            f"which are {most} (leave it out)")
+    schedule = tuple((step, size.given) for (step, _), size in zip(steps, sizes))[1:]
+    return sizes[0]._replace(most=most, schedule=schedule)
 
 
 def _at_first(batch_size: Any, global_batch_size: Any, uneven: Any, world: int) -> BatchSize:
@@ -99,6 +152,9 @@ def _checked(loader: Loader, name: str, rows: Any) -> BatchSize:
     """The size that a loader shall have, if it may be changed now."""
     now = loader._place.size
     loader._handle.check_turn()
+    if now.schedule:
+        raise SettingsError(f"{name}: value is {rows!r}; must not be set, because the loader was opened with a schedule of "
+                            "sizes (put it in there)")
     if name != now.name:
         raise SettingsError(f"{name}: value is {rows!r}; must not be set, because the loader was opened with {now.name} (set "
                             f"loader.{now.name})")

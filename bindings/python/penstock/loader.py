@@ -133,7 +133,9 @@ class Loader(Hints):
         of them, and the global batches are the same sets of samples for any number of processes. uneven: they need not
         divide it: some processes have one row more than others, not always the same ones. A mean over the rows of a
         process then counts n_valid * world / global_batch_size in the mean over all. max_batch_size: the most rows of a
-        batch of this process, for set_batch_size; memory is made for it. None: batches never grow.
+        batch of this process, for set_batch_size; memory is made for it. None: batches never grow. A
+        dict is a schedule: {0: 256, 10_000: 512} gives batches 512 rows from step 10 000 on. A step is a batch of all
+        processes together; steps count from 0, the first batch of epoch 0, in whichever epoch the loader starts.
     outputs: {name: penstock.image(...) | scalar | tensor | ragged, or a field's name}; a list of them; None:
         every field by its kind.
     form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given. A "dict" is a
@@ -226,7 +228,7 @@ class Loader(Hints):
     @words.suggesting
     def __init__(
             self, path: str | os.PathLike[str] | mixtures.Mixture, *,
-            batch_size: int | None = None, global_batch_size: int | None = None, uneven: bool = False,
+            batch_size: sizes.Rows | None = None, global_batch_size: sizes.Rows | None = None, uneven: bool = False,
             max_batch_size: int | None = None,
             outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
             copy: bool = False, mix: BatchMix | None = None,
@@ -295,7 +297,9 @@ class Loader(Hints):
         settings = words.to_c(path, self._outputs, numbers, topology, self._mix, self._members)
         if self._mixture is not None:
             self._mixture._fill(settings)
+        steps = self._rows.schedule_to(settings)
         self._open(settings, timeout)
+        del steps  # until here the settings point to it
         # The library has read the manifest by itself, and perhaps another one.
         if mixtures.opened(given)[2].info.identity != self._catalog.info.identity:
             self.close()
@@ -307,7 +311,8 @@ class Loader(Hints):
                 "subset": self._subset(), "order": self._order, "order_version": weave.version(self._order), **self._weave,
                 "seed": self._numbers["seed"], "epoch": self._numbers["epoch"],
                 "position": self._numbers["position"], "last_batch": last_batch,
-                "global_batch_size": self._rows.world_wide, "version": __version__, **self._mixed_as()}
+                "global_batch_size": self._rows.world_wide, "batch_schedule": self._rows.schedule,
+                "version": __version__, **self._mixed_as()}
 
     def _mixed_as(self) -> dict[str, Any]:
         """What a mixture adds to that, and to the state."""
@@ -437,7 +442,7 @@ class Loader(Hints):
     @property
     def batch_size(self) -> int:
         """Rows of a batch, for this process; with uneven=True the most. Setting it is set_batch_size."""
-        return self._place.size.own
+        return -(-self._place.rows() // self._ranks.world)
 
     @batch_size.setter
     def batch_size(self, rows: int) -> None:
@@ -446,7 +451,7 @@ class Loader(Hints):
     @property
     def global_batch_size(self) -> int:
         """Rows of a batch, of all processes together. Setting it is set_global_batch_size."""
-        return self._place.size.world_wide
+        return self._place.rows()
 
     @global_batch_size.setter
     def global_batch_size(self, rows: int) -> None:
@@ -662,7 +667,8 @@ class Loader(Hints):
                 "data_set": self._catalog.info.identity, "n_samples": self.n_samples,
                 "batch_size": self.batch_size, "global_batch_size": self.global_batch_size,
                 "world": self._ranks.world, **({} if self._members is None else {"subset": self._members.digest}),
-                **self._mixed_as()}
+                **self._mixed_as(),
+                **({"batch_schedule": [list(step) for step in self._rows.schedule]} if self._rows.schedule else {})}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where state_dict() was called: the next pass begins there. A loader that was opened with
@@ -673,7 +679,8 @@ class Loader(Hints):
         self._handle.check_turn()
         with self._handle.turn:
             self._begin_turn()
-            self._place.resize(size)
+            if not size.schedule:
+                self._place.resize(size)
             self._place.go(epoch, position)
 
     # ---- batches -----------------------------------------------------------------------------------------

@@ -41,11 +41,12 @@ class Place:
     """
 
     __slots__ = ("_handle", "_order", "asked", "astray", "coming", "counted", "cursor", "number", "resume", "size",
-                 "start")
+                 "start", "_schedule")
 
     def __init__(self, handle: Handle, order: _c.OrderSettings, epoch: int, position: int, size: BatchSize) -> None:
         """order: everything that fixes the order except the epoch and the rows of batches."""
         self._handle, self._order, self.size = handle, order, size
+        self._schedule = size.schedule_to(order)  # the order points to it
         self.cursor = self.resume = self.start = (epoch, position)
         self.number, self.counted = 0, (0, self.cursor)
         self.asked = self.astray = False
@@ -65,11 +66,21 @@ class Place:
 
     def n_left(self, epoch: int, position: int) -> int:
         """Return the number of batches from a position to the end of its epoch."""
+        return int(_c.lib.pstk_order_n_batches(byref(self._order_of(epoch)), position))
+
+    def rows(self) -> int:
+        """Return the rows of the next batch, of all processes together."""
+        epoch, position = self.seen()
+        if self.size.schedule and not self.n_left(epoch, position):
+            epoch, position = epoch + 1, 0
+        return int(_c.lib.pstk_order_rows(byref(self._order_of(epoch)), position))
+
+    def _order_of(self, epoch: int) -> _c.OrderSettings:
         order = _c.OrderSettings.from_buffer_copy(self._order)
         order.epoch = epoch
         for name, rows in self.size.for_order().items():
             setattr(order, name, rows)
-        return int(_c.lib.pstk_order_n_batches(byref(order), position))
+        return order
 
     # ---- moving --------------------------------------------------------------------------------------------
 
@@ -88,7 +99,9 @@ class Place:
         """Move the cursor and the library. The library refuses a place outside the data set before it moves."""
         error, before, self.astray = errors.new(), self.astray, True
         # A change of the size may have been interrupted. The same size once more costs nothing.
-        code = _c.lib.pstk_set_batch_size(self._handle.pointer, self.size.given, byref(error))
+        code = 0
+        if not self.size.schedule:
+            code = _c.lib.pstk_set_batch_size(self._handle.pointer, self.size.given, byref(error))
         if code >= 0:
             code = _c.lib.pstk_seek(self._handle.pointer, epoch, position, byref(error))
         if code < 0:

@@ -7,10 +7,10 @@
 epoch and position are the cursor just past the last delivered batch; prefetched batches do not count. The
 order of samples follows from data set, seed, order and order_version, so the loader that loads the state must
 have the same ones. batch_size, global_batch_size and world may differ; a loader that was opened with max_batch_size takes
-over batch_size, or global_batch_size where it was opened with that. The state of a windowed order has its strands,
-block and window too, which must be the same. A loader of a subset has its digest, "subset",
-which must be the same as well. That of a mixture has its weights, segments and
-exhaustion, which must be the same, and as data_set a digest of all its data sets.
+over batch_size, or global_batch_size where it was opened with that. With a schedule of sizes the state has
+"batch_schedule", its changes as [step, rows], and these must agree. The state of a windowed order has its strands, block and
+window too, that of a subset its digest, "subset", that of a mixture its weights, segments and exhaustion, and as
+data_set a digest of all its data sets: these must be the same.
 """
 from __future__ import annotations
 
@@ -72,6 +72,9 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
     if state.get("subset") != own.get("subset"):
         raise SettingsError(f"state: subset is {_subset_of(state)}, but this loader's is {_subset_of(own)} (open the loader "
                             "with the subset= of the saved one; a column or a file of ids may have changed since)")
+    if state.get("batch_schedule") != own.get("batch_schedule"):
+        raise SettingsError(f"state: batch_schedule is {state.get('batch_schedule')!r}, but this loader's is "
+                            f"{own.get('batch_schedule')!r} (open the loader with the same schedule of batch sizes)")
     epoch, position = _number(state, "epoch"), _number(state, "position")
     if position > own["n_samples"]:
         raise SettingsError(f"state: position is {position}; must be at most {own['n_samples']}, the number of "
