@@ -10,6 +10,7 @@
 #ifndef PENSTOCK_SUBSET_H
 #define PENSTOCK_SUBSET_H
 
+#include <penstock/order.h>
 #include <penstock/types.h>
 
 #ifdef __cplusplus
@@ -37,6 +38,10 @@ enum pstk_subset_kind {
     PSTK_SUBSET_BETWEEN = 6,
     /* an opened subset; the first step */
     PSTK_SUBSET_MEMBERS = 7,
+    /* the last step: all samples stay, and an epoch is n_draws draws with replacement by weight */
+    PSTK_SUBSET_WEIGHTED = 8,
+    /* the same, with weights by which each class comes equally often, and each sample of a class */
+    PSTK_SUBSET_BALANCED = 9,
 };
 
 /* The most steps of a chain. */
@@ -67,8 +72,15 @@ struct pstk_subset {
     /* IDS: n_ids sample ids, each once; copies */
     const uint64_t *ids;
     uint64_t n_ids;
-    /* WHERE, BETWEEN: name of a side column (format.h); copies */
+    /* WHERE, BETWEEN, WEIGHTED; BALANCED: of classes, whole numbers. Name of a side column
+     * (format.h); copies */
     const char *column;
+    /* WEIGHTED: in place of a column, n_weights numbers, one for each sample of the data set, by
+     * id; copies */
+    const double *weights;
+    uint64_t n_weights;
+    /* WEIGHTED, BALANCED: draws of an epoch. default: 0, as many as there are samples */
+    uint64_t n_draws;
     /* WHERE: n_values values; copies. A value of u64 above 2^63 - 1 is never listed */
     const int64_t *values;
     uint64_t n_values;
@@ -89,7 +101,15 @@ struct pstk_subset {
  * Time and memory: RANGE, FRACTION and FOLD take O(1) of both and up to 2 KiB. The other kinds keep
  * 4 bytes for each sample that they leave (8 where the data set has 2^32 samples or more). While
  * they are opened they take 1 bit for each sample of the data set, and for WHERE and BETWEEN read
- * the column once, 1 to 8 bytes a sample.
+ * the column once, 1 to 8 bytes a sample. WEIGHTED and BALANCED keep 12 bytes for each sample that
+ * they draw from, of at most 2^32; while they are opened they take 8 bytes for each sample of the
+ * data set and 20 for each that they draw from. A draw takes O(1).
+ *
+ * Weights become whole numbers: the largest 2^b, others their share of it, rounded, and at least 1
+ * unless they are 0; b is 62 - log2(samples), rounded down, and at most 53. So a run draws the same
+ * samples on every machine. The draw at position k depends on seed, epoch and k alone. The random
+ * choices of a sample, of augmentations too, depend on k as well: a sample that comes twice
+ * differs.
  *
  * EINVAL: a member of a step is wrong, there is no such column, a step leaves no sample, or the
  * chain has more than 16 steps. ENOTSUP: an unknown kind. ENOENT: a file of the column is missing.
@@ -98,6 +118,14 @@ PSTK_API int pstk_members_open(struct pstk_members **out, struct pstk_dataset *d
                                const struct pstk_subset *subset, struct pstk_error *err);
 /* Return the number of samples, at least 1. borrows. */
 PSTK_API uint64_t pstk_members_n(const struct pstk_members *members);
+/* Return the number of positions of an epoch: of draws, or else of samples. borrows. */
+PSTK_API uint64_t pstk_members_n_draws(const struct pstk_members *members);
+/* Write the ids of the batch at `position`, as pstk_order_batch does: a loader of these members
+ * with the same values delivers them. s->n_samples is pstk_members_n_draws. borrows. EINVAL: it is
+ * not, or draws have another order than FULL, or settings are wrong. */
+PSTK_API int64_t pstk_members_batch(const struct pstk_members *members,
+                                    const struct pstk_order_settings *s, uint64_t position,
+                                    uint64_t *ids);
 /* Write the ids of the indices first .. first + n - 1 to ids[n]. 0; EINVAL: past the end. borrows.
  * Thread: any. */
 PSTK_API int pstk_members_ids(const struct pstk_members *members, uint64_t first, uint64_t n,

@@ -27,17 +27,18 @@ void pstk__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out
 }
 
 /*
- * 320 bits of key become 192 bits of Philox state. Group and operation go into the counter as they
+ * 352 bits of key become 192 bits of Philox state. Group and operation go into the counter as they
  * are, so that streams of one sample never coincide; seed and epoch, then the sample, are absorbed
- * through Philox into its key and one counter word: 96 bits that distinguish samples. counter[0] is
- * left to count blocks: a stream has 2^34 draws before it repeats.
+ * through Philox into its key and one counter word: 96 bits that distinguish samples. The high half
+ * of the occurrence, 0 below 2^32, is part of the domain. counter[0] is left to count blocks: a
+ * stream has 2^34 draws before it repeats.
  */
 void pstk__random_init(struct pstk__random *r, const struct pstk__random_key *key)
 {
-    static const uint32_t domain[2] = {0x70737472u, 0x616E6430u}; /* "pstrand0" */
+    const uint32_t domain[2] = {0x70737472u, 0x616E6430u ^ HIGH(key->occurrence)}; /* "pstrand0" */
     const uint32_t when[4] = {LOW(key->seed), HIGH(key->seed), LOW(key->epoch), HIGH(key->epoch)};
     const uint32_t what[4] = {LOW(key->sample_id), HIGH(key->sample_id), key->data_set,
-                              key->occurrence};
+                              LOW(key->occurrence)};
     uint32_t a[4], b[4];
     pstk__philox(when, domain, a);
     pstk__philox(what, a, b);

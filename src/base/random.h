@@ -17,7 +17,7 @@ struct pstk__random_key {
     uint64_t epoch;
     uint64_t sample_id;
     uint32_t data_set;   /* of a mixture; 0 */
-    uint32_t occurrence; /* of the sample in its epoch; 0, replacements count as themselves */
+    uint64_t occurrence; /* of draws with replacement, which of the epoch; else 0 */
     uint32_t group;      /* random group of the output */
     uint32_t op;         /* index of the operation in the output's list */
 };

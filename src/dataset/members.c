@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "dataset/dataset.h"
+#include "dataset/weigh.h"
 #include "dataset/where.h"
 
 #include <stdatomic.h>
@@ -23,10 +24,20 @@ struct list {
     uint64_t *large;
 };
 
+/* Weights to draw by, which members share. */
+struct weights {
+    _Atomic uint32_t n_references;
+    struct pstk__alias alias;
+    uint64_t *shares; /* owned */
+    uint32_t *others; /* owned */
+};
+
 struct pstk_members {
     struct pstk__subset subset;
-    struct list *list; /* a reference, or NULL */
-    char identity[40]; /* of the data set */
+    struct list *list;       /* a reference, or NULL */
+    struct weights *weights; /* the same */
+    uint64_t n_draws;        /* of an epoch; 0 without weights */
+    char identity[40];       /* of the data set */
 };
 
 /* ---- lists ------------------------------------------------------------------------------------
@@ -91,6 +102,60 @@ static int none_left(uint32_t number, const char *what, uint64_t n, struct pstk_
 {
     return FAIL(PSTK_EINVAL, ": step %u, %s, leaves none of %llu samples; must leave 1 or more",
                 number, what, COUNT(n));
+}
+
+/* ---- weights ----------------------------------------------------------------------------------
+ */
+
+static void weights_drop(struct weights *weights)
+{
+    /* As list_drop. */
+    if (!weights || atomic_fetch_sub_explicit(&weights->n_references, 1, memory_order_acq_rel) > 1)
+        return;
+    free(weights->shares);
+    free(weights->others);
+    free(weights);
+}
+
+static int weights_fill(struct weights *weights, struct pstk_members *members,
+                        struct pstk_dataset *dataset, const struct pstk_subset *step,
+                        struct pstk_error *err)
+{
+    const uint64_t n = members->subset.n;
+    uint32_t *work = malloc(n * sizeof *work);
+    weights->shares = malloc(n * sizeof *weights->shares);
+    weights->others = malloc(n * sizeof *weights->others);
+    int r = work && weights->shares && weights->others
+                ? pstk__weigh(dataset, step, &members->subset, pstk__alias_bits(n), weights->shares,
+                              err)
+                : FAIL(PSTK_ENOMEM, ": no memory for %llu weights", COUNT(n));
+    if (r == 0) {
+        pstk__subset_weigh(&members->subset, weights->shares, members->n_draws);
+        pstk__alias_init(&weights->alias, n, weights->shares, weights->others, work);
+    }
+    free(work);
+    return r;
+}
+
+static int add_weights(struct pstk_members *members, struct pstk_dataset *dataset,
+                       const struct pstk_subset *step, struct pstk_error *err)
+{
+    const uint64_t n = members->subset.n;
+    if (step->next)
+        return FAIL(PSTK_EINVAL, ": weights have a step after them; must be the last");
+    if (n > PSTK__ALIAS_MAX)
+        return FAIL(PSTK_EINVAL, ": weights are of %llu samples; must be of at most %llu", COUNT(n),
+                    COUNT(PSTK__ALIAS_MAX));
+    if (step->n_draws > (uint64_t)1 << 62)
+        return FAIL(PSTK_EINVAL, ": n_draws: value is %llu; must be at most 2^62",
+                    COUNT(step->n_draws));
+    struct weights *weights = calloc(1, sizeof *weights);
+    if (!weights)
+        return FAIL(PSTK_ENOMEM, ": no memory");
+    atomic_init(&weights->n_references, 1);
+    members->weights = weights;
+    members->n_draws = step->n_draws ? step->n_draws : n;
+    return weights_fill(weights, members, dataset, step, err);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------
@@ -255,10 +320,16 @@ static int add_members(struct pstk_members *members, const struct pstk_subset *s
                     ": members are of the data set %.39s; must be of this one, %.39s (open them "
                     "again)",
                     from->identity, members->identity);
+    if (from->weights && step->next)
+        return FAIL(PSTK_EINVAL, ": members have weights, and a step after them; must be the last");
     members->subset = from->subset;
     members->list = from->list;
+    members->weights = from->weights;
+    members->n_draws = from->n_draws;
     if (members->list)
         atomic_fetch_add_explicit(&members->list->n_references, 1, memory_order_relaxed);
+    if (members->weights)
+        atomic_fetch_add_explicit(&members->weights->n_references, 1, memory_order_relaxed);
     return 0;
 }
 
@@ -287,6 +358,9 @@ static int add(struct pstk_members *members, struct pstk_dataset *dataset,
         return add_listed(members, dataset, step, number, err);
     case PSTK_SUBSET_MEMBERS:
         return add_members(members, step, number, err);
+    case PSTK_SUBSET_WEIGHTED:
+    case PSTK_SUBSET_BALANCED:
+        return add_weights(members, dataset, step, err);
     default:
         return FAIL(PSTK_ENOTSUP,
                     ": step %u, kind: value is %u; must be one of enum "
@@ -352,6 +426,32 @@ uint64_t pstk_members_n(const struct pstk_members *members)
     return members ? members->subset.n : 0;
 }
 
+uint64_t pstk_members_n_draws(const struct pstk_members *members)
+{
+    return members && members->weights ? members->n_draws : pstk_members_n(members);
+}
+
+int64_t pstk_members_batch(const struct pstk_members *members, const struct pstk_order_settings *s,
+                           uint64_t position, uint64_t *ids)
+{
+    struct pstk_order_settings settings = {0};
+    if (!members || !s || s->size < offsetof(struct pstk_order_settings, epoch) + sizeof s->epoch ||
+        s->n_samples != pstk_members_n_draws(members) ||
+        (members->weights && s->order != PSTK_ORDER_FULL))
+        return PSTK_EINVAL;
+    memcpy(&settings, s, s->size < sizeof settings ? s->size : sizeof settings);
+    if (members->weights)
+        settings.order = PSTK_ORDER_SEQUENTIAL; /* of the draws */
+    const int64_t n = pstk_order_batch(&settings, position, ids);
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t k = ids[i];
+        ids[i] = pstk__subset_at(
+            &members->subset,
+            members->weights ? pstk__alias_at(&members->weights->alias, s->seed, s->epoch, k) : k);
+    }
+    return n;
+}
+
 int pstk_members_ids(const struct pstk_members *members, uint64_t first, uint64_t n, uint64_t *ids)
 {
     if (!members || (!ids && n) || first > members->subset.n || n > members->subset.n - first)
@@ -375,6 +475,7 @@ void pstk_members_close(struct pstk_members **members)
     if (!members || !*members)
         return;
     list_drop((*members)->list);
+    weights_drop((*members)->weights);
     free(*members);
     *members = NULL;
 }
@@ -382,4 +483,9 @@ void pstk_members_close(struct pstk_members **members)
 const struct pstk__subset *pstk__members_subset(const struct pstk_members *members)
 {
     return &members->subset;
+}
+
+const struct pstk__alias *pstk__members_alias(const struct pstk_members *members)
+{
+    return members->weights ? &members->weights->alias : NULL;
 }

@@ -1,50 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dataset/where.h"
 
-#include "base/cast.h"
 #include "base/error.h"
+#include "dataset/scalars.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define AT_ONCE 65536u /* values of a read */
+#define FAIL(code, fmt, ...)                                                                       \
+    pstk__fail(err, code, PSTK_STAGE_OPEN, "subset: column %s: " fmt, step->column, ##__VA_ARGS__)
 
-#define FAIL(code, fmt, ...) pstk__fail(err, code, PSTK_STAGE_OPEN, fmt, ##__VA_ARGS__)
-
-static int is_whole(uint32_t dtype)
-{
-    return dtype >= PSTK_U8 && dtype <= PSTK_I64;
-}
-
-static int find_column(const struct pstk_dataset *dataset, const char *name,
-                       struct pstk_column_info *info)
-{
-    for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, info) == 0; i++)
-        if (strcmp(info->name, name) == 0)
-            return 1;
-    return 0;
-}
-
-/* Is the condition one, and can a column of this dtype have it? */
-static int check(const struct pstk_subset *step, uint32_t dtype, struct pstk_error *err)
+/* Is the condition one, and can the column have it? */
+static int check(const struct pstk_subset *step, const struct pstk__scalars *scalars,
+                 struct pstk_error *err)
 {
     if (step->kind == PSTK_SUBSET_BETWEEN) {
         if (step->least < step->below)
             return 0;
-        return FAIL(
-            PSTK_EINVAL,
-            "subset: column %s: least is %.17g, and below is %.17g; least must be less, and "
-            "neither NaN",
-            step->column, step->least, step->below);
-    }
-    if (!is_whole(dtype))
         return FAIL(PSTK_EINVAL,
-                    "subset: column %s has values of dtype %s; must be whole numbers to be listed "
-                    "(give a range: at least, below)",
-                    step->column, pstk_dtype_name(dtype));
+                    "least is %.17g, and below is %.17g; least must be less, and neither NaN",
+                    step->least, step->below);
+    }
+    if (!pstk__scalars_are_whole(scalars))
+        return FAIL(PSTK_EINVAL,
+                    "its dtype is %s; must be one of whole numbers to list values (give a range: "
+                    "at least, below)",
+                    pstk_dtype_name(scalars->dtype));
     if (step->n_values == 0 || !step->values)
-        return FAIL(PSTK_EINVAL, "subset: column %s: n_values is 0; must be 1 or more",
-                    step->column);
+        return FAIL(PSTK_EINVAL, "n_values is 0; must be 1 or more");
     return 0;
 }
 
@@ -54,101 +37,52 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The value of a column of whole numbers; *is_one is 0 where int64_t does not have it. */
-static int64_t whole_of(const uint8_t *at, uint32_t dtype, int *is_one)
-{
-    int64_t value = 0;
-    uint64_t large = 0;
-    *is_one = 1;
-    if (dtype != PSTK_U64) {
-        pstk__cast(&value, PSTK_I64, at, dtype);
-        return value;
-    }
-    memcpy(&large, at, sizeof large);
-    *is_one = large <= INT64_MAX;
-    return (int64_t)(large & INT64_MAX);
-}
-
-static double real_of(const uint8_t *at, uint32_t dtype)
-{
-    int64_t whole = 0;
-    uint64_t large = 0;
-    double value = 0;
-    if (dtype == PSTK_U64) {
-        memcpy(&large, at, sizeof large);
-        return (double)large;
-    }
-    if (dtype == PSTK_I64) {
-        memcpy(&whole, at, sizeof whole);
-        return (double)whole;
-    }
-    pstk__cast(&value, PSTK_F64, at, dtype);
-    return value;
-}
-
 /* values: sorted. */
-static int fits(const struct pstk_subset *step, const int64_t *values, const uint8_t *at,
-                uint32_t dtype)
+static int is_wanted(const struct pstk_subset *step, const int64_t *values,
+                     const struct pstk__scalars *scalars, const uint8_t *at)
 {
     if (step->kind == PSTK_SUBSET_BETWEEN) {
-        const double value = real_of(at, dtype);
+        const double value = pstk__scalars_real(scalars, at);
         return value >= step->least && value < step->below;
     }
-    int is_one = 1;
-    const int64_t value = whole_of(at, dtype, &is_one);
+    int fits = 0;
+    const int64_t value = pstk__scalars_whole(scalars, at, &fits);
     const int found =
-        is_one && bsearch(&value, values, step->n_values, sizeof value, compare) != NULL;
+        fits && bsearch(&value, values, step->n_values, sizeof value, compare) != NULL;
     return found != (step->inverted != 0);
 }
 
-static int mark(struct pstk_dataset *dataset, const struct pstk_subset *step, uint64_t n,
-                uint32_t dtype, const int64_t *values, uint8_t *room, uint64_t *bits,
+static int mark(struct pstk__scalars *scalars, const struct pstk_subset *step, uint64_t *bits,
                 struct pstk_error *err)
 {
-    const uint32_t size = pstk_dtype_size(dtype);
-    for (uint64_t first = 0; first < n; first += AT_ONCE) {
-        const uint64_t count = n - first < AT_ONCE ? n - first : AT_ONCE;
-        const int r =
-            pstk_dataset_read_column(dataset, step->column, first, count, room, count * size, err);
-        if (r < 0)
-            return r;
-        for (uint64_t i = 0; i < count; i++)
-            if (fits(step, values, room + i * size, dtype))
-                bits[(first + i) / 64] |= (uint64_t)1 << (first + i) % 64;
+    const uint64_t n_values = step->kind == PSTK_SUBSET_WHERE ? step->n_values : 0;
+    int64_t *values = malloc((n_values + 1) * sizeof *values);
+    int r =
+        values ? 0 : FAIL(PSTK_ENOMEM, "no memory for %llu values", (unsigned long long)n_values);
+    if (r == 0 && n_values) {
+        memcpy(values, step->values, n_values * sizeof *values);
+        qsort(values, n_values, sizeof *values, compare);
     }
-    return 0;
+    for (uint64_t i = 0; r == 0 && i < scalars->n; i++) {
+        const uint8_t *at;
+        r = pstk__scalars_next(scalars, &at, err);
+        if (r == 0 && is_wanted(step, values, scalars, at))
+            bits[i / 64] |= (uint64_t)1 << i % 64;
+    }
+    free(values);
+    return r;
 }
 
 int pstk__where_mark(struct pstk_dataset *dataset, const struct pstk_subset *step, uint64_t n,
                      uint64_t *bits, struct pstk_error *err)
 {
-    struct pstk_column_info info = {.size = sizeof info};
-    uint8_t nothing = 0;
-    if (!step->column || !step->column[0])
-        return FAIL(PSTK_EINVAL, "subset: column: value is %s; must be the name of a side column",
-                    step->column ? "empty" : "NULL");
-    if (!find_column(dataset, step->column, &info)) {
-        struct pstk_error missing; /* lists the columns that there are */
-        pstk_error_init(&missing, sizeof missing);
-        pstk_dataset_read_column(dataset, step->column, 0, 0, &nothing, 1, &missing);
-        return FAIL(PSTK_EINVAL, "subset: %.700s", missing.message);
-    }
-    int r = check(step, info.dtype, err);
+    struct pstk__scalars scalars;
+    int r = pstk__scalars_open(&scalars, dataset, step->column, n, err);
     if (r < 0)
         return r;
-    const uint64_t n_values = step->kind == PSTK_SUBSET_WHERE ? step->n_values : 0;
-    int64_t *values = malloc((n_values + 1) * sizeof *values);
-    uint8_t *room = malloc(AT_ONCE * sizeof(uint64_t));
-    if (values && room) {
-        if (n_values)
-            memcpy(values, step->values, n_values * sizeof *values);
-        qsort(values, n_values, sizeof *values, compare);
-        r = mark(dataset, step, n, info.dtype, values, room, bits, err);
-    } else {
-        r = FAIL(PSTK_ENOMEM, "no memory for %llu values of column %s",
-                 (unsigned long long)n_values, step->column);
-    }
-    free(room);
-    free(values);
+    r = check(step, &scalars, err);
+    if (r == 0)
+        r = mark(&scalars, step, bits, err);
+    pstk__scalars_close(&scalars);
     return r;
 }

@@ -75,7 +75,12 @@ static int open_subset(struct pstk__pipeline *pipeline, uint64_t *n, struct pstk
     if (r < 0)
         return r;
     pipeline->picks.subset = pstk__members_subset(pipeline->members);
-    *n = pstk_members_n(pipeline->members);
+    pipeline->picks.alias = pstk__members_alias(pipeline->members);
+    *n = pstk_members_n_draws(pipeline->members);
+    if (pipeline->picks.alias && pipeline->settings.order != PSTK_ORDER_FULL)
+        return pstk__fail_setting(err, "order", pipeline->settings.order,
+                                  "%d (full) with weights, which draw samples at random",
+                                  PSTK_ORDER_FULL);
     return 0;
 }
 

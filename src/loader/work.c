@@ -41,6 +41,7 @@ static int write_record(struct pstk__worker *worker, const struct pstk__task *ta
     struct pstk__sample_key key = {.sample_id = sample_id - pick->first,
                                    .epoch = pick->epoch,
                                    .position = row_position(worker->pipeline, slot, row),
+                                   .occurrence = pick->occurrence,
                                    .variant = slot->batch.variant,
                                    .data_set = pick->data_set};
     pstk__slot_rows(slot, row, rows);
@@ -98,6 +99,8 @@ static int sample_is_bad(const struct pstk_error *err)
     }
 }
 
+#define DRAWS (8 * PSTK__ATTEMPTS) /* by weight, for as many different samples as are tried */
+
 /* The samples tried in place of one: others of its shard, or of its subset; pure functions of its
  * id, and of the subset. */
 struct tries {
@@ -105,7 +108,9 @@ struct tries {
     uint64_t steps[PSTK__ATTEMPTS];       /* from the record on, in [1, n_others], all different; or
                                            * indices of the subset */
     const struct pstk__subset *subset;    /* or NULL */
+    const struct pstk__alias *alias;      /* of the subset, or NULL */
     uint32_t n, most;                     /* tried so far; to be tried */
+    uint32_t n_draws;                     /* by weight, so far */
     uint64_t n_shards;                    /* of the data set */
 };
 
@@ -115,8 +120,9 @@ static void tries_init(struct tries *tries, const struct pstk__pipeline *pipelin
     struct pstk__place at;
     uint64_t n;
     tries->id = id;
-    tries->n = 0;
+    tries->n = tries->n_draws = 0;
     tries->subset = pipeline->picks.subset;
+    tries->alias = pipeline->picks.alias;
     source->format->locate(source, id, &at);
     tries->record = at.record;
     tries->n_shards = source->n_shards;
@@ -146,16 +152,40 @@ static uint64_t tries_next_member(struct tries *tries)
     return other;
 }
 
-/* The next to be tried; n < most. */
-static uint64_t tries_next(struct tries *tries)
+/* The next one that the weights draw, so that none of weight 0 comes; 0: they draw the same again
+ * and again. */
+static int tries_draw(struct tries *tries, uint64_t *other)
 {
-    if (tries->subset)
-        return tries_next_member(tries);
+    while (tries->n_draws < DRAWS) {
+        const uint64_t index = pstk__alias_other(tries->alias, tries->id, tries->n_draws++);
+        *other = pstk__subset_at(tries->subset, index);
+        if (*other == tries->id || was_tried(tries, index))
+            continue;
+        tries->steps[tries->n++] = index;
+        return 1;
+    }
+    return 0;
+}
+
+/* The next of its shard to be tried. */
+static uint64_t tries_next_of_shard(struct tries *tries)
+{
     uint64_t step = 1 + pstk__mix64(pstk__mix64(tries->id) + tries->n) % tries->n_others;
     while (was_tried(tries, step)) /* ends: there are more steps than were tried */
         step = step % tries->n_others + 1;
     tries->steps[tries->n++] = step;
     return tries->first + (tries->record + step) % (tries->n_others + 1);
+}
+
+/* The next to be tried; 0: there is none. */
+static int tries_next(struct tries *tries, uint64_t *other)
+{
+    if (tries->n == tries->most)
+        return 0;
+    if (tries->alias)
+        return tries_draw(tries, other);
+    *other = tries->subset ? tries_next_member(tries) : tries_next_of_shard(tries);
+    return 1;
 }
 
 /* Add to the error of a bad sample the reason why no other sample replaced it. */
@@ -167,6 +197,9 @@ static int none_replaces(const struct tries *tries, struct pstk_error *bad)
                                              : "its shard";
     if (tries->n_others == 0)
         snprintf(why, sizeof why, "%s has no other sample", all);
+    else if (tries->n < tries->most)
+        snprintf(why, sizeof why, "the weights drew %u other samples of %s, which are bad too",
+                 tries->n, all);
     else if (tries->n_others == 1)
         snprintf(why, sizeof why, "the only other sample of %s is bad too", all);
     else if (tries->most == tries->n_others)
@@ -186,10 +219,10 @@ static int replace(struct pstk__worker *worker, const struct pstk__task *task, u
 {
     struct tries tries;
     tries_init(&tries, worker->pipeline, task->fetch.rows[i].pick.id);
-    while (tries.n < tries.most) {
+    uint64_t other;
+    while (tries_next(&tries, &other)) {
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);
-        const uint64_t other = tries_next(&tries);
         if (write_slow(worker, task, i, other, &err) == 0) {
             pstk__slot_replace(task->slot, task->first_row + i, bad,
                                other - task->fetch.rows[i].pick.first);

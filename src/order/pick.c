@@ -52,13 +52,19 @@ static void pick_of_mixture(struct pstk__picker *picker, uint64_t epoch, uint64_
 void pstk__picker_at(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
                      struct pstk__pick *out)
 {
-    if (picker->plan->mixture) {
+    const struct pstk__pick_plan *plan = picker->plan;
+    if (plan->alias) {
+        const uint64_t drawn = pstk__alias_at(plan->alias, plan->seed, epoch, k);
+        *out =
+            (struct pstk__pick){.id = pstk__pick_id(plan, drawn), .epoch = epoch, .occurrence = k};
+        return;
+    }
+    if (plan->mixture) {
         pick_of_mixture(picker, epoch, k, out);
         return;
     }
     const struct pstk__order *order = pstk__picker_order(picker, epoch);
-    *out = (struct pstk__pick){.id = pstk__pick_id(picker->plan, pstk__order_at(order, k)),
-                               .epoch = epoch};
+    *out = (struct pstk__pick){.id = pstk__pick_id(plan, pstk__order_at(order, k)), .epoch = epoch};
 }
 
 void pstk__picker_place(struct pstk__picker *picker, uint64_t epoch, uint64_t k,

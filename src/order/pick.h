@@ -6,6 +6,7 @@
 #ifndef PSTK_PICK_H
 #define PSTK_PICK_H
 
+#include "order/alias.h"
 #include "order/mixture.h"
 #include "order/order.h"
 #include "order/subset.h"
@@ -23,6 +24,7 @@ struct pstk__pick {
 struct pstk__pick_plan {
     struct pstk__order_shape shape;    /* of the indices of the subset */
     const struct pstk__subset *subset; /* borrowed; NULL: all samples */
+    const struct pstk__alias *alias;   /* borrowed; draws in place of the order; NULL: none */
     uint64_t seed;
     const struct pstk__mixture *mixture; /* NULL: one data set; else shape.weave.n is not used */
 };

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 /* Steps as the digest names them. */
-enum { ALL = 1, RANGE, DRAWN, LIST };
+enum { ALL = 1, RANGE, DRAWN, LIST, WEIGHTS };
 
 /* Two chains of 64 bits; each step is a bijection of the state for a given word, and the second
  * chain takes in the first. */
@@ -70,6 +70,14 @@ void pstk__subset_list(struct pstk__subset *subset, const uint32_t *small, const
     absorb(subset, n);
     for (uint64_t i = 0; i < n; i++)
         absorb(subset, small ? small[i] : large[i]);
+}
+
+void pstk__subset_weigh(struct pstk__subset *subset, const uint64_t *weights, uint64_t n_draws)
+{
+    absorb(subset, WEIGHTS);
+    absorb(subset, n_draws);
+    for (uint64_t i = 0; i < subset->n; i++)
+        absorb(subset, weights[i]);
 }
 
 uint64_t pstk__subset_border(uint64_t n, uint64_t part, uint64_t whole)

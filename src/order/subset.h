@@ -45,6 +45,9 @@ void pstk__subset_drawn(struct pstk__subset *subset, uint64_t seed, uint64_t fir
 void pstk__subset_list(struct pstk__subset *subset, const uint32_t *small, const uint64_t *large,
                        uint64_t n);
 
+/* Add to the digest: weights[n] of the indices, and draws of an epoch. */
+void pstk__subset_weigh(struct pstk__subset *subset, const uint64_t *weights, uint64_t n_draws);
+
 /* floor(n * part / whole), exactly; part <= whole. */
 uint64_t pstk__subset_border(uint64_t n, uint64_t part, uint64_t whole);
 /* Sample id of index i < n. */

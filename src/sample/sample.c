@@ -253,10 +253,13 @@ static int write_label(struct work *work, uint32_t i, struct pstk_error *err)
 /* Without group and op. */
 static struct pstk__random_key key_of(const struct work *work)
 {
-    return (struct pstk__random_key){.seed = work->s->plan->seed,
-                                     .epoch = work->key->epoch,
-                                     .sample_id = work->key->sample_id,
-                                     .data_set = work->key->data_set};
+    return (struct pstk__random_key){
+        .seed = work->s->plan->seed,
+        .epoch = work->key->epoch,
+        .sample_id = work->key->sample_id,
+        .data_set = work->key->data_set,
+        .occurrence = work->key->occurrence,
+    };
 }
 
 static int is_listed(int code)

@@ -68,13 +68,14 @@ TEST(every_part_of_the_key_changes_the_stream)
 
 TEST(the_high_halves_of_the_key_count)
 {
-    struct pstk__random_key a = some_key, b = some_key, c = some_key;
+    struct pstk__random_key a = some_key, b = some_key, c = some_key, d = some_key;
     a.seed += (uint64_t)1 << 32;
     b.epoch += (uint64_t)1 << 32;
     c.sample_id += (uint64_t)1 << 32;
-    const struct pstk__random_key *keys[] = {&some_key, &a, &b, &c};
-    uint64_t draws[4];
-    for (int i = 0; i < 4; i++) {
+    d.occurrence += (uint64_t)1 << 32;
+    const struct pstk__random_key *keys[] = {&some_key, &a, &b, &c, &d};
+    uint64_t draws[5];
+    for (int i = 0; i < 5; i++) {
         struct pstk__random r;
         pstk__random_init(&r, keys[i]);
         draws[i] = pstk__random_u64(&r);

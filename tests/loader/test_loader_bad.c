@@ -171,6 +171,32 @@ static void replacement_in(const struct pstk_subset *subset, uint32_t threads, u
     pstk_close(&loader);
 }
 
+/* Most draws are BAD: each is replaced by `other`, or, where that is PSTK_NONE, by none. */
+static void replacement_drawn(const struct pstk_subset *subset, uint64_t other)
+{
+    struct pstk_settings s = base();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    s.subset = subset;
+    s.order = PSTK_ORDER_FULL;
+    s.bad_sample = PSTK_BAD_REPLACE;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    const int r = pstk_next(loader, &b, NULL, -1, &err);
+    if (other == PSTK_NONE) {
+        CHECK_EQ(r, PSTK_EBADMSG);
+        CHECK(strstr(err.message, "the weights drew 0 other samples of the subset") != NULL);
+    } else {
+        CHECK_EQ(r, 1);
+        for (uint32_t i = 0; i < b->n_valid; i++)
+            CHECK(b->sample_ids[i] == BAD ? b->replacement_ids[i] == other
+                                          : b->sample_ids[i] == other);
+        pstk_release(&b, NULL);
+    }
+    pstk_close(&loader);
+}
+
 /* On both sides of the border of a split, and where the rule leaves one sample or none. */
 TEST(a_replacement_is_of_the_same_subset)
 {
@@ -196,7 +222,20 @@ TEST(a_replacement_is_of_the_same_subset)
         .size = sizeof list, .kind = PSTK_SUBSET_IDS, .ids = ids, .n_ids = 4};
     replacement_in(&list, 2, 2, &other);
     CHECK(other == 4 || other == 28 || other == 9);
+    /* Weights: none of weight 0 comes, nor crosses the border. */
+    double weights[N_SAMPLES] = {[3] = 1, [BAD] = 8, [20] = 50};
+    struct pstk_subset weighted = {.size = sizeof weighted,
+                                   .kind = PSTK_SUBSET_WEIGHTED,
+                                   .weights = weights,
+                                   .n_weights = N_SAMPLES};
+    range.first = 0;
     range.last = BAD + 1;
+    range.next = &weighted;
+    replacement_drawn(&range, 3);
+    weights[3] = 0;
+    replacement_drawn(&range, PSTK_NONE);
+    range.first = BAD;
+    range.next = NULL;
     struct pstk_settings s = base();
     struct pstk_loader *loader;
     struct pstk_batch *b;

@@ -390,6 +390,32 @@ TEST(a_subset_has_its_samples_and_a_digest)
     CHECK_EQ(pstk_members_digest(members, other), 0);
     CHECK(memcmp(digest, other, sizeof other) != 0);
     pstk_members_close(&members);
+    struct pstk_order_settings s = {.size = sizeof s, .batch_size = 3, .n_samples = 3};
+    struct pstk_subset weighted = {
+        .size = sizeof weighted, .kind = PSTK_SUBSET_BALANCED, .column = "cls", .n_draws = 7};
+    int64_t n_rows = 0;
+    CHECK_EQ(pstk_members_open(&members, dataset, &range, &err), 0);
+    CHECK_EQ(pstk_members_n_draws(members), 3);
+    CHECK_EQ(pstk_members_batch(members, &s, 0, ids), 3);
+    CHECK(ids[0] + ids[1] + ids[2] == 3);
+    CHECK_EQ(pstk_members_batch(members, &s, 3, ids), 0);
+    s.n_samples = 4;
+    CHECK_EQ(pstk_members_batch(members, &s, 0, ids), PSTK_EINVAL);
+    pstk_members_close(&members);
+    range.next = &weighted;
+    CHECK_EQ(pstk_members_open(&members, dataset, &range, &err), 0);
+    CHECK(pstk_members_n(members) == 3 && pstk_members_n_draws(members) == 7);
+    CHECK_EQ(pstk_members_n_draws(NULL), 0);
+    s.n_samples = 7;
+    s.last_batch = PSTK_LAST_SHORT;
+    for (uint64_t position = 0; position < 7; position += 3)
+        n_rows += pstk_members_batch(members, &s, position, ids);
+    CHECK_EQ(n_rows, 7);
+    CHECK(ids[0] < 3);
+    s.order = PSTK_ORDER_SEQUENTIAL;
+    CHECK_EQ(pstk_members_batch(members, &s, 0, ids), PSTK_EINVAL);
+    pstk_members_close(&members);
+    range.next = NULL;
     range.last = N_SAMPLES;
     CHECK_EQ(pstk_members_open(&members, dataset, &fraction, &err), PSTK_EINVAL);
     CHECK(members == NULL);

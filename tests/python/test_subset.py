@@ -9,7 +9,7 @@ import unittest
 import sets
 import penstock
 from data_fixture import Case
-from penstock import Fold, Fraction, Ids, Range, Where
+from penstock import Balanced, Fold, Fraction, Ids, Range, Weighted, Where
 
 N = 2000
 
@@ -179,6 +179,116 @@ class Runs(unittest.TestCase):
         self.assertEqual(len({Range(0, 1), Range(0, 1), Range(0, 2)}), 2)
 
 
+def drawn(weights, subset=None, n=None, **keywords):
+    return ids_of(subset, weights=weights, samples_per_epoch=n, **keywords)
+
+
+class Draws(unittest.TestCase):
+    def check(self, ids, probabilities):
+        """Chi-square of the counts of classes, with a bound that a true one passes but once in some million runs: its mean
+        is the number of degrees of freedom, its deviation the root of twice that. The seeds are fixed."""
+        n, freedom = len(ids), len(probabilities) - 1
+        counts = dict.fromkeys(probabilities, 0)
+        for i in ids:
+            counts[i] += 1
+        chi = sum((counts[i] - n * p) ** 2 / (n * p) for i, p in probabilities.items())
+        self.assertLess(chi, freedom + 5 * (2 * freedom) ** 0.5 + 10)
+        self.assertGreater(chi, freedom - 5 * (2 * freedom) ** 0.5)  # nor too even
+
+    def test_samples_come_as_often_as_their_weights_say(self):
+        weights = [i % 7 for i in range(N)]
+        whole = sum(weights)
+        ids = drawn(Weighted(weights), n=100000)
+        self.assertEqual(len(ids), 100000)
+        self.check(ids, {i: weight / whole for i, weight in enumerate(weights) if weight})
+        self.check([i % 7 for i in ids], {k: sum(w for w in weights if w == k) / whole for k in range(1, 7)})
+        self.assertEqual(drawn(Weighted(iter(weights)), n=500), ids[:500])
+        self.assertEqual(drawn(Weighted([0.125 * weight for weight in weights]), n=500), ids[:500])
+        self.assertNotEqual(drawn(Weighted(weights), n=500, seed=1), ids[:500])
+        self.assertNotEqual(drawn(Weighted(weights), n=500, epoch=1), ids[:500])
+        self.assertEqual(set(drawn(Weighted([0] * 5 + [1e-300] + [0] * (N - 6)))), {5})
+
+    def test_weights_of_a_column_and_of_a_subset(self):
+        self.assertEqual(drawn(Weighted("half"), n=300), drawn(Weighted([i / 2 for i in range(N)]), n=300))
+        part = ids_of(Fraction(0, 0.1, seed=1), shuffle=False)
+        ids = drawn(Weighted("half"), Fraction(0, 0.1, seed=1), 20000)
+        self.check(ids, {i: i / sum(part) for i in part})
+
+    def test_classes_come_equally_often(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "d")
+            classes = [0] * 900 + [-3] * 90 + [2 ** 40] * 10
+            with penstock.Writer(path, {"cls": "int64"}) as writer:
+                for cls in classes:
+                    writer.add(cls=cls)
+            ids = drawn(Balanced("cls"), path=path, n=60000)
+            self.check([classes[i] for i in ids], {0: 1 / 3, -3: 1 / 3, 2 ** 40: 1 / 3})
+            self.check([i for i in ids if i >= 990], {i: 0.1 for i in range(990, 1000)})
+            ids = drawn(Balanced("cls"), Range(850, 991), path=path, n=20000)
+            self.check([classes[i] for i in ids], {0: 1 / 3, -3: 1 / 3, 2 ** 40: 1 / 3})
+            self.assertEqual(set(ids), set(range(850, 991)))
+
+    def test_ranks_and_resume(self):
+        keywords = {"weights": Balanced("i"), "samples_per_epoch": 600, "batch_size": None, "global_batch_size": 60}
+        with opened(None, **keywords) as loader:
+            wanted = [sorted(batch.sample_ids) for batch in loader]
+            self.assertEqual((loader.n_samples, len(loader)), (600, 10))
+        found, state = [[] for _ in wanted], None
+        for world, n_batches in ((3, 4), (5, 7), (2, 10)):
+            for rank in range(world):
+                with opened(None, rank=rank, world=world, **keywords) as loader:
+                    if state is not None:
+                        loader.load_state_dict(state)
+                    for batch in loader:
+                        if batch.index >= n_batches:
+                            break
+                        found[batch.index] += batch.sample_ids
+                        after = loader.state_dict(batch)
+            state = after
+        self.assertEqual([sorted(ids) for ids in found], wanted)
+        for other in ({"samples_per_epoch": 601}, {"weights": Weighted("i")}, {"weights": None, "samples_per_epoch": None}):
+            with opened(None, **{**keywords, **other}) as loader, self.assertRaisesRegex(
+                    penstock.SettingsError, "open the loader with the subset=, weights= and samples_per_epoch="):
+                loader.load_state_dict(state)
+
+    def test_a_sample_that_comes_twice_is_augmented_twice(self):
+        sets.need_numpy()
+        one = [0] * 103
+        one[7] = 1
+        crops = set()
+        with penstock.Loader(sets.small(), weights=Weighted(one), samples_per_epoch=40, batch_size=8, framework="numpy",
+                             report_crops=True, outputs={"x": sets.images()}) as loader:
+            for batch in loader:
+                self.assertEqual(set(batch.sample_ids), {7})
+                crops.update(str(crop) for crop in batch.crops["x"])
+        self.assertGreater(len(crops), 35)
+
+    def test_wrong_weights(self):
+        for weights, says in ((Weighted([1] * 5), "value has 5 numbers; must have 2000"),
+                              (Weighted([0] * N), "value is 0 for all 2000 samples"),
+                              (Weighted([1] * 9 + [-1] * (N - 9)), "value of sample 9 is -1; must be finite"),
+                              (Weighted([1] * 8 + [float("nan")] * (N - 8)), "value of sample 8 is -?nan"),
+                              (Weighted([float("inf")] * N), "value of sample 0 is inf"),
+                              (Weighted("none"), "has no column none"), (Balanced("none"), "has no column none"),
+                              (Balanced("half"), "column half: its dtype is f32; must be one of whole numbers")):
+            with self.assertRaisesRegex(penstock.SettingsError, says):
+                opened(None, weights=weights)
+        for empty in ([], ""):
+            with self.assertRaisesRegex(penstock.SettingsError, "Weighted: value is empty"):
+                Weighted(empty)
+        with self.assertRaisesRegex(penstock.SettingsError, "value is 0 for all 1 samples"):
+            opened(Range(0, 1), weights=Weighted("i"))
+        for keywords, says in (({"weights": Weighted("i"), "shuffle": False}, "order: value is 'sequential'; must be 'full'"),
+                               ({"samples_per_epoch": 5}, "samples_per_epoch: value is 5; must be None without"),
+                               ({"weights": Weighted("i"), "samples_per_epoch": 0}, "samples_per_epoch: value is 0"),
+                               ({"subset": [Weighted("i")]}, "give weights=Weighted")):
+            with self.assertRaisesRegex(penstock.SettingsError, says):
+                opened(**{"subset": None, **keywords})
+        for make in (lambda: opened(None, weights=[1] * N), lambda: Weighted(5), lambda: Weighted(["a"]), lambda: Balanced(5)):
+            with self.assertRaises(TypeError):
+                make()
+
+
 class Refused(unittest.TestCase):
     def test_steps_that_are_none(self):
         for make, says in ((lambda: Range(5, 5), "5 to 5, which is empty"), (lambda: Range(-1, 5), "Range.first: value is -1"),
@@ -208,7 +318,7 @@ class Refused(unittest.TestCase):
                              ([Range(0, 5), Ids([7, 8])], "step 1, ids, leaves none of 5 samples"),
                              (Where("i", in_=[-1]), "step 0, i, leaves none of 2000 samples"),
                              (Where("none", in_=[1]), "has no column none; its columns are .*half"),
-                             (Where("half", in_=[1]), "column half has values of dtype f32; must be whole numbers"),
+                             (Where("half", in_=[1]), "column half: its dtype is f32; must be one of whole numbers"),
                              ([Range(0, 9)] * 17, "more than 16 steps"),
                              ([], "subset: value is empty")):
             with self.assertRaisesRegex(penstock.SettingsError, says):

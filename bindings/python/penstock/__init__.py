@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from .packing.writer import Field, FieldError, Writer, merge
     from .processes import python
     from .sheet import show
-    from .subset import Fold, Fraction, Ids, Range, Where
+    from .subset import Balanced, Fold, Fraction, Ids, Range, Weighted, Where
     from .views import five_crop, ten_crop
 
 # Loaded at first use: a training loop needs few of them. By module: its names.
@@ -94,7 +94,7 @@ _NAMES_OF = {
     "packing.writer": ("Field", "FieldError", "Writer", "merge"),
     "processes": ("python",),
     "sheet": ("show",),
-    "subset": ("Fold", "Fraction", "Ids", "Range", "Where"),
+    "subset": ("Balanced", "Fold", "Fraction", "Ids", "Range", "Weighted", "Where"),
     "views": ("five_crop", "ten_crop"),
 }
 _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}

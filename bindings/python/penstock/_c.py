@@ -361,6 +361,8 @@ SUBSET_IDS = 4
 SUBSET_WHERE = 5
 SUBSET_BETWEEN = 6
 SUBSET_MEMBERS = 7
+SUBSET_WEIGHTED = 8
+SUBSET_BALANCED = 9
 
 # enum pstk_output_kind
 OUTPUT_IMAGE = 1
@@ -481,7 +483,7 @@ NAMES: dict[str, dict[str, int]] = {
                  "not_bound": FALLBACK_NOT_BOUND, "not_page_locked": FALLBACK_NOT_PAGE_LOCKED},
     "subset_kind": {"range": SUBSET_RANGE, "fraction": SUBSET_FRACTION, "fold": SUBSET_FOLD,
                     "ids": SUBSET_IDS, "where": SUBSET_WHERE, "between": SUBSET_BETWEEN,
-                    "members": SUBSET_MEMBERS},
+                    "members": SUBSET_MEMBERS, "weighted": SUBSET_WEIGHTED, "balanced": SUBSET_BALANCED},
     "output_kind": {"image": OUTPUT_IMAGE, "scalar": OUTPUT_SCALAR, "tensor": OUTPUT_TENSOR,
                     "bytes": OUTPUT_BYTES, "callback": OUTPUT_CALLBACK, "ragged": OUTPUT_RAGGED,
                     "mask": OUTPUT_MASK, "boxes": OUTPUT_BOXES, "per_box": OUTPUT_PER_BOX,
@@ -1101,6 +1103,9 @@ Subset._fields_ = [
     ("ids", POINTER(c_uint64)),
     ("n_ids", c_uint64),
     ("column", c_char_p),
+    ("weights", POINTER(c_double)),
+    ("n_weights", c_uint64),
+    ("n_draws", c_uint64),
     ("values", POINTER(c_int64)),
     ("n_values", c_uint64),
     ("least", c_double),
@@ -1482,6 +1487,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_get_stats": (c_int, [c_void_p, POINTER(Stats)]),
     "pstk_members_open": (c_int, [POINTER(c_void_p), c_void_p, POINTER(Subset), POINTER(Error)]),
     "pstk_members_n": (c_uint64, [c_void_p]),
+    "pstk_members_n_draws": (c_uint64, [c_void_p]),
+    "pstk_members_batch": (c_int64, [c_void_p, POINTER(OrderSettings), c_uint64, POINTER(c_uint64)]),
     "pstk_members_ids": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint64)]),
     "pstk_members_digest": (c_int, [c_void_p, POINTER(c_uint64)]),
     "pstk_members_close": (None, [POINTER(c_void_p)]),

@@ -119,7 +119,9 @@ LOADER_KEYWORDS = {
     **dict.fromkeys(("indices", "sample_ids", "ids"), "subset=penstock.Ids(ids) has these samples alone"),
     **dict.fromkeys(("split", "part"), "write subset=penstock.Fraction(0, 0.8, seed=1)"),
     "filter": _PART % "(sample for sample in data if wanted(sample))",
-    "weights": _PART % "(data[i] for i in range(len(data)) for _ in range(times[i]))",
+    **dict.fromkeys(("sample_weights", "class_weights", "replacement", "num_samples"),
+                    "weights=penstock.Weighted(numbers) and penstock.Balanced(column) draw samples with replacement, "
+                    "samples_per_epoch= of them"),
 }
 IMAGE_KEYWORDS = {
     **dict.fromkeys(("transform", "transforms", "pipeline"), "write penstock.image(field, [op, op, ...])"),

@@ -39,7 +39,7 @@ from .ranks import Ranks, chosen, numbers as numbers_of
 if TYPE_CHECKING:
     from .dataset import Dataset
     from .mix import BatchMix
-    from .subset import Members, Subset
+    from .subset import Members, Subset, Weights
 
 __all__ = ["Loader", "Pass"]
 
@@ -109,14 +109,20 @@ def _mixed(mix: Any, outputs: Mapping[str, descriptions.Output]) \
     return mix, {**outputs, **mix.added(outputs)}
 
 
-def _members(path: str, subset: Any, mixture: mixtures.Mixture | None) -> Members | None:
-    """The subset of the data set, opened; None: all samples."""
-    if subset is None:
+def _members(path: str, subset: Any, weights: Any, samples_per_epoch: Any, order: str,
+             mixture: mixtures.Mixture | None) -> Members | None:
+    """The subset of the data set, opened, with its weights; None: each of all samples once."""
+    if subset is None and weights is None and samples_per_epoch is None:
         return None
     if mixture is not None:
-        raise SettingsError(f"subset: value is {subset!r}; must be None with a mixture (open each data set by itself)")
+        name, value = next((name, value) for name, value in (
+            ("subset", subset), ("weights", weights), ("samples_per_epoch", samples_per_epoch)) if value is not None)
+        raise SettingsError(f"{name}: value is {value!r}; must be None with a mixture (open each data set by itself)")
+    if weights is not None and order != "full":
+        raise SettingsError(f"order: value is {order!r}; must be 'full' with weights=, which draw samples at random (leave "
+                            "order= and shuffle= out)")
     from . import subset as subsets
-    return subsets.opened(path, subset)
+    return subsets.opened(path, subset, weights, samples_per_epoch)
 
 
 class Loader(Hints):
@@ -155,6 +161,8 @@ class Loader(Hints):
 
     subset: penstock.Range, Fraction, Fold, Ids or Where, or several of them in a list: a part of the data set. The ids of
         batches stay those of the data set; see penstock.subset.
+    weights: penstock.Weighted or Balanced: draw samples with replacement. samples_per_epoch: draws of an epoch; None: as
+        many as there are samples.
     shuffle: True is order="full", False is order="sequential". Without both: "full". With False and
         last_batch="drop" the same samples, the end of the data set, never come: to see all give
         last_batch="short".
@@ -232,9 +240,9 @@ class Loader(Hints):
             max_batch_size: int | None = None,
             outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
             copy: bool = False, mix: BatchMix | None = None,
-            subset: Subset | None = None, shuffle: bool | None = None, order: str | None = None, seed: int = 0,
-            epoch: int = 0, position: int = 0, last_batch: str = "drop", strands: int = 0, block: int = 0,
-            window: int = 0,
+            subset: Subset | None = None, weights: Weights | None = None, samples_per_epoch: int | None = None,
+            shuffle: bool | None = None, order: str | None = None, seed: int = 0, epoch: int = 0,
+            position: int = 0, last_batch: str = "drop", strands: int = 0, block: int = 0, window: int = 0,
             rank: int | str | None = None, world: int | None = None, local_rank: int | None = None,
             local_world: int | None = None, ranks: Ranks | None = None, compare_ranks: bool = True,
             bad_sample: str = "error", on_bad_sample: Callable[[PenstockError, int | None], Any] | None = None,
@@ -270,7 +278,7 @@ class Loader(Hints):
             timeout = words.seconds("timeout", timeout)
             given = path
             path, self._mixture, self._catalog = mixtures.opened(given, outputs)
-            self._members = _members(path, subset, self._mixture)
+            self._members = _members(path, subset, weights, samples_per_epoch, order, self._mixture)
             self._outputs = descriptions.resolve(outputs, self._catalog)
             if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
                 raise SettingsError("outputs: layout is 'channels_last'; must be 'nhwc' or 'nchw' for JAX (give "
@@ -389,7 +397,8 @@ class Loader(Hints):
 
     @property
     def n_samples(self) -> int:
-        """Number of samples of an epoch: of the subset, of the data set, or of an epoch of the mixture."""
+        """Number of samples of an epoch: of draws by weights, of the subset, of the data set, or of the
+        mixture."""
         if self._n_samples is not None:
             return self._n_samples
         return self._catalog.info.n_samples if self._members is None else self._members.n
