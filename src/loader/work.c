@@ -41,8 +41,8 @@ static int write_record(struct pstk__worker *worker, const struct pstk__task *ta
     struct pstk__sample_key key = {.sample_id = sample_id - pick->first,
                                    .epoch = pick->epoch,
                                    .position = row_position(worker->pipeline, slot, row),
-                                   .occurrence = pick->occurrence,
                                    .variant = slot->batch.variant,
+                                   .occurrence = pick->occurrence,
                                    .data_set = pick->data_set};
     pstk__slot_rows(slot, row, rows);
     int r = pstk__sample_write(worker->sampler, record, shard, &key, rows, err);

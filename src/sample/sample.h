@@ -19,8 +19,8 @@ struct pstk__sample_key {
     uint64_t sample_id; /* of the record given: a replacement is augmented as itself */
     uint64_t epoch;
     uint64_t position;
-    uint64_t occurrence; /* of draws with replacement, which of the epoch; else 0 */
     uint32_t variant;    /* of the plan: that of the batch */
+    uint64_t occurrence; /* of draws with replacement, which of the epoch; else 0 */
     uint32_t data_set;   /* of a mixture; 0 */
 };
 
