@@ -26,6 +26,9 @@ extern "C" {
 #define PSTK_MAX_DATA_SETS 64
 #define PSTK_MAX_SEGMENTS 64
 
+/* Changes whenever the same settings would give another stream; ORDER.md has its definition. */
+#define PSTK_MIXTURE_VERSION 1
+
 /* What happens where a data set has no more samples. */
 enum pstk_exhaustion {
     /* the epoch ends before the first sample that is missing; the next one begins anew */

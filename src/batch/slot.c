@@ -58,7 +58,7 @@ static void arrays_init(struct pstk__slots *pool, struct pstk__slot *slot,
         slot->mosaics = array_of(slot, layout->mosaics);
     slot->sample_ids = array_of(slot, layout->ids);
     slot->replacement_ids = array_of(slot, layout->replacements);
-    if (plan->source->n_joined)
+    if (plan->n_joined)
         slot->data_sets = array_of(slot, layout->data_sets);
     if (layout->crops < layout->reports)
         slot->crops = array_of(slot, layout->crops);

@@ -189,7 +189,7 @@ static int check_length(struct bench *bench)
         return message_usage(
             "%s has %" PRIu64 " samples, too few for one batch of %u on %u rank%s; "
             "take a smaller --%sbatch-size, or --last short",
-            pipeline->path, pipeline->info.n_samples, pipeline->batch_size, pipeline->world,
+            pipeline->path, pipeline->n_samples, pipeline->batch_size, pipeline->world,
             pipeline->world == 1 ? "" : "s", pipeline->global_batch_size ? "global-" : "");
     if (pipeline->start_batch >= n)
         return message_usage("--start-batch: value is %" PRIu64 "; must be below %" PRIu64
@@ -275,10 +275,14 @@ static int run(const struct command *self, int argc, char **argv)
     b.report.pipeline = &b.pipeline;
     b.report.with_ceilings = 1;
     while ((c = options_next(&options)) > 0)
-        if (set_option(&b, c, optarg) < 0)
+        if (set_option(&b, c, optarg) < 0) {
+            pipeline_free(&b.pipeline);
             return STATUS_USAGE;
-    if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0)
+        }
+    if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0) {
+        pipeline_free(&b.pipeline);
         return options.status;
+    }
     if (b.n_epochs == 0 && b.max_seconds == 0) { /* a digest of a timed run would not repeat */
         if (b.report.with_digest)
             b.n_epochs = 1;
@@ -286,7 +290,9 @@ static int run(const struct command *self, int argc, char **argv)
             b.max_seconds = DEFAULT_SECONDS;
     }
     interrupt_install();
-    return bench(&b, options_operand(&options, 0));
+    const int status = bench(&b, options_operand(&options, 0));
+    pipeline_free(&b.pipeline);
+    return status;
 }
 
 const struct command command_bench = {

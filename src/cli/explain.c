@@ -61,7 +61,7 @@ static void print_strands(const struct explained *explained)
 static void print_mixed(const struct explained *explained)
 {
     const struct pstk_order_explanation *order = &explained->order;
-    const uint64_t n_samples = explained->pipeline->info.n_samples;
+    const uint64_t n_samples = explained->pipeline->n_samples;
     char text[TEXT_SIZE], n[UNIT_SIZE];
     if (order->n_mixed == n_samples)
         snprintf(text, sizeof text, "all samples with each other");
@@ -152,9 +152,9 @@ static int print_text(const struct explained *explained)
     const struct pstk_order_explanation *order = &explained->order;
     char n[UNIT_SIZE], bytes[UNIT_SIZE], files[FILES_SIZE], text[TEXT_SIZE];
     text_print(stdout, pipeline->path);
-    printf(": %s sample%s, %s in %s\n", unit_count(n, pipeline->info.n_samples),
-           pipeline->info.n_samples == 1 ? "" : "s",
-           unit_bytes(bytes, (double)pipeline->info.bytes), files_text(&pipeline->info, files));
+    printf(": %s sample%s, %s in %s\n", unit_count(n, pipeline->n_samples),
+           pipeline->n_samples == 1 ? "" : "s", unit_bytes(bytes, (double)pipeline->info.bytes),
+           files_text(&pipeline->info, files));
     printf("%s order", option_choice_name(names_order, pipeline->order));
     if (order->n_blocks)
         printf(" (%u strand%s, blocks of %u, windows of %u)", order->strands,
@@ -204,7 +204,7 @@ static int print_json(const struct explained *explained)
     const struct pstk_order_explanation *order = &explained->order;
     struct json_t *object = json_make_object();
     json_put_text(object, "path", pipeline->path);
-    json_put_count(object, "n_samples", pipeline->info.n_samples);
+    json_put_count(object, "n_samples", pipeline->n_samples);
     json_put_text(object, "order", option_choice_name(names_order, pipeline->order));
     json_put_count(object, "rank", pipeline->rank);
     json_put_count(object, "world", pipeline->world);

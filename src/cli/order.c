@@ -59,7 +59,8 @@ static int print_batches(const struct pstk_order_settings *s, const struct pipel
         n = left;
     uint64_t i = 0;
     for (; i < n && r >= 0 && !interrupt_seen() && !ferror(stdout); i++) {
-        r = pstk_order_batch(s, pipeline->position + i * pipeline_global_batch(pipeline), ids);
+        r = pipeline_batch(pipeline, s, pipeline->position + i * pipeline_global_batch(pipeline),
+                           ids);
         if (r >= 0)
             print_batch(batches, ids, r);
     }
@@ -93,11 +94,19 @@ static int order(struct pipeline *pipeline, const char *path, uint64_t n, int js
         return status ? status : message_finish(STATUS_OK);
     }
     struct json_t *object = json_make_object();
-    json_put_count(object, "n_samples", pipeline->info.n_samples);
+    json_put_count(object, "n_samples", pipeline->n_samples);
     json_put_count(object, "n_batches", whole);
     json_put_count(object, "start_batch", pipeline->start_batch);
     json_put(object, "batches", batches);
     return json_print(object, STATUS_OK);
+}
+
+static int explain_order(struct pipeline *pipeline, const char *path, uint64_t n, int json)
+{
+    if (n != UINT64_MAX || pipeline->start_batch)
+        return message_usage("--explain: cannot be given together with --batches or --start-batch");
+    const int status = pipeline_look(pipeline, path);
+    return status ? status : explain_print(pipeline, json);
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -117,18 +126,21 @@ static int run(const struct command *self, int argc, char **argv)
             r = option_count("--batches", optarg, (struct range){0, UINT64_MAX}, &n);
         else
             r = pipeline_set(&pipeline, c, optarg);
-        if (r < 0)
+        if (r < 0) {
+            pipeline_free(&pipeline);
             return STATUS_USAGE;
+        }
     }
-    if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0)
-        return options.status;
-    interrupt_install();
-    if (!explain)
-        return order(&pipeline, options_operand(&options, 0), n, json);
-    if (n != UINT64_MAX || pipeline.start_batch)
-        return message_usage("--explain: cannot be given together with --batches or --start-batch");
-    const int status = pipeline_look(&pipeline, options_operand(&options, 0));
-    return status ? status : explain_print(&pipeline, json);
+    int status;
+    if (c == 0 && options_operands(&options, 1, 1, "DATA") == 0) {
+        interrupt_install();
+        status = explain ? explain_order(&pipeline, options_operand(&options, 0), n, json)
+                         : order(&pipeline, options_operand(&options, 0), n, json);
+    } else {
+        status = options.status;
+    }
+    pipeline_free(&pipeline);
+    return status;
 }
 
 const struct command command_order = {
@@ -141,7 +153,8 @@ const struct command command_order = {
     .examples = "penstock order train --epoch 3 --seed 1 --batch-size 256 --start-batch 1700 "
                 "--batches 1\n"
                 "penstock order train --rank 1 --world 8 --batches 2\n"
-                "penstock order train --order windowed --world 8 --explain\n",
+                "penstock order train --order windowed --world 8 --explain\n"
+                "penstock order train --subset fraction:0.8..1:seed=1 --batches 1\n",
     .exit_status = "0; 2 wrong usage or path",
     .run = run,
 };

@@ -27,6 +27,12 @@ void pipeline_init(struct pipeline *pipeline)
     pipeline->world = 1;
 }
 
+void pipeline_free(struct pipeline *pipeline)
+{
+    pstk_members_close(&pipeline->members);
+    subset_close(&pipeline->subset);
+}
+
 static int set_image(struct pipeline *pipeline, int code, const char *value)
 {
     switch (code) {
@@ -73,6 +79,8 @@ static int set_order(struct pipeline *pipeline, int code, const char *value)
     case OPT_WINDOW:
         return option_count32("--window", value, (struct range){1, PSTK_MAX_WINDOW},
                               &pipeline->window);
+    case OPT_SUBSET:
+        return subset_add(&pipeline->subset, value);
     case OPT_RANK:
         return option_count32("--rank", value, (struct range){0, MAX_WORLD - 1}, &pipeline->rank);
     case OPT_WORLD:
@@ -145,6 +153,21 @@ static int find_image(const struct pipeline *pipeline)
     return found;
 }
 
+/* Find the samples of an epoch. Returns 0 or an exit status. */
+static int find_samples(struct pipeline *pipeline, struct pstk_dataset *dataset)
+{
+    const struct pstk_subset *subset = subset_first(&pipeline->subset);
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    pipeline->n_samples = pipeline->info.n_samples;
+    if (!subset || pipeline->n_samples == 0)
+        return 0;
+    if (pstk_members_open(&pipeline->members, dataset, subset, &err) < 0)
+        return status_refuse(&err, pipeline->path);
+    pipeline->n_samples = pstk_members_n_draws(pipeline->members);
+    return 0;
+}
+
 static int look(struct pipeline *pipeline, struct pstk_dataset *dataset)
 {
     pipeline->info.size = sizeof pipeline->info;
@@ -158,7 +181,7 @@ static int look(struct pipeline *pipeline, struct pstk_dataset *dataset)
         return status_of_code(r);
     }
     pipeline->image_field = find_image(pipeline);
-    return 0;
+    return find_samples(pipeline, dataset);
 }
 
 uint64_t pipeline_global_batch(const struct pipeline *pipeline)
@@ -174,7 +197,7 @@ static int divide_batch(struct pipeline *pipeline)
     if (!global && pipeline->uneven)
         return message_usage("--uneven: applies to --global-batch-size only");
     if (!global && !pipeline->batch_size) {
-        uint64_t fits = pipeline->info.n_samples / world;
+        uint64_t fits = pipeline->n_samples / world;
         pipeline->batch_size = fits >= DEFAULT_BATCH ? DEFAULT_BATCH : fits ? (uint32_t)fits : 1;
     }
     if (!global)
@@ -246,7 +269,7 @@ struct pstk_order_settings pipeline_order(const struct pipeline *pipeline)
 {
     return (struct pstk_order_settings){.size = sizeof(struct pstk_order_settings),
                                         .order = pipeline->order,
-                                        .n_samples = pipeline->info.n_samples,
+                                        .n_samples = pipeline->n_samples,
                                         .seed = pipeline->seed,
                                         .epoch = pipeline->epoch,
                                         .batch_size =
@@ -258,6 +281,13 @@ struct pstk_order_settings pipeline_order(const struct pipeline *pipeline)
                                         .strands = pipeline->strands,
                                         .block = pipeline->block,
                                         .window = pipeline->window};
+}
+
+int64_t pipeline_batch(const struct pipeline *pipeline, const struct pstk_order_settings *s,
+                       uint64_t position, uint64_t *ids)
+{
+    return pipeline->members ? pstk_members_batch(pipeline->members, s, position, ids)
+                             : pstk_order_batch(s, position, ids);
 }
 
 static uint32_t build_ops(struct pipeline *pipeline)
@@ -353,6 +383,12 @@ int pipeline_build(struct pipeline *pipeline, int image_only)
     s->device = pipeline->device;
     s->device_index = pipeline->device_index;
     s->bad_sample = pipeline->bad_sample;
+    if (pipeline->members) {
+        pipeline->step = (struct pstk_subset){.size = sizeof pipeline->step,
+                                              .kind = PSTK_SUBSET_MEMBERS,
+                                              .members = pipeline->members};
+        s->subset = &pipeline->step;
+    }
     return 0;
 }
 

@@ -11,6 +11,7 @@
 
 #include "names.h"
 #include "options.h"
+#include "subset.h"
 
 enum {
     OPT_SIZE = 512,
@@ -28,6 +29,7 @@ enum {
     OPT_STRANDS,
     OPT_BLOCK,
     OPT_WINDOW,
+    OPT_SUBSET,
     OPT_RANK,
     OPT_WORLD,
     OPT_LAST,
@@ -122,6 +124,13 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
          .value = "N",                                                                             \
          .initial = "4",                                                                           \
          .text = "of --order windowed: blocks of a window"},                                       \
+        {.name = "subset",                                                                         \
+         .code = OPT_SUBSET,                                                                       \
+         .value = "STEP",                                                                          \
+         .initial = "all samples",                                                                 \
+         .text = "a part of the samples: range:A..B, fraction:0..0.8:seed=1, fold:0/5:seed=1 "     \
+                 "(:rest: the other folds), ids:FILE, where:COLUMN=1,2,3, where:COLUMN!=1, "       \
+                 "where:COLUMN=A..B; given again, each takes what the one before left"},           \
         {.name = "rank", .code = OPT_RANK, .value = "R", .initial = "0", .text = "this rank"},     \
         {.name = "world",                                                                          \
          .code = OPT_WORLD,                                                                        \
@@ -186,6 +195,7 @@ struct pipeline {
     uint32_t global_batch_size; /* 0: batch_size * world */
     int uneven;
     uint64_t start_batch;
+    struct subset subset;
     uint32_t order, rank, world, last;
     uint32_t strands, block, window; /* of --order windowed; 0: by the number of samples */
     uint32_t n_threads, n_slots;     /* 0: the library chooses */
@@ -194,10 +204,13 @@ struct pipeline {
 
     /* from the data set */
     struct pstk_dataset_info info;
+    uint64_t n_samples;           /* of an epoch */
+    struct pstk_members *members; /* of the subset; NULL: all */
     struct pstk_field fields[PSTK_MAX_FIELDS];
     int image_field; /* -1: none */
 
     /* built from both; these point into this struct, so it must not move */
+    struct pstk_subset step;
     uint64_t position; /* the loader's position at start_batch */
     struct pstk_op ops[4];
     struct pstk_output outputs[PSTK_MAX_FIELDS];
@@ -206,6 +219,8 @@ struct pipeline {
 };
 
 void pipeline_init(struct pipeline *pipeline);
+/* Free what the options and pipeline_look made. */
+void pipeline_free(struct pipeline *pipeline);
 /* Read one of the options above. Returns 0, or -1 after a message. */
 int pipeline_set(struct pipeline *pipeline, int code, const char *value);
 /* Read the data set's fields, then choose the batch size, the position, and strands, block and
@@ -215,6 +230,9 @@ int pipeline_look(struct pipeline *pipeline, const char *path);
 uint64_t pipeline_global_batch(const struct pipeline *pipeline);
 /* Return the order that the options describe. Call after pipeline_look. */
 struct pstk_order_settings pipeline_order(const struct pipeline *pipeline);
+/* Write the ids of the batch at a position: as pstk_order_batch, of the subset. */
+int64_t pipeline_batch(const struct pipeline *pipeline, const struct pstk_order_settings *s,
+                       uint64_t position, uint64_t *ids);
 /* Build the outputs (with `image_only`, the image alone) and the settings. Call after
  * pipeline_look. Returns 0 or an exit status. */
 int pipeline_build(struct pipeline *pipeline, int image_only);

@@ -19,6 +19,7 @@
 #include "status.h"
 #include "text.h"
 
+#define N_SHOWN 16 /* samples without --ids */
 #define MAX_IDS 65536
 #define DEFAULT_OUTPUT "penstock-show.png" /* our own name: replacing the file loses nothing */
 
@@ -28,7 +29,7 @@ static const struct option_row table[] = {
     {.name = "ids",
      .code = OPT_IDS,
      .value = "IDS",
-     .initial = "0..15",
+     .initial = "0..15, or of a subset the first 16",
      .text = "sample ids, from 0: 7, or 0..15, or 3,5,8..11"},
     {.name = "output",
      .code = 'o',
@@ -167,7 +168,21 @@ static int put_picture(struct show *show, uint64_t i, const struct pstk_batch *b
     return 0;
 }
 
-/* Fetch ids one by one, in batches of one row in sequential order, so that position = id. */
+/* Take the first samples of the subset. Returns 0 or an exit status. */
+static int take_members(struct show *show)
+{
+    const struct pipeline *pipeline = &show->pipeline;
+    if (show->ids_text)
+        return message_usage("--ids: cannot be given together with --subset");
+    show->n_ids = pipeline->n_samples < N_SHOWN ? pipeline->n_samples : N_SHOWN;
+    show->ids = calloc(N_SHOWN, sizeof *show->ids);
+    if (!show->ids)
+        message_no_memory();
+    return pstk_members_ids(pipeline->members, 0, show->n_ids, show->ids) == 0 ? 0 : STATUS_DAMAGED;
+}
+
+/* Fetch ids one by one, in batches of one row in sequential order, so that position = id; of a
+ * subset, its first positions. */
 static int fetch(struct show *show, struct pstk_loader *loader)
 {
     struct pstk_error err;
@@ -178,7 +193,8 @@ static int fetch(struct show *show, struct pstk_loader *loader)
     for (uint64_t i = 0; i < show->n_ids && status == 0; i++) {
         if (interrupt_seen())
             return interrupt_say("no picture was written");
-        int r = pstk_seek(loader, show->pipeline.epoch, show->ids[i], &err);
+        const uint64_t position = show->pipeline.members ? i : show->ids[i];
+        int r = pstk_seek(loader, show->pipeline.epoch, position, &err);
         if (r == 0)
             r = pstk_next(loader, &batch, stream, -1, &err);
         if (r == PSTK_EINTR && interrupt_seen())
@@ -244,12 +260,12 @@ static int show(struct show *s, const char *path)
     if (status)
         return status;
     char all[32];
-    if (!s->ids_text) {
-        uint64_t last = pipeline->info.n_samples < 16 ? pipeline->info.n_samples - 1 : 15;
+    if (!s->ids_text && !pipeline->members) {
+        uint64_t last = pipeline->n_samples < N_SHOWN ? pipeline->n_samples - 1 : N_SHOWN - 1;
         snprintf(all, sizeof all, "0..%" PRIu64, last);
         s->ids_text = all;
     }
-    status = parse_ids(s, pipeline->info.n_samples);
+    status = pipeline->members ? take_members(s) : parse_ids(s, pipeline->n_samples);
     if (status == 0)
         status = pipeline_build(pipeline, 1);
     if (status == 0)
@@ -263,7 +279,7 @@ static int show(struct show *s, const char *path)
     pipeline->settings.last_batch = PSTK_LAST_SHORT;
     pipeline->settings.order = PSTK_ORDER_SEQUENTIAL;
     pipeline->settings.strands = pipeline->settings.block = pipeline->settings.window = 0;
-    pipeline->settings.position = s->ids[0];
+    pipeline->settings.position = pipeline->members ? 0 : s->ids[0];
     pipeline->settings.report_crops = 1;
     if (s->json)
         s->samples = json_make_array();
@@ -275,34 +291,41 @@ static int show(struct show *s, const char *path)
     return s->output && strcmp(s->output, "-") == 0 ? message_finish(STATUS_OK) : report(s);
 }
 
+/* Read the options, then show what they say. Returns an exit status. */
+static int run_show(struct show *s, struct options *options)
+{
+    int c;
+    while ((c = options_next(options)) > 0)
+        if (set_option(s, c, optarg) < 0)
+            return STATUS_USAGE;
+    if (c < 0 || options_operands(options, 1, 1, "DATA") < 0)
+        return options->status;
+    if (!s->output && !s->json)
+        s->output = DEFAULT_OUTPUT;
+    if (s->output && strcmp(s->output, "-") == 0 && isatty(STDOUT_FILENO))
+        return message_usage("--output: value is -; must be a file, for standard output is a "
+                             "terminal (name a file, or write into a pipe)");
+    if (s->output && strcmp(s->output, "-") == 0 && s->json)
+        return message_usage(
+            "--output: value is -; must be a file with --json, which prints there");
+    if (s->pipeline.dtype != PSTK_U8)
+        return message_usage("--dtype: value is '%s'; must be u8 (a picture has 8-bit pixels)",
+                             option_choice_name(pipeline_dtypes, s->pipeline.dtype));
+    s->pipeline.layout = PSTK_NHWC; /* the layout changes no pixel */
+    interrupt_install();
+    return show(s, options_operand(options, 0));
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
     struct options options = {.command = self, .argc = argc, .argv = argv};
     struct show s = {.output = NULL};
-    int c;
     pipeline_init(&s.pipeline);
-    while ((c = options_next(&options)) > 0)
-        if (set_option(&s, c, optarg) < 0)
-            return STATUS_USAGE;
-    if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0)
-        return options.status;
-    if (!s.output && !s.json)
-        s.output = DEFAULT_OUTPUT;
-    if (s.output && strcmp(s.output, "-") == 0 && isatty(STDOUT_FILENO))
-        return message_usage("--output: value is -; must be a file, for standard output is a "
-                             "terminal (name a file, or write into a pipe)");
-    if (s.output && strcmp(s.output, "-") == 0 && s.json)
-        return message_usage(
-            "--output: value is -; must be a file with --json, which prints there");
-    if (s.pipeline.dtype != PSTK_U8)
-        return message_usage("--dtype: value is '%s'; must be u8 (a picture has 8-bit pixels)",
-                             option_choice_name(pipeline_dtypes, s.pipeline.dtype));
-    s.pipeline.layout = PSTK_NHWC; /* the layout changes no pixel */
-    interrupt_install();
-    int status = show(&s, options_operand(&options, 0));
+    int status = run_show(&s, &options);
     free(s.ids);
     sheet_close(&s.sheet);
     json_drop(s.samples);
+    pipeline_free(&s.pipeline);
     return status;
 }
 

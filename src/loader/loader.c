@@ -161,6 +161,8 @@ static int choose_io(struct pstk__pipeline *pipeline, uint64_t machine_memory,
     if (r == 0 && memory_align <= PSTK__PAGE_SIZE && offset_align <= PSTK__PAGE_SIZE) {
         pipeline->memory_align = memory_align > 64 ? memory_align : 64;
         pipeline->offset_align = offset_align ? offset_align : 1;
+        if (pipeline->mixture) /* its data sets may lie on file systems that ask for more */
+            pipeline->memory_align = pipeline->offset_align = PSTK__PAGE_SIZE;
         return 0;
     }
     if (s->io == PSTK_IO_DIRECT)

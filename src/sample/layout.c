@@ -96,7 +96,7 @@ static void lay_out_host(struct pstk__layout *layout, const struct pstk__plan *p
     layout->dense_size = end;
     layout->ids = put(&end, b, sizeof(uint64_t));
     layout->replacements = put(&end, b, sizeof(uint64_t));
-    layout->data_sets = put(&end, plan->source->n_joined ? b : 0, sizeof(uint32_t));
+    layout->data_sets = put(&end, plan->n_joined ? b : 0, sizeof(uint32_t));
     layout->crops = put(&end, report_crops ? (uint64_t)n * b : 0, sizeof(struct pstk_crop));
     layout->max_reports = with_reports ? max_reports(b) : 0;
     layout->reports = put(&end, layout->max_reports, sizeof(struct pstk_report));

@@ -385,6 +385,7 @@ int pstk__plan_open_variant(struct pstk__plan **out, const struct pstk_settings 
     if (!p)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "outputs: out of memory");
     p->source = source;
+    p->n_joined = source->n_joined;
     p->n_outputs = s->n_outputs;
     p->batch_size = s->batch_size;
     p->rows_setting = s->n_batch_steps       ? "batch_schedule"

@@ -167,6 +167,7 @@ struct pstk__plan {
     uint64_t max_pixels;
     uint64_t scratch_size; /* arena bytes a worker needs, for every variant */
     uint32_t head_only;    /* 1: no output needs more than the record head */
+    uint32_t n_joined;     /* data sets of a mixture; 0: one data set */
     uint32_t on_device;    /* 1: batches go to a device */
     uint64_t seed;
     uint32_t variant;    /* the list that outputs with several have here: see variants.h */

@@ -97,6 +97,21 @@ TEST(weights_with_few_digits_are_exact)
     }
 }
 
+TEST(golden_periods_are_those_of_order_md)
+{
+    static const struct {
+        double weights[3];
+        const char *period;
+    } cases[] = {{{5, 2, 3}, "0201020102"}, {{0.7, 0.3, 0}, "0010010001"}, {{1, 1, 1}, "012"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char found[16] = "";
+        make(cases[i].weights, many, 3, PSTK_EXHAUSTION_STOP, 0);
+        for (uint32_t t = 0; t < mixture.phases[0].period; t++)
+            found[t] = (char)('0' + mixture.phases[0].of[t]);
+        CHECK_STR(found, cases[i].period);
+    }
+}
+
 TEST(weights_are_checked)
 {
     static const struct {
@@ -306,6 +321,7 @@ int main(void)
         CASE(shares_hold_at_every_prefix_for_all_small_weights),
         CASE(shares_hold_at_every_prefix_for_random_weights),
         CASE(weights_with_few_digits_are_exact),
+        CASE(golden_periods_are_those_of_order_md),
         CASE(weights_are_checked),
         CASE(drop_gives_each_sample_once),
         CASE(stop_ends_before_the_first_sample_that_is_missing),

@@ -109,7 +109,7 @@ class Mixture:
 
     def _state(self) -> dict[str, Any]:
         """What fixes the order, as JSON holds it; the identities of the data sets apart."""
-        return {"exhaustion": self._exhaustion, "samples_per_epoch": self._samples,
+        return {"version": _c.MIXTURE_VERSION, "exhaustion": self._exhaustion, "samples_per_epoch": self._samples,
                 "segments": [[begin, list(weights)] for begin, weights in self._segments]}
 
     def _fill(self, settings: _c.Settings) -> None:
