@@ -321,6 +321,25 @@ class Scheduled(unittest.TestCase):
             loader(batch_size=None, global_batch_size={0: 8, 5: 10}, max_batch_size=None, rank=0, world=4).close()
 
 
+class Example(unittest.TestCase):
+    def test_the_largest_batch_is_found(self):
+        optional("torch")
+        data = sets.photos()
+        example = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "largest_batch.py")
+        found = {}
+        for limit in (1, 3_000_000, 10**12):
+            done = subprocess.run([sys.executable, example, data, "--most", "20", "--size", "32", "--limit", str(limit)],
+                                  env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
+                                  stdout=subprocess.PIPE, text=True, timeout=120)
+            self.assertEqual(done.returncode, 0)
+            found[limit] = int(done.stdout.split()[2])
+        # Bytes that one row keeps: the image, two copies of the first convolution's output, the squared result.
+        row = 4 * (3 * 32 * 32 + 2 * 32 * 30 * 30 + 32 * 28 * 28)
+        weights = 4 * (32 * 3 * 9 + 32 * 32 * 9)
+        self.assertEqual((found[1], found[10**12]), (0, 20))
+        self.assertAlmostEqual(found[3_000_000], (3_000_000 - weights) // row, delta=1)
+
+
 # What each process runs. Every case is done by all, in order.
 PROGRAM = """
 import datetime, sys
