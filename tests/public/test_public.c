@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * public: what a program sees that has the shared library and the public headers, and nothing else.
- * Calls every function, except those of ops.h (test_ops.c), once where it works and once where it
+ * Calls every function, except those of ops.h (test_ops.c)
+ * and those that need no data set (test_public_values.c), once where it works and once where it
  * refuses (scripts/check-symbols sees to it that none is forgotten), and pins down the numbers of
  * the ABI.
  */
@@ -41,116 +42,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return remove(path);
 }
 
-/* ---- types.h -------------------------------------------------------------------------------- */
-
-TEST(the_version_is_that_of_the_headers)
-{
-    char version[32];
-    snprintf(version, sizeof version, "%d.%d.%d", PSTK_VERSION_MAJOR, PSTK_VERSION_MINOR,
-             PSTK_VERSION_PATCH);
-    CHECK_STR(pstk_version(), version);
-    CHECK_EQ(PSTK_VERSION_NUMBER,
-             PSTK_VERSION_MAJOR * 10000 + PSTK_VERSION_MINOR * 100 + PSTK_VERSION_PATCH);
-    CHECK_EQ(pstk_version_number(), PSTK_VERSION_NUMBER);
-}
-
-TEST(every_result_has_its_name_and_a_text)
-{
-#define X(name, value, text)                                                                       \
-    CHECK_EQ(name, value);                                                                         \
-    CHECK_STR(pstk_error_name(name), #name);                                                       \
-    CHECK_STR(pstk_strerror(name), text);
-    PSTK_ERRORS(X)
-#undef X
-    CHECK(pstk_strerror(PSTK_OK) && pstk_error_name(PSTK_OK));
-    CHECK(pstk_strerror(-4711) && pstk_error_name(-4711));
-}
-
-TEST(a_new_error_says_that_nothing_is_known)
-{
-    struct pstk_error err;
-    memset(&err, 0x5a, sizeof err);
-    pstk_error_init(&err, sizeof err);
-    CHECK_EQ(err.size, sizeof err);
-    CHECK_EQ(err.code, PSTK_OK);
-    CHECK_EQ(err.stage, PSTK_STAGE_NONE);
-    CHECK(err.sample_id == PSTK_NONE && err.record == PSTK_NONE && err.offset == PSTK_NONE);
-    CHECK(err.epoch == PSTK_NONE && err.position == PSTK_NONE);
-    CHECK_STR(err.shard, "");
-    CHECK_STR(err.message, "");
-}
-
-TEST(dtypes_have_sizes_and_names_that_parse)
-{
-    static const uint8_t sizes[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
-    for (uint32_t dtype = PSTK_U8; dtype <= PSTK_F64; dtype++) {
-        CHECK_EQ(pstk_dtype_size(dtype), sizes[dtype]);
-        CHECK_EQ(pstk_dtype_parse(pstk_dtype_name(dtype)), dtype);
-    }
-    CHECK_STR(pstk_dtype_name(PSTK_BF16), "bf16");
-    CHECK_STR(pstk_dtype_name(0), "?");
-    CHECK_EQ(pstk_dtype_size(PSTK_F64 + 1), 0);
-    CHECK_EQ(pstk_dtype_parse("float"), 0);
-}
-
-TEST(enumerators_keep_their_numbers)
-{
-    CHECK(PSTK_STAGE_OPEN == 1 && PSTK_STAGE_ORDER == 2 && PSTK_STAGE_SHARD == 3);
-    CHECK(PSTK_STAGE_READ == 4 && PSTK_STAGE_RECORD == 5 && PSTK_STAGE_DECODE == 6);
-    CHECK(PSTK_STAGE_DEVICE == 7 && PSTK_STAGE_CONSUMER == 8 && PSTK_STAGE_WRITE == 9);
-    CHECK(PSTK_NHWC == 0 && PSTK_NCHW == 1);
-    CHECK(PSTK_ENCODING_NONE == 0 && PSTK_ENCODING_JPEG == 1 && PSTK_ENCODING_PNG == 2);
-    CHECK(PSTK_ENCODING_PIXELS == 3);
-    CHECK(PSTK_FIELD_BYTES == 1 && PSTK_FIELD_UTF8 == 2 && PSTK_FIELD_IMAGE == 3);
-    CHECK(PSTK_FIELD_SCALAR == 4 && PSTK_FIELD_NDARRAY == 5);
-    CHECK(PSTK_FIELD_BOXES == 7 && PSTK_FIELD_KEYPOINTS == 8 && PSTK_FIELD_POLYGONS == 9);
-    CHECK(PSTK_FIELD_RLE == 10 && PSTK_FIELD_UTF8_LIST == 11 && PSTK_FIELD_IMAGE_LIST == 12);
-    CHECK(PSTK_FIELD_BYTES_LIST == 13 && PSTK_FIELD_MASK_LIST == 14);
-    CHECK(PSTK_FORM_XYXY == 1 && PSTK_FORM_XYWH == 2 && PSTK_FORM_CXCYWH == 3);
-    CHECK(PSTK_COORDINATES_PIXELS == 1 && PSTK_COORDINATES_UNIT == 2);
-    CHECK(PSTK_CODEC_NONE == 0 && PSTK_CODEC_ZSTD == 1 && PSTK_CODEC_PLANES == 2);
-    CHECK(PSTK_OUTPUT_IMAGE == 1 && PSTK_OUTPUT_SCALAR == 2 && PSTK_OUTPUT_TENSOR == 3);
-    CHECK(PSTK_OUTPUT_BYTES == 4 && PSTK_OUTPUT_CALLBACK == 5 && PSTK_OUTPUT_RAGGED == 6);
-    CHECK(PSTK_ORDER_FULL == 0 && PSTK_ORDER_SEQUENTIAL == 1);
-    CHECK(PSTK_LAST_DROP == 0 && PSTK_LAST_PAD == 1 && PSTK_LAST_SHORT == 2);
-    CHECK(PSTK_BAD_ERROR == 0 && PSTK_BAD_REPLACE == 1);
-    CHECK(PSTK_READER_AUTO == 0 && PSTK_READER_IO_URING == 1 && PSTK_READER_THREADS == 2);
-    CHECK(PSTK_IO_AUTO == 0 && PSTK_IO_DIRECT == 1 && PSTK_IO_BUFFERED == 2);
-    CHECK(PSTK_HOST == 0 && PSTK_CUDA == 1);
-    CHECK(PSTK_KERNELS_AUTO == 0 && PSTK_KERNELS_C == 1);
-    CHECK(PSTK_KERNELS_AVX2 == 2 && PSTK_KERNELS_AVX512 == 3);
-    CHECK(PSTK_BOTTLENECK_UNKNOWN == 0 && PSTK_BOTTLENECK_STORAGE == 1 &&
-          PSTK_BOTTLENECK_DECODE == 2);
-    CHECK(PSTK_BOTTLENECK_COPY == 3 && PSTK_BOTTLENECK_CONSUMER == 4 &&
-          PSTK_BOTTLENECK_READER == 5);
-    CHECK(PSTK_FALLBACK_NO_IO_URING == 1 && PSTK_FALLBACK_NO_FIXED_BUFFERS == 2);
-    CHECK(PSTK_FALLBACK_NO_FIXED_FILES == 4 && PSTK_FALLBACK_NO_DIRECT == 8);
-    CHECK(PSTK_FALLBACK_NO_SINGLE_ISSUER == 16 && PSTK_FALLBACK_NOT_PINNED == 32);
-    CHECK(PSTK_FALLBACK_NOT_BOUND == 64);
-}
-
-TEST(crc32c_of_the_check_string_is_e3069283)
-{
-    CHECK_EQ(pstk_crc32c(0, "123456789", 9), 0xe3069283u);
-    CHECK_EQ(pstk_crc32c(pstk_crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
-}
-
 /* ---- format.h ------------------------------------------------------------------------------- */
-
-TEST(a_list_is_built_and_read)
-{
-    const struct pstk_list_item items[2] = {{.data = "one", .size = 3}, {.data = "", .size = 0}};
-    struct pstk_list_item back[2];
-    struct pstk_error err;
-    void *data;
-    uint64_t size;
-    pstk_error_init(&err, sizeof err);
-    CHECK_EQ(pstk_list_build(PSTK_FIELD_UTF8_LIST, items, 2, &data, &size, &err), 0);
-    CHECK_EQ(pstk_list_read(PSTK_FIELD_UTF8_LIST, data, size, back, 2, &err), 2);
-    CHECK(back[0].size == 3 && memcmp(back[0].data, "one", 3) == 0 && back[1].size == 0);
-    CHECK_EQ(pstk_list_read(PSTK_FIELD_UTF8_LIST, data, size - 1, NULL, 0, &err), PSTK_EBADMSG);
-    pstk_free(data);
-}
 
 static const struct pstk_field fields[] = {
     {.name = "img", .kind = PSTK_FIELD_IMAGE},
@@ -613,52 +505,6 @@ static int row_is_sample(const struct pstk_batch *batch, uint32_t row, uint64_t 
            vector[3 * row] == (float)id && own[2 * row] == id && same_text;
 }
 
-TEST(settle_fills_in_what_a_windowed_order_leaves_open)
-{
-    struct pstk_order_settings order = {.size = sizeof order,
-                                        .order = PSTK_ORDER_WINDOWED,
-                                        .n_samples = N_SAMPLES,
-                                        .batch_size = 4};
-    CHECK_EQ(pstk_order_settle(&order), 0);
-    CHECK(order.strands == 1 && order.block == 64 && order.window == 4);
-}
-
-TEST(explain_says_what_a_rank_reads)
-{
-    struct pstk_order_settings order = {.size = sizeof order,
-                                        .order = PSTK_ORDER_WINDOWED,
-                                        .n_samples = 1000000,
-                                        .batch_size = 64,
-                                        .rank = 7,
-                                        .world = 36,
-                                        .last_batch = PSTK_LAST_SHORT};
-    struct pstk_order_explanation said = {.size = sizeof said};
-    CHECK_EQ(pstk_order_explain(&order, &said), 0);
-    CHECK(said.strands == 48 && said.block == 64 && said.window == 4);
-    CHECK(said.strands_of_rank == 4 && said.ranks_of_strand == 3 && said.advised_strands == 36);
-    CHECK(said.n_blocks == 15625 && said.blocks_of_rank == 20 && said.n_mixed == 48 * 256);
-    CHECK(said.n_readings > 2.9 && said.n_readings < 3.1);
-    CHECK(said.n_batches == 435 && said.last_rows == 2); /* of the last 64 samples */
-    order.order = PSTK_ORDER_FULL;
-    CHECK_EQ(pstk_order_explain(&order, &said), 0);
-    CHECK(said.strands == 0 && said.n_blocks == 0 && said.n_readings == 1);
-    CHECK(said.n_mixed == 1000000 && said.n_batches == 435 && said.last_rows == 2);
-    order.order = PSTK_ORDER_SEQUENTIAL;
-    CHECK(pstk_order_explain(&order, &said) == 0 && said.n_mixed == 1);
-    order.n_samples = 0;
-    CHECK(pstk_order_explain(&order, &said) == 0 && said.n_mixed == 0 && said.n_batches == 0);
-    said.size = 8; /* of an older program: what lies past it is left alone */
-    said.block = 17;
-    order.order = PSTK_ORDER_WINDOWED;
-    order.n_samples = 1000;
-    CHECK(pstk_order_explain(&order, &said) == 0 && said.strands == 1 && said.block == 17);
-    order.strands = PSTK_MAX_STRANDS + 1;
-    CHECK_EQ(pstk_order_explain(&order, &said), PSTK_EINVAL);
-    CHECK_EQ(pstk_order_explain(NULL, &said), PSTK_EINVAL);
-    order.strands = 0;
-    CHECK_EQ(pstk_order_explain(&order, NULL), PSTK_EINVAL);
-}
-
 TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
 {
     struct pstk_error err = new_error();
@@ -927,13 +773,6 @@ int main(void)
     }
     snprintf(data_path, sizeof data_path, "%s/data", folder);
     const struct test_case cases[] = {
-        CASE(the_version_is_that_of_the_headers),
-        CASE(every_result_has_its_name_and_a_text),
-        CASE(a_new_error_says_that_nothing_is_known),
-        CASE(dtypes_have_sizes_and_names_that_parse),
-        CASE(enumerators_keep_their_numbers),
-        CASE(crc32c_of_the_check_string_is_e3069283),
-        CASE(a_list_is_built_and_read),
         CASE(a_data_set_is_written_and_exists_only_after_commit),
         CASE(a_record_that_is_no_image_is_refused_and_the_next_is_taken),
         CASE(an_image_is_checked_by_decoding_it),
@@ -944,8 +783,6 @@ int main(void)
         CASE(parts_are_merged_to_the_data_set_of_a_single_pack),
         CASE(a_whole_data_set_verifies),
         CASE(constructors_fill_what_they_are_given_and_leave_the_rest_0),
-        CASE(settle_fills_in_what_a_windowed_order_leaves_open),
-        CASE(explain_says_what_a_rank_reads),
         CASE(the_loader_delivers_each_sample_once_in_the_order_that_order_tells),
         CASE(seek_and_cursor_are_inverse_and_a_batch_outlives_its_loader),
         CASE(a_mixture_delivers_its_shares),
