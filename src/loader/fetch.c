@@ -155,6 +155,7 @@ void pstk__fetch_place(const struct pstk__lane *l, struct pstk__fetch *fetch, ui
                                 .buffer = to,
                                 .size = (uint32_t)pstk__span_size(&l->span_limits, span),
                                 .fixed = (uint32_t)fixed,
+                                .aside = !fixed && !l->pipeline->direct,
                                 .user = PSTK__READ_SPAN};
         for (uint32_t i = span->first; i < span->first + span->n; i++) {
             struct pstk__extent *extent = &fetch->rows[i].extents[fetch->spans[k].extent];

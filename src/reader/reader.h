@@ -23,6 +23,8 @@ struct pstk__read {
     void *buffer;                  /* inside config.buffers when those are registered and `fixed` */
     uint32_t size;                 /* bytes wanted; < 2^31 */
     uint32_t fixed;                /* 1: buffer lies in config.buffers */
+    uint32_t aside;                /* 1: a large read that the page cache may answer: a thread of
+                                      the kernel's is to copy it, not the one that submits */
     int32_t result;                /* out: bytes read, or a negative native errno */
     uint32_t done;                 /* backend's: bytes so far */
     struct pstk__read *next;       /* backend's: its lists */

@@ -84,8 +84,8 @@ static void prepare(struct uring *u, struct pstk__read *read)
         io_uring_prep_read_fixed(sqe, fd, data, size, read->offset + start, chunk);
     else
         io_uring_prep_read(sqe, fd, data, size, read->offset + start);
-    if (file_fixed)
-        io_uring_sqe_set_flags(sqe, IOSQE_FIXED_FILE);
+    io_uring_sqe_set_flags(sqe,
+                           (file_fixed ? IOSQE_FIXED_FILE : 0u) | (read->aside ? IOSQE_ASYNC : 0u));
     io_uring_sqe_set_data(sqe, read);
 }
 
