@@ -246,7 +246,7 @@ static struct pstk__block *begin(struct pstk__blocks *b, uint64_t epoch, uint64_
     block->line = line;
     block->until = until;
     block->generation = b->generation;
-    block->n_tasks = 0;
+    block->n_tasks = block->memory_size = 0;
     block->state = BLOCK_PLANNED;
     block->chain = *place;
     *place = block;

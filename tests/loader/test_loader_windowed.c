@@ -4,6 +4,7 @@
 #include "support/test.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define N_SAMPLES 211
@@ -264,6 +265,57 @@ TEST(a_damaged_block_is_the_error_of_its_samples_alone)
     CHECK(equals(&s, NULL));
 }
 
+/* The index of a shard is damaged, so that all rows of some blocks take the slow path: the other
+ * blocks are still read ahead. Rows of blocks of this size do not wait for what nobody asked for.
+ */
+TEST(blocks_that_cannot_be_read_do_not_end_reading_ahead)
+{
+    static const struct pstk_output image = {.field = "img", .kind = PSTK_OUTPUT_BYTES};
+    const struct pstk_subset all = {
+        .size = sizeof all, .kind = PSTK_SUBSET_RANGE, .first = 0, .last = 12000};
+    struct pstk_settings s = base();
+    struct pstk_stats stats = {.size = sizeof stats};
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    struct pstk_error err;
+    char large[4200], shard[4300];
+    static const uint8_t zeros[100 << 10]; /* index pages lie at the end */
+    struct stat st;
+    pstk_error_init(&err, sizeof err);
+    sample_set_path(large, sizeof large);
+    sample_set_make(large, 12000, 4 << 20, 0);
+    snprintf(shard, sizeof shard, "%s/shard-000001.pstk", large);
+    const int fd = open(shard, O_WRONLY);
+    CHECK(fd >= 0 && fstat(fd, &st) == 0);
+    CHECK(pwrite(fd, zeros, sizeof zeros, st.st_size - (off_t)sizeof zeros) > 0);
+    close(fd);
+    s.path = large;
+    s.outputs = &image;
+    s.n_outputs = 1;
+    s.batch_size = 100;
+    s.strands = s.window = 1;
+    s.block = 1500;
+    s.subset = &all;
+    s.bad_sample = PSTK_BAD_REPLACE;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    uint64_t n_replaced = 0;
+    for (int epoch = 0; epoch < 6; epoch++) {
+        int r;
+        while ((r = pstk_next(loader, &b, NULL, TIMEOUT, &err)) == 1) {
+            n_replaced += b->n_replacements;
+            pstk_release(&b, NULL);
+        }
+        CHECK_EQ(r, 0);
+    }
+    CHECK_EQ(pstk_get_stats(loader, &stats), 0);
+    pstk_close(&loader);
+    sample_set_remove(large);
+    printf("# %llu replaced, %llu read by themselves\n", (unsigned long long)n_replaced,
+           (unsigned long long)stats.n_lone_rows);
+    CHECK(n_replaced > 12000);
+    CHECK(stats.n_lone_rows < 6000);
+}
+
 TEST(numbers_of_another_order_are_refused)
 {
     struct pstk_settings s = base();
@@ -286,6 +338,7 @@ int main(void)
         CASE(seeks_to_any_place_give_what_stands_there),
         CASE(memory_that_blocks_do_not_get_is_an_error_that_says_what_fits),
         CASE(a_damaged_block_is_the_error_of_its_samples_alone),
+        CASE(blocks_that_cannot_be_read_do_not_end_reading_ahead),
         CASE(numbers_of_another_order_are_refused),
     };
     sample_set_path(path, sizeof path);
