@@ -128,7 +128,7 @@ int pstk__blocks_open(struct pstk__blocks **out, struct pstk__lane *lane,
         b->end = &b->coming;
         b->searched_at = UINT64_MAX;
         b->limits = lane->span_limits;
-        b->limits.memory = need->memory / 4;
+        b->limits.memory = need->memory / 2; /* a block may be all of the data set, see need.c */
         r = allocate(b);
     }
     if (r == 0 && pstk__heap_open(&b->heap, memory, need->memory, need->n_frames) < 0)

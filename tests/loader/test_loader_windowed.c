@@ -265,6 +265,21 @@ TEST(a_damaged_block_is_the_error_of_its_samples_alone)
     CHECK(equals(&s, NULL));
 }
 
+/* A data set of one block: it fits in the memory, and no row is left to the slow path. */
+TEST(a_block_as_large_as_the_data_set_is_read_as_a_whole)
+{
+    static const uint32_t blocks[] = {N_SAMPLES / 2 + 1, N_SAMPLES, 300};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct pstk_stats stats = {.size = sizeof stats};
+        struct pstk_settings s = base();
+        s.strands = s.window = 1;
+        s.block = blocks[i];
+        CHECK(equals(&s, &stats));
+        CHECK_EQ(stats.n_slow_reads, 0);
+        CHECK_EQ(stats.n_lone_rows, 0);
+    }
+}
+
 /* The index of a shard is damaged, so that all rows of some blocks take the slow path: the other
  * blocks are still read ahead. Rows of blocks of this size do not wait for what nobody asked for.
  */
@@ -338,6 +353,7 @@ int main(void)
         CASE(seeks_to_any_place_give_what_stands_there),
         CASE(memory_that_blocks_do_not_get_is_an_error_that_says_what_fits),
         CASE(a_damaged_block_is_the_error_of_its_samples_alone),
+        CASE(a_block_as_large_as_the_data_set_is_read_as_a_whole),
         CASE(blocks_that_cannot_be_read_do_not_end_reading_ahead),
         CASE(numbers_of_another_order_are_refused),
     };
