@@ -137,6 +137,28 @@ uint64_t pstk__schedule_n_batches(const struct pstk__partition *partition, uint6
     }
 }
 
+struct pstk__partition pstk__schedule_last(const struct pstk__partition *partition, uint64_t epoch,
+                                           uint64_t *position)
+{
+    if (!partition->schedule) {
+        *position = (pstk__partition_n_batches(partition, 0) - 1) * partition->global_batch;
+        return *partition;
+    }
+    struct stretch stretch = start_of(partition, epoch);
+    struct pstk__partition last = sized(partition, stretch.segment);
+    for (*position = 0;; stretch = next_of(partition, &stretch)) {
+        const struct pstk__partition one = sized(partition, stretch.segment);
+        const uint64_t n = stretch.is_last ? pstk__partition_n_batches(&one, stretch.begin)
+                                           : (stretch.end - stretch.begin) / one.global_batch;
+        if (n > 0) { /* what the last stretch has may be dropped */
+            *position = stretch.begin + (n - 1) * one.global_batch;
+            last = one;
+        }
+        if (stretch.is_last)
+            return last;
+    }
+}
+
 static int check_step(const struct pstk__partition *partition, const struct pstk_batch_step *steps,
                       uint32_t i, uint64_t scale, struct pstk_error *err)
 {
@@ -172,6 +194,12 @@ int pstk__schedule_open(struct pstk__schedule **out, const struct pstk__partitio
         return pstk__fail_setting(err, "n_batch_steps", n_steps,
                                   "0, or the length of batch_schedule, at most %d",
                                   PSTK_MAX_BATCH_STEPS);
+    if (pstk__partition_n_batches(partition, 0) == 0) /* its epochs would have no steps */
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "batch_schedule: the rows before its first step, %llu of all ranks, are "
+                          "more than the %llu samples, so last_batch=drop leaves no batch",
+                          (unsigned long long)partition->global_batch,
+                          (unsigned long long)partition->n);
     for (uint32_t i = 0; i < n_steps; i++) {
         const int r = check_step(partition, steps, i, scale, err);
         if (r < 0)

@@ -39,5 +39,8 @@ struct pstk__partition pstk__schedule_at(const struct pstk__partition *partition
 /* Batches of an epoch from `position` on. */
 uint64_t pstk__schedule_n_batches(const struct pstk__partition *partition, uint64_t epoch,
                                   uint64_t position);
+/* The partition and the position of the last batch of an epoch, which has one. */
+struct pstk__partition pstk__schedule_last(const struct pstk__partition *partition, uint64_t epoch,
+                                           uint64_t *position);
 
 #endif

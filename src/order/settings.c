@@ -73,7 +73,7 @@ static int scheduled_of(const struct pstk_order_settings *from, struct pstk_orde
     int r = settings_of(from, s);
     if (r == 0)
         r = partition_of(s, partition);
-    if (r == 0)
+    if (r == 0 && s->n_samples)
         r = pstk__schedule_open(schedule, partition, s->batch_schedule, s->n_batch_steps,
                                 s->global_batch_size ? 1 : s->world, NULL);
     if (r == 0)
@@ -169,23 +169,27 @@ int pstk_order_explain(const struct pstk_order_settings *settings,
 {
     struct pstk_order_settings s;
     struct pstk__partition partition;
+    struct pstk__schedule *schedule;
     struct pstk_order_explanation out = {.size = 0};
-    int r = settings_of(settings, &s);
+    int r = explanation && explanation->size >= sizeof explanation->size ? 0 : PSTK_EINVAL;
     if (r == 0)
-        r = partition_of(&s, &partition);
-    if (r < 0 || !explanation || explanation->size < sizeof explanation->size)
-        return PSTK_EINVAL;
+        r = scheduled_of(settings, &s, &partition, &schedule);
+    if (r < 0)
+        return r;
     const uint32_t size = explanation->size;
     if (s.n_samples) {
         out.n_mixed = s.order == PSTK_ORDER_FULL ? s.n_samples : 1;
         out.n_readings = 1;
-        out.n_batches = pstk__partition_n_batches(&partition, 0);
-        if (out.n_batches)
-            out.last_rows =
-                pstk__partition_n_valid(&partition, (out.n_batches - 1) * partition.global_batch);
+        out.n_batches = pstk__schedule_n_batches(&partition, s.epoch, 0);
+        if (out.n_batches) {
+            uint64_t last;
+            partition = pstk__schedule_last(&partition, s.epoch, &last);
+            out.last_rows = pstk__partition_n_valid(&partition, last);
+        }
         if (s.order == PSTK_ORDER_WINDOWED)
             explain_blocks(&s, &out);
     }
+    free(schedule);
     out.size = size;
     memcpy(explanation, &out, size < sizeof out ? size : sizeof out);
     return 0;

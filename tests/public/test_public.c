@@ -505,6 +505,28 @@ static int row_is_sample(const struct pstk_batch *batch, uint32_t row, uint64_t 
            vector[3 * row] == (float)id && own[2 * row] == id && same_text;
 }
 
+TEST(a_schedule_whose_first_batches_are_too_large_is_refused)
+{
+    const struct pstk_batch_step step = {.from = 2, .rows = 5};
+    struct pstk_order_settings order = {.size = sizeof order,
+                                        .epoch = 1,
+                                        .n_samples = 10,
+                                        .batch_size = 20,
+                                        .n_batch_steps = 1,
+                                        .batch_schedule = &step};
+    struct pstk_order_explanation said = {.size = sizeof said};
+    uint64_t ids[20];
+    CHECK_EQ(pstk_order_n_batches(&order, 0), 0);
+    CHECK_EQ(pstk_order_rows(&order, 0), 0);
+    CHECK_EQ(pstk_order_batch(&order, 0, ids), PSTK_EINVAL);
+    CHECK_EQ(pstk_order_explain(&order, &said), PSTK_EINVAL);
+    order.n_samples = 0;
+    CHECK(pstk_order_explain(&order, &said) == 0 && said.n_batches == 0);
+    order.n_samples = 10;
+    order.last_batch = PSTK_LAST_SHORT;
+    CHECK_EQ(pstk_order_n_batches(&order, 0), 1);
+}
+
 TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
 {
     struct pstk_error err = new_error();
@@ -783,6 +805,7 @@ int main(void)
         CASE(parts_are_merged_to_the_data_set_of_a_single_pack),
         CASE(a_whole_data_set_verifies),
         CASE(constructors_fill_what_they_are_given_and_leave_the_rest_0),
+        CASE(a_schedule_whose_first_batches_are_too_large_is_refused),
         CASE(the_loader_delivers_each_sample_once_in_the_order_that_order_tells),
         CASE(seek_and_cursor_are_inverse_and_a_batch_outlives_its_loader),
         CASE(a_mixture_delivers_its_shares),

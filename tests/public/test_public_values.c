@@ -165,6 +165,36 @@ TEST(explain_says_what_a_rank_reads)
     CHECK_EQ(pstk_order_explain(&order, NULL), PSTK_EINVAL);
 }
 
+TEST(explain_counts_the_batches_of_a_schedule)
+{
+    const struct pstk_batch_step steps[] = {
+        {.from = 2, .rows = 5}, {.from = 9, .rows = 16}, {.from = 11, .rows = 3}};
+    for (uint32_t i = 0; i < 3 * 5 * 2; i++) {
+        struct pstk_order_settings order = {.size = sizeof order,
+                                            .order = PSTK_ORDER_FULL,
+                                            .epoch = i / 3 % 5,
+                                            .n_samples = 37,
+                                            .batch_size = 8,
+                                            .rank = 1,
+                                            .world = 1 + i / 15,
+                                            .last_batch = i % 3,
+                                            .n_batch_steps = 3,
+                                            .batch_schedule = steps};
+        struct pstk_order_explanation said = {.size = sizeof said};
+        order.rank = order.world - 1;
+        uint64_t position = 0, n_batches = 0, ids[16];
+        int64_t n, n_last = 0;
+        while ((n = pstk_order_n_batches(&order, position)) > 0) {
+            n_last = pstk_order_batch(&order, position, ids);
+            position += pstk_order_rows(&order, position);
+            n_batches++;
+        }
+        CHECK_EQ(pstk_order_explain(&order, &said), 0);
+        CHECK_EQ(said.n_batches, n_batches);
+        CHECK_EQ(said.last_rows, n_last);
+    }
+}
+
 int main(void)
 {
     static const struct test_case cases[] = {
@@ -177,6 +207,7 @@ int main(void)
         CASE(a_list_is_built_and_read),
         CASE(settle_fills_in_what_a_windowed_order_leaves_open),
         CASE(explain_says_what_a_rank_reads),
+        CASE(explain_counts_the_batches_of_a_schedule),
     };
     return RUN_CASES(cases);
 }
