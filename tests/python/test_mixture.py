@@ -347,6 +347,9 @@ class Refused(unittest.TestCase):
         for make in (lambda: Mixture(a), lambda: Mixture([a, b]), lambda: Mixture({a: "much"}), lambda: Mixture([(0, a)]),
                      lambda: Mixture({a: 1}, samples_per_epoch=2.5, exhaustion="repeat")):
             self.assertRaises(TypeError, make)
+        for given in ({a: 1}, [a, b]):
+            with self.assertRaisesRegex(TypeError, "or a penstock.Mixture"):
+                penstock.Loader(given, batch_size=1)
 
     def test_what_the_library_refuses(self):
         a, b, c = three()

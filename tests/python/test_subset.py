@@ -284,7 +284,8 @@ class Draws(unittest.TestCase):
                                ({"subset": [Weighted("i")]}, "give weights=Weighted")):
             with self.assertRaisesRegex(penstock.SettingsError, says):
                 opened(**{"subset": None, **keywords})
-        for make in (lambda: opened(None, weights=[1] * N), lambda: Weighted(5), lambda: Weighted(["a"]), lambda: Balanced(5)):
+        for make in (lambda: opened(None, weights=[1] * N), lambda: Weighted(5), lambda: Weighted(["a"]), lambda: Balanced(5),
+                     lambda: Weighted({i: 1 for i in range(N)})):
             with self.assertRaises(TypeError):
                 make()
 
@@ -308,6 +309,11 @@ class Refused(unittest.TestCase):
                      lambda: Where("i", below="5"), lambda: Fold(0, 5, rest=2)):
             with self.assertRaises(TypeError):
                 make()
+        for values in (5, None, {3: 1}):
+            with self.assertRaisesRegex(TypeError, "Ids: value is .*; must be sample ids"):
+                Ids(values)
+        with self.assertRaisesRegex(TypeError, r"Ids.0.: value is True; must be a sample id .of a mask give .*flatnonzero"):
+            Ids([True, False])
 
     def test_subsets_that_the_data_set_does_not_have(self):
         for subset, says in ((Range(0, 2001), "step 0, range: value is 0 to 2001; .* at most 2000"),

@@ -250,6 +250,9 @@ def _check_fields(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], j
 def opened(path: Any, outputs: Any = None) -> tuple[str, Mixture | None, Catalog]:
     """What a loader opens: its path, or words for it; its mixture; and the catalog of all. outputs: those wanted."""
     if not isinstance(path, Mixture):
+        if isinstance(path, (Mapping, list, tuple)):
+            raise TypeError(f"path: value is a {type(path).__name__}; must be the name of a directory, or a penstock.Mixture (give "
+                            "penstock.Mixture({path: weight}))")
         name = os.path.abspath(paths.local(path))
         return name, None, catalog.read(name)
     catalogs = [catalog.read(name) for name in path.paths]

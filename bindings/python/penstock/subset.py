@@ -22,7 +22,7 @@ import operator
 import os
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ctypes import POINTER, Array, byref, c_double, c_int64, c_uint64, c_void_p, cast, pointer, sizeof
 from fractions import Fraction as Ratio
 from typing import Any, Union
@@ -193,9 +193,12 @@ def _of_numbers(values: Iterable[Any]) -> array[int]:
     ids = array("Q")
     for i, value in enumerate(values):
         try:
+            if isinstance(value, bool):
+                raise TypeError
             ids.append(operator.index(value))
         except TypeError:
-            raise TypeError(f"Ids[{i}]: value is {value!r}; must be a sample id") from None
+            mask = " (of a mask give its places: numpy.flatnonzero(mask))" if isinstance(value, bool) else ""
+            raise TypeError(f"Ids[{i}]: value is {value!r}; must be a sample id{mask}") from None
         except OverflowError:
             raise SettingsError(f"Ids[{i}]: value is {value}; must be a sample id, 0 or more") from None
     return ids
@@ -205,8 +208,9 @@ def _of_array(values: Any) -> array[int]:
     """A NumPy array, at once."""
     ids = array("Q")
     if values.ndim != 1 or values.dtype.kind not in "iu":
+        mask = " (of a mask give its places: numpy.flatnonzero(mask))" if values.dtype.kind == "b" else ""
         raise TypeError(f"Ids: value is an array of dtype {values.dtype} and shape {values.shape}; must have one dimension "
-                        "and whole numbers")
+                        f"and whole numbers{mask}")
     if len(values) and int(values.min()) < 0:
         raise SettingsError(f"Ids: value has {int(values.min())}; must be sample ids, 0 or more")
     ids.frombytes(values.astype("uint64").tobytes())
@@ -231,8 +235,10 @@ class Ids(Step):
             if hasattr(ids, "__array__") and hasattr(ids, "tolist") and not hasattr(ids, "typecode"):
                 values = ids if hasattr(ids, "dtype") and hasattr(ids, "astype") else None
                 self._ids = _of_array(values) if values is not None else _of_numbers(ids.tolist())
-            else:
+            elif isinstance(ids, Iterable) and not isinstance(ids, Mapping):
                 self._ids = _of_numbers(ids)
+            else:
+                raise TypeError(f"Ids: value is {ids!r}; must be sample ids, or the path of a file of them")
             shown = self._ids.tolist() if len(self._ids) <= 8 else _Many(len(self._ids))
         if not self._ids:
             raise SettingsError("Ids: value has no ids; must have 1 or more")
@@ -329,6 +335,8 @@ def _doubles(values: Any) -> array[float]:
     """The numbers of a list, an array or a tensor of one dimension."""
     listed = values.tolist() if hasattr(values, "tolist") else values
     try:
+        if isinstance(values, Mapping):  # its keys are no weights
+            raise TypeError
         return array("d", [float(value) for value in listed])
     except (TypeError, ValueError):
         raise TypeError(f"Weighted: value is a {type(values).__name__}; must be the name of a side column, or a number for "
