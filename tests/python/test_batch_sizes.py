@@ -270,7 +270,7 @@ class Scheduled(unittest.TestCase):
             with loader(batch_size=self.SIZES, max_batch_size=None, last_batch="short", epoch=epoch, position=position) as data:
                 self.assertEqual(data.batch_size, self.SIZES[max(first for first in self.SIZES if first <= at)])
                 state = json.loads(json.dumps(data.state_dict()))
-                self.assertEqual(state["batch_schedule"], [[20, 100], [45, 7], [300, 64]])
+                self.assertEqual(state["batch_schedule"], [[0, 32], [20, 100], [45, 7], [300, 64]])
             with loader(batch_size=self.SIZES, max_batch_size=None, last_batch="short") as data:
                 data.load_state_dict(state)
                 batch = next(iter(data))
@@ -297,10 +297,18 @@ class Scheduled(unittest.TestCase):
             with self.assertRaisesRegex(penstock.SettingsError, "batch_size: value is 8; must not be set, because the loader was "
                                         "opened with a schedule"):
                 data.batch_size = 8
-        for keywords in (dict(batch_size=32), dict(batch_size={0: 32, 6: 40}, max_batch_size=None)):
+        for keywords in (dict(batch_size=32), *(dict(batch_size=sizes, max_batch_size=None)
+                                                for sizes in ({0: 32, 6: 40}, {0: 8, 5: 40}))):
             with loader(**keywords) as data:
-                with self.assertRaisesRegex(penstock.SettingsError, r"state: batch_schedule is \[\[5, 40\]\], but this loader's is"):
+                with self.assertRaisesRegex(penstock.SettingsError, r"state: batch_schedule is \[\[0, 32\], \[5, 40\]\], but this loader's is"):
                     data.load_state_dict(state)
+
+    def test_a_state_without_global_batches(self):
+        with loader(batch_size=None, global_batch_size=32, max_batch_size=64) as data:
+            state = data.state_dict()
+            del state["global_batch_size"]  # as states were before
+            data.load_state_dict(state)
+            self.assertEqual(data.global_batch_size, 32)
 
     def test_wrong_schedules(self):
         for sizes, kind, says in (

@@ -44,6 +44,11 @@ class BatchSize(NamedTuple):
         return array
 
     @property
+    def planned(self) -> list[list[int]]:
+        """The schedule as a state has it: [step, rows] of each size, the first one too; empty without one."""
+        return [[0, self.given], *map(list, self.schedule)] if self.schedule else []
+
+    @property
     def name(self) -> str:
         """The argument that gave the rows."""
         return "global_batch_size" if self.settings["global_batch_size"] else "batch_size"
@@ -184,9 +189,10 @@ def restored(loader: Loader, state: Mapping[str, Any]) -> BatchSize:
     """The size of a state that a loader loads: the state's where the loader was opened with max_batch_size, else its
     own. Raises SettingsError if its slots have no room for that."""
     now = loader._place.size
-    if "max_batch_size" not in loader._numbers or state.get(now.name) == now.given:
+    # States of before global batches had no such size.
+    if "max_batch_size" not in loader._numbers or state.get(now.name, now.given) == now.given:
         return now
     try:
         return now.changed(integer(now.name, state.get(now.name)), loader.ranks.world)
     except (SettingsError, TypeError) as error:
-        raise SettingsError(f"state: {error}") from None
+        raise SettingsError(f"state: {error} (or open the loader without max_batch_size: it then keeps its own size)") from None

@@ -117,7 +117,8 @@ def _members(path: str, subset: Any, weights: Any, samples_per_epoch: Any, order
     if mixture is not None:
         name, value = next((name, value) for name, value in (
             ("subset", subset), ("weights", weights), ("samples_per_epoch", samples_per_epoch)) if value is not None)
-        raise SettingsError(f"{name}: value is {value!r}; must be None with a mixture (open each data set by itself)")
+        advice = "give it to penstock.Mixture" if name == "samples_per_epoch" else "open each data set by itself"
+        raise SettingsError(f"{name}: value is {value!r}; must be None with a mixture ({advice})")
     if weights is not None and order != "full":
         raise SettingsError(f"order: value is {order!r}; must be 'full' with weights=, which draw samples at random (leave "
                             "order= and shuffle= out)")
@@ -677,7 +678,7 @@ class Loader(Hints):
                 "batch_size": self.batch_size, "global_batch_size": self.global_batch_size,
                 "world": self._ranks.world, **({} if self._members is None else {"subset": self._members.digest}),
                 **self._mixed_as(),
-                **({"batch_schedule": [list(step) for step in self._rows.schedule]} if self._rows.schedule else {})}
+                **({"batch_schedule": self._rows.planned} if self._rows.schedule else {})}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where state_dict() was called: the next pass begins there. A loader that was opened with

@@ -8,7 +8,7 @@ epoch and position are the cursor just past the last delivered batch; prefetched
 order of samples follows from data set, seed, order and order_version, so the loader that loads the state must
 have the same ones. batch_size, global_batch_size and world may differ; a loader that was opened with max_batch_size takes
 over batch_size, or global_batch_size where it was opened with that. With a schedule of sizes the state has
-"batch_schedule", its changes as [step, rows], and these must agree. The state of a windowed order has its strands, block and
+"batch_schedule", its sizes as [step, rows], and these must agree. The state of a windowed order has its strands, block and
 window too, that of a subset its digest, "subset", that of a mixture its weights, segments and exhaustion, and as
 data_set a digest of all its data sets: these must be the same.
 """
@@ -59,7 +59,8 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
         raise SettingsError(f"state: version is {version}; must be at least 1 ({_GIVE})")
     if version > VERSION:
         raise SettingsError(f"state: version is {version}; must be at most {VERSION} (update penstock)")
-    _must_agree(state, own, "data_set", f"open the data set of the saved loader, not {path}")
+    _must_agree(state, own, "data_set", f"open the data set of the saved loader, not {path}" if "mixture" not in own else
+                "open the data sets of the saved loader, in its order")
     if state.get("mixture") != own.get("mixture"):
         raise SettingsError(f"state: mixture is {state.get('mixture')!r}, but this loader's is {own.get('mixture')!r} (open "
                             "the loader with the weights, segments and exhaustion of the saved one)")
