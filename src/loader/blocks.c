@@ -44,7 +44,8 @@ struct pstk__blocks {
     struct pstk__lane *lane;
     uint32_t n_strands, n_shared; /* strands of this rank; greatest common divisor with world */
     uint64_t ahead;
-    int is_small; /* rows wait for a block that was not asked for */
+    uint64_t block; /* samples of the largest block */
+    int is_small;   /* rows wait for a block that was not asked for */
     uint64_t generation;
     uint64_t now_epoch, now;  /* position of the newest batch */
     struct strand *strands;   /* n_strands, owned */
@@ -81,8 +82,8 @@ static uint64_t power_of_two(uint64_t n)
 
 static int allocate(struct pstk__blocks *b)
 {
-    const uint64_t block = b->lane->pipeline->picks.shape.weave.block;
-    const uint64_t n_rows = b->n_frames * block, n_extents = n_rows * b->lane->pipeline->n_extents;
+    const uint64_t block = b->block, n_rows = b->n_frames * block,
+                   n_extents = n_rows * b->lane->pipeline->n_extents;
     b->strands = calloc(b->n_strands, sizeof *b->strands);
     b->requests = calloc(b->n_requests, sizeof *b->requests);
     b->frames = calloc(b->n_frames, sizeof *b->frames);
@@ -118,6 +119,7 @@ int pstk__blocks_open(struct pstk__blocks **out, struct pstk__lane *lane,
         b->n_strands = need->n_strands;
         b->n_shared = weave->strands / need->n_strands;
         b->ahead = need->ahead;
+        b->block = weave->block < weave->n ? weave->block : weave->n;
         b->is_small = pstk__source_mean_read(pipeline->source, pipeline->fields) <=
                       SMALL_BLOCK / weave->block;
         b->generation = UINT64_MAX;
@@ -365,8 +367,7 @@ static void begin_generation(struct pstk__blocks *b, uint64_t generation)
 static void prefetch(const struct pstk__blocks *b, const struct pstk__block *block, uint32_t row)
 {
     const uint64_t n_extents = b->lane->pipeline->n_extents;
-    const uint64_t i =
-        (uint64_t)(block - b->frames) * b->lane->pipeline->picks.shape.weave.block + row;
+    const uint64_t i = (uint64_t)(block - b->frames) * b->block + row;
     __builtin_prefetch(&b->rows[i].at);
     __builtin_prefetch(&b->rows[i].slow);
     __builtin_prefetch(&b->extents[i * n_extents]);

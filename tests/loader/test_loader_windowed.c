@@ -4,6 +4,7 @@
 #include "support/test.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -280,6 +281,18 @@ TEST(a_block_as_large_as_the_data_set_is_read_as_a_whole)
     }
 }
 
+TEST(a_block_larger_than_the_data_set_takes_no_memory_of_its_size)
+{
+    struct rusage before, after;
+    struct pstk_settings s = base();
+    s.strands = s.window = 1;
+    s.block = PSTK_MAX_BLOCK;
+    CHECK_EQ(getrusage(RUSAGE_SELF, &before), 0);
+    CHECK(equals(&s, NULL));
+    CHECK_EQ(getrusage(RUSAGE_SELF, &after), 0);
+    CHECK(after.ru_maxrss - before.ru_maxrss < 100 << 10); /* KiB */
+}
+
 /* The index of a shard is damaged, so that all rows of some blocks take the slow path: the other
  * blocks are still read ahead. Rows of blocks of this size do not wait for what nobody asked for.
  */
@@ -354,6 +367,7 @@ int main(void)
         CASE(memory_that_blocks_do_not_get_is_an_error_that_says_what_fits),
         CASE(a_damaged_block_is_the_error_of_its_samples_alone),
         CASE(a_block_as_large_as_the_data_set_is_read_as_a_whole),
+        CASE(a_block_larger_than_the_data_set_takes_no_memory_of_its_size),
         CASE(blocks_that_cannot_be_read_do_not_end_reading_ahead),
         CASE(numbers_of_another_order_are_refused),
     };
