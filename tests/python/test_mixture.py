@@ -249,6 +249,10 @@ class Reports(unittest.TestCase):
             batch = next(iter(data))
             self.assertEqual(pickle.loads(pickle.dumps(batch)).data_sets, batch.data_sets)
             self.assertGreater(len(set(batch.data_sets)), 1)
+        with loader() as data:
+            parts = next(data.micro_batches(3))
+            self.assertEqual([part.data_sets for part in parts if part.n_valid != len(part.data_sets)], [])
+            self.assertEqual(sum((part.data_sets for part in parts), []), batch.data_sets)
 
     def test_all_fields_that_are_alike_are_the_default(self):
         with loader(outputs=None) as data:

@@ -78,6 +78,7 @@ class BatchInfo:
         info = copy.copy(self)
         info.n_valid = info._n_rows = end - begin
         info._ids, info._replacements = self._ids[8 * begin:8 * end], self._replacements[8 * begin:8 * end]
+        info._data_sets = self._data_sets[4 * begin:4 * end]
         if self._crops is not None:
             size = sizeof(_c.Crop)
             info._crops = b"".join(self._crops[at + size * begin:at + size * end]

@@ -15,7 +15,7 @@ __all__ = ["MicroBatches"]
 
 class MicroBatches(tuple[Any, ...]):
     """The parts of one batch, in the order of its rows. Each is as a batch of the loader; its `n_valid`, `sample_ids`,
-    `replacements` and `crops` are those of its rows, all else is that of the whole batch.
+    `data_sets`, `replacements` and `crops` are those of its rows, all else is that of the whole batch.
 
     info: where the whole batch is from (penstock.BatchInfo). n_valid: its rows. They share one slot, which goes back
     to the loader with the last tensor of the last part.
