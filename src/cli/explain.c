@@ -14,7 +14,7 @@
 #define TEXT_SIZE 400
 #define INDENT 13 /* columns before the text of a line */
 
-/* An order, and the bytes of the data set spread over its samples. */
+/* An order, and the bytes of the data set spread over its samples; those of a subset count. */
 struct explained {
     const struct pipeline *pipeline;
     struct pstk_order_explanation order;
@@ -29,10 +29,10 @@ static void measure(struct explained *explained)
     const struct pstk_order_explanation *order = &explained->order;
     const struct pstk_dataset_info *info = &explained->pipeline->info;
     explained->record = (double)info->bytes / (double)info->n_samples;
-    explained->block = order->n_blocks ? (double)info->bytes / (double)order->n_blocks : 0;
+    const double bytes = explained->record * (double)explained->pipeline->n_samples;
+    explained->block = order->n_blocks ? bytes / (double)order->n_blocks : 0;
     explained->memory = explained->block * (double)order->blocks_of_rank;
-    explained->rank_reading =
-        (double)info->bytes * order->n_readings / (double)explained->pipeline->world;
+    explained->rank_reading = bytes * order->n_readings / (double)explained->pipeline->world;
 }
 
 static void line(const char *title, const char *text)

@@ -148,6 +148,9 @@ def explain_knows_the_other_orders(world):
     text, _ = run("order", world.data, "--explain", "--batch-size", 28)
     assert "one random read of" in text and "all samples with each other" in text, text
     assert "none: there are fewer samples than a batch of all ranks has" in text, text
+    part = run_json("order", world.data, "--explain", "--subset", "fraction:0..0.5")
+    assert abs(part["rank_reads_bytes"] * told["n_samples"] - told["rank_reads_bytes"] * part["n_samples"]) \
+        <= told["n_samples"] * 2 and part["n_samples"] < told["n_samples"]
     told = run_json("order", world.data, "--explain", "--order", "sequential")
     expect((told["n_mixed"], told["strands"]), (1, None))
     assert "one sample after the other" in run("order", world.data, "--explain", "--order", "sequential")[0]
