@@ -67,7 +67,8 @@ struct pstk_mixture {
     uint32_t n_segments;
     /* enum pstk_exhaustion. default: PSTK_EXHAUSTION_STOP */
     uint32_t exhaustion;
-    /* REPEAT: samples of an epoch of the mixture; 0: those of all data sets. Else 0 */
+    /* REPEAT: samples of an epoch of the mixture, at most 2^40; 0: those of all data sets. Else 0
+     */
     uint64_t samples_per_epoch;
 };
 

@@ -66,8 +66,8 @@ struct pstk__blocks {
     uint64_t n_flight; /* bytes being read */
 
     struct pstk__task **tasks; /* listed ones, a ring of n_ring, a power of two; owned */
-    uint64_t n_ring, n_listed, n_finished; /* tasks ever; those below n_finished are finished */
-    uint64_t searched_at; /* n_finished + now of the last search that found nothing */
+    uint64_t n_ring, n_listed, n_finished;   /* tasks ever; those below n_finished are finished */
+    uint64_t searched_at, searched_finished; /* now and n_finished when nothing was found */
 };
 
 /* ---- open, close ---------------------------------------------------------------------------- */
@@ -222,7 +222,7 @@ static int is_past(const struct pstk__blocks *b, const struct pstk__block *block
 static int evict(struct pstk__blocks *b)
 {
     note_finished(b);
-    if (b->searched_at == b->n_finished + b->now)
+    if (b->searched_at == b->now && b->searched_finished == b->n_finished)
         return 0;
     for (uint32_t i = 0; i < b->n_frames; i++) {
         struct pstk__block *block = &b->frames[b->hand];
@@ -232,7 +232,8 @@ static int evict(struct pstk__blocks *b)
             return 1;
         }
     }
-    b->searched_at = b->n_finished + b->now;
+    b->searched_at = b->now;
+    b->searched_finished = b->n_finished;
     return 0;
 }
 

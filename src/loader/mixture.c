@@ -122,9 +122,9 @@ int pstk__mixture_check(const struct pstk_settings *settings, struct pstk_error 
         return pstk__fail_setting(err, "mixture.samples_per_epoch", mixture->samples_per_epoch,
                                   "0 unless exhaustion is PSTK_EXHAUSTION_REPEAT: the data sets "
                                   "end the epoch");
-    if (mixture->samples_per_epoch > (uint64_t)1 << 62)
+    if (mixture->samples_per_epoch > (uint64_t)1 << 40)
         return pstk__fail_setting(err, "mixture.samples_per_epoch", mixture->samples_per_epoch,
-                                  "at most 2^62");
+                                  "at most 2^40");
     if (!mixture->paths || !mixture->segments)
         return FAIL(PSTK_EINVAL, "mixture.%s: value is NULL; must be an array",
                     mixture->paths ? "segments" : "paths");

@@ -158,7 +158,7 @@ static void count_rows(struct pstk__lane *l, const struct pstk__task *task)
     uint64_t n_bytes = 0, n_lone = 0;
     for (uint32_t i = 0; i < task->fetch.n_rows; i++) {
         const struct pstk__row_io *io = &task->fetch.rows[i];
-        for (uint32_t k = 0; io->block && k < l->pipeline->n_extents; k++)
+        for (uint32_t k = 0; io->block && !io->slow && k < l->pipeline->n_extents; k++)
             n_bytes += io->extents[k].size;
         n_lone += !io->block;
     }

@@ -359,7 +359,7 @@ def a_loader_without_memory_is_an_error_that_names_the_setting(world):
     _, out = packed(world)
 
     seen = []
-    for size in range(100, 20, -10):  # from enough on down to too little for a loader
+    for size in range(160, 20, -10):  # from enough on down to too little for a loader
         text, _ = run("doctor", out, "--json", status=(0, 1),
                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size << 20, size << 20)))
         found = {finding["what"]: finding for finding in json.loads(text)["data_set"]}
