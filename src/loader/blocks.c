@@ -11,6 +11,10 @@
     (64u << 20)                /* being read: more would only delay rows that read by themselves */
 #define SMALL_BLOCK (1u << 20) /* bytes: reading all of it takes hardly longer than one row */
 
+_Static_assert(sizeof(struct pstk__row_io) <= PSTK__BLOCK_ROW, "need.h counts on it");
+_Static_assert(sizeof(struct pstk__extent) + sizeof(struct pstk__span_io) <= PSTK__BLOCK_EXTENT,
+               "need.h counts on it");
+
 enum block_state { BLOCK_FREE, BLOCK_PLANNED, BLOCK_BARE, BLOCK_READING, BLOCK_READY };
 
 /* A block of the line of blocks, or a free frame for one. */

@@ -150,6 +150,12 @@ static uint64_t index_size(const struct pstk__budget *budget, const struct pstk_
     return max64(least, min64(want, all)) * PSTK__PAGE_SIZE;
 }
 
+/* Bytes of a lane's blocks and of their tables. */
+static uint64_t blocks_size(const struct pstk__budget *budget)
+{
+    return budget->blocks.memory + budget->blocks.tables;
+}
+
 /* The memory of the lanes next to these slots: two slots a lane, one being filled while the other
  * is out; whole lanes for every node. Returns the bytes of them all, at most UINT64_MAX. */
 static uint64_t lanes_init(struct pstk__budget *budget, const struct pstk__budget_config *c)
@@ -164,8 +170,9 @@ static uint64_t lanes_init(struct pstk__budget *budget, const struct pstk__budge
     if (c->weave)
         pstk__blocks_measure(&budget->blocks, c->weave, c->settings->world,
                              (uint64_t)budget->n_slots * c->plan->batch_size, mean_read(c->plan),
-                             pstk__source_max_read(source, fields_of(c->plan)));
-    const uint64_t lane = budget->buffer_size + budget->index_size + budget->blocks.memory;
+                             pstk__source_max_read(source, fields_of(c->plan)),
+                             pstk__source_n_extents(source, fields_of(c->plan)));
+    const uint64_t lane = budget->buffer_size + budget->index_size + blocks_size(budget);
     const int overflows = lane < budget->buffer_size || lane > UINT64_MAX / budget->n_lanes;
     return overflows ? UINT64_MAX : budget->n_lanes * lane;
 }
@@ -286,8 +293,9 @@ static uint32_t strands_that_fit(const struct pstk__budget *budget,
         weave.strands -= step;
         pstk__blocks_measure(&need, &weave, world, (uint64_t)budget->n_slots * c->plan->batch_size,
                              mean_read(c->plan),
-                             pstk__source_max_read(c->plan->source, fields_of(c->plan)));
-        if (other < left && need.memory <= left - other)
+                             pstk__source_max_read(c->plan->source, fields_of(c->plan)),
+                             pstk__source_n_extents(c->plan->source, fields_of(c->plan)));
+        if (other < left && need.memory + need.tables <= left - other)
             return weave.strands;
     }
     return 0;
@@ -308,7 +316,7 @@ static int refuse_lanes(const struct pstk__budget *budget, const struct pstk__bu
                           advice_text(advice, budget, c));
     const uint64_t samples = (uint64_t)c->weave->window * c->weave->block;
     const uint32_t fit =
-        strands_that_fit(budget, c, needed / budget->n_lanes - budget->blocks.memory);
+        strands_that_fit(budget, c, needed / budget->n_lanes - blocks_size(budget));
     if (fit)
         snprintf(advice, sizeof advice,
                  "lower strands to %u, which mixes %llu samples at a time instead of %llu", fit,
@@ -321,7 +329,7 @@ static int refuse_lanes(const struct pstk__budget *budget, const struct pstk__bu
         "max_memory: slots (%u x %s) leave %s for reading, which needs %s, of it %s for the blocks "
         "of %u strand%s: %s, or raise max_memory",
         budget->n_slots, size_text(slot, budget->slot_size), size_text(rest, left),
-        size_text(need, needed), size_text(blocks, budget->n_lanes * budget->blocks.memory),
+        size_text(need, needed), size_text(blocks, budget->n_lanes * blocks_size(budget)),
         budget->blocks.n_strands, budget->blocks.n_strands == 1 ? "" : "s", advice);
 }
 

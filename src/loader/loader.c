@@ -658,7 +658,8 @@ static void stats_fill(const struct pstk_loader *loader, struct pstk_stats *stat
     stats->n_dropped_boxes = get(&loader->n_dropped_boxes);
     stats->slot_memory = loader->budget.slot_memory;
     stats->io_memory = pipeline->n_lanes * loader->budget.buffer_size;
-    stats->block_memory = pipeline->n_lanes * loader->budget.blocks.memory;
+    stats->block_memory =
+        pipeline->n_lanes * (loader->budget.blocks.memory + loader->budget.blocks.tables);
     stats->index_memory = pipeline->n_lanes * loader->budget.index_size;
     stats->scratch_memory =
         pipeline->n_workers * (pipeline->plan->scratch_size + pipeline->spare_size) +

@@ -14,7 +14,8 @@ static uint64_t product(uint64_t a, uint64_t b)
 }
 
 void pstk__blocks_measure(struct pstk__blocks_need *need, const struct pstk__weave *weave,
-                          uint32_t world, uint64_t rows, uint64_t mean, uint64_t most)
+                          uint32_t world, uint64_t rows, uint64_t mean, uint64_t most,
+                          uint32_t n_extents)
 {
     const uint64_t window = (uint64_t)weave->window * weave->block;
     const uint64_t shared = pstk__common_divisor(weave->strands, world);
@@ -39,4 +40,7 @@ void pstk__blocks_measure(struct pstk__blocks_need *need, const struct pstk__wea
     /* Blocks differ in size; each ends within a page. */
     need->memory = (content + content / 8 + frames * PSTK__PAGE_SIZE + 2 * most + PSTK__PAGE_SIZE) /
                    PSTK__PAGE_SIZE * PSTK__PAGE_SIZE;
+    const uint64_t block = weave->block < weave->n ? weave->block : weave->n;
+    need->tables =
+        product(product(frames, block), PSTK__BLOCK_ROW + (uint64_t)n_extents * PSTK__BLOCK_EXTENT);
 }

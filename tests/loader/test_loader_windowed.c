@@ -210,7 +210,7 @@ TEST(memory_that_blocks_do_not_get_is_an_error_that_says_what_fits)
     s.strands = 40;
     s.window = 500;
     s.block = 2000;
-    s.max_memory = 5 << 20;
+    s.max_memory = 6 << 20;
     /* The data set is small, and so are its blocks: all of it fits. */
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     pstk_close(&loader);
