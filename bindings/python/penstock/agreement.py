@@ -8,7 +8,6 @@ if one of them could not open its loader: none is left alone in a loop.
 from __future__ import annotations
 
 import contextlib
-import datetime
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +26,7 @@ def _gathered(torch: Any, own: Any, doing: str, otherwise: str) -> list[Any]:
     global _group
     # A group of ours: it needs no GPU, and it does not wait as long as training does.
     if _group is None or _group[0] is not torch.group.WORLD:
+        import datetime
         _group = torch.group.WORLD, torch.new_group(backend="gloo", timeout=datetime.timedelta(seconds=SECONDS))
     everyone: list[Any] = [None] * torch.get_world_size()
     try:

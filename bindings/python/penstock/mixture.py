@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -216,6 +215,7 @@ def _joined(catalogs: Sequence[Catalog]) -> Catalog:
             fields.append(_joined_field(same))
     infos = [found.info for found in catalogs]
     # One of the library's own would need the data sets to be open.
+    import hashlib
     identity = hashlib.sha256("\n".join(info.identity for info in infos).encode()).hexdigest()[:32]
     info = catalog.DatasetInfo(sum(info.n_samples for info in infos), sum(info.n_shards for info in infos),
                                sum(info.bytes for info in infos), identity, max(info.format_version for info in infos),
