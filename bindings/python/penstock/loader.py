@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from ctypes import byref, c_void_p, sizeof
 from typing import TYPE_CHECKING, Any
 
-from . import _c, agreement, batch as batches, batch_size as sizes, errors, micro, mixture as mixtures
+from . import _c, agreement, batch as batches, batch_size as sizes, errors, micro
 from . import outputs as descriptions, settings as words, state, stats as statistics, streams, tensors, weave
 from ._version import __version__
 from .elsewhere import LOADER_ATTRIBUTES
@@ -37,6 +37,8 @@ from .place import Coming, Pass, Place
 from .ranks import Ranks, chosen, numbers as numbers_of
 
 if TYPE_CHECKING:
+    from . import mixture as mixtures
+    from .catalog import Catalog
     from .dataset import Dataset
     from .mix import BatchMix
     from .subset import Members, Subset, Weights
@@ -107,6 +109,12 @@ def _mixed(mix: Any, outputs: Mapping[str, descriptions.Output]) \
     from . import mix as mixes
     mix = mixes.checked(mix)
     return mix, {**outputs, **mix.added(outputs)}
+
+
+def _opened(path: Any, outputs: Any = None) -> tuple[str, mixtures.Mixture | None, Catalog]:
+    """What mixture.opened returns. It is imported here, because few programs have a mixture."""
+    from . import mixture as mixtures
+    return mixtures.opened(path, outputs)
 
 
 def _members(path: str, subset: Any, weights: Any, samples_per_epoch: Any, order: str,
@@ -278,7 +286,7 @@ class Loader(Hints):
             self._framework = words.framework(framework, kind != _c.HOST)
             timeout = words.seconds("timeout", timeout)
             given = path
-            path, self._mixture, self._catalog = mixtures.opened(given, outputs)
+            path, self._mixture, self._catalog = _opened(given, outputs)
             self._members = _members(path, subset, weights, samples_per_epoch, order, self._mixture)
             self._outputs = descriptions.resolve(outputs, self._catalog)
             if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
@@ -310,7 +318,7 @@ class Loader(Hints):
         self._open(settings, timeout)
         del steps  # until here the settings point to it
         # The library has read the manifest by itself, and perhaps another one.
-        if mixtures.opened(given)[2].info.identity != self._catalog.info.identity:
+        if _opened(given)[2].info.identity != self._catalog.info.identity:
             self.close()
             raise errors.DataSetNotFoundError(f"{path} was replaced while it was being opened: open it again")
 

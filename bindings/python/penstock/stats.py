@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _c
-from .mixture import DataSetStats
+
+if TYPE_CHECKING:
+    from .mixture import DataSetStats
 
 __all__ = ["StageStats", "Stats"]
 
