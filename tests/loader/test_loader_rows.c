@@ -92,6 +92,8 @@ static int copy_alone(const struct setup *setup, uint32_t rows, uint64_t epoch, 
     one.settings.batch_schedule = NULL;
     one.settings.n_threads = 1;
     one.settings.n_slots = 2;
+    one.settings.reader = PSTK_READER_THREADS; /* and few reads at a time: cheap to open */
+    one.settings.queue_depth = 4;
     *(setup->settings.global_batch_size ? &one.settings.global_batch_size
                                         : &one.settings.batch_size) = rows;
     one.settings.epoch = epoch;

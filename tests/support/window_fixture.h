@@ -92,6 +92,14 @@ static inline int world_open(struct world *w, const struct world_config *c)
     return r;
 }
 
+/* A new window from another start on the same slots, all of them free: these take long to make. */
+static inline int window_again(struct world *w, struct pstk__cursor start)
+{
+    pstk__window_close(&w->window);
+    w->start = start;
+    return pstk__window_open(&w->window, w->p.host, w->p.leased, &w->partition, start, NULL);
+}
+
 static inline void world_close(struct world *w)
 {
     pstk__window_close(&w->window);

@@ -213,6 +213,15 @@ def index_pages_continue_each_other(directory):
     assert second_reader.Shard(data, data.m["shards"][0]).n_pages == 3
 
 
+def is_refused(path):
+    """In this process: a Python of its own for each damaged byte takes minutes."""
+    try:
+        second_reader.Data(path).verify()
+    except second_reader.REFUSALS:
+        return True
+    return False
+
+
 def damage_is_refused(directory):
     path = write(os.path.join(directory, "damage"), 12)
     for name in sorted(os.listdir(path)):
@@ -224,9 +233,7 @@ def damage_is_refused(directory):
             bad[at % len(good)] ^= 0x10
             with open(file, "wb") as f:
                 f.write(bad)
-            run = subprocess.run([sys.executable, second_reader.__file__, path],
-                                 stderr=subprocess.DEVNULL)
-            assert run.returncode == 1, (name, at)
+            assert is_refused(path), (name, at)
         with open(file, "wb") as f:
             f.write(good)
 
@@ -244,8 +251,9 @@ def manifests_that_name_no_task_are_refused(directory):
         bad = good.replace(old, new)[:-22]
         with open(file, "wb") as f:
             f.write(bad + b',"crc32c":"%08x"}\n' % second_reader.crc32c(bad))
-        for reader in ([sys.executable, second_reader.__file__, path], [WRITE_SAMPLE, "--merge", path + "-m", path]):
-            assert subprocess.run(reader, stderr=subprocess.DEVNULL).returncode == 1, (reader, old, new)
+        assert is_refused(path), (old, new)
+        merged = subprocess.run([WRITE_SAMPLE, "--merge", path + "-m", path], stderr=subprocess.DEVNULL)
+        assert merged.returncode == 1, (old, new)
     with open(file, "wb") as f:
         f.write(good)
     second_reader.Data(path).verify()
