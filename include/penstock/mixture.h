@@ -11,7 +11,7 @@
  * Positions, sample ids and epochs: a position counts samples of the mixture. A sample id is that
  * of a sample in its data set, whose number is in pstk_batch.data_sets. Random draws depend on the
  * number of the data set, the data set's epoch and the sample id; data set 0 has the order and the
- * draws that it has without a mixture.
+ * draws that it has without a mixture, with the same subset.
  */
 #ifndef PENSTOCK_MIXTURE_H
 #define PENSTOCK_MIXTURE_H
@@ -40,6 +40,8 @@ enum pstk_exhaustion {
      * it has each sample once; the next one begins anew */
     PSTK_EXHAUSTION_DROP = 2,
 };
+
+struct pstk_subset;
 
 /* Weights, and where they begin to hold. */
 struct pstk_mixture_segment {
@@ -70,6 +72,11 @@ struct pstk_mixture {
     /* REPEAT: samples of an epoch of the mixture, at most 2^40; 0: those of all data sets. Else 0
      */
     uint64_t samples_per_epoch;
+    /* n_data_sets of them (subset.h), each the subset of one data set, or NULL: all its samples.
+     * Each has the samples of its data set, and a bad one is replaced by one of the same subset.
+     * The order is then that of the subset; with weights as the last step, an epoch of the data set
+     * is n_draws draws. default: NULL, all samples of all data sets */
+    const struct pstk_subset *const *subsets;
 };
 
 /* What a loader did with one data set of its mixture. */
@@ -78,7 +85,7 @@ struct pstk_mixture_stats {
     uint32_t size;
     /* must be 0 */
     uint32_t reserved;
-    /* of the data set */
+    /* of an epoch of the data set: its samples, those of its subset, or draws */
     uint64_t n_samples;
     /* delivered from it by this loader */
     uint64_t n_delivered;

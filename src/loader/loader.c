@@ -318,7 +318,7 @@ static void loader_free(struct pstk_loader *loader)
     pstk__plan_close(pipeline->plan);
     pstk_members_close(&pipeline->members);
     pstk_dataset_close(&pipeline->dataset);
-    free(pipeline->mixture);
+    pstk__mixture_close(pipeline);
     free(pipeline->schedule);
     free(loader);
 }

@@ -2,8 +2,10 @@
 #include "loader/mixture.h"
 
 #include "base/error.h"
+#include "dataset/members.h"
 #include "format/joined.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +84,7 @@ static int check_used(const struct pstk_mixture *mixture, struct pstk_error *err
 /* Check that the struct is one of this library's. */
 static int check_struct(const struct pstk_mixture *mixture, struct pstk_error *err)
 {
-    if (mixture->size < sizeof *mixture)
+    if (mixture->size < offsetof(struct pstk_mixture, subsets))
         return FAIL(PSTK_EINVAL, "mixture: not initialised, call pstk_mixture_init first");
     for (uint32_t i = sizeof *mixture; i < mixture->size; i++)
         if (((const uint8_t *)mixture)[i] != 0)
@@ -105,7 +107,8 @@ int pstk__mixture_check(const struct pstk_settings *settings, struct pstk_error 
                     "paths",
                     settings->path);
     if (settings->subset)
-        return FAIL(PSTK_ENOTSUP, "subset: not supported with mixture; must be NULL");
+        return FAIL(PSTK_EINVAL, "subset: not supported with mixture; must be NULL (set "
+                                 "mixture.subsets, a subset for each data set)");
     if (settings->order == PSTK_ORDER_WINDOWED)
         return FAIL(PSTK_ENOTSUP, "order: value is windowed; must be full or sequential with "
                                   "mixture, which this version does not read by blocks");
@@ -170,20 +173,72 @@ static int check_fields(const struct pstk_settings *s, const struct pstk__source
     return 0;
 }
 
+/* The subset of a data set; NULL: all of it. Programs of an older version have none. */
+static const struct pstk_subset *subset_of(const struct pstk_mixture *mixture, uint32_t d)
+{
+    const uint32_t end = offsetof(struct pstk_mixture, subsets) + sizeof mixture->subsets;
+    return mixture->size >= end && mixture->subsets ? mixture->subsets[d] : NULL;
+}
+
+/* Put a data set before the message of an error. */
+static void name_data_set(const char *path, struct pstk_error *err)
+{
+    char message[sizeof err->message];
+    memcpy(message, err->message, sizeof message);
+    message[sizeof message - 1] = 0;
+    const int n = snprintf(err->message, sizeof err->message, "data set %.200s: ", path);
+    if (n > 0 && (size_t)n < sizeof err->message)
+        snprintf(err->message + n, sizeof err->message - (size_t)n, "%s", message);
+}
+
+/* Find the samples of the subset of a data set. It is opened once more, by itself. */
+static int open_members(struct pstk_members **out, const struct pstk_settings *s, uint32_t d,
+                        struct pstk_error *err)
+{
+    struct pstk_dataset *dataset;
+    int r = pstk_dataset_open(&dataset, s->mixture->paths[d], err);
+    if (r < 0)
+        return r;
+    r = pstk_members_open(out, dataset, subset_of(s->mixture, d), err);
+    pstk_dataset_close(&dataset);
+    if (r == 0 && pstk__members_alias(*out) && s->order != PSTK_ORDER_FULL)
+        r = FAIL(PSTK_EINVAL, "order: value is sequential; must be full with weights in "
+                              "mixture.subsets, which draw samples at random");
+    return r;
+}
+
 /* Make the mixture, in one allocation with its patterns. */
 static int make(struct pstk__mixture **out, const struct pstk_settings *s,
-                const struct pstk__source *joined, struct pstk_error *err)
+                const struct pstk__source *joined, struct pstk_members *const *members_of,
+                struct pstk_error *err)
 {
     const struct pstk_mixture *mixture = s->mixture;
     uint64_t sizes[PSTK_MAX_DATA_SETS];
-    for (uint32_t d = 0; d < mixture->n_data_sets; d++)
-        sizes[d] = pstk__joined_part(joined, d)->n_samples;
+    uint64_t sum = 0; /* of at most 64 numbers up to 2^62: it is looked at after each */
+    for (uint32_t d = 0; d < mixture->n_data_sets; d++) {
+        sizes[d] = members_of[d] ? pstk_members_n_draws(members_of[d])
+                                 : pstk__joined_part(joined, d)->n_samples;
+        sum += sizes[d];
+        if (sum >= (uint64_t)1 << 62)
+            return FAIL(PSTK_EINVAL,
+                        "mixture.subsets[%u]: value draws %llu samples, with those before it more "
+                        "than 2^62; must be fewer (lower n_draws)",
+                        d, U64(sizes[d]));
+    }
     struct pstk__mixture *made =
         malloc(sizeof *made + pstk__mixture_most_phases(mixture) * PSTK__PHASE_MEMORY);
     if (!made)
         return FAIL(PSTK_ENOMEM, "no memory for the order of a mixture");
     *out = made;
     pstk__mixture_make(made, mixture, sizes, s->seed, made + 1);
+    for (uint64_t d = 0, first = 0; d < mixture->n_data_sets; d++) {
+        if (members_of[d])
+            pstk__mixture_narrow(made, (uint32_t)d, first, pstk__members_subset(members_of[d]),
+                                 pstk__members_alias(members_of[d]));
+        else
+            pstk__mixture_narrow(made, (uint32_t)d, first, NULL, NULL);
+        first += pstk__joined_part(joined, (uint32_t)d)->n_samples;
+    }
     if (made->n_begun < mixture->n_segments)
         return FAIL(PSTK_EINVAL,
                     "mixture.segments[%u].begin: value is %llu; must be below %llu, where an epoch "
@@ -201,20 +256,27 @@ int pstk__mixture_open(struct pstk__pipeline *pipeline, struct pstk_error *err)
         r = pstk__dataset_of(&pipeline->dataset, joined, err);
     if (r == 0)
         r = check_fields(&pipeline->settings, joined, err);
-    return r < 0 ? r : make(&pipeline->mixture, &pipeline->settings, joined, err);
+    for (uint32_t d = 0; r == 0 && d < pipeline->settings.mixture->n_data_sets; d++) {
+        if (subset_of(pipeline->settings.mixture, d))
+            r = open_members(&pipeline->members_of[d], &pipeline->settings, d, err);
+        if (r < 0)
+            name_data_set(pstk__joined_part(joined, d)->path, err);
+    }
+    return r < 0 ? r
+                 : make(&pipeline->mixture, &pipeline->settings, joined, pipeline->members_of, err);
+}
+
+void pstk__mixture_close(struct pstk__pipeline *pipeline)
+{
+    for (uint32_t d = 0; d < PSTK_MAX_DATA_SETS; d++)
+        pstk_members_close(&pipeline->members_of[d]);
+    free(pipeline->mixture);
+    pipeline->mixture = NULL;
 }
 
 void pstk__mixture_name(const struct pstk__pipeline *pipeline, const struct pstk__pick *pick,
                         struct pstk_error *err)
 {
-    if (!pipeline->mixture)
-        return;
-    char message[sizeof err->message];
-    memcpy(message, err->message, sizeof message);
-    message[sizeof message - 1] = 0;
-    const int n =
-        snprintf(err->message, sizeof err->message,
-                 "data set %.200s: ", pstk__joined_part(pipeline->source, pick->data_set)->path);
-    if (n > 0 && (size_t)n < sizeof err->message)
-        snprintf(err->message + n, sizeof err->message - (size_t)n, "%s", message);
+    if (pipeline->mixture)
+        name_data_set(pstk__joined_part(pipeline->source, pick->data_set)->path, err);
 }

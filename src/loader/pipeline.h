@@ -184,6 +184,8 @@ struct pstk__pipeline {
     struct pstk__pick_plan picks;
     struct pstk_members *members;  /* of the subset, owned; or NULL */
     struct pstk__mixture *mixture; /* owned; NULL: one data set */
+    /* Of a mixture's data sets, owned; or NULL, as each without a subset. */
+    struct pstk_members *members_of[PSTK_MAX_DATA_SETS];
     uint32_t n_nodes, n_workers;
     uint32_t n_lanes;               /* a multiple of n_nodes, at most n_slots */
     struct pstk__lane *lanes;       /* n_lanes, owned */

@@ -191,15 +191,6 @@ int pstk__settings_resize(const struct pstk_settings *s, uint32_t rows, uint32_t
     return r;
 }
 
-/* A mixture has no subsets of its data sets. */
-static int check_subset(const struct pstk_settings *s, struct pstk_error *err)
-{
-    return s->mixture && s->subset
-               ? pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                            "subset: not supported together with mixture; must be NULL")
-               : 0;
-}
-
 /* What only a windowed order has. */
 static int check_order(const struct pstk_settings *s, struct pstk_error *err)
 {
@@ -249,8 +240,6 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         r = check_range(&ranges[i], err);
     if (r == 0)
         r = check_room(s, err);
-    if (r == 0)
-        r = check_subset(s, err);
     if (r == 0)
         r = check_order(s, err);
     if (r == 0 && s->mixture)

@@ -107,22 +107,27 @@ struct tries {
     uint64_t id, record, first, n_others; /* the shard is [first, first + n_others] */
     uint64_t steps[PSTK__ATTEMPTS];       /* from the record on, in [1, n_others], all different; or
                                            * indices of the subset */
-    const struct pstk__subset *subset;    /* or NULL */
+    const struct pstk__subset *subset;    /* or NULL; of a mixture that of the sample's data set, */
     const struct pstk__alias *alias;      /* of the subset, or NULL */
+    uint64_t base;                        /* whose samples begin here; else 0 */
     uint32_t n, most;                     /* tried so far; to be tried */
     uint32_t n_draws;                     /* by weight, so far */
     uint64_t n_shards;                    /* of the data set */
 };
 
-static void tries_init(struct tries *tries, const struct pstk__pipeline *pipeline, uint64_t id)
+static void tries_init(struct tries *tries, const struct pstk__pipeline *pipeline,
+                       const struct pstk__pick *pick)
 {
     const struct pstk__source *source = pipeline->source;
+    const struct pstk__mixture *mixture = pipeline->mixture;
+    const uint64_t id = pick->id;
     struct pstk__place at;
     uint64_t n;
     tries->id = id;
     tries->n = tries->n_draws = 0;
-    tries->subset = pipeline->picks.subset;
-    tries->alias = pipeline->picks.alias;
+    tries->subset = mixture ? mixture->subsets[pick->data_set] : pipeline->picks.subset;
+    tries->alias = mixture ? mixture->aliases[pick->data_set] : pipeline->picks.alias;
+    tries->base = pick->first;
     source->format->locate(source, id, &at);
     tries->record = at.record;
     tries->n_shards = source->n_shards;
@@ -143,9 +148,9 @@ static int was_tried(const struct tries *tries, uint64_t step)
 static uint64_t tries_next_member(struct tries *tries)
 {
     const uint64_t n = tries->n_others + 1;
-    uint64_t index = pstk__mix64(pstk__mix64(tries->id) + tries->n) % n, other;
+    uint64_t index = pstk__mix64(pstk__mix64(tries->id - tries->base) + tries->n) % n, other;
     /* Ends: there are more others than were tried. */
-    while (other = pstk__subset_at(tries->subset, index),
+    while (other = tries->base + pstk__subset_at(tries->subset, index),
            other == tries->id || was_tried(tries, index))
         index = (index + 1) % n;
     tries->steps[tries->n++] = index;
@@ -157,8 +162,9 @@ static uint64_t tries_next_member(struct tries *tries)
 static int tries_draw(struct tries *tries, uint64_t *other)
 {
     while (tries->n_draws < DRAWS) {
-        const uint64_t index = pstk__alias_other(tries->alias, tries->id, tries->n_draws++);
-        *other = pstk__subset_at(tries->subset, index);
+        const uint64_t index =
+            pstk__alias_other(tries->alias, tries->id - tries->base, tries->n_draws++);
+        *other = tries->base + pstk__subset_at(tries->subset, index);
         if (*other == tries->id || was_tried(tries, index))
             continue;
         tries->steps[tries->n++] = index;
@@ -197,9 +203,11 @@ static int none_replaces(const struct tries *tries, struct pstk_error *bad)
                                              : "its shard";
     if (tries->n_others == 0)
         snprintf(why, sizeof why, "%s has no other sample", all);
+    else if (tries->n == 0)
+        snprintf(why, sizeof why, "the weights drew no other sample of %s", all);
     else if (tries->n < tries->most)
-        snprintf(why, sizeof why, "the weights drew %u other samples of %s, which are bad too",
-                 tries->n, all);
+        snprintf(why, sizeof why, "the weights drew %u other sample%s of %s, bad too", tries->n,
+                 tries->n == 1 ? "" : "s", all);
     else if (tries->n_others == 1)
         snprintf(why, sizeof why, "the only other sample of %s is bad too", all);
     else if (tries->most == tries->n_others)
@@ -218,7 +226,7 @@ static int replace(struct pstk__worker *worker, const struct pstk__task *task, u
                    struct pstk_error *bad)
 {
     struct tries tries;
-    tries_init(&tries, worker->pipeline, task->fetch.rows[i].pick.id);
+    tries_init(&tries, worker->pipeline, &task->fetch.rows[i].pick);
     uint64_t other;
     while (tries_next(&tries, &other)) {
         struct pstk_error err;

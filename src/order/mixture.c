@@ -230,13 +230,21 @@ void pstk__mixture_make(struct pstk__mixture *out, const struct pstk_mixture *se
     out->n_phases = 0;
     for (uint32_t d = 0; d < settings->n_data_sets; d++) {
         out->sizes[d] = sizes[d];
-        out->first[d] = sum;
+        pstk__mixture_narrow(out, d, sum, NULL, NULL);
         out->seeds[d] = d ? pstk__mix64(seed + d * 0x9e3779b97f4a7c15u) : seed;
         sum += sizes[d];
     }
     out->n = add_phases(out, settings, memory);
     if (settings->exhaustion == PSTK_EXHAUSTION_REPEAT)
         out->n = settings->samples_per_epoch ? settings->samples_per_epoch : sum;
+}
+
+void pstk__mixture_narrow(struct pstk__mixture *mixture, uint32_t d, uint64_t first,
+                          const struct pstk__subset *subset, const struct pstk__alias *alias)
+{
+    mixture->first[d] = first;
+    mixture->subsets[d] = subset;
+    mixture->aliases[d] = alias;
 }
 
 void pstk__mixture_at(const struct pstk__mixture *mixture, uint64_t position,

@@ -27,6 +27,9 @@
 #ifndef PSTK_ORDER_MIXTURE_H
 #define PSTK_ORDER_MIXTURE_H
 
+#include "order/alias.h"
+#include "order/subset.h"
+
 #include <penstock/mixture.h>
 
 #define PSTK__PERIOD_MAX 65536u
@@ -49,8 +52,11 @@ struct pstk__mixture {
     uint32_t exhaustion;                /* enum pstk_exhaustion */
     uint32_t n_begun;                   /* segments that begin within an epoch; REPEAT: all */
     uint64_t n;                         /* positions of an epoch */
-    uint64_t sizes[PSTK_MAX_DATA_SETS]; /* samples of each data set, >= 1 */
+    uint64_t sizes[PSTK_MAX_DATA_SETS]; /* samples of each data set's epoch, >= 1 */
     uint64_t first[PSTK_MAX_DATA_SETS]; /* of each: the samples of those before it */
+    /* Of each: its samples, and what draws from them; borrowed. NULL: all, each once. */
+    const struct pstk__subset *subsets[PSTK_MAX_DATA_SETS];
+    const struct pstk__alias *aliases[PSTK_MAX_DATA_SETS];
     uint64_t seeds[PSTK_MAX_DATA_SETS]; /* of the data sets' orders */
     struct pstk__mixture_phase phases[PSTK__PHASES_MAX];
 };
@@ -66,11 +72,15 @@ struct pstk__mixture_place {
 int pstk__mixture_weights_ok(const double *weights, uint32_t n, uint32_t *wrong);
 /* The most phases that a mixture has. */
 uint32_t pstk__mixture_most_phases(const struct pstk_mixture *mixture);
-/* Make the phases. sizes: of the data sets, whose sum is below 2^62. seed: of the loader.
- * settings: checked. memory: PSTK__PHASE_MEMORY bytes for each of the most phases, aligned for
- * uint16_t; `out` points into it. O(phases * 65536 * n_data_sets). */
+/* Make the phases, of whole data sets. sizes: of the data sets' epochs, whose sum is below 2^62.
+ * seed: of the loader. settings: checked. memory: PSTK__PHASE_MEMORY bytes for each of the most
+ * phases, aligned for uint16_t; `out` points into it. O(phases * 65536 * n_data_sets). */
 void pstk__mixture_make(struct pstk__mixture *out, const struct pstk_mixture *settings,
                         const uint64_t *sizes, uint64_t seed, void *memory);
+/* Have data set d begin at sample `first` of all, and have a subset of its sizes[d] samples, from
+ * which an alias draws. Borrows; NULL: all of it; each sample once. */
+void pstk__mixture_narrow(struct pstk__mixture *mixture, uint32_t d, uint64_t first,
+                          const struct pstk__subset *subset, const struct pstk__alias *alias);
 /* What stands at a position of the stream. */
 void pstk__mixture_at(const struct pstk__mixture *mixture, uint64_t position,
                       struct pstk__mixture_place *out);

@@ -34,6 +34,16 @@ static void pick_of_mixture(struct pstk__picker *picker, uint64_t epoch, uint64_
     pstk__mixture_at(mixture, repeats ? epoch * mixture->n + k : k, &at);
     const uint64_t n = mixture->sizes[at.data_set];
     const uint64_t own_epoch = repeats ? at.number / n : epoch;
+    const struct pstk__subset *subset = mixture->subsets[at.data_set];
+    *out = (struct pstk__pick){
+        .first = mixture->first[at.data_set], .epoch = own_epoch, .data_set = at.data_set};
+    if (mixture->aliases[at.data_set]) {
+        out->occurrence = at.number % n;
+        out->id = out->first + pstk__subset_at(subset, pstk__alias_at(mixture->aliases[at.data_set],
+                                                                      mixture->seeds[at.data_set],
+                                                                      own_epoch, out->occurrence));
+        return;
+    }
     struct pstk__picked_order *picked = &picker->of_mixture[at.data_set];
     if (!picked->is_ready || picked->epoch != own_epoch) {
         struct pstk__order_shape shape = picker->plan->shape;
@@ -42,11 +52,8 @@ static void pick_of_mixture(struct pstk__picker *picker, uint64_t epoch, uint64_
         picked->epoch = own_epoch;
         picked->is_ready = 1;
     }
-    *out = (struct pstk__pick){.id = mixture->first[at.data_set] +
-                                     pstk__order_at(&picked->order, at.number % n),
-                               .first = mixture->first[at.data_set],
-                               .epoch = own_epoch,
-                               .data_set = at.data_set};
+    const uint64_t index = pstk__order_at(&picked->order, at.number % n);
+    out->id = out->first + (subset ? pstk__subset_at(subset, index) : index);
 }
 
 void pstk__picker_at(struct pstk__picker *picker, uint64_t epoch, uint64_t k,

@@ -186,7 +186,7 @@ static void replacement_drawn(const struct pstk_subset *subset, uint64_t other)
     const int r = pstk_next(loader, &b, NULL, -1, &err);
     if (other == PSTK_NONE) {
         CHECK_EQ(r, PSTK_EBADMSG);
-        CHECK(strstr(err.message, "the weights drew 0 other samples of the subset") != NULL);
+        CHECK(strstr(err.message, "the weights drew no other sample of the subset") != NULL);
     } else {
         CHECK_EQ(r, 1);
         for (uint32_t i = 0; i < b->n_valid; i++)

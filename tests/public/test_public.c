@@ -610,6 +610,9 @@ TEST(a_mixture_delivers_its_shares)
     mixture.n_data_sets = mixture.n_segments = 1;
     mixture.paths = (const char *const[]){data_path};
     mixture.segments = &segment;
+    const struct pstk_subset range = {
+        .size = sizeof range, .kind = PSTK_SUBSET_RANGE, .first = 2, .last = N_SAMPLES - 1};
+    mixture.subsets = (const struct pstk_subset *const[]){&range};
     struct pstk_error err = new_error();
     struct pstk_settings s = new_settings();
     s.path = NULL;
@@ -620,10 +623,19 @@ TEST(a_mixture_delivers_its_shares)
     CHECK_EQ(pstk_next(loader, &batch, NULL, -1, &err), 1);
     struct pstk_mixture_stats stats = {.size = sizeof stats};
     CHECK_EQ(pstk_mixture_get_stats(loader, 0, &stats), 0);
-    CHECK(stats.n_samples == N_SAMPLES && stats.n_delivered == batch->n_valid);
+    CHECK(stats.n_samples == N_SAMPLES - 3 && stats.n_delivered == batch->n_valid);
+    for (uint32_t i = 0; i < batch->n_valid; i++)
+        CHECK(batch->sample_ids[i] >= 2 && batch->sample_ids[i] < N_SAMPLES - 1);
     CHECK_EQ(pstk_mixture_get_stats(loader, 1, &stats), PSTK_EINVAL);
     pstk_release(&batch, NULL);
     pstk_close(&loader);
+    mixture.size = offsetof(struct pstk_mixture, subsets); /* of a program of an earlier version */
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    CHECK_EQ(pstk_mixture_get_stats(loader, 0, &stats), 0);
+    CHECK_EQ(stats.n_samples, N_SAMPLES);
+    pstk_close(&loader);
+    mixture.size--;
+    CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_EINVAL);
 }
 
 TEST(interrupt_ends_the_next_wait)

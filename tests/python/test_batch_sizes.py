@@ -303,6 +303,19 @@ class Scheduled(unittest.TestCase):
                 with self.assertRaisesRegex(penstock.SettingsError, r"state: batch_schedule is \[\[0, 32\], \[5, 40\]\], but this loader's is"):
                     data.load_state_dict(state)
 
+    def test_a_state_says_what_its_schedule_counts(self):
+        sizes = {0: 32, 5: 40}
+        by_name = {name: dict({"batch_size": None}, **{name: sizes}) for name in ("batch_size", "global_batch_size")}
+        for name, other in (("batch_size", "global_batch_size"), ("global_batch_size", "batch_size")):
+            with loader(**by_name[name], max_batch_size=None) as data:
+                state = data.state_dict()
+                self.assertEqual(state["batch_schedule_of"], name)
+            with loader(**by_name[other], max_batch_size=None) as data:
+                with self.assertRaisesRegex(penstock.SettingsError, f"batch_schedule_of is '{name}', but this loader's is '{other}'"):
+                    data.load_state_dict(state)
+                del state["batch_schedule_of"]  # as states were before
+                data.load_state_dict(state)
+
     def test_a_state_without_global_batches(self):
         with loader(batch_size=None, global_batch_size=32, max_batch_size=64) as data:
             state = data.state_dict()

@@ -228,6 +228,122 @@ class Resume(unittest.TestCase):
                     self.assertIn(word, str(caught.exception))
 
 
+class Subsets(unittest.TestCase):
+    def alone(self, path, **keywords):
+        """The ids of a data set that is opened by itself."""
+        with penstock.Loader(path, batch_size=8, last_batch="short", framework="numpy", outputs=["i"], **keywords) as data:
+            return [i for batch in data for i in batch.sample_ids]
+
+    def test_each_data_set_has_its_subset(self):
+        a, b, c = three()
+        subset = {a: penstock.Fraction(0, 0.5, seed=1), c: [penstock.Range(10, 50), penstock.Ids([40, 12, 7, 30])]}
+        found = run(given=mixture(exhaustion="drop", subset=subset))
+        self.assertEqual(sorted(i for d, i in found if d == 2), [12, 30, 40])
+        self.assertEqual(sorted(i for d, i in found if d == 1), list(range(37)))
+        # The first data set has the order that it has alone.
+        self.assertEqual([i for d, i in found if d == 0], self.alone(a, subset=subset[a]))
+        self.assertEqual([d for d, _ in found], naive(90, [(0, (5, 2, 3))], (50, 37, 3), drops=True))
+
+    def test_one_fraction_of_all_parts_each_data_set(self):
+        parts = [run(given=mixture(exhaustion="drop", subset=penstock.Fraction(*bounds, seed=3)))
+                 for bounds in ((0, 0.7), (0.7, 1))]
+        self.assertEqual(sorted(parts[0] + parts[1]), [(d, i) for d in range(3) for i in range(SIZES[d])])
+        self.assertEqual([sum(d == k for d, _ in parts[0]) for k in range(3)], [70, 25, 42])
+
+    def test_repeat_counts_epochs_of_subsets(self):
+        found = run(3, mixture(exhaustion="repeat", subset=penstock.Range(5, 14), samples_per_epoch=50))
+        self.assertEqual([d for d, _ in found], naive(150, [(0, (5, 2, 3))], SIZES))
+        for d in range(3):
+            ids = [i for other, i in found if other == d]
+            self.assertGreater(len(ids), 18)
+            for begin in range(0, len(ids) - 8, 9):
+                self.assertEqual(sorted(ids[begin:begin + 9]), list(range(5, 14)))
+            self.assertNotEqual(ids[:9], ids[9:18])
+        with loader(mixture(subset=penstock.Range(5, 14))) as data:
+            self.assertEqual([one.n_samples for one in data.stats().data_sets], [9] * 3)
+
+    def test_sequential_subsets(self):
+        found = run(given=mixture(exhaustion="drop", subset=penstock.Range(3, 30)), shuffle=False)
+        for d in range(3):
+            self.assertEqual([i for other, i in found if other == d], list(range(3, 30)))
+
+    def test_weights_draw_samples_of_a_data_set(self):
+        a, b, c = three()
+        numbers = [float(i % 3 == 0) for i in range(100)]
+        given = mixture(exhaustion="drop", subset={a: penstock.Range(0, 30)}, sample_weights={a: penstock.Weighted(numbers)})
+        found = run(given=given)
+        drawn = [i for d, i in found if d == 0]
+        self.assertEqual(drawn, self.alone(a, subset=penstock.Range(0, 30), weights=penstock.Weighted(numbers)))
+        self.assertEqual(len(drawn), 30)
+        self.assertTrue(all(i % 3 == 0 and i < 30 for i in drawn))
+        self.assertEqual(sorted(i for d, i in found if d == 1), list(range(37)))
+        with self.assertRaisesRegex(SettingsError, "order: value is sequential; must be full with weights"):
+            loader(given, shuffle=False)
+
+    def test_a_state_has_the_subsets(self):
+        a, b, c = three()
+        subset = {a: penstock.Fraction(0, 0.5, seed=1), b: penstock.Range(0, 20)}
+        given = mixture(exhaustion="repeat", subset=subset)
+        whole = run(2, given)
+        with loader(given) as data:
+            for k, batch in enumerate(data):
+                if k == 4:
+                    state = json.loads(json.dumps(data.state_dict(batch)))
+                    break
+        with loader(mixture(exhaustion="repeat", subset=dict(reversed(list(subset.items()))))) as data:
+            data.load_state_dict(state)
+            self.assertEqual([row for batch in data for row in rows(batch)], whole[40:len(whole) // 2])
+        for other in (None, {a: subset[a]}, {**subset, b: penstock.Range(1, 21)}):
+            with loader(mixture(exhaustion="repeat", subset=other)) as data:
+                with self.assertRaisesRegex(SettingsError, "mixture is .*subsets.*exhaustion and subsets of the saved one"):
+                    data.load_state_dict(state)
+
+    def test_wrong_subsets(self):
+        a, b, c = three()
+        for given, words in (({"subset": {a + "x": penstock.Range(0, 1)}}, "which has no weight.*did you mean"),
+                             ({"subset": {a: penstock.Range(0, 1), a + "/": penstock.Range(0, 1)}}, "twice"),
+                             ({"subset": {a: penstock.Balanced("i")}}, "takes no part; give weights="),
+                             ({"sample_weights": {c + "x": penstock.Balanced("i")}}, "which has no weight")):
+            with self.assertRaisesRegex(SettingsError, words):
+                mixture(**given)
+        for given in ({"subset": 3}, {"subset": {a: 3}}, {"sample_weights": penstock.Balanced("i")},
+                      {"sample_weights": {a: penstock.Range(0, 1)}}):
+            self.assertRaises(TypeError, mixture, **given)
+        with self.assertRaisesRegex(SettingsError, f"data set {b}: subset: step 0"):
+            loader(mixture(subset=penstock.Range(0, 40)))
+        with self.assertRaisesRegex(SettingsError, r"subset: value is Range\(0, 4\); must be None with a mixture \(give subset= to"):
+            loader(mixture(), subset=penstock.Range(0, 4))
+        shown = repr(mixture(subset=penstock.Range(0, 4), sample_weights={a: penstock.Balanced("i")}))
+        self.assertIn("Range(0, 4)", shown)
+        self.assertIn("Balanced('i')", shown)
+
+
+class Shares(unittest.TestCase):
+    def test_a_state_of_the_same_shares_goes_on(self):
+        for exhaustion in ("stop", "drop", "repeat"):
+            whole = run(given=mixture((0.5, 0.2, 0.3), exhaustion=exhaustion))
+            with loader(mixture((0.5, 0.2, 0.3), exhaustion=exhaustion)) as data:
+                state = data.state_dict(next(iter(data)))
+            for weights in ((5, 2, 3), (50, 20, 30), (0.25, 0.1, 0.15)):
+                with loader(mixture(weights, exhaustion=exhaustion)) as data:
+                    data.load_state_dict(state)
+                    self.assertEqual([row for batch in data for row in rows(batch)], whole[8:])
+            for weights in ((5, 2, 3.001), (5, 3, 2)):
+                with loader(mixture(weights, exhaustion=exhaustion)) as data:
+                    with self.assertRaisesRegex(SettingsError, "mixture is"):
+                        data.load_state_dict(state)
+
+    def test_shares_without_a_period(self):
+        odd = (0.5, 0.2, math.pi / 10)
+        with loader(mixture(odd)) as data:
+            state = data.state_dict()
+        with loader(mixture([2 * weight for weight in odd])) as data:
+            data.load_state_dict(state)
+        with loader(mixture((0.5, 0.2, math.pi / 10 + 1e-7))) as data:
+            with self.assertRaisesRegex(SettingsError, "mixture is"):
+                data.load_state_dict(state)
+
+
 class Reports(unittest.TestCase):
     def test_statistics_have_what_was_delivered(self):
         with loader() as data:
@@ -318,6 +434,24 @@ class Bad(unittest.TestCase):
         for error, other in told:
             self.assertIn(f"data set {self.paths[error.sample_id == 7]}: ", str(error))
             self.assertLess(other, 12)
+
+    def test_bad_samples_are_replaced_from_their_own_subset(self):
+        told = []
+        subset = {self.paths[0]: penstock.Ids([3, 4, 8, 9]), self.paths[1]: penstock.Range(5, 8)}
+        with penstock.Loader(Mixture(dict.fromkeys(self.paths, 1), exhaustion="drop", subset=subset), batch_size=7,
+                             framework="numpy", outputs=[penstock.image("image", [penstock.Resize((8, 8))]), "k"],
+                             bad_sample="replace", on_bad_sample=lambda error, other: told.append((error.sample_id, other))
+                             ) as data:
+            batch = next(iter(data))
+            self.assertEqual(batch["k"].tolist(), batch.data_sets)
+            for d, i, pixels in zip(batch.data_sets, batch.sample_ids, batch["image"]):
+                other = batch.replacements.get((d, i), i)
+                self.assertIn(other, ([8, 9], [5, 6])[d])
+        self.assertEqual(sorted(bad for bad, _ in told), [3, 4, 7])
+        # As the data set is replaced from when it is opened alone: from the subset and the id.
+        with penstock.Loader(self.paths[1], subset=subset[self.paths[1]], batch_size=3, framework="numpy",
+                             outputs=[penstock.image("image", [penstock.Resize((8, 8))])], bad_sample="replace") as data:
+            self.assertEqual(next(iter(data)).replacements, {7: dict(told)[7]})
 
     def test_the_error_names_the_data_set(self):
         with penstock.Loader(Mixture(dict.fromkeys(self.paths, 1), exhaustion="drop"), batch_size=6, framework="numpy",

@@ -847,6 +847,10 @@ class MixtureSegment(Structure):
     ]
 
 
+class Subset(Structure):
+    pass
+
+
 class Mixture(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -856,6 +860,7 @@ class Mixture(Structure):
         ("n_segments", c_uint32),
         ("exhaustion", c_uint32),
         ("samples_per_epoch", c_uint64),
+        ("subsets", POINTER(POINTER(Subset))),
     ]
 
 
@@ -1085,10 +1090,6 @@ class Stats(Structure):
         ("n_lone_rows", c_uint64),
         ("block_memory", c_uint64),
     ]
-
-
-class Subset(Structure):
-    pass
 
 
 Subset._fields_ = [

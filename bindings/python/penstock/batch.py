@@ -102,13 +102,14 @@ class BatchInfo:
         return memoryview(self._data_sets).cast("I").tolist() if self._data_sets else [0] * self.n_valid
 
     @property
-    def replacements(self) -> dict[int, int]:
-        """The ids of the samples that replaced bad ones, by the ids of the bad ones. Of a mixture, bad ones
-        of two data sets that have one id share an entry."""
+    def replacements(self) -> dict[Any, int]:
+        """The ids of the samples that replaced bad ones, by the ids of the bad ones; of a mixture by (number of the data
+        set, id). Both samples are of one data set."""
         if not self._replacements:
             return {}
         others = memoryview(self._replacements).cast("Q").tolist()
-        return {bad: other for bad, other in zip(self.sample_ids, others) if other != _c.NONE}
+        keys: list[Any] = list(zip(self.data_sets, self.sample_ids)) if self._data_sets else self.sample_ids
+        return {bad: other for bad, other in zip(keys, others) if other != _c.NONE}
 
     @property
     def crops(self) -> dict[str, list[Crop]]:

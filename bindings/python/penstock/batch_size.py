@@ -44,9 +44,11 @@ class BatchSize(NamedTuple):
         return array
 
     @property
-    def planned(self) -> list[list[int]]:
-        """The schedule as a state has it: [step, rows] of each size, the first one too; empty without one."""
-        return [[0, self.given], *map(list, self.schedule)] if self.schedule else []
+    def state(self) -> dict[str, Any]:
+        """The schedule as a state has it: [step, rows] of each size, the first one too, and the setting that rows are of;
+        empty without one."""
+        return {"batch_schedule": [[0, self.given], *map(list, self.schedule)],
+                "batch_schedule_of": self.name} if self.schedule else {}
 
     @property
     def name(self) -> str:

@@ -111,10 +111,10 @@ def _mixed(mix: Any, outputs: Mapping[str, descriptions.Output]) \
     return mix, {**outputs, **mix.added(outputs)}
 
 
-def _opened(path: Any, outputs: Any = None) -> tuple[str, mixtures.Mixture | None, Catalog]:
+def _opened(path: Any, outputs: Any = None, binds: bool = True) -> tuple[str, mixtures.Mixture | None, Catalog]:
     """What mixture.opened returns. It is imported here, because few programs have a mixture."""
     from . import mixture as mixtures
-    return mixtures.opened(path, outputs)
+    return mixtures.opened(path, outputs, binds)
 
 
 def _members(path: str, subset: Any, weights: Any, samples_per_epoch: Any, order: str,
@@ -125,7 +125,7 @@ def _members(path: str, subset: Any, weights: Any, samples_per_epoch: Any, order
     if mixture is not None:
         name, value = next((name, value) for name, value in (
             ("subset", subset), ("weights", weights), ("samples_per_epoch", samples_per_epoch)) if value is not None)
-        advice = "give it to penstock.Mixture" if name == "samples_per_epoch" else "open each data set by itself"
+        advice = f"give {'sample_weights' if name == 'weights' else name}= to penstock.Mixture"
         raise SettingsError(f"{name}: value is {value!r}; must be None with a mixture ({advice})")
     if weights is not None and order != "full":
         raise SettingsError(f"order: value is {order!r}; must be 'full' with weights=, which draw samples at random (leave "
@@ -318,7 +318,7 @@ class Loader(Hints):
         self._open(settings, timeout)
         del steps  # until here the settings point to it
         # The library has read the manifest by itself, and perhaps another one.
-        if _opened(given)[2].info.identity != self._catalog.info.identity:
+        if _opened(given, binds=False)[2].info.identity != self._catalog.info.identity:
             self.close()
             raise errors.DataSetNotFoundError(f"{path} was replaced while it was being opened: open it again")
 
@@ -686,7 +686,7 @@ class Loader(Hints):
                 "batch_size": self.batch_size, "global_batch_size": self.global_batch_size,
                 "world": self._ranks.world, **({} if self._members is None else {"subset": self._members.digest}),
                 **self._mixed_as(),
-                **({"batch_schedule": self._rows.planned} if self._rows.schedule else {})}
+                **self._rows.state}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where state_dict() was called: the next pass begins there. A loader that was opened with

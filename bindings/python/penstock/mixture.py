@@ -2,11 +2,12 @@
 """penstock.Mixture: several data sets in given shares, for penstock.Loader in place of a path."""
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from ctypes import POINTER, byref, c_char_p, c_double, cast, sizeof
+from ctypes import POINTER, byref, c_char_p, c_double, cast, pointer, sizeof
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _c, catalog, errors, paths
@@ -17,16 +18,21 @@ from .settings import integer
 
 if TYPE_CHECKING:
     from .catalog import Catalog, FieldInfo
+    from .subset import Members, Subset, Weights as SampleWeights
 
 __all__ = ["DataSetStats", "Mixture"]
 
 Path = Union[str, "os.PathLike[str]"]
 Weights = Mapping[Path, float]
 
+_PERIOD_MAX = 65536
+# Far below the least distance of a share of a shorter period from a whole number of slots, and above rounding.
+_EXACT = 1e-10
+
 
 class DataSetStats(NamedTuple):
-    """What a loader delivered of one data set of its mixture. n_samples: those of the data set. n_delivered: rows from
-    it, in all epochs. share: of all rows so far; 0 before the first."""
+    """What a loader delivered of one data set of its mixture. n_samples: of an epoch of the data set, or of its subset.
+    n_delivered: rows from it, in all epochs. share: of all rows so far; 0 before the first."""
 
     path: str
     n_samples: int
@@ -45,6 +51,11 @@ class Mixture:
         its next epoch, by itself, with another order and other random draws. "drop": it leaves, and the others go on by
         their weights, until each sample has come once.
     samples_per_epoch: with "repeat": samples of an epoch of the mixture; None: those of all data sets together.
+    subset: a part of each data set, as penstock.Loader takes it: penstock.Fraction(0, 0.8, seed=1), say; or {path: subset},
+        where data sets that it does not name are whole. Sample ids stay those of the data set, and a bad sample is
+        replaced by one of the same subset. Sizes and epochs of a data set are then those of its subset.
+    sample_weights: {path: penstock.Weighted(...) or penstock.Balanced(...)}: samples of that data set are drawn with
+        replacement, of what its subset has. An epoch of it has as many draws as there are samples to draw from.
 
     Of the first p samples of a segment, a data set with the share w has p * w, rounded down or up. Shares are multiples of
     1/T for the least whole T up to 65536 that makes them exact, or else of 1/65536, rounded.
@@ -56,7 +67,8 @@ class Mixture:
     """
 
     def __init__(self, weights: Weights | Sequence[tuple[int, Weights]], *, exhaustion: str = "stop",
-                 samples_per_epoch: int | None = None) -> None:
+                 samples_per_epoch: int | None = None, subset: Subset | Mapping[Path, Subset] | None = None,
+                 sample_weights: Mapping[Path, SampleWeights] | None = None) -> None:
         if not isinstance(exhaustion, str) or exhaustion not in _c.NAMES["exhaustion"]:
             raise SettingsError(f"Mixture.exhaustion: value is {exhaustion!r}; must be one of "
                                 f"{', '.join(map(repr, _c.NAMES['exhaustion']))}"
@@ -78,6 +90,15 @@ class Mixture:
         self._samples = 0 if samples_per_epoch is None else integer("samples_per_epoch", samples_per_epoch)
         if samples_per_epoch is not None and self._samples < 1:
             raise SettingsError(f"Mixture.samples_per_epoch: value is {samples_per_epoch!r}; must be at least 1, or None")
+        self._subsets = _of_paths("subset", subset, self._paths) if isinstance(subset, Mapping) else \
+            {} if subset is None else dict.fromkeys(self._paths, subset)
+        if sample_weights is not None and not isinstance(sample_weights, Mapping):
+            raise TypeError(f"Mixture.sample_weights: value is {sample_weights!r}; must be {{path: penstock.Weighted(...) or "
+                            "penstock.Balanced(...)}")
+        self._drawn = _of_paths("sample_weights", sample_weights or {}, self._paths)
+        if self._subsets or self._drawn:
+            _check_subsets(self._subsets, self._drawn)
+        self._members: tuple[Members | None, ...] = ()  # of the data sets of a mixture that a loader has
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -99,17 +120,38 @@ class Mixture:
         """Samples of an epoch, as it was given."""
         return self._samples or None
 
+    @property
+    def subsets(self) -> dict[str, Subset]:
+        """The subsets by path; data sets that are whole are not in it."""
+        return dict(self._subsets)
+
+    @property
+    def sample_weights(self) -> dict[str, SampleWeights]:
+        """What draws samples, by path; data sets whose samples come once an epoch are not in it."""
+        return dict(self._drawn)
+
     def __repr__(self) -> str:
         more = f", samples_per_epoch={self._samples}" if self._samples else ""
         weights: Any = self.segments if len(self._segments) > 1 else self.segments[0][1]
+        more += f", subset={self._subsets!r}" if self._subsets else ""
+        more += f", sample_weights={self._drawn!r}" if self._drawn else ""
         return f"Mixture({weights!r}, exhaustion={self._exhaustion!r}{more})"
 
     # ---- for the loader ------------------------------------------------------------------------------------
 
+    def _bound(self) -> Mixture:
+        """The mixture with the samples of its subsets, which are found; itself where all data sets are whole."""
+        if not self._subsets and not self._drawn:
+            return self
+        found = copy.copy(self)
+        found._members = tuple(_members(path, self._subsets.get(path), self._drawn.get(path)) for path in self._paths)
+        return found
+
     def _state(self) -> dict[str, Any]:
         """What fixes the order, as JSON holds it; the identities of the data sets apart."""
         return {"version": _c.MIXTURE_VERSION, "exhaustion": self._exhaustion, "samples_per_epoch": self._samples,
-                "segments": [[begin, list(weights)] for begin, weights in self._segments]}
+                "segments": [[begin, list(weights)] for begin, weights in self._segments],
+                **({"subsets": [found and found.digest for found in self._members]} if self._members else {})}
 
     def _fill(self, settings: _c.Settings) -> None:
         """Set the member of the library's settings, which keeps alive what it points to."""
@@ -122,7 +164,11 @@ class Mixture:
         mixture.paths, mixture.n_data_sets = cast(names, POINTER(c_char_p)), n
         mixture.segments, mixture.n_segments = cast(segments, POINTER(_c.MixtureSegment)), len(arrays)
         mixture.exhaustion, mixture.samples_per_epoch = _c.NAMES["exhaustion"][self._exhaustion], self._samples
-        settings._mixture = mixture, names, arrays, segments
+        subsets = (POINTER(_c.Subset) * n)(*(
+            POINTER(_c.Subset)() if found is None else pointer(found.step()) for found in self._members or [None] * n))
+        if self._members:
+            mixture.subsets = cast(subsets, POINTER(POINTER(_c.Subset)))
+        settings._mixture = mixture, names, arrays, segments, subsets
         settings.path, settings.mixture = None, cast(byref(mixture), POINTER(_c.Mixture))
 
     def _stats(self, loader: Any) -> tuple[DataSetStats, ...]:
@@ -161,6 +207,66 @@ def _weights(given: Any) -> dict[str, float]:
     if not sum(found.values()) > 0:
         raise SettingsError(f"Mixture.weights: value is {dict(given)!r}; must have a weight above 0")
     return found
+
+
+def _of_paths(name: str, given: Mapping[Any, Any], known: Sequence[str]) -> dict[str, Any]:
+    """The values of {path: value}, by the names of the mixture's data sets, in their order."""
+    found: dict[str, Any] = {}
+    for path, value in given.items():
+        local = os.path.abspath(paths.local(path))
+        if local not in known:
+            raise SettingsError(f"Mixture.{name}: value has the path {local}, which has no weight; must be of a data set of the "
+                                "mixture" + near(local, known))
+        if local in found:
+            raise SettingsError(f"Mixture.{name}: value has {local} twice; must have each data set once")
+        if value is not None:
+            found[local] = value
+    return {path: found[path] for path in known if path in found}
+
+
+def _check_subsets(subsets: Mapping[str, Any], drawn: Mapping[str, Any]) -> None:
+    from . import subset as steps
+    for given in subsets.values():
+        steps.flat(given)
+    for path, given in drawn.items():
+        if not isinstance(given, steps.Weights):
+            raise TypeError(f"Mixture.sample_weights: value is a {type(given).__name__} for {path}; must be penstock.Weighted or "
+                            "penstock.Balanced")
+
+
+def _members(path: str, subset: Subset | None, drawn: SampleWeights | None) -> Members | None:
+    """The samples of a data set; None: each of all once. Errors name the data set."""
+    if subset is None and drawn is None:
+        return None
+    from . import subset as subsets
+    try:
+        return subsets.opened(path, subset, drawn, None)
+    except errors.PenstockError as error:
+        error.args = (f"data set {path}: {error}",)
+        raise
+
+
+def _shares(weights: Sequence[float]) -> tuple[float, ...]:
+    """The shares, in a form that is the same for weights in all units: whole slots of the least period that makes them exact,
+    as the order has them, or numbers whose sum is 1."""
+    total = sum(weights)
+    shares = [weight / total for weight in weights]
+    for period in range(1, _PERIOD_MAX + 1):
+        if all(abs(share * period - round(share * period)) < _EXACT for share in shares):
+            return tuple(round(share * period) for share in shares)
+    return tuple(shares)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Do two states of mixtures mean one order? Weights of the same shares do."""
+    if one == other:
+        return True
+    try:
+        forms = [{**form, "segments": [(begin, _shares(weights)) for begin, weights in form["segments"]]}
+                 for form in (one, other)]
+    except (TypeError, KeyError, ValueError, ZeroDivisionError):  # not what _state() made
+        return False
+    return forms[0] == forms[1]
 
 
 def _segments(given: Any) -> list[tuple[int, dict[str, float]]]:
@@ -247,8 +353,9 @@ def _check_fields(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], j
                                     "in all (leave the output or the data set out)")
 
 
-def opened(path: Any, outputs: Any = None) -> tuple[str, Mixture | None, Catalog]:
-    """What a loader opens: its path, or words for it; its mixture; and the catalog of all. outputs: those wanted."""
+def opened(path: Any, outputs: Any = None, binds: bool = True) -> tuple[str, Mixture | None, Catalog]:
+    """What a loader opens: its path, or words for it; its mixture, with its subsets found unless binds is False; and the
+    catalog of all. outputs: those wanted."""
     if not isinstance(path, Mixture):
         if isinstance(path, (Mapping, list, tuple)):
             raise TypeError(f"path: value is a {type(path).__name__}; must be the name of a directory, or a penstock.Mixture (give "
@@ -259,4 +366,4 @@ def opened(path: Any, outputs: Any = None) -> tuple[str, Mixture | None, Catalog
     joined = _joined(catalogs)
     _check_fields(outputs, path, catalogs, joined)
     n = len(catalogs)
-    return f"the mixture of {n} data set{'' if n == 1 else 's'}", path, joined
+    return f"the mixture of {n} data set{'' if n == 1 else 's'}", path._bound() if binds else path, joined

@@ -8,9 +8,10 @@ epoch and position are the cursor just past the last delivered batch; prefetched
 order of samples follows from data set, seed, order and order_version, so the loader that loads the state must
 have the same ones. batch_size, global_batch_size and world may differ; a loader that was opened with max_batch_size takes
 over batch_size, or global_batch_size where it was opened with that. With a schedule of sizes the state has
-"batch_schedule", its sizes as [step, rows], and these must agree. The state of a windowed order has its strands, block and
-window too, that of a subset its digest, "subset", that of a mixture its weights, segments and exhaustion, and as
-data_set a digest of all its data sets: these must be the same.
+"batch_schedule", its sizes as [step, rows], and "batch_schedule_of", the setting that has them, and these must agree.
+The state of a windowed order has its strands, block and window too, that of a subset its digest, "subset", that of a
+mixture its weights, segments and exhaustion, digests of its subsets, and as data_set a digest of all its data sets: these
+must be the same. Weights are the same if their shares are.
 """
 from __future__ import annotations
 
@@ -49,6 +50,13 @@ def _subset_of(state: Mapping[str, Any]) -> str:
     return "the whole data set" if state.get("subset") is None else repr(state["subset"])
 
 
+def _same_mixture(one: Any, other: Any) -> bool:
+    if one == other or one is None or other is None:
+        return bool(one == other)
+    from . import mixture
+    return mixture.same(one, other)
+
+
 def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
     """Return (epoch, position) of a state for a loader whose own state is `own`. Raises SettingsError if the
     state does not fit."""
@@ -61,9 +69,9 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
         raise SettingsError(f"state: version is {version}; must be at most {VERSION} (update penstock)")
     _must_agree(state, own, "data_set", f"open the data set of the saved loader, not {path}" if "mixture" not in own else
                 "open the data sets of the saved loader, in its order")
-    if state.get("mixture") != own.get("mixture"):
+    if not _same_mixture(state.get("mixture"), own.get("mixture")):
         raise SettingsError(f"state: mixture is {state.get('mixture')!r}, but this loader's is {own.get('mixture')!r} (open "
-                            "the loader with the weights, segments and exhaustion of the saved one)")
+                            "the loader with the weights, segments, exhaustion and subsets of the saved one)")
     _must_agree(state, own, "order", f"open the loader with order={state.get('order')!r}")
     _must_agree(state, own, "order_version", "resume with the penstock version that saved it, whose order differs")
     for name in weave.NAMES:
@@ -77,6 +85,10 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
     if state.get("batch_schedule") != own.get("batch_schedule"):
         raise SettingsError(f"state: batch_schedule is {state.get('batch_schedule')!r}, but this loader's is "
                             f"{own.get('batch_schedule')!r} (open the loader with the same schedule of batch sizes)")
+    # A state of an earlier penstock has no "batch_schedule_of".
+    if "batch_schedule_of" in own and state.get("batch_schedule_of", own["batch_schedule_of"]) != own["batch_schedule_of"]:
+        raise SettingsError(f"state: batch_schedule_of is {state['batch_schedule_of']!r}, but this loader's is "
+                            f"{own['batch_schedule_of']!r} (give the schedule to that setting)")
     epoch, position = _number(state, "epoch"), _number(state, "position")
     if position > own["n_samples"]:
         raise SettingsError(f"state: position is {position}; must be at most {own['n_samples']}, the number of "

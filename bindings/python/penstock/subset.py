@@ -395,7 +395,8 @@ class Balanced(Weights):
         return [_step(_c.SUBSET_BALANCED, column=self._column)]
 
 
-def _flat(subset: Any) -> list[Step]:
+def flat(subset: Any) -> list[Step]:
+    """The steps of a subset, checked."""
     if isinstance(subset, Weights):
         raise SettingsError(f"subset: value has {subset!r}, which takes no part; give weights={subset!r}")
     if isinstance(subset, Step):
@@ -403,7 +404,7 @@ def _flat(subset: Any) -> list[Step]:
     if not isinstance(subset, (list, tuple)):
         raise TypeError(f"subset: value is {subset!r}; must be penstock.Range, Fraction, Fold, Ids or Where, or a list of "
                         "them")
-    steps = [step for part in subset for step in _flat(part)]
+    steps = [step for part in subset for step in flat(part)]
     if not steps:
         raise SettingsError("subset: value is empty; must have 1 or more steps (or be None)")
     return steps
@@ -431,7 +432,11 @@ class Members:
 
     def fill(self, settings: _c.Settings) -> None:
         """Have the settings name these members, which must live until the loader is open."""
-        settings.subset = pointer(_step(_c.SUBSET_MEMBERS, members=self._pointer.value))
+        settings.subset = pointer(self.step())
+
+    def step(self) -> _c.Subset:
+        """These members as the only step of a subset; they must live as long as it is used."""
+        return _step(_c.SUBSET_MEMBERS, members=self._pointer.value)
 
     def __repr__(self) -> str:
         parts = [] if not self._steps else [f"subset {self._steps[0] if len(self._steps) == 1 else self._steps!r}"]
@@ -450,4 +455,4 @@ def opened(path: str, subset: Any, weights: Any, samples_per_epoch: Any) -> Memb
     if n_draws and weights is None:
         raise SettingsError(f"samples_per_epoch: value is {n_draws}; must be None without weights=, which draw samples (give "
                             "subset= for fewer)")
-    return Members(path, [] if subset is None else _flat(subset), weights, n_draws)
+    return Members(path, [] if subset is None else flat(subset), weights, n_draws)
