@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small regression, and the plain loop that the training loops of other libraries are compared with.
+
+The plain loop is one process. It takes from the loader only the ids of each rank's rows, makes the rows itself, and
+averages the gradients of the ranks as DistributedDataParallel does.
+"""
+import torch
+
+import penstock
+
+N, N_VAL, WIDTH = 48, 20, 4
+BATCH, SEED, LR, EPOCHS = 8, 3, 0.1, 2
+STEPS = N // BATCH  # of an epoch
+
+
+def row(i):
+    """Sample i: x [WIDTH], y [1]; multiples of 1/16, which float32 holds."""
+    x = [((7 * i + 5 * k) % 33 - 16) / 16 for k in range(WIDTH)]
+    return x, [(i % 9 - 4) / 16]
+
+
+def write(path, n):
+    with penstock.Writer(path, {"x": ("float32", (WIDTH,)), "y": ("float32", (1,))}) as writer:
+        for i in range(n):
+            x, y = row(i)
+            writer.add(x=x, y=y)
+    return str(path)
+
+
+def network():
+    """The same weights on each call."""
+    made = torch.nn.Linear(WIDTH, 1)
+    with torch.no_grad():
+        made.weight.copy_(torch.arange(WIDTH) / 8)
+        made.bias.fill_(0.5)
+    return made
+
+
+def rows(ids):
+    x, y = zip(*map(row, ids))
+    return torch.tensor(x), torch.tensor(y)
+
+
+def train(data, world, accumulate=1, lr=LR):
+    """Returns for each rank the ids of its batches and its losses, in the order of steps, and the weights after each
+    step, which are those of all ranks."""
+    loaders = [penstock.Loader(data, global_batch_size=BATCH, seed=SEED, rank=rank, world=world, framework="numpy",
+                               outputs=["y"], n_threads=1) for rank in range(world)]
+    model, seen, weights = network(), [{"ids": [], "losses": []} for _ in range(world)], []
+    optimizer = torch.optim.SGD(model.parameters(), lr)
+    for epoch in range(EPOCHS):
+        for step, batches in enumerate(zip(*(loader.epoch(epoch) for loader in loaders)), 1):
+            for one, batch in zip(seen, batches):
+                x, y = rows(batch.sample_ids)
+                loss = torch.nn.functional.mse_loss(model(x), y)
+                (loss / (accumulate * world)).backward()
+                one["ids"].append(list(batch.sample_ids))
+                one["losses"].append(loss.item())
+            if step % accumulate == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+                weights.append([*model.weight[0].tolist(), model.bias.item()])
+    for loader in loaders:
+        loader.close()
+    return seen, weights
+
+
+def validate(weights, n=N_VAL):
+    """The mean loss over samples 0 to n of a model with these weights."""
+    model = network()
+    with torch.no_grad():
+        model.weight[0].copy_(torch.tensor(weights[:-1]))
+        model.bias.fill_(weights[-1])
+        x, y = rows(range(n))
+        return torch.nn.functional.mse_loss(model(x), y).item()
+
+
+def weights_of(model):
+    """As `train` returns them."""
+    values = [parameter.detach().reshape(-1).tolist() for parameter in model.parameters()]
+    return sum(values, [])
