@@ -151,6 +151,7 @@ static int print_text(const struct explained *explained)
     const struct pipeline *pipeline = explained->pipeline;
     const struct pstk_order_explanation *order = &explained->order;
     char n[UNIT_SIZE], bytes[UNIT_SIZE], files[FILES_SIZE], text[TEXT_SIZE];
+    char ranks[RANKS_TEXT];
     text_print(stdout, pipeline->path);
     printf(": %s sample%s, %s in %s\n", unit_count(n, pipeline->n_samples),
            pipeline->n_samples == 1 ? "" : "s", unit_bytes(bytes, (double)pipeline->info.bytes),
@@ -159,7 +160,7 @@ static int print_text(const struct explained *explained)
     if (order->n_blocks)
         printf(" (%u strand%s, blocks of %u, windows of %u)", order->strands,
                order->strands == 1 ? "" : "s", order->block, order->window);
-    printf(", rank %u of %u\n\n", pipeline->rank, pipeline->world);
+    printf(", %s\n\n", ranks_text(&pipeline->ranks, ranks));
     print_mixed(explained);
     if (order->n_blocks)
         print_strands(explained);
@@ -206,8 +207,7 @@ static int print_json(const struct explained *explained)
     json_put_text(object, "path", pipeline->path);
     json_put_count(object, "n_samples", pipeline->n_samples);
     json_put_text(object, "order", option_choice_name(names_order, pipeline->order));
-    json_put_count(object, "rank", pipeline->rank);
-    json_put_count(object, "world", pipeline->world);
+    ranks_put(&pipeline->ranks, object);
     json_put_count(object, "n_mixed", order->n_mixed);
     put_blocks(object, explained);
     json_put_real(object, "readings", order->n_readings);

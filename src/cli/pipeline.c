@@ -9,7 +9,6 @@
 
 #define DEFAULT_BATCH 64
 #define MAX_BATCH (1 << 24)
-#define MAX_WORLD (1 << 24)
 #define MAX_SIDE 16384 /* pixels */
 
 const struct choice pipeline_crops[] = {
@@ -24,7 +23,6 @@ void pipeline_init(struct pipeline *pipeline)
     pipeline->size = 224;
     pipeline->flip = -1;
     pipeline->dtype = PSTK_U8;
-    pipeline->world = 1;
 }
 
 void pipeline_free(struct pipeline *pipeline)
@@ -82,9 +80,9 @@ static int set_order(struct pipeline *pipeline, int code, const char *value)
     case OPT_SUBSET:
         return subset_add(&pipeline->subset, value);
     case OPT_RANK:
-        return option_count32("--rank", value, (struct range){0, MAX_WORLD - 1}, &pipeline->rank);
+        return ranks_set_rank(&pipeline->ranks, value);
     case OPT_WORLD:
-        return option_count32("--world", value, (struct range){1, MAX_WORLD}, &pipeline->world);
+        return ranks_set_world(&pipeline->ranks, value);
     default:
         return option_choice("--last", value, names_last_batch, &pipeline->last);
     }
@@ -250,10 +248,11 @@ int pipeline_look(struct pipeline *pipeline, const char *path)
         return status;
     if (pipeline->info.n_samples == 0)
         return message_usage("%s has no samples", path);
-    if (pipeline->rank >= pipeline->world)
-        return message_usage("--rank: value is %u; must be below --world, %u (ranks count from 0)",
-                             pipeline->rank, pipeline->world);
-    status = divide_batch(pipeline);
+    status = ranks_settle(&pipeline->ranks);
+    pipeline->rank = pipeline->ranks.found.rank;
+    pipeline->world = pipeline->ranks.found.world;
+    if (status == 0)
+        status = divide_batch(pipeline);
     if (status == 0)
         status = settle_order(pipeline);
     if (status)
@@ -372,8 +371,7 @@ int pipeline_build(struct pipeline *pipeline, int image_only)
     s->seed = pipeline->seed;
     s->epoch = pipeline->epoch;
     s->position = pipeline->position;
-    s->rank = pipeline->rank;
-    s->world = pipeline->world;
+    ranks_apply(&pipeline->ranks, s);
     s->last_batch = pipeline->last;
     s->n_threads = pipeline->n_threads;
     s->n_slots = pipeline->n_slots;

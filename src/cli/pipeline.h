@@ -11,6 +11,7 @@
 
 #include "names.h"
 #include "options.h"
+#include "ranks.h"
 #include "subset.h"
 
 enum {
@@ -131,7 +132,12 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
          .text = "a part of the samples: range:A..B, fraction:0..0.8:seed=1, fold:0/5:seed=1 "     \
                  "(:rest: the other folds), ids:FILE, where:COLUMN=1,2,3, where:COLUMN!=1, "       \
                  "where:COLUMN=A..B; given again, each takes what the one before left"},           \
-        {.name = "rank", .code = OPT_RANK, .value = "R", .initial = "0", .text = "this rank"},     \
+        {.name = "rank",                                                                           \
+         .code = OPT_RANK,                                                                         \
+         .value = "R",                                                                             \
+         .initial = "0",                                                                           \
+         .text = "this rank; auto: the one that torchrun, mpirun, srun or Kubernetes gave this "   \
+                 "process, and W with it"},                                                        \
         {.name = "world",                                                                          \
          .code = OPT_WORLD,                                                                        \
          .value = "W",                                                                             \
@@ -196,7 +202,9 @@ struct pipeline {
     int uneven;
     uint64_t start_batch;
     struct subset subset;
-    uint32_t order, rank, world, last;
+    struct ranks ranks;
+    uint32_t order, last;
+    uint32_t rank, world;            /* from `ranks`, by pipeline_look */
     uint32_t strands, block, window; /* of --order windowed; 0: by the number of samples */
     uint32_t n_threads, n_slots;     /* 0: the library chooses */
     uint32_t reader, io, device, kernels, bad_sample;

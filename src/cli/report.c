@@ -141,7 +141,7 @@ static void advise(const struct report *report, char *text, size_t size)
 static void print_head(const struct report *report)
 {
     const struct pipeline *pipeline = report->pipeline;
-    char n[UNIT_SIZE], files[FILES_SIZE], bytes[UNIT_SIZE];
+    char n[UNIT_SIZE], files[FILES_SIZE], bytes[UNIT_SIZE], ranks[RANKS_TEXT];
     text_print(stdout, pipeline->path);
     printf(": %s sample%s, %s in %s\n", unit_count(n, pipeline->info.n_samples),
            pipeline->info.n_samples == 1 ? "" : "s",
@@ -154,6 +154,8 @@ static void print_head(const struct report *report)
     if (pipeline->order == PSTK_ORDER_WINDOWED)
         printf(" (%u strand%s, blocks of %u, windows of %u)", pipeline->strands,
                pipeline->strands == 1 ? "" : "s", pipeline->block, pipeline->window);
+    if (pipeline->ranks.is_auto)
+        printf(", %s", ranks_text(&pipeline->ranks, ranks));
     printf(", batches of %u, %u slots, %u worker%s\n", pipeline->batch_size, report->stats.n_slots,
            report->stats.n_threads, report->stats.n_threads == 1 ? "" : "s");
 }
@@ -420,6 +422,7 @@ int report_json(const struct report *report)
     json_put_count(object, "batch_size", report->pipeline->batch_size);
     json_put_count(object, "global_batch_size", pipeline_global_batch(report->pipeline));
     json_put_count(object, "batches", report->n_batches);
+    ranks_put(&report->pipeline->ranks, object);
     put_order(object, report->pipeline);
     json_put_count(object, "n_replacements", stats->n_replacements);
     json_put_count(object, "n_palette_images", stats->n_palette_images);

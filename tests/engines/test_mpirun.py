@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """mpirun of Open MPI: mpi4py knows the same ranks, and processes that it binds keep their cores."""
+import json
 import os
 import shutil
 import sys
@@ -41,6 +42,28 @@ class Epoch(EngineCase):
         run([*MPIRUN, "-n", "1", sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", EPOCH,
              sets.scalars(), self.out])
         self.check_epoch(2, "torchrun")
+
+
+class Command(EngineCase):
+    def each(self, world, *words):
+        """What each of the processes of the command printed, as JSON."""
+        printed = run([*MPIRUN, "--oversubscribe", "--bind-to", "none", "-n", str(world), os.environ["PENSTOCK_COMMAND"],
+                       *words, "--json"])
+        return sorted((json.loads(line) for line in printed.splitlines() if line.startswith("{")),
+                      key=lambda one: one.get("rank", 0))
+
+    def test_order_and_bench_have_a_part_each(self):
+        line = [sets.scalars(), "--rank", "auto", "--global-batch-size", "24"]
+        orders = self.each(3, "order", *line)
+        together = [sorted(sum(rows, [])) for rows in zip(*(one["batches"] for one in orders))]
+        alone = json.loads(run([os.environ["PENSTOCK_COMMAND"], "order", sets.scalars(), "--batch-size", "24", "--json"]))
+        self.assertEqual(together, [sorted(batch) for batch in alone["batches"]])
+        seen = self.each(3, "bench", *line, "--epochs", "1", "--no-ceilings")
+        self.assertEqual([(one["rank"], one["world"], one["local_rank"], one["local_world"], one["source"]) for one in seen],
+                         [(rank, 3, rank, 3, "Open MPI") for rank in range(3)])
+        for one in seen:
+            self.assertEqual((one["samples"], one["batch_size"]), (8 * alone["n_batches"], 8))
+            self.assertEqual(one["threads"], 1 if len(os.sched_getaffinity(0)) < 6 else one["threads"])
 
 
 if __name__ == "__main__":
