@@ -37,7 +37,7 @@ from .streams import record_stream
 from .tensors import Ragged, Tensor
 
 if TYPE_CHECKING:
-    from . import functional, masks, recipes
+    from . import dask, functional, masks, recipes
     from ._optional import MissingPackageError
     from .dataset import ColumnInfo, Dataset
     from .drawing import FixedOp, draw
@@ -99,6 +99,7 @@ _NAMES_OF = {
 }
 _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
 _MODULES = ("functional", "masks", "recipes")
+_ENGINES = ("dask",)  # not in __all__: `from penstock import *` leaves these names to the engines
 
 __all__ = ["Batch", "BatchInfo", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",
            "DataSetNotFoundError", "ForkedError", "FunctionError", "InterruptedLoaderError", "Loader", "MicroBatches",
@@ -117,7 +118,7 @@ def _missing(name: str, asked_by: str | None) -> Exception:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name in _MODULES or name in _ENGINES:
         return importlib.import_module("." + name, __name__)
     if name not in _LATER:
         raise _missing(name, sys._getframe(1).f_globals.get("__name__"))

@@ -14,17 +14,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import glob
 import itertools
 import multiprocessing
 import os
 import pickle
 import random
-import re
-import shutil
 import signal
 import sys
-import tempfile
 import time
 import traceback
 import warnings
@@ -32,13 +28,13 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from .. import _c, errors, paths
+from .. import _c, paths
 from .._version import __version__
 from ..dataset import Dataset
 from ..errors import SettingsError
 from ..hints import explained
 from ..progress import Progress
-from . import classes as class_numbers, folder, importers
+from . import classes as class_numbers, folder, importers, parts
 from .samples import (NO_SAMPLES, N_LOOKED_AT, PackError, SchemaError, advice_on, check_source, class_names,
                       failed, inferred_schema, is_map_style, known_schema, record_of)
 from .schema import Field, Schema, schema_of
@@ -48,7 +44,6 @@ from .writer import Writer, count
 __all__ = ["PackError", "SchemaError", "pack"]
 
 REPORT_SECONDS = 0.1
-MARKER = ".penstock-parts"  # a file in a directory of parts: only a pack writes it
 STOP_SECONDS = 1.0  # that a worker has to end before it is killed
 SAMPLES_PER_WORKER = 16  # fewer are not worth a process
 PALETTES = ("{n:,} image{s} {have} a palette. Pictures come right, in the palette's colours; masks do not: "
@@ -307,49 +302,23 @@ def _split(n: int, n_parts: int) -> list[range]:
     return [range(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
 
 
-def _remove_parts(directory: str) -> None:
-    """The marker last: until then the next pack goes on with it."""
-    for part in glob.glob(os.path.join(glob.escape(directory), "part-*")):
-        shutil.rmtree(part, ignore_errors=True)
-    shutil.rmtree(directory, ignore_errors=True)
-
-
-def _remove_leftovers(parent: str, name: str) -> None:
-    """Parts of killed packs. The caller holds the data set, so that no other pack of it needs its own."""
-    ours = re.compile(re.escape(f".{name}.parts-") + "[a-z0-9_]{8}")
-    with contextlib.suppress(OSError):  # a folder that cannot be listed: they stay
-        for entry in list(os.scandir(parent)):
-            if ours.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False) \
-                    and os.path.isfile(os.path.join(entry.path, MARKER)):
-                _remove_parts(entry.path)
-
-
 @contextlib.contextmanager
 def _parts_directory(path: str) -> Iterator[str]:
-    """A directory next to the data set, on its file system, for hard links."""
-    parent, name = os.path.split(path)
-    _remove_leftovers(parent, name)
     with contextlib.ExitStack() as stack:
-        try:
-            with _ctrl_c_later():
-                directory = tempfile.mkdtemp(prefix=f".{name}.parts-", dir=parent)
-                stack.callback(_remove_parts, directory)
-                with open(os.path.join(directory, MARKER), "x", encoding="utf-8") as file:
-                    file.write("Parts that penstock.pack makes; those of a killed one go with the next.\n")
-        except OSError as error:
-            raise errors.PenstockError(f"{path}: several processes need a directory next to it, which cannot "
-                                       f"be made: {error} (num_workers=0 needs none)") from error
+        with _ctrl_c_later():
+            directory = parts.make(path, advice=" (num_workers=0 needs none)")
+            stack.callback(parts.remove, directory)
         yield directory
 
 
 def _pack_parallel(source: Any, path: str, open_writer: functools.partial[Writer], n_workers: int,
                    context: str, progress: Progress) -> int:
-    parts = _split(len(source), n_workers)
+    shares = _split(len(source), n_workers)
     with open_writer(path) as guard, _parts_directory(path) as directory:
-        with progress, _Crew(multiprocessing.get_context(context), source, parts,
+        with progress, _Crew(multiprocessing.get_context(context), source, shares,
                              functools.partial(open_writer, overwrite=False), directory) as crew:
             n_palettes = crew.run(progress)
-        guard.commit_parts([part_path(directory, part) for part in range(len(parts))])
+        guard.commit_parts([part_path(directory, part) for part in range(len(shares))])
     return n_palettes
 
 

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A data set that the tasks of an engine write: penstock.ray, penstock.spark and penstock.dask.
+
+    driver: ClusterPack ------- Place ------> tasks: Place.write, a part of unknown number for each attempt
+            holds the data set                       |
+            commits one attempt at each task <- Done +
+
+The parts lie in a directory next to the data set, which all machines must see at the same path. Its marker has the
+pack's id: a task that does not find it there ends with an error. Each attempt writes a directory of its own. The
+driver commits the attempts whose results the engine gives it, and removes the directory with all others. It holds the
+data set's place by a writer, so that what a killed driver left is removed by the next pack, and by no other.
+"""
+from __future__ import annotations
+
+import dataclasses
+import os
+import secrets
+import socket
+import uuid
+import warnings
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .. import paths
+from .._version import __version__
+from ..dataset import Dataset
+from ..errors import PenstockError, SettingsError
+from . import parts
+from .pack import PALETTES
+from .samples import NO_SAMPLES, PackError, record_of
+from .schema import Field, Schema, schema_of
+from .task import Task
+from .writer import Writer
+
+__all__ = ["ClusterPack", "Done", "Place", "WriterSettings"]
+
+_SHARED = ("must be in a folder that all machines mount at this path, such as one of NFS or Lustre (give such a path, "
+           "or run the tasks on the driver's machine)")
+
+
+@dataclasses.dataclass(frozen=True)
+class WriterSettings:
+    """What a penstock.Writer takes, of the data set and of each part. Checked where the data set is opened."""
+    overwrite: bool = False
+    shard_size: int = 0
+    note: str | None = None
+    names: Sequence[str] | None = None
+    dictionary_size: int = 0
+    check_images: bool = True
+    damaged: str = "refuse"
+    columns: bool = True
+
+    def open(self, path: str, schema: Schema, **whose: Any) -> Writer:
+        """A writer. whose: its part or pack_id, and what differs from these settings."""
+        return Writer(path, schema, **{**dataclasses.asdict(self), **whose})
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """What an attempt at a task made: its part's directory has this name. task: its number, which orders the parts."""
+    task: int
+    name: str
+    n_samples: int
+    n_palette_images: int
+    host: str
+
+
+def _host() -> str:
+    return socket.gethostname()
+
+
+def _where(path: str | os.PathLike[str]) -> str:
+    """The data set's path as machines share it. Links on the way to it are kept: machines may differ in them."""
+    found = os.path.abspath(paths.local(path))
+    return os.path.realpath(found) if os.path.islink(found) else found
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where tasks write, sent to them. host: the driver's."""
+    path: str
+    directory: str
+    pack_id: str
+    host: str
+    schema: dict[str, Field]
+    settings: WriterSettings
+    version: str = __version__
+
+    def _check(self) -> None:
+        """Raises SettingsError where the directory is not the driver's."""
+        if self.version != __version__:
+            raise SettingsError(f"penstock: version on {_host()} is {__version__}; must be {self.version}, as on the "
+                                f"driver's machine {self.host} (pip install penstock=={self.version})")
+        marker = os.path.join(self.directory, parts.MARKER)
+        try:
+            with open(marker, encoding="utf-8") as file:
+                is_ours = self.pack_id in file.read()
+        except OSError as error:
+            raise SettingsError(f"path: value is {self.path!r}; a task on {_host()} cannot read {marker}, which the "
+                                f"driver on {self.host} made ({error.strerror}); the path {_SHARED}. A task whose pack "
+                                "has ended fails in this way, too") from error
+        if not is_ours:
+            raise SettingsError(f"path: value is {self.path!r}; on {_host()} {marker} is of another pack than that of "
+                                f"the driver on {self.host}; the path {_SHARED}")
+
+    def write(self, task: int, samples: Iterable[Any], attempt: int = 0) -> Done:
+        """Write the part of one attempt at a task: all its samples, in their order. Returns what the driver commits.
+        After an error nothing of the part remains. Raises PackError, which names task and sample; SettingsError."""
+        self._check()
+        name, names, n = f"part-{task:06}-{uuid.uuid4().hex[:16]}", list(self.schema), 0
+        writer = self.settings.open(os.path.join(self.directory, name), self.schema, overwrite=False,
+                                    part=Task(self.pack_id, str(task), attempt))
+        with writer:
+            for sample in samples:  # an error of the source is the engine's to show
+                try:
+                    writer.add(record_of(sample, names))
+                except Exception as error:
+                    raise _failed(task, n, error) from error
+                n += 1
+        return Done(task, name, n, writer.n_palette_images, _host())
+
+
+def _failed(task: int, index: int, error: Exception) -> PackError:
+    what = str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"
+    return PackError(f"task {task}: sample {index} could not be packed, and so nothing was: {what}", index)
+
+
+def _remove(directory: str, owner: int) -> None:
+    if os.getpid() == owner:  # not in a child made by fork
+        parts.remove(directory)
+
+
+class ClusterPack:
+    """The driver's side: holds the data set's place from its making to commit or abort. Give `place` to the tasks.
+    Use it in the process that made it, one call at a time. Raises SettingsError, DataSetExistsError, DataSetBusyError
+    before anything runs."""
+
+    def __init__(self, path: str | os.PathLike[str], schema: Schema, settings: WriterSettings, source: str) -> None:
+        fields, pack_id = schema_of(schema), secrets.token_hex(16)
+        note = f"packed by {source}, penstock {__version__}" if settings.note is None else settings.note
+        if settings.names is not None:
+            settings = dataclasses.replace(settings, names=list(settings.names))
+        where = _where(path)
+        self._guard = settings.open(where, fields, pack_id=pack_id, note=note)
+        try:
+            directory = parts.make(where, f"{pack_id}\n", mode=0o777)
+        except BaseException:
+            self._guard.abort()
+            raise
+        self.place = Place(where, directory, pack_id, _host(), fields, dataclasses.replace(settings, note=note))
+        self._end = weakref.finalize(self, _remove, directory, os.getpid())
+
+    def commit(self, found: Iterable[Done]) -> Dataset:
+        """Make the data set of one attempt at each task, in the order of the tasks' numbers. Raises SettingsError: no
+        samples, a part twice or missing; PenstockError. After an error nothing of the pack remains."""
+        try:
+            done = sorted(found, key=lambda one: one.task)
+            self._check(done)
+            self._guard.commit_parts([os.path.join(self.place.directory, one.name) for one in done])
+        finally:
+            self.abort()
+        n = sum(one.n_palette_images for one in done)
+        if n:
+            s, have = ("", "has") if n == 1 else ("s", "have")
+            warnings.warn(PALETTES.format(n=n, s=s, have=have), stacklevel=3)
+        return Dataset(self.place.path)
+
+    def _check(self, done: Sequence[Done]) -> None:
+        for one, other in zip(done, done[1:]):
+            if one.task == other.task:
+                raise SettingsError(f"parts: task {one.task} has two, {one.name} of {one.host} and {other.name} of "
+                                    f"{other.host}; must have one (take one attempt at each task)")
+        for one in done:
+            part = os.path.join(self.place.directory, one.name)
+            if not os.path.isfile(os.path.join(part, "manifest.json")):
+                raise SettingsError(f"path: value is {self.place.path!r}; {part}, which task {one.task} wrote on "
+                                    f"{one.host}, is not on the driver's machine {self.place.host}; the path {_SHARED}")
+        if not sum(one.n_samples for one in done):
+            raise SettingsError(NO_SAMPLES)
+
+    def abort(self) -> None:
+        """Give the place up, and remove what is not committed. Does nothing the second time, and after commit."""
+        self._guard.abort()
+        self._end()
+
+    def __enter__(self) -> ClusterPack:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.abort()
+
+
+def check(path: str | os.PathLike[str], settings: WriterSettings, schema: Mapping[str, Any] | None = None) -> None:
+    """Refuse, before anything runs, what ClusterPack would. schema: None where nobody knows it yet."""
+    settings.open(_where(path), {"x": "uint8"} if schema is None else schema).abort()

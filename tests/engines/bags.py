@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The records that tests of packing on engines write, and what goes wrong in the tasks that make them. Workers import
+it. As a program: bags.py ENGINE PATH FLAG, a driver that packs until it is killed."""
+import os
+import pathlib
+import signal
+import sys
+import time
+
+N = 120
+
+
+def record(i):
+    return {"x": int(i), "text": f"number {i}", "data": bytes([i % 256]) * (i % 5)}
+
+
+def killed_once(flag, i, at=77):
+    """The record. The first process that comes to record `at` is killed before it has it."""
+    if i == at:
+        try:
+            os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return record(i)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return record(i)
+
+
+def failing(i):
+    if i == 77:
+        raise ValueError("record 77 cannot be made")
+    return record(i)
+
+
+def slow(flag, i):
+    """The record; says that a part is being written, and then takes long."""
+    if i == 77:
+        pathlib.Path(flag).touch()
+        time.sleep(60)
+    return record(i)
+
+
+def unshared(folder, i):
+    """The record, on a machine that does not see the directory of the parts."""
+    for path in pathlib.Path(folder).glob(".data.parts-*/.penstock-parts"):
+        path.write_text("of another machine")
+    return record(i)
+
+
+def drive(engine, path, flag):
+    import functools
+    make = functools.partial(slow, flag)
+    if engine == "dask":
+        import dask.bag
+        import penstock.dask
+        bag = dask.bag.from_sequence(range(N), npartitions=6).map(make)
+        penstock.dask.write(bag, path, {"x": "int64", "text": "utf8", "data": "bytes"}, overwrite=True)
+
+
+if __name__ == "__main__":
+    drive(*sys.argv[1:])
