@@ -5,10 +5,10 @@
  *    order -> shard -> reader -> record -> sample -> batch -> device -> your loop
  *
  * This header also includes ops.h (operations on images), order.h (which samples a batch has),
- * stats.h (what a loader did), machine.h (what the machine offers), share.h (batches that several
- * objects hold), subset.h (a part of a data set), mix.h (MixUp and CutMix), mosaic.h (pictures of
- * four rows) and processes.h (rows that other processes make). Data sets have a header of their
- * own, format.h.
+ * stats.h (what a loader did), metrics.h (traces of it), machine.h (what the machine offers),
+ * share.h (batches that several objects hold), subset.h (a part of a data set), mix.h (MixUp and
+ * CutMix), mosaic.h (pictures of four rows) and processes.h (rows that other processes make). Data
+ * sets have a header of their own, format.h.
  *
  * Glossary
  *   sample id   number of a record in the data set, from 0
@@ -100,6 +100,7 @@
 #define PENSTOCK_PENSTOCK_H
 
 #include <penstock/machine.h>
+#include <penstock/metrics.h>
 #include <penstock/mix.h>
 #include <penstock/mixture.h>
 #include <penstock/mosaic.h>
@@ -552,9 +553,12 @@ struct pstk_settings {
     /* 1: mark reading, decoding, copies, next and leases as NVTX ranges for Nsight Systems; ENOTSUP
      * in a build without NVTX. default: 0 */
     uint32_t nvtx;
-    /* must be 0 */
-    uint32_t reserved3;
-    /* not supported in this version. default: NULL */
+    /* events that a trace keeps of each thread, the newest; at most 2^20, rounded up to a power of
+     * 2; 64 bytes each. default: 0: 16384 with trace_path, else no trace */
+    uint32_t trace_events;
+    /* a file for the trace (metrics.h): written at open, and again by pstk_close; copies. pstk_open
+     * fails if its folder does not exist or it is no file; if the disk refuses it, only
+     * PSTK_FALLBACK_NO_TRACE is set. default: NULL, none */
     const char *trace_path;
     /* not supported in this version. default: NULL */
     const struct pstk_monitor *monitor;

@@ -58,6 +58,8 @@ enum pstk_fallback {
     PSTK_FALLBACK_NOT_BOUND = 64,
     /* the page-locking of slots: copies to the device go through a bounce buffer */
     PSTK_FALLBACK_NOT_PAGE_LOCKED = 128,
+    /* the file of settings.trace_path: it could not be written */
+    PSTK_FALLBACK_NO_TRACE = 256,
 };
 
 struct pstk_stats {

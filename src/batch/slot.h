@@ -28,6 +28,7 @@
 #include "base/gate.h"
 #include "machine/numa.h"
 #include "sample/sample.h"
+#include "metrics/timeline.h"
 #include "metrics/trace.h"
 
 #include <pthread.h>
@@ -54,6 +55,7 @@ struct pstk__slot {
     struct pstk_batch batch; /* first member: what the consumer sees */
     struct pstk__slots *pool;
     uint64_t lease;                    /* the profiler's range of it */
+    uint64_t leased_ns;                /* of a trace: when the lease began */
     _Atomic uint32_t state;            /* enum pstk__slot_state */
     uint32_t lane;                     /* of the stage: who fills it; device: 0 */
     uint64_t seq;                      /* number of the batch in the loader's stream */
@@ -115,6 +117,7 @@ struct pstk__slots {
     _Atomic uint32_t n_parked;             /* of those leased; rises before a slot is PARKED */
     pstk_current_stream_fn current_stream; /* or NULL, as on the host */
     struct pstk__trace trace;              /* of the pool that is leased from; owned */
+    struct pstk__timeline *timeline;       /* the same; NULL: no trace */
     pthread_mutex_t lock;                  /* guards all below */
     uint32_t *free_list[PSTK__MAX_LANES];  /* slot indices, oldest first; room for n_slots; owned */
     uint32_t n_free[PSTK__MAX_LANES];
@@ -199,5 +202,32 @@ void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *ro
 /* After a row was written: record the sizes of its ragged outputs, and whether it has an image from
  * a PNG with a palette or from a damaged JPEG. */
 void pstk__slot_note(struct pstk__slot *slot, uint32_t row, const struct pstk__row *rows);
+
+/* What happened to rows of the slot's batch from begin_ns to end_ns, as an event. The slot's owner.
+ */
+static inline struct pstk__event pstk__slot_event(const struct pstk__slot *slot, uint32_t kind,
+                                                  uint64_t begin_ns, uint64_t end_ns,
+                                                  uint32_t n_rows)
+{
+    return (struct pstk__event){.begin_ns = begin_ns,
+                                .end_ns = end_ns,
+                                .seq = slot->seq,
+                                .epoch = slot->batch.epoch,
+                                .index = slot->batch.index,
+                                .kind = kind,
+                                .n_rows = n_rows};
+}
+
+/* With a trace, add an event that began at begin_ns and ends now. The ring's own thread, while it
+ * owns the slot. */
+static inline void pstk__slot_trace(const struct pstk__slot *slot, struct pstk__ring *ring,
+                                    uint32_t kind, uint64_t begin_ns, uint32_t n_rows)
+{
+    if (ring) {
+        const struct pstk__event event =
+            pstk__slot_event(slot, kind, begin_ns, pstk__clock_ns(), n_rows);
+        pstk__ring_add(ring, &event);
+    }
+}
 
 #endif

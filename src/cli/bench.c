@@ -23,7 +23,7 @@
 
 #define MAX_STEP_MS 60000
 
-enum { OPT_EPOCHS = 256, OPT_SECONDS, OPT_STEP, OPT_DIGEST, OPT_NO_CEILINGS, OPT_JSON };
+enum { OPT_EPOCHS = 256, OPT_SECONDS, OPT_STEP, OPT_DIGEST, OPT_NO_CEILINGS, OPT_TRACE, OPT_JSON };
 
 static const struct option_row table[] = {
     {.text = "how long"},
@@ -53,6 +53,10 @@ static const struct option_row table[] = {
      .code = OPT_DIGEST,
      .text = "CRC32C of the valid rows of every batch, in order"},
     {.name = "no-ceilings", .code = OPT_NO_CEILINGS, .text = "do not measure the ceilings"},
+    {.name = "trace",
+     .code = OPT_TRACE,
+     .value = "FILE",
+     .text = "write there what each thread did when, the newest events; ui.perfetto.dev opens it"},
     OPTION_JSON("print one JSON object"),
     OPTION_END};
 
@@ -64,6 +68,7 @@ struct bench {
     uint64_t n_epochs;   /* 0: no limit */
     double max_seconds;  /* 0: no limit */
     uint64_t n_expected; /* batches, when n_epochs is the limit */
+    const char *trace;   /* file; NULL: none */
     int json;
 };
 
@@ -81,6 +86,9 @@ static int set_option(struct bench *bench, int code, const char *value)
         return 0;
     case OPT_NO_CEILINGS:
         bench->report.with_ceilings = 0;
+        return 0;
+    case OPT_TRACE:
+        bench->trace = value;
         return 0;
     case OPT_JSON:
         bench->json = 1;
@@ -214,6 +222,8 @@ static int run_loader(struct bench *bench)
     else
         status = consume(bench);
     consumer_close(&bench->consumer);
+    if (bench->trace && pstk_trace_write(loader, NULL, &err) < 0)
+        message_say("%s", err.message);
     bench->report.stats.size = sizeof bench->report.stats;
     int r = pstk_get_stats(loader, &bench->report.stats);
     if (status == 0 && r < 0) {
@@ -254,6 +264,7 @@ static int bench(struct bench *b, const char *path)
     if (status == 0)
         status = pipeline_build(&b->pipeline, 0);
     b->pipeline.settings.measure_device = 1;
+    b->pipeline.settings.trace_path = b->trace;
     if (status == 0)
         status = run_loader(b);
     if (status)
@@ -309,6 +320,7 @@ const struct command command_bench = {
                 "penstock bench train --device cuda --dtype f16 --layout nchw --batch-size 256 "
                 "--step-ms 40\n"
                 "penstock bench train --crop center --order sequential --last short --epochs 1\n"
+                "penstock bench train --seconds 2 --trace trace.json --no-ceilings\n"
                 "penstock bench train --digest --threads 4 --no-ceilings --json | jq -r .digest\n",
     .exit_status = "0; 1 damaged data; 2 wrong usage or path; 130 Ctrl-C",
     .run = run,

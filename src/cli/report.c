@@ -23,6 +23,7 @@ static const struct choice steps[] = {
      PSTK_FALLBACK_NO_SINGLE_ISSUER},
     {"threads could not be pinned to cores", PSTK_FALLBACK_NOT_PINNED},
     {"memory could not be bound to its node", PSTK_FALLBACK_NOT_BOUND},
+    {"the trace could not be written", PSTK_FALLBACK_NO_TRACE},
     {NULL, 0}};
 
 static double per_second(const struct report *report, double n)

@@ -268,6 +268,29 @@ static int open_slots(struct pstk_loader *loader, struct pstk_error *err)
     return r;
 }
 
+/* Make the rings of the trace, and write a trace without events, so that a path that cannot be
+ * written to is known now: a wrong one is refused, and what the disk refuses is a fallback. */
+static int open_trace(struct pstk__pipeline *pipeline, struct pstk_error *err)
+{
+    const struct pstk_settings *s = &pipeline->settings;
+    struct pstk__timeline **timeline = &pipeline->delivered->timeline;
+    int r = pstk__timeline_open(timeline, pipeline->n_lanes, pipeline->n_workers, s->trace_events,
+                                s->trace_path, err);
+    if (r == 0)
+        pipeline->uploader.ring = &(*timeline)->rings[PSTK__RING_UPLOAD];
+    if (r < 0 || !s->trace_path)
+        return r;
+    struct pstk_error refused;
+    pstk_error_init(&refused, sizeof refused);
+    if (pstk__timeline_write(*timeline, NULL, &refused) == 0)
+        return 0;
+    if (pstk__timeline_path_is_wrong(refused.native))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "%s; must be a file in a folder that exists", refused.message);
+    atomic_fetch_or_explicit(&pipeline->fallbacks, PSTK_FALLBACK_NO_TRACE, memory_order_relaxed);
+    return 0;
+}
+
 static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = &loader->pipeline;
@@ -278,8 +301,11 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
         if (r < 0)
             return r;
     }
-    int r = pstk__window_open(&pipeline->window, pipeline->slots, pipeline->delivered,
-                              &pipeline->partition, start, err);
+    int r = s->trace_path || s->trace_events ? open_trace(pipeline, err) : 0;
+    if (r < 0)
+        return r;
+    r = pstk__window_open(&pipeline->window, pipeline->slots, pipeline->delivered,
+                          &pipeline->partition, start, err);
     if (r < 0)
         return r;
     pipeline->lanes =
@@ -295,7 +321,11 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
         pipeline->lanes[i].buffer_size = loader->budget.buffer_size;
         pipeline->lanes[i].index_size = loader->budget.index_size;
         pipeline->lanes[i].blocks_need = loader->budget.blocks;
+        pipeline->lanes[i].ring = pstk__timeline_reader(pipeline->delivered->timeline, i);
     }
+    for (uint32_t i = 0; i < pipeline->n_workers; i++)
+        pipeline->workers[i].ring =
+            pstk__timeline_worker(pipeline->delivered->timeline, pipeline->n_lanes, i);
     return pstk__pipeline_start(pipeline, err);
 }
 
@@ -307,6 +337,8 @@ static void loader_free(struct pstk_loader *loader)
         pstk__plan_stop(pipeline->plan); /* or workers would wait for processes */
     if (pipeline->lanes && pipeline->workers)
         pstk__pipeline_stop(pipeline);
+    if (pipeline->delivered)
+        pstk__timeline_end(pipeline->delivered->timeline);
     free(pipeline->lanes);
     free(pipeline->workers);
     pstk__window_close(&pipeline->window);
@@ -356,6 +388,7 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
     }
     /* The caller's memory may go now. */
     loader->pipeline.settings.path = loader->pipeline.settings.topology = NULL;
+    loader->pipeline.settings.trace_path = NULL;
     loader->pipeline.settings.outputs = NULL;
     loader->pipeline.settings.mix = NULL;
     loader->pipeline.settings.mosaic = NULL;
@@ -415,6 +448,21 @@ static void deliver(struct pstk_loader *loader, const struct pstk__slot *slot)
     atomic_store_explicit(&loader->reporting, 0, memory_order_relaxed);
 }
 
+/* Add a call of pstk_next that began at `begin` to the trace; slot: what it gives, or NULL. */
+static void trace_next(struct pstk__timeline *timeline, uint64_t begin,
+                       const struct pstk__slot *slot)
+{
+    struct pstk__ring *ring = &timeline->rings[PSTK__RING_NEXT];
+    const struct pstk__event nothing = {.begin_ns = begin,
+                                        .end_ns = pstk__clock_ns(),
+                                        .seq = PSTK__TRACE_UNKNOWN,
+                                        .kind = PSTK__EVENT_NEXT};
+    if (slot)
+        pstk__slot_trace(slot, ring, PSTK__EVENT_NEXT, begin, slot->batch.n_valid);
+    else
+        pstk__ring_add(ring, &nothing);
+}
+
 int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *stream,
               int64_t timeout_ns, struct pstk_error *err)
 {
@@ -437,6 +485,8 @@ int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *strea
     pstk__trace_begin(trace, "next", get(&loader->consumer.n_items));
     r = pstk__window_take(&loader->pipeline.window, &slot, stream, timeout_ns, &waited, err);
     pstk__trace_end(trace);
+    if (slots->timeline)
+        trace_next(slots->timeline, now, slot);
     loader->asks_again = r == PSTK_ETIMEDOUT || r == PSTK_EINTR;
     loader->returned_ns = pstk__clock_ns();
     pstk__count(&loader->consumer.starved_ns, waited);
@@ -617,6 +667,29 @@ void pstk_close(struct pstk_loader **loader)
     *loader = NULL;
     if (is_ours)
         loader_free(l);
+}
+
+int pstk_trace_write(struct pstk_loader *loader, const char *path, struct pstk_error *err)
+{
+    const int usable_now = usable(loader, err);
+    if (usable_now < 0)
+        return usable_now;
+    struct pstk__timeline *timeline = loader->pipeline.delivered->timeline;
+    if (!timeline)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                          "trace: this loader keeps none; open it with trace_path or trace_events");
+    if (!path && !timeline->path)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                          "path: value is NULL; must be the path of a file, because the loader was "
+                          "opened without trace_path");
+    if (path && !path[0])
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                          "path: value is empty; must be the path of a file");
+    const int r = pstk__timeline_write(timeline, path, err);
+    if (r < 0 && !path)
+        atomic_fetch_or_explicit(&loader->pipeline.fallbacks, PSTK_FALLBACK_NO_TRACE,
+                                 memory_order_relaxed);
+    return r;
 }
 
 /* ---- statistics ------------------------------------------------------------------------------ */

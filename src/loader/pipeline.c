@@ -12,8 +12,10 @@
 /* Called by the worker that brought slot->n_tasks_left to 0, on its thread, or by the lane's reader
  * for a slot without rows. It holds no lock, and nobody else has the slot: its acquire of the
  * countdown shows it what all the other workers wrote. */
-void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *slot)
+void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *slot,
+                           struct pstk__ring *ring)
 {
+    const uint64_t begin = pstk__ring_now(ring);
     /* A worker that skipped a row saw the slot stale before its countdown, so this thread sees it
      * stale too: a slot with unwritten rows never gets past here. */
     if (pstk__window_stale(&pipeline->window, slot)) {
@@ -28,6 +30,7 @@ void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *s
     if (pstk__plan_has_mosaic(plan))
         pstk__slot_combine(slot, plan, pipeline->settings.rank);
     pstk__slot_done(slot);
+    pstk__slot_trace(slot, ring, PSTK__EVENT_FINISH, begin, slot->batch.n_valid);
     pstk__window_put(&pipeline->window, slot);
 }
 

@@ -87,6 +87,7 @@ struct pstk__task {
     struct pstk__slot *slot;
     struct pstk__lane *lane;
     uint32_t first_row;
+    uint64_t issued_ns;        /* of a trace: when its first read was queued; 0: not yet */
     struct pstk__fetch fetch;  /* rows_per_task rows at most */
     struct pstk__piece *piece; /* NULL when no row is read fast */
     struct pstk__task *next;   /* planned list */
@@ -119,6 +120,7 @@ struct pstk__lane {
     int keeps_memory;      /* 1: the kernel may still write to io_memory after close */
     uint32_t backend_kind; /* enum pstk_reader_kind that open got; constant once started */
     struct pstk__counters counters;
+    struct pstk__ring *ring; /* of the trace, borrowed; NULL: there is none */
 
     /* the reader thread's own */
     struct pstk__reader *backend;
@@ -146,6 +148,7 @@ struct pstk__worker {
     struct pstk__sampler *sampler;
     uint8_t *spare; /* slow path: room for the largest record; mapped, untouched */
     struct pstk__counters counters;
+    struct pstk__ring *ring; /* of the trace, borrowed; NULL: there is none */
 };
 
 /* The thread that loads finished batches into slots of a device, where it has some. */
@@ -156,12 +159,14 @@ struct pstk__uploader {
     _Atomic int started; /* 0: not yet; 1: runs; <0: failed, see start_error */
     struct pstk_error start_error;
     struct pstk__counters counters;
+    struct pstk__ring *ring; /* of the trace, borrowed; NULL: there is none */
 
     /* the thread's own */
     struct pstk__device *device; /* borrowed from the pool that it was attached to */
     struct pstk__slot *slot;     /* LOADING, for the next batch; or NULL */
     struct {
         struct pstk__slot *from, *to; /* COPYING, LOADING */
+        uint64_t queued_ns;           /* of a trace */
     } loads[PSTK__LOADS];             /* under way; load k is loads[k % PSTK__LOADS] */
     uint64_t n_begun, n_finished;     /* loads, ever */
     uint32_t n_pinned;                /* host slots that are page-locked */
@@ -215,7 +220,9 @@ void *pstk__pipeline_read(void *lane);
 void *pstk__pipeline_work(void *worker);
 void *pstk__pipeline_upload(void *uploader);
 
-/* The last task of a slot is done: FILLING -> READY -> window, or dropped when it is stale. */
-void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *slot);
+/* The last task of a slot is done: FILLING -> READY -> window, or dropped when it is stale. ring:
+ * of the calling thread; NULL: there is no trace. */
+void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *slot,
+                           struct pstk__ring *ring);
 
 #endif

@@ -39,6 +39,7 @@ static int claim_slot(struct pstk__lane *l)
     struct pstk__pipeline *pipeline = l->pipeline;
     if (l->claimed || l->n_listed >= rows_ahead(pipeline))
         return 0;
+    const uint64_t begin = pstk__ring_now(l->ring);
     struct pstk__slot *slot = pstk__slot_begin(pipeline->slots, l->number);
     if (!slot)
         return 0;
@@ -49,8 +50,9 @@ static int claim_slot(struct pstk__lane *l)
         (slot->batch.n_valid + pipeline->rows_per_task - 1) / pipeline->rows_per_task;
     /* Relaxed: the queue's lock shows it to the workers. */
     atomic_store_explicit(&slot->n_tasks_left, n_tasks, memory_order_relaxed);
+    pstk__slot_trace(slot, l->ring, PSTK__EVENT_CLAIM, begin, slot->batch.n_valid);
     if (n_tasks == 0)
-        pstk__pipeline_finish(pipeline, slot);
+        pstk__pipeline_finish(pipeline, slot, l->ring);
     else
         l->claimed = slot;
     l->next_row = 0;
@@ -63,6 +65,7 @@ static void task_begin(struct pstk__lane *l, struct pstk__task *task, uint32_t n
     task->slot = l->claimed;
     task->lane = l;
     task->first_row = l->next_row;
+    task->issued_ns = 0;
     task->fetch = (struct pstk__fetch){
         .rows = task->fetch.rows, .spans = task->fetch.spans, .n_rows = n_rows, .task = task};
     task->piece = NULL;
@@ -147,8 +150,10 @@ static int plan_tasks(struct pstk__lane *l)
 /* Tasks whose reads are all done go to the workers. */
 static void push_if_read(struct pstk__lane *l, struct pstk__task *task)
 {
-    if (pstk__fetch_is_done(&task->fetch))
-        pstk__queue_push(l->work, task);
+    if (!pstk__fetch_is_done(&task->fetch))
+        return;
+    pstk__slot_trace(task->slot, l->ring, PSTK__EVENT_READ, task->issued_ns, task->fetch.n_rows);
+    pstk__queue_push(l->work, task);
 }
 
 /* The bytes of the rows that blocks have count as read for their batch; the others are rows of a
@@ -198,6 +203,8 @@ static int issue_tasks(struct pstk__lane *l)
                 break;
             pstk__fetch_place(l, fetch, task->piece->data, 1);
         }
+        if (!task->issued_ns)
+            task->issued_ns = pstk__ring_now(l->ring);
         uint32_t before = fetch->next_span;
         int all = pstk__fetch_queue(l, fetch);
         progress |= fetch->next_span != before;

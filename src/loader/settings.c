@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "loader/mixture.h"
 #include "machine/numa.h"
+#include "metrics/timeline.h"
 #include "order/windowed.h"
 #include "reader/reader.h"
 
@@ -88,9 +89,8 @@ static int check_room(const struct pstk_settings *s, struct pstk_error *err)
         const char *name;
         int is_set, is_pointer;
     } room[] = {
-        {"reserved", s->reserved != 0, 0},   {"reserved2", s->reserved2 != 0, 0},
-        {"cache", s->cache != NULL, 1},      {"reserved3", s->reserved3 != 0, 0},
-        {"reserved4", s->reserved4 != 0, 0}, {"trace_path", s->trace_path != NULL, 1},
+        {"reserved", s->reserved != 0, 0},  {"reserved2", s->reserved2 != 0, 0},
+        {"cache", s->cache != NULL, 1},     {"reserved4", s->reserved4 != 0, 0},
         {"monitor", s->monitor != NULL, 1},
     };
     for (size_t i = 0; i < sizeof room / sizeof *room; i++)
@@ -219,6 +219,7 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         {"pin_threads", s->pin_threads, 0, 1, 0},
         {"measure_device", s->measure_device, 0, 1, 0},
         {"nvtx", s->nvtx, 0, 1, 0},
+        {"trace_events", s->trace_events, 1, PSTK__TRACE_EVENTS_MAX, 1},
         {"uneven", s->uneven, 0, 1, 0},
         {"n_threads", s->n_threads, 1, PSTK__MAX_WORKERS, 1},
         {"n_slots", s->n_slots, 2, SLOTS_MAX, 1},
@@ -229,6 +230,9 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "path: value is %s; must be the path of a data set",
                           s->path ? "empty" : "NULL");
+    if (s->trace_path && !s->trace_path[0])
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "trace_path: value is empty; must be NULL or the path of a file");
     if (!s->outputs)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "outputs: value is NULL; must be an array of n_outputs outputs");

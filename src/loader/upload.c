@@ -34,6 +34,9 @@ static int finish(struct pstk__uploader *uploader, int wait, struct pstk_error *
     const int r = uploader->device->ops->finish(uploader->device, &end, err);
     if (r <= 0)
         return r;
+    pstk__slot_trace(from, uploader->ring, PSTK__EVENT_COPY,
+                     uploader->loads[uploader->n_finished % PSTK__LOADS].queued_ns,
+                     from->batch.n_valid);
     uploader->n_finished++;
     pstk__slot_loaded(to, from);
     pstk__slot_copied(from);
@@ -57,6 +60,7 @@ static int queue_load(struct pstk__uploader *uploader, struct pstk__slot *slot,
                                     .slot = uploader->slot->batch.slot,
                                     .ragged_size = ragged_size,
                                     .dense_size = is_whole ? NULL : dense_size};
+    const uint64_t queued = pstk__ring_now(uploader->ring);
     pstk__trace_begin(&uploader->pipeline->delivered->trace, "copy", slot->seq);
     const int r = uploader->device->ops->load(uploader->device, &load, err);
     pstk__trace_end(&uploader->pipeline->delivered->trace);
@@ -64,6 +68,7 @@ static int queue_load(struct pstk__uploader *uploader, struct pstk__slot *slot,
         return r;
     uploader->loads[uploader->n_begun % PSTK__LOADS].from = slot;
     uploader->loads[uploader->n_begun % PSTK__LOADS].to = uploader->slot;
+    uploader->loads[uploader->n_begun % PSTK__LOADS].queued_ns = queued;
     uploader->n_begun++;
     uploader->slot = NULL;
     return 1;

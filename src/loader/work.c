@@ -302,7 +302,7 @@ static void finish_task(struct pstk__worker *worker, struct pstk__task *task)
     pstk__handback_given(&l->handback);
     /* Release: for our rows; acquire, for the last worker: for the rows of all the others. */
     if (atomic_fetch_sub_explicit(&slot->n_tasks_left, 1, memory_order_acq_rel) == 1)
-        pstk__pipeline_finish(worker->pipeline, slot);
+        pstk__pipeline_finish(worker->pipeline, slot, worker->ring);
 }
 
 void *pstk__pipeline_work(void *worker)
@@ -319,6 +319,7 @@ void *pstk__pipeline_work(void *worker)
     struct pstk__task *task;
     while ((task = pstk__queue_pop(w->lane->work, &waited))) {
         uint32_t n_rows = task->fetch.n_rows;
+        const uint64_t begin = pstk__ring_now(w->ring);
         pstk__trace_begin(&pipeline->delivered->trace, "decode", task->slot->seq);
         for (uint32_t i = 0; i < n_rows && i < PREFETCH_ROWS; i++)
             prefetch_row(task, i, pipeline->n_extents);
@@ -329,6 +330,7 @@ void *pstk__pipeline_work(void *worker)
             write_row(w, task, i);
         }
         pstk__count(&w->counters.n_items, n_rows); /* before the batch can be delivered */
+        pstk__slot_trace(task->slot, w->ring, PSTK__EVENT_DECODE, begin, n_rows);
         finish_task(w, task);
         pstk__trace_end(&pipeline->delivered->trace);
         uint64_t now = pstk__clock_ns();

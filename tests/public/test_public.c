@@ -569,6 +569,7 @@ TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
     CHECK_EQ(seen, (1u << N_SAMPLES) - 1);
     struct pstk_stats stats = {.size = sizeof stats};
     CHECK_EQ(pstk_get_stats(loader, &stats), 0);
+    CHECK_EQ(pstk_trace_write(loader, "/dev/null", NULL), PSTK_EINVAL); /* it keeps no trace */
     CHECK_EQ(stats.n_samples, N_SAMPLES);
     CHECK(stats.n_batches == 6 && stats.n_threads >= 1 && stats.n_slots >= 2);
     CHECK(stats.reader == PSTK_READER_IO_URING || stats.reader == PSTK_READER_THREADS);

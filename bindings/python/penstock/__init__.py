@@ -37,7 +37,7 @@ from .streams import record_stream
 from .tensors import Ragged, Tensor
 
 if TYPE_CHECKING:
-    from . import dask, functional, masks, recipes
+    from . import dask, functional, masks, recipes, trace
     from ._optional import MissingPackageError
     from .dataset import ColumnInfo, Dataset
     from .drawing import FixedOp, draw
@@ -98,7 +98,7 @@ _NAMES_OF = {
     "views": ("five_crop", "ten_crop"),
 }
 _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
-_MODULES = ("functional", "masks", "recipes")
+_MODULES = ("functional", "masks", "recipes", "trace")
 _ENGINES = ("dask",)  # not in __all__: `from penstock import *` leaves these names to the engines
 
 __all__ = ["Batch", "BatchInfo", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",

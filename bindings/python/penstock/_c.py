@@ -353,6 +353,7 @@ FALLBACK_NO_SINGLE_ISSUER = 16
 FALLBACK_NOT_PINNED = 32
 FALLBACK_NOT_BOUND = 64
 FALLBACK_NOT_PAGE_LOCKED = 128
+FALLBACK_NO_TRACE = 256
 
 # enum pstk_subset_kind
 SUBSET_RANGE = 1
@@ -481,7 +482,8 @@ NAMES: dict[str, dict[str, int]] = {
     "fallback": {"no_io_uring": FALLBACK_NO_IO_URING, "no_fixed_buffers": FALLBACK_NO_FIXED_BUFFERS,
                  "no_fixed_files": FALLBACK_NO_FIXED_FILES, "no_direct": FALLBACK_NO_DIRECT,
                  "no_single_issuer": FALLBACK_NO_SINGLE_ISSUER, "not_pinned": FALLBACK_NOT_PINNED,
-                 "not_bound": FALLBACK_NOT_BOUND, "not_page_locked": FALLBACK_NOT_PAGE_LOCKED},
+                 "not_bound": FALLBACK_NOT_BOUND, "not_page_locked": FALLBACK_NOT_PAGE_LOCKED,
+                 "no_trace": FALLBACK_NO_TRACE},
     "subset_kind": {"range": SUBSET_RANGE, "fraction": SUBSET_FRACTION, "fold": SUBSET_FOLD,
                     "ids": SUBSET_IDS, "where": SUBSET_WHERE, "between": SUBSET_BETWEEN,
                     "members": SUBSET_MEMBERS, "weighted": SUBSET_WEIGHTED, "balanced": SUBSET_BALANCED},
@@ -1240,7 +1242,7 @@ class Settings(Structure):
         ("report_crops", c_uint32),
         ("measure_device", c_uint32),
         ("nvtx", c_uint32),
-        ("reserved3", c_uint32),
+        ("trace_events", c_uint32),
         ("trace_path", c_char_p),
         ("monitor", c_void_p),
         ("topology", c_char_p),
@@ -1400,6 +1402,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),
                                     POINTER(Error)]),
     "pstk_measure_ceilings": (c_int, [POINTER(Settings), c_double, POINTER(Ceilings), POINTER(Error)]),
+    "pstk_trace_write": (c_int, [c_void_p, c_char_p, POINTER(Error)]),
     "pstk_mix_init": (None, [POINTER(Mix), c_uint32]),
     "pstk_mix_draw": (c_int, [POINTER(Mix), POINTER(MixKey), POINTER(MixedRow), POINTER(Error)]),
     "pstk_mixture_init": (None, [POINTER(Mixture), c_uint32]),

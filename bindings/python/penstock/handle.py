@@ -37,7 +37,7 @@ class Handle:
     """
 
     __slots__ = ("alive", "batch", "closing", "dying", "error", "exiting", "on_device", "pid", "pointer",
-                 "timeout", "turn")
+                 "timeout", "traced", "turn")
 
     def __init__(self, on_device: bool = False, timeout: float | None = None) -> None:
         """on_device: batches are in a device's slots. timeout: seconds to wait for a batch; None: no limit."""
@@ -49,6 +49,7 @@ class Handle:
         # The lease of a batch, from pstk_next until a share takes it; an exception may leave it here.
         self.batch, self.error = POINTER(_c.Batch)(), errors.new()
         self.on_device, self.timeout = on_device, timeout
+        self.traced = False  # close writes a trace, and warns if it cannot
 
     def open(self, settings: _c.Settings) -> None:
         """Call pstk_open. If the device has no memory left, empty PyTorch's cache and call it once more."""
@@ -122,6 +123,10 @@ class Handle:
 
     def end_close(self) -> None:
         """Close. The caller holds `turn`, not `alive`: other threads may call stats() while the threads end."""
+        if self.traced and self.dying:
+            from .trace import end
+            self.traced = False  # once, even if the warning is an error
+            end(self.dying)
         _c.lib.pstk_close(byref(self.dying))
 
     # ---- waiting, with `turn` held -------------------------------------------------------------------------

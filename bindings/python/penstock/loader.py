@@ -233,6 +233,8 @@ class Loader(Hints):
     report_crops: batch.crops has where images were cut from, and flips.
     measure_device: measure copies and waits of the device.
     nvtx: mark what threads do for Nsight Systems.
+    trace_path: a file for what each thread did when, written at close (penstock.trace). trace_events: how many events
+        it keeps of each thread, the newest; 64 bytes each; 0: 16384 with trace_path, else no trace.
     topology: a machine that hwloc describes, for tests.
     """
 
@@ -262,6 +264,7 @@ class Loader(Hints):
             pin_threads: bool = True, kernels: str = "auto",
             device: Any = "cpu", stream: Any = None,
             report_crops: bool = False, measure_device: bool = False, nvtx: bool = False,
+            trace_path: str | os.PathLike[str] | None = None, trace_events: int = 0,
             topology: str | os.PathLike[str] | None = None) -> None:
         order = words.order(shuffle, order)
         kind, index = words.device(device)
@@ -277,7 +280,7 @@ class Loader(Hints):
                 "n_device_slots": n_device_slots, "queue_depth": queue_depth, "io_memory": io_memory,
                 "index_memory": index_memory, "max_pixels": max_pixels,
                 "max_record_size": max_record_size, "report_crops": report_crops, "pin_threads": pin_threads,
-                "measure_device": measure_device, "nvtx": nvtx}.items()}}
+                "measure_device": measure_device, "nvtx": nvtx, "trace_events": trace_events}.items()}}
             numbers.update({name: words.choice(name, value) for name, value in {
                 "order": order, "last_batch": last_batch, "reader": reader, "io": io, "bad_sample": bad_sample,
                 "kernels": kernels}.items()})
@@ -314,9 +317,14 @@ class Loader(Hints):
         settings = words.to_c(path, self._outputs, numbers, topology, self._mix, self._members)
         if self._mixture is not None:
             self._mixture._fill(settings)
+        if trace_path is not None:
+            from . import trace
+            settings.trace_path = trace.path_of(trace_path)
         steps = self._rows.schedule_to(settings)
         self._open(settings, timeout)
         del steps  # until here the settings point to it
+        if trace_path is not None:
+            trace.begin(self._handle)
         # The library has read the manifest by itself, and perhaps another one.
         if _opened(given, binds=False)[2].info.identity != self._catalog.info.identity:
             self.close()
@@ -582,6 +590,12 @@ class Loader(Hints):
             return found
         with self._handle.alive:
             return dataclasses.replace(found, data_sets=self._mixture._stats(self._handle.opened()))
+
+    def write_trace(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Write what each thread did when, so far, to a file for ui.perfetto.dev; None: to trace_path=. Threads go on
+        meanwhile. See penstock.trace. Any thread."""
+        from . import trace
+        trace.write(self._handle, path)
 
     # ---- places ------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ batch that was lost between them comes again.
 """
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from ctypes import byref
@@ -176,7 +177,12 @@ class Pass(Iterator[Any]):
             raise StopIteration
         place = self._loader._place
         try:
-            batch, coming = self._loader._next(self._number, self._epoch, self.n_parts)
+            profiler = sys.modules.get("torch.autograd.profiler")
+            if profiler is not None and getattr(profiler, "_is_profiler_enabled", False):
+                with profiler.record_function("penstock.next"):  # a range for torch.profiler
+                    batch, coming = self._loader._next(self._number, self._epoch, self.n_parts)
+            else:
+                batch, coming = self._loader._next(self._number, self._epoch, self.n_parts)
         except StopIteration as error:
             raise RuntimeError("a callback of the loader raised StopIteration, which would end the loop as if the "
                                "epoch were over") from error

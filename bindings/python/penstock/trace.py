@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces: what each thread of a loader did when, on one time axis with PyTorch's profiler.
+
+    with penstock.Loader("train", batch_size=256, trace_path="loader.json") as loader, profile() as profiler:
+        for batch in loader:
+            step(batch)
+    profiler.export_chrome_trace("torch.json")
+    penstock.trace.merge("loader.json", "torch.json", "both.json")  # open it at https://ui.perfetto.dev
+
+`penstock/metrics.h` describes the events.
+"""
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import warnings
+from ctypes import byref, c_void_p
+from typing import TYPE_CHECKING, Any
+
+from . import _c, errors
+from .errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .handle import Handle
+
+__all__ = ["merge"]
+
+_TIDS = 100_000  # between the threads of two loaders of one process
+
+
+# ---- of a loader ---------------------------------------------------------------------------------------------------
+
+
+def path_of(path: Any, name: str = "trace_path") -> bytes:
+    """Return a path as the library takes it."""
+    try:
+        found = os.fsencode(os.path.expanduser(path))
+    except TypeError:
+        raise TypeError(f"{name}: value is {path!r}; must be the path of a file, or None") from None
+    if not found or b"\0" in found:
+        raise SettingsError(f"{name}: value is {path!r}; must be the path of a file, without a zero byte")
+    return found
+
+
+def begin(handle: Handle) -> None:
+    """Warn if the loader that was opened could not write its file."""
+    handle.traced = True
+    if "no_trace" in handle.stats().fallbacks:
+        warnings.warn("trace_path: the file cannot be written; the loader works without it, and tries again when it "
+                      "is closed", RuntimeWarning, stacklevel=4)
+
+
+def write(handle: Handle, path: Any) -> None:
+    """Write the trace so far. Any thread."""
+    name, error = None if path is None else path_of(path, "path"), errors.new()
+    handle.check_process()
+    with handle.alive:
+        errors.check(_c.lib.pstk_trace_write(handle.opened(), name, byref(error)), error)
+
+
+def end(pointer: c_void_p) -> None:
+    """Write the trace of a loader that is about to be closed; warn where that fails."""
+    error = errors.new()
+    if _c.lib.pstk_trace_write(pointer, None, byref(error)) < 0:
+        warnings.warn(error.message.decode(errors="replace"), RuntimeWarning, stacklevel=4)
+
+
+# ---- on one time axis ----------------------------------------------------------------------------------------------
+
+
+def _read(name: str, path: Any) -> dict[str, Any]:
+    """Return a trace from a file, perhaps compressed by gzip, in its form as an object."""
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        found = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+    except (OSError, EOFError, ValueError) as error:
+        raise SettingsError(f"{name}: {os.fspath(path)!r} is no trace; must be a file of JSON ({error})") from None
+    if isinstance(found, list):
+        found = {"traceEvents": found}
+    if not isinstance(found, dict) or not isinstance(found.get("traceEvents"), list):
+        raise SettingsError(f"{name}: {os.fspath(path)!r} is no trace; must have a list of traceEvents")
+    return found
+
+
+def _opened_ns(path: Any, trace: dict[str, Any]) -> int:
+    """The moment of CLOCK_REALTIME from which a loader's trace counts."""
+    other = trace.get("otherData")
+    if not isinstance(other, dict) or not isinstance(other.get("realtime_ns"), int) \
+            or not str(other.get("producer", "")).startswith("penstock"):
+        raise SettingsError(f"ours: {os.fspath(path)!r} is no trace of a loader; must be a file that trace_path= or "
+                            "write_trace wrote (the order is merge(ours, theirs))")
+    return int(other["realtime_ns"])
+
+
+def _moved(event: dict[str, Any], shift: float, number: int) -> dict[str, Any]:
+    """An event of loader `number`, with times of the other trace."""
+    event = dict(event)
+    if "ts" in event:
+        event["ts"] = round(event["ts"] + shift, 3)
+    if "tid" in event:
+        event["tid"] += number * _TIDS
+    if "id" in event:
+        event["id"] = f"penstock {number}.{event['id']}"
+    if event.get("name") == "thread_name":
+        event["args"] = {**event["args"], "name": f"penstock {event['args']['name']}"}
+    return event
+
+
+def merge(ours: Any, theirs: Any, out: Any = None) -> dict[str, Any]:
+    """Return the traces of a loader, or of several in a list, and of torch.profiler on one time axis: that of PyTorch.
+
+    ours: files that trace_path= or Loader.write_trace wrote. theirs: a file of export_chrome_trace, also compressed
+    (.json.gz). out: a file to write the result to, as JSON. PyTorch's times are of CLOCK_REALTIME, from
+    baseTimeNanoseconds or, where that is missing, from 1970. A loader's are of CLOCK_MONOTONIC, and it notes both clocks
+    when it is opened: a step of the machine's clock after that moves its events. SettingsError: a file is no such trace.
+    """
+    if isinstance(ours, (str, bytes, os.PathLike)):
+        ours = [ours]
+    found = _read("theirs", theirs)
+    base = found.get("baseTimeNanoseconds", 0)
+    events = list(found["traceEvents"])
+    for number, path in enumerate(_listed(ours)):
+        trace = _read("ours", path)
+        shift = (_opened_ns(path, trace) - base) / 1000
+        events += [_moved(event, shift, number) for event in trace["traceEvents"] if event.get("name") != "process_name"]
+    merged = {**found, "traceEvents": events}
+    if out is not None:
+        with open(out, "w", encoding="utf-8") as file:
+            json.dump(merged, file)
+    return merged
+
+
+def _listed(ours: Any) -> Sequence[Any]:
+    try:
+        return list(ours)
+    except TypeError:
+        raise TypeError(f"ours: value is {ours!r}; must be the path of a file, or a list of them") from None

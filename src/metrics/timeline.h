@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * timeline: what each thread did when, for a trace file.
+ *
+ * A timeline has one ring of events for each thread. A thread writes to its ring alone and keeps
+ * the newest events; any thread may write the file meanwhile. The ring of leases is the exception:
+ * several threads may end leases, so a lock orders them.
+ *
+ * Each event has a stamp, which is odd while the event is being written and then 2 * n + 2 for the
+ * ring's event n. A reader takes an event only if the stamp is that one before and after. The
+ * members are atomic: stores release, loads acquire. So a reader that loads a member of a newer
+ * event also sees the newer stamp.
+ */
+#ifndef PSTK_TIMELINE_H
+#define PSTK_TIMELINE_H
+
+#include "base/clock.h"
+
+#include <penstock/types.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define PSTK__TRACE_EVENTS 16384u         /* of a thread, unless settings.trace_events differs */
+#define PSTK__TRACE_EVENTS_MAX (1u << 20) /* 64 MiB of a thread */
+#define PSTK__TRACE_UNKNOWN UINT64_MAX    /* seq of an event without a batch */
+
+/* Kinds of events; see the table in timeline_file.c. */
+enum pstk__event_kind {
+    PSTK__EVENT_CLAIM = 0,
+    PSTK__EVENT_READ = 1,
+    PSTK__EVENT_DECODE = 2,
+    PSTK__EVENT_FINISH = 3,
+    PSTK__EVENT_COPY = 4,
+    PSTK__EVENT_NEXT = 5,
+    PSTK__EVENT_LEASE = 6,
+};
+
+struct pstk__event {
+    uint64_t begin_ns, end_ns; /* of pstk__clock_ns */
+    uint64_t seq;              /* number of the batch in the loader's stream, or _UNKNOWN */
+    uint64_t epoch, index;     /* of the batch */
+    uint32_t kind, n_rows;
+};
+
+/* An event in a ring. */
+struct pstk__mark {
+    _Atomic uint64_t stamp;
+    _Atomic uint64_t begin_ns, duration_ns, seq, epoch, index;
+    _Atomic uint64_t kind; /* and the rows, in the upper half */
+    uint64_t reserved;     /* 64 bytes in all */
+};
+
+struct pstk__ring {
+    _Alignas(128) _Atomic uint64_t n; /* events ever */
+    struct pstk__mark *marks;         /* mask + 1, owned */
+    uint64_t mask;
+    char name[16]; /* of the thread */
+};
+
+struct pstk__timeline {
+    struct pstk__ring *rings; /* n_rings, owned */
+    uint32_t n_rings;
+    char *path;                 /* trace_path, owned; NULL: only written on demand */
+    uint64_t opened_ns;         /* where the time axis of the file begins */
+    uint64_t opened_utc;        /* the same moment of CLOCK_REALTIME, ns since 1970 */
+    pthread_mutex_t lease_lock; /* orders the threads that write to the ring of leases */
+    pthread_mutex_t file_lock;  /* one file at a time; guards n_written */
+    uint64_t n_written;         /* events that there were when `path` was last written */
+};
+
+/* The first rings; those of readers and workers follow. */
+enum {
+    PSTK__RING_NEXT = 0,
+    PSTK__RING_LEASES = 1,
+    PSTK__RING_UPLOAD = 2,
+    PSTK__RING_FIRST = 3,
+};
+
+/* Make the rings of so many readers and workers, with room for n_events each, rounded up to a power
+ * of 2; 0: PSTK__TRACE_EVENTS. copies path, which may be NULL. Returns owned. */
+int pstk__timeline_open(struct pstk__timeline **out, uint32_t n_readers, uint32_t n_workers,
+                        uint32_t n_events, const char *path, struct pstk_error *err);
+/* NULL is fine. No thread writes any more. */
+void pstk__timeline_close(struct pstk__timeline *timeline);
+/* The ring of a reader or worker; NULL of a timeline that is NULL. */
+struct pstk__ring *pstk__timeline_reader(struct pstk__timeline *timeline, uint32_t number);
+struct pstk__ring *pstk__timeline_worker(struct pstk__timeline *timeline, uint32_t n_readers,
+                                         uint32_t number);
+/* Add an event to the ring of leases, for any thread. */
+void pstk__timeline_lease(struct pstk__timeline *timeline, const struct pstk__event *event);
+/* Write a file of all events that the rings hold; path NULL: the timeline's own. Any thread. */
+int pstk__timeline_write(struct pstk__timeline *timeline, const char *path, struct pstk_error *err);
+/* 1: this native errno means that a path is wrong, on any machine; 0: the machine refuses it now.
+ */
+int pstk__timeline_path_is_wrong(int native);
+/* Write the timeline's own file, unless it has none, or nothing happened since it was last written
+ * or could not be written. */
+void pstk__timeline_end(struct pstk__timeline *timeline);
+
+/* Copy out event n of a ring. 0: it is being overwritten, or was. */
+int pstk__ring_get(const struct pstk__ring *ring, uint64_t n, struct pstk__event *event);
+
+/* The time where tracing is on, else 0. */
+static inline uint64_t pstk__ring_now(const struct pstk__ring *ring)
+{
+    return ring ? pstk__clock_ns() : 0;
+}
+
+/* Add an event. The ring's own thread. */
+static inline void pstk__ring_add(struct pstk__ring *ring, const struct pstk__event *event)
+{
+    const uint64_t n = atomic_load_explicit(&ring->n, memory_order_relaxed);
+    struct pstk__mark *mark = &ring->marks[n & ring->mask];
+    atomic_store_explicit(&mark->stamp, 2 * n + 1, memory_order_relaxed);
+    /* Release: who loads one of these also sees the odd stamp. */
+    atomic_store_explicit(&mark->begin_ns, event->begin_ns, memory_order_release);
+    atomic_store_explicit(&mark->duration_ns, event->end_ns - event->begin_ns,
+                          memory_order_release);
+    atomic_store_explicit(&mark->seq, event->seq, memory_order_release);
+    atomic_store_explicit(&mark->epoch, event->epoch, memory_order_release);
+    atomic_store_explicit(&mark->index, event->index, memory_order_release);
+    atomic_store_explicit(&mark->kind, (uint64_t)event->n_rows << 32 | event->kind,
+                          memory_order_release);
+    atomic_store_explicit(&mark->stamp, 2 * n + 2, memory_order_release);
+    atomic_store_explicit(&ring->n, n + 1, memory_order_release);
+}
+
+#endif

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces: events of every batch in every stage, valid for Perfetto, and on one axis with torch.profiler."""
+import collections
+import gzip
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import warnings
+
+import sets
+import penstock
+from penstock import SettingsError
+
+STAGES = ("claim", "read", "decode", "finish", "next", "lease")
+NUMBERS = (int, float)
+
+
+def loader(**keywords):
+    return penstock.Loader(sets.scalars(), **{"batch_size": 10, "framework": "dlpack", "seed": 3, **keywords})
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.path = os.path.join(self.folder, "trace.json")
+
+    def traced(self, n=10, **keywords):
+        """The trace of n batches."""
+        with loader(trace_path=self.path, **keywords) as data:
+            for _, _batch in zip(range(n), data):
+                pass
+            del _batch  # a lease is in the trace once it has ended
+        return read(self.path)
+
+    def check_schema(self, events):
+        """What the Trace Event Format asks of each kind of event."""
+        open_pairs = collections.Counter()
+        for event in events:
+            self.assertIn(event["ph"], "XbeM")
+            self.assertIsInstance(event["name"], str)
+            self.assertIsInstance(event["pid"], int)
+            if event["ph"] == "M":
+                self.assertIsInstance(event["args"]["name"], str)
+                continue
+            self.assertIsInstance(event["tid"], int)
+            self.assertIsInstance(event["ts"], NUMBERS)
+            self.assertGreaterEqual(event["ts"], 0)
+            if event["ph"] == "X":
+                self.assertGreaterEqual(event["dur"], 0)
+            else:
+                open_pairs[event["cat"], event["name"], event["id"]] += 1 if event["ph"] == "b" else -1
+                self.assertGreaterEqual(min(open_pairs.values()), 0)
+        self.assertEqual(set(open_pairs.values()) - {0}, set())
+
+
+class Traces(Case):
+    def test_a_trace_of_ten_batches_has_every_batch_once_in_every_stage(self):
+        found = self.traced()
+        self.check_schema(found["traceEvents"])
+        n, rows = collections.Counter(), collections.Counter()
+        for event in found["traceEvents"]:
+            if event["ph"] in "Xb" and "args" in event:
+                args = event["args"]
+                self.assertEqual(args["epoch"], 0)
+                self.assertEqual(args["index"], args["batch"])
+                n[event["name"], args["batch"]] += 1
+                rows[event["name"], args["batch"]] += args["rows"]
+        for stage in STAGES:
+            for batch in range(10):
+                self.assertEqual(rows[stage, batch], 10, stage)
+                if stage not in ("read", "decode"):  # those are of tasks
+                    self.assertEqual(n[stage, batch], 1, stage)
+        self.assertEqual({name for name, _batch in n}, set(STAGES))
+
+    def test_stages_of_a_batch_come_in_their_order(self):
+        ends, begins = collections.defaultdict(dict), collections.defaultdict(dict)
+        for event in self.traced()["traceEvents"]:
+            if event["ph"] in "Xb" and "args" in event:
+                batch, name = event["args"]["batch"], event["name"]
+                begins[batch][name] = min(event["ts"], begins[batch].get(name, event["ts"]))
+                if event["ph"] == "X":
+                    ends[batch][name] = max(event["ts"] + event["dur"], ends[batch].get(name, 0))
+        for batch in range(10):
+            begin, end = begins[batch], ends[batch]
+            self.assertLessEqual(begin["claim"], begin["read"])
+            self.assertLessEqual(begin["read"], begin["decode"])
+            self.assertLessEqual(end["decode"], end["finish"] + 0.002)
+            self.assertLessEqual(end["finish"], end["next"] + 0.002)
+            self.assertLessEqual(begin["lease"], end["next"] + 0.002)
+
+    def test_every_thread_has_a_name_and_counts_what_it_overwrote(self):
+        found = self.traced(n=200, trace_events=16)
+        threads = {event["tid"]: event["args"] for event in found["traceEvents"] if event["name"] == "thread_name"}
+        self.assertIn("next", [args["name"] for args in threads.values()])
+        self.assertTrue(any(args["name"].startswith("pstk-work-") for args in threads.values()))
+        for tid, args in threads.items():
+            kept = [event for event in found["traceEvents"] if event.get("tid") == tid and event["ph"] in "Xb"]
+            self.assertEqual(args["overwritten"], max(0, args["events"] - 16))
+            self.assertEqual(len(kept), args["events"] - args["overwritten"])
+        ours = next(args for args in threads.values() if args["name"] == "next")
+        self.assertGreater(ours["overwritten"], 0)
+
+    def test_times_are_those_of_the_clock_that_it_names(self):
+        before = time.monotonic_ns(), time.time_ns()
+        found = self.traced()
+        after = time.monotonic_ns(), time.time_ns()
+        other = found["otherData"]
+        self.assertTrue(before[0] <= other["monotonic_ns"] <= after[0])
+        self.assertTrue(before[1] <= other["realtime_ns"] <= after[1])
+        for event in found["traceEvents"]:
+            if event["ph"] != "M":
+                self.assertLessEqual(other["monotonic_ns"] + event["ts"] * 1000, after[0])
+
+    def test_it_is_written_on_demand_also_by_other_threads(self):
+        with loader(trace_events=100) as data:
+            batches = iter(data)
+            wrong = []
+
+            def write():
+                try:
+                    for _ in range(20):
+                        data.write_trace(self.path)
+                except Exception as error:
+                    wrong.append(error)
+
+            thread = threading.Thread(target=write)
+            thread.start()
+            for _batch in batches:
+                pass
+            thread.join()
+            self.assertEqual(wrong, [])
+            self.check_schema([event for event in read(self.path)["traceEvents"]])
+            with self.assertRaisesRegex(SettingsError, "opened without trace_path"):
+                data.write_trace()
+        with self.assertRaisesRegex(penstock.PenstockError, "closed"):
+            data.write_trace(self.path)
+
+    def test_what_cannot_be_written_is_reported_and_the_run_goes_on(self):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            with loader(trace_path="/dev/full") as data:
+                self.assertEqual(sum(1 for _ in data), 200)
+                self.assertIn("no_trace", data.stats().fallbacks)
+        told = [str(warning.message) for warning in seen if warning.category is RuntimeWarning]
+        self.assertEqual(len(told), 2, told)
+        self.assertIn("/dev/full", told[1])
+        self.assertIn("No space left", told[1])
+
+    def test_wrong_values_are_refused(self):
+        for path, kind, message in ((os.path.join(self.folder, "none", "t.json"), SettingsError, "folder that exists"),
+                                    (self.folder, SettingsError, "must be a file"),
+                                    ("", SettingsError, "trace_path: value is ''"),
+                                    ("a\0b", SettingsError, "zero byte"), (7.5, TypeError, "trace_path: value is 7.5")):
+            with self.assertRaisesRegex(kind, message):
+                loader(trace_path=path)
+        with self.assertRaisesRegex(SettingsError, "trace_events: value is 1048577; must be 0 .* from 1 to 1048576"):
+            loader(trace_events=2**20 + 1)
+        with loader() as data, self.assertRaisesRegex(SettingsError, "trace_events"):
+            data.write_trace(self.path)
+
+    def test_bench_writes_one(self):
+        command = os.environ.get("PENSTOCK_COMMAND")
+        if not command:
+            self.skipTest("PENSTOCK_COMMAND names no program")
+        run = [command, "bench", sets.scalars(), "--epochs", "1", "--no-ceilings", "--trace"]
+        subprocess.run([*run, self.path], check=True, stdout=subprocess.DEVNULL)
+        self.check_schema(read(self.path)["traceEvents"])
+        done = subprocess.run([*run, "/dev/full"], check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertIn(b"/dev/full", done.stderr)
+        self.assertIn(b"the trace could not be written", done.stdout)
+        done = subprocess.run([*run, self.folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 2)
+
+
+class Merged(Case):
+    def theirs(self, trace, name="theirs.json"):
+        path = os.path.join(self.folder, name)
+        data = json.dumps(trace).encode()
+        with open(path, "wb") as file:
+            file.write(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    def test_events_keep_their_place_on_the_clock_of_the_day(self):
+        ours = self.traced()
+        opened, base = ours["otherData"]["realtime_ns"], 1_700_000_000_000_000_000
+        for theirs, base_ns in (({"traceEvents": [], "baseTimeNanoseconds": base}, base), ({"traceEvents": []}, 0), ([], 0)):
+            for name in ("theirs.json", "theirs.json.gz"):
+                merged = penstock.trace.merge([self.path, self.path], self.theirs(theirs, name))
+                moved = [event for event in merged["traceEvents"] if event["ph"] == "X"]
+                self.check_schema(merged["traceEvents"])  # the two loaders' pairs do not meet
+                first = next(event for event in ours["traceEvents"] if event["ph"] == "X")
+                self.assertAlmostEqual(moved[0]["ts"] * 1000 + base_ns, opened + first["ts"] * 1000, delta=2000)
+                self.assertEqual(len({event["tid"] for event in moved}),
+                                 2 * len({event["tid"] for event in ours["traceEvents"] if event["ph"] == "X"}))
+
+    def test_a_known_event_lies_inside_of_a_range_of_torch_profiler(self):
+        torch = sets.torch_or_skip()
+        theirs, both = os.path.join(self.folder, "torch.json"), os.path.join(self.folder, "both.json")
+        activities = [torch.profiler.ProfilerActivity.CPU]
+        with loader(trace_path=self.path, framework="torch") as data, \
+                torch.profiler.profile(activities=activities) as profiler:
+            for _, _batch in zip(range(3), data):
+                with torch.profiler.record_function("pause"):
+                    time.sleep(0.005)
+        profiler.export_chrome_trace(theirs)
+        merged = penstock.trace.merge(self.path, theirs, both)
+        self.assertEqual(read(both), merged)
+
+        def spans(name, category):
+            return sorted((event["ts"], event["ts"] + event["dur"]) for event in merged["traceEvents"]
+                          if event.get("name") == name and event.get("cat") == category and event["ph"] == "X")
+
+        ranges, ours = spans("penstock.next", "user_annotation"), spans("next", "penstock")
+        pauses = spans("pause", "user_annotation")
+        self.assertEqual((len(ranges), len(pauses)), (3, 3))
+        self.assertEqual(len(ours), 3)
+        for begin, end in ours:  # each of ours is in one of theirs, to 1 ms, and in no pause
+            self.assertTrue(any(a - 1000 <= begin and end <= b + 1000 for a, b in ranges), (begin, end, ranges))
+            self.assertFalse(any(a + 1000 <= begin and end <= b - 1000 for a, b in pauses), (begin, end, pauses))
+
+    def test_files_that_are_no_traces_are_refused(self):
+        self.traced()
+        empty = self.theirs({"traceEvents": []})
+        for ours, theirs, message in ((empty, empty, "ours: .* no trace of a loader"),
+                                      (self.path, self.theirs({"a": 1}, "a.json"), "theirs: .* list of traceEvents"),
+                                      (self.path, self.theirs(7, "b.json"), "theirs: .* list of traceEvents")):
+            with self.assertRaisesRegex(SettingsError, message):
+                penstock.trace.merge(ours, theirs)
+        with open(empty, "wb") as file:
+            file.write(b"\x1f\x8b broken")
+        with self.assertRaisesRegex(SettingsError, "theirs: .* must be a file of JSON"):
+            penstock.trace.merge(self.path, empty)
+        with self.assertRaisesRegex(TypeError, "ours: value is 7"):
+            penstock.trace.merge(7, self.theirs([]))
+
+
+if __name__ == "__main__":
+    unittest.main()
