@@ -5,6 +5,7 @@
  * An order is a permutation of the sample ids of one epoch: it maps position k to a sample id. A
  * global batch takes the next G = batch_size * world positions; rank r gets those that are r modulo
  * world. The functions are pure: they read no data set and any number of threads may call them.
+ * With a schedule of batch sizes, each call checks it anew, in memory that it frees again.
  */
 #ifndef PENSTOCK_ORDER_H
 #define PENSTOCK_ORDER_H

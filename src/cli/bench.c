@@ -41,6 +41,7 @@ static const struct option_row table[] = {
     {.text = "in which order"},
     PIPELINE_SEED_OPTIONS,
     PIPELINE_ORDER_OPTIONS,
+    PIPELINE_DRAW_OPTIONS,
     PIPELINE_RUN_OPTIONS,
     {.name = "step-ms",
      .code = OPT_STEP,

@@ -63,14 +63,19 @@ static void print_mixed(const struct explained *explained)
     const struct pstk_order_explanation *order = &explained->order;
     const uint64_t n_samples = explained->pipeline->n_samples;
     char text[TEXT_SIZE], n[UNIT_SIZE];
-    if (order->n_mixed == n_samples)
+    if (subset_draws(&explained->pipeline->subset))
+        snprintf(text, sizeof text,
+                 "each sample is drawn from all, by weight: some come several times in an epoch, "
+                 "others not at all");
+    else if (order->n_mixed == n_samples)
         snprintf(text, sizeof text, "all samples with each other");
     else if (order->n_mixed == 1)
         snprintf(text, sizeof text, "nothing: samples come by their ids");
     else
         snprintf(text, sizeof text,
-                 "%s samples at a time, in the windows of all strands: %.3g %% of the data set",
-                 unit_count(n, order->n_mixed), 100 * (double)order->n_mixed / (double)n_samples);
+                 "%s samples at a time, in the windows of all strands: %.3g %% of %s",
+                 unit_count(n, order->n_mixed), 100 * (double)order->n_mixed / (double)n_samples,
+                 explained->pipeline->members ? "the subset" : "the data set");
     line("mixed", text);
 }
 
@@ -98,14 +103,15 @@ static void print_reading(const struct explained *explained)
              unit_count(n, order->n_blocks), order->block, unit_bytes(block, explained->block),
              size);
     line("blocks", text);
+    const char *what = subset_is_range(&explained->pipeline->subset)
+                           ? "whole blocks, each"
+                           : "the samples of a block, which the subset has scattered, each";
     if (order->n_readings < 1.005)
-        snprintf(text, sizeof text,
-                 "whole blocks, each once by all ranks together; %s an epoch "
-                 "for each rank",
-                 rank);
+        snprintf(text, sizeof text, "%s once by all ranks together; %s an epoch for each rank",
+                 what, rank);
     else
         snprintf(text, sizeof text,
-                 "whole blocks, each %.3g times by all ranks together; %s an epoch for each rank",
+                 "%s %.3g times by all ranks together; %s an epoch for each rank", what,
                  order->n_readings, rank);
     line("reads", text);
 }
@@ -153,9 +159,14 @@ static int print_text(const struct explained *explained)
     char n[UNIT_SIZE], bytes[UNIT_SIZE], files[FILES_SIZE], text[TEXT_SIZE];
     char ranks[RANKS_TEXT];
     text_print(stdout, pipeline->path);
-    printf(": %s sample%s, %s in %s\n", unit_count(n, pipeline->n_samples),
-           pipeline->n_samples == 1 ? "" : "s", unit_bytes(bytes, (double)pipeline->info.bytes),
-           files_text(&pipeline->info, files));
+    printf(": ");
+    if (pipeline->members)
+        printf("%s %s%s an epoch, of ", unit_count(n, pipeline->n_samples),
+               subset_draws(&pipeline->subset) ? "draw" : "sample",
+               pipeline->n_samples == 1 ? "" : "s");
+    printf("%s sample%s, %s in %s\n", unit_count(n, pipeline->info.n_samples),
+           pipeline->info.n_samples == 1 ? "" : "s",
+           unit_bytes(bytes, (double)pipeline->info.bytes), files_text(&pipeline->info, files));
     printf("%s order", option_choice_name(names_order, pipeline->order));
     if (order->n_blocks)
         printf(" (%u strand%s, blocks of %u, windows of %u)", order->strands,

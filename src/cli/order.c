@@ -18,6 +18,7 @@ enum { OPT_BATCHES = 256, OPT_EXPLAIN, OPT_JSON };
 static const struct option_row table[] = {
     PIPELINE_SEED_OPTIONS,
     PIPELINE_ORDER_OPTIONS,
+    PIPELINE_DRAW_OPTIONS,
     {.name = "batches",
      .code = OPT_BATCHES,
      .value = "N",
@@ -154,7 +155,8 @@ const struct command command_order = {
                 "--batches 1\n"
                 "penstock order train --rank 1 --world 8 --batches 2\n"
                 "penstock order train --order windowed --world 8 --explain\n"
-                "penstock order train --subset fraction:0.8..1:seed=1 --batches 1\n",
+                "penstock order train --subset fraction:0.8..1:seed=1 --batches 1\n"
+                "penstock order train --balanced cls --batches 1\n",
     .exit_status = "0; 2 wrong usage or path",
     .run = run,
 };

@@ -79,6 +79,13 @@ static int set_order(struct pipeline *pipeline, int code, const char *value)
                               &pipeline->window);
     case OPT_SUBSET:
         return subset_add(&pipeline->subset, value);
+    case OPT_WEIGHTS:
+        return subset_draw(&pipeline->subset, PSTK_SUBSET_WEIGHTED, value);
+    case OPT_BALANCED:
+        return subset_draw(&pipeline->subset, PSTK_SUBSET_BALANCED, value);
+    case OPT_DRAWS:
+        return option_count("--samples-per-epoch", value, (struct range){1, (uint64_t)1 << 62},
+                            &pipeline->subset.weights.n_draws);
     case OPT_RANK:
         return ranks_set_rank(&pipeline->ranks, value);
     case OPT_WORLD:
@@ -157,6 +164,13 @@ static int find_samples(struct pipeline *pipeline, struct pstk_dataset *dataset)
     const struct pstk_subset *subset = subset_first(&pipeline->subset);
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
+    if (pipeline->subset.weights.n_draws && !subset_draws(&pipeline->subset))
+        return message_usage("--samples-per-epoch: applies to --weights and --balanced only");
+    if (subset_draws(&pipeline->subset) && pipeline->order != PSTK_ORDER_FULL)
+        return message_usage("--order: value is %s; must be full with --%s, which draws samples at "
+                             "random",
+                             option_choice_name(names_order, pipeline->order),
+                             subset_draws(&pipeline->subset));
     pipeline->n_samples = pipeline->info.n_samples;
     if (!subset || pipeline->n_samples == 0)
         return 0;

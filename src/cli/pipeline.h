@@ -31,6 +31,9 @@ enum {
     OPT_BLOCK,
     OPT_WINDOW,
     OPT_SUBSET,
+    OPT_WEIGHTS,
+    OPT_BALANCED,
+    OPT_DRAWS,
     OPT_RANK,
     OPT_WORLD,
     OPT_LAST,
@@ -146,6 +149,22 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
     {                                                                                              \
         .name = "last", .code = OPT_LAST, .values = names_last_batch, .initial = "drop",           \
         .text = "what becomes of an incomplete last batch"                                         \
+    }
+/* by weight, for commands that run an epoch, */
+#define PIPELINE_DRAW_OPTIONS                                                                      \
+    {.name = "weights",                                                                            \
+     .code = OPT_WEIGHTS,                                                                          \
+     .value = "COLUMN",                                                                            \
+     .text = "draw samples with replacement, each as often as its value in this side column "      \
+             "says"},                                                                              \
+        {.name = "balanced",                                                                       \
+         .code = OPT_BALANCED,                                                                     \
+         .value = "COLUMN",                                                                        \
+         .text = "in its place, so that each class in this side column comes equally often"},      \
+    {                                                                                              \
+        .name = "samples-per-epoch", .code = OPT_DRAWS, .value = "N",                              \
+        .initial = "as many as there are samples",                                                 \
+        .text = "of --weights and --balanced: draws of an epoch"                                   \
     }
 /* and how the machine is used. */
 #define PIPELINE_RUN_OPTIONS                                                                       \

@@ -244,11 +244,41 @@ int subset_add(struct subset *subset, const char *text)
     return refuse(text, "range:A..B, fraction:A..B, fold:K/N, ids:FILE or where:COLUMN=V");
 }
 
+int subset_draw(struct subset *subset, uint32_t kind, const char *column)
+{
+    const char *before = subset_draws(subset);
+    if (before) {
+        message_say("--%s: cannot be given together with --%s",
+                    kind == PSTK_SUBSET_BALANCED ? "balanced" : "weights", before);
+        return -1;
+    }
+    subset->weights.size = sizeof subset->weights;
+    subset->weights.kind = kind;
+    subset->weights.column = column;
+    return 0;
+}
+
+const char *subset_draws(const struct subset *subset)
+{
+    return subset->weights.kind == 0                      ? NULL
+           : subset->weights.kind == PSTK_SUBSET_BALANCED ? "balanced"
+                                                          : "weights";
+}
+
+int subset_is_range(const struct subset *subset)
+{
+    for (uint32_t i = 0; i < subset->n; i++)
+        if (subset->steps[i].kind != PSTK_SUBSET_RANGE)
+            return 0;
+    return 1;
+}
+
 const struct pstk_subset *subset_first(struct subset *subset)
 {
-    for (uint32_t i = 0; i + 1 < subset->n; i++)
-        subset->steps[i].next = &subset->steps[i + 1];
-    return subset->n ? &subset->steps[0] : NULL;
+    struct pstk_subset *weights = subset->weights.kind ? &subset->weights : NULL;
+    for (uint32_t i = 0; i < subset->n; i++)
+        subset->steps[i].next = i + 1 < subset->n ? &subset->steps[i + 1] : weights;
+    return subset->n ? &subset->steps[0] : weights;
 }
 
 void subset_close(struct subset *subset)

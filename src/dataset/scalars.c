@@ -9,7 +9,8 @@
 
 #define AT_ONCE 65536u /* values of a read */
 
-#define FAIL(code, fmt, ...) pstk__fail(err, code, PSTK_STAGE_OPEN, "subset: " fmt, ##__VA_ARGS__)
+#define FAIL(code, fmt, ...)                                                                       \
+    pstk__fail(err, code, PSTK_STAGE_OPEN, "%s: " fmt, setting, ##__VA_ARGS__)
 
 static int find_column(const struct pstk_dataset *dataset, const char *name,
                        struct pstk_column_info *info)
@@ -21,7 +22,7 @@ static int find_column(const struct pstk_dataset *dataset, const char *name,
 }
 
 int pstk__scalars_open(struct pstk__scalars *scalars, struct pstk_dataset *dataset,
-                       const char *name, uint64_t n, struct pstk_error *err)
+                       const char *setting, const char *name, uint64_t n, struct pstk_error *err)
 {
     struct pstk_column_info info = {.size = sizeof info};
     if (!name || !name[0])

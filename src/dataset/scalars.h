@@ -16,10 +16,11 @@ struct pstk__scalars {
     uint8_t *room;                /* owned */
 };
 
-/* Find the column `name`, which may be NULL, of a data set of n samples. EINVAL: there is no such
- * column, ENOMEM. On failure there is nothing to close. */
+/* Find the column `name`, which may be NULL, of a data set of n samples. setting: that names the
+ * column, for messages. EINVAL: there is no such column, ENOMEM. On failure there is nothing to
+ * close. */
 int pstk__scalars_open(struct pstk__scalars *scalars, struct pstk_dataset *dataset,
-                       const char *name, uint64_t n, struct pstk_error *err);
+                       const char *setting, const char *name, uint64_t n, struct pstk_error *err);
 /* 1: the values are whole numbers. */
 int pstk__scalars_are_whole(const struct pstk__scalars *scalars);
 /* The next value, of at most n: 0; or <0, EBADMSG, ... */

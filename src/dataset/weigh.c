@@ -30,7 +30,7 @@ static int read_weights(struct pstk_dataset *dataset, const struct pstk_subset *
         memcpy(weights, step->weights, n * sizeof *weights);
         return 0;
     }
-    int r = pstk__scalars_open(&scalars, dataset, step->column, n, err);
+    int r = pstk__scalars_open(&scalars, dataset, "weights", step->column, n, err);
     if (r < 0)
         return r;
     for (uint64_t i = 0; r == 0 && i < n; i++) {
@@ -72,7 +72,7 @@ static int read_classes(struct pstk_dataset *dataset, const struct pstk_subset *
                         int64_t *classes, struct pstk_error *err)
 {
     struct pstk__scalars scalars;
-    int r = pstk__scalars_open(&scalars, dataset, step->column, n, err);
+    int r = pstk__scalars_open(&scalars, dataset, "weights", step->column, n, err);
     if (r < 0)
         return r;
     if (!pstk__scalars_are_whole(&scalars))

@@ -77,7 +77,7 @@ int pstk__where_mark(struct pstk_dataset *dataset, const struct pstk_subset *ste
                      uint64_t *bits, struct pstk_error *err)
 {
     struct pstk__scalars scalars;
-    int r = pstk__scalars_open(&scalars, dataset, step->column, n, err);
+    int r = pstk__scalars_open(&scalars, dataset, "subset", step->column, n, err);
     if (r < 0)
         return r;
     r = check(step, &scalars, err);

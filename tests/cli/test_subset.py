@@ -70,6 +70,63 @@ def bench_and_show_take_the_subset(world):
     assert "--ids: cannot be given together with --subset" in err, err
 
 
+def drawn(world, *options, n=400):
+    told = run_json("order", world.data, "--batch-size", 4, "--last", "short", "--samples-per-epoch", n, *options)
+    ids = [i for batch in told["batches"] for i in batch]
+    expect((told["n_samples"], len(ids)), (n, n))
+    return ids
+
+
+@test
+def weights_and_classes_draw_samples(world):
+    zero = ids_of(world, "where:cls=0")
+    ids = drawn(world, "--weights", "cls")  # the value is the weight, so class 0 never comes
+    assert not set(ids) & set(zero) and len(set(ids)) > 10, ids
+    expect(drawn(world, "--weights", "cls"), ids)
+    assert drawn(world, "--weights", "cls", "--seed", 1) != ids
+    ids = drawn(world, "--balanced", "cls", "--subset", "range:0..20")
+    assert max(ids) < 20, ids
+    classes = {}
+    for k in range(8):  # those that the data set lacks print nothing
+        out, _ = run("order", world.data, "--subset", "where:cls=%d" % k, "--batch-size", 1, status=(0, 2))
+        classes.update((int(i), k) for i in out.split())
+    expect(len(classes), N)
+    counts = [sum(classes[i] == k for i in ids) for k in {classes[i] for i in range(20)}]
+    assert len(counts) > 1 and max(counts) < 2 * min(counts), counts
+    told = run_json("bench", world.data, "--balanced", "cls", "--samples-per-epoch", 50, "--batch-size", 4, "--last", "short",
+                    "--epochs", 1, "--no-ceilings", "--size", 32)
+    expect(told["samples"], 50)
+    expect(len(run_json("order", world.data, "--weights", "cls", "--batch-size", 1)["batches"]), N)
+    text, _ = run("order", world.data, "--explain", "--weights", "cls", "--batch-size", 4)
+    assert "27 draws an epoch, of 27 samples" in text and "by weight" in text, text
+    for options, why in ((["--weights", "cls", "--balanced", "cls"], "--balanced: cannot be given together with --weights"),
+                         (["--weights", "cls", "--weights", "cls"], "--weights: cannot be given together with --weights"),
+                         (["--samples-per-epoch", "5"], "--samples-per-epoch: applies to --weights and --balanced only"),
+                         (["--weights", "cls", "--order", "sequential"], "value is sequential; must be full with --weights"),
+                         (["--weights", "none"], "weights: "), (["--balanced", "none"], "has no column none"),
+                         (["--weights", "cls", "--samples-per-epoch", "0"], "--samples-per-epoch")):
+        err = run("order", world.data, *options, status=2)[1]
+        assert why in err and err.count("\n") == 1, (options, err)
+
+
+@test
+def explain_says_what_of_the_data_set_a_subset_reads(world):
+    def text_of(*options):
+        return " ".join(run("order", world.data, "--explain", "--batch-size", 2, *options)[0].split())
+
+    whole = text_of()
+    assert whole.startswith(world.data + ": 27 samples, "), whole
+    size = whole.split("27 samples, ")[1].split(" full order")[0]
+    half = text_of("--subset", "fraction:0..0.5")
+    assert half.startswith(world.data + ": 13 samples an epoch, of 27 samples, " + size), half
+    blocks = ["--order", "windowed", "--block", 2, "--window", 2, "--strands", 1]
+    assert "whole blocks, each once" in text_of(*blocks)
+    assert "whole blocks, each once" in text_of(*blocks, "--subset", "range:3..20")
+    scattered = text_of(*blocks, "--subset", "fraction:0..0.5")
+    assert "the samples of a block, which the subset has scattered, each once" in scattered, scattered
+    assert "% of the subset" in scattered, scattered
+
+
 @test
 def wrong_steps_are_refused(world):
     path = world.path("wrong.txt")

@@ -164,7 +164,8 @@ class Alone(unittest.TestCase):
             module.model_parallel_is_initialized = lambda: False
             with self.assertRaisesRegex(penstock.SettingsError, "must be, before a loader opens .call parallel_state.init"):
                 ranks.from_megatron()
-        with mock.patch.dict(sys.modules, {"megatron": None}), self.assertRaises(ImportError):
+        with mock.patch.dict(sys.modules, {"megatron": None}), \
+                self.assertRaisesRegex(ImportError, "ranks: megatron.core.parallel_state cannot be imported: .*install megatron-core"):
             ranks.from_megatron()
         for rank, world, says in ((4, 4, "rank 4 of 4; must be from 0 to 3"), (-1, 4, "must be from 0 to 3"),
                                   (None, 4, "rank None of 4; must be whole numbers")):

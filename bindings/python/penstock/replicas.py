@@ -88,7 +88,11 @@ def from_megatron(parallel_state: Any = None) -> Ranks:
     """
     if parallel_state is None:
         name = "megatron.core.parallel_state"
-        parallel_state = sys.modules.get(name) or importlib.import_module(name)
+        try:
+            parallel_state = sys.modules.get(name) or importlib.import_module(name)
+        except ImportError as error:
+            raise ImportError(f"ranks: {name} cannot be imported: {error}; must be, for from_megatron() (install megatron-core; "
+                              "or give parallel_state=, as the mpu of DeepSpeed; or rank= and world= to the loader)") from error
     for name in ("get_data_parallel_rank", "get_data_parallel_world_size"):
         if not callable(getattr(parallel_state, name, None)):
             raise TypeError(f"parallel_state: value is {parallel_state!r}, which has no {name}(); must be "

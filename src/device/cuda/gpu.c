@@ -45,12 +45,12 @@ static int open_memory(struct pstk__cuda *d, const struct pstk__device_config *c
         cudaMemGetInfo(&free_size, &total);
         pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                    "CUDA device %d: %.1f MiB are needed for %u slots of %.1f MiB and %u arrival "
-                   "buffers of %.1f MiB, but only %.1f of its %.1f MiB are free: lower batch_size "
-                   "or n_device_slots",
+                   "buffers of %.1f MiB, but only %.1f of its %.1f MiB are free: lower %s or "
+                   "n_device_slots",
                    d->context.index, (double)size / MIB, d->n_slots,
                    (double)layout->device_size / MIB, PSTK__LOADS,
-                   (double)layout->arrival_size / MIB, (double)free_size / MIB,
-                   (double)total / MIB);
+                   (double)layout->arrival_size / MIB, (double)free_size / MIB, (double)total / MIB,
+                   c->plan->rows_setting);
         return pstk__cuda_native(err, code, PSTK_ENOMEM);
     }
     if (code != cudaSuccess)

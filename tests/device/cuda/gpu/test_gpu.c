@@ -734,6 +734,10 @@ TEST(a_device_that_is_too_small_says_so)
     CHECK_EQ(err.native, cudaErrorMemoryAllocation);
     CHECK(strstr(err.message, "lower batch_size or n_device_slots"));
     CHECK(is_checked() || n_taken < ROUNDS);
+    s.max_batch_size = s.batch_size;
+    s.batch_size = 1;
+    CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOMEM);
+    CHECK(strstr(err.message, "lower max_batch_size or n_device_slots"));
 }
 
 /* ---------------------------------------------------------------------------------------------- */
