@@ -42,6 +42,11 @@ static const struct option_row table[] = {
     PIPELINE_SEED_OPTIONS,
     PIPELINE_ORDER_OPTIONS,
     PIPELINE_DRAW_OPTIONS,
+    {.name = "mixture",
+     .code = OPT_MIXTURE,
+     .value = "PATH=WEIGHT,...",
+     .text = "in place of DATA, several data sets in these shares; each begins again when it is "
+             "used up, and an epoch has as many samples as all of them"},
     PIPELINE_RUN_OPTIONS,
     {.name = "step-ms",
      .code = OPT_STEP,
@@ -226,6 +231,7 @@ static int run_loader(struct bench *bench)
     if (bench->trace && pstk_trace_write(loader, NULL, &err) < 0)
         message_say("%s", err.message);
     bench->report.stats.size = sizeof bench->report.stats;
+    mixture_count(&bench->pipeline.mixture, loader);
     int r = pstk_get_stats(loader, &bench->report.stats);
     if (status == 0 && r < 0) {
         message_say("%s", pstk_strerror(r));
@@ -278,6 +284,18 @@ static int bench(struct bench *b, const char *path)
     return b->json ? report_json(&b->report) : report_text(&b->report);
 }
 
+/* Check the operands: the data set, which a mixture takes the place of. */
+static int check_operands(struct options *options, int n)
+{
+    if (n == 1)
+        return options_operands(options, 1, 1, "DATA");
+    if (options_n_operands(options) == 0)
+        return 0;
+    options->status = message_usage("--mixture: cannot be given together with DATA, which is '%s'",
+                                    options_operand(options, 0));
+    return -1;
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
     struct options options = {.command = self, .argc = argc, .argv = argv};
@@ -291,7 +309,10 @@ static int run(const struct command *self, int argc, char **argv)
             pipeline_free(&b.pipeline);
             return STATUS_USAGE;
         }
-    if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0) {
+    const int n_operands = b.pipeline.mixture.n ? 0 : 1;
+    if (n_operands == 0) /* which need one data set */
+        b.report.with_ceilings = 0;
+    if (c < 0 || check_operands(&options, n_operands) < 0) {
         pipeline_free(&b.pipeline);
         return options.status;
     }
@@ -302,7 +323,7 @@ static int run(const struct command *self, int argc, char **argv)
             b.max_seconds = DEFAULT_SECONDS;
     }
     interrupt_install();
-    const int status = bench(&b, options_operand(&options, 0));
+    const int status = bench(&b, n_operands ? options_operand(&options, 0) : NULL);
     pipeline_free(&b.pipeline);
     return status;
 }
@@ -311,18 +332,21 @@ const struct command command_bench = {
     .name = "bench",
     .summary = "measure throughput, and what limits it",
     .operands = "DATA",
-    .text = "Run the loader as a trainer would, throw the batches away, and print how fast it was "
-            "and what limits it. Next to that, bench prints the ceilings, what storage, memory and "
-            "the loader without decoding can do, and as a reference how many times as fast as "
-            "libjpeg-turbo it was, which decodes the same images whole. On a GPU it also prints "
-            "how fast copies to it were, and how long its stream waited for batches.\n",
+    .text =
+        "Run the loader as a trainer would, throw the batches away, and print how fast it was "
+        "and what limits it. Next to that, bench prints the ceilings, what storage, memory and "
+        "the loader without decoding can do, and as a reference how many times as fast as "
+        "libjpeg-turbo it was, which decodes the same images whole. On a GPU it also prints "
+        "how fast copies to it were, and how long its stream waited for batches. With --mixture "
+        "there are no ceilings.\n",
     .options = table,
     .examples = "penstock bench train\n"
                 "penstock bench train --device cuda --dtype f16 --layout nchw --batch-size 256 "
                 "--step-ms 40\n"
                 "penstock bench train --crop center --order sequential --last short --epochs 1\n"
                 "penstock bench train --seconds 2 --trace trace.json --no-ceilings\n"
-                "penstock bench train --digest --threads 4 --no-ceilings --json | jq -r .digest\n",
+                "penstock bench train --digest --threads 4 --no-ceilings --json | jq -r .digest\n"
+                "penstock bench --mixture web=0.7,books=0.3\n",
     .exit_status = "0; 1 damaged data; 2 wrong usage or path; 130 Ctrl-C",
     .run = run,
 };

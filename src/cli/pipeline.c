@@ -29,6 +29,7 @@ void pipeline_free(struct pipeline *pipeline)
 {
     pstk_members_close(&pipeline->members);
     subset_close(&pipeline->subset);
+    mixture_close(&pipeline->mixture);
 }
 
 static int set_image(struct pipeline *pipeline, int code, const char *value)
@@ -83,6 +84,8 @@ static int set_order(struct pipeline *pipeline, int code, const char *value)
         return subset_draw(&pipeline->subset, PSTK_SUBSET_WEIGHTED, value);
     case OPT_BALANCED:
         return subset_draw(&pipeline->subset, PSTK_SUBSET_BALANCED, value);
+    case OPT_MIXTURE:
+        return mixture_add(&pipeline->mixture, value);
     case OPT_DRAWS:
         return option_count("--samples-per-epoch", value, (struct range){1, (uint64_t)1 << 62},
                             &pipeline->subset.weights.n_draws);
@@ -248,20 +251,41 @@ static int settle_order(struct pipeline *pipeline)
     return 0;
 }
 
-int pipeline_look(struct pipeline *pipeline, const char *path)
+static int look_at_path(struct pipeline *pipeline)
 {
     struct pstk_dataset *dataset;
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    pipeline->path = path;
-    if (pstk_dataset_open(&dataset, path, &err) < 0)
-        return status_refuse(&err, path);
-    int status = look(pipeline, dataset);
+    if (pstk_dataset_open(&dataset, pipeline->path, &err) < 0)
+        return status_refuse(&err, pipeline->path);
+    const int status = look(pipeline, dataset);
     pstk_dataset_close(&dataset);
+    return status;
+}
+
+static int look_at_mixture(struct pipeline *pipeline)
+{
+    if (pipeline->subset.n || subset_draws(&pipeline->subset))
+        return message_usage("--%s: cannot be given together with --mixture",
+                             pipeline->subset.n ? "subset" : subset_draws(&pipeline->subset));
+    if (pipeline->order == PSTK_ORDER_WINDOWED)
+        return message_usage("--order: value is windowed; must be full or sequential with "
+                             "--mixture");
+    const int status = mixture_look(&pipeline->mixture, &pipeline->info, pipeline->fields);
+    pipeline->path = pipeline->mixture.name;
+    pipeline->n_samples = pipeline->info.n_samples;
+    pipeline->image_field = find_image(pipeline);
+    return status;
+}
+
+int pipeline_look(struct pipeline *pipeline, const char *path)
+{
+    pipeline->path = path;
+    int status = path ? look_at_path(pipeline) : look_at_mixture(pipeline);
     if (status)
         return status;
     if (pipeline->info.n_samples == 0)
-        return message_usage("%s has no samples", path);
+        return message_usage("%s has no samples", pipeline->path);
     status = ranks_settle(&pipeline->ranks);
     pipeline->rank = pipeline->ranks.found.rank;
     pipeline->world = pipeline->ranks.found.world;
@@ -372,7 +396,8 @@ int pipeline_build(struct pipeline *pipeline, int image_only)
         return message_usage("%s has no field of images to show", pipeline->path);
     build_outputs(pipeline, image_only);
     pstk_settings_init(s, sizeof *s);
-    s->path = pipeline->path;
+    s->path = pipeline->mixture.n ? NULL : pipeline->path;
+    s->mixture = pipeline->mixture.n ? mixture_settings(&pipeline->mixture) : NULL;
     s->batch_size = pipeline->global_batch_size ? 1 : pipeline->batch_size;
     s->global_batch_size = pipeline->global_batch_size;
     s->uneven = (uint32_t)pipeline->uneven;

@@ -9,6 +9,7 @@
 #include <penstock/format.h>
 #include <penstock/penstock.h>
 
+#include "mixture.h"
 #include "names.h"
 #include "options.h"
 #include "ranks.h"
@@ -34,6 +35,7 @@ enum {
     OPT_WEIGHTS,
     OPT_BALANCED,
     OPT_DRAWS,
+    OPT_MIXTURE,
     OPT_RANK,
     OPT_WORLD,
     OPT_LAST,
@@ -221,6 +223,7 @@ struct pipeline {
     int uneven;
     uint64_t start_batch;
     struct subset subset;
+    struct mixture mixture; /* in place of path */
     struct ranks ranks;
     uint32_t order, last;
     uint32_t rank, world;            /* from `ranks`, by pipeline_look */
@@ -250,8 +253,8 @@ void pipeline_init(struct pipeline *pipeline);
 void pipeline_free(struct pipeline *pipeline);
 /* Read one of the options above. Returns 0, or -1 after a message. */
 int pipeline_set(struct pipeline *pipeline, int code, const char *value);
-/* Read the data set's fields, then choose the batch size, the position, and strands, block and
- * window of a windowed order. Returns 0 or an exit status. */
+/* Read the fields of the data set, or with a NULL path of the mixture, then choose the batch size,
+ * the position, and strands, block and window of a windowed order. Returns 0 or an exit status. */
 int pipeline_look(struct pipeline *pipeline, const char *path);
 /* Return the rows of a batch of all ranks together, at most 2^48. Call after pipeline_look. */
 uint64_t pipeline_global_batch(const struct pipeline *pipeline);

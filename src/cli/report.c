@@ -296,6 +296,7 @@ int report_text(const struct report *report)
     advise(report, advice, sizeof advice);
     print_head(report);
     print_throughput(report);
+    mixture_print(&report->pipeline->mixture);
     print_stages(report);
     print_machine(report);
     if (on_device(report))
@@ -413,6 +414,8 @@ int report_json(const struct report *report)
     struct json_t *object = json_make_object(), *stages = json_make_object();
     char text[ADVICE_SIZE];
     json_put_text(object, "path", report->pipeline->path);
+    if (report->pipeline->mixture.n)
+        mixture_put(&report->pipeline->mixture, object);
     json_put_real(object, "samples_per_second", per_second(report, (double)report->n_samples));
     json_put_count(object, "samples", report->n_samples);
     json_put_real(object, "seconds", report->seconds);
