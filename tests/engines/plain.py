@@ -41,25 +41,34 @@ def rows(ids):
     return torch.tensor(x), torch.tensor(y)
 
 
+def zeros(parameters, world):
+    return [[torch.zeros_like(parameter) for parameter in parameters] for _ in range(world)]
+
+
 def train(data, world, accumulate=1, lr=LR):
     """Returns for each rank the ids of its batches and its losses, in the order of steps, and the weights after each
     step, which are those of all ranks."""
     loaders = [penstock.Loader(data, global_batch_size=BATCH, seed=SEED, rank=rank, world=world, framework="numpy",
                                outputs=["y"], n_threads=1) for rank in range(world)]
     model, seen, weights = network(), [{"ids": [], "losses": []} for _ in range(world)], []
-    optimizer = torch.optim.SGD(model.parameters(), lr)
+    parameters = list(model.parameters())
+    optimizer = torch.optim.SGD(parameters, lr)
     for epoch in range(EPOCHS):
+        gradients = zeros(parameters, world)
         for step, batches in enumerate(zip(*(loader.epoch(epoch) for loader in loaders)), 1):
-            for one, batch in zip(seen, batches):
+            for one, batch, sums in zip(seen, batches, gradients):
                 x, y = rows(batch.sample_ids)
                 loss = torch.nn.functional.mse_loss(model(x), y)
-                (loss / (accumulate * world)).backward()
+                for total, gradient in zip(sums, torch.autograd.grad(loss / accumulate, parameters)):
+                    total += gradient
                 one["ids"].append(list(batch.sample_ids))
                 one["losses"].append(loss.item())
             if step % accumulate == 0:
+                for parameter, *totals in zip(parameters, *gradients):
+                    parameter.grad = sum(total / world for total in totals)
                 optimizer.step()
-                optimizer.zero_grad()
-                weights.append([*model.weight[0].tolist(), model.bias.item()])
+                gradients = zeros(parameters, world)
+                weights.append(weights_of(model))
     for loader in loaders:
         loader.close()
     return seen, weights
