@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """JAX on two processes: each gives its rows of the global batch, as one array over all devices."""
-import json
 import socket
-import subprocess
-import sys
 import unittest
 
 from data_fixture import optional
@@ -13,7 +10,6 @@ optional("jax")
 
 import plain  # noqa: E402
 import training  # noqa: E402
-from engine import HERE, environment  # noqa: E402
 
 
 class Loop(training.TrainingCase):
@@ -23,17 +19,7 @@ class Loop(training.TrainingCase):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{free.getsockname()[1]}"
-        out = self.folder / "whole"
-        out.mkdir()
-        processes = [subprocess.Popen([sys.executable, HERE / self.program, "whole", address, str(rank), "2"],
-                                      cwd=self.folder, env={**environment(), "JAX_PLATFORMS": "cpu"}, text=True,
-                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-                     for rank in range(2)]
-        for process in processes:
-            self.addCleanup(process.kill)
-        printed = [process.communicate(timeout=300)[0] for process in processes]
-        self.assertEqual([process.returncode for process in processes], [0, 0], "\n".join(printed))
-        seen = [json.loads((out / f"{rank}.json").read_text()) for rank in range(2)]
+        seen = self.started_alone("whole", lambda rank: [address, str(rank), "2"], JAX_PLATFORMS="cpu")
         wanted, weights = plain.train(str(self.folder / "train"), 2)
         self.assertEqual([one["ids"] for one in seen], [one["ids"] for one in wanted])
         self.assertEqual(seen[0]["losses"], seen[1]["losses"])  # they are the global batch's

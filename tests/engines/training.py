@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -39,6 +40,20 @@ class TrainingCase(unittest.TestCase):
         found = sorted(out.glob("[0-9].json"))
         self.assertEqual([path.name for path in found], [f"{rank}.json" for rank in range(world)])
         return [json.loads(path.read_text()) for path in found]
+
+    def started_alone(self, name, words, **variables):
+        """Run the program on two processes without a launcher; words: of a rank, its words after the folder `name`."""
+        out = self.folder / name
+        out.mkdir(exist_ok=True)
+        processes = [subprocess.Popen([sys.executable, HERE / self.program, name, *words(rank)], cwd=self.folder,
+                                      env={**environment(), "CUDA_VISIBLE_DEVICES": "", **variables}, text=True,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                     for rank in range(2)]
+        for process in processes:
+            self.addCleanup(process.kill)
+        printed = [process.communicate(timeout=300)[0] for process in processes]
+        self.assertEqual([process.returncode for process in processes], [0, 0], "\n".join(printed))
+        return [json.loads((out / f"{rank}.json").read_text()) for rank in range(2)]
 
     def check(self, seen, first=0, **how):
         """Compare what processes saw from step `first` on with the plain loop, bit by bit."""
