@@ -8,6 +8,7 @@ import sys
 import time
 
 N = 120
+SCHEMA = {"x": "int64", "text": "utf8", "data": "bytes"}
 
 
 def record(i):
@@ -46,6 +47,11 @@ def unshared(folder, i):
     return record(i)
 
 
+def of_row(make, row):
+    """The record of a row of ray.data.range."""
+    return make(row["id"])
+
+
 def drive(engine, path, flag):
     import functools
     make = functools.partial(slow, flag)
@@ -53,7 +59,13 @@ def drive(engine, path, flag):
         import dask.bag
         import penstock.dask
         bag = dask.bag.from_sequence(range(N), npartitions=6).map(make)
-        penstock.dask.write(bag, path, {"x": "int64", "text": "utf8", "data": "bytes"}, overwrite=True)
+        penstock.dask.write(bag, path, SCHEMA, overwrite=True)
+    if engine == "ray":
+        import ray
+        import penstock.ray
+        ray.init(num_cpus=1, include_dashboard=False, logging_level="ERROR")
+        data = ray.data.range(N, override_num_blocks=6).map(functools.partial(of_row, make))
+        data.write_datasink(penstock.ray.Datasink(path, SCHEMA, overwrite=True))
 
 
 if __name__ == "__main__":

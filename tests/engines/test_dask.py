@@ -12,7 +12,7 @@ from packing_case import HERE, PackingCase
 optional("dask.bag")
 dask = optional("dask")
 distributed = optional("distributed")
-SCHEMA = {"x": "int64", "text": "utf8", "data": "bytes"}
+SCHEMA = bags.SCHEMA
 
 
 def bag_of(make, n=bags.N):
