@@ -26,6 +26,21 @@ def killed_once(flag, i, at=77):
     return record(i)
 
 
+def killed_together(flag, i):
+    """The record. The first process that comes to record 77 is killed, and its siblings with it: of Spark's workers
+    those that write, too."""
+    if i == 77 and not os.path.exists(flag):
+        pathlib.Path(flag).touch()
+        parent = str(os.getppid())
+        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            try:
+                if stat.read_text().rpartition(")")[2].split()[1] == parent:
+                    os.kill(int(stat.parent.name), signal.SIGKILL)
+            except OSError:
+                pass
+    return record(i)
+
+
 def failing(i):
     if i == 77:
         raise ValueError("record 77 cannot be made")
@@ -52,6 +67,21 @@ def of_row(make, row):
     return make(row["id"])
 
 
+def frame(session, make):
+    """The records as a data frame of 6 partitions, in batches of 5 rows."""
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
+    rows = session.sparkContext.parallelize(range(N), 6).map(make).map(lambda r: (r["x"], r["text"], bytearray(r["data"])))
+    return session.createDataFrame(rows, "x long, text string, data binary")
+
+
+def spark_session():
+    from pyspark.sql import SparkSession
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    return SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").config(
+        "spark.ui.showConsoleProgress", "false").config(
+        "spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate()
+
+
 def drive(engine, path, flag):
     import functools
     make = functools.partial(slow, flag)
@@ -66,6 +96,9 @@ def drive(engine, path, flag):
         ray.init(num_cpus=1, include_dashboard=False, logging_level="ERROR")
         data = ray.data.range(N, override_num_blocks=6).map(functools.partial(of_row, make))
         data.write_datasink(penstock.ray.Datasink(path, SCHEMA, overwrite=True))
+    if engine == "spark":
+        import penstock.spark
+        penstock.spark.write(frame(spark_session(), make), path, SCHEMA, overwrite=True)
 
 
 if __name__ == "__main__":

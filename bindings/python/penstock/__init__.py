@@ -37,7 +37,7 @@ from .streams import record_stream
 from .tensors import Ragged, Tensor
 
 if TYPE_CHECKING:
-    from . import dask, functional, masks, ray, recipes, trace
+    from . import dask, functional, masks, ray, recipes, spark, trace
     from ._optional import MissingPackageError
     from .dataset import ColumnInfo, Dataset
     from .drawing import FixedOp, draw
@@ -99,7 +99,7 @@ _NAMES_OF = {
 }
 _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
 _MODULES = ("functional", "masks", "recipes", "trace")
-_ENGINES = ("dask", "ray")  # not in __all__: `from penstock import *` leaves these names to the engines
+_ENGINES = ("dask", "ray", "spark")  # not in __all__: `from penstock import *` leaves these names to the engines
 
 __all__ = ["Batch", "BatchInfo", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",
            "DataSetNotFoundError", "ForkedError", "FunctionError", "InterruptedLoaderError", "Loader", "MicroBatches",
