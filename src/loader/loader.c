@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "dataset/members.h"
+#include "loader/looks.h"
 #include "loader/mixture.h"
 #include "loader/settings.h"
 #include "loader/pipeline.h"
@@ -21,15 +22,17 @@ struct pstk_loader {
     struct pstk__layout layout;
     struct pstk__budget budget;
     struct pstk__counters consumer;
+    struct pstk__looks *looks;         /* owned */
     _Atomic uint64_t n_samples;        /* delivered */
     _Atomic uint64_t n_replacements;   /* of these */
     _Atomic uint64_t n_palette_images; /* of these */
     _Atomic uint64_t n_damaged_images; /* of these */
     _Atomic uint64_t n_dropped_boxes;  /* of these */
     _Atomic int reporting;             /* 1: next is in on_bad_sample */
-    uint64_t returned_ns;              /* when next last returned a batch; 0 = not yet */
-    int asks_again; /* 1: the last next ended before a batch came; this one continues */
-    int owner;      /* process id: a fork's child may not use us */
+    uint64_t waited_ns;   /* for the batch that comes next, by calls that ended before it */
+    uint64_t returned_ns; /* when next last returned a batch; 0 = not yet */
+    int asks_again;       /* 1: the last next ended before a batch came; this one continues */
+    int owner;            /* process id: a fork's child may not use us */
 
     /* samples delivered of each data set of a mixture */
     _Atomic uint64_t n_of_data_sets[PSTK_MAX_DATA_SETS];
@@ -301,6 +304,9 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
         if (r < 0)
             return r;
     }
+    loader->looks = pstk__looks_open(pstk__clock_ns());
+    if (!loader->looks)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for metrics");
     int r = s->trace_path || s->trace_events ? open_trace(pipeline, err) : 0;
     if (r < 0)
         return r;
@@ -352,6 +358,7 @@ static void loader_free(struct pstk_loader *loader)
     pstk_dataset_close(&pipeline->dataset);
     pstk__mixture_close(pipeline);
     free(pipeline->schedule);
+    pstk__looks_close(loader->looks);
     free(loader);
 }
 
@@ -448,6 +455,32 @@ static void deliver(struct pstk_loader *loader, const struct pstk__slot *slot)
     atomic_store_explicit(&loader->reporting, 0, memory_order_relaxed);
 }
 
+/* Measure all that metrics are made of. Any thread. */
+static void measure(const void *of, struct pstk__look *look)
+{
+    const struct pstk_loader *loader = of;
+    const struct pstk__pipeline *pipeline = &loader->pipeline;
+    uint64_t *counts = look->counts;
+    counts[PSTK__COUNT_BATCHES] = get(&loader->consumer.n_items);
+    counts[PSTK__COUNT_SAMPLES] = get(&loader->n_samples);
+    counts[PSTK__COUNT_REPLACEMENTS] = get(&loader->n_replacements);
+    counts[PSTK__COUNT_BYTES_DELIVERED] = get(&loader->consumer.bytes);
+    pstk__histogram_sum(&look->wait, &loader->consumer.times);
+    for (uint32_t i = 0; i < pipeline->n_lanes; i++) {
+        const struct pstk__counters *counters = &pipeline->lanes[i].counters;
+        counts[PSTK__COUNT_BYTES_READ] += get(&counters->bytes);
+        counts[PSTK__COUNT_READS] += get(&counters->n_items);
+        counts[PSTK__COUNT_INDEX_HITS] += get(&counters->n_hits);
+        counts[PSTK__COUNT_INDEX_MISSES] += get(&counters->n_misses);
+        pstk__histogram_sum(&look->read, &counters->times);
+    }
+    for (uint32_t i = 0; i < pipeline->n_workers; i++) {
+        counts[PSTK__COUNT_SLOW_READS] += get(&pipeline->workers[i].counters.n_slow);
+        pstk__histogram_sum(&look->decode, &pipeline->workers[i].counters.times);
+    }
+    pstk__histogram_sum(&look->copy, &pipeline->uploader.counters.times);
+}
+
 /* Add a call of pstk_next that began at `begin` to the trace; slot: what it gives, or NULL. */
 static void trace_next(struct pstk__timeline *timeline, uint64_t begin,
                        const struct pstk__slot *slot)
@@ -490,10 +523,16 @@ int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *strea
     loader->asks_again = r == PSTK_ETIMEDOUT || r == PSTK_EINTR;
     loader->returned_ns = pstk__clock_ns();
     pstk__count(&loader->consumer.starved_ns, waited);
+    loader->waited_ns += waited;
+    if (pstk__looks_due(loader->looks, loader->returned_ns))
+        pstk__looks_take(loader->looks, measure, loader, loader->returned_ns);
     if (r == 1) {
+        pstk__histogram_add(&loader->consumer.times, loader->waited_ns);
         deliver(loader, slot);
         *batch = &slot->batch;
     }
+    if (!loader->asks_again)
+        loader->waited_ns = 0;
     return r;
 }
 
@@ -772,6 +811,21 @@ int pstk_get_stats(const struct pstk_loader *loader, struct pstk_stats *stats)
     memset(stats, 0, size);
     memcpy(stats, &s, size < sizeof s ? size : sizeof s);
     stats->size = size;
+    return 0;
+}
+
+int pstk_get_metrics(struct pstk_loader *loader, uint32_t window, struct pstk_metrics *metrics)
+{
+    const int r = usable(loader, NULL);
+    if (r < 0)
+        return r;
+    if (!metrics || metrics->size < sizeof metrics->size || window > PSTK_WINDOW_MINUTE)
+        return PSTK_EINVAL;
+    struct pstk_metrics m = {.size = metrics->size};
+    pstk__looks_get(loader->looks, measure, loader, window, pstk__clock_ns(), &m);
+    m.fallbacks = atomic_load_explicit(&loader->pipeline.fallbacks, memory_order_relaxed);
+    memset(metrics, 0, m.size);
+    memcpy(metrics, &m, m.size < sizeof m ? m.size : sizeof m);
     return 0;
 }
 

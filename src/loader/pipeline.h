@@ -87,7 +87,7 @@ struct pstk__task {
     struct pstk__slot *slot;
     struct pstk__lane *lane;
     uint32_t first_row;
-    uint64_t issued_ns;        /* of a trace: when its first read was queued; 0: not yet */
+    uint64_t issued_ns;        /* when its first read was queued; 0: not yet */
     struct pstk__fetch fetch;  /* rows_per_task rows at most */
     struct pstk__piece *piece; /* NULL when no row is read fast */
     struct pstk__task *next;   /* planned list */
@@ -166,11 +166,11 @@ struct pstk__uploader {
     struct pstk__slot *slot;     /* LOADING, for the next batch; or NULL */
     struct {
         struct pstk__slot *from, *to; /* COPYING, LOADING */
-        uint64_t queued_ns;           /* of a trace */
-    } loads[PSTK__LOADS];             /* under way; load k is loads[k % PSTK__LOADS] */
-    uint64_t n_begun, n_finished;     /* loads, ever */
-    uint32_t n_pinned;                /* host slots that are page-locked */
-    uint64_t blocked_ns;              /* of the round under way */
+        uint64_t queued_ns;
+    } loads[PSTK__LOADS];         /* under way; load k is loads[k % PSTK__LOADS] */
+    uint64_t n_begun, n_finished; /* loads, ever */
+    uint32_t n_pinned;            /* host slots that are page-locked */
+    uint64_t blocked_ns;          /* of the round under way */
 };
 
 /* All that the threads share. Owned by the loader; read-only while they run, except the parts with

@@ -152,6 +152,8 @@ static void push_if_read(struct pstk__lane *l, struct pstk__task *task)
 {
     if (!pstk__fetch_is_done(&task->fetch))
         return;
+    if (task->fetch.n_spans)
+        pstk__histogram_add(&l->counters.times, pstk__clock_ns() - task->issued_ns);
     pstk__slot_trace(task->slot, l->ring, PSTK__EVENT_READ, task->issued_ns, task->fetch.n_rows);
     pstk__queue_push(l->work, task);
 }
@@ -204,7 +206,7 @@ static int issue_tasks(struct pstk__lane *l)
             pstk__fetch_place(l, fetch, task->piece->data, 1);
         }
         if (!task->issued_ns)
-            task->issued_ns = pstk__ring_now(l->ring);
+            task->issued_ns = pstk__clock_ns();
         uint32_t before = fetch->next_span;
         int all = pstk__fetch_queue(l, fetch);
         progress |= fetch->next_span != before;

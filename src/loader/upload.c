@@ -34,6 +34,9 @@ static int finish(struct pstk__uploader *uploader, int wait, struct pstk_error *
     const int r = uploader->device->ops->finish(uploader->device, &end, err);
     if (r <= 0)
         return r;
+    pstk__histogram_add(&uploader->counters.times,
+                        pstk__clock_ns() -
+                            uploader->loads[uploader->n_finished % PSTK__LOADS].queued_ns);
     pstk__slot_trace(from, uploader->ring, PSTK__EVENT_COPY,
                      uploader->loads[uploader->n_finished % PSTK__LOADS].queued_ns,
                      from->batch.n_valid);
@@ -60,7 +63,7 @@ static int queue_load(struct pstk__uploader *uploader, struct pstk__slot *slot,
                                     .slot = uploader->slot->batch.slot,
                                     .ragged_size = ragged_size,
                                     .dense_size = is_whole ? NULL : dense_size};
-    const uint64_t queued = pstk__ring_now(uploader->ring);
+    const uint64_t queued = pstk__clock_ns();
     pstk__trace_begin(&uploader->pipeline->delivered->trace, "copy", slot->seq);
     const int r = uploader->device->ops->load(uploader->device, &load, err);
     pstk__trace_end(&uploader->pipeline->delivered->trace);

@@ -334,6 +334,7 @@ void *pstk__pipeline_work(void *worker)
         finish_task(w, task);
         pstk__trace_end(&pipeline->delivered->trace);
         uint64_t now = pstk__clock_ns();
+        pstk__histogram_add(&w->counters.times, now - mark - waited);
         pstk__count(&w->counters.busy_ns, now - mark - waited);
         pstk__count(&w->counters.starved_ns, waited);
         mark = now;

@@ -4,6 +4,8 @@
 #ifndef PSTK_STATS_H
 #define PSTK_STATS_H
 
+#include "metrics/histogram.h"
+
 #include <penstock/penstock.h>
 
 #include <stdatomic.h>
@@ -18,8 +20,10 @@ struct pstk__counters {
     _Atomic uint64_t bytes;
     _Atomic uint64_t n_hits;
     _Atomic uint64_t n_misses;
-    _Atomic uint64_t n_slow; /* rows read on the slow path after the fast one failed */
-    _Atomic uint64_t n_lone; /* rows of a windowed order that no block had */
+    _Atomic uint64_t n_slow;      /* rows read on the slow path after the fast one failed */
+    _Atomic uint64_t n_lone;      /* rows of a windowed order that no block had */
+    struct pstk__histogram times; /* ns; reader: runs of rows read; worker: of rows made; uploader:
+                                     batches copied; consumer: waits for a batch */
 };
 
 static inline void pstk__count(_Atomic uint64_t *counter, uint64_t n)

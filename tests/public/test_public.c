@@ -570,6 +570,9 @@ TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
     struct pstk_stats stats = {.size = sizeof stats};
     CHECK_EQ(pstk_get_stats(loader, &stats), 0);
     CHECK_EQ(pstk_trace_write(loader, "/dev/null", NULL), PSTK_EINVAL); /* it keeps no trace */
+    struct pstk_metrics metrics = {.size = sizeof metrics};
+    CHECK_EQ(pstk_get_metrics(loader, PSTK_WINDOW_OPEN, &metrics), 0);
+    CHECK_EQ(metrics.n_batches, stats.n_batches);
     CHECK_EQ(stats.n_samples, N_SAMPLES);
     CHECK(stats.n_batches == 6 && stats.n_threads >= 1 && stats.n_slots >= 2);
     CHECK(stats.reader == PSTK_READER_IO_URING || stats.reader == PSTK_READER_THREADS);

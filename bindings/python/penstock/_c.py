@@ -164,6 +164,11 @@ KERNELS_AVX512 = 3
 HOST = 0
 CUDA = 1
 
+# enum pstk_window
+WINDOW_OPEN = 0
+WINDOW_LOOK = 1
+WINDOW_MINUTE = 2
+
 # enum pstk_mix_mode
 MIX_BATCH = 0
 MIX_ELEM = 1
@@ -423,6 +428,7 @@ NAMES: dict[str, dict[str, int]] = {
     "annotations_format": {"coco": ANNOTATIONS_COCO, "voc": ANNOTATIONS_VOC},
     "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
     "device_kind": {"host": HOST, "cuda": CUDA},
+    "window": {"open": WINDOW_OPEN, "look": WINDOW_LOOK, "minute": WINDOW_MINUTE},
     "mix_mode": {"batch": MIX_BATCH, "elem": MIX_ELEM, "pair": MIX_PAIR},
     "mix_pairing": {"roll": MIX_ROLL, "flip": MIX_FLIP},
     "mix_targets": {"dense": MIX_DENSE, "pairs": MIX_PAIRS},
@@ -795,6 +801,41 @@ class Ceilings(Structure):
         ("loader_samples_per_second", c_double),
         ("copy_bytes_per_second", c_double),
         ("copy_block_size", c_uint64),
+    ]
+
+
+class Distribution(Structure):
+    _fields_ = [
+        ("n", c_uint64),
+        ("sum", c_uint64),
+        ("p50", c_uint64),
+        ("p95", c_uint64),
+        ("p99", c_uint64),
+        ("max", c_uint64),
+    ]
+
+
+class Metrics(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("window", c_uint32),
+        ("duration_ns", c_uint64),
+        ("n_batches", c_uint64),
+        ("n_samples", c_uint64),
+        ("n_replacements", c_uint64),
+        ("bytes_delivered", c_uint64),
+        ("bytes_read", c_uint64),
+        ("n_reads", c_uint64),
+        ("n_slow_reads", c_uint64),
+        ("n_index_hits", c_uint64),
+        ("n_index_misses", c_uint64),
+        ("n_ready", c_uint64),
+        ("wait", Distribution),
+        ("read", Distribution),
+        ("decode", Distribution),
+        ("copy", Distribution),
+        ("fallbacks", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -1403,6 +1444,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
                                     POINTER(Error)]),
     "pstk_measure_ceilings": (c_int, [POINTER(Settings), c_double, POINTER(Ceilings), POINTER(Error)]),
     "pstk_trace_write": (c_int, [c_void_p, c_char_p, POINTER(Error)]),
+    "pstk_get_metrics": (c_int, [c_void_p, c_uint32, POINTER(Metrics)]),
     "pstk_mix_init": (None, [POINTER(Mix), c_uint32]),
     "pstk_mix_draw": (c_int, [POINTER(Mix), POINTER(MixKey), POINTER(MixedRow), POINTER(Error)]),
     "pstk_mixture_init": (None, [POINTER(Mixture), c_uint32]),

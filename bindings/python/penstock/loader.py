@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from . import mixture as mixtures
     from .catalog import Catalog
     from .dataset import Dataset
+    from .metrics import Metrics
     from .mix import BatchMix
     from .subset import Members, Subset, Weights
 
@@ -590,6 +591,12 @@ class Loader(Hints):
             return found
         with self._handle.alive:
             return dataclasses.replace(found, data_sets=self._mixture._stats(self._handle.opened()))
+
+    def metrics(self, window: str = "open") -> Metrics:
+        """Counts and times of a window: since "open", since the last "look" (which all callers share), or the last
+        "minute". Any thread; the loop never waits for it. print() it."""
+        from . import metrics
+        return metrics.get(self._handle, window)
 
     def write_trace(self, path: str | os.PathLike[str] | None = None) -> None:
         """Write what each thread did when, so far, to a file for ui.perfetto.dev; None: to trace_path=. Threads go on

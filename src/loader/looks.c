@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/looks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct pstk__looks *pstk__looks_open(uint64_t now_ns)
+{
+    struct pstk__looks *looks = calloc(1, sizeof *looks);
+    if (!looks)
+        return NULL;
+    pthread_mutex_init(&looks->lock, NULL);
+    looks->opened.at_ns = looks->asked.at_ns = now_ns;
+    atomic_init(&looks->next_ns, now_ns + PSTK__LOOK_NS);
+    return looks;
+}
+
+void pstk__looks_close(struct pstk__looks *looks)
+{
+    if (!looks)
+        return;
+    pthread_mutex_destroy(&looks->lock);
+    free(looks);
+}
+
+static void measure_at(struct pstk__look *look, pstk__look_fn measure, const void *loader,
+                       uint64_t now_ns)
+{
+    memset(look, 0, sizeof *look);
+    look->at_ns = now_ns;
+    measure(loader, look);
+}
+
+/* Called by pstk_next, which never waits for this lock. */
+void pstk__looks_take(struct pstk__looks *looks, pstk__look_fn measure, const void *loader,
+                      uint64_t now_ns)
+{
+    if (pthread_mutex_trylock(&looks->lock) != 0)
+        return;
+    measure_at(&looks->taken[looks->n_taken++ % PSTK__LOOKS], measure, loader, now_ns);
+    atomic_store_explicit(&looks->next_ns, now_ns + PSTK__LOOK_NS, memory_order_relaxed);
+    pthread_mutex_unlock(&looks->lock);
+}
+
+/* The newest look that is a minute old, or the one at open. With the lock. */
+static const struct pstk__look *minute_ago(const struct pstk__looks *looks, uint64_t now_ns)
+{
+    const uint64_t n = looks->n_taken < PSTK__LOOKS ? looks->n_taken : PSTK__LOOKS;
+    for (uint64_t i = 1; i <= n; i++) {
+        const struct pstk__look *look = &looks->taken[(looks->n_taken - i) % PSTK__LOOKS];
+        if (look->at_ns + PSTK__MINUTE_NS <= now_ns)
+            return look;
+    }
+    return &looks->opened;
+}
+
+void pstk__looks_get(struct pstk__looks *looks, pstk__look_fn measure, const void *loader,
+                     uint32_t window, uint64_t now_ns, struct pstk_metrics *metrics)
+{
+    pthread_mutex_lock(&looks->lock);
+    struct pstk__look *now = &looks->now;
+    const struct pstk__look *since = window == PSTK_WINDOW_LOOK     ? &looks->asked
+                                     : window == PSTK_WINDOW_MINUTE ? minute_ago(looks, now_ns)
+                                                                    : &looks->opened;
+    measure_at(now, measure, loader, now_ns);
+    metrics->window = window;
+    metrics->duration_ns = now_ns > since->at_ns ? now_ns - since->at_ns : 0;
+    uint64_t *const counts[PSTK__COUNTS] = {
+        [PSTK__COUNT_BATCHES] = &metrics->n_batches,
+        [PSTK__COUNT_SAMPLES] = &metrics->n_samples,
+        [PSTK__COUNT_REPLACEMENTS] = &metrics->n_replacements,
+        [PSTK__COUNT_BYTES_DELIVERED] = &metrics->bytes_delivered,
+        [PSTK__COUNT_BYTES_READ] = &metrics->bytes_read,
+        [PSTK__COUNT_READS] = &metrics->n_reads,
+        [PSTK__COUNT_SLOW_READS] = &metrics->n_slow_reads,
+        [PSTK__COUNT_INDEX_HITS] = &metrics->n_index_hits,
+        [PSTK__COUNT_INDEX_MISSES] = &metrics->n_index_misses,
+    };
+    for (uint32_t i = 0; i < PSTK__COUNTS; i++)
+        *counts[i] = now->counts[i] - since->counts[i];
+    pstk__counted_describe(&now->wait, &since->wait, &metrics->wait);
+    pstk__counted_describe(&now->read, &since->read, &metrics->read);
+    pstk__counted_describe(&now->decode, &since->decode, &metrics->decode);
+    pstk__counted_describe(&now->copy, &since->copy, &metrics->copy);
+    metrics->n_ready = now->wait.n[0] - since->wait.n[0];
+    if (window == PSTK_WINDOW_LOOK)
+        looks->asked = *now;
+    pthread_mutex_unlock(&looks->lock);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * looks: what was measured up to moments of the past, so that differences give the last minute, or
+ * the time since somebody last asked. There is no timer: pstk_next takes a look every 5 s.
+ *
+ * The looks take 180 kB, made at open, whatever the loader's size.
+ */
+#ifndef PSTK_LOOKS_H
+#define PSTK_LOOKS_H
+
+#include "loader/pipeline.h"
+
+#define PSTK__LOOK_NS 5000000000u    /* between two looks of pstk_next */
+#define PSTK__MINUTE_NS 60000000000u /* of PSTK_WINDOW_MINUTE */
+#define PSTK__LOOKS 14u              /* kept: more than a minute has, and one that lies before it */
+
+/* What a look counts. */
+enum {
+    PSTK__COUNT_BATCHES = 0,
+    PSTK__COUNT_SAMPLES = 1,
+    PSTK__COUNT_REPLACEMENTS = 2,
+    PSTK__COUNT_BYTES_DELIVERED = 3,
+    PSTK__COUNT_BYTES_READ = 4,
+    PSTK__COUNT_READS = 5,
+    PSTK__COUNT_SLOW_READS = 6,
+    PSTK__COUNT_INDEX_HITS = 7,
+    PSTK__COUNT_INDEX_MISSES = 8,
+    PSTK__COUNTS = 9,
+};
+
+/* All that was measured up to a moment. */
+struct pstk__look {
+    uint64_t at_ns;
+    uint64_t counts[PSTK__COUNTS];
+    struct pstk__counted wait, read, decode, copy;
+};
+
+struct pstk__looks {
+    pthread_mutex_t lock;     /* guards all but next_ns */
+    _Atomic uint64_t next_ns; /* when pstk_next takes the next one; relaxed: it guards nothing */
+    uint64_t n_taken;         /* of pstk_next, ever */
+    struct pstk__look opened, asked, now;
+    struct pstk__look taken[PSTK__LOOKS]; /* look k is taken[k % PSTK__LOOKS] */
+};
+
+/* Measure now, into *look: what the caller of a loader counts, then what its threads do. */
+typedef void (*pstk__look_fn)(const void *loader, struct pstk__look *look);
+
+/* Returns owned, or NULL: no memory. */
+struct pstk__looks *pstk__looks_open(uint64_t now_ns);
+void pstk__looks_close(struct pstk__looks *looks);
+/* Called by pstk_next. If 5 s have gone by, take a look, unless another thread is at it. */
+static inline int pstk__looks_due(const struct pstk__looks *looks, uint64_t now_ns)
+{
+    return now_ns >= atomic_load_explicit(&looks->next_ns, memory_order_relaxed);
+}
+void pstk__looks_take(struct pstk__looks *looks, pstk__look_fn measure, const void *loader,
+                      uint64_t now_ns);
+/* Write what happened in a window to *metrics. Any thread. */
+void pstk__looks_get(struct pstk__looks *looks, pstk__look_fn measure, const void *loader,
+                     uint32_t window, uint64_t now_ns, struct pstk_metrics *metrics);
+
+#endif
