@@ -185,6 +185,18 @@ static int is_absent(const struct search *search, int source)
     return source == SRUN ? is_shell(search) : 0;
 }
 
+/* Read the index of an indexed Job of Kubernetes, whose number of pods is given. */
+static int of_pods(const struct search *search, struct said *said)
+{
+    said->world = search->words->n_indexed;
+    if (number(search, sources[KUBERNETES].rank, &said->rank) < 0)
+        return -1;
+    return said->rank < said->world
+               ? 1
+               : fail(search, "%s is %u; must be below %u (give %s, the completions of the Job)",
+                      sources[KUBERNETES].rank, said->rank, said->world, search->words->indexed);
+}
+
 /* Read what a launcher set: 1 with rank and size; 0 when it did not set both; -1 with a message
  * when the numbers cannot be. */
 static int complete(const struct search *search, int source, struct said *said)
@@ -196,6 +208,8 @@ static int complete(const struct search *search, int source, struct said *said)
     if (r)
         return r < 0 ? -1 : 0;
     r = number(search, names->rank, &ignored);
+    if (r == 1 && source == KUBERNETES && search->words->n_indexed)
+        return of_pods(search, said);
     if (r == 1)
         r = number(search, names->world, &ignored);
     if (r < 1)
@@ -296,7 +310,9 @@ static int refuse_half(const struct search *search)
                         "launcher does, or give %s)",
                         half.name, half.value,
                         half.missing ? half.missing : "the number of processes is in no variable",
-                        half.missing ? " is not set" : "", search->words->numbers);
+                        half.missing ? " is not set" : "",
+                        source == KUBERNETES && search->words->indexed ? search->words->indexed
+                                                                       : search->words->numbers);
     }
     if (number(search, "LOCAL_RANK", &local_rank) < 0)
         return -1;

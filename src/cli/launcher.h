@@ -17,6 +17,9 @@ struct launcher_words {
     const char *option;  /* "--rank" */
     const char *numbers; /* what gives the numbers themselves: "--rank and --world" */
     const char *alone;   /* what makes this process the only one: "--rank 0 --world 1" */
+    /* An indexed Job of Kubernetes has its number of pods in no variable: */
+    const char *indexed; /* what gives it: "--parts N"; NULL: as `numbers` */
+    uint32_t n_indexed;  /* the number; 0: not known */
 };
 
 struct launcher_found {

@@ -20,6 +20,7 @@
 #include "message.h"
 #include "options.h"
 #include "output.h"
+#include "part.h"
 #include "progress.h"
 #include "status.h"
 #include "task.h"
@@ -27,12 +28,12 @@
 #include "unit.h"
 
 #define MAX_THREADS 1024
-#define MAX_PARTS 65536
 
 enum {
     OPT_SHARD_SIZE = 256,
     OPT_THREADS,
     OPT_PART,
+    OPT_PARTS,
     OPT_PACK_ID,
     OPT_TASK,
     OPT_ATTEMPT,
@@ -57,7 +58,15 @@ static const struct option_row table[] = {
     {.name = "part",
      .code = OPT_PART,
      .value = "I/N",
-     .text = "pack slice I of N, I = 0 to N-1; `penstock merge` joins the slices"},
+     .text = "pack slice I of N, I = 0 to N-1; `penstock merge` joins the slices; auto: the slice "
+             "of this process under mpirun, srun, torchrun, a job array of SLURM, ..., into "
+             "OUT/part-I-of-N"},
+    {.name = "parts",
+     .code = OPT_PARTS,
+     .value = "N",
+     .initial = "as many as processes",
+     .text = "of --part auto: the number of slices; needed in an indexed Job of Kubernetes, and "
+             "where an array of SLURM has only some of the slices"},
     {.name = "task",
      .code = OPT_TASK,
      .value = "KEY",
@@ -121,9 +130,11 @@ static const char text[] =
     "then has, for example, pixels=256 or max_side=512 quality=90 reencoded=shrunk.\n";
 
 struct pack {
-    const char *src, *out;
+    const char *src, *folder, *out; /* folder: the operand OUT */
     uint64_t shard_size;
-    uint32_t n_threads, part, n_parts;
+    uint32_t n_threads;
+    struct part part;
+    char *path;       /* owned; of the data set that is made, OUT or below it; `out` points to it */
     struct task task; /* its part has no number: part 0 of 1 of SRC */
     struct form form;
     struct annotated annotated;
@@ -150,23 +161,7 @@ static const char *standing(const struct pack *pack)
 /* 1: what is packed is to be merged, and may be empty. */
 static int is_part(const struct pack *pack)
 {
-    return pack->n_parts > 1 || pack->task.key;
-}
-
-static int parse_part(struct pack *pack, const char *value)
-{
-    unsigned part, n_parts; /* each has at most seven digits: no overflow */
-    char rest;
-    if (strspn(value, "0123456789/") == strlen(value) &&
-        sscanf(value, "%7u/%7u%c", &part, &n_parts, &rest) == 2 && part < n_parts &&
-        n_parts <= MAX_PARTS) {
-        pack->part = part;
-        pack->n_parts = n_parts;
-        return 0;
-    }
-    message_say("--part: value is '%s'; must be I/N with I from 0 to N-1 (0/4, 1/4, 2/4, 3/4)",
-                value);
-    return -1;
+    return pack->part.n > 1 || pack->task.key;
 }
 
 static int set_option(struct pack *pack, int code, const char *value)
@@ -178,7 +173,9 @@ static int set_option(struct pack *pack, int code, const char *value)
     case OPT_THREADS:
         return option_count32("--threads", value, (struct range){0, MAX_THREADS}, &pack->n_threads);
     case OPT_PART:
-        return parse_part(pack, value);
+        return part_set(&pack->part, value);
+    case OPT_PARTS:
+        return part_set_n(&pack->part, value);
     case OPT_PACK_ID:
         return task_set_pack_id(&pack->task.pack_id, value);
     case OPT_TASK:
@@ -239,8 +236,8 @@ static int open_writer(struct pack *pack)
     s.path = pack->out;
     s.fields = fields;
     s.n_fields = n;
-    s.part = pack->part;
-    s.n_parts = pack->n_parts;
+    s.part = pack->part.number;
+    s.n_parts = pack->part.n;
     s.pack_id = pack->task.pack_id;
     s.task = pack->task.key;
     s.attempt = pack->task.attempt;
@@ -379,6 +376,7 @@ static int print_json(struct pack *pack, const struct result *result)
     struct json_t *object = json_make_object(), *images = json_make_object();
     char note[FORM_NOTE_SIZE];
     json_put_text(object, "path", pack->out);
+    part_put(&pack->part, object);
     json_put_count(object, "n_samples", info->n_samples);
     json_put_count(object, "n_classes", info->n_names);
     json_put_count(object, "n_shards", info->n_shards);
@@ -432,7 +430,7 @@ static int print_text(struct pack *pack, const struct result *result)
         if (pack->task.key)
             printf("next: when all tasks have packed their parts, ");
         else
-            printf("next: when all %u parts are packed, ", pack->n_parts);
+            printf("next: when all %u parts are packed, ", pack->part.n);
         message_program();
         puts(" merge PART... OUT");
     } else {
@@ -519,6 +517,15 @@ static void say_left_out(const struct pack *pack)
                            : "are left out: their names are not images'");
 }
 
+static void say_part(const struct pack *pack)
+{
+    char part_is[PART_TEXT];
+    if (!pack->part.is_auto)
+        return;
+    message_say("%s, into %s", part_text(&pack->part, part_is), pack->out);
+    part_warn(&pack->part, pack->folder);
+}
+
 static int open_feed(struct pack *pack)
 {
     const struct feed_config config = {.root = pack->src,
@@ -536,18 +543,19 @@ static int open_feed(struct pack *pack)
 static int pack(struct pack *p)
 {
     int status = annotated_is_asked(&p->annotated) ? annotated_open(&p->annotated, p->src, &p->tree)
-                                                   : tree_scan(&p->tree, p->src, p->out);
+                                                   : tree_scan(&p->tree, p->src, p->folder);
     if (status)
         return status;
+    say_part(p);
     say_left_out(p);
     /* at most 2^47 files by 2^16 parts: no overflow */
-    p->first = p->part * p->tree.n_files / p->n_parts;
-    p->n = (p->part + UINT64_C(1)) * p->tree.n_files / p->n_parts - p->first;
+    p->first = p->part.number * p->tree.n_files / p->part.n;
+    p->n = (p->part.number + UINT64_C(1)) * p->tree.n_files / p->part.n - p->first;
     if (p->n == 0)
-        message_say("part %u/%u gets no image: %s holds only %llu", p->part, p->n_parts, p->src,
-                    (unsigned long long)p->tree.n_files);
+        message_say("part %u/%u gets no image: %s holds only %llu", p->part.number, p->part.n,
+                    p->src, (unsigned long long)p->tree.n_files);
     if (p->n_threads == 0)
-        p->n_threads = machine_n_cores(MAX_THREADS);
+        p->n_threads = part_threads(&p->part, machine_n_cores(MAX_THREADS));
     status = open_writer(p);
     if (status == 0)
         status = open_feed(p);
@@ -560,7 +568,7 @@ static int pack(struct pack *p)
 static int run(const struct command *self, int argc, char **argv)
 {
     struct options options = {.command = self, .argc = argc, .argv = argv};
-    struct pack p = {.n_parts = 1};
+    struct pack p = {0};
     int c;
     annotated_init(&p.annotated);
     while ((c = options_next(&options)) > 0)
@@ -572,19 +580,23 @@ static int run(const struct command *self, int argc, char **argv)
     if (status == 0)
         status = annotated_check(&p.annotated, &p.form);
     if (status == 0)
-        status = task_check(&p.task, p.n_parts);
+        status = part_settle(&p.part);
+    if (status == 0)
+        status = task_check(&p.task, p.part.n, p.part.is_auto);
     if (status)
         return status;
     p.src = options_operand(&options, 0);
-    p.out = options_operand(&options, 1);
+    p.folder = options_operand(&options, 1);
     p.start = unit_now();
     interrupt_install();
     interrupt_ignore_pipe();
-    status = pack(&p);
+    p.out = p.path = part_path(&p.part, p.folder);
+    status = p.path ? pack(&p) : STATUS_USAGE;
     pstk_writer_abort(&p.writer);
     annotated_close(&p.annotated);
     bad_close(&p.bad);
     tree_close(&p.tree);
+    free(p.path);
     return status;
 }
 
@@ -601,6 +613,8 @@ const struct command command_pack = {
         "penstock pack --coco annotations/instances_train2017.json train2017 coco-train\n"
         "penstock pack --voc VOCdevkit/VOC2012 --image-set train voc-train\n"
         "penstock pack imagenet/train part3 --part 3/8    # on the fourth of eight machines\n"
+        "mpirun -n 8 penstock pack imagenet/train parts --part auto && penstock merge parts/part-* "
+        "train\n"
         "penstock pack frames/day7 parts/day7 --task day7 --pack-id "
         "0f6a2c3bd4e74d1c8b9a5e6f70819203\n",
     .exit_status = "0 packed; 1 unreadable images or annotations, or a failing machine, nothing "

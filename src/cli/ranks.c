@@ -9,7 +9,8 @@
 #include "message.h"
 #include "options.h"
 
-static const struct launcher_words words = {"--rank", "--rank and --world", "--rank 0 --world 1"};
+static const struct launcher_words words = {
+    .option = "--rank", .numbers = "--rank and --world", .alone = "--rank 0 --world 1"};
 
 int ranks_set_rank(struct ranks *ranks, const char *value)
 {

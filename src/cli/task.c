@@ -28,7 +28,7 @@ static int is_key(const char *text)
                n;
 }
 
-int task_check(const struct task *task, uint32_t n_parts)
+int task_check(const struct task *task, uint32_t n_parts, int is_auto)
 {
     if (task->key && !is_key(task->key))
         return message_usage("--task: value is '%s'; must be 1 to %d of the characters A-Z a-z 0-9 "
@@ -42,7 +42,7 @@ int task_check(const struct task *task, uint32_t n_parts)
         return message_usage("--pack-id: value is '%s'; must come with --task KEY", task->pack_id);
     if (task->attempt && !task->key)
         return message_usage("--attempt: value is %u; must come with --task KEY", task->attempt);
-    if (task->key && n_parts > 1)
+    if (task->key && (n_parts > 1 || is_auto))
         return message_usage("--task: value is '%s'; must not come with --part, whose parts have a "
                              "number",
                              task->key);

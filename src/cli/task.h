@@ -14,7 +14,8 @@ struct task {
 
 /* Read --pack-id. Returns 0, or -1 after a message. */
 int task_set_pack_id(const char **pack_id, const char *value);
-/* Check that the options go together. Returns 0, or an exit status after a message. */
-int task_check(const struct task *task, uint32_t n_parts);
+/* Check that the options go together, also with --part (is_auto: auto). Returns 0, or an exit
+ * status after a message. */
+int task_check(const struct task *task, uint32_t n_parts, int is_auto);
 
 #endif

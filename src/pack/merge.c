@@ -18,8 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_PATH 4096 /* bytes, the terminating 0 included */
-#define MAX_STEPS 40  /* symbolic links to follow, as in the kernel */
+#define MAX_PATH 4096    /* bytes, the terminating 0 included */
+#define MISSING_LISTED 8 /* numbers in a message */
+#define MAX_STEPS 40     /* symbolic links to follow, as in the kernel */
 
 /* A part, and the numbers of its dictionaries in the merged data set. */
 struct part {
@@ -189,6 +190,31 @@ static int check_pack(const struct merge *merge, struct pstk_error *err)
     return 0;
 }
 
+/* Fail with the numbers of the first parts that are missing. Those that are there are sorted, each
+ * once. */
+static int fail_missing(const struct merge *merge, uint32_t n, struct pstk_error *err)
+{
+    char list[MISSING_LISTED * 12];
+    uint32_t at = 0, n_listed = 0;
+    size_t length = 0;
+    const uint32_t n_missing = n - merge->n_parts;
+    for (uint32_t i = 0; i < n && n_listed < MISSING_LISTED; i++) {
+        if (at < merge->n_parts && merge->parts[at].manifest.part == i) {
+            at++;
+            continue;
+        }
+        length +=
+            (size_t)snprintf(list + length, sizeof list - length, "%s%u", n_listed ? ", " : "", i);
+        n_listed++;
+    }
+    return pstk__fail(
+        err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+        "part%s %s%s of %u %s missing: give all parts (one that was packed on another "
+        "machine lies there, unless it went to a folder that both share)",
+        n_missing == 1 ? "" : "s", list, n_listed < n_missing ? ", ..." : "", n,
+        n_missing == 1 ? "is" : "are");
+}
+
 /* Sort the parts by number and check that they are 0 .. n - 1 of n. */
 static int check_numbers(struct merge *merge, struct pstk_error *err)
 {
@@ -207,12 +233,8 @@ static int check_numbers(struct merge *merge, struct pstk_error *err)
                               "%s and %s are both part %u: give each part once",
                               merge->parts[i - 1].path, merge->parts[i].path,
                               merge->parts[i].manifest.part);
-    uint32_t n = merge->parts[0].manifest.n_parts;
-    for (uint32_t i = 0; i < n; i++)
-        if (i >= merge->n_parts || merge->parts[i].manifest.part != i)
-            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "part %u of %u is missing: give all parts", i, n);
-    return 0;
+    const uint32_t n = merge->parts[0].manifest.n_parts;
+    return merge->n_parts < n ? fail_missing(merge, n, err) : 0;
 }
 
 /* Check that the parts are those of one pack, and put them in order. */

@@ -45,6 +45,23 @@ class EngineCase(unittest.TestCase):
         self.out = tempfile.mkdtemp(prefix="penstock-engine-")
         self.addCleanup(shutil.rmtree, self.out, True)
 
+    def images(self):
+        """A folder of 9 images."""
+        folder = pathlib.Path(self.out, "images")
+        run([os.environ["PENSTOCK_MAKE_IMAGES"], "9", folder])
+        return str(folder)
+
+    def check_parts(self, source, parts, n):
+        """The folder has n parts, which merge to what one pack of the source makes."""
+        paths = sorted(pathlib.Path(parts).iterdir())
+        self.assertEqual([path.name for path in paths], [f"part-{i:05}-of-{n:05}" for i in range(n)])
+        command, joined, whole = os.environ["PENSTOCK_COMMAND"], f"{parts}-joined", f"{parts}-whole"
+        run([command, "merge", *paths, joined])
+        run([command, "pack", source, whole])
+        told = [json.loads(run([command, "info", name, "--json"])) for name in (joined, whole)]
+        self.assertEqual([one["n_samples"] for one in told], [9, 9])
+        self.assertEqual(told[0]["identity"], told[1]["identity"])
+
     def check_epoch(self, world, source, kind=""):
         """Compare what the processes of epoch.py left: coverage, equal counts, the global batches. Returns it."""
         found = sorted(pathlib.Path(self.out).glob("*.json"), key=lambda path: int(path.stem))

@@ -2,6 +2,7 @@
 """mpirun of Open MPI: mpi4py knows the same ranks, and processes that it binds keep their cores."""
 import json
 import os
+import pathlib
 import shutil
 import sys
 import unittest
@@ -46,11 +47,11 @@ class Epoch(EngineCase):
 
 class Command(EngineCase):
     def each(self, world, *words):
-        """What each of the processes of the command printed, as JSON."""
-        printed = run([*MPIRUN, "--oversubscribe", "--bind-to", "none", "-n", str(world), os.environ["PENSTOCK_COMMAND"],
-                       *words, "--json"])
-        return sorted((json.loads(line) for line in printed.splitlines() if line.startswith("{")),
-                      key=lambda one: one.get("rank", 0))
+        """What each of the processes of the command printed, as JSON, by rank."""
+        into = 'exec "$@" > "$0/$OMPI_COMM_WORLD_RANK.json"'  # mpirun mixes lines that are long
+        run([*MPIRUN, "--oversubscribe", "--bind-to", "none", "-n", str(world), "sh", "-c", into, self.out,
+             os.environ["PENSTOCK_COMMAND"], *words, "--json"])
+        return [json.loads(pathlib.Path(self.out, f"{rank}.json").read_text()) for rank in range(world)]
 
     def test_order_and_bench_have_a_part_each(self):
         line = [sets.scalars(), "--rank", "auto", "--global-batch-size", "24"]
@@ -64,6 +65,12 @@ class Command(EngineCase):
         for one in seen:
             self.assertEqual((one["samples"], one["batch_size"]), (8 * alone["n_batches"], 8))
             self.assertEqual(one["threads"], 1 if len(os.sched_getaffinity(0)) < 6 else one["threads"])
+
+    def test_pack_makes_a_part_each(self):
+        source, parts = self.images(), os.path.join(self.out, "parts")
+        for rank, one in enumerate(self.each(3, "pack", source, parts, "--part", "auto")):
+            self.assertEqual((one["part"], one["n_parts"], one["source"]), (rank, 3, "Open MPI"))
+        self.check_parts(source, parts, 3)
 
 
 if __name__ == "__main__":

@@ -60,6 +60,20 @@ class Srun(EngineCase):
         self.assertIn("this process is the job's batch script, not one of 2 tasks", first)
         self.assertEqual(sorted(others), ["0 2 0 2 srun", "1 2 1 2 srun", "end"])
 
+    def test_parts_of_a_job_array(self):
+        source, script = self.images(), pathlib.Path(self.out, "pack.sh")
+        parts = [str(pathlib.Path(self.out, name)) for name in ("steps", "single")]
+        pack = [shlex.join([os.environ["PENSTOCK_COMMAND"], "pack", source, out, "--part", "auto"]) for out in parts]
+        # Each task of the array packs two parts, with srun.
+        script.write_text(f"#!/bin/sh\nexec srun -n 2 {pack[0]}\n")
+        self.slurm.run("sbatch", "--wait", "--array=1-2", "-n", "2", "-o", f"{self.out}/%a.log", str(script))
+        self.check_parts(source, parts[0], 4)
+        # Each batch script packs one part; the last one is submitted later.
+        script.write_text(f"#!/bin/sh\nexec {pack[1]} --parts 3\n")
+        for tasks in ("0-1", "2"):
+            self.slurm.run("sbatch", "--wait", f"--array={tasks}", "-n", "1", "-o", f"{self.out}/%a.log", str(script))
+        self.check_parts(source, parts[1], 3)
+
 
 if __name__ == "__main__":
     unittest.main()
