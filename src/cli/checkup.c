@@ -470,12 +470,8 @@ void checkup_print(const struct checkup *checkup)
     }
 }
 
-void checkup_put(const struct checkup *checkup, struct json_t *object)
+void checkup_put_findings(const struct checkup *checkup, struct json_t *object, const char *name)
 {
-    if (!checkup->is_data_set) {
-        json_put_null(object, "data_set");
-        return;
-    }
     struct json_t *findings = json_make_array();
     for (uint32_t i = 0; i < checkup->n; i++) {
         const struct finding *finding = &checkup->findings[i];
@@ -486,5 +482,13 @@ void checkup_put(const struct checkup *checkup, struct json_t *object)
         json_put_text(one, "advice", finding->advice[0] ? finding->advice : NULL);
         json_append(findings, one);
     }
-    json_put(object, "data_set", findings);
+    json_put(object, name, findings);
+}
+
+void checkup_put(const struct checkup *checkup, struct json_t *object)
+{
+    if (checkup->is_data_set)
+        checkup_put_findings(checkup, object, "data_set");
+    else
+        json_put_null(object, "data_set");
 }

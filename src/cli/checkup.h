@@ -39,6 +39,8 @@ void checkup(struct checkup *checkup, const char *path, const struct pstk_machin
 /* Return the exit status: STATUS_DAMAGED when there is an error. */
 int checkup_status(const struct checkup *checkup);
 void checkup_print(const struct checkup *checkup);
+/* Put the findings as a list of that name. */
+void checkup_put_findings(const struct checkup *checkup, struct json_t *object, const char *name);
 /* Put the findings as `data_set`, or null when there is no data set. */
 void checkup_put(const struct checkup *checkup, struct json_t *object);
 

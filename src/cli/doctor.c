@@ -12,6 +12,7 @@
 #include "checkup.h"
 #include "command.h"
 #include "json.h"
+#include "local_ranks.h"
 #include "message.h"
 #include "names.h"
 #include "options.h"
@@ -26,7 +27,7 @@
 #define COPY_SECONDS 0.8               /* of copies on all devices together */
 #define COPY_SECONDS_MIN 0.1           /* and on each device at least */
 
-enum { OPT_WORLD = 256, OPT_JSON };
+enum { OPT_WORLD = 256, OPT_RANKS, OPT_JSON };
 
 static const struct option_row table[] = {
     {.name = "world",
@@ -34,6 +35,11 @@ static const struct option_row table[] = {
      .value = "W",
      .initial = "1",
      .text = "how many ranks will read the data set: what is advised of orders depends on it"},
+    {.name = "ranks",
+     .code = OPT_RANKS,
+     .value = "N",
+     .text = "what N ranks on this machine take together: cores, memory, files, and which limits "
+             "they share"},
     OPTION_JSON("print one JSON object"),
     OPTION_END};
 
@@ -350,6 +356,7 @@ struct doctor {
     struct pstk_machine machine;
     struct gpus gpus;
     struct checkup checkup;
+    struct local_ranks ranks;
     unsigned lacks; /* set of enum lack */
     struct verdict verdict;
 };
@@ -363,6 +370,12 @@ static void judge(struct doctor *doctor)
     doctor->verdict = verdict_of(&doctor->checkup, doctor->lacks);
 }
 
+static int status_of_both(const struct doctor *doctor)
+{
+    const int status = checkup_status(&doctor->checkup);
+    return status ? status : checkup_status(&doctor->ranks.found);
+}
+
 static int print_text(const struct doctor *doctor)
 {
     const struct pstk_machine *machine = &doctor->machine;
@@ -372,11 +385,14 @@ static int print_text(const struct doctor *doctor)
     print_path(machine, doctor->lacks, doctor->path);
     print_gpus(&doctor->gpus);
     checkup_print(&doctor->checkup);
+    if (doctor->ranks.n)
+        putchar('\n');
+    checkup_print(&doctor->ranks.found);
     printf("\n  %-14s ", "verdict");
     text_print_wrapped(stdout, doctor->verdict.text, 17);
     if (doctor->verdict.next)
         message_next(doctor->verdict.next, doctor->path);
-    return message_finish(checkup_status(&doctor->checkup));
+    return message_finish(status_of_both(doctor));
 }
 
 static int print_json(const struct doctor *doctor)
@@ -417,8 +433,9 @@ static int print_json(const struct doctor *doctor)
     explain_absence(why, advice);
     json_put_text(object, "no_cuda", gpus->n ? NULL : why);
     checkup_put(&doctor->checkup, object);
+    local_ranks_put(&doctor->ranks, object);
     json_put_text(object, "verdict", doctor->verdict.text);
-    return json_print(object, checkup_status(&doctor->checkup));
+    return json_print(object, status_of_both(doctor));
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -430,8 +447,12 @@ static int run(const struct command *self, int argc, char **argv)
     while ((c = options_next(&options)) > 0) {
         if (c == OPT_JSON)
             json = 1;
-        else if (option_count32("--world", optarg, (struct range){1, 1 << 24},
-                                &doctor.checkup.world) < 0)
+        else if (c == OPT_RANKS &&
+                 option_count32("--ranks", optarg, (struct range){1, LOCAL_RANKS_MAX},
+                                &doctor.ranks.n) < 0)
+            return STATUS_USAGE;
+        else if (c == OPT_WORLD && option_count32("--world", optarg, (struct range){1, 1 << 24},
+                                                  &doctor.checkup.world) < 0)
             return STATUS_USAGE;
     }
     if (c < 0 || options_operands(&options, 0, 1, "one PATH") < 0)
@@ -446,6 +467,7 @@ static int run(const struct command *self, int argc, char **argv)
     if (pstk_get_machine(doctor.path, &doctor.machine, &err) < 0)
         return status_refuse(&err, doctor.path);
     checkup(&doctor.checkup, doctor.path, &doctor.machine);
+    local_ranks(&doctor.ranks, doctor.path, &doctor.checkup, &doctor.machine);
     doctor.gpus = look_at_gpus(doctor.machine.n_cuda_devices);
     judge(&doctor);
     const int status = json ? print_json(&doctor) : print_text(&doctor);
@@ -468,13 +490,18 @@ const struct command command_doctor = {
         "W ranks. `penstock verify` reads all of it. The verdict at the end says where to look, "
         "and what to do next.\n"
         "\n"
+        "With --ranks doctor opens the loaders of N ranks of this machine, one after the other, "
+        "and adds up what they have. Memory that direct reads register counts for all ranks of a "
+        "user together (memlock), open files for each.\n"
+        "\n"
         "Of each GPU doctor also measures what plain copies do, which takes a moment and some "
         "of its memory.\n",
     .options = table,
     .examples = "penstock doctor train\n"
+                "penstock doctor train --ranks 8\n"
                 "penstock doctor /data --json | jq .io_uring\n"
                 "penstock doctor --json | jq '.devices[0].to_device_bytes_per_second'\n",
     .exit_status = "0 (also when the machine lacks pieces: penstock runs without them); 1 the data "
-                   "set has errors; 2 wrong path",
+                   "set has errors, or one of N ranks cannot open it; 2 wrong path",
     .run = run,
 };

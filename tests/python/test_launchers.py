@@ -133,5 +133,43 @@ class Command(unittest.TestCase):
         self.assertEqual(said["threads"], n_cores // 2)
 
 
+class Doctor(unittest.TestCase):
+    """doctor --ranks counts what ranks have that run at the same time."""
+
+    def ranks(self, path, *words):
+        done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "doctor", path, "--json", *words], text=True, check=True,
+                              stdout=subprocess.PIPE)
+        self.usable = json.loads(done.stdout)["usable_cores"]
+        return json.loads(done.stdout)["ranks"]
+
+    def test_eight_ranks_have_what_it_says(self):
+        said = self.ranks(sets.photos(), "--ranks", "8")
+        line = [os.environ["PENSTOCK_COMMAND"], "bench", sets.photos(), "--rank", "auto", "--last", "short", "--epochs", "1",
+                "--no-ceilings", "--json"]
+        running = [subprocess.Popen(line, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    env={**os.environ, "RANK": str(i), "WORLD_SIZE": "8", "LOCAL_RANK": str(i),
+                                         "LOCAL_WORLD_SIZE": "8"}) for i in range(8)]
+        printed = [one.communicate() for one in running]
+        self.assertEqual([one.returncode for one in running], [0] * 8, printed)
+        stats = [json.loads(out) for out, _ in printed]
+        workers = [one["threads"] for one in stats]
+        self.assertEqual((said["n"], said["least_workers"], said["most_workers"], said["workers"]),
+                         (8, min(workers), max(workers), sum(workers)))
+        for name, of in (("slot_bytes", "slots"), ("io_bytes", "io"), ("index_bytes", "index"), ("scratch_bytes", "scratch")):
+            self.assertEqual(said[name], sum(one["memory"][of] for one in stats), name)
+        self.assertGreater(said["open_files"], 0)
+        wanted = "warning" if 8 > self.usable else "ok"
+        self.assertEqual(said["findings"][0]["level"], wanted)
+
+    def test_without_a_data_set_and_without_the_option(self):
+        said = self.ranks("/", "--ranks", "1")
+        self.assertEqual((said["n"], said["slot_bytes"], [one["what"] for one in said["findings"]]),
+                         (1, None, ["ranks", "memory"]))
+        self.assertIsNone(self.ranks("/"))
+        status, _, error = command("doctor", "/", "--ranks", "0", env={})
+        self.assertEqual(status, 2)
+        self.assertIn("--ranks: value is '0'; must be a whole number from 1 to 256", error)
+
+
 if __name__ == "__main__":
     unittest.main()
