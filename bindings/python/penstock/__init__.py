@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .installed import get_include, get_library
     from .mix import CutMix, MixedRow, MixUp, MixUpCutMix, OneHot, draw_mix
     from .mixture import DataSetStats, Mixture
+    from .monitor import Monitor
     from .mosaic import Mosaic, MosaicPart, MosaicRow, draw_mosaic
     from .outputs_follow import boxes, keypoints, mask, per_box, polygons
     from .ops_boxes import *  # noqa: F403
@@ -73,6 +74,7 @@ _NAMES_OF = {
     "installed": ("get_include", "get_library"),
     "mix": ("CutMix", "MixUp", "MixUpCutMix", "MixedRow", "OneHot", "draw_mix"),
     "mixture": ("DataSetStats", "Mixture"),
+    "monitor": ("Monitor",),
     "mosaic": ("Mosaic", "MosaicPart", "MosaicRow", "draw_mosaic"),
     "ops_boxes": ("RandomIoUCrop",),
     "ops_call": ("Call",),

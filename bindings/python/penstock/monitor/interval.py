@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a loader did between two looks at its statistics. Pure: differences of counters, and the verdict on them."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..stats import StageStats, Stats
+
+__all__ = ["Interval", "verdict"]
+
+_COUNTS = ("n_samples", "bytes_delivered", "n_batches", "n_replacements", "bytes_read", "n_reads", "stream_used_ns",
+           "stream_starved_ns")
+_STAGES = ("stage_reader", "stage_workers", "stage_consumer", "stage_uploader")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Differences of two Stats of the same loader, with their names, and the seconds between them."""
+
+    seconds: float
+    n_samples: int
+    bytes_delivered: int
+    n_batches: int
+    n_replacements: int
+    bytes_read: int
+    n_reads: int
+    stream_used_ns: int
+    stream_starved_ns: int
+    stage_reader: StageStats
+    stage_workers: StageStats
+    stage_consumer: StageStats
+    stage_uploader: StageStats
+
+    @classmethod
+    def between(cls, before: Stats, after: Stats, seconds: float) -> Interval:
+        values: dict[str, Any] = {name: getattr(after, name) - getattr(before, name) for name in _COUNTS}
+        values.update({name: _stage(getattr(before, name), getattr(after, name)) for name in _STAGES})
+        return cls(seconds, **values)
+
+    @property
+    def loop_s(self) -> float:
+        """Seconds of the training loop that the loader has counted: in its own work, and waiting for batches. The work
+        on a batch counts when the loop asks for the next one."""
+        return (self.stage_consumer.busy_ns + self.stage_consumer.starved_ns) / 1e9
+
+    @property
+    def waiting(self) -> float | None:
+        """Share of that time, 0 to 1, in which the loop waited for data; None: no time was counted."""
+        return self.stage_consumer.starved_ns / 1e9 / self.loop_s if self.loop_s else None
+
+    @property
+    def pace(self) -> float | None:
+        """Samples for each second of loop_s. Unlike samples of an interval it does not depend on where in a step the
+        interval ends."""
+        return self.n_samples / self.loop_s if self.loop_s else None
+
+    @property
+    def step_ms(self) -> float | None:
+        """Milliseconds of a step, waiting included; None: there was no step."""
+        return 1e3 * self.loop_s / self.n_batches if self.n_batches else None
+
+    @property
+    def wait_ms(self) -> float | None:
+        """Milliseconds of a step in which the loop waited for data; None: there was no step."""
+        return self.stage_consumer.starved_ns / 1e6 / self.n_batches if self.n_batches else None
+
+
+def _stage(before: StageStats, after: StageStats) -> StageStats:
+    return StageStats(after.busy_ns - before.busy_ns, after.starved_ns - before.starved_ns,
+                      after.blocked_ns - before.blocked_ns, after.n_items - before.n_items, after.n_threads)
+
+
+def _share(part: int, stage: StageStats) -> float:
+    whole = stage.busy_ns + stage.starved_ns + stage.blocked_ns
+    return part / whole if whole else 0.0
+
+
+def verdict(of: Interval | Stats) -> str:
+    """The stage that limits the loader, a key of penstock.stats.ADVICE: the rule of stats().bottleneck, which the library
+    applies to the time since open."""
+    consumer, workers, reader, uploader = of.stage_consumer, of.stage_workers, of.stage_reader, of.stage_uploader
+    stalled = of.n_batches < 4 and consumer.starved_ns > 1_000_000_000  # the library's rule waits for 4 batches
+    if of.n_batches < 4 and not stalled or consumer.busy_ns + consumer.starved_ns < 100_000_000:
+        return "unknown"
+    if _share(consumer.starved_ns, consumer) < 0.1:
+        return "consumer"
+    timed = of.stream_used_ns + of.stream_starved_ns > 0
+    if of.stream_starved_ns < of.stream_used_ns // 10 if timed else _share(uploader.blocked_ns, uploader) > 0.5:
+        return "consumer"
+    copy = _share(uploader.busy_ns + (uploader.blocked_ns if timed else 0), uploader)
+    decode, reads = _share(workers.busy_ns, workers), _share(reader.busy_ns, reader)
+    storage = _share(reader.starved_ns, reader)
+    if copy > max(decode, reads, storage):
+        return "copy"
+    if decode >= max(reads, storage):
+        return "decode"
+    return "reader" if reads >= storage else "storage"

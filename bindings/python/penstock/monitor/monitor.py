@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock.Monitor: numbers of a loader and its training loop, while the loop runs.
+
+One thread reads the loader's counters, NVML and /proc, every `look` seconds. The loop is never called, and it takes no
+lock of the Monitor.
+"""
+from __future__ import annotations
+
+import atexit
+import collections
+import copy
+import logging
+import math
+import os
+import socket
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from .. import _c
+from ..errors import PenstockError, SettingsError
+from ..hints import explained
+from ..launchers import distributed
+from ..stats import Stats
+from . import alerts as alerting, flops, gpu as gpus, machine
+from .interval import Interval, verdict
+from .reading import Reading, averaged
+
+if TYPE_CHECKING:
+    from ..loader import Loader
+
+__all__ = ["Monitor"]
+
+log = logging.getLogger("penstock.monitor")
+T = TypeVar("T")
+PATIENCE = 5.0  # seconds that close() waits for the thread, which may be in a sink
+KEPT = 1024  # readings that wait for new()
+
+_running: weakref.WeakSet[Monitor] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """The last readings are written before the interpreter takes down what sinks need."""
+    for monitor in list(_running):
+        monitor.close()
+
+
+class _Look(NamedTuple):
+    """What one look found."""
+
+    clock: float  # time.monotonic()
+    time: float
+    stats: Stats
+    machine: machine.MachineReading
+    cursor: tuple[int, int]
+    tokens: float | None
+    read_p99_ms: float | None
+
+
+def _read_p99_ms(loader: Loader) -> float | None:
+    """The 99th percentile of the reads of the last minute; None: a library without histograms, or no read."""
+    metrics = getattr(type(loader), "metrics", None)
+    if metrics is None:
+        return None
+    reads = metrics(loader, "minute").read
+    return float(reads.p99) / 1e6 if reads.n else None
+
+
+def _positive(name: str, value: Any) -> float:
+    """A number above 0, checked."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: value is {value!r}; must be a number above 0") from None
+    if not math.isfinite(number) or number <= 0:
+        raise SettingsError(f"{name}: value is {value!r}; must be a number above 0")
+    return number
+
+
+def _given(name: str, value: Any) -> float | None:
+    return None if value is None else _positive(name, value)
+
+
+def _functions(name: str, value: Any) -> tuple[Callable[[Any], Any], ...]:
+    """One function or several, checked."""
+    found = (value,) if callable(value) else value
+    if found is None or isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
+        raise TypeError(f"{name}: value is {value!r}; must be a function or a list of functions")
+    found = tuple(found)
+    for one in found:
+        if not callable(one):
+            raise TypeError(f"{name}: value is {one!r}; must be a function or a list of functions")
+    return found
+
+
+class Monitor:
+    """Watch a loader and the loop around it, from a thread of its own.
+
+        with penstock.Monitor(loader, alerts=True):
+            for batch in loader.epoch(0):
+                step(batch)
+
+        for batch in penstock.Monitor(loader).wrap(loader.epoch(0)):
+            step(batch)
+
+    every: seconds between two lines, which sinks get as well. look: seconds between two looks at the counters, at most
+    `every`: alerts and Prometheus have these; GPU figures of a line are averages of its looks.
+    name: of the data set, in lines, labels and alerts; None: the last part of loader.path.
+    sinks: functions of a Reading, called in the Monitor's thread: JSONLines, TensorBoard, Endpoint, TextFile, yours. What
+    one raises is logged, once for each kind of exception.
+    alerts: True: penstock.monitor.defaults(); a list of rules; None: none. on_alert: functions of an Alert, such as
+    Webhook(url), called in the Monitor's thread; every alert is logged by the logger "penstock.monitor" as well.
+    line: True prints each line to stderr, on rank 0 alone; a function gets the text, on every rank; False: neither.
+    gpu: "auto": the GPU that this process uses; an index, UUID (also of a MIG instance) or PCI bus id of NVML; None: none.
+    tokens_per_sample: for tokens/s, a number; tokens_so_far: a function that returns the tokens so far, where it varies.
+    flops_per_sample: of forward and backward pass on this GPU, for mfu. dtype: of the matrix products. peak_flops: of the
+    GPU in a second; None: penstock.monitor.peak_flops of its name and dtype; an unknown one gives no figure.
+
+    A loader that is closed ends its Monitor after a last line. In a child of fork a Monitor does nothing. Several Monitors
+    may watch one loader.
+    """
+
+    _pid = -1  # of one that __init__ did not finish: nothing to close
+
+    @explained("penstock.Monitor", {"interval": "every= is the seconds between lines, and look= between looks",
+                                    "callbacks": "sinks= takes functions of a Reading, and on_alert= functions of an Alert"})
+    def __init__(self, loader: Loader, *, every: float = 60.0, look: float | None = None, name: str | None = None,
+                 sinks: Any = (), alerts: Any = None, on_alert: Any = (), line: bool | Callable[[str], Any] = True,
+                 gpu: int | str | None = "auto", tokens_per_sample: float | None = None,
+                 tokens_so_far: Callable[[], float] | None = None, flops_per_sample: float | None = None,
+                 dtype: Any = "bfloat16", peak_flops: float | None = None) -> None:
+        from ..loader import Loader
+        if not isinstance(loader, Loader):
+            raise TypeError(f"loader: value is {loader!r}; must be a penstock.Loader")
+        self._every = _positive("every", every)
+        self._look_every = min(5.0, self._every) if look is None else _positive("look", look)
+        if self._look_every > self._every:
+            raise SettingsError(f"look: value is {look!r}; must be at most every, {every!r}")
+        self._sinks, self._on_alert = _functions("sinks", sinks), _functions("on_alert", on_alert)
+        # A rule has a state: each Monitor has its own.
+        self._rules = [copy.deepcopy(rule) for rule in alerting.rules_of(alerts)]
+        if not callable(line) and line not in (True, False):
+            raise TypeError(f"line: value is {line!r}; must be True, False or a function of a str")
+        if tokens_so_far is not None and not callable(tokens_so_far):
+            raise TypeError(f"tokens_so_far: value is {tokens_so_far!r}; must be a function without arguments")
+        if tokens_so_far is not None and tokens_per_sample is not None:
+            raise SettingsError("tokens_so_far: value is a function; must be None with tokens_per_sample (give one of them)")
+        self._tokens_per_sample, self._tokens_so_far = _given("tokens_per_sample", tokens_per_sample), tokens_so_far
+        self._flops, self._peak = _given("flops_per_sample", flops_per_sample), _given("peak_flops", peak_flops)
+        self._dtype = flops.spelled(dtype)
+        if self._dtype not in flops.DTYPES:
+            raise SettingsError(f"dtype: value is {dtype!r}; must be one of {', '.join(flops.DTYPES)}")
+        self._gpu_setting, self._line = gpus.checked(gpu), line
+        self.name = os.path.basename(loader.path) or loader.path if name is None else str(name)
+        self.loader, self.node = loader, socket.gethostname()
+        self._gpu = gpus.Gpu(None)
+        self._cgroup = machine.Cgroup()
+        self._new: collections.deque[Reading] = collections.deque(maxlen=KEPT)
+        self._thread: threading.Thread | None = None
+        self._stop, self._finished = threading.Event(), False
+        self._complained: set[tuple[int, str]] = set()
+        self._latest: Reading | None = None
+        self._pid = os.getpid()
+
+    # ---- life ----------------------------------------------------------------------------------------------
+
+    def start(self) -> Monitor:
+        """Begin to watch; `with` and wrap() call it. PenstockError: it was started before, or the loader is closed."""
+        if self._thread is not None or self._finished:
+            raise PenstockError("this Monitor was started before (make another one)")
+        if os.getpid() != self._pid:
+            raise PenstockError("this Monitor was made before fork (make one in the process that trains)")
+        self._last = self._line_from = self._sample()
+        # Here, because the current device of CUDA belongs to the thread that trains.
+        self._device = self._found_gpu()
+        self._gpu_looks: list[gpus.GpuReading] = []
+        self._thread = threading.Thread(target=self._run, name="penstock-monitor", daemon=True)
+        self._thread.start()
+        _running.add(self)
+        return self
+
+    def close(self) -> None:
+        """Take a last look, write the last line and stop. Waits for at most 5 s, where a sink hangs. May be called
+        again, and in a child of fork, where it does nothing."""
+        if os.getpid() != self._pid or self._finished:
+            return
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():  # not started, or called by a sink
+            self._stop.set()
+            return
+        self._stop.set()
+        thread.join(PATIENCE)
+        if thread.is_alive():
+            log.warning("penstock: the Monitor of %s did not end within %g s; one of its sinks hangs", self.name, PATIENCE)
+        self._finished = True
+        _running.discard(self)
+
+    def __enter__(self) -> Monitor:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def wrap(self, batches: Iterable[T]) -> Iterator[T]:
+        """Watch while the batches are iterated over. No batch is kept: `batches` is asked directly."""
+        with self:
+            yield from batches
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a penstock.Monitor has a thread and cannot be pickled or sent to another process")
+
+    # ---- what it found ---------------------------------------------------------------------------------------
+
+    @property
+    def latest(self) -> Reading | None:
+        """The newest look; None before the first."""
+        return self._latest
+
+    def new(self) -> dict[str, float] | None:
+        """Return Reading.scalars() of a line that was not returned before, the oldest first; None: there is none. For
+        trackers that must be called by the loop:
+
+            if (numbers := monitor.new()) is not None:
+                wandb.log(numbers)            # or mlflow.log_metrics(numbers, step=step)
+        """
+        try:
+            return self._new.popleft().scalars()
+        except IndexError:
+            return None
+
+    def __repr__(self) -> str:
+        state = "not started" if self._thread is None else "ended" if not self._thread.is_alive() else "running"
+        return f"<penstock.Monitor of {self.name!r}: {state}, a line every {self._every:g} s>"
+
+    # ---- the thread --------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        """Look again and again. The only thread that calls what follows, once it runs."""
+        due = time.monotonic() + self._look_every
+        try:
+            while True:
+                last = self._stop.wait(max(0.0, due - time.monotonic()))
+                if not self._guarded_look(last) or last:
+                    return
+                due = max(due + self._look_every, time.monotonic())
+        finally:
+            self._end()
+
+    def _guarded_look(self, last: bool) -> bool:
+        """Look; return whether there is more to see. What goes wrong is logged, because the loop is not to end of it."""
+        try:
+            sample = self._sample()
+        except (PenstockError, SystemExit):  # closed under its Monitor, or the interpreter ends
+            if self._last is not self._line_from:
+                self._guarded(self._write_line, self._last, self._gpu_looks)
+            return False
+        except Exception as error:
+            self._complain(self, error)
+            return True
+        self._guarded(self._look, sample)
+        if last or sample.clock - self._line_from.clock >= self._every - self._look_every / 2:
+            self._guarded(self._write_line, sample, self._gpu_looks)
+        return True
+
+    def _guarded(self, function: Callable[..., Any], *arguments: Any) -> None:
+        try:
+            function(*arguments)
+        except Exception as error:
+            self._complain(function, error)
+
+    def _complain(self, who: object, error: Exception) -> None:
+        """Log an exception, once for each kind of it."""
+        key = id(who), type(error).__name__
+        if key not in self._complained:
+            self._complained.add(key)
+            log.warning("penstock: the Monitor of %s: %s raised %s: %s (logged once)", self.name, who, type(error).__name__,
+                        error, exc_info=log.isEnabledFor(logging.DEBUG))
+
+    def _end(self) -> None:
+        self._gpu.close()
+        for one in (*self._sinks, *self._on_alert):
+            close = getattr(one, "close", None)
+            if callable(close):
+                self._guarded(close)
+
+    def _sample(self) -> _Look:
+        """Read the counters. Raises PenstockError if the loader is closed."""
+        stats = self.loader.stats()
+        tokens = None
+        if self._tokens_so_far is not None:
+            try:
+                tokens = float(self._tokens_so_far())
+            except Exception as error:
+                self._complain(self._tokens_so_far, error)
+        return _Look(time.monotonic(), time.time(), stats, machine.read(self._cgroup), self.loader.cursor, tokens,
+                     _read_p99_ms(self.loader))
+
+    def _look(self, sample: _Look) -> None:
+        if self._device is None and self._gpu_setting == "auto":
+            self._device = self._found_gpu()  # CUDA may have been initialised meanwhile
+        if self._device is not None and self._gpu.device is None:
+            self._gpu = gpus.Gpu(self._device)
+        gpu = self._gpu.read()
+        self._gpu_looks.append(gpu)
+        reading = self._reading(self._last, sample, gpu)
+        self._last = sample
+        for rule in self._rules:
+            alert = rule.look(reading)
+            if alert is not None:
+                alerting.send(alert, self._on_alert)
+        raised = self._raised()
+        self._latest = reading = reading if reading.alerts == raised else self._with_alerts(reading, raised)
+        self._give(reading, every_look=True)
+
+    def _raised(self) -> tuple[str, ...]:
+        return tuple(rule.name for rule in self._rules if rule.raised)
+
+    @staticmethod
+    def _with_alerts(reading: Reading, raised: tuple[str, ...]) -> Reading:
+        import dataclasses
+        return dataclasses.replace(reading, alerts=raised)
+
+    def _give(self, reading: Reading, every_look: bool) -> None:
+        for sink in self._sinks:
+            if bool(getattr(sink, "every_look", False)) == every_look:
+                try:
+                    sink(reading)
+                except Exception as error:
+                    self._complain(sink, error)
+
+    def _write_line(self, sample: _Look, looks: list[gpus.GpuReading]) -> None:
+        """Write the reading since the last line."""
+        reading = self._reading(self._line_from, sample, averaged(looks) or self._gpu.read())
+        self._line_from, self._gpu_looks = sample, []
+        self._new.append(reading)
+        self._give(reading, every_look=False)
+        if callable(self._line):
+            self._line(str(reading))
+        elif self._line and self._process_rank() == 0:
+            print(reading, file=sys.stderr, flush=True)
+
+    # ---- parts of a reading --------------------------------------------------------------------------------------
+
+    def _process_rank(self) -> int:
+        group = distributed()
+        return self.loader.ranks.rank if group is None else int(group.get_rank())
+
+    def _found_gpu(self) -> int | str | None:
+        """The setting gpu=, or the GPU that this process uses."""
+        if self._gpu_setting != "auto":
+            return self._gpu_setting
+        found, why = gpus.which(self._bus_id(), self.loader.ranks.local_rank)
+        if found is None:
+            self._gpu.state = why
+        return found
+
+    def _bus_id(self) -> str | None:
+        """The PCI bus id of the loader's device; None: the host."""
+        from ctypes import byref, sizeof
+
+        from .. import errors
+        kind, index = self.loader._numbers["device"], self.loader._numbers["device_index"]
+        if kind == _c.HOST:
+            return None
+        device = _c.Device(size=sizeof(_c.Device))
+        if _c.lib.pstk_get_device(kind, index, byref(device), byref(errors.new())) < 0:
+            return None
+        return device.bus_id.decode() or None
+
+    def _tokens_per_s(self, before: _Look, after: _Look, interval: Interval) -> float | None:
+        if before.tokens is not None and after.tokens is not None:
+            rate = (after.tokens - before.tokens) / interval.seconds
+            return rate if math.isfinite(rate) else None
+        if self._tokens_per_sample is None:
+            return None
+        return self._tokens_per_sample * interval.n_samples / interval.seconds
+
+    def _mfu(self, samples_per_s: float, gpu: gpus.GpuReading) -> float | None:
+        if self._flops is None:
+            return None
+        peak = self._peak
+        if peak is None and gpu.name and not gpu.is_mig:
+            peak = flops.peak_flops(gpu.name, self._dtype)
+        return None if peak is None else self._flops * samples_per_s / peak
+
+    def _reading(self, before: _Look, after: _Look, gpu: gpus.GpuReading) -> Reading:
+        interval = Interval.between(before.stats, after.stats, max(after.clock - before.clock, 1e-9))
+        samples_per_s = interval.n_samples / interval.seconds
+        now, ranks = after.machine, self.loader.ranks
+        return Reading(
+            time=after.time, seconds=interval.seconds, name=self.name, node=self.node, rank=ranks.rank, world=ranks.world,
+            epoch=after.cursor[0], position=after.cursor[1], n_samples=interval.n_samples, n_batches=interval.n_batches,
+            n_replacements=interval.n_replacements, samples_per_s=samples_per_s,
+            read_bytes_per_s=interval.bytes_read / interval.seconds, verdict=verdict(interval), total=after.stats,
+            pace=interval.pace, tokens_per_s=self._tokens_per_s(before, after, interval), step_ms=interval.step_ms,
+            wait_ms=interval.wait_ms, waiting=interval.waiting, read_p99_ms=after.read_p99_ms, mfu=self._mfu(samples_per_s, gpu),
+            cpu_cores=(now.cpu_s - before.machine.cpu_s) / interval.seconds, rss=now.rss, memory_used=now.memory_used,
+            memory_limit=now.memory_limit, gpu=gpu, alerts=self._raised())

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where readings go: JSON lines and TensorBoard. A sink is any function of a Reading; one with close() is closed.
+
+Weights & Biases, MLflow and other trackers take Reading.scalars() in the loop, where their own calls are: see
+Monitor.new().
+"""
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, TextIO
+
+from .. import _optional
+from ..errors import SettingsError
+from .reading import Reading
+
+__all__ = ["JSONLines", "TensorBoard"]
+
+
+class JSONLines:
+    """Append each reading as a line of JSON: Reading.to_dict(). Several processes may write to one file: a line is one
+    write. path: the file, made where it is missing. OSError: it cannot be opened."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file: TextIO | None = open(path, "a", encoding="utf-8", buffering=1 << 20)  # noqa: SIM115
+        self.path = os.fspath(path)
+
+    def __call__(self, reading: Reading) -> None:
+        if self._file is None:
+            raise ValueError(f"{self.path} is closed")
+        self._file.write(json.dumps(reading.to_dict(), separators=(",", ":"), default=str) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def __repr__(self) -> str:
+        return f"JSONLines({self.path!r})"
+
+
+class TensorBoard:
+    """Write each reading's scalars to TensorBoard, at the number of samples since open as the step.
+
+    writer: a SummaryWriter of torch.utils.tensorboard or tensorboardX, which stays open; or a folder, for which one is
+    made, of torch where it is installed, else of tensorboardX. MissingPackageError: neither can be imported.
+    """
+
+    def __init__(self, writer: Any, prefix: str = "penstock/") -> None:
+        self._owned = isinstance(writer, (str, os.PathLike))
+        if not self._owned and not callable(getattr(writer, "add_scalar", None)):
+            raise SettingsError(f"writer: value is {writer!r}; must be a SummaryWriter or a folder (give "
+                                "torch.utils.tensorboard.SummaryWriter(folder))")
+        self._writer = _writer(os.fspath(writer)) if self._owned else writer
+        self._prefix = prefix
+
+    def __call__(self, reading: Reading) -> None:
+        for name, value in reading.scalars(self._prefix).items():
+            self._writer.add_scalar(name, value, reading.total.n_samples, reading.time)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Close the writer if it was made here."""
+        if self._owned:
+            self._writer.close()
+
+    def __repr__(self) -> str:
+        return f"TensorBoard({self._writer!r})"
+
+
+def _writer(folder: str) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return _optional.needed("tensorboardX", "writing for TensorBoard").SummaryWriter(folder)
+    return SummaryWriter(folder)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alerts of penstock.monitor: each is raised once and resolved once, and none comes where nothing is wrong."""
+import dataclasses
+import http.server
+import json
+import logging
+import math
+import os
+import socket
+import threading
+import time
+import types
+import unittest
+
+import penstock
+import sets
+from penstock import monitor
+from penstock.monitor import alerts
+
+logging.getLogger("penstock.monitor").addHandler(logging.NullHandler())
+
+
+def reading(**values):
+    """Of 5 s in which all was well."""
+    names = {one.name: None for one in dataclasses.fields(monitor.Reading)}
+    total = types.SimpleNamespace(slot_memory=1e6, io_memory=0, index_memory=0, block_memory=0)
+    names.update(time=0, seconds=5, name="train", node="n1", rank=3, world=8, n_samples=500, n_replacements=0, pace=100.0,
+                 waiting=0.01, verdict="consumer", gpu=monitor.GpuReading("ok", utilisation=0.97, throttle=("sw_power_cap",)),
+                 memory_used=50, memory_limit=100, read_p99_ms=2.0, total=total, alerts=())
+    return monitor.Reading(**{**names, **values})
+
+
+def gpu(**values):
+    return monitor.GpuReading("ok", **values)
+
+
+# Of each rule: what it says something against, what lies between the limits, what is well again.
+CASES = (
+    (lambda: monitor.Starved(0.2, seconds=20), {"waiting": 0.5, "verdict": "storage"}, {"waiting": 0.15}, {"waiting": 0.05}),
+    (lambda: monitor.Slow(0.5, seconds=20, n_least=3), {"pace": 20.0, "verdict": "decode"}, {"pace": 60.0}, {"pace": 99.0}),
+    (lambda: monitor.SlowReads(50, seconds=20), {"read_p99_ms": 80.0}, {"read_p99_ms": 45.0}, {"read_p99_ms": 2.0}),
+    (lambda: monitor.GpuIdle(0.5, seconds=20), {"gpu": gpu(utilisation=0.2)}, {"gpu": gpu(utilisation=0.6)},
+     {"gpu": gpu(utilisation=0.9)}),
+    (lambda: monitor.Throttled(seconds=20), {"gpu": gpu(throttle=("hw_slowdown",), sm_clock=900)}, {"gpu": gpu()},
+     {"gpu": gpu(throttle=("gpu_idle",))}),
+    (lambda: monitor.NearMemoryLimit(0.9, seconds=20), {"memory_used": 95}, {"memory_used": 85}, {"memory_used": 70}),
+)
+
+
+class Rules(unittest.TestCase):
+    def feed(self, rule, *parts):
+        """Every part is (n readings, what is other in them). Returns the changes with the number of their reading."""
+        found, n = [], 0
+        for count, values in parts:
+            for _ in range(count):
+                n += 1
+                alert = rule.look(reading(time=5.0 * n, **values))
+                if alert is not None:
+                    found.append((n, alert.state))
+        return found
+
+    def test_raised_once_and_resolved_once(self):
+        for make, bad, between, good in CASES:
+            with self.subTest(make().name):
+                self.assertEqual(self.feed(make(), (50, {}), (20, bad), (20, between), (20, good)), [
+                    (54, "raised"), (94, "resolved")])
+                self.assertEqual(self.feed(make(), (10, {}), *[(3, bad), (1, {})] * 5), [])  # never for 20 s
+                self.assertEqual(self.feed(make(), (10, {}), (10, between), (10, good)), [])
+
+    def test_text_has_who_verdict_and_advice(self):
+        for make, bad, _, _ in CASES:
+            rule = make()
+            for n in range(4):
+                rule.look(reading(time=5.0 * n))
+            found = [alert for n in range(4, 9) if (alert := rule.look(reading(time=5.0 * n, **bad)))]
+            self.assertEqual(len(found), 1)
+            for part in ("train on n1, rank 3: ", f"Verdict: {found[0].verdict}: ", rule.name):
+                self.assertIn(part, found[0].text)
+            self.assertEqual(json.loads(json.dumps(found[0].to_dict()))["text"], str(found[0]))
+
+    def test_replacements_at_once(self):
+        bad = {"n_replacements": 3}
+        self.assertEqual(self.feed(monitor.Replacements(seconds=20), (5, {}), (2, bad), (9, {}), (1, bad)), [
+            (6, "raised"), (11, "resolved"), (17, "raised")])
+        self.assertEqual(self.feed(monitor.Replacements(5), (5, bad)), [])
+
+    def test_quiet_where_nothing_is_known_or_wrong(self):
+        unknown = {"waiting": None, "pace": None, "read_p99_ms": None, "gpu": None, "memory_used": None}
+        for rule in (*monitor.defaults(), monitor.SlowReads(50)):
+            self.assertEqual(self.feed(rule, (50, {}), (50, unknown), (50, {})), [])
+
+    def test_thresholds(self):
+        for wrong in (math.nan, math.inf, -1, 0):
+            for make in (monitor.Starved, monitor.Slow, monitor.SlowReads, monitor.GpuIdle, monitor.NearMemoryLimit):
+                with self.assertRaisesRegex(penstock.SettingsError, make.__name__ + r"\..*: value is .*must be a number above 0"):
+                    make(wrong)
+            if wrong != 0:
+                for make in (monitor.Starved, monitor.Throttled, monitor.Replacements):
+                    with self.assertRaises(penstock.SettingsError):
+                        make(seconds=wrong)
+        for make in (lambda: monitor.Starved(1.5), lambda: monitor.Starved(0.2, resolve=0.3), lambda: monitor.Slow(n_least=0),
+                     lambda: monitor.GpuIdle(0.5, resolve=0.2), lambda: monitor.Replacements(-1)):
+            self.assertRaises(penstock.SettingsError, make)
+        self.assertRaises(TypeError, monitor.Starved, "x")
+
+
+class Server:
+    """Takes POSTs, until it is stopped."""
+
+    def __init__(self):
+        self.taken = taken = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+        self.server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook?secret=5"
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+
+class Webhooks(unittest.TestCase):
+    ALERT = alerts.Alert("Starved", "raised", "text", 0.5, "storage", "advice", "train", "n1", 0, 1.0)
+
+    def test_it_posts(self):
+        server = Server()
+        hook = monitor.Webhook(server.url)
+        hook(self.ALERT)
+        hook.close()
+        hook(self.ALERT)
+        hook.close()
+        server.server.shutdown()
+        server.server.server_close()
+        self.assertEqual(server.taken, [self.ALERT.to_dict()] * 2)
+        self.assertNotIn("secret", repr(hook))
+
+    def test_one_that_hangs_holds_nobody_up(self):
+        with socket.create_server(("127.0.0.1", 0)) as hangs:
+            hook = monitor.Webhook(f"http://127.0.0.1:{hangs.getsockname()[1]}/")
+            hook.TIMEOUT = 0.2
+            with self.assertLogs("penstock.monitor", logging.WARNING) as logged:
+                start = time.monotonic()
+                for _ in range(monitor.Webhook.MOST + 5):
+                    hook(self.ALERT)
+                self.assertLess(time.monotonic() - start, 0.15)
+                hook.close()
+                self.assertLess(time.monotonic() - start, 1)
+            self.assertIn("dropped", logged.output[0])
+            self.assertEqual(monitor.Webhook.TIMEOUT, 2)
+
+    def test_urls(self):
+        for url in ("file:///etc/passwd", "", None, "ftp://x"):
+            self.assertRaises(penstock.SettingsError, monitor.Webhook, url)
+
+
+class Sinks(unittest.TestCase):
+    def test_json_lines(self):
+        path = os.path.join(sets.ROOT, "lines.jsonl")
+        sinks = [monitor.JSONLines(path), monitor.JSONLines(path)]
+        with penstock.Loader(sets.scalars(), batch_size=10, framework="dlpack") as loader:
+            with penstock.Monitor(loader, every=0.1, look=0.05, gpu=None, line=False, sinks=sinks):
+                for _ in loader:
+                    time.sleep(0.001)
+        with open(path, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        self.assertEqual(sum(line["n_samples"] for line in lines), 4000)
+        self.assertRaises(ValueError, sinks[0], None)  # it was closed with its Monitor
+        self.assertRaises(OSError, monitor.JSONLines, os.path.join(sets.ROOT, "no", "such"))
+
+    def test_tensorboard_writers(self):
+        written = []
+        writer = types.SimpleNamespace(add_scalar=lambda *values: written.append(values), flush=lambda: None)
+        one = reading(total=types.SimpleNamespace(n_samples=77), time=5.0)
+        sink = monitor.TensorBoard(writer)
+        sink(one)
+        sink.close()  # the writer is not ours to close
+        self.assertIn(("penstock/pace", 100.0, 77, 5.0), written)
+        self.assertEqual({name for name, *_ in written}, set(one.scalars()))
+        self.assertRaises(penstock.SettingsError, monitor.TensorBoard, 5)
+
+
+if __name__ == "__main__":
+    unittest.main()
