@@ -65,6 +65,9 @@ static int lane_init(struct pstk__pipeline *pipeline, struct pstk__lane *l, stru
     l->io_memory = pstk__numa_map(pipeline->numa, l->buffer_size + l->index_size, l->node, &bound);
     if (l->blocks_need.memory)
         l->block_memory = pstk__numa_map(pipeline->numa, l->blocks_need.memory, l->node, &bound);
+    /* Rows of a batch lie all over it: huge pages need fewer faults and entries of the TLB. */
+    if (l->block_memory) /* refused: pages stay small */
+        (void)madvise(l->block_memory, l->blocks_need.memory, MADV_HUGEPAGE);
     if (!bound)
         atomic_fetch_or_explicit(&pipeline->fallbacks, PSTK_FALLBACK_NOT_BOUND,
                                  memory_order_relaxed);
