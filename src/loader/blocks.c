@@ -5,7 +5,6 @@
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define FLIGHT_BYTES                                                                               \
     (64u << 20)                /* being read: more would only delay rows that read by themselves */
@@ -21,6 +20,7 @@ enum block_state { BLOCK_FREE, BLOCK_PLANNED, BLOCK_BARE, BLOCK_READING, BLOCK_R
 struct pstk__block {
     struct pstk__fetch fetch;
     uint64_t epoch, line;      /* which block */
+    uint64_t first;            /* index of its first sample */
     uint64_t until;            /* position of the epoch from which on no row needs it */
     uint64_t generation;       /* of the rows that used or asked for it last */
     uint64_t n_tasks;          /* tasks of the lane up to the last one that uses it */
@@ -260,14 +260,13 @@ static struct pstk__block *begin(struct pstk__blocks *b, uint64_t epoch, uint64_
     block->next = NULL;
     *b->end = block;
     b->end = &block->next;
-    uint64_t first;
     struct pstk__fetch *fetch = &block->fetch;
     *fetch = (struct pstk__fetch){.rows = fetch->rows, .spans = fetch->spans};
-    pstk__windowed_block(&pstk__picker_order(&b->lane->picker, epoch)->windowed, line, &first,
-                         &fetch->n_rows);
+    pstk__windowed_block(&pstk__picker_order(&b->lane->picker, epoch)->windowed, line,
+                         &block->first, &fetch->n_rows);
     for (uint32_t i = 0; i < fetch->n_rows; i++) {
         struct pstk__row_io *io = &fetch->rows[i];
-        io->pick.id = pstk__pick_id(b->lane->picker.plan, first + i);
+        io->pick.id = pstk__pick_id(b->lane->picker.plan, block->first + i);
         io->page = NULL;
         io->block = NULL;
         io->slow = 0;
@@ -368,15 +367,20 @@ static void begin_generation(struct pstk__blocks *b, uint64_t generation)
         b->strands[i].is_begun = 0;
 }
 
+/* The extents of a row of a block. */
+static struct pstk__extent *extents_of(const struct pstk__blocks *b,
+                                       const struct pstk__block *block, uint32_t row)
+{
+    const uint64_t i = (uint64_t)(block - b->frames) * b->block + row;
+    return &b->extents[i * b->lane->pipeline->n_extents];
+}
+
 /* Ask memory for what resolve will copy: it was written long ago. */
 static void prefetch(const struct pstk__blocks *b, const struct pstk__block *block, uint32_t row)
 {
-    const uint64_t n_extents = b->lane->pipeline->n_extents;
-    const uint64_t i = (uint64_t)(block - b->frames) * b->block + row;
-    __builtin_prefetch(&b->rows[i].at);
-    __builtin_prefetch(&b->rows[i].slow);
-    __builtin_prefetch(&b->extents[i * n_extents]);
-    __builtin_prefetch((const char *)&b->extents[i * n_extents + 1] - 1);
+    const struct pstk__extent *extents = extents_of(b, block, row);
+    __builtin_prefetch(extents);
+    __builtin_prefetch((const char *)(extents + 1) - 1);
 }
 
 void pstk__blocks_find(struct pstk__blocks *b, const struct pstk__task *task, uint64_t k,
@@ -386,7 +390,8 @@ void pstk__blocks_find(struct pstk__blocks *b, const struct pstk__task *task, ui
     const struct pstk__weave *weave = &b->lane->pipeline->picks.shape.weave;
     const uint64_t epoch = slot->batch.epoch;
     struct pstk__weave_place place;
-    pstk__picker_place(&b->lane->picker, epoch, k, &io->pick, &place);
+    const struct pstk__windowed *order = &pstk__picker_order(&b->lane->picker, epoch)->windowed;
+    pstk__windowed_line(order, k, &place);
     if (b->generation != slot->generation)
         begin_generation(b, slot->generation);
     b->now_epoch = epoch;
@@ -396,9 +401,14 @@ void pstk__blocks_find(struct pstk__blocks *b, const struct pstk__task *task, ui
         reach(b, epoch, &place, k / weave->strands);
     struct pstk__block *block = look_up(b, epoch, place.line);
     if (!block && b->is_small)
-        block = begin(b, epoch, place.line,
-                      end_of(&pstk__picker_order(&b->lane->picker, epoch)->windowed, place.strand,
-                             place.window));
+        block = begin(b, epoch, place.line, end_of(order, place.strand, place.window));
+    uint64_t first = 0;
+    uint32_t n;
+    if (block)
+        first = block->first;
+    else
+        pstk__windowed_block(order, place.line, &first, &n);
+    pstk__picker_index(&b->lane->picker, epoch, first + place.row, &io->pick);
     io->block = block;
     io->row = place.row;
     if (block) {
@@ -415,10 +425,13 @@ int pstk__blocks_resolve(struct pstk__blocks *b, struct pstk__row_io *io)
         return 1;
     if (block->state == BLOCK_PLANNED || block->state == BLOCK_READING)
         return 0;
-    const struct pstk__row_io *from = &block->fetch.rows[io->row];
-    io->at = from->at;
-    io->slow = from->slow;
-    memcpy(io->extents, from->extents, b->lane->pipeline->n_extents * sizeof *io->extents);
+    /* Where the row is, computed again: what the block knows of it left the cache long ago. */
+    const struct pstk__source *source = b->lane->pipeline->source;
+    const struct pstk__extent *from = extents_of(b, block, io->row);
+    source->format->locate(source, io->pick.id, &io->at);
+    io->slow = block->fetch.has_slow ? block->fetch.rows[io->row].slow : 0;
+    for (uint32_t i = 0; i < b->lane->pipeline->n_extents; i++)
+        io->extents[i] = from[i];
     if (block->state == BLOCK_BARE)
         io->block = NULL;
     return 1;
@@ -442,6 +455,7 @@ static int plan(struct pstk__blocks *b, struct pstk__block *block, int *progress
             io->slow = 1;
         else if (r == PSTK__ROW_LATER || !pstk__fetch_resolve_row(b->lane, io))
             return 0;
+        fetch->has_slow |= io->slow;
         *progress = 1;
     }
     return 1;

@@ -129,7 +129,7 @@ static void lay_out(struct pstk__fetch *fetch, const struct pstk__span_limits *l
             fetch->spans[fetch->n_spans++].span = row;
             break;
         case PSTK__SPAN_REFUSED:
-            io->slow = 1;
+            io->slow = fetch->has_slow = 1;
         }
     }
 }
@@ -167,6 +167,7 @@ void pstk__fetch_place(const struct pstk__lane *l, struct pstk__fetch *fetch, ui
 
 static void fail_span(struct pstk__span_io *span_io)
 {
+    span_io->fetch->has_slow = 1;
     for (uint32_t i = 0; i < span_io->span.n; i++)
         span_io->fetch->rows[span_io->span.first + i].slow = 1;
 }

@@ -78,6 +78,7 @@ struct pstk__fetch {
     uint32_t n_spans, next_span; /* all, and the next to be queued; 0 until laid out */
     uint32_t n_left;             /* spans not reaped */
     uint32_t laid_out;           /* 1: spans and memory_size are known */
+    uint32_t has_slow;           /* of a block: 1, a row of it is left to the slow path */
     uint64_t memory_size;        /* bytes that its spans take; 0 = none is read fast */
     struct pstk__task *task;     /* whose rows these are; NULL: a block's */
 };

@@ -74,9 +74,8 @@ void pstk__picker_at(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
     *out = (struct pstk__pick){.id = pstk__pick_id(plan, pstk__order_at(order, k)), .epoch = epoch};
 }
 
-void pstk__picker_place(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
-                        struct pstk__pick *out, struct pstk__weave_place *place)
+void pstk__picker_index(const struct pstk__picker *picker, uint64_t epoch, uint64_t index,
+                        struct pstk__pick *out)
 {
-    pstk__windowed_place(&pstk__picker_order(picker, epoch)->windowed, k, place);
-    *out = (struct pstk__pick){.id = pstk__pick_id(picker->plan, place->id), .epoch = epoch};
+    *out = (struct pstk__pick){.id = pstk__pick_id(picker->plan, index), .epoch = epoch};
 }

@@ -54,9 +54,9 @@ void pstk__picker_init(struct pstk__picker *picker, const struct pstk__pick_plan
 /* What stands at position k < n of an epoch. */
 void pstk__picker_at(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
                      struct pstk__pick *out);
-/* The same of a windowed order, and where in it the sample comes from. */
-void pstk__picker_place(struct pstk__picker *picker, uint64_t epoch, uint64_t k,
-                        struct pstk__pick *out, struct pstk__weave_place *place);
+/* The sample of an index that a windowed order gives. */
+void pstk__picker_index(const struct pstk__picker *picker, uint64_t epoch, uint64_t index,
+                        struct pstk__pick *out);
 /* The order of an epoch; it stays until another epoch of the same parity is looked at. */
 const struct pstk__order *pstk__picker_order(struct pstk__picker *picker, uint64_t epoch);
 

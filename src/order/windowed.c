@@ -132,8 +132,8 @@ static uint64_t mix(const struct pstk__windowed *windowed, uint32_t strand, uint
     return pstk__feistel_walk(&mixer, twist, n, i);
 }
 
-void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
-                          struct pstk__weave_place *out)
+void pstk__windowed_line(const struct pstk__windowed *windowed, uint64_t k,
+                         struct pstk__weave_place *out)
 {
     const uint32_t strands = windowed->weave.strands;
     assert(k < windowed->weave.n);
@@ -147,6 +147,12 @@ void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
                         mix(windowed, out->strand, out->window, n, i - first);
     out->line = block_at(windowed, at, &out->row);
     out->row = rotate(windowed, out->line, out->row);
+}
+
+void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
+                          struct pstk__weave_place *out)
+{
+    pstk__windowed_line(windowed, k, out);
     out->id = pstk__permutation_at(&windowed->blocks, out->line) * windowed->weave.block + out->row;
 }
 

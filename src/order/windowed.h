@@ -71,7 +71,10 @@ void pstk__windowed_init(struct pstk__windowed *windowed, const struct pstk__wea
                          uint64_t seed, uint64_t epoch);
 /* Sample id at position k < n. */
 uint64_t pstk__windowed_at(const struct pstk__windowed *windowed, uint64_t k);
-/* The same, and where it comes from. */
+/* Where that comes from: all of place but the id. */
+void pstk__windowed_line(const struct pstk__windowed *windowed, uint64_t k,
+                         struct pstk__weave_place *out);
+/* Both: all of place. */
 void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
                           struct pstk__weave_place *out);
 
