@@ -8,6 +8,7 @@
 
 #define FLIGHT_BYTES                                                                               \
     (64u << 20)                /* being read: more would only delay rows that read by themselves */
+#define SWEEP_FRAMES 16u       /* looked at each time that a block begins */
 #define SMALL_BLOCK (1u << 20) /* bytes: reading all of it takes hardly longer than one row */
 
 _Static_assert(sizeof(struct pstk__row_io) <= PSTK__BLOCK_ROW, "need.h counts on it");
@@ -241,10 +242,26 @@ static int evict(struct pstk__blocks *b)
     return 0;
 }
 
+/* Free those of the next few frames whose rows are all past, as each block begins. Their memory is
+ * used again while caches still have it, and as much is touched as windows under way need. Blocks
+ * from before a seek stay until their room is needed. */
+static void sweep(struct pstk__blocks *b)
+{
+    note_finished(b);
+    for (uint32_t i = 0; i < SWEEP_FRAMES && i < b->n_frames; i++) {
+        struct pstk__block *block = &b->frames[b->hand];
+        b->hand = b->hand + 1 < b->n_frames ? b->hand + 1 : 0;
+        if (block->state == BLOCK_READY && block->generation == b->generation &&
+            block->n_tasks <= b->n_finished && is_past(b, block))
+            set_free(b, block);
+    }
+}
+
 /* Begin to get a block. NULL: no frame is free. */
 static struct pstk__block *begin(struct pstk__blocks *b, uint64_t epoch, uint64_t line,
                                  uint64_t until)
 {
+    sweep(b);
     if (!b->free && !evict(b))
         return NULL;
     struct pstk__block *block = b->free, **place = place_of(b, epoch, line);

@@ -4,7 +4,7 @@
 #include "format/format.h"
 #include "order/explain.h"
 
-#define AHEAD_BYTES (32u << 20) /* asked for before a window needs them: storage stays busy */
+#define AHEAD_BYTES (8u << 20) /* asked for before a window needs them: storage stays busy */
 #define MORE_FRAMES 8u
 
 static uint64_t product(uint64_t a, uint64_t b)
