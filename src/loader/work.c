@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define CACHE_LINE 64u
-#define PREFETCH_ROWS 2u   /* ahead of the row that is written */
+#define PREFETCH_ROWS 4u   /* ahead of the row that is written */
 #define PREFETCH_MAX 4096u /* bytes of a row; the processor finds the rest by itself */
 
 static uint64_t row_position(const struct pstk__pipeline *pipeline, const struct pstk__slot *slot,
