@@ -99,6 +99,7 @@
 #ifndef PENSTOCK_PENSTOCK_H
 #define PENSTOCK_PENSTOCK_H
 
+#include <penstock/budget.h>
 #include <penstock/machine.h>
 #include <penstock/metrics.h>
 #include <penstock/mix.h>
@@ -593,6 +594,10 @@ struct pstk_settings {
     uint32_t reserved4;
     /* n_batch_steps of them; copies. default: NULL */
     const struct pstk_batch_step *batch_schedule;
+    /* batches by what their samples cost (budget.h), in place of batch_size, which keeps its
+     * default; copies. Not with global_batch_size, a schedule, max_batch_size, mixture or
+     * PSTK_ORDER_WINDOWED. default: NULL */
+    const struct pstk_budget *budget;
 };
 
 /* ---- batches ------------------------------------------------------------------------------- */
@@ -660,7 +665,8 @@ struct pstk_batch {
     uint32_t n_tensors;
     /* in the order of the outputs; then those that pstk_settings.mix adds */
     const struct pstk_tensor *tensors;
-    /* batch_size, or what pstk_set_batch_size made of it */
+    /* batch_size, or what pstk_set_batch_size made of it; with a budget n_valid, 0 in steps that
+     * have no batch for this rank */
     uint32_t n_rows;
     /* rows that are samples; the others are zero */
     uint32_t n_valid;
@@ -670,7 +676,8 @@ struct pstk_batch {
     uint64_t position;
     /* with `epoch` the cursor to save after this batch */
     uint64_t next_position;
-    /* position / the rows of a global batch of the batch's size */
+    /* position / the rows of a global batch of the batch's size. With a budget: of the epoch's
+     * batches, those before `position`, / world */
     uint64_t index;
 
     /* n_valid ids of the order; a bad sample keeps its own */
@@ -761,8 +768,14 @@ PSTK_API int pstk_set_batch_size(struct pstk_loader *loader, uint32_t rows, stru
  * last position: from there pstk_next returns 0 and goes on with the next epoch. */
 PSTK_API int pstk_get_cursor(const struct pstk_loader *loader, uint64_t *epoch, uint64_t *position);
 /* Return the number of batches of a whole epoch, all of the size that they have now; the same on
- * every rank. */
+ * every rank. With a budget: of the epoch that the cursor is in. */
 PSTK_API uint64_t pstk_n_batches(const struct pstk_loader *loader);
+/* Return the number of batches of an epoch from `position` on, all of the size that they have now.
+ * With a budget it walks an epoch that the loader does not know yet. Thread: any. */
+PSTK_API uint64_t pstk_n_batches_left(const struct pstk_loader *loader, uint64_t epoch,
+                                      uint64_t position);
+/* Return the rows that a slot has room for: no batch of this rank has more. Thread: any. */
+PSTK_API uint32_t pstk_most_rows(const struct pstk_loader *loader);
 /* Return the number of samples of an epoch: those of the subset, of the data set, or of a mixture's
  * epoch. */
 PSTK_API uint64_t pstk_n_samples(const struct pstk_loader *loader);

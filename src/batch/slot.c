@@ -56,6 +56,8 @@ static void arrays_init(struct pstk__slots *pool, struct pstk__slot *slot,
         slot->labels = array_of(slot, layout->labels);
     if (!pool->on_device && pstk__plan_has_mosaic(plan))
         slot->mosaics = array_of(slot, layout->mosaics);
+    if (!pool->on_device && plan->has_budget)
+        slot->places = array_of(slot, layout->places);
     slot->sample_ids = array_of(slot, layout->ids);
     slot->replacement_ids = array_of(slot, layout->replacements);
     if (plan->n_joined)
@@ -519,6 +521,7 @@ void pstk__slot_loaded(struct pstk__slot *slot, const struct pstk__slot *from)
     to->position = from->batch.position;
     to->next_position = from->batch.next_position;
     to->index = from->batch.index;
+    slot->is_last = from->is_last;
     to->n_replacements = from->batch.n_replacements;
     to->n_reports = from->batch.n_reports;
     to->n_palette_images = from->batch.n_palette_images;

@@ -82,6 +82,10 @@ struct pstk__slot {
     uint64_t *sample_ids;                 /* batch_size, in memory */
     uint64_t *replacement_ids;            /* batch_size, in memory */
     uint32_t *data_sets;                  /* batch_size, in memory; NULL without a mixture */
+    uint64_t *places; /* host: batch_size positions of the order, in memory; NULL without a budget
+                       */
+    uint64_t first;   /* with a budget: position of the batch's first row in the stream */
+    int is_last;      /* with a budget: 1: of its epoch */
     struct pstk_crop *crops;      /* n_outputs * batch_size, in memory; NULL when not asked for */
     struct pstk_report *reports;  /* layout.max_reports, in memory; NULL when none is replaced */
     struct pstk_mixed_row *mixed; /* host: batch_size, in memory; NULL when nothing is mixed */

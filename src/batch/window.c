@@ -10,13 +10,16 @@
 
 int pstk__window_open(struct pstk__window *window, struct pstk__slots *filled,
                       struct pstk__slots *slots, const struct pstk__partition *partition,
-                      struct pstk__cursor start, struct pstk_error *err)
+                      struct pstk__epochs *epochs, struct pstk__cursor start,
+                      struct pstk_error *err)
 {
     *window = (struct pstk__window){.filled_slots = filled,
                                     .slots = slots,
                                     .partition = *partition,
+                                    .epochs = epochs,
                                     .claim = start,
                                     .deliver = start};
+    window->deliver_over = epochs && pstk__epochs_is_over(epochs, start.epoch, start.position);
     pstk__gate_init(&window->delivery);
     pstk__gate_init(&window->uploads);
     window->ready = calloc(slots->n_slots, sizeof *window->ready);
@@ -46,28 +49,66 @@ void pstk__window_close(struct pstk__window *window)
  * whole epoch has a batch, so this loop ends. */
 static struct pstk__cursor normal(const struct pstk__window *window, struct pstk__cursor cursor)
 {
+    if (window->epochs)
+        return pstk__epochs_is_over(window->epochs, cursor.epoch, cursor.position)
+                   ? (struct pstk__cursor){.epoch = cursor.epoch + 1}
+                   : cursor;
     if (pstk__schedule_n_batches(&window->partition, cursor.epoch, cursor.position) == 0)
         return (struct pstk__cursor){.epoch = cursor.epoch + 1};
     return cursor;
+}
+
+/* With the lock: give a slot the next batch of a budget's stream. */
+static void claim_cut(struct pstk__window *window, struct pstk__slot *slot)
+{
+    struct pstk__cut cut;
+    pstk__epochs_cut(window->epochs, window->claim.epoch, window->claim.position, &cut,
+                     slot->places);
+    slot->batch.index = cut.index;
+    slot->batch.next_position = cut.next_position;
+    slot->batch.n_rows = slot->batch.n_valid = cut.n_rows;
+    slot->first = cut.first;
+    slot->is_last = cut.is_last;
+}
+
+/* With the lock: give a slot the next batch of equal ones. */
+static void claim_rows(struct pstk__window *window, struct pstk__slot *slot)
+{
+    const struct pstk__partition here = pstk__schedule_at(
+        &window->partition, window->claim.epoch, window->claim.position, &slot->batch.index);
+    const uint64_t position = window->claim.position, rest = here.n - position;
+    slot->batch.next_position = rest < here.global_batch ? here.n : position + here.global_batch;
+    slot->batch.n_rows = (uint32_t)pstk__partition_rows(&here);
+    slot->batch.n_valid = pstk__partition_n_valid(&here, position);
+}
+
+/* Called by readers, holding nothing. Streams of a budget are made without the lock, which the
+ * consumer needs. A seek may come in between: then the one that misses is made under it. */
+static void make_stream(struct pstk__window *window)
+{
+    pthread_mutex_lock(&window->lock);
+    struct pstk__cursor claim = window->claim;
+    pthread_mutex_unlock(&window->lock);
+    claim = normal(window, claim);
+    pstk__epochs_make(window->epochs, claim.epoch);
 }
 
 /* Called by every lane's reader, holding nothing. Under the lock batches are numbered in the order
  * of the stream, whichever lane comes first. */
 void pstk__window_claim(struct pstk__window *window, struct pstk__slot *slot)
 {
+    if (window->epochs)
+        make_stream(window);
     pthread_mutex_lock(&window->lock);
     window->claim = normal(window, window->claim);
-    const struct pstk__partition here = pstk__schedule_at(
-        &window->partition, window->claim.epoch, window->claim.position, &slot->batch.index);
-    uint64_t global = here.global_batch;
-    uint64_t position = window->claim.position, rest = here.n - position;
     slot->seq = window->claim_seq++;
     slot->generation = atomic_load_explicit(&window->generation, memory_order_relaxed);
     slot->batch.epoch = window->claim.epoch;
-    slot->batch.position = position;
-    slot->batch.next_position = rest < global ? here.n : position + global;
-    slot->batch.n_rows = (uint32_t)pstk__partition_rows(&here);
-    slot->batch.n_valid = pstk__partition_n_valid(&here, position);
+    slot->batch.position = window->claim.position;
+    if (window->epochs)
+        claim_cut(window, slot);
+    else
+        claim_rows(window, slot);
     window->claim.position = slot->batch.next_position;
     pthread_mutex_unlock(&window->lock);
 }
@@ -209,6 +250,7 @@ static int try_take(struct pstk__window *window, struct pstk__slot **out, void *
     pthread_mutex_lock(&window->lock);
     advance(window);
     window->deliver = (struct pstk__cursor){slot->batch.epoch, slot->batch.next_position};
+    window->deliver_over = slot->is_last;
     pthread_mutex_unlock(&window->lock);
     *out = slot;
     return 1;
@@ -258,15 +300,27 @@ static int wait_take(struct pstk__window *window, struct pstk__slot **out, void 
     }
 }
 
+/* With the lock: where the batch is that comes next. With a budget the batch that was taken last,
+ * or a seek, has said so: the consumer waits for no stream. */
+static struct pstk__cursor next_of(const struct pstk__window *window)
+{
+    if (!window->epochs)
+        return normal(window, window->deliver);
+    return window->deliver_over ? (struct pstk__cursor){.epoch = window->deliver.epoch + 1}
+                                : window->deliver;
+}
+
 int pstk__window_take(struct pstk__window *window, struct pstk__slot **out, void *stream,
                       int64_t timeout_ns, uint64_t *waited_ns, struct pstk_error *err)
 {
     *out = NULL;
     pthread_mutex_lock(&window->lock);
-    struct pstk__cursor next = normal(window, window->deliver);
+    struct pstk__cursor next = next_of(window);
     int at_end = !window->failed && next.epoch != window->deliver.epoch;
-    if (at_end)
+    if (at_end) {
         window->deliver = next;
+        window->deliver_over = 0;
+    }
     pthread_mutex_unlock(&window->lock);
     int r = at_end ? 0 : try_take(window, out, stream, timeout_ns == 0, err);
     if (r != -EAGAIN)
@@ -301,8 +355,10 @@ static void restart(struct pstk__window *window, struct pstk__cursor to)
 /* Called by the consumer, holding nothing. */
 void pstk__window_seek(struct pstk__window *window, struct pstk__cursor to)
 {
+    const struct pstk__cursor want = normal(window, to);
     pthread_mutex_lock(&window->lock);
-    struct pstk__cursor at = normal(window, window->deliver), want = normal(window, to);
+    const struct pstk__cursor at = next_of(window);
+    window->deliver_over = want.epoch != to.epoch;
     if (!window->failed && at.epoch == want.epoch && at.position == want.position) {
         window->deliver = to;
         pthread_mutex_unlock(&window->lock);
@@ -324,8 +380,20 @@ void pstk__window_resize(struct pstk__window *window, uint64_t global_batch)
     pthread_mutex_unlock(&window->lock);
 }
 
+uint64_t pstk__window_n_left(struct pstk__window *window, uint64_t epoch, uint64_t position)
+{
+    if (window->epochs)
+        return pstk__epochs_n_steps(window->epochs, epoch, position);
+    pthread_mutex_lock(&window->lock);
+    const uint64_t n = pstk__schedule_n_batches(&window->partition, epoch, position);
+    pthread_mutex_unlock(&window->lock);
+    return n;
+}
+
 uint64_t pstk__window_n_batches(struct pstk__window *window)
 {
+    if (window->epochs)
+        return pstk__epochs_n_steps(window->epochs, pstk__window_cursor(window).epoch, 0);
     pthread_mutex_lock(&window->lock);
     const uint64_t n = pstk__schedule_n_batches(&window->partition, window->deliver.epoch, 0);
     pthread_mutex_unlock(&window->lock);

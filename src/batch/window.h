@@ -17,6 +17,7 @@
 #ifndef PSTK_WINDOW_H
 #define PSTK_WINDOW_H
 
+#include "batch/epochs.h"
 #include "batch/slot.h"
 #include "order/schedule.h"
 
@@ -30,6 +31,7 @@ struct pstk__window {
     struct pstk__slots *filled_slots; /* that workers fill; borrowed */
     struct pstk__slots *slots;        /* that are delivered, perhaps the same; borrowed */
     struct pstk__partition partition; /* global_batch: guarded by the lock; the rest constant */
+    struct pstk__epochs *epochs;      /* NULL: no budget; borrowed */
     struct pstk__gate delivery;       /* notified when the batch that comes next was put in, when a
                                          hop failed, at interrupt */
     struct pstk__gate uploads;    /* the uploader's: notified when the batch that it takes next was
@@ -40,6 +42,7 @@ struct pstk__window {
     pthread_mutex_t lock;         /* guards all below */
     struct pstk__cursor claim;    /* of the next batch to be claimed */
     struct pstk__cursor deliver;  /* of the next batch to be delivered */
+    int deliver_over;             /* with a budget: 1: deliver is at the end of its epoch */
     uint64_t claim_seq, upload_seq, deliver_seq;
     struct pstk__slot **filled; /* filled_slots->n_slots, owned; NULL without an uploader */
     struct pstk__slot **ready;  /* slots->n_slots, owned */
@@ -49,10 +52,12 @@ struct pstk__window {
     int uploads_over;        /* 1: it was the uploader */
 };
 
-/* filled: the pool that workers fill; slots: the one that is delivered from. */
+/* filled: the pool that workers fill; slots: the one that is delivered from; epochs: of a budget,
+ * or NULL. */
 int pstk__window_open(struct pstk__window *window, struct pstk__slots *filled,
                       struct pstk__slots *slots, const struct pstk__partition *partition,
-                      struct pstk__cursor start, struct pstk_error *err);
+                      struct pstk__epochs *epochs, struct pstk__cursor start,
+                      struct pstk_error *err);
 void pstk__window_close(struct pstk__window *window);
 
 /* Reader: give a slot (FILLING) the next batch of the stream: seq, generation, epoch, position,
@@ -81,6 +86,8 @@ void pstk__window_seek(struct pstk__window *window, struct pstk__cursor to);
 /* Consumer: batches from the next one on have global_batch rows of all ranks. Those that were read
  * ahead become void, and their rows are cut again. */
 void pstk__window_resize(struct pstk__window *window, uint64_t global_batch);
+/* Batches of an epoch from a position on. Any thread. */
+uint64_t pstk__window_n_left(struct pstk__window *window, uint64_t epoch, uint64_t position);
 /* Batches of the whole epoch that the cursor is in. Any thread. */
 uint64_t pstk__window_n_batches(struct pstk__window *window);
 struct pstk__cursor pstk__window_cursor(struct pstk__window *window);

@@ -345,6 +345,7 @@ int pstk__budget_init(struct pstk__budget *budget, const struct pstk__budget_con
         .n_lanes = lanes_per_node(c) * c->n_nodes,
         .depth = s->queue_depth ? s->queue_depth : DEPTH_AUTO,
         .spare_size = whole_pages(pstk__source_max_read(c->plan->source, fields_of(c->plan)))};
+    budget->limit -= min64(c->taken, budget->limit);
     int r = check_within("io_memory", s->io_memory, budget->limit, err);
     if (r == 0)
         r = check_within("index_memory", s->index_memory, budget->limit, err);

@@ -35,6 +35,7 @@ struct pstk__budget_config {
     uint32_t n_nodes;
     uint32_t workers_per_node; /* of the node with the fewest */
     uint64_t machine_memory;   /* bytes that the machine or cgroup has */
+    uint64_t taken;            /* bytes of max_memory that are in use already */
 };
 
 /* Divide the memory. EINVAL or ENOMEM names the setting that asks too much. ENOMEM advises to raise

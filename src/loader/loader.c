@@ -2,6 +2,7 @@
 /* The public loader: settings checked, hops opened in order, batches handed out. */
 #include <penstock/penstock.h>
 
+#include "loader/bucketed.h"
 #include "loader/budget.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -121,8 +122,12 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
         .kind = s->order,
         .weave = {.n = n, .strands = s->strands, .block = s->block, .window = s->window}};
     pstk__weave_settle(&pipeline->picks.shape.weave);
-    if (pstk__partition_n_batches(&pipeline->partition, 0) == 0)
+    if (!s->budget && pstk__partition_n_batches(&pipeline->partition, 0) == 0)
         return refuse_no_batch(pipeline, pipeline->partition.global_batch, err);
+    if (s->budget)
+        r = pstk__bucketed_open(pipeline, n, err);
+    if (r < 0)
+        return r;
     r = pstk__schedule_open(&pipeline->schedule, &pipeline->partition, s->batch_schedule,
                             s->n_batch_steps, s->global_batch_size ? 1 : s->world, err);
     if (r < 0)
@@ -222,7 +227,8 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
         .least = &least,
         .n_nodes = pipeline->n_nodes,
         .workers_per_node = workers_per_node(pipeline),
-        .machine_memory = memory};
+        .machine_memory = memory,
+        .taken = pipeline->epochs_memory};
     if (r == 0)
         r = pstk__budget_init(&loader->budget, &budget, err);
     if (r < 0)
@@ -311,7 +317,7 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
     if (r < 0)
         return r;
     r = pstk__window_open(&pipeline->window, pipeline->slots, pipeline->delivered,
-                          &pipeline->partition, start, err);
+                          &pipeline->partition, pipeline->epochs, start, err);
     if (r < 0)
         return r;
     pipeline->lanes =
@@ -359,6 +365,7 @@ static void loader_free(struct pstk_loader *loader)
     pstk__mixture_close(pipeline);
     free(pipeline->schedule);
     pstk__looks_close(loader->looks);
+    pstk__epochs_close(pipeline->epochs);
     free(loader);
 }
 
@@ -402,6 +409,7 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
     loader->pipeline.settings.subset = NULL;
     loader->pipeline.settings.mixture = NULL;
     loader->pipeline.settings.batch_schedule = NULL;
+    loader->pipeline.settings.budget = NULL;
     *out = loader;
     return 0;
 }
@@ -645,6 +653,9 @@ int pstk_set_batch_size(struct pstk_loader *loader, uint32_t rows, struct pstk_e
         return r;
     struct pstk__pipeline *pipeline = &loader->pipeline;
     struct pstk__partition partition = pipeline->partition;
+    if (pipeline->epochs)
+        return pstk__fail_setting(err, "batch_size", rows,
+                                  "left as it is, because the loader has a budget");
     if (pipeline->schedule)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
                           "%s: value is %u; must not be set, because batch_schedule has the sizes",
@@ -682,6 +693,19 @@ uint64_t pstk_n_batches(const struct pstk_loader *loader)
     return loader
                ? pstk__window_n_batches(&((struct pstk_loader *)(uintptr_t)loader)->pipeline.window)
                : 0;
+}
+
+uint64_t pstk_n_batches_left(const struct pstk_loader *loader, uint64_t epoch, uint64_t position)
+{
+    /* It takes the window's lock, as pstk_get_cursor. */
+    return loader ? pstk__window_n_left(&((struct pstk_loader *)(uintptr_t)loader)->pipeline.window,
+                                        epoch, position)
+                  : 0;
+}
+
+uint32_t pstk_most_rows(const struct pstk_loader *loader)
+{
+    return loader ? loader->pipeline.plan->batch_size : 0;
 }
 
 uint64_t pstk_n_samples(const struct pstk_loader *loader)

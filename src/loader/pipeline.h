@@ -186,6 +186,8 @@ struct pstk__pipeline {
     struct pstk__slots *delivered; /* that are leased: the same, or those of a device */
     struct pstk__window window;
     struct pstk__schedule *schedule; /* owned; NULL: batches of one size */
+    struct pstk__epochs *epochs;     /* owned; NULL: no budget */
+    uint64_t epochs_memory;          /* bytes, with the costs */
     struct pstk__partition partition;
     struct pstk__pick_plan picks;
     struct pstk_members *members;  /* of the subset, owned; or NULL */

@@ -110,7 +110,9 @@ static enum pstk__row_plan plan_row(struct pstk__lane *l, struct pstk__task *tas
     struct pstk__row_io *io = &task->fetch.rows[i];
     struct pstk__slot *slot = task->slot;
     const uint32_t row = task->first_row + i;
-    const uint64_t k = pstk__partition_row(&l->pipeline->partition, slot->batch.position, row);
+    const uint64_t k =
+        slot->places ? slot->places[row]
+                     : pstk__partition_row(&l->pipeline->partition, slot->batch.position, row);
     io->page = NULL;
     io->block = NULL;
     if (l->blocks)

@@ -3,6 +3,7 @@
 
 #include "device/device.h"
 #include "base/error.h"
+#include "loader/bucketed.h"
 #include "loader/mixture.h"
 #include "machine/numa.h"
 #include "metrics/timeline.h"
@@ -248,6 +249,8 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         r = check_order(s, err);
     if (r == 0 && s->mixture)
         r = pstk__mixture_check(s, err);
+    if (r == 0)
+        r = pstk__bucketed_check(s, err);
     if (r == 0)
         r = check_rank("rank", s->rank, "world", s->world, err);
     if (r == 0)

@@ -26,6 +26,8 @@
 static uint64_t row_position(const struct pstk__pipeline *pipeline, const struct pstk__slot *slot,
                              uint32_t row)
 {
+    if (slot->places)
+        return slot->first + row;
     return pstk__partition_row(&pipeline->partition, slot->batch.position, row);
 }
 

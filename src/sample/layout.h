@@ -45,6 +45,7 @@ struct pstk__layout {
     uint64_t mixed, labels; /* host: batch_size struct pstk_mixed_row, batch_size uint32_t; ragged
                                rows when not mixed or without targets */
     uint64_t mosaics;       /* host: batch_size struct pstk_mosaic_row; as above without a mosaic */
+    uint64_t places;        /* host: batch_size uint64; as above without a budget */
     uint64_t inputs[PSTK__MAX_OUTPUTS]; /* host: batch_size rows that processes get together */
     uint64_t size;                      /* host: all of it; UINT64_MAX when it is too large */
     uint64_t final[PSTK__MAX_OUTPUTS];  /* device: what is handed out */

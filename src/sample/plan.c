@@ -388,7 +388,9 @@ int pstk__plan_open_variant(struct pstk__plan **out, const struct pstk_settings 
     p->n_joined = source->n_joined;
     p->n_outputs = s->n_outputs;
     p->batch_size = s->batch_size;
-    p->rows_setting = s->n_batch_steps       ? "batch_schedule"
+    p->has_budget = s->budget != NULL;
+    p->rows_setting = s->budget              ? "budget.max_rows"
+                      : s->n_batch_steps     ? "batch_schedule"
                       : s->max_batch_size    ? "max_batch_size"
                       : s->global_batch_size ? "global_batch_size"
                                              : "batch_size";

@@ -153,6 +153,7 @@ struct pstk__plan {
     uint32_t n_outputs;  /* with the two that PSTK_MIX_PAIRS adds at the end: partner, lambda */
     uint32_t batch_size; /* rows that slots have room for */
     const char *rows_setting; /* that gave it, for messages */
+    int has_budget;           /* 1: it gives batches their rows */
     struct pstk__output outputs[PSTK__MAX_OUTPUTS];
     uint32_t n_fields;                   /* that outputs read */
     uint8_t by_field[PSTK__MAX_OUTPUTS]; /* n_fields: the first output of each, in the order of

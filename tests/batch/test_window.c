@@ -801,7 +801,8 @@ TEST(open_survives_every_failing_allocation_and_close_is_idempotent)
             n_calls = 0;
             fail_at = ++n;
             pstk_error_init(&err, sizeof err);
-            r = pstk__window_open(&w.window, w.p.host, w.p.leased, &w.partition, w.start, &err);
+            r = pstk__window_open(&w.window, w.p.host, w.p.leased, &w.partition, NULL, w.start,
+                                  &err);
             fail_at = 0;
             CHECK_EQ(r, r == 0 ? 0 : PSTK_ENOMEM);
             CHECK_EQ(err.code, r);

@@ -642,6 +642,39 @@ TEST(a_mixture_delivers_its_shares)
     CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_EINVAL);
 }
 
+TEST(a_budget_gives_batches_of_equal_cost)
+{
+    uint32_t costs[N_SAMPLES];
+    struct pstk_budget budget = {
+        .size = sizeof budget, .total = 6, .costs = costs, .n_costs = N_SAMPLES};
+    struct pstk_error err = new_error();
+    struct pstk_settings s = new_settings();
+    struct pstk_loader *loader;
+    struct pstk_batch *batch;
+    uint64_t digest[2], n_rows = 0, n_batches = 0;
+    for (uint32_t i = 0; i < N_SAMPLES; i++)
+        costs[i] = 2;
+    CHECK_EQ(pstk_budget_digest(&budget, digest), 0);
+    CHECK_EQ(pstk_budget_digest(NULL, digest), PSTK_EINVAL);
+    s.batch_size = 1;
+    s.budget = &budget;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    CHECK_EQ(pstk_most_rows(loader), 3);
+    CHECK_EQ(pstk_most_rows(NULL), 0);
+    CHECK_EQ(pstk_n_batches_left(loader, 5, 3), (N_SAMPLES + 2) / 3 - 1);
+    CHECK_EQ(pstk_n_batches_left(NULL, 5, 3), 0);
+    for (; pstk_next(loader, &batch, NULL, -1, &err) == 1; n_batches++) {
+        CHECK(batch->n_rows == batch->n_valid && batch->n_rows <= 3);
+        CHECK(row_is_sample(batch, 0, batch->sample_ids[0]));
+        n_rows += batch->n_valid;
+        pstk_release(&batch, NULL);
+    }
+    CHECK(n_rows == N_SAMPLES && n_batches == pstk_n_batches(loader));
+    pstk_close(&loader);
+    budget.total = 1;
+    CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_EINVAL);
+}
+
 TEST(interrupt_ends_the_next_wait)
 {
     struct pstk_error err = new_error();
@@ -825,6 +858,7 @@ int main(void)
         CASE(the_loader_delivers_each_sample_once_in_the_order_that_order_tells),
         CASE(seek_and_cursor_are_inverse_and_a_batch_outlives_its_loader),
         CASE(a_mixture_delivers_its_shares),
+        CASE(a_budget_gives_batches_of_equal_cost),
         CASE(interrupt_ends_the_next_wait),
         CASE(what_is_wrong_with_settings_is_named),
         CASE(the_machine_and_its_ceilings_are_told),

@@ -86,7 +86,7 @@ static inline int world_open(struct world *w, const struct world_config *c)
     int r = pools_open(&w->p, &pools);
     if (r < 0)
         return r;
-    r = pstk__window_open(&w->window, w->p.host, w->p.leased, &c->partition, c->start, NULL);
+    r = pstk__window_open(&w->window, w->p.host, w->p.leased, &c->partition, NULL, c->start, NULL);
     if (r < 0)
         pools_close(&w->p);
     return r;

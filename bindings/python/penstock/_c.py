@@ -24,6 +24,8 @@ MAX_DIMS = 8
 MAX_NAME = 64
 MAX_COLUMN_NAME = 80
 MAX_MASK_SIDE = 65535
+BUDGET_VERSION = 1
+MAX_BUCKETS = 1024
 MAX_DATA_SETS = 64
 MAX_SEGMENTS = 64
 MIXTURE_VERSION = 1
@@ -153,6 +155,11 @@ COLUMN_HEIGHT = 5
 # enum pstk_annotations_format
 ANNOTATIONS_COCO = 1
 ANNOTATIONS_VOC = 2
+
+# enum pstk_too_long
+TOO_LONG_ERROR = 0
+TOO_LONG_DROP = 1
+TOO_LONG_ALONE = 2
 
 # enum pstk_kernels
 KERNELS_AUTO = 0
@@ -426,6 +433,7 @@ NAMES: dict[str, dict[str, int]] = {
     "column_fact": {"added": COLUMN_ADDED, "value": COLUMN_VALUE, "size": COLUMN_SIZE,
                     "length": COLUMN_LENGTH, "width": COLUMN_WIDTH, "height": COLUMN_HEIGHT},
     "annotations_format": {"coco": ANNOTATIONS_COCO, "voc": ANNOTATIONS_VOC},
+    "too_long": {"error": TOO_LONG_ERROR, "drop": TOO_LONG_DROP, "alone": TOO_LONG_ALONE},
     "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
     "device_kind": {"host": HOST, "cuda": CUDA},
     "window": {"open": WINDOW_OPEN, "look": WINDOW_LOOK, "minute": WINDOW_MINUTE},
@@ -729,6 +737,21 @@ class AnnotationsInfo(Structure):
         ("n_empty", c_uint64),
         ("n_outside", c_uint64),
         ("n_flat", c_uint64),
+    ]
+
+
+class Budget(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("max_rows", c_uint32),
+        ("total", c_uint64),
+        ("costs", POINTER(c_uint32)),
+        ("n_costs", c_uint64),
+        ("edges", POINTER(c_uint32)),
+        ("n_edges", c_uint32),
+        ("padded", c_uint32),
+        ("too_long", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -1296,6 +1319,7 @@ class Settings(Structure):
         ("n_batch_steps", c_uint32),
         ("reserved4", c_uint32),
         ("batch_schedule", POINTER(BatchStep)),
+        ("budget", POINTER(Budget)),
     ]
 
 
@@ -1438,6 +1462,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_annotations_category": (c_int64, [c_void_p, c_uint64]),
     "pstk_annotations_read": (c_int, [c_void_p, c_uint64, POINTER(Value), c_uint32, POINTER(Error)]),
     "pstk_annotations_get_pixels": (c_int, [c_void_p, c_uint32, POINTER(Pixels)]),
+    "pstk_budget_digest": (c_int, [POINTER(Budget), POINTER(c_uint64)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
     "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
     "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),
@@ -1561,6 +1586,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_set_batch_size": (c_int, [c_void_p, c_uint32, POINTER(Error)]),
     "pstk_get_cursor": (c_int, [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]),
     "pstk_n_batches": (c_uint64, [c_void_p]),
+    "pstk_n_batches_left": (c_uint64, [c_void_p, c_uint64, c_uint64]),
+    "pstk_most_rows": (c_uint32, [c_void_p]),
     "pstk_n_samples": (c_uint64, [c_void_p]),
     "pstk_interrupt": (None, [c_void_p]),
     "pstk_close": (None, [POINTER(c_void_p)]),
