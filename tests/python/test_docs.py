@@ -214,7 +214,7 @@ class Written(unittest.TestCase):
         documented = set(re.findall(r"^\.\. auto\w+:: penstock\.(\w+)$", page, re.M))
         constants = {name for name in penstock.__all__ if name.startswith("__") or
                      (name.isupper() and not isinstance(getattr(penstock, name), type))}
-        modules = {"mix", "mosaic", "ops", "ops_colour", "ops_geometry", "ops_policy", "ops_random", "ops_timm",
+        modules = {"budget", "mix", "mosaic", "ops", "ops_colour", "ops_geometry", "ops_policy", "ops_random", "ops_timm",
                    "ops_warp", "subset"}
         self.assertEqual(documented - modules, set(penstock.__all__) - constants)
 

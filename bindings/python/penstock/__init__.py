@@ -39,6 +39,7 @@ from .tensors import Ragged, Tensor
 if TYPE_CHECKING:
     from . import dask, functional, masks, ray, recipes, spark, trace
     from ._optional import MissingPackageError
+    from .budget import Budget
     from .dataset import ColumnInfo, Dataset
     from .drawing import FixedOp, draw
     from .installed import get_include, get_library
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
 # Loaded at first use: a training loop needs few of them. By module: its names.
 _NAMES_OF = {
     "_optional": ("MissingPackageError",),
+    "budget": ("Budget",),
     "dataset": ("ColumnInfo", "Dataset"),
     "drawing": ("FixedOp", "draw"),
     "installed": ("get_include", "get_library"),

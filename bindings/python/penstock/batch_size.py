@@ -13,23 +13,44 @@ from .errors import SettingsError
 from .settings import integer, switch
 
 if TYPE_CHECKING:
+    from .budget import Budget, Costed
+    from .catalog import Catalog
     from .loader import Loader
 
 __all__ = ["BatchSize", "Rows", "change", "of", "restored"]
 
-Rows = Union[int, Mapping[int, int]]  # of all batches, or by the step from which on batches have them
+Rows = Union[int, Mapping[int, int], "Budget"]  # of all batches, by the step from which on batches have them, or by cost
 
 
 class BatchSize(NamedTuple):
     """own: rows of this process's batches, the most where they vary. world_wide: of all processes' together. most: rows
     of this process that its slots have room for. settings: those of the library. schedule: (first step, rows) of each
-    change in the run, if there are any; all else is then that of the first steps."""
+    change in the run, if there are any; all else is then that of the first steps. budget: what gives batches their rows,
+    which are then the most, once the loader is open."""
 
     own: int
     world_wide: int
     most: int
     settings: dict[str, int]
     schedule: tuple[tuple[int, int], ...] = ()
+    budget: Any = None  # a penstock.Budget
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether sizes follow from a schedule or a budget, and cannot be set."""
+        return bool(self.schedule) or self.budget is not None
+
+    def costed(self, path: str, catalog: Catalog, order: str, mixture: Any) -> Costed | None:
+        """The budget with the costs of a data set's samples; None: there is no budget."""
+        if self.budget is None:
+            return None
+        from .budget import Costed
+        return Costed(self.budget, path, catalog, order, mixture)
+
+    def opened(self, loader: Any, world: int) -> BatchSize:
+        """The same with the rows of an open loader, a pointer."""
+        most = int(_c.lib.pstk_most_rows(loader))
+        return self._replace(own=most, world_wide=most * world, most=most)
 
     def steps(self) -> Any:
         """The schedule as the library takes it."""
@@ -91,6 +112,8 @@ def _divided(rows: int, uneven: bool, world: int) -> BatchSize:
 
 def of(batch_size: Any, global_batch_size: Any, uneven: Any, max_batch_size: Any, world: int) -> BatchSize:
     """Return the rows of a batch from the arguments of penstock.Loader. Raises TypeError and SettingsError."""
+    if _is_budget(batch_size) or _is_budget(global_batch_size):
+        return _budgeted(batch_size, global_batch_size, uneven, max_batch_size, world)
     name = "batch_size" if global_batch_size is None else "global_batch_size"
     given = {"batch_size": batch_size, "global_batch_size": global_batch_size}
     if isinstance(given[name], Mapping) and None in given.values():
@@ -103,6 +126,22 @@ def of(batch_size: Any, global_batch_size: Any, uneven: Any, max_batch_size: Any
         raise SettingsError(f"max_batch_size: value is {most}; must be at least the rows of this process's batches, which "
                             f"are {found.own} (leave it out for batches that never grow)")
     return found._replace(most=most, settings={**found.settings, "max_batch_size": most})
+
+
+def _is_budget(value: Any) -> bool:
+    return hasattr(value, "too_long") and hasattr(value, "max_rows")  # budget.py is imported where there is one
+
+
+def _budgeted(budget: Any, global_batch_size: Any, uneven: Any, max_batch_size: Any, world: int) -> BatchSize:
+    if global_batch_size is not None:
+        raise SettingsError(f"global_batch_size: value is {global_batch_size!r}; must be left out with a budget (give the budget "
+                            "as batch_size=: it is that of each process)")
+    if switch("uneven", uneven):
+        raise SettingsError("uneven: value is True; must be False with a budget")
+    if max_batch_size is not None:
+        raise SettingsError(f"max_batch_size: value is {max_batch_size!r}; must be left out with a budget (give penstock.Budget "
+                            "max_rows=)")
+    return BatchSize(1, world, 1, {"batch_size": 1, "global_batch_size": 0, "uneven": 0}, budget=budget)
 
 
 def _step(name: str, value: Any) -> int:
@@ -159,6 +198,8 @@ def _checked(loader: Loader, name: str, rows: Any) -> BatchSize:
     """The size that a loader shall have, if it may be changed now."""
     now = loader._place.size
     loader._handle.check_turn()
+    if now.budget is not None:
+        raise SettingsError(f"{name}: value is {rows!r}; must not be set, because the loader was opened with {now.budget!r}")
     if now.schedule:
         raise SettingsError(f"{name}: value is {rows!r}; must not be set, because the loader was opened with a schedule of "
                             "sizes (put it in there)")

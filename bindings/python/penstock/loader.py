@@ -151,7 +151,8 @@ class Loader(Hints):
         process then counts n_valid * world / global_batch_size in the mean over all. max_batch_size: the most rows of a
         batch of this process, for set_batch_size; memory is made for it. None: batches never grow. A
         dict is a schedule: {0: 256, 10_000: 512} gives batches 512 rows from step 10 000 on. A step is a batch of all
-        processes together; steps count from 0, the first batch of epoch 0, in whichever epoch the loader starts.
+        processes together; steps count from 0, the first batch of epoch 0, in whichever epoch the loader starts. A
+        penstock.Budget gives batches whose samples cost so much together: so many tokens or pixels.
     outputs: {name: penstock.image(...) | scalar | tensor | ragged, or a field's name}; a list of them; None:
         every field by its kind.
     form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given. A "dict" is a
@@ -292,6 +293,7 @@ class Loader(Hints):
             given = path
             path, self._mixture, self._catalog = _opened(given, outputs)
             self._members = _members(path, subset, weights, samples_per_epoch, order, self._mixture)
+            self._costed = self._rows.costed(path, self._catalog, order, self._mixture)
             self._outputs = descriptions.resolve(outputs, self._catalog)
             if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
                 raise SettingsError("outputs: layout is 'channels_last'; must be 'nhwc' or 'nchw' for JAX (give "
@@ -322,6 +324,8 @@ class Loader(Hints):
             from . import trace
             settings.trace_path = trace.path_of(trace_path)
         steps = self._rows.schedule_to(settings)
+        if self._costed is not None:
+            self._costed.fill(settings, self._outputs)
         self._open(settings, timeout)
         del steps  # until here the settings point to it
         if trace_path is not None:
@@ -341,8 +345,9 @@ class Loader(Hints):
                 "version": __version__, **self._mixed_as()}
 
     def _mixed_as(self) -> dict[str, Any]:
-        """What a mixture adds to that, and to the state."""
-        return {} if self._mixture is None else {"mixture": self._mixture._state()}
+        """What a mixture and a budget add to that, and to the state."""
+        return {**({} if self._mixture is None else {"mixture": self._mixture._state()}),
+                **({} if self._costed is None else {"budget": self._costed.digest})}
 
     def _subset(self) -> str | None:
         """The digest of the subset, as states and ranks compare it; None: all samples."""
@@ -401,6 +406,8 @@ class Loader(Hints):
         except PenstockError as refused:
             refused.args = (descriptions.in_python(str(refused), self._outputs),)
             raise
+        if self._costed is not None:
+            self._place.size = self._rows = self._rows.opened(self._handle.pointer, self._ranks.world)
         self._n_samples = order.n_samples = int(_c.lib.pstk_n_samples(self._handle.pointer))
         _open_loaders.add(self)
         streams.begin(self._leases)
@@ -408,7 +415,7 @@ class Loader(Hints):
     # ---- what it is --------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """Number of batches of a whole epoch, the same on every rank."""
+        """Number of batches of a whole epoch, the same on every rank. With a budget, of the epoch that the cursor is in."""
         self._handle.check_process()
         with self._handle.alive:
             return int(_c.lib.pstk_n_batches(self._handle.opened()))
@@ -468,7 +475,7 @@ class Loader(Hints):
 
     @property
     def batch_size(self) -> int:
-        """Rows of a batch, for this process; with uneven=True the most. Setting it is set_batch_size."""
+        """Rows of a batch, for this process; with uneven=True or a budget the most. Setting it is set_batch_size."""
         return -(-self._place.rows() // self._ranks.world)
 
     @batch_size.setter
@@ -530,7 +537,7 @@ class Loader(Hints):
         rank = "" if self._ranks.world == 1 else f", rank {self._ranks.rank} of {self._ranks.world}" \
             f" ({self._ranks.source})"
         state_of = "closed" if self.closed else "at epoch {}, position {:,}".format(*self.cursor)
-        return [f"{self._path!r}", f"{self.n_samples:,} samples, batches of {self.batch_size}, {self._order} order"
+        return [f"{self._path!r}", f"{self.n_samples:,} samples, batches of {self._rows.budget or self.batch_size}, {self._order} order"
                 f"{weave.described(self._weave)}, seed {self._numbers['seed']}, {self._framework} on {where}{rank}"
                 + ("" if self._members is None else f", {self._members!r}")
                 + ("" if self._mix is None else f", {self._mix!r}"), state_of]
@@ -718,7 +725,7 @@ class Loader(Hints):
         self._handle.check_turn()
         with self._handle.turn:
             self._begin_turn()
-            if not size.schedule:
+            if not size.is_fixed:
                 self._place.resize(size)
             self._place.go(epoch, position)
 

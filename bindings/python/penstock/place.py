@@ -66,11 +66,16 @@ class Place:
         return epoch + (self.resume == (epoch, position) and not self.n_left(epoch, position))
 
     def n_left(self, epoch: int, position: int) -> int:
-        """Return the number of batches from a position to the end of its epoch."""
+        """Return the number of batches from a position to the end of its epoch. With a budget the loader must be open."""
+        if self.size.budget is not None:
+            with self._handle.alive:
+                return int(_c.lib.pstk_n_batches_left(self._handle.opened(), epoch, position))
         return int(_c.lib.pstk_order_n_batches(byref(self._order_of(epoch)), position))
 
     def rows(self) -> int:
         """Return the rows of the next batch, of all processes together."""
+        if self.size.budget is not None:
+            return self.size.world_wide
         epoch, position = self.seen()
         if self.size.schedule and not self.n_left(epoch, position):
             epoch, position = epoch + 1, 0
@@ -101,7 +106,7 @@ class Place:
         error, before, self.astray = errors.new(), self.astray, True
         # A change of the size may have been interrupted. The same size once more costs nothing.
         code = 0
-        if not self.size.schedule:
+        if not self.size.is_fixed:
             code = _c.lib.pstk_set_batch_size(self._handle.pointer, self.size.given, byref(error))
         if code >= 0:
             code = _c.lib.pstk_seek(self._handle.pointer, epoch, position, byref(error))

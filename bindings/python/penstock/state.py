@@ -11,7 +11,9 @@ over batch_size, or global_batch_size where it was opened with that. With a sche
 "batch_schedule", its sizes as [step, rows], and "batch_schedule_of", the setting that has them, and these must agree.
 The state of a windowed order has its strands, block and window too, that of a subset its digest, "subset", that of a
 mixture its weights, segments and exhaustion, digests of its subsets, and as data_set a digest of all its data sets: these
-must be the same. Weights are the same if their shares are.
+must be the same. Weights are the same if their shares are. With a budget the state has
+"budget", a digest of it and of what all samples cost, and position counts the samples of the batches before; batch_size is
+then the most rows of a batch.
 """
 from __future__ import annotations
 
@@ -89,6 +91,9 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
     if "batch_schedule_of" in own and state.get("batch_schedule_of", own["batch_schedule_of"]) != own["batch_schedule_of"]:
         raise SettingsError(f"state: batch_schedule_of is {state['batch_schedule_of']!r}, but this loader's is "
                             f"{own['batch_schedule_of']!r} (give the schedule to that setting)")
+    if state.get("budget") != own.get("budget"):
+        raise SettingsError(f"state: budget is {state.get('budget')!r}, but this loader's is {own.get('budget')!r} (open the loader "
+                            "with the penstock.Budget of the saved one; its column may have changed since)")
     epoch, position = _number(state, "epoch"), _number(state, "position")
     if position > own["n_samples"]:
         raise SettingsError(f"state: position is {position}; must be at most {own['n_samples']}, the number of "
