@@ -97,7 +97,7 @@ static inline int window_again(struct world *w, struct pstk__cursor start)
 {
     pstk__window_close(&w->window);
     w->start = start;
-    return pstk__window_open(&w->window, w->p.host, w->p.leased, &w->partition, start, NULL);
+    return pstk__window_open(&w->window, w->p.host, w->p.leased, &w->partition, NULL, start, NULL);
 }
 
 static inline void world_close(struct world *w)
