@@ -544,8 +544,10 @@ static int pack(struct pack *p)
 {
     int status = annotated_is_asked(&p->annotated) ? annotated_open(&p->annotated, p->src, &p->tree)
                                                    : tree_scan(&p->tree, p->src, p->folder);
-    if (status)
+    if (status) {
+        part_undo(&p->part, p->folder);
         return status;
+    }
     say_part(p);
     say_left_out(p);
     /* at most 2^47 files by 2^16 parts: no overflow */

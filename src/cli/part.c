@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <penstock/penstock.h>
 
@@ -168,7 +169,7 @@ int part_settle(struct part *part)
     return 0;
 }
 
-char *part_path(const struct part *part, const char *out)
+char *part_path(struct part *part, const char *out)
 {
     char *path;
     int n;
@@ -181,12 +182,19 @@ char *part_path(const struct part *part, const char *out)
     if (n < 0)
         message_no_memory();
     /* Other processes make it at the same time. */
-    if (part->is_auto && mkdir(out, 0777) < 0 && errno != EEXIST) {
+    part->has_made = part->is_auto && mkdir(out, 0777) == 0;
+    if (part->is_auto && !part->has_made && errno != EEXIST) {
         message_say("cannot make %s: %s", out, strerror(errno));
         free(path);
         return NULL;
     }
     return path;
+}
+
+void part_undo(const struct part *part, const char *out)
+{
+    if (part->has_made)
+        rmdir(out);
 }
 
 const char *part_text(const struct part *part, char text[PART_TEXT])

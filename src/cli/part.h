@@ -24,6 +24,7 @@ struct part {
     int is_auto;
     struct launcher_found found;  /* of auto */
     uint32_t n_array, array_task; /* n_array: tasks of the job array; 0: there is none */
+    int has_made;                 /* 1: part_path made OUT */
 };
 
 /* Read the value of --part or --parts. Return 0, or -1 after a message. */
@@ -34,7 +35,9 @@ int part_set_n(struct part *part, const char *value);
 int part_settle(struct part *part);
 /* Return the path of the part's data set, owned by the caller: OUT, or with auto
  * OUT/part-00001-of-00004, whose folder OUT it makes. NULL after a message. */
-char *part_path(const struct part *part, const char *out);
+char *part_path(struct part *part, const char *out);
+/* Remove OUT again where part_path made it and it is empty: the source cannot be packed. */
+void part_undo(const struct part *part, const char *out);
 /* Write "part 1 of 4", with its source after --part auto. */
 const char *part_text(const struct part *part, char text[PART_TEXT]);
 /* Return how many threads this process takes of `n_cores`: a share where the launcher started

@@ -151,6 +151,8 @@ def parts_that_cannot_be_are_refused(world):
     assert "--parts: value is 3; must come with --part auto" in said, said
     _, said = run("pack", src, out, "--part", "3/3", status=2)
     assert "--part: value is '3/3'; must be I/N with I from 0 to N-1" in said and "or auto" in said, said
+    _, said = pack(world.fresh("nothing"), out, environment(**mpi(1, 3)), status=2)
+    assert "cannot read the folder" in said and not os.path.exists(out), said
     open(out, "w").close()
     _, said = pack(src, out, environment(**mpi(1, 3)), status=2)
     assert "part-00001-of-00003" in said, said
