@@ -72,7 +72,7 @@ struct pstk_budget {
 };
 
 /* Write 128 bits, digest[2], that two budgets share only if they are equal, their costs too. Not a
- * cryptographic digest. borrows. 0; EINVAL: a member is wrong. Thread: any. */
+ * cryptographic digest. borrows. 0; EINVAL: a member is wrong; ENOTSUP: reserved. Thread: any. */
 PSTK_API int pstk_budget_digest(const struct pstk_budget *budget, uint64_t *digest);
 
 #ifdef __cplusplus

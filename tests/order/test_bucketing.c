@@ -261,6 +261,9 @@ TEST(digests_differ_where_budgets_do)
     uint64_t one[2], two[2];
     budget = (struct pstk_budget){.size = sizeof budget, .total = 9, .costs = costs, .n_costs = 5};
     CHECK_EQ(pstk_budget_digest(&budget, one), 0);
+    budget.reserved = 1;
+    CHECK_EQ(pstk_budget_digest(&budget, one), PSTK_ENOTSUP);
+    budget.reserved = 0;
     for (int i = 0; i < 6; i++) {
         struct pstk_budget other = budget;
         uint32_t changed[5];
