@@ -67,7 +67,10 @@ class Numbers(unittest.TestCase):
         self.assertEqual(sum(one.n_batches for one in found), total.n_batches)
         for one in found:
             self.assertAlmostEqual(one.samples_per_s, one.n_samples / one.seconds)
-        self.assertEqual(watching.latest.total, total)
+        last = watching.latest.total
+        for name in ("n_samples", "n_batches", "bytes_delivered", "stage_consumer", "n_slots", "slot_memory"):
+            self.assertEqual(getattr(last, name), getattr(total, name), name)
+        self.assertTrue(0 < last.bytes_read <= total.bytes_read)  # the loader reads ahead meanwhile
         self.assertEqual([watching.new()["penstock/n_samples"] for _ in found], [one.n_samples for one in found])
         self.assertIsNone(watching.new())
 
