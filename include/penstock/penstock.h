@@ -555,7 +555,8 @@ struct pstk_settings {
      * in a build without NVTX. default: 0 */
     uint32_t nvtx;
     /* events that a trace keeps of each thread, the newest; at most 2^20, rounded up to a power of
-     * 2; 64 bytes each. default: 0: 16384 with trace_path, else no trace */
+     * 2; 64 bytes each, which max_memory does not count. default: 0: 16384 with trace_path, else no
+     * trace */
     uint32_t trace_events;
     /* a file for the trace (metrics.h): written at open, and again by pstk_close; copies. pstk_open
      * fails if its folder does not exist or it is no file; if the disk refuses it, only

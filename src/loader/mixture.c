@@ -214,16 +214,16 @@ static int make(struct pstk__mixture **out, const struct pstk_settings *s,
 {
     const struct pstk_mixture *mixture = s->mixture;
     uint64_t sizes[PSTK_MAX_DATA_SETS];
-    uint64_t sum = 0; /* of at most 64 numbers up to 2^62: it is looked at after each */
     for (uint32_t d = 0; d < mixture->n_data_sets; d++) {
         sizes[d] = members_of[d] ? pstk_members_n_draws(members_of[d])
                                  : pstk__joined_part(joined, d)->n_samples;
-        sum += sizes[d];
-        if (sum >= (uint64_t)1 << 62)
-            return FAIL(PSTK_EINVAL,
-                        "mixture.subsets[%u]: value draws %llu samples, with those before it more "
-                        "than 2^62; must be fewer (lower n_draws)",
-                        d, U64(sizes[d]));
+        if (sizes[d] > (uint64_t)1
+                           << 40) /* as samples_per_epoch: positions of the run fit 64 bits */
+            return FAIL(
+                PSTK_EINVAL,
+                "mixture.subsets[%u]: value draws %llu samples; must be at most 2^40 (lower "
+                "n_draws)",
+                d, U64(sizes[d]));
     }
     struct pstk__mixture *made =
         malloc(sizeof *made + pstk__mixture_most_phases(mixture) * PSTK__PHASE_MEMORY);
