@@ -108,9 +108,9 @@ class Monitor:
             step(batch)
 
     every: seconds between two lines, which sinks get as well. look: seconds between two looks at the counters, at most
-    `every`: alerts and Prometheus have these; GPU figures of a line are averages of its looks.
+    `every`: alerts have these; GPU figures of a line are averages of its looks.
     name: of the data set, in lines, labels and alerts; None: the last part of loader.path.
-    sinks: functions of a Reading, called in the Monitor's thread: JSONLines, TensorBoard, Endpoint, TextFile, yours. What
+    sinks: functions of a Reading, called in the Monitor's thread: JSONLines, TensorBoard, yours. What
     one raises is logged, once for each kind of exception.
     alerts: True: penstock.monitor.defaults(); a list of rules; None: none. on_alert: functions of an Alert, such as
     Webhook(url), called in the Monitor's thread; every alert is logged by the logger "penstock.monitor" as well.
