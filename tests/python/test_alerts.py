@@ -102,6 +102,7 @@ class Rules(unittest.TestCase):
                      lambda: monitor.GpuIdle(0.5, resolve=0.2), lambda: monitor.Replacements(-1)):
             self.assertRaises(penstock.SettingsError, make)
         self.assertRaises(TypeError, monitor.Starved, "x")
+        self.assertRaisesRegex(TypeError, "Slow.n_looks: value is .x.; must be a whole number", monitor.Slow, n_looks="x")
 
 
 class Server:

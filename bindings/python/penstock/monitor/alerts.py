@@ -152,6 +152,9 @@ class Slow(Rule):
         share = _number("Slow", "share", share, 1)
         back = (1 + share) / 2 if resolve is None else _number("Slow", "resolve", resolve, 1)
         super().__init__(share, back, seconds)
+        for name, n in (("n_looks", n_looks), ("n_least", n_least)):
+            if not isinstance(n, int) or isinstance(n, bool):
+                raise TypeError(f"Slow.{name}: value is {n!r}; must be a whole number")
         if not 1 <= n_least <= n_looks:
             raise SettingsError(f"Slow.n_least: value is {n_least}; must be from 1 to n_looks, {n_looks}")
         self._paces: collections.deque[float] = collections.deque(maxlen=n_looks)
