@@ -284,15 +284,16 @@ class Gpus(unittest.TestCase):
 
 class Peaks(unittest.TestCase):
     def test_names_as_nvml_gives_them(self):
-        for name, tflops in (("NVIDIA H200", 989.5), ("NVIDIA H100 80GB HBM3", 989.5), ("NVIDIA H100 PCIe", 756.5),
-                             ("NVIDIA H100 NVL", 835.5), ("NVIDIA A100-SXM4-80GB", 312), ("NVIDIA A100 80GB PCIe", 312),
-                             ("NVIDIA L40S", 362.05), ("NVIDIA L4", 121), ("NVIDIA A10", 125), ("NVIDIA B200", 2250),
+        for name, tflops in (("NVIDIA H200", 989.5), ("NVIDIA H100 80GB HBM3", 989.5),
+                             ("NVIDIA A100-SXM4-80GB", 312), ("NVIDIA A100 80GB PCIe", 312),
+                             ("NVIDIA L40S", 362.05), ("NVIDIA L4", 121), ("NVIDIA B200", 2250),
                              ("NVIDIA GeForce RTX 4090", 165.2)):
             self.assertEqual(monitor.peak_flops(name), tflops * 1e12, name)
         self.assertEqual(monitor.peak_flops("Tesla T4", "float16"), 65e12)
         self.assertEqual(monitor.peak_flops("Tesla V100-SXM2-32GB", "torch.float16"), 125e12)
         for name in ("NVIDIA A10G", "NVIDIA L40", "NVIDIA GH200 480GB", "NVIDIA GeForce RTX 4090 Laptop GPU", "", "Tesla T4",
-                     "NVIDIA H100 PCIe MIG 1g.10gb", "NVIDIA GeForce RTX 4090 D"):
+                     "NVIDIA H200 MIG 1g.18gb", "NVIDIA GeForce RTX 4090 D", "NVIDIA H200 NVL", "NVIDIA H100 NVL",
+                     "NVIDIA H100 PCIe", "NVIDIA A10"):
             self.assertIsNone(monitor.peak_flops(name), name)
 
     def test_each_has_a_source_and_half_the_time_for_twice_the_bits(self):

@@ -38,21 +38,13 @@ def _tflops(float32: float, tf32: float | None = None, half: float | None = None
 PEAKS: tuple[Peak, ...] = (
     Peak("GB200", "GB200", _tflops(80, 1250, 2500, 2500, 5000, 40), "NVIDIA GB200 NVL72 data sheet, with sparsity, halved"),
     Peak("B200", "B200", _tflops(75, 1100, 2250, 2250, 4500, 37), "NVIDIA HGX B200 data sheet, with sparsity, halved"),
-    Peak("H200 NVL", "H200 NVL", _tflops(60, 417.5, 835.5, 835.5, 1670.5, 30),
-         "NVIDIA H200 data sheet, with sparsity, halved"),
-    Peak("H200 SXM", "H200", _tflops(67, 494.5, 989.5, 989.5, 1979, 34), "NVIDIA H200 data sheet, with sparsity, halved"),
-    Peak("H100 NVL", "H100 NVL", _tflops(60, 417.5, 835.5, 835.5, 1670.5, 30),
-         "NVIDIA H100 data sheet, with sparsity, halved"),
-    Peak("H100 PCIe", "H100 PCIe", _tflops(51, 378, 756.5, 756.5, 1513, 26),
-         "NVIDIA H100 PCIe data sheet, with sparsity, halved"),
+    Peak("H200 SXM", "H200(?! NVL)", _tflops(67, 494.5, 989.5, 989.5, 1979, 34), "NVIDIA H200 data sheet, with sparsity, halved"),
     Peak("H100 SXM", "H100( 80GB HBM3| SXM.*)", _tflops(67, 494.5, 989.5, 989.5, 1979, 34),
          "NVIDIA H100 data sheet, with sparsity, halved"),
     Peak("A100", "A100", _tflops(19.5, 156, 312, 312, float64=9.7), "NVIDIA A100 data sheet"),
     Peak("L40S", "L40S", _tflops(91.6, 183, 362.05, 362.05, 733), "NVIDIA L40S data sheet"),
     Peak("L4", "L4", _tflops(30.3, 60, 121, 121, 242.5), "NVIDIA L4 data sheet, with sparsity, halved"),
-    Peak("A10", "A10", _tflops(31.2, 62.5, 125, 125), "NVIDIA A10 data sheet"),
     Peak("T4", "T4", _tflops(8.1, half=65), "NVIDIA T4 data sheet"),
-    Peak("V100S", "V100S", _tflops(16.4, half=130, float64=8.2), "NVIDIA V100 data sheet"),
     Peak("V100 PCIe", "V100-PCIE|V100 PCIe", _tflops(14, half=112, float64=7), "NVIDIA V100 data sheet"),
     Peak("V100 SXM2", "V100-SXM2|V100 SXM2", _tflops(15.7, half=125, float64=7.8), "NVIDIA V100 data sheet"),
     Peak("RTX 4090", "RTX 4090", _tflops(82.6, 82.6, 165.2, 165.2, 330.3), "NVIDIA Ada GPU architecture white paper, appendix A"),
@@ -71,7 +63,7 @@ def found(device: str) -> Peak | None:
     if "MIG" in device:
         return None
     for peak in PEAKS:
-        # Word by word: an L40 is no L4, an A10G no A10, a GH200 no H200.
+        # Word by word: an L40 is no L4, an A10G no A10, a GH200 no H200. Cards of other figures (NVL) are not in the table.
         if re.search(rf"(?<![A-Za-z0-9])(?:{peak.pattern})(?![A-Za-z0-9])", device) and not re.search(
                 r"Laptop|Max-Q|4090 D\b", device):
             return peak
