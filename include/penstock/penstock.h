@@ -5,8 +5,9 @@
  *    order -> shard -> reader -> record -> sample -> batch -> device -> your loop
  *
  * This header also includes ops.h (operations on images), order.h (which samples a batch has),
- * stats.h (what a loader did), metrics.h (traces of it), machine.h (what the machine offers),
- * share.h (batches that several objects hold), subset.h (a part of a data set), mix.h (MixUp and
+ * budget.h (batches by what samples cost), stats.h (what a loader did), metrics.h (a trace of it,
+ * and counts of a window), machine.h (what the machine offers), share.h (batches that several
+ * objects hold), subset.h (a part of a data set), mixture.h (several data sets), mix.h (MixUp and
  * CutMix), mosaic.h (pictures of four rows) and processes.h (rows that other processes make). Data
  * sets have a header of their own, format.h.
  *

@@ -28,6 +28,7 @@ from .dtypes import DTYPE_NAMES
 from .errors import SettingsError
 from .hints import near, near_or_all
 from .outputs import Output
+from .subset import whole
 
 __all__ = ["Budget"]
 
@@ -38,20 +39,10 @@ _CODES = {"uint8": "B", "int8": "b", "uint16": "H", "int16": "h", "uint32": "I",
 _MOST = 2**32 - 1
 
 
-def _whole(name: str, value: Any, least: int, most: int, otherwise: str = "") -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"Budget.{name}: value is {value!r}; must be a whole number{otherwise}") from None
-    if not least <= number <= most:
-        raise SettingsError(f"Budget.{name}: value is {number}; must be from {least} to {most}{otherwise}")
-    return number
-
-
 def _edges(buckets: Any) -> tuple[int, ...]:
     if isinstance(buckets, (str, bytes)) or not isinstance(buckets, Iterable):
         raise TypeError(f"Budget.buckets: value is {buckets!r}; must be a list of rising costs, such as [128, 256, 512], or None")
-    edges = tuple(_whole(f"buckets[{i}]", edge, 1, _MOST) for i, edge in enumerate(buckets))
+    edges = tuple(whole(f"Budget.buckets[{i}]", edge, 1, _MOST) for i, edge in enumerate(buckets))
     for before, edge in zip(edges, edges[1:]):
         if edge <= before:
             raise SettingsError(f"Budget.buckets: value has {edge} after {before}; must rise")
@@ -93,13 +84,13 @@ class Budget:
 
     def __init__(self, total: int, column: Costs, *, buckets: Iterable[int] | None = None, max_rows: int | None = None,
                  padded: bool = False, too_long: str = "error") -> None:
-        self.total = _whole("total", total, 1, 2**62, " (tokens or pixels of a batch)")
+        self.total = whole("Budget.total", total, 1, 2**62, " (tokens or pixels of a batch)")
         if not (isinstance(column, (str, Iterable)) or callable(column)) or isinstance(column, (bytes, Mapping)):
             raise TypeError(f"Budget.column: value is {column!r}; must be the name of a side column, a function of the columns, "
                             "or a number for each sample")
         self.column = column
         self.buckets = None if buckets is None else _edges(buckets)
-        self.max_rows = None if max_rows is None else _whole("max_rows", max_rows, 1, 2**30)
+        self.max_rows = None if max_rows is None else whole("Budget.max_rows", max_rows, 1, 2**30)
         if padded not in (True, False):
             raise TypeError(f"Budget.padded: value is {padded!r}; must be True or False")
         self.padded = bool(padded)
@@ -171,8 +162,8 @@ def _one_by_one(values: Iterable[Any]) -> array[int]:
     costs = array("I")
     for i, value in enumerate(values):
         try:
-            whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
-            costs.append(whole)
+            cost = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
+            costs.append(cost)
         except (TypeError, OverflowError):
             raise _refuse(i, value) from None
     return costs
