@@ -215,8 +215,10 @@ struct pstk_writer_settings {
 
     /* a part of unknown number: what an engine's task writes when nobody knows yet how many parts
      * there will be, or in which order. 32 lower-case hex digits, the same in all parts of a pack:
-     * a random number, made by the program that drives it. With pack_id and without task the writer
-     * can only commit parts, and takes none of another pack; copies. default: NULL */
+     * a random number, made by the program that drives it. With n_parts > 1: the id of the pack
+     * that a numbered part is of; merging refuses parts that differ in it. With pack_id and
+     * neither, the writer can only commit parts, and takes none of another pack; copies. default:
+     * NULL */
     const char *pack_id;
     /* the task's name within the pack, 1 to 200 of [A-Za-z0-9_.:=/-]; copies. part and n_parts are
      * 0. default: NULL, not a part of unknown number */

@@ -84,6 +84,8 @@ static void put_part(const struct json_t *manifest, struct json_t *object)
     if (n_parts > 1) {
         json_put_count(object, "part", json_count(manifest, "part", 0));
         json_put_count(object, "n_parts", n_parts);
+        if (json_text(manifest, "pack")[0])
+            json_put_text(object, "pack_id", json_text(manifest, "pack"));
     } else if (n_parts == 0) {
         json_put_text(object, "pack_id", json_text(manifest, "pack"));
         json_put_text(object, "task", json_text(manifest, "task"));

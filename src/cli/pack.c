@@ -20,6 +20,7 @@
 #include "message.h"
 #include "options.h"
 #include "output.h"
+#include "pack_id.h"
 #include "part.h"
 #include "progress.h"
 #include "status.h"
@@ -75,7 +76,8 @@ static const struct option_row table[] = {
     {.name = "pack-id",
      .code = OPT_PACK_ID,
      .value = "ID",
-     .text = "32 random hex digits, the same for all tasks of a pack"},
+     .text = "32 random hex digits, the same for all tasks of a pack; of --part instead of a hash "
+             "of the list of files and the options"},
     {.name = "attempt",
      .code = OPT_ATTEMPT,
      .value = "N",
@@ -218,7 +220,7 @@ static int open_writer(struct pack *pack)
     struct pstk_field key = {.name = "key", .kind = PSTK_FIELD_UTF8};
     struct pstk_writer_settings s;
     struct pstk_error err;
-    char note[FORM_NOTE_SIZE];
+    char note[FORM_NOTE_SIZE], pack_id[PACK_ID_SIZE + 1];
     uint32_t n = 1;
     form_image_codec(&pack->form, &fields[0]);
     if (pack->tree.n_classes)
@@ -238,7 +240,6 @@ static int open_writer(struct pack *pack)
     s.n_fields = n;
     s.part = pack->part.number;
     s.n_parts = pack->part.n;
-    s.pack_id = pack->task.pack_id;
     s.task = pack->task.key;
     s.attempt = pack->task.attempt;
     s.n_threads = pack->n_threads;
@@ -246,6 +247,9 @@ static int open_writer(struct pack *pack)
     s.overwrite = (uint32_t)pack->overwrite;
     s.columns = (uint32_t)pack->no_columns;
     s.note = annotated_note(&pack->annotated, form_note(&pack->form, note));
+    s.pack_id = pack->task.pack_id;
+    if (!s.pack_id && s.n_parts > 1)
+        s.pack_id = pack_id_of(&pack->tree, s.note, pack_id);
     s.names = pack->annotated.a ? pack->annotated.names : (const char *const *)pack->tree.classes;
     s.n_names = pack->annotated.a ? pack->annotated.info.n_names : pack->tree.n_classes;
     s.on_kept = note_kept;

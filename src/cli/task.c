@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "message.h"
+#include "pack_id.h"
 
-#define PACK_ID_SIZE 32  /* hex digits */
 #define TASK_KEY_MAX 200 /* bytes */
 
 int task_set_pack_id(const char **pack_id, const char *value)
@@ -38,8 +38,9 @@ int task_check(const struct task *task, uint32_t n_parts, int is_auto)
         return message_usage("--task: value is '%s'; must come with --pack-id ID, the same for all "
                              "tasks of a pack",
                              task->key);
-    if (task->pack_id && !task->key)
-        return message_usage("--pack-id: value is '%s'; must come with --task KEY", task->pack_id);
+    if (task->pack_id && !task->key && n_parts < 2 && !is_auto)
+        return message_usage("--pack-id: value is '%s'; must come with --task KEY or --part",
+                             task->pack_id);
     if (task->attempt && !task->key)
         return message_usage("--attempt: value is %u; must come with --task KEY", task->attempt);
     if (task->key && (n_parts > 1 || is_auto))

@@ -159,35 +159,23 @@ static int check_attempts(const struct merge *merge, struct pstk_error *err)
     return r;
 }
 
+static int is_numbered(const struct part *part)
+{
+    return part->manifest.n_parts != 0;
+}
+
 /* Write what a part is, for messages. */
 static const char *describe(const struct part *part, char text[PSTK__TASK_TEXT])
 {
     const struct pstk__manifest *m = &part->manifest;
-    if (m->n_parts)
+    if (m->n_parts && m->task.pack_id[0])
+        snprintf(text, PSTK__TASK_TEXT, "part %u of %u of the pack %s", m->part, m->n_parts,
+                 m->task.pack_id);
+    else if (m->n_parts)
         snprintf(text, PSTK__TASK_TEXT, "part %u of %u", m->part, m->n_parts);
     else
         snprintf(text, PSTK__TASK_TEXT, "of the pack %s", m->task.pack_id);
     return text;
-}
-
-/* Check that all parts are of one pack, and of the expected one. */
-static int check_pack(const struct merge *merge, struct pstk_error *err)
-{
-    const struct part *first = &merge->parts[0];
-    const char *pack_id = first->manifest.task.pack_id;
-    char a[PSTK__TASK_TEXT], b[PSTK__TASK_TEXT];
-    for (uint32_t i = 0; i < merge->n_parts; i++) {
-        const struct part *part = &merge->parts[i];
-        if (merge->pack_id[0] && strcmp(part->manifest.task.pack_id, merge->pack_id) != 0)
-            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "%s is %s, not of the pack %s that is merged: leave it out",
-                              part->path, describe(part, a), merge->pack_id);
-        if (strcmp(part->manifest.task.pack_id, pack_id) != 0)
-            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "%s is %s, %s is %s: they were not packed together", first->path,
-                              describe(first, a), part->path, describe(part, b));
-    }
-    return 0;
 }
 
 /* Fail with the numbers of the first parts that are missing. Those that are there are sorted, each
@@ -237,16 +225,7 @@ static int check_numbers(struct merge *merge, struct pstk_error *err)
     return merge->n_parts < n ? fail_missing(merge, n, err) : 0;
 }
 
-/* Check that the parts are those of one pack, and put them in order. */
-static int check_complete(struct merge *merge, struct pstk_error *err)
-{
-    int r = check_pack(merge, err);
-    if (r < 0)
-        return r;
-    return merge->parts[0].manifest.n_parts ? check_numbers(merge, err)
-                                            : check_attempts(merge, err);
-}
-
+/* Check that two parts have the same fields and class names. */
 static int check_same(const struct part *a, const struct part *b, struct pstk_error *err)
 {
     const struct pstk__manifest *x = &a->manifest, *y = &b->manifest;
@@ -265,6 +244,44 @@ static int check_same(const struct part *a, const struct part *b, struct pstk_er
                           "folders",
                           a->path, b->path);
     return 0;
+}
+
+/* Check that all parts are of one pack, and of the expected one. */
+static int check_pack(const struct merge *merge, struct pstk_error *err)
+{
+    const struct part *first = &merge->parts[0];
+    const char *pack_id = first->manifest.task.pack_id;
+    char a[PSTK__TASK_TEXT], b[PSTK__TASK_TEXT];
+    for (uint32_t i = 0; i < merge->n_parts; i++) {
+        const struct part *part = &merge->parts[i];
+        if (merge->pack_id[0] && strcmp(part->manifest.task.pack_id, merge->pack_id) != 0)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "%s is %s, not of the pack %s that is merged: leave it out",
+                              part->path, describe(part, a), merge->pack_id);
+        if (is_numbered(part) == is_numbered(first) &&
+            strcmp(part->manifest.task.pack_id, pack_id) == 0)
+            continue;
+        int r = is_numbered(part) && is_numbered(first) ? check_same(first, part, err) : 0;
+        return r < 0
+                   ? r
+                   : pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                                "%s is %s, %s is %s: they were not packed together%s", first->path,
+                                describe(first, a), part->path, describe(part, b),
+                                is_numbered(part) && is_numbered(first)
+                                    ? " (pack all parts from the same files with the same options)"
+                                    : "");
+    }
+    return 0;
+}
+
+/* Check that the parts are those of one pack, and put them in order. */
+static int check_complete(struct merge *merge, struct pstk_error *err)
+{
+    int r = check_pack(merge, err);
+    if (r < 0)
+        return r;
+    return merge->parts[0].manifest.n_parts ? check_numbers(merge, err)
+                                            : check_attempts(merge, err);
 }
 
 /* ---- do the parts stay? ------------------------------------------------------------------- */

@@ -17,9 +17,9 @@ int pstk__task_settings_check(const struct pstk_writer_settings *s, struct pstk_
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "pack_id: value is '%.64s'; must be 32 lower-case hex digits",
                           s->pack_id);
-    if (s->pack_id && (s->part || s->n_parts > 1))
+    if (s->task && (s->part || s->n_parts > 1))
         return invalid(err, "n_parts", s->n_parts,
-                       "0 with a pack_id, whose parts have a task in place of a number");
+                       "0 with a task, which a part has in place of a number");
     if (s->task && !s->pack_id)
         return pstk__fail(
             err, PSTK_EINVAL, PSTK_STAGE_OPEN,

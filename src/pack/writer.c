@@ -227,7 +227,7 @@ static int open_parts(struct pstk_writer *w, const struct pstk_writer_settings *
     if (s->task)
         pstk__task_settings_copy(&m->task, s);
     else if (s->pack_id)
-        memcpy(w->pack_id, s->pack_id, PSTK__PACK_ID_SIZE);
+        memcpy(s->n_parts > 1 ? m->task.pack_id : w->pack_id, s->pack_id, PSTK__PACK_ID_SIZE);
     int r = copy_schema(&m->schema, s, err);
     if (r == 0)
         r = pstk__manifest_set_note(m, s->note, err);

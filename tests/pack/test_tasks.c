@@ -410,7 +410,7 @@ TEST(settings_that_make_no_task_are_named)
         {{.pack_id = PACK, .task = "a\"b"}, "task: value is"},
         {{.pack_id = PACK, .task = long_key}, "task: value is 'aaaa"},
         {{.pack_id = PACK, .task = "a", .n_parts = 2}, "n_parts: value is 2; must be 0 with a"},
-        {{.pack_id = PACK, .n_parts = 2}, "n_parts: value is 2; must be 0 with a pack_id"},
+        {{.pack_id = "A", .n_parts = 2}, "pack_id: value is 'A'; must be 32 lower-case hex digits"},
         {{.attempt = 1}, "attempt: value is 1; must be 0 without a task"},
         {{.pack_id = PACK, .attempt = 1}, "attempt: value is 1; must be 0 without a task"},
     };

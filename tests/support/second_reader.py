@@ -220,7 +220,8 @@ def load_manifest(directory):
     check_features(m)
     check_keys("manifest.json", m,
                "format version identity n_samples n_shards bytes part n_parts note requires uses fields names "
-               "dictionaries shards crc32c".split() + ["pack", "task", "attempt"] * (m.get("n_parts") == 0), ["extra"])
+               "dictionaries shards crc32c".split() + ["pack", "task", "attempt"] * (m.get("n_parts") == 0),
+               ["extra"] + ["pack"] * (m.get("n_parts", 0) > 1))
     check_part(m)
     need(isinstance(m.get("extra", {}), dict), "manifest.json: extra", m.get("extra"))
     check_columns(m)
@@ -230,8 +231,9 @@ def load_manifest(directory):
 def check_part(m):
     part, n_parts = m["part"], m["n_parts"]
     need(isinstance(part, int) and isinstance(n_parts, int) and 0 <= part < max(n_parts, 1), "manifest.json: part", part)
-    if n_parts == 0:
+    if "pack" in m:
         need(re.fullmatch("[0-9a-f]{32}", m["pack"]), "manifest.json: pack", m["pack"])
+    if n_parts == 0:
         need(re.fullmatch("[A-Za-z0-9_.:=/-]{1,200}", m["task"]), "manifest.json: task", m["task"])
         need(isinstance(m["attempt"], int) and 0 <= m["attempt"] < 1 << 32, "manifest.json: attempt", m["attempt"])
 

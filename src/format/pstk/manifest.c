@@ -398,19 +398,23 @@ static int check_field(const struct check *check, uint32_t i)
     return 0;
 }
 
-/* A part has a number or a task, and not both. */
+/* A part has a number or a task, and not both. A numbered one may have the id of its pack. */
 static int check_part(const struct check *check)
 {
     const struct pstk__manifest *m = check->m;
     if (m->part >= m->n_parts && (m->part || m->n_parts))
         return WRONG(check, "part is %u of n_parts %u", m->part, m->n_parts);
-    if (m->n_parts)
-        return m->task.pack_id[0] || m->task.key[0] || m->task.attempt
-                   ? WRONG(check, "task belongs to parts of unknown number; part is %u of %u",
-                           m->part, m->n_parts)
-                   : 0;
+    if (m->n_parts && (m->task.key[0] || m->task.attempt))
+        return WRONG(check, "task belongs to parts of unknown number; part is %u of %u", m->part,
+                     m->n_parts);
+    if (m->n_parts == 1 && m->task.pack_id[0])
+        return WRONG(check, "pack belongs to parts; this is a whole data set");
+    if (m->n_parts && !m->task.pack_id[0])
+        return 0;
     if (!pstk__pack_id_ok(m->task.pack_id))
         return WRONG(check, "pack must be 32 lower-case hex digits");
+    if (m->n_parts)
+        return 0;
     if (!pstk__task_key_ok(m->task.key))
         return WRONG(check, "task must be 1 to %d of the characters A-Z a-z 0-9 _ . : = / -",
                      PSTK__TASK_KEY_MAX);

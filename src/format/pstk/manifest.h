@@ -54,7 +54,7 @@ struct pstk__manifest {
     struct pstk_field_stats stats[PSTK_MAX_FIELDS]; /* maxima <= 2^32-1 */
     char identity[40];                              /* 32 hex digits */
     uint32_t part, n_parts;   /* part < n_parts; 0 of 0: a part of unknown number */
-    struct pstk__task task;   /* of a part of unknown number; else all zero */
+    struct pstk__task task;   /* of a part of unknown number; else zero, or pack_id alone */
     char *note;               /* owned, UTF-8; NULL = "" */
     struct pstk__texts names; /* class names, UTF-8 */
     struct pstk__manifest_dictionary *dictionaries; /* owned */

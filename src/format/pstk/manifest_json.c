@@ -524,19 +524,25 @@ static void find_columns(struct pstk__parse *parse, const struct pstk__json_piec
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* The keys of a part of unknown number, which other data sets do not have. */
+/* The keys of a part of unknown number, which other data sets do not have, except that numbered
+ * parts may have the first. */
 static void parse_task(struct pstk__parse *parse, json_t *object)
 {
     struct pstk__task *task = &parse->m->task;
-    if (parse->m->n_parts == 0) {
+    const uint32_t n_parts = parse->m->n_parts;
+    if (n_parts == 0 || (n_parts > 1 && json_object_get(object, top_keys[KEY_PACK])))
         pstk__parse_copy_text(parse, object, top_keys[KEY_PACK], task->pack_id,
                               sizeof task->pack_id);
+    if (n_parts == 0) {
         pstk__parse_copy_text(parse, object, top_keys[KEY_TASK], task->key, sizeof task->key);
         task->attempt =
             (uint32_t)pstk__parse_number(parse, object, top_keys[KEY_ATTEMPT], UINT32_MAX);
         return;
     }
-    for (uint32_t i = KEY_PACK; i <= KEY_ATTEMPT; i++)
+    if (n_parts == 1 && json_object_get(object, top_keys[KEY_PACK]))
+        pstk__parse_fail_key(parse, top_keys[KEY_PACK],
+                             "belongs to parts; this is a whole data set (n_parts 1)");
+    for (uint32_t i = KEY_TASK; i <= KEY_ATTEMPT; i++)
         if (json_object_get(object, top_keys[i]))
             pstk__parse_fail_key(parse, top_keys[i],
                                  "belongs to parts of unknown number (n_parts 0)");

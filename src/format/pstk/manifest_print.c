@@ -206,6 +206,8 @@ int pstk__manifest_print(const struct pstk__manifest *m, char **bytes, uint64_t 
     if (m->n_parts == 0)
         text_print(&text, ",\n\"pack\":\"%s\",\n\"task\":\"%s\",\n\"attempt\":%u", m->task.pack_id,
                    m->task.key, m->task.attempt);
+    else if (m->task.pack_id[0])
+        text_print(&text, ",\n\"pack\":\"%s\"", m->task.pack_id);
     text_print(&text, ",\n\"note\":");
     text_quote(&text, m->note ? m->note : "");
     print_lists(&text, m);

@@ -12,7 +12,7 @@
 #define PSTK__TASK_KEY_MAX 200 /* bytes */
 #define PSTK__TASK_TEXT 256    /* bytes of a task's text, the terminating 0 included */
 
-/* All zero: no task. */
+/* All zero: no task. pack_id alone: a numbered part of that pack. */
 struct pstk__task {
     char pack_id[PSTK__PACK_ID_SIZE + 1]; /* the same in all parts of a pack; lower-case hex */
     char key[PSTK__TASK_KEY_MAX + 1];     /* 1 .. 200 of [A-Za-z0-9_.:=/-] */

@@ -500,6 +500,9 @@ TEST(what_is_no_JSON_is_named_by_its_line)
     "\"part\":" part ",\n\"n_parts\":0,\"pack\":\"00112233445566778899aabbccddeeff\","             \
     "\"task\":\"a:/=b\",\"attempt\":4"
 
+/* A whole data set that claims to be of a pack. */
+#define WHOLE_PACK "\"part\":0,\n\"n_parts\":1,\"pack\":\"00112233445566778899aabbccddeeff\""
+
 TEST(each_wrong_key_is_named)
 {
     static const struct {
@@ -523,7 +526,9 @@ TEST(each_wrong_key_is_named)
         {"\"n_parts\":3", "\"n_parts\":1", "part is 1 of n_parts 1"},
         {"\"n_parts\":3", "\"n_parts\":0", "pack is missing"},
         {"\"n_parts\":3", "\"n_parts\":3,\"attempt\":0", "attempt belongs to parts of unknown"},
-        {"\"n_parts\":3", "\"n_parts\":3,\"pack\":null", "pack belongs to parts of unknown"},
+        {"\"n_parts\":3", "\"n_parts\":3,\"pack\":null", "pack must be a text"},
+        {"\"n_parts\":3", "\"n_parts\":3,\"pack\":\"a\"", "pack must be 32 lower-case hex"},
+        {"\"part\":1,\n\"n_parts\":3", WHOLE_PACK, "pack belongs to parts; this is a whole"},
         {"\"n_parts\":3", "\"n_parts\":3,\"task\":\"a\"", "task belongs to parts of unknown"},
         {"\"part\":1,\n\"n_parts\":3", TASK_PART("1"), "part is 1 of n_parts 0"},
         {"\"note\":\"", "\"note\":5,\"x\":\"", "x is unknown"},
@@ -649,6 +654,28 @@ TEST(a_part_of_unknown_number_comes_back_as_it_was_printed)
     free(text);
     CHECK_EQ(pstk__manifest_print(&m, &text, &size, NULL), PSTK_EINVAL);
     free(again);
+    pstk__manifest_free(&m);
+    pstk__manifest_free(&back);
+}
+
+TEST(a_numbered_part_may_have_the_id_of_its_pack)
+{
+    struct pstk__manifest m, back;
+    char *text = NULL;
+    uint64_t size;
+    CHECK_EQ(make_manifest(&m), 0);
+    m.task = (struct pstk__task){.pack_id = "00112233445566778899aabbccddeeff"};
+    CHECK_EQ(pstk__manifest_print(&m, &text, &size, NULL), 0);
+    CHECK_EQ(pstk__manifest_parse(&back, text, size, "m", NULL), 0);
+    CHECK(back.part == 1 && back.n_parts == 3 && !back.task.key[0]);
+    CHECK_STR(back.task.pack_id, m.task.pack_id);
+    free(text);
+    m.task.pack_id[0] = 'A';
+    CHECK_EQ(pstk__manifest_print(&m, &text, &size, NULL), PSTK_EINVAL);
+    m.task.pack_id[0] = '0';
+    m.part = 0;
+    m.n_parts = 1;
+    CHECK_EQ(pstk__manifest_print(&m, &text, &size, NULL), PSTK_EINVAL);
     pstk__manifest_free(&m);
     pstk__manifest_free(&back);
 }
@@ -841,6 +868,7 @@ int main(void)
         CASE(each_wrong_key_is_named),
         CASE(each_wrong_key_of_a_part_of_unknown_number_is_named),
         CASE(a_part_of_unknown_number_comes_back_as_it_was_printed),
+        CASE(a_numbered_part_may_have_the_id_of_its_pack),
         CASE(every_key_of_every_object_is_required),
         CASE(an_empty_data_set_has_a_manifest),
         CASE(a_data_set_may_have_2_to_the_40_samples_and_no_more),

@@ -80,7 +80,8 @@ class Writer(Hints):
         image file is decoded in full, whatever check_images says. In lists of images they are refused.
     columns: make side columns of scalars, sizes, lengths, widths and heights, 1 to 8 bytes a record each.
     part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge. Where
-        nobody knows how many there will be, part is a penstock.Task. A part may be empty.
+        nobody knows how many there will be, part is a penstock.Task. A part may be empty. With n_parts > 1,
+        pack_id may say of which pack: merging refuses parts that differ in it.
     pack_id: this writer only commits parts, and takes none of another pack.
 
     Its attribute n_palette_images counts the images added that have a palette, as masks often do.
