@@ -217,10 +217,6 @@ def merge_names_what_does_not_fit(world):
     small = world.fresh("small")
     run("pack", src, small, "--part", "3/4", "--pixels", 16)
     refused([*parts[:3], small], small, "pack all parts with the same settings")
-    stranger = world.fresh("stranger")
-    run("pack", images(world, 10), stranger, "--part", "3/4")
-    refused([*parts[:3], stranger], stranger, "part 3 of 4 of the pack",
-            "they were not packed together (pack all parts from the same files with the same options)")
     alike = world.fresh("alike")
     run("pack", src, alike, "--part", "3/4")
     run("merge", *parts[:3], alike, world.fresh("whole"))
@@ -228,6 +224,10 @@ def merge_names_what_does_not_fit(world):
     run("pack", src, given, "--part", "3/4", "--pack-id", "0" * 32)
     refused([*parts[:3], given], given, "of the pack " + "0" * 32)
     run("pack", src, world.fresh("none"), "--pack-id", "0" * 32, status=2)
+    stranger = world.fresh("stranger")
+    run("pack", images(world, 10), stranger, "--part", "3/4")
+    refused([*parts[:3], stranger], stranger, "part 3 of 4 of the pack",
+            "they were not packed together (pack all parts from the same files with the same options)")
     classes = images(world, 11, ("a", "c"))
     named = world.fresh("named")
     run("pack", classes, named, "--part", "3/4")
