@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .flops import PEAKS, peak_flops
     from .gpu import GpuReading
     from .monitor import Monitor
+    from .prometheus import Prometheus, TextFile
     from .reading import Reading
     from .sinks import JSONLines, TensorBoard
 
@@ -29,13 +30,15 @@ _NAMES_OF = {
     "flops": ("PEAKS", "peak_flops"),
     "gpu": ("GpuReading",),
     "monitor": ("Monitor",),
+    "prometheus": ("Prometheus", "TextFile"),
     "reading": ("Reading",),
     "sinks": ("JSONLines", "TensorBoard"),
 }
 _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
 
-__all__ = ["Alert", "GpuIdle", "GpuReading", "JSONLines", "Monitor", "NearMemoryLimit", "PEAKS", "Reading", "Replacements",
-           "Slow", "SlowReads", "Starved", "TensorBoard", "Throttled", "Webhook", "defaults", "peak_flops"]
+__all__ = ["Alert", "GpuIdle", "GpuReading", "JSONLines", "Monitor", "NearMemoryLimit", "PEAKS", "Prometheus", "Reading",
+           "Replacements", "Slow", "SlowReads", "Starved", "TensorBoard", "TextFile", "Throttled", "Webhook", "defaults",
+           "peak_flops"]
 
 
 def __getattr__(name: str) -> Any:

@@ -31,6 +31,7 @@ from .reading import Reading, averaged
 
 if TYPE_CHECKING:
     from ..loader import Loader
+    from ..metrics import Metrics
 
 __all__ = ["Monitor"]
 
@@ -58,16 +59,7 @@ class _Look(NamedTuple):
     machine: machine.MachineReading
     cursor: tuple[int, int]
     tokens: float | None
-    read_p99_ms: float | None
-
-
-def _read_p99_ms(loader: Loader) -> float | None:
-    """The 99th percentile of the reads of the last minute; None: a library without histograms, or no read."""
-    metrics = getattr(type(loader), "metrics", None)
-    if metrics is None:
-        return None
-    reads = metrics(loader, "minute").read
-    return float(reads.p99) / 1e6 if reads.n else None
+    minute: Metrics  # of the last minute
 
 
 def _positive(name: str, value: Any) -> float:
@@ -108,7 +100,7 @@ class Monitor:
             step(batch)
 
     every: seconds between two lines, which sinks get as well. look: seconds between two looks at the counters, at most
-    `every`: alerts have these; GPU figures of a line are averages of its looks.
+    `every`: alerts have these, and sinks with every_look = True; GPU figures of a line are averages of its looks.
     name: of the data set, in lines, labels and alerts; None: the last part of loader.path.
     sinks: functions of a Reading, called in the Monitor's thread: JSONLines, TensorBoard, yours. What
     one raises is logged, once for each kind of exception.
@@ -175,6 +167,10 @@ class Monitor:
         if os.getpid() != self._pid:
             raise PenstockError("this Monitor was made before fork (make one in the process that trains)")
         self._last = self._line_from = self._sample()
+        for one in self._sinks:
+            begin = getattr(one, "begin", None)
+            if callable(begin):
+                begin()
         # Here, because the current device of CUDA belongs to the thread that trains.
         self._device = self._found_gpu()
         self._gpu_looks: list[gpus.GpuReading] = []
@@ -297,7 +293,7 @@ class Monitor:
             except Exception as error:
                 self._complain(self._tokens_so_far, error)
         return _Look(time.monotonic(), time.time(), stats, machine.read(self._cgroup), self.loader.cursor, tokens,
-                     _read_p99_ms(self.loader))
+                     self.loader.metrics("minute"))
 
     def _look(self, sample: _Look) -> None:
         if self._device is None and self._gpu_setting == "auto":
@@ -397,6 +393,6 @@ class Monitor:
             n_replacements=interval.n_replacements, samples_per_s=samples_per_s,
             read_bytes_per_s=interval.bytes_read / interval.seconds, verdict=verdict(interval), total=after.stats,
             pace=interval.pace, tokens_per_s=self._tokens_per_s(before, after, interval), step_ms=interval.step_ms,
-            wait_ms=interval.wait_ms, waiting=interval.waiting, read_p99_ms=after.read_p99_ms, mfu=self._mfu(samples_per_s, gpu),
+            wait_ms=interval.wait_ms, waiting=interval.waiting, read_p99_ms=after.minute.read.p99 / 1e6 if after.minute.read.n else None, minute=after.minute, mfu=self._mfu(samples_per_s, gpu),
             cpu_cores=(now.cpu_s - before.machine.cpu_s) / interval.seconds, rss=now.rss, memory_used=now.memory_used,
             memory_limit=now.memory_limit, gpu=gpu, alerts=self._raised())

@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..stats import ADVICE, Stats
 from .gpu import GpuReading
 
+if TYPE_CHECKING:
+    from ..metrics import Metrics
+
 __all__ = ["Reading", "averaged"]
 
+_INNER = ("total", "minute", "gpu")  # of to_dict: with an entry of its own, or none
 # Of the GPU: what an average over several looks says more of than the last look.
 _AVERAGED = ("utilisation", "memory_utilisation", "power_w", "sm_clock", "pcie_rx", "pcie_tx")
 
@@ -26,7 +30,7 @@ class Reading:
     waiting: share of the loop's time, 0 to 1, that it waited for data. verdict: the stage that limits, a key of
     penstock.stats.ADVICE. read_p99_ms: of reads. mfu: share of the GPU's peak FLOPs that the model used. cpu_cores: cores
     that this process kept busy. rss: its resident bytes. memory_used, memory_limit: bytes of its cgroup, without file
-    pages. total: the loader's statistics since open. alerts: names of those that are raised.
+    pages. total: the loader's statistics since open. minute: its metrics of the last minute. alerts: names of those that are raised.
     """
 
     time: float
@@ -44,6 +48,7 @@ class Reading:
     read_bytes_per_s: float
     verdict: str
     total: Stats
+    minute: Metrics | None = None
     pace: float | None = None
     tokens_per_s: float | None = None
     step_ms: float | None = None
@@ -64,8 +69,8 @@ class Reading:
         return ADVICE[self.verdict]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values except `total` as a dict for JSON; the GPU's under "gpu"."""
-        values = {one.name: getattr(self, one.name) for one in dataclasses.fields(self) if one.name not in ("total", "gpu")}
+        """Return all values except `total` and `minute` as a dict for JSON; the GPU's under "gpu"."""
+        values = {one.name: getattr(self, one.name) for one in dataclasses.fields(self) if one.name not in _INNER}
         values["alerts"] = list(self.alerts)
         values["gpu"] = None
         if self.gpu is not None:

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock.monitor.Prometheus and TextFile: what is scraped is what the counters are. And contrib/: the rules fire, and no
+expression names a metric that nobody gives."""
+import dataclasses
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.parse
+import urllib.request
+
+import penstock
+import sets
+from penstock import monitor
+from penstock.monitor import prometheus
+from test_monitor import QUICK, opened
+
+try:
+    from prometheus_client.parser import text_string_to_metric_families
+except ImportError:
+    raise unittest.SkipTest("prometheus_client is not installed") from None
+
+CONTRIB = pathlib.Path(__file__).resolve().parents[2] / "contrib"
+BAD_NAME = 'a "b"\n\\c'
+FULL_GPU = monitor.GpuReading("ok", name="g", utilisation=0.5, memory_used=1, memory_total=2, power_w=3.0, power_limit_w=4.0,
+                              sm_clock=5, throttle=("hw_slowdown",), pcie_rx=6, pcie_tx=7, temperature=8)
+
+
+def scrape(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        return answer.read().decode()
+
+
+def values(text):
+    """{name: [(labels, value)]} by the library's own parser."""
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return found
+
+
+def tool(name):
+    path = shutil.which(name)
+    if path is None:
+        if os.environ.get("CI"):
+            raise AssertionError(f"{name} is not installed")
+        raise unittest.SkipTest(f"{name} is not installed")
+    return path
+
+
+def read_all(loader):
+    for _ in loader.epoch(0):
+        pass
+    time.sleep(0.2)  # a look
+
+
+class Endpoint(unittest.TestCase):
+    def exporter(self, port=0, **more):
+        found = monitor.Prometheus(port, address="127.0.0.1", **more)
+        self.addCleanup(found.close)
+        return found
+
+    def test_it_serves_the_counters(self):
+        loader, exporter = opened(), self.exporter()
+        with penstock.Monitor(loader, sinks=exporter, name=BAD_NAME, alerts=True, **QUICK):
+            read_all(loader)
+            found, stats = values(scrape(exporter.port)), loader.stats()
+        labels = {"data_set": BAD_NAME, "node": socket.gethostname(), "rank": "0"}
+        for name, wanted in (("samples", stats.n_samples), ("batches", stats.n_batches), ("replacements", 0),
+                             ("waited_seconds", stats.stage_consumer.starved_ns / 1e9)):
+            self.assertEqual(found[f"penstock_{name}_total"], [(labels, wanted)], name)
+        self.assertEqual(sum(value for _, value in found["penstock_limit"]), 1)
+        self.assertIn(({**labels, "stage": "wait", "percentile": "99"}, loader.metrics("minute").wait.p99 / 1e9),
+                      found["penstock_stage_seconds"])
+        self.assertNotIn("penstock_gpu_power_watts", found)
+        loader.close()
+
+    def test_the_port_is_free_after_the_last_monitor(self):
+        loader, exporter = opened(), self.exporter()
+        first, second = (penstock.Monitor(loader, sinks=exporter, name=name, **QUICK) for name in "ab")
+        with first:
+            with second:
+                read_all(loader)
+                found = values(scrape(exporter.port))["penstock_samples_total"]
+                self.assertEqual({labels["data_set"] for labels, _ in found}, {"a", "b"})
+            scrape(exporter.port)
+        with self.assertRaises(OSError):
+            scrape(exporter.port)
+        with penstock.Monitor(loader, sinks=exporter, **QUICK):  # and again
+            scrape(exporter.port)
+        loader.close()
+
+    def test_a_taken_port_is_an_error_or_the_next_is_taken(self):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = other.getsockname()[1]
+            with self.assertRaisesRegex(penstock.PenstockError, f"port: value is {port}, which is not free; must be"):
+                self.exporter(port)
+            self.assertGreater(self.exporter(port, on_taken="next").port, port)
+
+    def test_wrong_settings_are_named(self):
+        for settings, message in (({"port": -1}, "port: value is -1"), ({"port": 65536}, "port: value is 65536"),
+                                  ({"port": True}, "port: value is True"), ({"port": "9400"}, "port: value is '9400'"),
+                                  ({"on_taken": "ask"}, "on_taken: value is 'ask'")):
+            with self.assertRaisesRegex(penstock.SettingsError, message):
+                monitor.Prometheus(**settings)
+        with self.assertRaises(OSError):
+            monitor.Prometheus(0, address="192.0.2.1")  # of no interface
+
+    def test_a_child_of_fork_does_not_keep_the_port(self):
+        exporter = self.exporter()
+        port = exporter.port
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.read(reader, 1)
+            os._exit(0)
+        exporter.begin()
+        exporter.close()
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                pass
+        finally:
+            os.write(writer, b"x")
+            os.waitpid(child, 0)
+            os.close(reader)
+            os.close(writer)
+
+    def test_a_series_vanishes_when_its_readings_end(self):
+        collector = prometheus._Collector()
+        collector.put(full_reading(time=time.time() - 301))
+        self.assertEqual(list(collector.collect()), [])
+
+    def test_a_prometheus_scrapes_a_running_loop(self):
+        loader, exporter = opened(), self.exporter()
+        program = tool("prometheus")
+        folder = tempfile.mkdtemp(prefix="penstock-prometheus-")
+        self.addCleanup(shutil.rmtree, folder, True)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        config = pathlib.Path(folder, "prometheus.yml")
+        config.write_text(f"global: {{scrape_interval: 1s}}\nscrape_configs:\n  - job_name: penstock\n    static_configs:\n"
+                          f"      - targets: ['127.0.0.1:{exporter.port}']\n")
+        with open(os.path.join(folder, "log"), "wb") as log:
+            server = subprocess.Popen([program, f"--config.file={config}", f"--storage.tsdb.path={folder}/data",
+                                       f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
+        self.addCleanup(server.wait, 20)
+        self.addCleanup(server.terminate)
+
+        def query(expression):
+            text = urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode(
+                {"query": expression}), timeout=5).read()
+            return json.loads(text)["data"]["result"]
+
+        with penstock.Monitor(loader, sinks=exporter, name=BAD_NAME, **QUICK):
+            read_all(loader)
+            end = time.monotonic() + 30
+            found = []
+            while not found and time.monotonic() < end:
+                time.sleep(0.3)
+                try:
+                    found = query("penstock_samples_total")
+                except OSError:
+                    continue
+            self.assertEqual([(one["metric"]["data_set"], float(one["value"][1])) for one in found],
+                             [(BAD_NAME, loader.stats().n_samples)])
+            for expression in dashboard():
+                query(expression)  # an error for one that does not parse
+        loader.close()
+
+
+class Text(unittest.TestCase):
+    def test_the_file_has_the_line_and_is_removed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            loader, written = opened(), []
+            sink = monitor.TextFile(folder)
+            with penstock.Monitor(loader, sinks=[sink, lambda reading: written.append(pathlib.Path(sink.path).read_text())],
+                                  name="a/b c", **QUICK):
+                read_all(loader)
+                self.assertEqual(os.listdir(folder), ["penstock-a-b-c-rank0.prom"])
+            self.assertEqual(os.listdir(folder), [])
+            loader.close()
+        self.assertEqual(values(written[-1])["penstock_samples_total"][0][0]["data_set"], "a/b c")
+
+    def test_a_folder_that_is_not_there(self):
+        with self.assertRaisesRegex(penstock.SettingsError, "folder: value is '/no/such'; must be a folder that exists"):
+            monitor.TextFile("/no/such")
+
+
+def full_reading(**more):
+    """A reading with a value for every metric."""
+    loader = opened()
+    with penstock.Monitor(loader, **QUICK) as watching:
+        read_all(loader)
+    loader.close()
+    minute = watching.latest.minute
+    minute = dataclasses.replace(minute, **{stage: dataclasses.replace(minute.wait, n=1) for stage in
+                                            ("wait", "read", "decode", "copy")})
+    known = dict.fromkeys(("tokens_per_s", "mfu", "read_p99_ms", "memory_used", "memory_limit", "waiting", "pace", "step_ms",
+                           "wait_ms"), 1.0)
+    return dataclasses.replace(watching.latest, **{**known, "gpu": FULL_GPU, "minute": minute, "alerts": ("Starved",), **more})
+
+
+def dashboard():
+    """The expressions of the Grafana dashboard, with values for its variables."""
+    panels = json.loads((CONTRIB / "grafana/penstock.json").read_text())["panels"]
+    found = [target["expr"] for panel in panels for target in panel["targets"]]
+    for variable, value in (("$data_set", ".*"), ("$node", ".*"), ("$__rate_interval", "1m"), ("$__range", "1h")):
+        found = [one.replace(variable, value) for one in found]
+    return found
+
+
+class Contrib(unittest.TestCase):
+    def given(self):
+        from prometheus_client import CollectorRegistry, generate_latest
+        collector, registry = prometheus._Collector(), CollectorRegistry()
+        collector.put(full_reading())
+        registry.register(collector)
+        return generate_latest(registry).decode()
+
+    def test_every_metric_has_a_value_and_passes_promtool(self):
+        text = self.given()
+        for name, found in values(text).items():
+            for _, value in found:
+                self.assertTrue(math.isfinite(value), name)
+        self.assertEqual({line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}, set(values(text)))
+        done = subprocess.run([tool("promtool"), "check", "metrics"], input=text, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=60)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.returncode, 0)
+
+    def test_the_rules_fire_and_are_quiet(self):
+        folder = CONTRIB / "prometheus"
+        for command in (["check", "config", "prometheus.yml"], ["check", "rules", "penstock.rules.yml"],
+                        ["test", "rules", "penstock.rules.test.yml"]):
+            done = subprocess.run([tool("promtool"), *command], cwd=folder, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_no_expression_names_a_metric_that_is_not_there(self):
+        rules = re.findall(r"penstock_\w+", (CONTRIB / "prometheus/penstock.rules.yml").read_text())
+        used = set(rules).union(*(re.findall(r"penstock_\w+", one) for one in dashboard()))
+        self.assertEqual(used - set(values(self.given())), set())
+        self.assertGreater(len(used), 15)
+
+    def test_the_dashboard_has_what_grafana_requires(self):
+        board = json.loads((CONTRIB / "grafana/penstock.json").read_text())
+        self.assertEqual(board["schemaVersion"], 38)
+        panels, taken = board["panels"], set()
+        self.assertEqual(len({panel["id"] for panel in panels}), len(panels))
+        for panel in panels:
+            self.assertIn(panel["type"], ("stat", "timeseries"))
+            self.assertTrue(panel["title"] and panel["description"] and panel["fieldConfig"]["defaults"]["unit"])
+            at = panel["gridPos"]
+            cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+            self.assertLessEqual(at["x"] + at["w"], 24)
+            self.assertFalse(cells & taken, panel["title"])
+            taken |= cells
+            self.assertEqual(len({target["refId"] for target in panel["targets"]}), len(panel["targets"]))
+        self.assertEqual([one["name"] for one in board["templating"]["list"]], ["source", "data_set", "node"])
+
+
+if __name__ == "__main__":
+    unittest.main()
