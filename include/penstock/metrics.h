@@ -6,8 +6,9 @@
  * A trace is a file in Chrome's Trace Event Format (JSON), which https://ui.perfetto.dev opens. It
  * has an event for each of these:
  *   claim    a reader gave a free slot the next batch
- *   read     rows were read: from when the first of their reads was queued until all had ended; the
- *            blocks of a windowed order are read ahead of the batches and have no events
+ *   read     rows were read: from when the first of their reads was queued until all had ended
+ *   block    a block of a windowed order was read, ahead of the batches: from when it got memory
+ *            until its reads had ended
  *   decode   a worker made rows
  *   finish   a worker completed a batch: functions of whole batches, MixUp, ragged rows
  *   copy     a batch was copied to the device, until the loader saw the copy done
@@ -18,7 +19,8 @@
  * args.batch numbers the batches of the loader from 0, those that a seek dropped included.
  * args.epoch and args.index are those of struct pstk_batch. args.rows are the rows that the event
  * is about. Reads and decodes of a batch come in one event or several, whose rows add up to the
- * batch's; the others come once. A call of pstk_next that gave no batch has no args.
+ * batch's; the others come once. A call of pstk_next that gave no batch has no args. args of
+ * `block` are the epoch, the number of the block in it, and its rows.
  *
  * Each thread keeps its newest settings.trace_events events, in memory that pstk_open allocates.
  * "ts" counts microseconds since pstk_open; otherData.monotonic_ns is that moment of
@@ -83,8 +85,7 @@ struct pstk_metrics {
     /* ns that pstk_next waited for each delivered batch, on the host; calls that ended in ETIMEDOUT
      * or EINTR before it are part of that */
     struct pstk_distribution wait;
-    /* ns from when the first read of a run of rows was queued until all its reads had ended: the
-     * latency of the storage as workers see it. The blocks of a windowed order do not count */
+    /* ns of each of n_reads, from when it was queued until a reader saw its end */
     struct pstk_distribution read;
     /* ns of a worker for a run of rows: decoding, operations, and for the last run of a batch its
      * completion */
@@ -94,6 +95,19 @@ struct pstk_metrics {
     /* bits of enum pstk_fallback, since pstk_open */
     uint32_t fallbacks;
     uint32_t reserved;
+
+    /* ns from when all rows of a batch were made until the batch was complete: functions of whole
+     * batches, MixUp, ragged rows; part of `decode`, too */
+    struct pstk_distribution finish;
+    /* ns that the consumer's stream waited for each batch, on the device; with
+     * settings.measure_device, and once the device is past the wait. With 64 waits under way, the
+     * next ones are left out */
+    struct pstk_distribution stream;
+    /* jobs (runs of rows that were read) that a worker left in its queue when it took one */
+    struct pstk_distribution jobs;
+    /* slots that were ready, leased and free, of those that batches are delivered from, when a call
+     * of pstk_next began; the others were being filled. Noted at most every 10 ms */
+    struct pstk_distribution ready, leased, free;
 };
 
 /* Copy out what happened in a window (enum pstk_window), up to metrics->size. Thread: any;

@@ -57,6 +57,8 @@ struct pstk__lease_end {
     uint32_t *n_streams; /* those recorded are taken out */
 };
 
+struct pstk__histogram;
+
 /* What a timed device has measured since it was opened; never waits. */
 struct pstk__device_times {
     uint64_t copy_ns;    /* copies to the device, while they ran */
@@ -64,6 +66,8 @@ struct pstk__device_times {
     uint64_t used_ns;    /* consumer's streams: from a batch's arrival until the next one is asked
                             for on that stream */
     uint64_t starved_ns; /* consumer's streams: from there until the batch has arrived */
+    /* ns of these waits, one for each batch; as long as the device; NULL: it is not timed */
+    const struct pstk__histogram *waits;
 };
 
 struct pstk__device_ops {

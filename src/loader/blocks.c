@@ -26,6 +26,7 @@ struct pstk__block {
     uint64_t generation;       /* of the rows that used or asked for it last */
     uint64_t n_tasks;          /* tasks of the lane up to the last one that uses it */
     uint64_t memory_size;      /* bytes of memory */
+    uint64_t issued_ns;        /* when it got its memory; 0 without a trace */
     uint8_t *memory;           /* of the heap, from READING on */
     uint32_t state;            /* enum block_state */
     struct pstk__block *chain; /* the next of its place in the table */
@@ -489,15 +490,30 @@ static int place(struct pstk__blocks *b, struct pstk__block *block)
         return 0;
     block->memory_size = fetch->memory_size;
     pstk__fetch_place(b->lane, fetch, block->memory, 0);
+    block->issued_ns = pstk__ring_now(b->lane->ring);
     b->n_flight += block->memory_size;
     block->state = BLOCK_READING;
     return 1;
+}
+
+static void trace_block(const struct pstk__blocks *b, const struct pstk__block *block)
+{
+    const struct pstk__event event = {.begin_ns = block->issued_ns,
+                                      .end_ns = pstk__clock_ns(),
+                                      .seq = PSTK__TRACE_UNKNOWN,
+                                      .epoch = block->epoch,
+                                      .index = block->line,
+                                      .kind = PSTK__EVENT_BLOCK,
+                                      .n_rows = block->fetch.n_rows};
+    pstk__ring_add(b->lane->ring, &event);
 }
 
 static void set_ready(struct pstk__blocks *b, struct pstk__block *block)
 {
     if (block->state == BLOCK_READING)
         b->n_flight -= block->memory_size;
+    if (b->lane->ring && block->state == BLOCK_READING && block->fetch.n_spans)
+        trace_block(b, block);
     block->state = BLOCK_READY;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/fetch.h"
 
+#include "base/clock.h"
+
 #include <stddef.h>
 
 /* Pin a file for one read. 1: pinned; 0: try later; <0: it cannot be opened. */
@@ -35,7 +37,8 @@ static int read_page(struct pstk__lane *l, struct pstk__page *page)
                                      .buffer = page->data,
                                      .size = PSTK__PAGE_SIZE,
                                      .fixed = 1,
-                                     .user = PSTK__READ_PAGE};
+                                     .user = PSTK__READ_PAGE,
+                                     .queued_ns = pstk__clock_ns()};
     page->state = PSTK__PAGE_LOADING;
     l->backend->ops->queue(l->backend, &page->read);
     l->n_in_flight++;
@@ -174,6 +177,7 @@ static void fail_span(struct pstk__span_io *span_io)
 
 int pstk__fetch_queue(struct pstk__lane *l, struct pstk__fetch *fetch)
 {
+    const uint64_t now = fetch->next_span < fetch->n_spans ? pstk__clock_ns() : 0;
     for (; fetch->next_span < fetch->n_spans; fetch->next_span++) {
         struct pstk__span_io *span_io = &fetch->spans[fetch->next_span];
         if (l->n_in_flight >= l->pipeline->depth)
@@ -187,6 +191,7 @@ int pstk__fetch_queue(struct pstk__lane *l, struct pstk__fetch *fetch)
             continue;
         }
         span_io->read.file = span_io->file_slot;
+        span_io->read.queued_ns = now;
         l->backend->ops->queue(l->backend, &span_io->read);
         l->n_in_flight++;
     }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "dataset/members.h"
+#include "loader/fill.h"
 #include "loader/looks.h"
 #include "loader/mixture.h"
 #include "loader/settings.h"
@@ -23,6 +24,7 @@ struct pstk_loader {
     struct pstk__layout layout;
     struct pstk__budget budget;
     struct pstk__counters consumer;
+    struct pstk__fill fill;
     struct pstk__looks *looks;         /* owned */
     _Atomic uint64_t n_samples;        /* delivered */
     _Atomic uint64_t n_replacements;   /* of these */
@@ -473,20 +475,9 @@ static void measure(const void *of, struct pstk__look *look)
     counts[PSTK__COUNT_SAMPLES] = get(&loader->n_samples);
     counts[PSTK__COUNT_REPLACEMENTS] = get(&loader->n_replacements);
     counts[PSTK__COUNT_BYTES_DELIVERED] = get(&loader->consumer.bytes);
-    pstk__histogram_sum(&look->wait, &loader->consumer.times);
-    for (uint32_t i = 0; i < pipeline->n_lanes; i++) {
-        const struct pstk__counters *counters = &pipeline->lanes[i].counters;
-        counts[PSTK__COUNT_BYTES_READ] += get(&counters->bytes);
-        counts[PSTK__COUNT_READS] += get(&counters->n_items);
-        counts[PSTK__COUNT_INDEX_HITS] += get(&counters->n_hits);
-        counts[PSTK__COUNT_INDEX_MISSES] += get(&counters->n_misses);
-        pstk__histogram_sum(&look->read, &counters->times);
-    }
-    for (uint32_t i = 0; i < pipeline->n_workers; i++) {
-        counts[PSTK__COUNT_SLOW_READS] += get(&pipeline->workers[i].counters.n_slow);
-        pstk__histogram_sum(&look->decode, &pipeline->workers[i].counters.times);
-    }
-    pstk__histogram_sum(&look->copy, &pipeline->uploader.counters.times);
+    pstk__histogram_sum(&look->spreads[PSTK__SPREAD_WAIT], &loader->consumer.times);
+    pstk__fill_sum(&loader->fill, look);
+    pstk__look_measure(look, pipeline);
 }
 
 /* Add a call of pstk_next that began at `begin` to the trace; slot: what it gives, or NULL. */
@@ -522,6 +513,8 @@ int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *strea
     if (loader->returned_ns)
         pstk__count(&loader->consumer.busy_ns, now - loader->returned_ns);
     struct pstk__slot *slot = NULL;
+    if (now >= loader->fill.next_ns)
+        pstk__fill_note(&loader->fill, slots, now);
     const struct pstk__trace *trace = &slots->trace;
     pstk__trace_begin(trace, "next", get(&loader->consumer.n_items));
     r = pstk__window_take(&loader->pipeline.window, &slot, stream, timeout_ns, &waited, err);

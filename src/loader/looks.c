@@ -23,6 +23,40 @@ void pstk__looks_close(struct pstk__looks *looks)
     free(looks);
 }
 
+static uint64_t get(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void pstk__look_measure(struct pstk__look *look, const struct pstk__pipeline *pipeline)
+{
+    uint64_t *counts = look->counts;
+    struct pstk__counted *spreads = look->spreads;
+    for (uint32_t i = 0; i < pipeline->n_lanes; i++) {
+        const struct pstk__counters *counters = &pipeline->lanes[i].counters;
+        counts[PSTK__COUNT_BYTES_READ] += get(&counters->bytes);
+        counts[PSTK__COUNT_READS] += get(&counters->n_items);
+        counts[PSTK__COUNT_INDEX_HITS] += get(&counters->n_hits);
+        counts[PSTK__COUNT_INDEX_MISSES] += get(&counters->n_misses);
+        pstk__histogram_sum(&spreads[PSTK__SPREAD_READ], &counters->times);
+        pstk__histogram_sum(&spreads[PSTK__SPREAD_FINISH], &pipeline->lanes[i].finishes);
+    }
+    for (uint32_t i = 0; i < pipeline->n_workers; i++) {
+        const struct pstk__worker *worker = &pipeline->workers[i];
+        counts[PSTK__COUNT_SLOW_READS] += get(&worker->counters.n_slow);
+        pstk__histogram_sum(&spreads[PSTK__SPREAD_DECODE], &worker->counters.times);
+        pstk__histogram_sum(&spreads[PSTK__SPREAD_FINISH], &worker->finishes);
+        pstk__histogram_sum(&spreads[PSTK__SPREAD_JOBS], &worker->jobs_left);
+    }
+    pstk__histogram_sum(&spreads[PSTK__SPREAD_COPY], &pipeline->uploader.counters.times);
+    if (!pipeline->delivered->device_ops->has_slots)
+        return;
+    struct pstk__device_times times = {0};
+    pipeline->delivered->device_ops->get_times(pipeline->delivered->device, &times);
+    if (times.waits)
+        pstk__histogram_sum(&spreads[PSTK__SPREAD_STREAM], times.waits);
+}
+
 static void measure_at(struct pstk__look *look, pstk__look_fn measure, const void *loader,
                        uint64_t now_ns)
 {
@@ -78,11 +112,17 @@ void pstk__looks_get(struct pstk__looks *looks, pstk__look_fn measure, const voi
     };
     for (uint32_t i = 0; i < PSTK__COUNTS; i++)
         *counts[i] = now->counts[i] - since->counts[i];
-    pstk__counted_describe(&now->wait, &since->wait, &metrics->wait);
-    pstk__counted_describe(&now->read, &since->read, &metrics->read);
-    pstk__counted_describe(&now->decode, &since->decode, &metrics->decode);
-    pstk__counted_describe(&now->copy, &since->copy, &metrics->copy);
-    metrics->n_ready = now->wait.n[0] - since->wait.n[0];
+    struct pstk_distribution *const spreads[PSTK__SPREADS] = {
+        [PSTK__SPREAD_WAIT] = &metrics->wait,     [PSTK__SPREAD_READ] = &metrics->read,
+        [PSTK__SPREAD_DECODE] = &metrics->decode, [PSTK__SPREAD_COPY] = &metrics->copy,
+        [PSTK__SPREAD_FINISH] = &metrics->finish, [PSTK__SPREAD_STREAM] = &metrics->stream,
+        [PSTK__SPREAD_JOBS] = &metrics->jobs,     [PSTK__SPREAD_READY] = &metrics->ready,
+        [PSTK__SPREAD_LEASED] = &metrics->leased, [PSTK__SPREAD_FREE] = &metrics->free,
+    };
+    for (uint32_t i = 0; i < PSTK__SPREADS; i++)
+        pstk__counted_describe(&now->spreads[i], &since->spreads[i], spreads[i]);
+    metrics->n_ready =
+        now->spreads[PSTK__SPREAD_WAIT].n[0] - since->spreads[PSTK__SPREAD_WAIT].n[0];
     if (window == PSTK_WINDOW_LOOK)
         looks->asked = *now;
     pthread_mutex_unlock(&looks->lock);

@@ -3,7 +3,7 @@
  * looks: what was measured up to moments of the past, so that differences give the last minute, or
  * the time since somebody last asked. There is no timer: pstk_next takes a look every 5 s.
  *
- * The looks take 180 kB, made at open, whatever the loader's size.
+ * The looks take 430 kB, made at open, whatever the loader's size.
  */
 #ifndef PSTK_LOOKS_H
 #define PSTK_LOOKS_H
@@ -28,11 +28,26 @@ enum {
     PSTK__COUNTS = 9,
 };
 
+/* What a look has the spread of: see struct pstk_metrics. */
+enum {
+    PSTK__SPREAD_WAIT = 0,
+    PSTK__SPREAD_READ = 1,
+    PSTK__SPREAD_DECODE = 2,
+    PSTK__SPREAD_COPY = 3,
+    PSTK__SPREAD_FINISH = 4,
+    PSTK__SPREAD_STREAM = 5,
+    PSTK__SPREAD_JOBS = 6,
+    PSTK__SPREAD_READY = 7,
+    PSTK__SPREAD_LEASED = 8,
+    PSTK__SPREAD_FREE = 9,
+    PSTK__SPREADS = 10,
+};
+
 /* All that was measured up to a moment. */
 struct pstk__look {
     uint64_t at_ns;
     uint64_t counts[PSTK__COUNTS];
-    struct pstk__counted wait, read, decode, copy;
+    struct pstk__counted spreads[PSTK__SPREADS];
 };
 
 struct pstk__looks {
@@ -45,6 +60,9 @@ struct pstk__looks {
 
 /* Measure now, into *look: what the caller of a loader counts, then what its threads do. */
 typedef void (*pstk__look_fn)(const void *loader, struct pstk__look *look);
+
+/* Add what the threads of a pipeline count. */
+void pstk__look_measure(struct pstk__look *look, const struct pstk__pipeline *pipeline);
 
 /* Returns owned, or NULL: no memory. */
 struct pstk__looks *pstk__looks_open(uint64_t now_ns);

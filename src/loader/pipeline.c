@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loader/pipeline.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "sample/variants.h"
 
@@ -13,9 +14,9 @@
  * for a slot without rows. It holds no lock, and nobody else has the slot: its acquire of the
  * countdown shows it what all the other workers wrote. */
 void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *slot,
-                           struct pstk__ring *ring)
+                           struct pstk__ring *ring, struct pstk__histogram *finishes)
 {
-    const uint64_t begin = pstk__ring_now(ring);
+    const uint64_t begin = pstk__clock_ns();
     /* A worker that skipped a row saw the slot stale before its countdown, so this thread sees it
      * stale too: a slot with unwritten rows never gets past here. */
     if (pstk__window_stale(&pipeline->window, slot)) {
@@ -30,6 +31,7 @@ void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *s
     if (pstk__plan_has_mosaic(plan))
         pstk__slot_combine(slot, plan, pipeline->settings.rank);
     pstk__slot_done(slot);
+    pstk__histogram_add(finishes, pstk__clock_ns() - begin); /* before the batch can be delivered */
     pstk__slot_trace(slot, ring, PSTK__EVENT_FINISH, begin, slot->batch.n_valid);
     pstk__window_put(&pipeline->window, slot);
 }

@@ -121,7 +121,8 @@ struct pstk__lane {
     int keeps_memory;      /* 1: the kernel may still write to io_memory after close */
     uint32_t backend_kind; /* enum pstk_reader_kind that open got; constant once started */
     struct pstk__counters counters;
-    struct pstk__ring *ring; /* of the trace, borrowed; NULL: there is none */
+    struct pstk__histogram finishes; /* ns of batches without rows */
+    struct pstk__ring *ring;         /* of the trace, borrowed; NULL: there is none */
 
     /* the reader thread's own */
     struct pstk__reader *backend;
@@ -149,7 +150,9 @@ struct pstk__worker {
     struct pstk__sampler *sampler;
     uint8_t *spare; /* slow path: room for the largest record; mapped, untouched */
     struct pstk__counters counters;
-    struct pstk__ring *ring; /* of the trace, borrowed; NULL: there is none */
+    struct pstk__histogram finishes;  /* ns of batches that it completed */
+    struct pstk__histogram jobs_left; /* tasks in the queue after it took one */
+    struct pstk__ring *ring;          /* of the trace, borrowed; NULL: there is none */
 };
 
 /* The thread that loads finished batches into slots of a device, where it has some. */
@@ -223,9 +226,9 @@ void *pstk__pipeline_read(void *lane);
 void *pstk__pipeline_work(void *worker);
 void *pstk__pipeline_upload(void *uploader);
 
-/* The last task of a slot is done: FILLING -> READY -> window, or dropped when it is stale. ring:
- * of the calling thread; NULL: there is no trace. */
+/* The last task of a slot is done: FILLING -> READY -> window, or dropped when it is stale. ring,
+ * finishes: of the calling thread; a ring that is NULL: there is no trace. */
 void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *slot,
-                           struct pstk__ring *ring);
+                           struct pstk__ring *ring, struct pstk__histogram *finishes);
 
 #endif

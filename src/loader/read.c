@@ -52,7 +52,7 @@ static int claim_slot(struct pstk__lane *l)
     atomic_store_explicit(&slot->n_tasks_left, n_tasks, memory_order_relaxed);
     pstk__slot_trace(slot, l->ring, PSTK__EVENT_CLAIM, begin, slot->batch.n_valid);
     if (n_tasks == 0)
-        pstk__pipeline_finish(pipeline, slot, l->ring);
+        pstk__pipeline_finish(pipeline, slot, l->ring, &l->finishes);
     else
         l->claimed = slot;
     l->next_row = 0;
@@ -154,8 +154,6 @@ static void push_if_read(struct pstk__lane *l, struct pstk__task *task)
 {
     if (!pstk__fetch_is_done(&task->fetch))
         return;
-    if (task->fetch.n_spans)
-        pstk__histogram_add(&l->counters.times, pstk__clock_ns() - task->issued_ns);
     pstk__slot_trace(task->slot, l->ring, PSTK__EVENT_READ, task->issued_ns, task->fetch.n_rows);
     pstk__queue_push(l->work, task);
 }
@@ -241,10 +239,12 @@ static int reap(struct pstk__lane *l, int wait)
 {
     struct pstk__read *done[REAP_MAX];
     int n_done = l->backend->ops->reap(l->backend, done, REAP_MAX, wait);
+    const uint64_t now = n_done > 0 ? pstk__clock_ns() : 0;
     for (int i = 0; i < n_done; i++) {
         struct pstk__read *request = done[i];
         l->n_in_flight--;
         pstk__count(&l->counters.n_items, 1);
+        pstk__histogram_add(&l->counters.times, now - request->queued_ns);
         if (request->result > 0)
             pstk__count(&l->counters.bytes, (uint64_t)request->result);
         char *at = (char *)request;

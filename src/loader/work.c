@@ -304,7 +304,7 @@ static void finish_task(struct pstk__worker *worker, struct pstk__task *task)
     pstk__handback_given(&l->handback);
     /* Release: for our rows; acquire, for the last worker: for the rows of all the others. */
     if (atomic_fetch_sub_explicit(&slot->n_tasks_left, 1, memory_order_acq_rel) == 1)
-        pstk__pipeline_finish(worker->pipeline, slot, worker->ring);
+        pstk__pipeline_finish(worker->pipeline, slot, worker->ring, &worker->finishes);
 }
 
 void *pstk__pipeline_work(void *worker)
@@ -319,7 +319,9 @@ void *pstk__pipeline_work(void *worker)
                                  memory_order_relaxed);
     uint64_t mark = pstk__clock_ns(), waited = 0;
     struct pstk__task *task;
-    while ((task = pstk__queue_pop(w->lane->work, &waited))) {
+    uint32_t n_left;
+    while ((task = pstk__queue_pop_counted(w->lane->work, &waited, &n_left))) {
+        pstk__histogram_add(&w->jobs_left, n_left);
         uint32_t n_rows = task->fetch.n_rows;
         const uint64_t begin = pstk__ring_now(w->ring);
         pstk__trace_begin(&pipeline->delivered->trace, "decode", task->slot->seq);

@@ -22,7 +22,7 @@ struct pstk__counters {
     _Atomic uint64_t n_misses;
     _Atomic uint64_t n_slow;      /* rows read on the slow path after the fast one failed */
     _Atomic uint64_t n_lone;      /* rows of a windowed order that no block had */
-    struct pstk__histogram times; /* ns; reader: runs of rows read; worker: of rows made; uploader:
+    struct pstk__histogram times; /* ns; reader: reads; worker: runs of rows made; uploader:
                                      batches copied; consumer: waits for a batch */
 };
 

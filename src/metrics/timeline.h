@@ -34,6 +34,7 @@ enum pstk__event_kind {
     PSTK__EVENT_COPY = 4,
     PSTK__EVENT_NEXT = 5,
     PSTK__EVENT_LEASE = 6,
+    PSTK__EVENT_BLOCK = 7, /* index: the block's number in its epoch's line of blocks */
 };
 
 struct pstk__event {

@@ -27,7 +27,7 @@ static const struct {
     [PSTK__EVENT_CLAIM] = {"claim", 0},   [PSTK__EVENT_READ] = {"read", 1},
     [PSTK__EVENT_DECODE] = {"decode", 0}, [PSTK__EVENT_FINISH] = {"finish", 0},
     [PSTK__EVENT_COPY] = {"copy", 1},     [PSTK__EVENT_NEXT] = {"next", 0},
-    [PSTK__EVENT_LEASE] = {"lease", 1},
+    [PSTK__EVENT_LEASE] = {"lease", 1},   [PSTK__EVENT_BLOCK] = {"block", 1},
 };
 
 struct output {
@@ -82,9 +82,12 @@ static void put_event(struct output *output, const char *name, char phase, uint3
         (unsigned long long)(at_ns % 1000));
 }
 
-static void put_batch(struct output *output, const struct pstk__event *event)
+static void put_args(struct output *output, const struct pstk__event *event)
 {
-    if (event->seq != PSTK__TRACE_UNKNOWN)
+    if (event->kind == PSTK__EVENT_BLOCK)
+        put(output, ",\"args\":{\"epoch\":%llu,\"block\":%llu,\"rows\":%u}",
+            (unsigned long long)event->epoch, (unsigned long long)event->index, event->n_rows);
+    else if (event->seq != PSTK__TRACE_UNKNOWN)
         put(output, ",\"args\":{\"batch\":%llu,\"epoch\":%llu,\"index\":%llu,\"rows\":%u}",
             (unsigned long long)event->seq, (unsigned long long)event->epoch,
             (unsigned long long)event->index, event->n_rows);
@@ -98,7 +101,7 @@ static void put_pair(struct output *output, const struct pstk__event *event, uin
     const char *name = kinds[event->kind].name;
     put_event(output, name, 'b', tid, event->begin_ns - opened_ns);
     put(output, ",\"id\":\"%u.%llu\"", tid, (unsigned long long)id);
-    put_batch(output, event);
+    put_args(output, event);
     put_event(output, name, 'e', tid, event->end_ns - opened_ns);
     put(output, ",\"id\":\"%u.%llu\"}", tid, (unsigned long long)id);
 }
@@ -127,7 +130,7 @@ static void put_ring(struct output *output, const struct pstk__ring *ring, uint3
         put_event(output, kinds[event.kind].name, 'X', tid, event.begin_ns - opened_ns);
         put(output, ",\"dur\":%llu.%03llu", (unsigned long long)(duration / 1000),
             (unsigned long long)(duration % 1000));
-        put_batch(output, &event);
+        put_args(output, &event);
     }
 }
 

@@ -29,6 +29,7 @@ struct pstk__read {
     uint32_t done;                 /* backend's: bytes so far */
     struct pstk__read *next;       /* backend's: its lists */
     uint64_t user;                 /* the caller's */
+    uint64_t queued_ns;            /* the caller's: when it was queued */
     uint16_t n_refused;            /* backend's: EINTR and EAGAIN in a row */
     uint16_t stalled; /* backend's: 1 after an attempt that came no further than `done` */
     uint32_t place;   /* backend's: in a table of its own */

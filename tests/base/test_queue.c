@@ -83,10 +83,14 @@ TEST(many_at_once_keep_their_order)
         CHECK_EQ(pstk__queue_push_many(q, in, 3), 0);
         CHECK_EQ(pstk__queue_push_many(q, in + 3, 4), 0);
         CHECK_EQ(pstk__queue_push_many(q, in, 0), 0);
-        for (int i = 0; i < 7; i++)
-            CHECK(pstk__queue_pop(q, NULL) == in[i]);
+        uint32_t n_left = 9;
+        for (int i = 0; i < 7; i++) {
+            CHECK(pstk__queue_pop_counted(q, NULL, &n_left) == in[i]);
+            CHECK_EQ(n_left, 6 - i);
+        }
         CHECK_EQ(pstk__queue_push(q, in[0]), 0);
-        CHECK(pstk__queue_pop(q, NULL) == in[0]);
+        CHECK(pstk__queue_pop_counted(q, NULL, &n_left) == in[0]);
+        CHECK_EQ(n_left, 0);
     }
     pstk__queue_close(q);
 }

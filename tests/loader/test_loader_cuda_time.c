@@ -85,6 +85,9 @@ static void clocked_close(struct clocked *c)
     pstk_get_stats(c->loader, &stats);
     c->used = stats.stream_used_ns;
     c->starved = stats.stream_starved_ns;
+    struct pstk_metrics m = {.size = sizeof m};
+    pstk_get_metrics(c->loader, PSTK_WINDOW_OPEN, &m);
+    CHECK(m.stream.n > 0 && m.stream.sum == c->starved);
     for (int i = 0; i < 2; i++)
         pstk_stream_close(c->loader, &c->streams[i]);
     pstk_close(&c->loader);

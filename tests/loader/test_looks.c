@@ -3,6 +3,8 @@
 #include "loader/looks.h"
 #include "support/cuda_consumer.h"
 
+#include <unistd.h>
+
 #define SECOND 1000000000ull
 
 /* What the test's loader does: one batch in each second, and a wait as long as the second's number.
@@ -16,7 +18,7 @@ static void measure(const void *loader, struct pstk__look *look)
 {
     const struct fake *fake = loader;
     look->counts[PSTK__COUNT_BATCHES] = fake->n_batches;
-    look->wait = fake->wait;
+    look->spreads[PSTK__SPREAD_WAIT] = fake->wait;
 }
 
 static void advance(struct fake *fake, struct pstk__looks *looks, uint64_t second)
@@ -86,6 +88,7 @@ static void run(uint32_t device, int with_trace)
     uint64_t n = 0, n_samples = 0;
     s.device = device;
     s.trace_events = with_trace ? 64 : 0;
+    s.measure_device = device == PSTK_CUDA;
     cuda_fake_open(NULL);
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     while (pstk_next(loader, &batch, NULL, LONG, &err) == 1) {
@@ -101,7 +104,11 @@ static void run(uint32_t device, int with_trace)
     CHECK(m.wait.sum <= stats.stage_consumer.starved_ns);
     CHECK(m.n_ready <= n && m.wait.p50 <= m.wait.p95 && m.wait.p99 <= m.wait.max);
     CHECK(m.decode.n + stats.n_threads >= n); /* each counts its last one a little later */
-    CHECK(m.read.n >= n && m.read.sum > 0 && m.bytes_read > 0);
+    CHECK(m.read.n >= m.n_reads && m.n_reads >= n && m.read.sum > 0 && m.bytes_read > 0);
+    CHECK(m.finish.n >= n && m.jobs.n >= m.decode.n);
+    CHECK(m.stream.n <= n && (m.stream.n > 0) == (device == PSTK_CUDA));
+    CHECK_EQ(m.stream.sum, stats.stream_starved_ns);
+    CHECK(m.ready.n > 0 && m.ready.n <= n + 1 && m.leased.n == m.ready.n && m.free.n == m.ready.n);
     CHECK(device == PSTK_CUDA ? m.copy.n >= n : m.copy.n == 0);
     CHECK_EQ(pstk_get_metrics(loader, PSTK_WINDOW_LOOK, &m), 0);
     CHECK_EQ(m.n_batches, 0);
@@ -115,6 +122,37 @@ static void run(uint32_t device, int with_trace)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+/* Slots are counted by their states at calls of pstk_next: with all batches made and k leased,
+ * the k + 1st call finds k leased, and the others ready. */
+TEST(slots_are_counted_when_a_batch_is_asked_for)
+{
+    struct pstk_settings s = base();
+    struct pstk_error err = error_now();
+    struct pstk_metrics m = {.size = sizeof m};
+    struct pstk_stats stats = {.size = sizeof stats};
+    struct pstk_loader *loader;
+    struct pstk_batch *held[3] = {NULL};
+    s.device = PSTK_HOST;
+    s.n_slots = 5;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    do /* until every slot has a batch */
+        CHECK_EQ(pstk_get_metrics(loader, PSTK_WINDOW_OPEN, &m), 0);
+    while (m.finish.n < 5);
+    usleep(20000); /* from the end of finishing to the window */
+    for (uint64_t k = 0; k < 3; k++) {
+        CHECK_EQ(pstk_next(loader, &held[k], NULL, LONG, &err), 1);
+        CHECK_EQ(pstk_get_metrics(loader, PSTK_WINDOW_LOOK, &m), 0);
+        usleep(11000); /* calls that are 10 ms apart are noted */
+        CHECK(m.leased.n == 1 && m.leased.sum == k);
+        CHECK(m.ready.n == 1 && m.ready.sum == 5 - k && m.free.n == 1 && m.free.sum == 0);
+    }
+    CHECK_EQ(pstk_get_stats(loader, &stats), 0);
+    CHECK_EQ(stats.n_slots, 5);
+    for (uint64_t k = 0; k < 3; k++)
+        pstk_release(&held[k], NULL);
+    pstk_close(&loader);
+}
+
 TEST(a_loader_is_measured)
 {
     run(PSTK_HOST, 0);
@@ -124,6 +162,7 @@ TEST(a_loader_is_measured)
 int main(void)
 {
     const struct test_case cases[] = {CASE(windows_are_those_of_a_recount),
+                                      CASE(slots_are_counted_when_a_batch_is_asked_for),
                                       CASE(a_loader_is_measured)};
     consumer_begin();
     const int failed = RUN_CASES(cases);

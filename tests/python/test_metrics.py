@@ -30,6 +30,13 @@ class Metrics(unittest.TestCase):
         self.assertGreater(told.decode.n, 0)
         self.assertTrue(0 < told.decode.p50 <= told.decode.p95 <= told.decode.p99 <= told.decode.max)
         self.assertLessEqual(told.decode.p50 * told.decode.n // 2, 2 * told.decode.sum)
+        self.assertGreaterEqual(told.read.n, told.n_reads)
+        self.assertGreaterEqual(told.finish.n, 200)
+        self.assertTrue(0 < told.ready.n == told.leased.n == told.free.n <= 201)  # every 10 ms
+        self.assertEqual(told.leased.sum, told.leased.n - 1)  # the loop held a batch, except at the first
+        self.assertLessEqual(told.ready.max, self.data.stats().n_slots * 9 / 8)
+        self.assertGreaterEqual(told.jobs.n, told.decode.n)
+        self.assertEqual(told.stream, metrics.Distribution(0, 0, 0, 0, 0, 0))
         self.assertEqual(told.copy, metrics.Distribution(0, 0, 0, 0, 0, 0))
         self.assertTrue(0 <= told.waiting <= 1)
         self.assertEqual(told.fallbacks, self.data.stats().fallbacks)

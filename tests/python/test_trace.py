@@ -20,7 +20,7 @@ NUMBERS = (int, float)
 
 
 def loader(**keywords):
-    return penstock.Loader(sets.scalars(), **{"batch_size": 10, "framework": "dlpack", "seed": 3, **keywords})
+    return penstock.Loader(keywords.pop("path", None) or sets.scalars(), **{"batch_size": 10, "framework": "dlpack", "seed": 3, **keywords})
 
 
 def read(path):
@@ -43,9 +43,29 @@ class Case(unittest.TestCase):
             del _batch  # a lease is in the trace once it has ended
         return read(self.path)
 
+    def check_nesting(self, events):
+        """Complete events of a thread lie apart or one in another, to 0.5 us where times count from 1970, as doubles."""
+        threads = collections.defaultdict(list)
+        for event in events:
+            if event["ph"] == "X":
+                begin = round(event["ts"] * 1000)
+                threads[event["pid"], event["tid"]].append((begin, -(begin + round(event["dur"] * 1000))))
+        for spans in threads.values():
+            ends = []
+            for begin, end in sorted(spans):
+                slack = 500 if begin > 1e18 else 0
+                while ends and ends[-1] <= begin + slack:
+                    ends.pop()
+                self.assertTrue(not ends or -end <= ends[-1] + slack, (begin, -end, ends))
+                ends.append(-end)
+
     def check_schema(self, events):
         """What the Trace Event Format asks of each kind of event."""
         open_pairs = collections.Counter()
+        self.check_nesting(events)
+        named = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
+        used = {(event["pid"], event["tid"]) for event in events if event["ph"] != "M"}
+        self.assertEqual(used - named, set())
         for event in events:
             self.assertIn(event["ph"], "XbeM")
             self.assertIsInstance(event["name"], str)
@@ -55,9 +75,9 @@ class Case(unittest.TestCase):
                 continue
             self.assertIsInstance(event["tid"], int)
             self.assertIsInstance(event["ts"], NUMBERS)
-            self.assertGreaterEqual(event["ts"], 0)
+            self.assertTrue(0 <= event["ts"] < 1e16)  # since 1970: 1.8e15
             if event["ph"] == "X":
-                self.assertGreaterEqual(event["dur"], 0)
+                self.assertTrue(0 <= event["dur"] < 1e12)
             else:
                 open_pairs[event["cat"], event["name"], event["id"]] += 1 if event["ph"] == "b" else -1
                 self.assertGreaterEqual(min(open_pairs.values()), 0)
@@ -66,18 +86,50 @@ class Case(unittest.TestCase):
 
 class Traces(Case):
     def test_a_trace_of_ten_batches_has_every_batch_once_in_every_stage(self):
-        found = self.traced()
+        self.check_batches(self.traced())
+
+    def test_batches_of_all_kinds_of_loaders_are_there_once_in_every_stage(self):
+        for keywords in ({"order": "windowed", "block": 7, "window": 2}, {"order": "sequential", "n_threads": 3},
+                         {"io": "direct"}, {"path": penstock.Mixture({sets.scalars(): 0.9, sets.scalars(40): 0.1}, exhaustion="repeat",
+                                                    samples_per_epoch=200)}):
+            with self.subTest(keywords=keywords):
+                self.check_batches(self.traced(**keywords))
+
+    def test_batches_of_images_are_there_once_in_every_stage(self):
+        """As planes, and as the JPEG and PNG files that they were."""
+        outputs = {"x": penstock.image("jpg", [penstock.Resize((16, 16))])}
+        planes, kept = sets.photos(), os.path.join(self.folder, "kept")
+        subprocess.run([os.environ["PENSTOCK_COMMAND"], "pack", os.path.join(sets.ROOT, "files-40"), kept, "--jpeg", "keep"],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for path in (planes, kept):
+            self.check_batches(self.traced(n=4, path=path, outputs=outputs), 4)
+
+    def test_blocks_of_a_windowed_order_are_there_once_in_an_epoch(self):
+        """What is read ahead at the end is of later epochs."""
+        events = self.traced(n=200, order="windowed", strands=1, block=50, window=2)["traceEvents"]
+        self.check_schema(events)
+        blocks = [event["args"] for event in events if event["name"] == "block" and event["ph"] == "b"]
+        first = collections.Counter(args["block"] for args in blocks if args["epoch"] == 0)
+        self.assertEqual(first, {block: 1 for block in range(40)})
+        self.assertEqual({args["rows"] for args in blocks}, {50})
+        for event in events:
+            if event["name"] == "block":
+                self.assertTrue(set(event.get("args", {})) <= {"epoch", "block", "rows"})
+
+    def check_batches(self, found, n_batches=10):
         self.check_schema(found["traceEvents"])
         n, rows = collections.Counter(), collections.Counter()
         for event in found["traceEvents"]:
-            if event["ph"] in "Xb" and "args" in event:
+            if event["ph"] in "Xb" and "args" in event and event["name"] != "block":
                 args = event["args"]
+                if args["batch"] >= n_batches:
+                    continue  # read ahead
                 self.assertEqual(args["epoch"], 0)
                 self.assertEqual(args["index"], args["batch"])
                 n[event["name"], args["batch"]] += 1
                 rows[event["name"], args["batch"]] += args["rows"]
         for stage in STAGES:
-            for batch in range(10):
+            for batch in range(n_batches):
                 self.assertEqual(rows[stage, batch], 10, stage)
                 if stage not in ("read", "decode"):  # those are of tasks
                     self.assertEqual(n[stage, batch], 1, stage)

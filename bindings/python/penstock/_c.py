@@ -859,6 +859,12 @@ class Metrics(Structure):
         ("copy", Distribution),
         ("fallbacks", c_uint32),
         ("reserved", c_uint32),
+        ("finish", Distribution),
+        ("stream", Distribution),
+        ("jobs", Distribution),
+        ("ready", Distribution),
+        ("leased", Distribution),
+        ("free", Distribution),
     ]
 
 

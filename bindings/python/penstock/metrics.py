@@ -20,7 +20,7 @@ WINDOWS = {"open": _c.WINDOW_OPEN, "look": _c.WINDOW_LOOK, "minute": _c.WINDOW_M
 
 @dataclass(frozen=True)
 class Distribution:
-    """How n values spread, in nanoseconds: half of them, 95 % and 99 % of them, and all of them are at most so large.
+    """How n values spread, in nanoseconds where they are times: half of them, 95 % and 99 % of them, and all of them are at most so large.
     A quantile is at most 1/8 above the true one."""
 
     n: int
@@ -37,8 +37,11 @@ class Distribution:
 @dataclass(frozen=True)
 class Metrics:
     """What happened in a window, with the names of pstk_metrics. duration_ns: the length of the window. n_ready: batches
-    that the loop did not wait for. wait: for each batch; read: for the reads of a run of rows; decode: of a worker, for a
-    run of rows; copy: for the copies of a batch to the device."""
+    that the loop did not wait for. wait: for each batch; read: for each read; decode: of a worker, for a run of rows; copy:
+    for the copies of a batch to the device; finish: for functions of a whole batch; stream: for each batch, on the device
+    (with measure_device=True). Counts, not nanoseconds, each time: jobs, that were left in the queue of a worker that took
+    one; ready, leased and free, slots of batches when the loop came for a batch, noted every
+    10 ms at most."""
 
     window: str
     duration_ns: int
@@ -57,6 +60,12 @@ class Metrics:
     decode: Distribution
     copy: Distribution
     fallbacks: tuple[str, ...]
+    finish: Distribution
+    stream: Distribution
+    jobs: Distribution
+    ready: Distribution
+    leased: Distribution
+    free: Distribution
 
     @property
     def samples_per_second(self) -> float:

@@ -30,11 +30,17 @@ void pstk__timing_close(struct pstk__timing *timing)
     timing->n = 0;
 }
 
-static void count(_Atomic uint64_t *counter, cudaEvent_t from, cudaEvent_t to)
+/* each: a histogram that the time goes to as well, or NULL. */
+static void count(_Atomic uint64_t *counter, struct pstk__histogram *each, cudaEvent_t from,
+                  cudaEvent_t to)
 {
     float ms = 0;
-    if (cudaEventElapsedTime(&ms, from, to) == cudaSuccess && ms > 0)
-        pstk__count(counter, (uint64_t)((double)ms * 1e6));
+    if (cudaEventElapsedTime(&ms, from, to) != cudaSuccess)
+        return;
+    const uint64_t ns = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
+    pstk__count(counter, ns);
+    if (each)
+        pstk__histogram_add(each, ns);
 }
 
 static struct pstk__timing_stream *place_of(struct pstk__timing *timing, cudaStream_t stream)
@@ -54,9 +60,9 @@ static void read_lease(struct pstk__timing *timing, struct pstk__timing_lease *l
         timing->streams[i].is_known = 0;
     struct pstk__timing_stream *stream = place_of(timing, lease->stream);
     const cudaEvent_t arrived = lease->arrived;
-    count(&timing->starved_ns, lease->asked, arrived);
+    count(&timing->starved_ns, &timing->waits, lease->asked, arrived);
     if (stream->is_known)
-        count(&timing->used_ns, stream->arrived, lease->asked);
+        count(&timing->used_ns, NULL, stream->arrived, lease->asked);
     lease->arrived = stream->arrived;
     *stream =
         (struct pstk__timing_stream){.arrived = arrived, .stream = lease->stream, .is_known = 1};

@@ -14,6 +14,8 @@
 #ifndef PSTK_CUDA_TIMING_H
 #define PSTK_CUDA_TIMING_H
 
+#include "metrics/histogram.h"
+
 #include <cuda_runtime_api.h>
 
 #include <stdatomic.h>
@@ -44,6 +46,7 @@ struct pstk__timing {
     uint32_t gap;         /* 1: the lease before the next one went unmeasured */
     uint32_t next_stream; /* whose place a new stream takes */
     _Atomic uint64_t used_ns, starved_ns; /* any thread reads */
+    struct pstk__histogram waits;         /* that starved_ns is the sum of; any thread reads */
 };
 
 cudaError_t pstk__timing_open(struct pstk__timing *timing);
