@@ -334,6 +334,10 @@ class Bound(unittest.TestCase):
         self.assertLessEqual(bound.memory(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
         with mock.patch.object(bound, "_cgroup_files", lambda *_: iter(["max", "4096", "8192"])):
             self.assertEqual(bound.memory(), 4096)
+        for most, high in [("8192", "4096"), ("4096", "8192"), ("max", "4096"), ("4096", "max")]:
+            files = {"memory.max": [most], "memory.high": [high]}
+            with mock.patch.object(bound, "_cgroup_files", lambda name, _, files=files: iter(files[name])):
+                self.assertEqual(bound.memory(), 4096, files)
 
     def test_lists_of_processors(self):
         self.assertEqual(bound._cpus("0-3,8,10-11"), {0, 1, 2, 3, 8, 10, 11})

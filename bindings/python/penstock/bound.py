@@ -71,9 +71,11 @@ def is_bound(local_world: int, from_parent: bool) -> bool:
 
 
 def memory() -> int:
-    """Return the bytes of this machine, or of the cgroup where that has fewer."""
+    """Return the bytes of this machine, or of the cgroup where that has fewer: above memory.high the kernel slows the
+    process down, so that it counts as memory.max does, as in the library."""
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for text in _cgroup_files("memory.max", "memory/memory.limit_in_bytes"):
-        if text.isdigit():
-            found = min(found, int(text))
+    for name in ("memory.max", "memory.high"):
+        for text in _cgroup_files(name, "memory/memory.limit_in_bytes"):
+            if text.isdigit():
+                found = min(found, int(text))
     return found
