@@ -84,7 +84,7 @@ static void put_part(const struct json_t *manifest, struct json_t *object)
     if (n_parts > 1) {
         json_put_count(object, "part", json_count(manifest, "part", 0));
         json_put_count(object, "n_parts", n_parts);
-        if (json_text(manifest, "pack")[0])
+        if (json_text(manifest, "pack")) /* parts of earlier versions have none */
             json_put_text(object, "pack_id", json_text(manifest, "pack"));
     } else if (n_parts == 0) {
         json_put_text(object, "pack_id", json_text(manifest, "pack"));
@@ -101,10 +101,10 @@ static void print_part(const struct json_t *manifest)
                "); `penstock merge` joins them\n",
                json_count(manifest, "part", 0), n_parts, n_parts - 1);
     else if (n_parts == 0)
-        printf("  task      %s, attempt %" PRIu64 "; `penstock merge` joins the parts\n"
-               "  pack id   %s\n",
-               json_text(manifest, "task"), json_count(manifest, "attempt", 0),
-               json_text(manifest, "pack"));
+        printf("  task      %s, attempt %" PRIu64 "; `penstock merge` joins the parts\n",
+               json_text(manifest, "task"), json_count(manifest, "attempt", 0));
+    if (n_parts != 1 && json_text(manifest, "pack"))
+        printf("  pack id   %s\n", json_text(manifest, "pack"));
 }
 
 /* What a field says of its values beyond their kind. */

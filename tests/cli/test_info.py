@@ -61,7 +61,14 @@ def info_says_which_part_it_is(world):
         run("pack", src, out, *options)
         text, _ = run("info", out)
         assert line in text and ("merge" in text) == bool(options), text
-        expect([run_json("info", out).get(key) for key in keys], wanted)
+        told = run_json("info", out)
+        if "--part" in options:  # a digest of what is packed
+            assert "\n  pack id   " + told["pack_id"] + "\n" in text and len(told["pack_id"]) == 32, (text, told)
+            del told["pack_id"]
+        expect([told.get(key) for key in keys], wanted)
+    exact = os.path.join(os.path.dirname(__file__), "../golden/version2/exact")  # without an id
+    told = run_json("info", exact)
+    assert (told["part"], told["n_parts"]) == (0, 2) and "pack_id" not in told and "pack id" not in run("info", exact)[0]
 
 
 @test
