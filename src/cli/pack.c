@@ -76,8 +76,9 @@ static const struct option_row table[] = {
     {.name = "pack-id",
      .code = OPT_PACK_ID,
      .value = "ID",
-     .text = "32 random hex digits, the same for all tasks of a pack; of --part instead of a hash "
-             "of the list of files and the options"},
+     .text = "32 random hex digits, the same for all tasks of a pack; of --part: instead of a hash "
+             "of the list of files and the options (none: no id, to merge with parts of versions "
+             "that had none)"},
     {.name = "attempt",
      .code = OPT_ATTEMPT,
      .value = "N",
@@ -141,6 +142,7 @@ struct pack {
     struct form form;
     struct annotated annotated;
     int no_columns, skip_bad, overwrite, json;
+    int has_no_id; /* --pack-id none */
 
     struct tree tree;
     uint64_t first, n;          /* slice of tree.files */
@@ -179,7 +181,8 @@ static int set_option(struct pack *pack, int code, const char *value)
     case OPT_PARTS:
         return part_set_n(&pack->part, value);
     case OPT_PACK_ID:
-        return task_set_pack_id(&pack->task.pack_id, value);
+        pack->has_no_id = strcmp(value, "none") == 0;
+        return pack->has_no_id ? 0 : task_set_pack_id(&pack->task.pack_id, value);
     case OPT_TASK:
         pack->task.key = value;
         return 0;
@@ -248,7 +251,7 @@ static int open_writer(struct pack *pack)
     s.columns = (uint32_t)pack->no_columns;
     s.note = annotated_note(&pack->annotated, form_note(&pack->form, note));
     s.pack_id = pack->task.pack_id;
-    if (!s.pack_id && s.n_parts > 1)
+    if (!s.pack_id && s.n_parts > 1 && !pack->has_no_id)
         s.pack_id = pack_id_of(&pack->tree, s.note, pack_id);
     s.names = pack->annotated.a ? pack->annotated.names : (const char *const *)pack->tree.classes;
     s.n_names = pack->annotated.a ? pack->annotated.info.n_names : pack->tree.n_classes;

@@ -223,6 +223,12 @@ def merge_names_what_does_not_fit(world):
     given = world.fresh("given")
     run("pack", src, given, "--part", "3/4", "--pack-id", "0" * 32)
     refused([*parts[:3], given], given, "of the pack " + "0" * 32)
+    nameless = [world.fresh("nameless%d" % i) for i in range(2)]
+    for i, part in enumerate(nameless):
+        run("pack", src, part, "--part", "%d/2" % i, "--pack-id", "none")
+    run("merge", *nameless, world.fresh("old"))
+    run("pack", src, world.fresh("named0"), "--part", "0/2")
+    refused([world.path("named0"), nameless[1]], nameless[1], "is part 1 of 2: they were not packed together")
     run("pack", src, world.fresh("none"), "--pack-id", "0" * 32, status=2)
     stranger = world.fresh("stranger")
     run("pack", images(world, 10), stranger, "--part", "3/4")
