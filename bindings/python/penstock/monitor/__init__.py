@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .alerts import (Alert, GpuIdle, NearMemoryLimit, Replacements, Slow, SlowReads, Starved, Throttled, Webhook,
                          defaults)
+    from .callbacks import lightning_callback, transformers_callback
     from .flops import PEAKS, peak_flops
     from .gpu import GpuReading
     from .monitor import Monitor
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _NAMES_OF = {
     "alerts": ("Alert", "GpuIdle", "NearMemoryLimit", "Replacements", "Slow", "SlowReads", "Starved", "Throttled", "Webhook",
                "defaults"),
+    "callbacks": ("lightning_callback", "transformers_callback"),
     "flops": ("PEAKS", "peak_flops"),
     "gpu": ("GpuReading",),
     "monitor": ("Monitor",),
@@ -38,7 +40,7 @@ _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
 
 __all__ = ["Alert", "GpuIdle", "GpuReading", "JSONLines", "Monitor", "NearMemoryLimit", "PEAKS", "Prometheus", "Reading",
            "Replacements", "Slow", "SlowReads", "Starved", "TensorBoard", "TextFile", "Throttled", "Webhook", "defaults",
-           "peak_flops"]
+           "lightning_callback", "peak_flops", "transformers_callback"]
 
 
 def __getattr__(name: str) -> Any:

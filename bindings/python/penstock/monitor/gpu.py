@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -230,9 +231,13 @@ def which(bus_id: str | None, local_rank: int, env: Mapping[str, str] = os.envir
     return None, "this process uses no GPU so far (give gpu=0, or start the Monitor after CUDA)"
 
 
+# "auto"; a UUID of a GPU or MIG instance (an older one has slashes); a PCI bus id, whose domain may be left out
+_GPU_NAME = re.compile(r"auto|(GPU|MIG)-[0-9A-Za-z/-]+|([0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
+
+
 def checked(gpu: Any) -> int | str | None:
     """The setting gpu=, checked; "auto" as it is."""
-    if gpu is None or isinstance(gpu, str) and gpu:
+    if gpu is None or isinstance(gpu, str) and _GPU_NAME.fullmatch(gpu):
         return gpu
     if isinstance(gpu, int) and not isinstance(gpu, bool) and gpu >= 0:
         return gpu

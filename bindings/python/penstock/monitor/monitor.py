@@ -180,15 +180,16 @@ class Monitor:
         return self
 
     def close(self) -> None:
-        """Take a last look, write the last line and stop. Waits for at most 5 s, where a sink hangs. May be called
+        """Take a last look, write the last line and stop; nothing if it was not started. Waits for at most 5 s, where a sink hangs. May be called
         again, and in a child of fork, where it does nothing."""
         if os.getpid() != self._pid or self._finished:
             return
         thread = self._thread
-        if thread is None or thread is threading.current_thread():  # not started, or called by a sink
-            self._stop.set()
+        if thread is None:  # not started: there is nothing to end
             return
         self._stop.set()
+        if thread is threading.current_thread():  # called by a sink
+            return
         thread.join(PATIENCE)
         if thread.is_alive():
             log.warning("penstock: the Monitor of %s did not end within %g s; one of its sinks hangs", self.name, PATIENCE)

@@ -59,7 +59,7 @@ _GAUGES = (
     _Metric("step_seconds", "A step with its wait, on average of the last reading.", lambda r: _ms(r.step_ms)),
     _Metric("step_wait_seconds", "The wait for data in a step, on average.", lambda r: _ms(r.wait_ms)),
     _Metric("epoch", "Epoch of the next batch.", lambda r: r.epoch),
-    _Metric("position", "Batches of this epoch that were delivered.", lambda r: r.position),
+    _Metric("position", "Position of the next batch in the order of its epoch.", lambda r: r.position),
     _Metric("world", "Ranks of the loader.", lambda r: r.world),
     _Metric("model_flops_utilization_ratio", "Share of the GPU's peak FLOPs that the model used.", lambda r: r.mfu),
     _Metric("cpu_cores", "Cores that the process kept busy.", lambda r: r.cpu_cores),
