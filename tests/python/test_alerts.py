@@ -26,7 +26,7 @@ def reading(**values):
     total = types.SimpleNamespace(slot_memory=1e6, io_memory=0, index_memory=0, block_memory=0)
     names.update(time=0, seconds=5, name="train", node="n1", rank=3, world=8, n_samples=500, n_replacements=0, pace=100.0,
                  waiting=0.01, verdict="consumer", gpu=monitor.GpuReading("ok", utilisation=0.97, throttle=("sw_power_cap",)),
-                 memory_used=50, memory_limit=100, read_p99_ms=2.0, total=total, alerts=())
+                 memory_used=50, memory_limit=100, read_p99_ms=2.0, total=total, alerts=(), stragglers=())
     return monitor.Reading(**{**names, **values})
 
 

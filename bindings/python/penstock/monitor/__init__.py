@@ -15,32 +15,34 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .alerts import (Alert, GpuIdle, NearMemoryLimit, Replacements, Slow, SlowReads, Starved, Throttled, Webhook,
-                         defaults)
+    from .alerts import (Alert, GpuIdle, NearMemoryLimit, Replacements, Slow, SlowReads, Starved, Straggler, Throttled,
+                         Webhook, defaults)
     from .callbacks import lightning_callback, transformers_callback
     from .flops import PEAKS, peak_flops
     from .gpu import GpuReading
     from .monitor import Monitor
     from .prometheus import Prometheus, TextFile
+    from .ranks import RankView
     from .reading import Reading
     from .sinks import JSONLines, TensorBoard
 
 _NAMES_OF = {
-    "alerts": ("Alert", "GpuIdle", "NearMemoryLimit", "Replacements", "Slow", "SlowReads", "Starved", "Throttled", "Webhook",
-               "defaults"),
+    "alerts": ("Alert", "GpuIdle", "NearMemoryLimit", "Replacements", "Slow", "SlowReads", "Starved", "Straggler", "Throttled",
+               "Webhook", "defaults"),
     "callbacks": ("lightning_callback", "transformers_callback"),
     "flops": ("PEAKS", "peak_flops"),
     "gpu": ("GpuReading",),
     "monitor": ("Monitor",),
     "prometheus": ("Prometheus", "TextFile"),
+    "ranks": ("RankView",),
     "reading": ("Reading",),
     "sinks": ("JSONLines", "TensorBoard"),
 }
 _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
 
-__all__ = ["Alert", "GpuIdle", "GpuReading", "JSONLines", "Monitor", "NearMemoryLimit", "PEAKS", "Prometheus", "Reading",
-           "Replacements", "Slow", "SlowReads", "Starved", "TensorBoard", "TextFile", "Throttled", "Webhook", "defaults",
-           "lightning_callback", "peak_flops", "transformers_callback"]
+__all__ = ["Alert", "GpuIdle", "GpuReading", "JSONLines", "Monitor", "NearMemoryLimit", "PEAKS", "Prometheus", "RankView",
+           "Reading", "Replacements", "Slow", "SlowReads", "Starved", "Straggler", "TensorBoard", "TextFile", "Throttled",
+           "Webhook", "defaults", "lightning_callback", "peak_flops", "transformers_callback"]
 
 
 def __getattr__(name: str) -> Any:

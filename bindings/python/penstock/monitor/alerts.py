@@ -278,9 +278,31 @@ class NearMemoryLimit(Rule):
                 f"it. Verdict: {reading.verdict}: {reading.advice}")
 
 
+class Straggler(Rule):
+    """A rank of the job is clearly slower than the others; raised on rank 0 alone, where `ranks=` of the Monitor has a view of all
+    ranks. Raised and resolved at lines."""
+
+    what = "{value:g} stragglers"
+
+    def __init__(self, seconds: float = 90) -> None:
+        super().__init__(0.5, 0.5, seconds)
+
+    def value(self, reading: Reading) -> float | None:
+        return float(len(reading.stragglers))
+
+    def advise(self, reading: Reading) -> str:
+        return ". ".join(reading.stragglers)
+
+    def describe(self, value: float, reading: Reading) -> str:
+        return "no straggler" if not value else f"{value:g} straggler{'s' if value > 1 else ''}"
+
+    def __repr__(self) -> str:
+        return f"Straggler(seconds={self.seconds:g})"
+
+
 def defaults() -> list[Rule]:
     """Return a new rule of each kind, with its default limits, except SlowReads, which has none."""
-    return [Starved(), Slow(), Replacements(), GpuIdle(), Throttled(), NearMemoryLimit()]
+    return [Starved(), Slow(), Replacements(), GpuIdle(), Throttled(), NearMemoryLimit(), Straggler()]
 
 
 # ---- where alerts go -----------------------------------------------------------------------------------------

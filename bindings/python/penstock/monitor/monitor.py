@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import collections
 import copy
+import dataclasses
 import logging
 import math
 import os
@@ -18,15 +19,16 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from .. import _c
 from ..errors import PenstockError, SettingsError
 from ..hints import explained
 from ..launchers import distributed
 from ..stats import Stats
-from . import alerts as alerting, flops, gpu as gpus, machine
+from . import alerts as alerting, flops, gpu as gpus, machine, ranks as boards
 from .interval import Interval, verdict
+from .ranks import RankView
 from .reading import Reading, averaged
 
 if TYPE_CHECKING:
@@ -111,6 +113,8 @@ class Monitor:
     tokens_per_sample: for tokens/s, a number; tokens_so_far: a function that returns the tokens so far, where it varies.
     flops_per_sample: of forward and backward pass on this GPU, for mfu. dtype: of the matrix products. peak_flops: of the
     GPU in a second; None: penstock.monitor.peak_flops of its name and dtype; an unknown one gives no figure.
+    ranks: where the ranks of a job leave their lines for each other: "auto": the store of torch.distributed, if the process
+    has initialised it; a folder that all ranks share; a store; None: nowhere. Monitors of one `name` share a place there. Rank 0's line names stragglers; see view().
 
     A loader that is closed ends its Monitor after a last line. In a child of fork a Monitor does nothing. Several Monitors
     may watch one loader.
@@ -124,7 +128,7 @@ class Monitor:
                  sinks: Any = (), alerts: Any = None, on_alert: Any = (), line: bool | Callable[[str], Any] = True,
                  gpu: int | str | None = "auto", tokens_per_sample: float | None = None,
                  tokens_so_far: Callable[[], float] | None = None, flops_per_sample: float | None = None,
-                 dtype: Any = "bfloat16", peak_flops: float | None = None) -> None:
+                 dtype: Any = "bfloat16", peak_flops: float | None = None, ranks: Any = "auto") -> None:
         from ..loader import Loader
         if not isinstance(loader, Loader):
             raise TypeError(f"loader: value is {loader!r}; must be a penstock.Loader")
@@ -147,6 +151,9 @@ class Monitor:
         if self._dtype not in flops.DTYPES:
             raise SettingsError(f"dtype: value is {dtype!r}; must be one of {', '.join(flops.DTYPES)}")
         self._gpu_setting, self._line = gpus.checked(gpu), line
+        if not (ranks is None or isinstance(ranks, str) and ranks == "auto"):
+            boards.board_of(ranks, "")
+        self._ranks_setting, self._board = ranks, cast("boards.Board | None", None)
         self.name = os.path.basename(loader.path) or loader.path if name is None else str(name)
         self.loader, self.node = loader, socket.gethostname()
         self._gpu = gpus.Gpu(None)
@@ -154,7 +161,7 @@ class Monitor:
         self._new: collections.deque[Reading] = collections.deque(maxlen=KEPT)
         self._thread: threading.Thread | None = None
         self._stop, self._finished = threading.Event(), False
-        self._complained: set[tuple[int, str]] = set()
+        self._complained: set[tuple[int, str, str]] = set()
         self._latest: Reading | None = None
         self._pid = os.getpid()
 
@@ -174,6 +181,9 @@ class Monitor:
         # Here, because the current device of CUDA belongs to the thread that trains.
         self._device = self._found_gpu()
         self._gpu_looks: list[gpus.GpuReading] = []
+        self._board = boards.board_of(self._ranks_setting, self.name)
+        self._stragglers: tuple[str, ...] = ()
+        self._shown: Reading | None = None
         self._thread = threading.Thread(target=self._run, name="penstock-monitor", daemon=True)
         self._thread.start()
         _running.add(self)
@@ -229,6 +239,13 @@ class Monitor:
         except IndexError:
             return None
 
+    def view(self) -> RankView | None:
+        """Read the newest lines of all ranks and compare them; None: there is nobody to compare with. Any thread; it asks the
+        store or the folder, so call it now and then."""
+        if self._board is None:
+            return None
+        return boards.read(self._board, self._process_world())
+
     def __repr__(self) -> str:
         state = "not started" if self._thread is None else "ended" if not self._thread.is_alive() else "running"
         return f"<penstock.Monitor of {self.name!r}: {state}, a line every {self._every:g} s>"
@@ -271,7 +288,8 @@ class Monitor:
 
     def _complain(self, who: object, error: Exception) -> None:
         """Log an exception, once for each kind of it."""
-        key = id(who), type(error).__name__
+        # A bound method is a new object each time.
+        key = id(getattr(who, "__self__", who)), getattr(who, "__name__", ""), type(error).__name__
         if key not in self._complained:
             self._complained.add(key)
             log.warning("penstock: the Monitor of %s: %s raised %s: %s (logged once)", self.name, who, type(error).__name__,
@@ -318,7 +336,6 @@ class Monitor:
 
     @staticmethod
     def _with_alerts(reading: Reading, raised: tuple[str, ...]) -> Reading:
-        import dataclasses
         return dataclasses.replace(reading, alerts=raised)
 
     def _give(self, reading: Reading, every_look: bool) -> None:
@@ -333,6 +350,8 @@ class Monitor:
         """Write the reading since the last line."""
         reading = self._reading(self._line_from, sample, averaged(looks) or self._gpu.read())
         self._line_from, self._gpu_looks = sample, []
+        if self._board is not None:
+            reading = self._shared(self._board, reading)
         self._new.append(reading)
         self._give(reading, every_look=False)
         if callable(self._line):
@@ -340,11 +359,31 @@ class Monitor:
         elif self._line and self._process_rank() == 0:
             print(reading, file=sys.stderr, flush=True)
 
+    def _shared(self, board: boards.Board, reading: Reading) -> Reading:
+        """Leave a line's reading for the other ranks; on rank 0 return it with their stragglers."""
+        if reading.waiting is not None or self._shown is None:  # else nothing is known of it: no step ended
+            self._shown = reading
+        rank = self._process_rank()
+        self._guarded(board.put, rank, boards.text_of(self._shown, reading.time, self._every))
+        if rank != 0:
+            return reading
+        self._guarded(self._compare)
+        return dataclasses.replace(reading, stragglers=self._stragglers)
+
+    def _compare(self) -> None:
+        self._stragglers = ()
+        view = self.view()
+        self._stragglers = () if view is None else view.stragglers
+
     # ---- parts of a reading --------------------------------------------------------------------------------------
 
     def _process_rank(self) -> int:
         group = distributed()
         return self.loader.ranks.rank if group is None else int(group.get_rank())
+
+    def _process_world(self) -> int:
+        group = distributed()
+        return self.loader.ranks.world if group is None else int(group.get_world_size())
 
     def _found_gpu(self) -> int | str | None:
         """The setting gpu=, or the GPU that this process uses."""
@@ -396,4 +435,4 @@ class Monitor:
             pace=interval.pace, tokens_per_s=self._tokens_per_s(before, after, interval), step_ms=interval.step_ms,
             wait_ms=interval.wait_ms, waiting=interval.waiting, read_p99_ms=after.minute.read.p99 / 1e6 if after.minute.read.n else None, minute=after.minute, mfu=self._mfu(samples_per_s, gpu),
             cpu_cores=(now.cpu_s - before.machine.cpu_s) / interval.seconds, rss=now.rss, memory_used=now.memory_used,
-            memory_limit=now.memory_limit, gpu=gpu, alerts=self._raised())
+            memory_limit=now.memory_limit, gpu=gpu, alerts=self._raised(), stragglers=self._stragglers)

@@ -30,7 +30,8 @@ class Reading:
     waiting: share of the loop's time, 0 to 1, that it waited for data. verdict: the stage that limits, a key of
     penstock.stats.ADVICE. read_p99_ms: of reads. mfu: share of the GPU's peak FLOPs that the model used. cpu_cores: cores
     that this process kept busy. rss: its resident bytes. memory_used, memory_limit: bytes of its cgroup, without file
-    pages. total: the loader's statistics since open. minute: its metrics of the last minute. alerts: names of those that are raised.
+    pages. total: the loader's statistics since open. minute: its metrics of the last minute. alerts: names of those that are raised. stragglers: on rank 0, sentences of the
+    ranks that were clearly slower than the others at the last line.
     """
 
     time: float
@@ -62,6 +63,7 @@ class Reading:
     memory_limit: int | None = None
     gpu: GpuReading | None = None
     alerts: tuple[str, ...] = ()
+    stragglers: tuple[str, ...] = ()
 
     @property
     def advice(self) -> str:
@@ -71,7 +73,7 @@ class Reading:
     def to_dict(self) -> dict[str, Any]:
         """Return all values except `total` and `minute` as a dict for JSON; the GPU's under "gpu"."""
         values = {one.name: getattr(self, one.name) for one in dataclasses.fields(self) if one.name not in _INNER}
-        values["alerts"] = list(self.alerts)
+        values["alerts"], values["stragglers"] = list(self.alerts), list(self.stragglers)
         values["gpu"] = None
         if self.gpu is not None:
             values["gpu"] = dataclasses.asdict(self.gpu)
@@ -148,7 +150,7 @@ class Reading:
         parts = [f"{self.n_replacements:,} replaced"] if self.n_replacements else []
         if self.alerts:
             parts.append("alerts: " + ", ".join(self.alerts))
-        return ", ".join(parts)
+        return "; ".join(part for part in (", ".join(parts), *self.stragglers) if part)
 
 
 def _add(found: dict[str, float], name: str, value: Any) -> None:

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All ranks in one view: the rank that is behind is named, with the stage, and nobody is where all is well."""
+import contextlib
+import io
+import json
+import logging
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import penstock
+from data_fixture import optional
+from penstock import _c, monitor
+from penstock.monitor import ranks
+from test_monitor import QUICK, Slow, opened
+
+HERE = pathlib.Path(__file__).resolve()
+NOW = 1000.0
+
+
+def look(rank, waiting=0.01, pace=100.0, when=NOW, verdict="consumer", **stages):
+    return {"rank": rank, "node": f"n{rank}", "time": when, "every": 20.0, "pace": pace, "step_ms": 10.0, "wait_ms": 0.1, "waiting": waiting,
+            "verdict": verdict, "stages_ms": {"read": 1.0, "decode": 2.0, **stages}}
+
+
+def view(*looks, world=None):
+    return ranks.compared({one["rank"]: one for one in looks}, len(looks) if world is None else world, NOW)
+
+
+class Comparison(unittest.TestCase):
+    def test_quiet_where_nothing_is_wrong(self):
+        for looks in ([look(0)], [look(rank, waiting=0.02 + 0.01 * rank, pace=100 + rank) for rank in range(8)],
+                      [look(rank, waiting=0.6) for rank in range(4)], [look(0), look(1, pace=75.0)], [look(0, waiting=0.6)]):
+            self.assertEqual((view(*looks).stragglers, view(*looks).missing), ((), ()), looks)
+
+    def test_the_rank_that_waits_is_named_with_its_stage(self):
+        found = view(look(0), look(1), look(2, waiting=0.4, decode=5.0, verdict="decode"), look(3))
+        self.assertEqual((found.slowest, round(found.spread, 6)), (2, 0.39))
+        self.assertEqual(found.stragglers, ("rank 2 on n2 waits for data 40 % of its time, the median is 1 %; decode takes 5 ms, "
+                                            "2.5 times the median",))
+        found = view(look(0), look(1, waiting=0.4, verdict="storage"))
+        self.assertEqual(found.stragglers, ("rank 1 on n1 waits for data 40 % of its time, the median is 1 %; limit: storage",))
+
+    def test_a_rank_with_a_low_pace_is_named(self):
+        found = view(look(0), look(1), look(2, pace=60.0))
+        self.assertEqual(found.slowest, 2)
+        self.assertEqual(found.stragglers, ("rank 2 on n2 takes 60 samples/s, the median is 100; limit: consumer",))
+
+    def test_ranks_that_are_gone_are_missing(self):
+        found = view(look(0), look(1, when=NOW - 71), look(2, when=NOW - 70), look(3), world=5)
+        self.assertEqual((found.missing, sorted(found.looks)), ((1, 4), [0, 2, 3]))
+        found = view(look(0, waiting=None, pace=None))
+        self.assertEqual((found.slowest, found.spread, found.stragglers), (None, None, ()))
+
+
+class Boards(unittest.TestCase):
+    def check(self, board):
+        self.assertEqual(list(board.all(3)), [])
+        board.put(2, "a")
+        board.put(0, "b")
+        board.put(2, "c")
+        self.assertEqual(list(board.all(3)), [(0, "b"), (2, "c")])
+
+    def test_a_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.check(ranks.board_of(folder, "a/b"))
+            self.check(ranks.board_of(pathlib.Path(folder), "c"))
+            self.assertEqual(len(os.listdir(folder)), 4)
+
+    def test_a_store(self):
+        optional("torch")
+        from torch.distributed import HashStore
+        store = HashStore()
+        self.check(ranks.board_of(store, "a"))
+        self.check(ranks.board_of(store, "b"))
+
+    def test_wrong_settings(self):
+        with opened() as loader:
+            for wrong, kind, message in (("/no/such", penstock.SettingsError, "ranks: value is '/no/such'; must be a folder that"),
+                                         (5, TypeError, "ranks: value is 5; must be 'auto', None, a folder")):
+                with self.assertRaisesRegex(kind, message):
+                    penstock.Monitor(loader, ranks=wrong)
+
+
+class Runs(unittest.TestCase):
+    def run_both(self, folder, slow, every):
+        """Two ranks in one process, one after the other in each step; rank 0's line, and its alerts."""
+        settings = {**QUICK, "every": every, "ranks": folder, "name": "both"}
+        outputs = {"x": Slow("i", _c.OUTPUT_CALLBACK)}
+        alerts, lines = [], []
+        with contextlib.ExitStack() as stack:
+            loaders = [stack.enter_context(opened(rank=rank, world=2, n_slots=4, n_threads=1,
+                                                  **({"outputs": outputs} if rank == slow else {}))) for rank in range(2)]
+            watching = [stack.enter_context(penstock.Monitor(loader, alerts=[monitor.Straggler(seconds=0)], on_alert=alerts.append,
+                                                             **{**settings, "line": lines.append})) for loader in loaders]
+            end = time.monotonic() + 2.2 * every
+            for _ in zip(*loaders):
+                time.sleep(0.005)
+                if time.monotonic() > end:
+                    break
+            return watching[0].view(), [line for line in lines if "waits for data" in line], alerts
+
+    def test_a_slow_rank_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            found, lines, alerts = self.run_both(folder, 1, 0.3)
+        self.assertEqual((len(found.looks), found.slowest, found.missing), (2, 1, ()))
+        self.assertRegex(found.stragglers[0], "^rank 1 on .* waits for data .*(decode takes|limit: decode)")
+        self.assertTrue(lines and "rank 1 on" in lines[0], lines)
+        self.assertEqual([one.state for one in alerts][:1], ["raised"])
+        self.assertIn("1 straggler. rank 1 on", alerts[0].text)
+
+    def test_two_equal_ranks_are_quiet(self):
+        with tempfile.TemporaryDirectory() as folder:
+            found, lines, alerts = self.run_both(folder, None, 1.0)
+        self.assertEqual((found.stragglers, lines, alerts), ((), [], []))
+
+    def test_a_folder_that_goes_away_is_logged_once_and_the_run_goes_on(self):
+        folder = tempfile.mkdtemp()
+        with opened() as loader, self.assertLogs("penstock.monitor", logging.WARNING) as logged:
+            with penstock.Monitor(loader, **{**QUICK, "ranks": folder}) as watching:
+                shutil.rmtree(folder)
+                for _ in loader.epoch(0):
+                    time.sleep(0.002)
+                time.sleep(0.3)
+                self.assertIsNotNone(watching.latest)
+        self.assertEqual(len(logged.output), 1, logged.output)
+        self.assertIn("FileNotFoundError", logged.output[0])
+
+    def test_three_processes_of_torch(self):
+        optional("torch")
+        with tempfile.TemporaryDirectory() as out:
+            done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=3", str(HERE),
+                                   "worker", out], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
+                                  env={**os.environ, "OMP_NUM_THREADS": "1"})
+            self.assertEqual(done.returncode, 0, done.stdout[-3000:])
+            found = json.loads(pathlib.Path(out, "view.json").read_text())
+        self.assertEqual((found["n"], found["missing"], found["slowest"]), (3, [], 1))
+        self.assertEqual(len(found["stragglers"]), 1, found)
+        self.assertIn("rank 1 on", found["stragglers"][0])
+
+
+def worker(out):
+    """A rank of test_three_processes_of_torch; rank 1 decodes slowly, and all wait for each other in each step."""
+    import torch
+    import torch.distributed as dist
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    outputs = {"outputs": {"x": Slow("i", _c.OUTPUT_CALLBACK)}} if rank == 1 else {}
+    with opened(rank="auto", n_slots=4, n_threads=1, **outputs) as loader, contextlib.redirect_stderr(io.StringIO()):
+        with penstock.Monitor(loader, **QUICK) as watching:
+            for _, _ in zip(range(40), loader):
+                dist.all_reduce(torch.ones(1))
+            time.sleep(0.3)
+            dist.barrier()
+            if rank == 0:
+                found = watching.view()
+                pathlib.Path(out, "view.json").write_text(json.dumps(
+                    {"n": len(found.looks), "missing": found.missing, "slowest": found.slowest,
+                     "stragglers": found.stragglers}))
+            dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    worker(sys.argv[2]) if sys.argv[1:2] == ["worker"] else unittest.main()
