@@ -98,6 +98,15 @@ class Endpoint(unittest.TestCase):
             scrape(exporter.port)
         loader.close()
 
+    def test_one_that_was_closed_first_serves_until_the_last(self):
+        loader, exporter = opened(), self.exporter()
+        exporter.close()
+        with penstock.Monitor(loader, sinks=exporter, **QUICK):
+            with penstock.Monitor(loader, sinks=exporter, **QUICK):
+                pass
+            scrape(exporter.port)
+        loader.close()
+
     def test_a_taken_port_is_an_error_or_the_next_is_taken(self):
         with socket.create_server(("127.0.0.1", 0)) as other:
             port = other.getsockname()[1]

@@ -128,8 +128,21 @@ class Runs(unittest.TestCase):
                     time.sleep(0.002)
                 time.sleep(0.3)
                 self.assertIsNotNone(watching.latest)
-        self.assertEqual(len(logged.output), 1, logged.output)
+        self.assertEqual(len(logged.output), 1, logged.output)  # a look that is missing is no error
         self.assertIn("FileNotFoundError", logged.output[0])
+
+    def test_a_store_that_fails_is_logged_and_the_run_goes_on(self):
+        class Broken:
+            def set(self, *_):
+                raise RuntimeError("gone")
+            get = check = set
+
+        with opened() as loader, self.assertLogs("penstock.monitor", logging.WARNING) as logged:
+            with penstock.Monitor(loader, **{**QUICK, "ranks": Broken()}) as watching:
+                time.sleep(0.3)
+                self.assertIsNotNone(watching.latest)
+        self.assertEqual(len(logged.output), 2, logged.output)  # of put and of the comparison
+        self.assertIn("gone", logged.output[0])
 
     def test_three_processes_of_torch(self):
         optional("torch")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import collections
+import contextlib
 import copy
 import dataclasses
 import logging
@@ -181,7 +182,10 @@ class Monitor:
         # Here, because the current device of CUDA belongs to the thread that trains.
         self._device = self._found_gpu()
         self._gpu_looks: list[gpus.GpuReading] = []
-        self._board = boards.board_of(self._ranks_setting, self.name)
+        try:
+            self._board = boards.board_of(self._ranks_setting, self.name)
+        except Exception as error:  # torch.distributed may have no store: the run has to go on
+            self._complain(boards.board_of, error)
         self._stragglers: tuple[str, ...] = ()
         self._shown: Reading | None = None
         self._thread = threading.Thread(target=self._run, name="penstock-monitor", daemon=True)
@@ -363,8 +367,12 @@ class Monitor:
         """Leave a line's reading for the other ranks; on rank 0 return it with their stragglers."""
         if reading.waiting is not None or self._shown is None:  # else nothing is known of it: no step ended
             self._shown = reading
-        rank = self._process_rank()
-        self._guarded(board.put, rank, boards.text_of(self._shown, reading.time, self._every))
+        rank, text = self._process_rank(), boards.text_of(self._shown, reading.time, self._every)
+        if self._stop.is_set():  # the process with the store may have ended
+            with contextlib.suppress(Exception):
+                board.put(rank, text)
+            return reading
+        self._guarded(board.put, rank, text)
         if rank != 0:
             return reading
         self._guarded(self._compare)

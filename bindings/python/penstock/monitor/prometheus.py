@@ -186,8 +186,8 @@ class Prometheus:
         self._collector.put(reading)
 
     def close(self) -> None:
-        """A Monitor with this sink ended. After the last one the port is free."""
-        self._users -= 1
+        """A Monitor with this sink ended, or none was started. After the last one the port is free."""
+        self._users = max(0, self._users - 1)
         server, thread = self._server, self._thread
         if self._users > 0 or server is None or os.getpid() != self._pid:
             return

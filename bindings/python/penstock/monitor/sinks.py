@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where readings go: JSON lines and TensorBoard. A sink is any function of a Reading; one with close() is closed.
+"""Where readings go: JSON lines and TensorBoard. A sink is any function of a Reading; one with begin() is called
+at the start of a Monitor, and one with close() at its end.
 
 Weights & Biases, MLflow and other trackers take Reading.scalars() in the loop, where their own calls are: see
 Monitor.new().
