@@ -118,6 +118,11 @@ class Numbers(unittest.TestCase):
                 ("copy", after(100, waits, (second, 9 * second, 0), (second, 9 * second, 0), (10 * second, 0, 0))),
                 ("consumer", after(100, waits, (second, 0, 0), (second, 0, 0), (second, 0, 9 * second)))):
             self.assertEqual(verdict(Interval.between(start, later, 10)), wanted)
+        slow = after(1, (4 * second, second // 10, 0), (second, 0, 0), (second, 0, 0))  # one long step in a look
+        self.assertEqual(verdict(Interval.between(start, slow, 5)), "consumer")
+        slow = after(1, (second, 4 * second, 0), (5 * second, 0, 0), (second, 0, 0))
+        self.assertEqual(verdict(Interval.between(start, slow, 5)), "decode")
+        self.assertEqual(verdict(Interval.between(start, after(1, (second, 0, 0), (second, 0, 0), (second, 0, 0)), 5)), "unknown")
         found = Interval.between(start, after(100, waits, (0, 0, 0), (0, 0, 0), n_samples=zero.n_samples + 1000), 20)
         self.assertEqual((found.waiting, found.pace, found.step_ms, found.wait_ms), (0.7, 100, 100, 70))
         still = Interval.between(start, start, 20)

@@ -78,10 +78,11 @@ def _share(part: int, stage: StageStats) -> float:
 
 def verdict(of: Interval | Stats) -> str:
     """The stage that limits the loader, a key of penstock.stats.ADVICE: the rule of stats().bottleneck, which the library
-    applies to the time since open."""
+    applies to the time since open. Of an interval in which the loop spent 2 s, one step is enough."""
     consumer, workers, reader, uploader = of.stage_consumer, of.stage_workers, of.stage_reader, of.stage_uploader
-    stalled = of.n_batches < 4 and consumer.starved_ns > 1_000_000_000  # the library's rule waits for 4 batches
-    if of.n_batches < 4 and not stalled or consumer.busy_ns + consumer.starved_ns < 100_000_000:
+    few = of.n_batches < (1 if isinstance(of, Interval) and of.loop_s >= 2 else 4)  # the library's rule waits for 4 batches
+    stalled = few and consumer.starved_ns > 1_000_000_000
+    if few and not stalled or consumer.busy_ns + consumer.starved_ns < 100_000_000:
         return "unknown"
     if _share(consumer.starved_ns, consumer) < 0.1:
         return "consumer"
