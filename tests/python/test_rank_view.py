@@ -43,6 +43,8 @@ class Comparison(unittest.TestCase):
         self.assertEqual((found.slowest, round(found.spread, 6)), (2, 0.39))
         self.assertEqual(found.stragglers, ("rank 2 on n2 waits for data 40 % of its time, the median is 1 %; decode takes 5 ms, "
                                             "2.5 times the median",))
+        found = view(look(0, waiting=0.55), look(1, waiting=0.55), look(2, waiting=0.99))
+        self.assertRegex(found.stragglers[0], "^rank 2 on n2 waits for data 99 % of its time, the median is 55 %")
         found = view(look(0), look(1, waiting=0.4, verdict="storage"))
         self.assertEqual(found.stragglers, ("rank 1 on n1 waits for data 40 % of its time, the median is 1 %; limit: storage",))
 
@@ -78,6 +80,17 @@ class Boards(unittest.TestCase):
         store = HashStore()
         self.check(ranks.board_of(store, "a"))
         self.check(ranks.board_of(store, "b"))
+
+    def test_damaged_looks_are_as_missing_ones(self):
+        good = json.dumps(look(1, when=time.time()))
+        wrong = ["", "3", "[1]", "{}", "null", good[:-9], good.replace("0.01", '"x"'), good.replace("100.0", "[]")]
+        for text in wrong:
+            with tempfile.TemporaryDirectory() as folder:
+                board = ranks.board_of(folder, "a")
+                board.put(0, text)
+                board.put(1, good)
+                found = ranks.read(board, 2)
+                self.assertEqual((found.missing, found.slowest), ((0,), 1), text)
 
     def test_wrong_settings(self):
         with opened() as loader:

@@ -279,8 +279,8 @@ class NearMemoryLimit(Rule):
 
 
 class Straggler(Rule):
-    """A rank of the job is clearly slower than the others; raised on rank 0 alone, where `ranks=` of the Monitor has a view of all
-    ranks. Raised and resolved at lines."""
+    """A rank of the job is clearly slower than the others; raised on rank 0 alone, where `ranks=` of the Monitor has a view
+    of all ranks. Raised and resolved at lines."""
 
     what = "{value:g} stragglers"
 

@@ -115,7 +115,8 @@ class Monitor:
     flops_per_sample: of forward and backward pass on this GPU, for mfu. dtype: of the matrix products. peak_flops: of the
     GPU in a second; None: penstock.monitor.peak_flops of its name and dtype; an unknown one gives no figure.
     ranks: where the ranks of a job leave their lines for each other: "auto": the store of torch.distributed, if the process
-    has initialised it; a folder that all ranks share; a store; None: nowhere. Monitors of one `name` share a place there. Rank 0's line names stragglers; see view().
+    has initialised it; a folder that all ranks share; a store; None: nowhere. Monitors of one `name` share a place there.
+    Rank 0's line names stragglers; see view().
 
     A loader that is closed ends its Monitor after a last line. In a child of fork a Monitor does nothing. Several Monitors
     may watch one loader.
@@ -194,8 +195,8 @@ class Monitor:
         return self
 
     def close(self) -> None:
-        """Take a last look, write the last line and stop; nothing if it was not started. Waits for at most 5 s, where a sink hangs. May be called
-        again, and in a child of fork, where it does nothing."""
+        """Take a last look, write the last line and stop; nothing if it was not started. Waits for at most 5 s, where a sink
+        hangs. May be called again, and in a child of fork, where it does nothing."""
         if os.getpid() != self._pid or self._finished:
             return
         thread = self._thread
@@ -441,6 +442,7 @@ class Monitor:
             n_replacements=interval.n_replacements, samples_per_s=samples_per_s,
             read_bytes_per_s=interval.bytes_read / interval.seconds, verdict=verdict(interval), total=after.stats,
             pace=interval.pace, tokens_per_s=self._tokens_per_s(before, after, interval), step_ms=interval.step_ms,
-            wait_ms=interval.wait_ms, waiting=interval.waiting, read_p99_ms=after.minute.read.p99 / 1e6 if after.minute.read.n else None, minute=after.minute, mfu=self._mfu(samples_per_s, gpu),
+            wait_ms=interval.wait_ms, waiting=interval.waiting, minute=after.minute, mfu=self._mfu(samples_per_s, gpu),
+            read_p99_ms=after.minute.read.p99 / 1e6 if after.minute.read.n else None,
             cpu_cores=(now.cpu_s - before.machine.cpu_s) / interval.seconds, rss=now.rss, memory_used=now.memory_used,
             memory_limit=now.memory_limit, gpu=gpu, alerts=self._raised(), stragglers=self._stragglers)

@@ -23,7 +23,7 @@ from .reading import Reading
 __all__ = ["Board", "RankView", "board_of", "compared"]
 
 WAITS = 0.1  # a straggler waits for data for at least this share of its time, and
-TIMES = 2.0  # for at least so many times the median of the ranks
+TIMES = 2.0  # for at least so many times the median of the ranks; or, where that is most of the time, halfway from it to all
 SLOWER = 0.7  # or has at most this share of the median's pace
 STAGE_TIMES = 1.5  # a stage is named where its median is so many times that of the ranks
 STALE = 3  # lines that a rank did not leave
@@ -124,11 +124,11 @@ def text_of(reading: Reading, when: float, every: float) -> str:
 class RankView:
     """The ranks of a job at one time.
 
-    looks: by rank, its newest line in which a step ended, a dict of rank, node, time, every, pace (samples/s without pauses), step_ms, wait_ms, waiting (0 to 1),
-    verdict, and stages_ms: the p50 of read, decode and copy in the last minute. missing: ranks that left nothing for three lines.
-    slowest: the rank that waits longest for data, or where no two waits differ, that with the lowest pace; None: no rank
-    had a step. spread: of waiting, the largest less the smallest. stragglers: a sentence for each rank that is clearly
-    slower than the others, by the stage; empty where all is well.
+    looks: by rank, its newest line in which a step ended, a dict of rank, node, time, every, pace (samples/s without
+    pauses), step_ms, wait_ms, waiting (0 to 1), verdict, and stages_ms: the p50 of read, decode and copy in the last minute.
+    missing: ranks that left nothing for three lines. slowest: the rank that waits longest for data, or where no two waits
+    differ, that with the lowest pace; None: no rank had a step. spread: of waiting, the largest less the smallest.
+    stragglers: a sentence for each rank that is clearly slower than the others, by the stage; empty where all is well.
     """
 
     looks: dict[int, dict[str, Any]]
@@ -167,7 +167,7 @@ def compared(looks: dict[int, dict[str, Any]], world: int, now: float) -> RankVi
     stragglers = []
     for look in stepping:
         who = f"rank {look['rank']} on {look['node']}"
-        if look["waiting"] >= max(WAITS, TIMES * usual_wait) and len(stepping) > 1:
+        if look["waiting"] >= max(WAITS, min(TIMES * usual_wait, (1 + usual_wait) / 2)) and len(stepping) > 1:
             stragglers.append(f"{who} waits for data {100 * look['waiting']:.0f} % of its time, the median is "
                               f"{100 * usual_wait:.0f} %{_reason(look, stepping)}")
         elif look["pace"] <= SLOWER * usual_pace:
@@ -178,10 +178,20 @@ def compared(looks: dict[int, dict[str, Any]], world: int, now: float) -> RankVi
     return RankView(fresh, missing, int(slowest["rank"]), spread, tuple(stragglers))
 
 
+def _look_of(text: str, rank: int) -> dict[str, Any] | None:
+    """The look that a rank left; None: its text is damaged, or another version's."""
+    try:
+        look = json.loads(text)
+        numbers = [look["time"], look["every"], *look["stages_ms"].values()]
+        numbers += [look[name] for name in ("pace", "step_ms", "wait_ms", "waiting") if look[name] is not None]
+        if not all(isinstance(one, (int, float)) for one in numbers):
+            return None
+        return {**look, "node": str(look["node"]), "verdict": str(look["verdict"]), "rank": rank}  # rank: the process's
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
 def read(board: Board, world: int) -> RankView:
     """Read and compare all looks. Raises what the board raises."""
-    looks = {}
-    for rank, text in board.all(world):
-        with contextlib.suppress(ValueError):  # a damaged file
-            looks[rank] = {**json.loads(text), "rank": rank}  # of the process
-    return compared(looks, world, time.time())
+    looks = ((rank, _look_of(text, rank)) for rank, text in board.all(world))
+    return compared({rank: look for rank, look in looks if look is not None}, world, time.time())

@@ -30,8 +30,8 @@ class Reading:
     waiting: share of the loop's time, 0 to 1, that it waited for data. verdict: the stage that limits, a key of
     penstock.stats.ADVICE. read_p99_ms: of reads. mfu: share of the GPU's peak FLOPs that the model used. cpu_cores: cores
     that this process kept busy. rss: its resident bytes. memory_used, memory_limit: bytes of its cgroup, without file
-    pages. total: the loader's statistics since open. minute: its metrics of the last minute. alerts: names of those that are raised. stragglers: on rank 0, sentences of the
-    ranks that were clearly slower than the others at the last line.
+    pages. total: the loader's statistics since open. minute: its metrics of the last minute. alerts: names of those that are
+    raised. stragglers: on rank 0, sentences of the ranks that were clearly slower than the others at the last line.
     """
 
     time: float
