@@ -7,6 +7,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -352,6 +353,24 @@ def few_open_files_are_a_note_until_shards_are_larger(world):
     assert finding["level"] == "note" and "--shard-size" in finding["advice"], finding
     run("pack", src, out, "--shard-size", "8M", "--overwrite")
     assert "open files" not in findings(out, preexec_fn=limit)
+
+
+@test
+def memory_that_cannot_be_locked_is_named_with_what_helps(world):
+    """As a user without CAP_IPC_LOCK, whose limit holds."""
+    def few():
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (1 << 20, 1 << 20))
+    user = [] if os.geteuid() else [shutil.which("setpriv"), "--bounding-set=-ipc_lock"]
+    if None in user:
+        raise Skip("missing: setpriv")
+    if not run_json("doctor", world.root)["io_uring"]:
+        raise Skip("missing: io_uring")
+    done = subprocess.run([*user, PENSTOCK, "doctor", world.root], preexec_fn=few, stdout=subprocess.PIPE, timeout=120)
+    told = done.stdout.decode()
+    assert done.returncode == 0 and "raise RLIMIT_MEMLOCK, see below" in told and "ulimit -l unlimited" in told, told
+    if not os.geteuid():  # with the capability the limit does not hold
+        told, _ = run("doctor", world.root, preexec_fn=few)
+        assert "RLIMIT_MEMLOCK" not in told and "ulimit -l" not in told, told
 
 
 @test
