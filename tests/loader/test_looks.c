@@ -138,7 +138,7 @@ TEST(slots_are_counted_when_a_batch_is_asked_for)
     do /* until every slot has a batch */
         CHECK_EQ(pstk_get_metrics(loader, PSTK_WINDOW_OPEN, &m), 0);
     while (m.finish.n < 5);
-    usleep(20000); /* from the end of finishing to the window */
+    usleep(100000); /* from the end of finishing to the window */
     for (uint64_t k = 0; k < 3; k++) {
         CHECK_EQ(pstk_next(loader, &held[k], NULL, LONG, &err), 1);
         CHECK_EQ(pstk_get_metrics(loader, PSTK_WINDOW_LOOK, &m), 0);
