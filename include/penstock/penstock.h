@@ -5,11 +5,12 @@
  *    order -> shard -> reader -> record -> sample -> batch -> device -> your loop
  *
  * This header also includes ops.h (operations on images), order.h (which samples a batch has),
- * budget.h (batches by what samples cost), stats.h (what a loader did), metrics.h (a trace of it,
- * and counts of a window), machine.h (what the machine offers), share.h (batches that several
- * objects hold), subset.h (a part of a data set), mixture.h (several data sets), mix.h (MixUp and
- * CutMix), mosaic.h (pictures of four rows) and processes.h (rows that other processes make). Data
- * sets have a header of their own, format.h.
+ * budget.h (batches by what samples cost), stats.h (what a loader did), forecast.h (what it would
+ * do with more workers or faster storage), metrics.h (a trace of it, and counts of a window),
+ * machine.h (what the machine offers), share.h (batches that several objects hold), subset.h (a
+ * part of a data set), mixture.h (several data sets), mix.h (MixUp and CutMix), mosaic.h (pictures
+ * of four rows) and processes.h (rows that other processes make). Data sets have a header of their
+ * own, format.h.
  *
  * Glossary
  *   sample id   number of a record in the data set, from 0
@@ -101,6 +102,7 @@
 #define PENSTOCK_PENSTOCK_H
 
 #include <penstock/budget.h>
+#include <penstock/forecast.h>
 #include <penstock/machine.h>
 #include <penstock/metrics.h>
 #include <penstock/mix.h>

@@ -38,6 +38,8 @@ enum pstk_bottleneck {
     PSTK_BOTTLENECK_CONSUMER = 4,
     /* the reader thread itself: its cost per record */
     PSTK_BOTTLENECK_READER = 5,
+    /* no core is free for more work; only of predictions (penstock/forecast.h) */
+    PSTK_BOTTLENECK_CORES = 6,
 };
 
 /* What this machine refused, so that the loader took a slower way: bits. */
@@ -164,6 +166,8 @@ struct pstk_stats {
     uint64_t n_lone_rows;
     /* bytes of the blocks of a windowed order; 0 for other orders */
     uint64_t block_memory;
+    /* ns of CPU time of all threads of the process since pstk_open began */
+    uint64_t cpu_ns;
 };
 
 /* Copy the statistics to *stats, up to its size; never blocks. borrows. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock: monotonic nanoseconds. */
+/* clock: monotonic nanoseconds, and those of CPU time. */
 #ifndef PSTK_CLOCK_H
 #define PSTK_CLOCK_H
 
@@ -10,6 +10,14 @@ static inline uint64_t pstk__clock_ns(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Return the CPU time of all threads of the process. */
+static inline uint64_t pstk__clock_cpu_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 

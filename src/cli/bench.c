@@ -332,13 +332,12 @@ const struct command command_bench = {
     .name = "bench",
     .summary = "measure throughput, and what limits it",
     .operands = "DATA",
-    .text =
-        "Run the loader as a trainer would, throw the batches away, and print how fast it was "
-        "and what limits it. Next to that, bench prints the ceilings, what storage, memory and "
-        "the loader without decoding can do, and as a reference how many times as fast as "
-        "libjpeg-turbo it was, which decodes the same images whole. On a GPU it also prints "
-        "how fast copies to it were, and how long its stream waited for batches. With --mixture "
-        "there are no ceilings.\n",
+    .text = "Run the loader as a trainer would, throw the batches away, and print how fast it was "
+            "and what limits it. Next to that, bench prints the ceilings, what storage, memory and "
+            "the loader without decoding can do, and as a reference how many times as fast as "
+            "libjpeg-turbo it was, which decodes the same images whole. On a GPU it also prints "
+            "how fast copies to it were, and how long its stream waited for batches. The last "
+            "lines predict what a change would bring. With --mixture there are no ceilings.\n",
     .options = table,
     .examples = "penstock bench train\n"
                 "penstock bench train --device cuda --dtype f16 --layout nchw --batch-size 256 "

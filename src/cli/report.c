@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "files.h"
+#include "forecast.h"
 #include "json.h"
 #include "message.h"
 #include "names.h"
@@ -290,6 +291,15 @@ static void print_reference(const struct report *report)
     print_wrapped("reference", text);
 }
 
+static void print_forecast(const struct report *report)
+{
+    const struct forecast forecast = forecast_of(&report->stats, report->n_usable);
+    char text[FORECAST_TEXT];
+    for (uint32_t i = 0; i < forecast.n; i++)
+        printf("%s  %-11s %s\n", i ? "" : "\n", i ? "" : "prediction",
+               forecast_text(&forecast, i, text));
+}
+
 int report_text(const struct report *report)
 {
     char advice[ADVICE_SIZE];
@@ -306,6 +316,7 @@ int report_text(const struct report *report)
         print_reference(report);
     }
     print_wrapped("bottleneck", advice);
+    print_forecast(report);
     return message_finish(STATUS_OK);
 }
 
@@ -457,5 +468,7 @@ int report_json(const struct report *report)
     json_put_text(object, "bottleneck", option_choice_name(names_bottleneck, stats->bottleneck));
     advise(report, text, sizeof text);
     json_put_text(object, "advice", text);
+    const struct forecast forecast = forecast_of(stats, report->n_usable);
+    forecast_put(&forecast, object);
     return json_print(object, STATUS_OK);
 }

@@ -26,6 +26,7 @@ struct pstk_loader {
     struct pstk__counters consumer;
     struct pstk__fill fill;
     struct pstk__looks *looks;         /* owned */
+    uint64_t open_cpu_ns;              /* CPU time of the process when pstk_open began */
     _Atomic uint64_t n_samples;        /* delivered */
     _Atomic uint64_t n_replacements;   /* of these */
     _Atomic uint64_t n_palette_images; /* of these */
@@ -376,6 +377,7 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
     if (!out)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out is NULL");
     *out = NULL;
+    const uint64_t open_cpu_ns = pstk__clock_cpu_ns();
     struct pstk_settings settings = {0};
     int r = pstk__settings_copy(&settings, s, err);
     if (r == 0)
@@ -387,6 +389,7 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the loader");
     memset(loader, 0, sizeof *loader);
     loader->owner = (int)getpid();
+    loader->open_cpu_ns = open_cpu_ns;
     loader->pipeline.settings = settings;
     r = open_source(&loader->pipeline, err);
     if (r == 0)
@@ -812,6 +815,7 @@ static void stats_fill(const struct pstk_loader *loader, struct pstk_stats *stat
     stats->n_batches = get(&loader->consumer.n_items);
     stats->n_samples = get(&loader->n_samples);
     stats->bytes_delivered = get(&loader->consumer.bytes);
+    stats->cpu_ns = pstk__clock_cpu_ns() - loader->open_cpu_ns;
     stats->bottleneck = pstk__stats_bottleneck(stats);
 }
 

@@ -738,6 +738,7 @@ def bench_reports_every_key(world):
     expect(set(told["ratios"]), {"storage", "memory", "loader"})
     assert told["bottleneck"] in ("unknown", "storage", "decode", "copy", "consumer", "reader")
     expect((told["device"], told["step_ms"], "copy" in told["ratios"]), (None, 0, False))
+    expect(told["forecast"] is None, told["bottleneck"] == "unknown")
     told = run_json("bench", world.data, "--epochs", 1, "--no-ceilings")
     expect((told["ceilings"], told["reference"]), (None, None))
     told = run_json("bench", world.data, "--seconds", 0.5, "--no-ceilings", "--size", 32)

@@ -573,6 +573,11 @@ TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
     struct pstk_metrics metrics = {.size = sizeof metrics};
     CHECK_EQ(pstk_get_metrics(loader, PSTK_WINDOW_OPEN, &metrics), 0);
     CHECK_EQ(metrics.n_batches, stats.n_batches);
+    CHECK(stats.cpu_ns > 0);
+    const struct pstk_forecast_settings change = {.size = sizeof change, .n_threads = 4};
+    struct pstk_forecast forecast = {.size = sizeof forecast};
+    CHECK_EQ(pstk_predict(&stats, &change, &forecast), 0);
+    CHECK(forecast.limit == PSTK_BOTTLENECK_UNKNOWN || forecast.samples_per_second > 0);
     CHECK_EQ(stats.n_samples, N_SAMPLES);
     CHECK(stats.n_batches == 6 && stats.n_threads >= 1 && stats.n_slots >= 2);
     CHECK(stats.reader == PSTK_READER_IO_URING || stats.reader == PSTK_READER_THREADS);

@@ -355,6 +355,7 @@ BOTTLENECK_DECODE = 2
 BOTTLENECK_COPY = 3
 BOTTLENECK_CONSUMER = 4
 BOTTLENECK_READER = 5
+BOTTLENECK_CORES = 6
 
 # enum pstk_fallback
 FALLBACK_NO_IO_URING = 1
@@ -492,7 +493,8 @@ NAMES: dict[str, dict[str, int]] = {
     "last_batch": {"drop": LAST_DROP, "pad": LAST_PAD, "short": LAST_SHORT},
     "process_file": {"socket": PROCESS_SOCKET, "memory": PROCESS_MEMORY, "job": PROCESS_JOB},
     "bottleneck": {"unknown": BOTTLENECK_UNKNOWN, "storage": BOTTLENECK_STORAGE, "decode": BOTTLENECK_DECODE,
-                   "copy": BOTTLENECK_COPY, "consumer": BOTTLENECK_CONSUMER, "reader": BOTTLENECK_READER},
+                   "copy": BOTTLENECK_COPY, "consumer": BOTTLENECK_CONSUMER, "reader": BOTTLENECK_READER,
+                   "cores": BOTTLENECK_CORES},
     "fallback": {"no_io_uring": FALLBACK_NO_IO_URING, "no_fixed_buffers": FALLBACK_NO_FIXED_BUFFERS,
                  "no_fixed_files": FALLBACK_NO_FIXED_FILES, "no_direct": FALLBACK_NO_DIRECT,
                  "no_single_issuer": FALLBACK_NO_SINGLE_ISSUER, "not_pinned": FALLBACK_NOT_PINNED,
@@ -752,6 +754,27 @@ class Budget(Structure):
         ("padded", c_uint32),
         ("too_long", c_uint32),
         ("reserved", c_uint32),
+    ]
+
+
+class ForecastSettings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_threads", c_uint32),
+        ("storage_factor", c_double),
+        ("worker_factor", c_double),
+        ("n_cores", c_double),
+        ("no_consumer", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Forecast(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("limit", c_uint32),
+        ("measured", c_double),
+        ("samples_per_second", c_double),
     ]
 
 
@@ -1161,6 +1184,7 @@ class Stats(Structure):
         ("n_dropped_boxes", c_uint64),
         ("n_lone_rows", c_uint64),
         ("block_memory", c_uint64),
+        ("cpu_ns", c_uint64),
     ]
 
 
@@ -1469,6 +1493,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_annotations_read": (c_int, [c_void_p, c_uint64, POINTER(Value), c_uint32, POINTER(Error)]),
     "pstk_annotations_get_pixels": (c_int, [c_void_p, c_uint32, POINTER(Pixels)]),
     "pstk_budget_digest": (c_int, [POINTER(Budget), POINTER(c_uint64)]),
+    "pstk_predict": (c_int, [POINTER(Stats), POINTER(ForecastSettings), POINTER(Forecast)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
     "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
     "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),

@@ -30,6 +30,7 @@ ADVICE = {
             "arrays",
     "consumer": "batches are ready before the loop asks: the training step sets the pace",
     "reader": "its thread is always busy with the work that each record costs; larger records would help",
+    "cores": "all cores are busy; more of them would help (only loader.forecast() says so)",
 }
 
 
@@ -52,7 +53,7 @@ class Stats:
     n_samples, n_batches, n_replacements (bad samples that were replaced), n_palette_images and n_damaged_images
     (samples with a JPEG that is marked as damaged) and n_dropped_boxes (see penstock.boxes) count delivered batches; a
     batch delivered twice counts twice. Of a windowed order: n_lone_rows counts rows that were read by themselves,
-    after open and seek, and block_memory is the memory of its blocks.
+    after open and seek, and block_memory is the memory of its blocks. cpu_ns: CPU time of the whole process since open.
     bottleneck: the stage that limits the loader, a key of stats.ADVICE. fallbacks: what this machine refused, at
     open or later, for example no_io_uring (threads read) and no_single_issuer (the kernel lacks
     IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of 6.1).
@@ -98,6 +99,7 @@ class Stats:
     n_dropped_boxes: int
     n_lone_rows: int
     block_memory: int
+    cpu_ns: int
     data_sets: tuple[DataSetStats, ...] = ()
 
     @property

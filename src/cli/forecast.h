@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forecast: what a benchmark would have done with more workers, faster storage, or without its
+ * consumer. */
+#ifndef PSTK_CLI_FORECAST_H
+#define PSTK_CLI_FORECAST_H
+
+#include <stdint.h>
+
+struct json_t;
+struct pstk_stats;
+
+#define FORECAST_CASES 4
+#define FORECAST_TEXT 128
+
+/* One change, and the prediction for it. */
+struct forecast_case {
+    const char *what; /* static: workers, storage, consumer */
+    char change[16];  /* as in JSON: +1, x2, none */
+    double samples_per_second;
+    uint32_t limit; /* enum pstk_bottleneck */
+};
+
+struct forecast {
+    double measured; /* samples per second */
+    uint32_t n;      /* cases; 0: too short a run */
+    struct forecast_case cases[FORECAST_CASES];
+};
+
+/* Predict the usual cases for a process that may use n_cores; 0: unknown. */
+struct forecast forecast_of(const struct pstk_stats *stats, uint32_t n_cores);
+/* Write a line for people, as long as it is; return `text`. */
+const char *forecast_text(const struct forecast *forecast, uint32_t i, char text[FORECAST_TEXT]);
+/* Put the key "forecast": null after too short a run. */
+void forecast_put(const struct forecast *forecast, struct json_t *object);
+
+#endif
