@@ -19,7 +19,8 @@ import penstock
 import sets
 from data_fixture import Case, image_file, np, optional, picture
 from penstock.packing import pack as packing
-from penstock.packing.pack import PackError, SchemaError, n_cores
+from penstock.cores import n_cores
+from penstock.packing.pack import PackError, SchemaError
 from penstock.packing.samples import inferred_schema
 from penstock.packing.schema import schema_of
 

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import threading
+import time
 import unittest
 
 import sets
@@ -28,6 +29,36 @@ class Stats(unittest.TestCase):
         self.assertIn(told.bottleneck, stats.ADVICE)
         self.assertGreater(told.slot_memory, 0)
         self.assertTrue(0 <= told.starved <= 1)
+
+    def test_a_forecast_is_of_these_statistics(self):
+        self.assertEqual((self.data.forecast().cases, str(self.data.forecast())),
+                         ((), "no prediction: the loop has not run long enough"))
+        for epoch in range(3):
+            for _ in self.data.epoch(epoch):
+                time.sleep(0.0005)
+        told = self.data.forecast()
+        self.assertNotEqual(self.data.stats().bottleneck, "unknown")
+        counts = self.data.stats()
+        loop = counts.stage_consumer.busy_ns + counts.stage_consumer.starved_ns
+        self.assertAlmostEqual(told.measured, counts.n_samples * 1e9 / loop, delta=0.1 * told.measured)
+        whats = [(case.what, case.change) for case in told.cases]
+        self.assertIn(("workers", "+1"), whats)
+        self.assertEqual(whats[-2:], [("storage", "x2"), ("consumer", "none")])
+        for case in told.cases:
+            self.assertTrue(case.is_prediction and case.limit in stats.ADVICE and case.limit != "unknown", case)
+            self.assertGreaterEqual(case.samples_per_second, told.measured * 0.999)
+            self.assertIn(f"{case.what} {case.change}: ", str(told))
+        self.assertEqual(json.loads(json.dumps(told.to_dict())), told.to_dict())
+        both, = self.data.forecast(more_workers=2, storage=0.5).cases
+        self.assertEqual((both.what, both.change), ("workers+storage", "+2,x0.5"))
+
+    def test_a_change_that_means_nothing_is_refused(self):
+        for change, words in (({"more_workers": 0}, "more_workers: value is 0"), ({"storage": 0}, "storage: value is 0"),
+                              ({"storage": float("nan")}, "storage: value is nan"), ({"storage": -1}, "storage: value is -1")):
+            with self.assertRaisesRegex(ValueError, words):
+                self.data.forecast(**change)
+        with self.assertRaisesRegex(TypeError, "more_workers: value is '2'"):
+            self.data.forecast(more_workers="2")
 
     def test_it_has_every_member_of_the_c_struct(self):
         names = {name for name, *_ in _c.Stats._fields_} - {"size"}

@@ -98,13 +98,17 @@ class Handle:
             if self.pointer:
                 _c.lib.pstk_interrupt(self.pointer)
 
-    def stats(self) -> statistics.Stats:
-        """Return the statistics. Any thread; never waits for `turn`."""
+    def counts(self) -> _c.Stats:
+        """Return the library's statistics. Any thread; never waits for `turn`."""
         found = _c.Stats(size=sizeof(_c.Stats))
         self.check_process()
         with self.alive:
             errors.check(_c.lib.pstk_get_stats(self.opened(), byref(found)), errors.new())
-        return statistics.of(found)
+        return found
+
+    def stats(self) -> statistics.Stats:
+        """Return the statistics. Any thread; never waits for `turn`."""
+        return statistics.of(self.counts())
 
     # ---- closing -------------------------------------------------------------------------------------------
 

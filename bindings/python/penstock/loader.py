@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from . import mixture as mixtures
     from .catalog import Catalog
     from .dataset import Dataset
+    from .forecast import Forecast
     from .metrics import Metrics
     from .mix import BatchMix
     from .subset import Members, Subset, Weights
@@ -604,6 +605,13 @@ class Loader(Hints):
         "minute". Any thread; the loop never waits for it. print() it."""
         from . import metrics
         return metrics.get(self._handle, window)
+
+    def forecast(self, more_workers: int | None = None, storage: float | None = None,
+                 no_consumer: bool = False) -> Forecast:
+        """Predict samples per second with so many workers more, storage so many times as fast, or a loop that takes every
+        batch at once; without arguments for the usual changes, one by one. Any thread. print() it."""
+        from . import forecast
+        return forecast.of(self._handle, more_workers, storage, no_consumer)
 
     def write_trace(self, path: str | os.PathLike[str] | None = None) -> None:
         """Write what each thread did when, so far, to a file for ui.perfetto.dev; None: to trace_path=. Threads go on

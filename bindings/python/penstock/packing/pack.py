@@ -12,7 +12,6 @@ there, so that two packs cannot meet; it is also what refuses a path before any 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import itertools
 import multiprocessing
@@ -28,8 +27,9 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from .. import _c, paths
+from .. import paths
 from .._version import __version__
+from ..cores import n_cores
 from ..dataset import Dataset
 from ..errors import SettingsError
 from ..hints import explained
@@ -49,14 +49,6 @@ SAMPLES_PER_WORKER = 16  # fewer are not worth a process
 PALETTES = ("{n:,} image{s} {have} a palette. Pictures come right, in the palette's colours; masks do not: "
             "resizing mixes colours, and class ids are lost. Pack masks in a field of kind 'mask', with "
             "their image (schema={{'image': 'image', 'mask': 'mask', ...}}), which keeps their numbers")
-
-
-def n_cores() -> int:
-    """Cores that this process may use, its cgroup's quota included."""
-    machine = _c.Machine(size=_c.Machine.n_cuda_devices.offset)  # up to there: no device is looked for
-    if _c.lib.pstk_get_machine(None, ctypes.byref(machine), None) == 0 and machine.n_usable:
-        return int(machine.n_usable)
-    return os.cpu_count() or 1
 
 
 # ---- samples --------------------------------------------------------------------------------------------

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a loader would do with more workers, faster storage, or a loop that takes every batch at once.
+
+These are predictions, by the model of `penstock/forecast.h`: from the times of the loader's stages since open,
+the cores that the process may use, and the CPU time that it used.
+"""
+from __future__ import annotations
+
+from ctypes import byref, sizeof
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _c, errors
+from .arguments import number, whole
+from .cores import n_cores
+from .stats import BOTTLENECKS
+
+if TYPE_CHECKING:
+    from .handle import Handle
+
+__all__ = ["Case", "Forecast"]
+
+_NO_CHANGE = 1.02  # predictions below so many times the measured rate are called none
+
+
+@dataclass(frozen=True)
+class Case:
+    """A change and its prediction. what: "workers", "storage" or "consumer", or several of them with a "+" between.
+    change: "+1", "x2" and "none", for example, with a "," between. limit: what would limit then, a key of penstock.stats.ADVICE."""
+
+    what: str
+    change: str
+    samples_per_second: float
+    limit: str
+    is_prediction: bool = True
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """measured: samples per second since open. cases: changes, each with a prediction; none while
+    the loop has not run long enough."""
+
+    measured: float
+    cases: tuple[Case, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all values as a dict for JSON, of the form that `penstock bench --json` has as "forecast"."""
+        return {"measured": self.measured, "cases": [asdict(case) for case in self.cases]}
+
+    def __str__(self) -> str:
+        if not self.cases:
+            return "no prediction: the loop has not run long enough"
+        return "\n".join([f"{self.measured:,.0f} samples/s so far; predictions:"] + [self._line(case) for case in self.cases])
+
+    def _line(self, case: Case) -> str:
+        rate = f"{case.samples_per_second:,.0f} samples/s" if case.samples_per_second >= self.measured * _NO_CHANGE else "no faster"
+        return f"{case.what} {case.change}: {rate} (limit: {case.limit})"
+
+
+def _changes(n_threads: int) -> list[dict[str, Any]]:
+    """Return the usual changes, as arguments of _case."""
+    workers = [1] if n_threads == 1 else [1, n_threads]
+    return [*({"more_workers": n} for n in workers), {"storage": 2.0}, {"no_consumer": True}]
+
+
+def _case(found: _c.Stats, cores: int, more_workers: int | None = None, storage: float | None = None,
+          no_consumer: bool = False) -> tuple[float, Case]:
+    settings = _c.ForecastSettings(size=sizeof(_c.ForecastSettings), n_threads=found.n_threads + (more_workers or 0),
+                                   storage_factor=storage or 0, n_cores=cores, no_consumer=no_consumer)
+    out = _c.Forecast(size=sizeof(_c.Forecast))
+    errors.check(_c.lib.pstk_predict(byref(found), byref(settings), byref(out)), errors.new())
+    parts = [("workers", f"+{more_workers}")] if more_workers is not None else []
+    parts += [("storage", f"x{storage:g}")] if storage is not None else []
+    parts += [("consumer", "none")] if no_consumer else []
+    what, change = "+".join(what for what, _ in parts), ",".join(change for _, change in parts)
+    return float(out.measured), Case(what, change, float(out.samples_per_second), BOTTLENECKS.get(out.limit, "unknown"))
+
+
+def of(handle: Handle, more_workers: Any, storage: Any, no_consumer: Any) -> Forecast:
+    """Return the predictions for a loader. Any thread."""
+    change: dict[str, Any] = {}
+    if more_workers is not None:
+        change["more_workers"] = whole("more_workers", more_workers, 1, 65535)
+    if storage is not None:
+        change["storage"] = number("storage", storage, 0.001, 1000)
+    if no_consumer:
+        change["no_consumer"] = True
+    found, cores = handle.counts(), n_cores()
+    rates = [_case(found, cores, **one) for one in ([change] if change else _changes(int(found.n_threads)))]
+    return Forecast(rates[0][0], tuple(case for _, case in rates if case.samples_per_second > 0))
