@@ -9,8 +9,8 @@
  * how much the lowest of them changes. The cores have such a rate, too: n_cores over the CPU time
  * of a sample.
  *
- * What the model leaves out makes it predict too much rather than too little: threads that share a
- * core's units, caches or memory, and a lower clock with more cores busy.
+ * The model leaves out that threads share a core's units, caches and memory, and that the clock
+ * falls when more cores are busy.
  */
 #ifndef PENSTOCK_FORECAST_H
 #define PENSTOCK_FORECAST_H
