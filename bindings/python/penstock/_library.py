@@ -4,8 +4,8 @@ wheel), else the system's. Its version must be this package's."""
 from __future__ import annotations
 
 import ctypes
+import glob
 import os
-import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,8 +23,8 @@ def _candidates() -> Iterator[str]:
     if named:
         yield named
         return
-    here = pathlib.Path(__file__).parent
-    yield from (str(path) for path in sorted(here.glob("lib/" + NAME + "*")))
+    here = os.path.dirname(os.path.abspath(__file__))
+    yield from sorted(glob.glob(os.path.join(glob.escape(here), "lib", NAME + "*")))
     yield NAME + ".0"
     yield NAME
 

@@ -6,7 +6,6 @@ here, as difflib finds it.
 """
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +21,7 @@ C = TypeVar("C", bound=type)
 
 def near(wrong: Any, right: Iterable[str]) -> str:
     """"; did you mean 'drop'?" where one of them is like it, else ""."""
+    import difflib  # for who made a mistake alone
     found = difflib.get_close_matches(str(wrong), list(right), 1)
     return f"; did you mean {found[0]!r}?" if found else ""
 
