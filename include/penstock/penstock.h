@@ -7,10 +7,10 @@
  * This header also includes ops.h (operations on images), order.h (which samples a batch has),
  * budget.h (batches by what samples cost), stats.h (what a loader did), forecast.h (what it would
  * do with more workers or faster storage), metrics.h (a trace of it, and counts of a window),
- * machine.h (what the machine offers), share.h (batches that several objects hold), subset.h (a
- * part of a data set), mixture.h (several data sets), mix.h (MixUp and CutMix), mosaic.h (pictures
- * of four rows) and processes.h (rows that other processes make). Data sets have a header of their
- * own, format.h.
+ * board.h (questions to a loader of another process), machine.h (what the machine offers), share.h
+ * (batches that several objects hold), subset.h (a part of a data set), mixture.h (several data
+ * sets), mix.h (MixUp and CutMix), mosaic.h (pictures of four rows) and processes.h (rows that
+ * other processes make). Data sets have a header of their own, format.h.
  *
  * Glossary
  *   sample id   number of a record in the data set, from 0
@@ -101,6 +101,7 @@
 #ifndef PENSTOCK_PENSTOCK_H
 #define PENSTOCK_PENSTOCK_H
 
+#include <penstock/board.h>
 #include <penstock/budget.h>
 #include <penstock/forecast.h>
 #include <penstock/machine.h>
@@ -415,7 +416,6 @@ typedef int (*pstk_current_stream_fn)(int32_t device_index, void **stream);
 /* Room for what comes: this version refuses settings that point to one of these. */
 struct pstk_subset;
 struct pstk_cache;
-struct pstk_monitor;
 
 /*
  * What a loader does. Fill it with pstk_settings_init, then change what differs from the defaults.
@@ -565,8 +565,11 @@ struct pstk_settings {
      * fails if its folder does not exist or it is no file; if the disk refuses it, only
      * PSTK_FALLBACK_NO_TRACE is set. default: NULL, none */
     const char *trace_path;
-    /* not supported in this version. default: NULL */
-    const struct pstk_monitor *monitor;
+    /* a file by which other processes ask what the loader is doing (board.h; `penstock top`): made
+     * at open, removed by pstk_close; copies. A thread that sleeps answers. pstk_open fails if its
+     * folder does not exist or something else lies there; if the disk refuses it, only
+     * PSTK_FALLBACK_NO_MONITOR is set. default: NULL, none */
+    const char *monitor_path;
     /* hwloc's synthetic description or XML file of a machine, for tests; copies. default: NULL,
      * this machine */
     const char *topology;

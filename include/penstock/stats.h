@@ -62,6 +62,8 @@ enum pstk_fallback {
     PSTK_FALLBACK_NOT_PAGE_LOCKED = 128,
     /* the file of settings.trace_path: it could not be written */
     PSTK_FALLBACK_NO_TRACE = 256,
+    /* the file of settings.monitor_path: it could not be made */
+    PSTK_FALLBACK_NO_MONITOR = 512,
 };
 
 struct pstk_stats {
@@ -172,6 +174,12 @@ struct pstk_stats {
 
 /* Copy the statistics to *stats, up to its size; never blocks. borrows. */
 PSTK_API int pstk_get_stats(const struct pstk_loader *loader, struct pstk_stats *stats);
+
+/* Return what limited (enum pstk_bottleneck) between two calls of pstk_get_stats: the caller
+ * subtracts the earlier stages' times, n_batches and times of streams from the later ones, and
+ * leaves stats->size. The rule is that of stats->bottleneck. PSTK_BOTTLENECK_UNKNOWN: stats is
+ * NULL, its size leaves one of them out, or too little time has passed. Pure. Thread: any. */
+PSTK_API uint32_t pstk_find_bottleneck(const struct pstk_stats *stats);
 
 #ifdef __cplusplus
 }

@@ -25,6 +25,7 @@ static const struct choice steps[] = {
     {"threads could not be pinned to cores", PSTK_FALLBACK_NOT_PINNED},
     {"memory could not be bound to its node", PSTK_FALLBACK_NOT_BOUND},
     {"the trace could not be written", PSTK_FALLBACK_NO_TRACE},
+    {"`penstock top` cannot see the loader: its file could not be made", PSTK_FALLBACK_NO_MONITOR},
     {NULL, 0}};
 
 static double per_second(const struct report *report, double n)

@@ -2,6 +2,7 @@
 /* The public loader: settings checked, hops opened in order, batches handed out. */
 #include <penstock/penstock.h>
 
+#include "loader/board.h"
 #include "loader/bucketed.h"
 #include "loader/budget.h"
 #include "base/clock.h"
@@ -26,6 +27,7 @@ struct pstk_loader {
     struct pstk__counters consumer;
     struct pstk__fill fill;
     struct pstk__looks *looks;         /* owned */
+    struct pstk__board *board;         /* owned; NULL: without monitor_path */
     uint64_t open_cpu_ns;              /* CPU time of the process when pstk_open began */
     _Atomic uint64_t n_samples;        /* delivered */
     _Atomic uint64_t n_replacements;   /* of these */
@@ -348,6 +350,7 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
 static void loader_free(struct pstk_loader *loader)
 {
     struct pstk__pipeline *pipeline = &loader->pipeline;
+    pstk__board_close(loader->board); /* its thread looks at all that follows */
     if (pipeline->plan)
         pstk__plan_stop(pipeline->plan); /* or workers would wait for processes */
     if (pipeline->lanes && pipeline->workers)
@@ -401,13 +404,15 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
                              err);
     if (r == 0)
         r = open_threads(loader, err);
+    if (r == 0 && settings.monitor_path)
+        r = pstk__loader_board(&loader->board, loader, &loader->pipeline, err);
     if (r < 0) {
         loader_free(loader);
         return r;
     }
     /* The caller's memory may go now. */
     loader->pipeline.settings.path = loader->pipeline.settings.topology = NULL;
-    loader->pipeline.settings.trace_path = NULL;
+    loader->pipeline.settings.trace_path = loader->pipeline.settings.monitor_path = NULL;
     loader->pipeline.settings.outputs = NULL;
     loader->pipeline.settings.mix = NULL;
     loader->pipeline.settings.mosaic = NULL;

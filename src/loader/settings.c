@@ -90,9 +90,10 @@ static int check_room(const struct pstk_settings *s, struct pstk_error *err)
         const char *name;
         int is_set, is_pointer;
     } room[] = {
-        {"reserved", s->reserved != 0, 0},  {"reserved2", s->reserved2 != 0, 0},
-        {"cache", s->cache != NULL, 1},     {"reserved4", s->reserved4 != 0, 0},
-        {"monitor", s->monitor != NULL, 1},
+        {"reserved", s->reserved != 0, 0},
+        {"reserved2", s->reserved2 != 0, 0},
+        {"cache", s->cache != NULL, 1},
+        {"reserved4", s->reserved4 != 0, 0},
     };
     for (size_t i = 0; i < sizeof room / sizeof *room; i++)
         if (room[i].is_set)
@@ -234,6 +235,9 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
     if (s->trace_path && !s->trace_path[0])
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "trace_path: value is empty; must be NULL or the path of a file");
+    if (s->monitor_path && !s->monitor_path[0])
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "monitor_path: value is empty; must be NULL or the path of a file");
     if (!s->outputs)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "outputs: value is NULL; must be an array of n_outputs outputs");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "metrics/stats.h"
 
+#include <stddef.h>
+
 static uint64_t get(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);
@@ -51,4 +53,12 @@ uint32_t pstk__stats_bottleneck(const struct pstk_stats *s)
     if (decode >= reader && decode >= storage)
         return PSTK_BOTTLENECK_DECODE;
     return reader >= storage ? PSTK_BOTTLENECK_READER : PSTK_BOTTLENECK_STORAGE;
+}
+
+uint32_t pstk_find_bottleneck(const struct pstk_stats *stats)
+{
+    const size_t last = offsetof(struct pstk_stats, stream_starved_ns);
+    if (!stats || stats->size < last + sizeof stats->stream_starved_ns)
+        return PSTK_BOTTLENECK_UNKNOWN;
+    return pstk__stats_bottleneck(stats);
 }

@@ -181,7 +181,6 @@ TEST(room_for_later_versions_is_refused_by_name_when_it_is_set)
     CHECK(NUMBER_IS_REFUSED(reserved2));
     CHECK(NUMBER_IS_REFUSED(reserved4));
     CHECK(POINTER_IS_REFUSED(cache));
-    CHECK(POINTER_IS_REFUSED(monitor));
     plain();
     CHECK_EQ(check(), 0);
 }

@@ -156,6 +156,38 @@ COLUMN_HEIGHT = 5
 ANNOTATIONS_COCO = 1
 ANNOTATIONS_VOC = 2
 
+# enum pstk_window
+WINDOW_OPEN = 0
+WINDOW_LOOK = 1
+WINDOW_MINUTE = 2
+
+# enum pstk_bottleneck
+BOTTLENECK_UNKNOWN = 0
+BOTTLENECK_STORAGE = 1
+BOTTLENECK_DECODE = 2
+BOTTLENECK_COPY = 3
+BOTTLENECK_CONSUMER = 4
+BOTTLENECK_READER = 5
+BOTTLENECK_CORES = 6
+
+# enum pstk_fallback
+FALLBACK_NO_IO_URING = 1
+FALLBACK_NO_FIXED_BUFFERS = 2
+FALLBACK_NO_FIXED_FILES = 4
+FALLBACK_NO_DIRECT = 8
+FALLBACK_NO_SINGLE_ISSUER = 16
+FALLBACK_NOT_PINNED = 32
+FALLBACK_NOT_BOUND = 64
+FALLBACK_NOT_PAGE_LOCKED = 128
+FALLBACK_NO_TRACE = 256
+FALLBACK_NO_MONITOR = 512
+
+# enum pstk_board_state
+BOARD_ANSWERED = 0
+BOARD_SILENT = 1
+BOARD_ENDED = 2
+BOARD_ELSEWHERE = 3
+
 # enum pstk_too_long
 TOO_LONG_ERROR = 0
 TOO_LONG_DROP = 1
@@ -170,11 +202,6 @@ KERNELS_AVX512 = 3
 # enum pstk_device_kind
 HOST = 0
 CUDA = 1
-
-# enum pstk_window
-WINDOW_OPEN = 0
-WINDOW_LOOK = 1
-WINDOW_MINUTE = 2
 
 # enum pstk_mix_mode
 MIX_BATCH = 0
@@ -348,26 +375,6 @@ PROCESS_SOCKET = 3
 PROCESS_MEMORY = 4
 PROCESS_JOB = 5
 
-# enum pstk_bottleneck
-BOTTLENECK_UNKNOWN = 0
-BOTTLENECK_STORAGE = 1
-BOTTLENECK_DECODE = 2
-BOTTLENECK_COPY = 3
-BOTTLENECK_CONSUMER = 4
-BOTTLENECK_READER = 5
-BOTTLENECK_CORES = 6
-
-# enum pstk_fallback
-FALLBACK_NO_IO_URING = 1
-FALLBACK_NO_FIXED_BUFFERS = 2
-FALLBACK_NO_FIXED_FILES = 4
-FALLBACK_NO_DIRECT = 8
-FALLBACK_NO_SINGLE_ISSUER = 16
-FALLBACK_NOT_PINNED = 32
-FALLBACK_NOT_BOUND = 64
-FALLBACK_NOT_PAGE_LOCKED = 128
-FALLBACK_NO_TRACE = 256
-
 # enum pstk_subset_kind
 SUBSET_RANGE = 1
 SUBSET_FRACTION = 2
@@ -434,10 +441,20 @@ NAMES: dict[str, dict[str, int]] = {
     "column_fact": {"added": COLUMN_ADDED, "value": COLUMN_VALUE, "size": COLUMN_SIZE,
                     "length": COLUMN_LENGTH, "width": COLUMN_WIDTH, "height": COLUMN_HEIGHT},
     "annotations_format": {"coco": ANNOTATIONS_COCO, "voc": ANNOTATIONS_VOC},
+    "window": {"open": WINDOW_OPEN, "look": WINDOW_LOOK, "minute": WINDOW_MINUTE},
+    "bottleneck": {"unknown": BOTTLENECK_UNKNOWN, "storage": BOTTLENECK_STORAGE, "decode": BOTTLENECK_DECODE,
+                   "copy": BOTTLENECK_COPY, "consumer": BOTTLENECK_CONSUMER, "reader": BOTTLENECK_READER,
+                   "cores": BOTTLENECK_CORES},
+    "fallback": {"no_io_uring": FALLBACK_NO_IO_URING, "no_fixed_buffers": FALLBACK_NO_FIXED_BUFFERS,
+                 "no_fixed_files": FALLBACK_NO_FIXED_FILES, "no_direct": FALLBACK_NO_DIRECT,
+                 "no_single_issuer": FALLBACK_NO_SINGLE_ISSUER, "not_pinned": FALLBACK_NOT_PINNED,
+                 "not_bound": FALLBACK_NOT_BOUND, "not_page_locked": FALLBACK_NOT_PAGE_LOCKED,
+                 "no_trace": FALLBACK_NO_TRACE, "no_monitor": FALLBACK_NO_MONITOR},
+    "board_state": {"answered": BOARD_ANSWERED, "silent": BOARD_SILENT, "ended": BOARD_ENDED,
+                    "elsewhere": BOARD_ELSEWHERE},
     "too_long": {"error": TOO_LONG_ERROR, "drop": TOO_LONG_DROP, "alone": TOO_LONG_ALONE},
     "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
     "device_kind": {"host": HOST, "cuda": CUDA},
-    "window": {"open": WINDOW_OPEN, "look": WINDOW_LOOK, "minute": WINDOW_MINUTE},
     "mix_mode": {"batch": MIX_BATCH, "elem": MIX_ELEM, "pair": MIX_PAIR},
     "mix_pairing": {"roll": MIX_ROLL, "flip": MIX_FLIP},
     "mix_targets": {"dense": MIX_DENSE, "pairs": MIX_PAIRS},
@@ -492,14 +509,6 @@ NAMES: dict[str, dict[str, int]] = {
     "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL, "windowed": ORDER_WINDOWED},
     "last_batch": {"drop": LAST_DROP, "pad": LAST_PAD, "short": LAST_SHORT},
     "process_file": {"socket": PROCESS_SOCKET, "memory": PROCESS_MEMORY, "job": PROCESS_JOB},
-    "bottleneck": {"unknown": BOTTLENECK_UNKNOWN, "storage": BOTTLENECK_STORAGE, "decode": BOTTLENECK_DECODE,
-                   "copy": BOTTLENECK_COPY, "consumer": BOTTLENECK_CONSUMER, "reader": BOTTLENECK_READER,
-                   "cores": BOTTLENECK_CORES},
-    "fallback": {"no_io_uring": FALLBACK_NO_IO_URING, "no_fixed_buffers": FALLBACK_NO_FIXED_BUFFERS,
-                 "no_fixed_files": FALLBACK_NO_FIXED_FILES, "no_direct": FALLBACK_NO_DIRECT,
-                 "no_single_issuer": FALLBACK_NO_SINGLE_ISSUER, "not_pinned": FALLBACK_NOT_PINNED,
-                 "not_bound": FALLBACK_NOT_BOUND, "not_page_locked": FALLBACK_NOT_PAGE_LOCKED,
-                 "no_trace": FALLBACK_NO_TRACE},
     "subset_kind": {"range": SUBSET_RANGE, "fraction": SUBSET_FRACTION, "fold": SUBSET_FOLD,
                     "ids": SUBSET_IDS, "where": SUBSET_WHERE, "between": SUBSET_BETWEEN,
                     "members": SUBSET_MEMBERS, "weighted": SUBSET_WEIGHTED, "balanced": SUBSET_BALANCED},
@@ -742,6 +751,125 @@ class AnnotationsInfo(Structure):
     ]
 
 
+class Distribution(Structure):
+    _fields_ = [
+        ("n", c_uint64),
+        ("sum", c_uint64),
+        ("p50", c_uint64),
+        ("p95", c_uint64),
+        ("p99", c_uint64),
+        ("max", c_uint64),
+    ]
+
+
+class Metrics(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("window", c_uint32),
+        ("duration_ns", c_uint64),
+        ("n_batches", c_uint64),
+        ("n_samples", c_uint64),
+        ("n_replacements", c_uint64),
+        ("bytes_delivered", c_uint64),
+        ("bytes_read", c_uint64),
+        ("n_reads", c_uint64),
+        ("n_slow_reads", c_uint64),
+        ("n_index_hits", c_uint64),
+        ("n_index_misses", c_uint64),
+        ("n_ready", c_uint64),
+        ("wait", Distribution),
+        ("read", Distribution),
+        ("decode", Distribution),
+        ("copy", Distribution),
+        ("fallbacks", c_uint32),
+        ("reserved", c_uint32),
+        ("finish", Distribution),
+        ("stream", Distribution),
+        ("jobs", Distribution),
+        ("ready", Distribution),
+        ("leased", Distribution),
+        ("free", Distribution),
+    ]
+
+
+class StageStats(Structure):
+    _fields_ = [
+        ("busy_ns", c_uint64),
+        ("starved_ns", c_uint64),
+        ("blocked_ns", c_uint64),
+        ("n_items", c_uint64),
+        ("n_threads", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Stats(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("reader", c_uint32),
+        ("direct", c_uint32),
+        ("registered", c_uint32),
+        ("fallbacks", c_uint32),
+        ("n_threads", c_uint32),
+        ("n_slots", c_uint32),
+        ("n_nodes", c_uint32),
+        ("queue_depth", c_uint32),
+        ("rows_per_job", c_uint32),
+        ("kernels", c_uint32),
+        ("bottleneck", c_uint32),
+        ("n_samples", c_uint64),
+        ("bytes_delivered", c_uint64),
+        ("n_batches", c_uint64),
+        ("n_replacements", c_uint64),
+        ("bytes_read", c_uint64),
+        ("n_reads", c_uint64),
+        ("n_index_hits", c_uint64),
+        ("n_index_misses", c_uint64),
+        ("n_slow_reads", c_uint64),
+        ("slot_memory", c_uint64),
+        ("io_memory", c_uint64),
+        ("index_memory", c_uint64),
+        ("scratch_memory", c_uint64),
+        ("stage_reader", StageStats),
+        ("stage_workers", StageStats),
+        ("stage_consumer", StageStats),
+        ("stage_uploader", StageStats),
+        ("n_device_slots", c_uint32),
+        ("page_locked", c_uint32),
+        ("device_memory", c_uint64),
+        ("copy_ns", c_uint64),
+        ("copy_bytes", c_uint64),
+        ("stream_used_ns", c_uint64),
+        ("stream_starved_ns", c_uint64),
+        ("n_palette_images", c_uint64),
+        ("n_damaged_images", c_uint64),
+        ("n_dropped_boxes", c_uint64),
+        ("n_lone_rows", c_uint64),
+        ("block_memory", c_uint64),
+        ("cpu_ns", c_uint64),
+    ]
+
+
+class Board(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("state", c_uint32),
+        ("pid", c_uint32),
+        ("is_foreign", c_uint32),
+        ("rank", c_uint32),
+        ("world", c_uint32),
+        ("device", c_uint32),
+        ("device_index", c_int32),
+        ("opened_ns", c_uint64),
+        ("n_samples", c_uint64),
+        ("answered_ns", c_uint64),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("host", c_char * 64),
+        ("path", c_char * 512),
+    ]
+
+
 class Budget(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -847,47 +975,6 @@ class Ceilings(Structure):
         ("loader_samples_per_second", c_double),
         ("copy_bytes_per_second", c_double),
         ("copy_block_size", c_uint64),
-    ]
-
-
-class Distribution(Structure):
-    _fields_ = [
-        ("n", c_uint64),
-        ("sum", c_uint64),
-        ("p50", c_uint64),
-        ("p95", c_uint64),
-        ("p99", c_uint64),
-        ("max", c_uint64),
-    ]
-
-
-class Metrics(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("window", c_uint32),
-        ("duration_ns", c_uint64),
-        ("n_batches", c_uint64),
-        ("n_samples", c_uint64),
-        ("n_replacements", c_uint64),
-        ("bytes_delivered", c_uint64),
-        ("bytes_read", c_uint64),
-        ("n_reads", c_uint64),
-        ("n_slow_reads", c_uint64),
-        ("n_index_hits", c_uint64),
-        ("n_index_misses", c_uint64),
-        ("n_ready", c_uint64),
-        ("wait", Distribution),
-        ("read", Distribution),
-        ("decode", Distribution),
-        ("copy", Distribution),
-        ("fallbacks", c_uint32),
-        ("reserved", c_uint32),
-        ("finish", Distribution),
-        ("stream", Distribution),
-        ("jobs", Distribution),
-        ("ready", Distribution),
-        ("leased", Distribution),
-        ("free", Distribution),
     ]
 
 
@@ -1130,64 +1217,6 @@ class Answer(Structure):
     ]
 
 
-class StageStats(Structure):
-    _fields_ = [
-        ("busy_ns", c_uint64),
-        ("starved_ns", c_uint64),
-        ("blocked_ns", c_uint64),
-        ("n_items", c_uint64),
-        ("n_threads", c_uint32),
-        ("reserved", c_uint32),
-    ]
-
-
-class Stats(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("reader", c_uint32),
-        ("direct", c_uint32),
-        ("registered", c_uint32),
-        ("fallbacks", c_uint32),
-        ("n_threads", c_uint32),
-        ("n_slots", c_uint32),
-        ("n_nodes", c_uint32),
-        ("queue_depth", c_uint32),
-        ("rows_per_job", c_uint32),
-        ("kernels", c_uint32),
-        ("bottleneck", c_uint32),
-        ("n_samples", c_uint64),
-        ("bytes_delivered", c_uint64),
-        ("n_batches", c_uint64),
-        ("n_replacements", c_uint64),
-        ("bytes_read", c_uint64),
-        ("n_reads", c_uint64),
-        ("n_index_hits", c_uint64),
-        ("n_index_misses", c_uint64),
-        ("n_slow_reads", c_uint64),
-        ("slot_memory", c_uint64),
-        ("io_memory", c_uint64),
-        ("index_memory", c_uint64),
-        ("scratch_memory", c_uint64),
-        ("stage_reader", StageStats),
-        ("stage_workers", StageStats),
-        ("stage_consumer", StageStats),
-        ("stage_uploader", StageStats),
-        ("n_device_slots", c_uint32),
-        ("page_locked", c_uint32),
-        ("device_memory", c_uint64),
-        ("copy_ns", c_uint64),
-        ("copy_bytes", c_uint64),
-        ("stream_used_ns", c_uint64),
-        ("stream_starved_ns", c_uint64),
-        ("n_palette_images", c_uint64),
-        ("n_damaged_images", c_uint64),
-        ("n_dropped_boxes", c_uint64),
-        ("n_lone_rows", c_uint64),
-        ("block_memory", c_uint64),
-        ("cpu_ns", c_uint64),
-    ]
-
-
 Subset._fields_ = [
     ("size", c_uint32),
     ("kind", c_uint32),
@@ -1338,7 +1367,7 @@ class Settings(Structure):
         ("nvtx", c_uint32),
         ("trace_events", c_uint32),
         ("trace_path", c_char_p),
-        ("monitor", c_void_p),
+        ("monitor_path", c_char_p),
         ("topology", c_char_p),
         ("mix", POINTER(Mix)),
         ("mosaic", POINTER(Mosaic)),
@@ -1492,6 +1521,12 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_annotations_category": (c_int64, [c_void_p, c_uint64]),
     "pstk_annotations_read": (c_int, [c_void_p, c_uint64, POINTER(Value), c_uint32, POINTER(Error)]),
     "pstk_annotations_get_pixels": (c_int, [c_void_p, c_uint32, POINTER(Pixels)]),
+    "pstk_trace_write": (c_int, [c_void_p, c_char_p, POINTER(Error)]),
+    "pstk_get_metrics": (c_int, [c_void_p, c_uint32, POINTER(Metrics)]),
+    "pstk_get_stats": (c_int, [c_void_p, POINTER(Stats)]),
+    "pstk_find_bottleneck": (c_uint32, [POINTER(Stats)]),
+    "pstk_board_ask": (c_int, [c_char_p, c_int64, POINTER(Board), POINTER(Stats), POINTER(Metrics),
+                               POINTER(Error)]),
     "pstk_budget_digest": (c_int, [POINTER(Budget), POINTER(c_uint64)]),
     "pstk_predict": (c_int, [POINTER(Stats), POINTER(ForecastSettings), POINTER(Forecast)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
@@ -1499,8 +1534,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),
                                     POINTER(Error)]),
     "pstk_measure_ceilings": (c_int, [POINTER(Settings), c_double, POINTER(Ceilings), POINTER(Error)]),
-    "pstk_trace_write": (c_int, [c_void_p, c_char_p, POINTER(Error)]),
-    "pstk_get_metrics": (c_int, [c_void_p, c_uint32, POINTER(Metrics)]),
     "pstk_mix_init": (None, [POINTER(Mix), c_uint32]),
     "pstk_mix_draw": (c_int, [POINTER(Mix), POINTER(MixKey), POINTER(MixedRow), POINTER(Error)]),
     "pstk_mixture_init": (None, [POINTER(Mixture), c_uint32]),
@@ -1587,7 +1620,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_stream_open": (c_int, [c_void_p, POINTER(c_void_p), POINTER(Error)]),
     "pstk_stream_close": (None, [c_void_p, POINTER(c_void_p)]),
     "pstk_stream_spin": (c_int, [c_void_p, c_void_p, c_uint64, POINTER(Error)]),
-    "pstk_get_stats": (c_int, [c_void_p, POINTER(Stats)]),
     "pstk_members_open": (c_int, [POINTER(c_void_p), c_void_p, POINTER(Subset), POINTER(Error)]),
     "pstk_members_n": (c_uint64, [c_void_p]),
     "pstk_members_n_draws": (c_uint64, [c_void_p]),
