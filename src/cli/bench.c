@@ -6,6 +6,7 @@
 
 #include <penstock/penstock.h>
 
+#include "boards.h"
 #include "command.h"
 #include "consumer.h"
 #include "interrupt.h"
@@ -265,6 +266,7 @@ static void measure_ceilings(struct bench *bench)
 
 static int bench(struct bench *b, const char *path)
 {
+    char board[BOARDS_PATH_SIZE];
     int status = pipeline_look(&b->pipeline, path);
     if (status == 0)
         status = check_length(b);
@@ -272,6 +274,7 @@ static int bench(struct bench *b, const char *path)
         status = pipeline_build(&b->pipeline, 0);
     b->pipeline.settings.measure_device = 1;
     b->pipeline.settings.trace_path = b->trace;
+    b->pipeline.settings.monitor_path = boards_path(board);
     if (status == 0)
         status = run_loader(b);
     if (status)
@@ -279,6 +282,7 @@ static int bench(struct bench *b, const char *path)
     b->report.n_usable = machine_n_cores(UINT32_MAX);
     b->report.device.size = sizeof b->report.device;
     pstk_get_device(b->pipeline.device, b->pipeline.device_index, &b->report.device, NULL);
+    b->pipeline.settings.monitor_path = NULL; /* the ceilings' loaders are none to watch */
     if (b->report.with_ceilings)
         measure_ceilings(b);
     return b->json ? report_json(&b->report) : report_text(&b->report);

@@ -4,7 +4,6 @@
 #include <stddef.h>
 
 const struct command *const commands[] = {
-    &command_pack, &command_merge, &command_column, &command_info,  &command_verify,
-    &command_get,  &command_show,  &command_bench,  &command_order, &command_doctor,
-    NULL,
+    &command_pack, &command_merge, &command_column, &command_info,   &command_verify, &command_get,
+    &command_show, &command_bench, &command_order,  &command_doctor, &command_top,    NULL,
 };

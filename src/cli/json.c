@@ -110,7 +110,7 @@ void json_append_whole(json_t *array, int64_t value)
     json_append(array, json_integer((json_int_t)value));
 }
 
-int json_print(json_t *takes, int status)
+void json_print_line(json_t *takes)
 {
     char *text = json_dumps(takes, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
     json_decref(takes);
@@ -119,6 +119,12 @@ int json_print(json_t *takes, int status)
     text_print_json(stdout, text);
     putchar('\n');
     free(text);
+    fflush(stdout);
+}
+
+int json_print(json_t *takes, int status)
+{
+    json_print_line(takes);
     return message_finish(status);
 }
 

@@ -25,7 +25,9 @@ void json_append(struct json_t *array, struct json_t *takes);
 void json_append_text(struct json_t *array, const char *text);
 void json_append_count(struct json_t *array, uint64_t value);
 void json_append_whole(struct json_t *array, int64_t value);
-/* Print as one line to standard output, then free. Returns `status`, or STATUS_DAMAGED when the
+/* Print as one line to standard output, then free; more may follow. */
+void json_print_line(struct json_t *takes);
+/* The same as the last line. Returns `status`, or STATUS_DAMAGED when the
  * write failed. */
 int json_print(struct json_t *takes, int status);
 /* Return the first element of an array (owned) and free the array. */
