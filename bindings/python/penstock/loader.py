@@ -238,6 +238,8 @@ class Loader(Hints):
     nvtx: mark what threads do for Nsight Systems.
     trace_path: a file for what each thread did when, written at close (penstock.trace). trace_events: how many events
         it keeps of each thread, the newest; 64 bytes each; 0: 16384 with trace_path, else no trace.
+    monitor_path: a small file by which `penstock top` asks what the loader is doing; None: one in $XDG_RUNTIME_DIR, or
+        in /tmp; False: none.
     topology: a machine that hwloc describes, for tests.
     """
 
@@ -268,6 +270,7 @@ class Loader(Hints):
             device: Any = "cpu", stream: Any = None,
             report_crops: bool = False, measure_device: bool = False, nvtx: bool = False,
             trace_path: str | os.PathLike[str] | None = None, trace_events: int = 0,
+            monitor_path: str | os.PathLike[str] | bool | None = None,
             topology: str | os.PathLike[str] | None = None) -> None:
         order = words.order(shuffle, order)
         kind, index = words.device(device)
@@ -324,6 +327,8 @@ class Loader(Hints):
         if trace_path is not None:
             from . import trace
             settings.trace_path = trace.path_of(trace_path)
+        from . import boards
+        settings.monitor_path = boards.path_of(monitor_path)
         steps = self._rows.schedule_to(settings)
         if self._costed is not None:
             self._costed.fill(settings, self._outputs)
@@ -331,6 +336,8 @@ class Loader(Hints):
         del steps  # until here the settings point to it
         if trace_path is not None:
             trace.begin(self._handle)
+        if monitor_path not in (None, False):
+            boards.begin(self._handle)
         # The library has read the manifest by itself, and perhaps another one.
         if _opened(given, binds=False)[2].info.identity != self._catalog.info.identity:
             self.close()
