@@ -103,8 +103,8 @@ static void print_options(FILE *file, const struct option_row *row)
 void help_print(FILE *file, const struct command *command)
 {
     char status[512];
-    fprintf(file, "usage: penstock %s %s%s\n\n", command->name, command->operands,
-            command->options->text ? " [options]" : "");
+    fprintf(file, "usage: penstock %s%s%s%s\n\n", command->name, command->operands[0] ? " " : "",
+            command->operands, command->options->text ? " [options]" : "");
     print_text(file, command->text);
     print_options(file, command->options);
     fputs("\nexamples:\n", file);

@@ -135,7 +135,8 @@ static void put_command(FILE *file, const struct command *command)
 {
     fputs(".SS penstock ", file);
     put_text(file, command->name);
-    fputc(' ', file);
+    if (command->operands[0])
+        fputc(' ', file);
     put_text(file, command->operands);
     fputs(command->options->text ? " [options]\n" : "\n", file);
     put_paragraphs(file, command->text);
