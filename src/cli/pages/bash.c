@@ -46,11 +46,14 @@ static const char *const offers[] = {[PAGES_FOLDER] = "_penstock_paths -d",
                                      [PAGES_FIELD] = "_penstock_fields"};
 
 /* Write one case for each operand that is not a folder. A command with operands of several kinds
- * has no option before them, so the number of the word is enough. */
+ * has no option before them, so the number of the word is enough. One without operands gets none.
+ */
 static void put_operands(FILE *file, const struct command *command)
 {
     enum pages_operand kinds[PAGES_OPERANDS];
     const size_t n = pages_operands(command, kinds);
+    if (n == 0)
+        fprintf(file, "    \"%s \"*) ;;\n", command->name);
     for (size_t i = 0; i < n; i++)
         if (pages_is_mixed(command))
             fprintf(file, "    \"%s %zu\") %s ;;\n", command->name, i + 2, offers[kinds[i]]);

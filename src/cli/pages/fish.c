@@ -40,13 +40,13 @@ static const char *const offers[] = {[PAGES_FOLDER] = "(__fish_complete_director
                                      [PAGES_FIELD] = "(__penstock_fields)"};
 
 /* Write one line for operands of one kind, or else one line for each operand, by the number of the
- * words before it. */
+ * words before it; nothing without operands. */
 static void put_operands(FILE *file, const struct command *command)
 {
     enum pages_operand kinds[PAGES_OPERANDS];
     const size_t n = pages_operands(command, kinds);
     const int is_mixed = pages_is_mixed(command);
-    for (size_t i = 0; i < (is_mixed ? n : 1); i++) {
+    for (size_t i = 0; i < (is_mixed ? n : n > 0); i++) {
         if (kinds[i] == PAGES_NUMBER)
             continue;
         fprintf(file, "complete -c penstock -n '__fish_seen_subcommand_from %s", command->name);

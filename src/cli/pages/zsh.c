@@ -53,7 +53,7 @@ static void put_operands(FILE *file, const struct command *command)
 {
     enum pages_operand kinds[PAGES_OPERANDS];
     const size_t n = pages_operands(command, kinds);
-    if (!pages_is_mixed(command))
+    if (n > 0 && !pages_is_mixed(command))
         fprintf(file, "        '*:%s'\n", offers[kinds[0]]);
     for (size_t i = 0; i < n && pages_is_mixed(command); i++)
         fprintf(file, "        '%zu:%s'%s\n", i + 1, offers[kinds[i]], i + 1 < n ? " \\" : "");
