@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a Monitor says of loops whose cause is known: a slow store, busy workers, a slow consumer, a store that becomes
+slow in the middle of a run; and that it is quiet where nothing is wrong. Each loop is a process of its own, because slow_reads.so
+limits the bytes per second of all its reads."""
+import json
+import os
+import unittest
+
+import sets
+
+# What one loop does; prints a JSON object. argv: data set, seconds, sleep of a step in s, size of crops.
+LOOP = r"""
+import ctypes, json, logging, os, sys, time
+import penstock
+from penstock import monitor
+logging.getLogger("penstock.monitor").addHandler(logging.NullHandler())
+path, seconds, step, size = sys.argv[1], *map(float, sys.argv[2:5])
+readings, alerts = [], []
+rules = [monitor.Starved(0.3, seconds=0.5), monitor.Slow(0.5, seconds=0.3, n_least=3), monitor.Replacements(),
+         monitor.SlowReads(200, seconds=0.5), monitor.NearMemoryLimit(0.9)]
+with penstock.Loader(path, batch_size=4, n_threads=1, n_slots=2, reader="threads", kernels="c", framework="dlpack",
+                     monitor_path=False, outputs={"image": penstock.image("jpg", [penstock.RandomResizedCrop(int(size))])}) as loader:
+    with penstock.Monitor(loader, every=0.5, look=0.5, gpu=None, line=False, sinks=readings.append, alerts=rules,
+                          on_alert=alerts.append):
+        end, epoch = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            for _ in loader.epoch(epoch):
+                time.sleep(step)
+                if time.monotonic() > end - seconds / 2 and "THEN" in os.environ:  # slow_reads.so asks at each read
+                    libc = ctypes.CDLL(None)
+                    libc.setenv(b"PENSTOCK_BYTES_PER_SECOND", os.environ.pop("THEN").encode(), 1)
+                if time.monotonic() > end:
+                    break
+            epoch += 1
+print(json.dumps({"verdicts": [one.verdict for one in readings if one.seconds > 0.4],
+                  "waiting": [one.waiting for one in readings if one.seconds > 0.4],
+                  "alerts": [[one.rule, one.state, one.verdict, one.text] for one in alerts],
+                  "rate": sum(one.n_samples for one in readings) / seconds}))
+"""
+
+
+class Causes(unittest.TestCase):
+    def loop(self, seconds, step=0.0, size=32, bytes_per_second=0, then=None):
+        """What a Monitor saw of a loop."""
+        library = os.environ.get("PENSTOCK_SLOW_STORAGE")
+        if not library:
+            self.skipTest("missing: PENSTOCK_SLOW_STORAGE")
+        more = {} if then is None else {"THEN": str(then)}
+        done = sets.python(LOOP, sets.photos(), seconds, step, size, LD_PRELOAD=library,
+                           PENSTOCK_BYTES_PER_SECOND=str(bytes_per_second), **more)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def size(self):
+        """Bytes of a sample."""
+        path = sets.photos()
+        return sum(os.path.getsize(os.path.join(path, name)) for name in os.listdir(path) if name.endswith(".pstk")) / 40
+
+    def test_a_slow_store(self):
+        seen = self.loop(3, bytes_per_second=60 * self.size())
+        self.assertEqual(set(seen["verdicts"][1:]), {"storage"}, seen)
+        self.assertEqual([alert[:3] for alert in seen["alerts"] if alert[0] == "Starved"], [["Starved", "raised", "storage"]])
+        self.assertIn("disk", seen["alerts"][0][3])
+        self.assertNotIn("Slow", [alert[0] for alert in seen["alerts"]])  # it was never faster
+
+    def test_busy_workers(self):
+        seen = self.loop(2.5, size=256)
+        self.assertEqual(set(seen["verdicts"][1:]), {"decode"}, seen)
+        self.assertEqual([alert[:3] for alert in seen["alerts"]], [["Starved", "raised", "decode"]])
+
+    def test_a_slow_consumer_and_nothing_else_is_quiet(self):
+        seen = self.loop(2.5, step=0.04)
+        self.assertEqual(set(seen["verdicts"][1:]), {"consumer"}, seen)
+        self.assertEqual(seen["alerts"], [])
+        self.assertLess(max(seen["waiting"][1:]), 0.2)
+
+    def test_a_store_that_becomes_slow(self):
+        seen = self.loop(6, step=0.01, then=60 * self.size())
+        self.assertEqual((seen["verdicts"][1], seen["verdicts"][-1]), ("consumer", "storage"), seen)
+        raised = {alert[0]: alert[2] for alert in seen["alerts"] if alert[1] == "raised"}
+        self.assertEqual((raised.get("Starved"), raised.get("Slow")), ("storage", "storage"), seen)
+        self.assertEqual([alert[1] for alert in seen["alerts"] if alert[0] == "Slow"], ["raised"])
+
+
+if __name__ == "__main__":
+    unittest.main()
