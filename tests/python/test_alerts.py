@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Alerts of penstock.monitor: each is raised once and resolved once, and none comes where nothing is wrong."""
 import dataclasses
+import contextlib
 import http.server
 import json
 import logging
@@ -152,6 +153,39 @@ class Webhooks(unittest.TestCase):
                 self.assertLess(time.monotonic() - start, 1)
             self.assertIn("dropped", logged.output[0])
             self.assertEqual(monitor.Webhook.TIMEOUT, 2)
+
+    def test_a_server_that_answers_byte_by_byte_is_given_up_in_time(self):
+        def drip(server, taken):
+            while True:
+                try:
+                    client, _ = server.accept()
+                except OSError:
+                    return
+                taken.append(client)
+
+                def answer(client=client):
+                    with contextlib.suppress(OSError):
+                        for byte in b"HTTP/1.1 204 No Content\r\nX: " + b"x" * 1000:
+                            client.send(bytes([byte]))
+                            time.sleep(0.05)
+                threading.Thread(target=answer, daemon=True).start()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            taken = []
+            threading.Thread(target=drip, args=(server, taken), daemon=True).start()
+            hook = monitor.Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/")
+            hook.TIMEOUT = 0.2
+            with self.assertLogs("penstock.monitor", logging.WARNING) as logged:
+                for _ in range(hook.MOST_GIVEN_UP + 2):
+                    hook(self.ALERT)
+                end = time.monotonic() + 5
+                while len(logged.output) < hook.MOST_GIVEN_UP + 2 and time.monotonic() < end:
+                    time.sleep(0.02)
+            self.assertEqual(["no answer within 0.2 s" in line for line in logged.output], [True] * hook.MOST_GIVEN_UP + [False] * 2)
+            self.assertTrue(all("hangs; dropped: text" in line for line in logged.output[-2:]), logged.output)
+            self.assertEqual(len(taken), hook.MOST_GIVEN_UP)
+            for client in taken:
+                client.close()
+            hook.close()
 
     def test_urls(self):
         for url in ("file:///etc/passwd", "", None, "ftp://x"):

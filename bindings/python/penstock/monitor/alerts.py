@@ -311,12 +311,13 @@ def defaults() -> list[Rule]:
 class Webhook:
     """POST each alert as JSON (Alert.to_dict() with "text") to a URL, from a thread of its own.
 
-    A request that takes more than 2 s for an answer is given up and logged. At most 16 alerts wait; more are dropped and
-    logged. headers: more of them, for example {"Authorization": "Bearer ..."}.
+    A request that is not done within 2 s is given up and logged, also where the server answers byte by byte or its name is
+    still looked up. At most 16 alerts wait; more are dropped and logged. headers: more of them, for example {"Authorization": "Bearer ..."}.
     """
 
     TIMEOUT = 2.0
     MOST = 16
+    MOST_GIVEN_UP = 4  # requests that were given up and have not ended; alerts are dropped meanwhile
 
     def __init__(self, url: str, headers: dict[str, str] | None = None) -> None:
         if not isinstance(url, str) or not url.lower().startswith(("http://", "https://")):
@@ -324,6 +325,7 @@ class Webhook:
         self.url, self._headers = url, {"Content-Type": "application/json", **(headers or {})}
         self._waiting: queue.Queue[Alert | None] = queue.Queue(self.MOST)
         self._thread: threading.Thread | None = None
+        self._given_up: list[threading.Thread] = []
 
     def __call__(self, alert: Alert) -> None:
         """Hand over an alert; never waits for the network."""
@@ -340,16 +342,29 @@ class Webhook:
             alert = self._waiting.get()
             if alert is None:
                 return
-            try:
-                self._post(alert)
-            except Exception as error:  # an alert must not end with the one before
+            self._given_up = [thread for thread in self._given_up if thread.is_alive()]
+            if len(self._given_up) >= self.MOST_GIVEN_UP:
+                log.warning("penstock: the webhook %s hangs; dropped: %s", self._where(), alert.text)
+                continue
+            # A socket's time-out is of each piece of an answer; a thread of its own is of all of them together.
+            errors: list[Exception] = []
+            request = threading.Thread(target=self._post, args=(alert, errors), name="penstock-request", daemon=True)
+            request.start()
+            request.join(self.TIMEOUT)
+            if request.is_alive():
+                self._given_up.append(request)
+                log.warning("penstock: the webhook %s failed: no answer within %g s", self._where(), self.TIMEOUT)
+            for error in errors:
                 log.warning("penstock: the webhook %s failed: %s: %s", self._where(), type(error).__name__, error)
 
-    def _post(self, alert: Alert) -> None:
+    def _post(self, alert: Alert, errors: list[Exception]) -> None:
         import urllib.request
-        request = urllib.request.Request(self.url, json.dumps(alert.to_dict()).encode(), self._headers, method="POST")
-        with urllib.request.urlopen(request, timeout=self.TIMEOUT):
-            pass
+        try:
+            request = urllib.request.Request(self.url, json.dumps(alert.to_dict()).encode(), self._headers, method="POST")
+            with urllib.request.urlopen(request, timeout=self.TIMEOUT):
+                pass
+        except Exception as error:  # an alert must not end with the one before
+            errors.append(error)
 
     def _where(self) -> str:
         """The URL without path and query, which may have a secret."""
