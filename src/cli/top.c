@@ -73,8 +73,7 @@ struct top {
     struct look now, before;
 };
 
-/* ---- looking ------------------------------------------------------------------------------------
- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static const struct seen *find(const struct look *look, const char *name)
 {
@@ -202,8 +201,7 @@ static int look(struct top *top)
     return 0;
 }
 
-/* ---- figures ------------------------------------------------------------------------------------
- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 /* Return a count of the last minute for each second. */
 static double per_second(const struct seen *seen, uint64_t n)
@@ -233,8 +231,7 @@ static const char *state_name(const struct seen *seen)
                                                     : "elsewhere";
 }
 
-/* ---- for people ---------------------------------------------------------------------------------
- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static int width(void)
 {
@@ -344,8 +341,7 @@ static void print_table(const struct top *top)
     fflush(stdout);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static struct json_t *wait_of(const struct pstk_metrics *metrics)
 {
@@ -417,8 +413,7 @@ static void print_json(const struct top *top)
     json_print_line(object);
 }
 
-/* ---- the command --------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 /* Sleep, unless a signal comes. */
 static void pause_for(double seconds)

@@ -66,8 +66,7 @@ void pstk__board_wake(const uint32_t *futex)
     syscall(SYS_futex, (uintptr_t)futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* ---- the thread --------------------------------------------------------------------------------
- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static uint64_t realtime_ns(void)
 {
@@ -115,14 +114,13 @@ static void *serve(void *argument)
             break;
         answered = question;
         const int r = pstk__board_wait(board->futex, question, SLEEP_NS);
-        if (r == -EFAULT || r == -ENOSYS || (r == -ETIMEDOUT && is_gone(board)))
-            break;
+        if (r == -ETIMEDOUT ? is_gone(board) : r < 0 && r != -EAGAIN && r != -EINTR)
+            break; /* the file was cut (EFAULT), or this machine has no such futex */
     }
     return NULL;
 }
 
-/* ---- the file ----------------------------------------------------------------------------------
- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 /* Copy the end of a path, after "..." if that is not all of it. */
 static void copy_end(char *to, size_t size, const char *path)
@@ -191,6 +189,11 @@ static int fill(struct pstk__board *board, const struct pstk__board_config *conf
 {
     if (fstat(board->fd, &board->file) != 0)
         return -errno;
+    char *whole = realpath(board->path, NULL); /* close may come in another folder */
+    if (whole) {
+        free(board->path);
+        board->path = whole;
+    }
     const int r = write_head(board, config);
     if (r < 0)
         return r;
@@ -250,8 +253,8 @@ static void stop(struct pstk__board *board)
     const uint64_t at = offsetof(struct pstk__board_head, question);
     uint32_t question = 0;
     atomic_store_explicit(&board->ending, 1, memory_order_relaxed);
-    pstk__file_pread(board->fd, &question, sizeof question,
-                     at); /* nothing of a file that was cut */
+    /* Of a file that was cut it reads nothing. */
+    pstk__file_pread(board->fd, &question, sizeof question, at);
     question++;
     if (pwrite(board->fd, &question, sizeof question, (off_t)at) == (ssize_t)sizeof question)
         pstk__board_wake(board->futex);

@@ -141,6 +141,22 @@ TEST(nothing_is_measured_while_nobody_asks)
     CHECK(counted.n == 1);
 }
 
+TEST(a_program_may_change_its_folder)
+{
+    struct counted counted = {.n = 0};
+    struct pstk__board_config config = config_of(&counted);
+    struct pstk_error err = error_now();
+    struct pstk__board *board;
+    struct stat file;
+    char here[4096];
+    CHECK(getcwd(here, sizeof here) && chdir(folder) == 0);
+    config.path = "board";
+    CHECK_EQ(pstk__board_open(&board, &config, &err), 0);
+    CHECK(stat(path, &file) == 0 && chdir("/") == 0);
+    pstk__board_close(board);
+    CHECK(stat(path, &file) != 0 && chdir(here) == 0);
+}
+
 TEST(a_file_that_is_cut_or_deleted_ends_the_board_alone)
 {
     struct pstk_settings s = host();
@@ -331,6 +347,7 @@ int main(void)
         CASE(a_loader_answers_with_what_it_counts),
         CASE(who_asks_while_another_asks_gets_whole_answers),
         CASE(nothing_is_measured_while_nobody_asks),
+        CASE(a_program_may_change_its_folder),
         CASE(a_file_that_is_cut_or_deleted_ends_the_board_alone),
         CASE(a_process_that_was_killed_is_found_out_and_its_place_taken),
         CASE(a_number_that_is_used_again_and_another_machine_are_told_apart),
