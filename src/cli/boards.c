@@ -46,7 +46,9 @@ const char *boards_path(char path[BOARDS_PATH_SIZE])
 {
     char folder[BOARDS_PATH_SIZE];
     struct timespec now;
-    if (!boards_folder(folder) || (mkdir(folder, 0700) != 0 && errno != EEXIST))
+    /* Looked at once more when it is there: somebody else may have made it meanwhile. */
+    if (!boards_folder(folder) || (mkdir(folder, 0700) != 0 && errno != EEXIST) ||
+        !boards_folder(folder))
         return NULL;
     clock_gettime(CLOCK_REALTIME, &now);
     return put(path, "%.4000s/%u-%lx%lx", folder, (unsigned)getpid(), (unsigned long)now.tv_sec,

@@ -69,6 +69,7 @@ struct look {
 struct top {
     char folder[BOARDS_PATH_SIZE];
     double interval;
+    int is_own; /* 1: the folder has nothing but boards, because it is not --folder's */
     int once, json, terminal;
     struct look now, before;
 };
@@ -131,13 +132,13 @@ static uint64_t rss_of(const struct pstk_board *board)
     return n == 1 ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : PSTK_NONE;
 }
 
-/* Delete what a loader that was killed left. A file that is empty may be one that is just being
- * made. */
-static void clear(const char *path, int code)
+/* Delete what a loader that was killed left: a board, or, in a folder of boards alone, an empty
+ * file that was never finished. A new one may be just being made. */
+static void clear(const struct top *top, const char *path, int code)
 {
     struct stat file;
-    if (code == 0 || (lstat(path, &file) == 0 && S_ISREG(file.st_mode) && file.st_size == 0 &&
-                      file.st_mtime + LEFTOVER_SECONDS < time(NULL)))
+    if (code == 0 || (top->is_own && lstat(path, &file) == 0 && S_ISREG(file.st_mode) &&
+                      file.st_size == 0 && file.st_mtime + LEFTOVER_SECONDS < time(NULL)))
         unlink(path);
 }
 
@@ -161,7 +162,7 @@ static int ask(const struct top *top, const char *name, struct seen *seen)
         return 1;
     }
     if (r == 0 || r == PSTK_ENODATA)
-        clear(path, r);
+        clear(top, path, r);
     else if (r != PSTK_ENOENT)
         message_error(&err, path);
     return 0;
@@ -483,6 +484,7 @@ static int run(const struct command *self, int argc, char **argv)
     } else if (!boards_folder(top.folder)) {
         return message_usage("%s", top.folder);
     }
+    top.is_own = folder == NULL;
     interrupt_install();
     const char *term = getenv("TERM");
     top.terminal = !top.once && !top.json && isatty(STDOUT_FILENO) && term && strcmp(term, "dumb");

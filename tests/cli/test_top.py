@@ -136,6 +136,20 @@ def lines_of_json_come_until_ctrl_c(world):
 
 
 @test
+def an_empty_file_is_deleted_once_it_is_old_and_only_among_boards(world):
+    env, folder = place(world, "empty")
+    os.mkdir(folder, 0o700)
+    old, new = os.path.join(folder, "old"), os.path.join(folder, "new")
+    for path in old, new:
+        open(path, "w").close()
+    os.utime(old, (time.time() - 100,) * 2)
+    run("top", "--once", "--folder", folder)
+    expect(sorted(os.listdir(folder)), ["new", "old"])
+    run("top", "--once", env=env)
+    expect(os.listdir(folder), ["new"])
+
+
+@test
 def what_is_no_board_is_named_and_kept(world):
     env, folder = place(world, "others")
     os.mkdir(folder, 0o700)
