@@ -67,12 +67,12 @@ enum pstk__row_plan pstk__fetch_plan_row(struct pstk__lane *l, struct pstk__row_
     pstk__source_page(source, &io->at, &at);
     if (at.size == 0)
         return resolve_row(l, io, NULL);
-    struct pstk__page *page = pstk__index_get(l->index, &at);
+    struct pstk__page *page = pstk__pages_get(l->pages, &at);
     if (!page)
         return PSTK__ROW_LATER;
     if (page->state == PSTK__PAGE_READY) {
         const enum pstk__row_plan plan = resolve_row(l, io, page->data);
-        pstk__index_unpin(l->index, page);
+        pstk__pages_unpin(l->pages, page);
         pstk__count(&l->counters.n_hits, 1);
         return plan;
     }
@@ -80,8 +80,8 @@ enum pstk__row_plan pstk__fetch_plan_row(struct pstk__lane *l, struct pstk__row_
     const int r = is_new ? read_page(l, page) : 1;
     if (r <= 0) {
         io->slow = r < 0;
-        pstk__index_drop(l->index, page);
-        pstk__index_unpin(l->index, page);
+        pstk__pages_drop(l->pages, page);
+        pstk__pages_unpin(l->pages, page);
         return r < 0 ? PSTK__ROW_SLOW : PSTK__ROW_LATER;
     }
     pstk__count(is_new ? &l->counters.n_misses : &l->counters.n_hits, 1);
@@ -100,7 +100,7 @@ int pstk__fetch_resolve_row(struct pstk__lane *l, struct pstk__row_io *io)
         resolve_row(l, io, page->data);
     else
         io->slow = 1;
-    pstk__index_unpin(l->index, page);
+    pstk__pages_unpin(l->pages, page);
     io->page = NULL;
     return 1;
 }
@@ -210,7 +210,7 @@ void pstk__fetch_page_done(struct pstk__lane *l, struct pstk__page *page)
     /* The rows that wait for the page see EMPTY and take the slow path, which reports the reason.
      */
     page->state = PSTK__PAGE_EMPTY;
-    pstk__index_drop(l->index, page);
+    pstk__pages_drop(l->pages, page);
 }
 
 void pstk__fetch_span_done(struct pstk__lane *l, struct pstk__span_io *span_io)

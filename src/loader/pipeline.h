@@ -127,7 +127,7 @@ struct pstk__lane {
     /* the reader thread's own */
     struct pstk__reader *backend;
     struct pstk__files *files;
-    struct pstk__index *index;
+    struct pstk__pages *pages;
     struct pstk__buffer buffer;
     struct pstk__span_limits span_limits; /* constant once open */
     struct pstk__picker picker;

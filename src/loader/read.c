@@ -354,7 +354,7 @@ static int open_lane(struct pstk__lane *l, struct pstk_error *err)
                              pipeline->direct ? PSTK__FILES_DIRECT : PSTK__FILES_RANDOM,
                              &l->fallbacks, err);
     if (r == 0)
-        r = pstk__index_open(&l->index, pages, l->index_size, err);
+        r = pstk__pages_open(&l->pages, pages, l->index_size, err);
     pstk__picker_init(&l->picker, &pipeline->picks);
     l->picker.of_mixture = l->orders;
     l->span_limits = (struct pstk__span_limits){.memory = l->buffer_size / 2,
@@ -378,8 +378,8 @@ static void close_lane(struct pstk__lane *l)
             l->backend); /* first: close waits for what the kernel still writes */
     }
     l->backend = NULL;
-    pstk__index_close(l->index);
-    l->index = NULL;
+    pstk__pages_close(l->pages);
+    l->pages = NULL;
     pstk__files_close(l->files);
     l->files = NULL;
     pstk__blocks_close(l->blocks); /* workers read their memory alone, which stays */

@@ -11,7 +11,7 @@
  * n_pins is 0. A LOADING frame is pinned. The list runs from the frame to use next to the page used
  * last; frames without a page stand at its old end.
  */
-struct pstk__index {
+struct pstk__pages {
     struct pstk__page *frames;   /* n_frames */
     struct pstk__page **buckets; /* n_buckets, a power of two >= n_frames */
     uint64_t n_frames;
@@ -21,7 +21,7 @@ struct pstk__index {
 
 /* A multiplicative mix (the finaliser of MurmurHash3): page numbers come in runs, and the low bits
  * choose the bucket. */
-static struct pstk__page **bucket(const struct pstk__index *pages, const struct pstk__extent *page)
+static struct pstk__page **bucket(const struct pstk__pages *pages, const struct pstk__extent *page)
 {
     uint64_t h = (uint64_t)page->file << 32 | page->page;
     h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
@@ -29,7 +29,7 @@ static struct pstk__page **bucket(const struct pstk__index *pages, const struct 
     return &pages->buckets[(h ^ h >> 33) & (pages->n_buckets - 1)];
 }
 
-static void unlink_frame(struct pstk__index *pages, struct pstk__page *page)
+static void unlink_frame(struct pstk__pages *pages, struct pstk__page *page)
 {
     *(page->older ? &page->older->newer : &pages->oldest) = page->newer;
     *(page->newer ? &page->newer->older : &pages->newest) = page->older;
@@ -37,7 +37,7 @@ static void unlink_frame(struct pstk__index *pages, struct pstk__page *page)
     page->newer = NULL;
 }
 
-static void link_newest(struct pstk__index *pages, struct pstk__page *page)
+static void link_newest(struct pstk__pages *pages, struct pstk__page *page)
 {
     page->older = pages->newest;
     page->newer = NULL;
@@ -45,7 +45,7 @@ static void link_newest(struct pstk__index *pages, struct pstk__page *page)
     pages->newest = page;
 }
 
-static void link_oldest(struct pstk__index *pages, struct pstk__page *page)
+static void link_oldest(struct pstk__pages *pages, struct pstk__page *page)
 {
     page->older = NULL;
     page->newer = pages->oldest;
@@ -54,7 +54,7 @@ static void link_oldest(struct pstk__index *pages, struct pstk__page *page)
 }
 
 /* Take a frame out of the table: get no longer finds it. */
-static void forget(struct pstk__index *pages, struct pstk__page *page)
+static void forget(struct pstk__pages *pages, struct pstk__page *page)
 {
     page->state = PSTK__PAGE_EMPTY;
     if (!page->known)
@@ -67,7 +67,7 @@ static void forget(struct pstk__index *pages, struct pstk__page *page)
     page->known = 0;
 }
 
-int pstk__index_open(struct pstk__index **out, void *memory, uint64_t size, struct pstk_error *err)
+int pstk__pages_open(struct pstk__pages **out, void *memory, uint64_t size, struct pstk_error *err)
 {
     *out = NULL;
     uint64_t n = size / PSTK__PAGE_SIZE;
@@ -75,7 +75,7 @@ int pstk__index_open(struct pstk__index **out, void *memory, uint64_t size, stru
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "index_memory: value is %llu; must be at least %d, one page of the index",
                           (unsigned long long)size, PSTK__PAGE_SIZE);
-    struct pstk__index *pages = calloc(1, sizeof *pages);
+    struct pstk__pages *pages = calloc(1, sizeof *pages);
     if (!pages)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index cache");
     pages->n_frames = n;
@@ -85,7 +85,7 @@ int pstk__index_open(struct pstk__index **out, void *memory, uint64_t size, stru
     pages->frames = calloc(n, sizeof *pages->frames);
     pages->buckets = calloc(pages->n_buckets, sizeof(struct pstk__page *));
     if (!pages->frames || !pages->buckets) {
-        pstk__index_close(pages);
+        pstk__pages_close(pages);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for the frames of the index cache (%llu); lower index_memory",
                           (unsigned long long)n);
@@ -98,7 +98,7 @@ int pstk__index_open(struct pstk__index **out, void *memory, uint64_t size, stru
     return 0;
 }
 
-void pstk__index_close(struct pstk__index *pages)
+void pstk__pages_close(struct pstk__pages *pages)
 {
     if (!pages)
         return;
@@ -107,7 +107,7 @@ void pstk__index_close(struct pstk__index *pages)
     free(pages);
 }
 
-struct pstk__page *pstk__index_get(struct pstk__index *pages, const struct pstk__extent *page)
+struct pstk__page *pstk__pages_get(struct pstk__pages *pages, const struct pstk__extent *page)
 {
     struct pstk__page **head = bucket(pages, page);
     struct pstk__page *p = *head;
@@ -131,7 +131,7 @@ struct pstk__page *pstk__index_get(struct pstk__index *pages, const struct pstk_
     return p;
 }
 
-void pstk__index_unpin(struct pstk__index *pages, struct pstk__page *page)
+void pstk__pages_unpin(struct pstk__pages *pages, struct pstk__page *page)
 {
     assert(page->n_pins > 0);
     if (--page->n_pins)
@@ -145,7 +145,7 @@ void pstk__index_unpin(struct pstk__index *pages, struct pstk__page *page)
     link_oldest(pages, page);
 }
 
-void pstk__index_drop(struct pstk__index *pages, struct pstk__page *page)
+void pstk__pages_drop(struct pstk__pages *pages, struct pstk__page *page)
 {
     forget(pages, page);
     if (page->n_pins)

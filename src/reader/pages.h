@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * index: a cache of checked index pages, of stated size. One thread. It does no I/O: the caller
+ * pages: a cache of checked index pages, of stated size. One thread. It does no I/O: the caller
  * reads into a frame and sets the frame's state.
  */
-#ifndef PSTK_INDEX_H
-#define PSTK_INDEX_H
+#ifndef PSTK_PAGES_H
+#define PSTK_PAGES_H
 
 #include "format/format.h"
 #include "reader/reader.h"
@@ -23,17 +23,17 @@ struct pstk__page {
     struct pstk__page *hash_next, *older, *newer; /* the cache's */
 };
 
-struct pstk__index;
+struct pstk__pages;
 
 /* memory: borrowed, page aligned; size / PSTK__PAGE_SIZE frames (>= 1). */
-int pstk__index_open(struct pstk__index **out, void *memory, uint64_t size, struct pstk_error *err);
-void pstk__index_close(struct pstk__index *pages);
+int pstk__pages_open(struct pstk__pages **out, void *memory, uint64_t size, struct pstk_error *err);
+void pstk__pages_close(struct pstk__pages *pages);
 /* Pin the frame of a page: READY or LOADING if known, else EMPTY in a frame made free for it. NULL
  * when every frame is pinned. */
-struct pstk__page *pstk__index_get(struct pstk__index *pages, const struct pstk__extent *page);
-void pstk__index_unpin(struct pstk__index *pages, struct pstk__page *page);
+struct pstk__page *pstk__pages_get(struct pstk__pages *pages, const struct pstk__extent *page);
+void pstk__pages_unpin(struct pstk__pages *pages, struct pstk__page *page);
 /* Forget a page that could not be read or is damaged: it is EMPTY, and get no longer finds it. Its
  * frame is reused once its pins are gone (drop itself removes none). */
-void pstk__index_drop(struct pstk__index *pages, struct pstk__page *page);
+void pstk__pages_drop(struct pstk__pages *pages, struct pstk__page *page);
 
 #endif
