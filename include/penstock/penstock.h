@@ -415,7 +415,7 @@ typedef int (*pstk_current_stream_fn)(int32_t device_index, void **stream);
 
 /* Room for what comes: this version refuses settings that point to one of these. */
 struct pstk_subset;
-struct pstk_cache;
+struct pstk_foreign;
 
 /*
  * What a loader does. Fill it with pstk_settings_init, then change what differs from the defaults.
@@ -515,8 +515,9 @@ struct pstk_settings {
     /* bytes; pstk_open refuses data sets with larger records. A record of .npy files is a row of
      * each. default: auto, 4 GiB - 1 */
     uint64_t max_record_size;
-    /* not supported in this version. default: NULL */
-    const struct pstk_cache *cache;
+    /* how a data set of another format is read (foreign.h); of a mixture each one; copies. default:
+     * NULL, as found */
+    const struct pstk_foreign *foreign;
 
     /* Reading. */
 

@@ -67,11 +67,17 @@ int pstk__dataset_of(struct pstk_dataset **out, struct pstk__source *source, str
 
 int pstk_dataset_open(struct pstk_dataset **out, const char *path, struct pstk_error *err)
 {
+    return pstk_dataset_open_foreign(out, path, NULL, err);
+}
+
+int pstk_dataset_open_foreign(struct pstk_dataset **out, const char *path,
+                              const struct pstk_foreign *foreign, struct pstk_error *err)
+{
     struct pstk__source *source;
     if (!out)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out is NULL");
     *out = NULL;
-    const int r = pstk__source_open(&source, path, err);
+    const int r = pstk__source_open(&source, path, foreign, err);
     return r < 0 ? r : pstk__dataset_of(out, source, err);
 }
 
@@ -385,15 +391,16 @@ struct wanted {
     struct pstk_value_info *info;
 };
 
-/* Read what parsing needs, then only the bytes of the field. */
+/* Read what parsing needs, then only the bytes of the field; or both at once. */
 static int fetch_field(struct pstk_dataset *dataset, const struct pstk__place *at, uint32_t field,
                        const struct wanted *wanted, struct pstk_error *err)
 {
     const struct pstk__source *source = dataset->source;
     struct pstk__extent extents[PSTK_MAX_FIELDS];
     struct pstk__record record;
-    const uint32_t n = pstk__source_n_extents(source, 0);
-    int code = find_extents(dataset, at, 0, extents, err);
+    const uint64_t fields = source->format->has_heads ? 0 : 1ull << field;
+    const uint32_t n = pstk__source_n_extents(source, fields);
+    int code = find_extents(dataset, at, fields, extents, err);
     if (code < 0)
         return code;
     struct pstk__room room = {.size = sum_of_sizes(extents, n)};

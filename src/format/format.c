@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "format/npy/npy.h"
 #include "format/pstk/pstk.h"
+#include "format/tar/tar.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,7 +14,8 @@
 #include <unistd.h>
 
 /* The record formats there are, the first that knows a path wins. */
-static const struct pstk__format *const formats[] = {&pstk__format_pstk, &pstk__format_npy};
+static const struct pstk__format *const formats[] = {&pstk__format_pstk, &pstk__format_npy,
+                                                     &pstk__format_tar};
 
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 
@@ -83,29 +85,41 @@ int pstk__format_find(const struct pstk__format **out, const struct pstk__store 
     return fail_unknown(path, err);
 }
 
-int pstk__source_open_as(struct pstk__source **out, const struct pstk__format *format,
-                         const struct pstk__store *store, const char *path, struct pstk_error *err)
+int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *err)
 {
-    int rc = format->open(out, store, path, err);
-    if (rc == 0 && format->index)
-        rc = format->index(*out, err);
-    if (rc < 0) {
-        pstk__source_close(*out);
-        *out = NULL;
-    }
-    return rc;
+    if (!foreign)
+        return 0;
+    if (foreign->size != sizeof *foreign || foreign->field_size != sizeof(struct pstk_field))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "foreign: its size or field_size is not set, or is that of another "
+                          "version; set them by sizeof");
+    if (foreign->n_fields > PSTK_MAX_FIELDS || (foreign->n_fields && !foreign->fields))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "foreign.n_fields: value is %u; must be at most %u, the number of "
+                          "elements of fields",
+                          foreign->n_fields, PSTK_MAX_FIELDS);
+    for (uint32_t i = 0; i < foreign->n_fields; i++)
+        if (!memchr(foreign->fields[i].name, 0, PSTK_MAX_NAME))
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "foreign.fields[%u].name: value is longer than %u bytes", i,
+                              PSTK_MAX_NAME - 1);
+    return 0;
 }
 
-int pstk__source_open(struct pstk__source **out, const char *path, struct pstk_error *err)
+int pstk__source_open(struct pstk__source **out, const char *path,
+                      const struct pstk_foreign *foreign, struct pstk_error *err)
 {
     *out = NULL;
     if (!path || !path[0])
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "path: value is empty; must be the path of a data set");
-    const struct pstk__store *store = pstk__store_of(path);
+    const struct pstk__opening opening = {
+        .store = pstk__store_of(path), .path = path, .foreign = foreign};
     const struct pstk__format *format;
-    const int rc = pstk__format_find(&format, store, path, err);
-    return rc < 0 ? rc : pstk__source_open_as(out, format, store, path, err);
+    int r = pstk__foreign_check(foreign, err);
+    if (r == 0)
+        r = pstk__format_find(&format, opening.store, path, err);
+    return r < 0 ? r : format->open(out, &opening, err);
 }
 
 void pstk__source_close(struct pstk__source *source)
@@ -160,6 +174,8 @@ int pstk__source_file_path(const struct pstk__source *source, uint32_t file, cha
 {
     if (source->format->part)
         source = source->format->part(source, &file);
+    if (source->format->file_path)
+        return source->format->file_path(source, file, path, size);
     const int n = source->format->file_name ? snprintf(path, size, "%s/%s", source->path,
                                                        source->format->file_name(source, file))
                                             : snprintf(path, size, "%s", source->path);

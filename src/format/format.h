@@ -8,8 +8,8 @@
  * others that its files need. Callers use pstk__source_NAME, which knows what an absent function
  * means.
  *
- * All functions but open, index, file_check and stands are pure over the opened source, so several
- * threads may call them at once. Any thread may call file_check and stands, which read files.
+ * All functions but open, file_check and stands are pure over the opened source, so several threads
+ * may call them at once. Any thread may call file_check and stands, which read files.
  */
 #ifndef PSTK_FORMAT_TABLE_H
 #define PSTK_FORMAT_TABLE_H
@@ -18,6 +18,8 @@
 #include "base/texts.h"
 #include "record/record.h"
 #include "store/store.h"
+
+#include <penstock/foreign.h>
 
 #define PSTK__PAGE_SIZE 4096 /* bytes of an index page */
 
@@ -43,6 +45,13 @@ _Static_assert(PSTK_MAX_FIELDS <= 64, "a bit for each field");
 #define PSTK__ALL_FIELDS UINT64_MAX
 
 struct pstk__format;
+
+/* What is opened. All pointers borrow for the call of open. */
+struct pstk__opening {
+    const struct pstk__store *store;
+    const char *path;
+    const struct pstk_foreign *foreign; /* checked (foreign.h), or NULL: its defaults */
+};
 
 /* An opened data set. Memory is O(shards). Read-only after open. */
 struct pstk__source {
@@ -80,13 +89,14 @@ struct pstk__format {
     const char *file;   /* what one of its files is, for messages: "shard" */
     uint32_t checksum;  /* enum pstk__checksum: what covers a value outside of a record's head */
     uint32_t version;   /* of its files, which this library reads; 0: it has none */
+    uint32_t has_heads; /* 1: the head of a record, read alone, says where its values are */
     uint32_t has_parts; /* 1: packed in parts that merge joins */
 
     /* 1: `path` is of this format; 0: it is not; <0: ENOENT, EACCES, ... */
     int (*probe)(const struct pstk__store *store, const char *path, struct pstk_error *err);
     /* Open; returns owned, with store and path set. Reads what describes the data set, no sample.
      */
-    int (*open)(struct pstk__source **out, const struct pstk__store *store, const char *path,
+    int (*open)(struct pstk__source **out, const struct pstk__opening *opening,
                 struct pstk_error *err);
     void (*close)(struct pstk__source *source);
     /* Find sample id < n_samples. O(log shards). */
@@ -104,9 +114,6 @@ struct pstk__format {
 
     /* ---- optional: NULL where a format has nothing of the kind ---- */
 
-    /* Read through the files to find where samples begin, for a format whose files do not list
-     * that. Called once, after open and before all others. */
-    int (*index)(struct pstk__source *source, struct pstk_error *err);
     /* How many extents a sample has for `fields`; absent: 1. The same for all samples. */
     uint32_t (*n_extents)(const struct pstk__source *source, uint64_t fields);
     /* First sample id and number of records of a shard; absent: one shard has all. */
@@ -128,6 +135,8 @@ struct pstk__format {
     /* Name of a file below the data set's path, static in the source; absent: that path is the one
      * file. */
     const char *(*file_name)(const struct pstk__source *source, uint32_t file);
+    /* Path of a file; absent: the file's name below the data set's path. EINVAL: it is too long. */
+    int (*file_path)(const struct pstk__source *source, uint32_t file, char *path, size_t size);
     /* Check a freshly opened file: size, header, agreement with what open read. */
     int (*file_check)(const struct pstk__source *source, uint32_t number,
                       const struct pstk__file *file, struct pstk_error *err);
@@ -155,11 +164,11 @@ struct pstk__format {
 /* The format of `path`: ENOENT, ENOTSUP (no format knows it), ... */
 int pstk__format_find(const struct pstk__format **out, const struct pstk__store *store,
                       const char *path, struct pstk_error *err);
-/* Find the format of `path` and open it, with its index. */
-int pstk__source_open(struct pstk__source **out, const char *path, struct pstk_error *err);
-/* The same when the format is known. */
-int pstk__source_open_as(struct pstk__source **out, const struct pstk__format *format,
-                         const struct pstk__store *store, const char *path, struct pstk_error *err);
+/* Check what a caller asks of a foreign data set; NULL is fine. */
+int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *err);
+/* Find the format of `path` and open it. foreign: borrows, or NULL for its defaults. */
+int pstk__source_open(struct pstk__source **out, const char *path,
+                      const struct pstk_foreign *foreign, struct pstk_error *err);
 void pstk__source_close(struct pstk__source *source);
 
 static inline uint32_t pstk__source_n_extents(const struct pstk__source *source, uint64_t fields)

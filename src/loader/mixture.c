@@ -144,12 +144,13 @@ int pstk__mixture_check(const struct pstk_settings *settings, struct pstk_error 
 /* ---- open ------------------------------------------------------------------------------------ */
 
 /* Open all data sets and join them. */
-static int open_joined(struct pstk__source **out, const struct pstk_mixture *mixture,
+static int open_joined(struct pstk__source **out, const struct pstk_settings *s,
                        struct pstk_error *err)
 {
+    const struct pstk_mixture *mixture = s->mixture;
     struct pstk__source *sources[PSTK_MAX_DATA_SETS];
     for (uint32_t d = 0; d < mixture->n_data_sets; d++) {
-        const int r = pstk__source_open(&sources[d], mixture->paths[d], err);
+        const int r = pstk__source_open(&sources[d], mixture->paths[d], s->foreign, err);
         if (r < 0) {
             while (d-- > 0)
                 pstk__source_close(sources[d]);
@@ -251,7 +252,7 @@ static int make(struct pstk__mixture **out, const struct pstk_settings *s,
 int pstk__mixture_open(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     struct pstk__source *joined;
-    int r = open_joined(&joined, pipeline->settings.mixture, err);
+    int r = open_joined(&joined, &pipeline->settings, err);
     if (r == 0)
         r = pstk__dataset_of(&pipeline->dataset, joined, err);
     if (r == 0)

@@ -2,6 +2,7 @@
 #include "loader/settings.h"
 
 #include "device/device.h"
+#include "format/format.h"
 #include "base/error.h"
 #include "loader/bucketed.h"
 #include "loader/mixture.h"
@@ -88,18 +89,16 @@ static int check_room(const struct pstk_settings *s, struct pstk_error *err)
 {
     const struct {
         const char *name;
-        int is_set, is_pointer;
+        int is_set;
     } room[] = {
-        {"reserved", s->reserved != 0, 0},
-        {"reserved2", s->reserved2 != 0, 0},
-        {"cache", s->cache != NULL, 1},
-        {"reserved4", s->reserved4 != 0, 0},
+        {"reserved", s->reserved != 0},
+        {"reserved2", s->reserved2 != 0},
+        {"reserved4", s->reserved4 != 0},
     };
     for (size_t i = 0; i < sizeof room / sizeof *room; i++)
         if (room[i].is_set)
             return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                              "%s: not supported in this version; must be %s", room[i].name,
-                              room[i].is_pointer ? "NULL" : "0");
+                              "%s: not supported in this version; must be 0", room[i].name);
     return 0;
 }
 
@@ -249,6 +248,8 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         r = check_range(&ranges[i], err);
     if (r == 0)
         r = check_room(s, err);
+    if (r == 0)
+        r = pstk__foreign_check(s->foreign, err);
     if (r == 0)
         r = check_order(s, err);
     if (r == 0 && s->mixture)

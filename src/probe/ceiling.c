@@ -573,7 +573,7 @@ static int measure_all(const struct pstk_settings *s, struct pstk_dataset *datas
     struct pstk__source *own;
     uint32_t field = 0;
     const char *name = ceiling_field(s, source, &field);
-    int r = pstk__source_open(&own, s->path, err);
+    int r = pstk__source_open(&own, s->path, s->foreign, err);
     if (r < 0)
         return r;
     if (name && source->schema.fields[field].kind == PSTK_FIELD_IMAGE)

@@ -4,6 +4,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "image/planes/file.h"
+#include "record/translate.h"
 
 uint64_t pstk__field_scratch(const struct pstk__field_view *v)
 {
@@ -22,6 +23,25 @@ int pstk__field_check_pixels(const struct pstk__record *record, uint32_t i, uint
                              "image of %u x %u pixels is over the limit of %llu pixels; if it is "
                              "really this large, raise max_pixels of the loader that reads it",
                              v->width, v->height, (unsigned long long)max_pixels);
+}
+
+/* Translate a value of another format. */
+static int translate(const struct pstk__record *record, uint32_t i,
+                     const struct pstk__field_reading *reading, const uint8_t **plain,
+                     struct pstk_error *err)
+{
+    const struct pstk__field_view *v = &record->fields[i];
+    struct pstk__field_memory field_memory;
+    char text[160];
+    const int rc = reading->memory(reading->user, record, i, &field_memory, err);
+    if (rc < 0)
+        return rc;
+    const char *wrong = pstk__translate(v->codec, &record->schema->fields[i], v->data,
+                                        v->stored_size, field_memory.plain, v->plain_size, text);
+    if (wrong)
+        return pstk__record_fail(record, i, PSTK_EBADMSG, PSTK_STAGE_RECORD, err, "%s", wrong);
+    *plain = field_memory.plain;
+    return 0;
 }
 
 /* Decompress the stored bytes, which were checked, and check the result. */
@@ -65,6 +85,8 @@ int pstk__field_read(const struct pstk__record *record, uint32_t i,
     const int rc = pstk__record_check_field(record, i, err);
     if (rc < 0)
         return rc;
+    if (pstk__codec_is_foreign(v->codec))
+        return translate(record, i, reading, plain, err);
     if (v->codec != PSTK_CODEC_NONE && v->checksum != PSTK__CHECKSUM_HEAD)
         return decompress(record, i, reading, plain, err);
     *plain = v->data;

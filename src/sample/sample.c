@@ -10,6 +10,7 @@
 #include "image/planes/decode.h"
 #include "record/coordinates.h"
 #include "record/field.h"
+#include "record/translate.h"
 #include "record/kind.h"
 #include "record/value.h"
 #include "sample/boxes_row.h"
@@ -304,7 +305,8 @@ static struct pstk_sample sample_of(const struct work *work, const struct pstk__
     struct pstk__random_key key = key_of(work);
     key.group = o->settings.random_group;
     key.op = CALLBACK_DRAWS;
-    const int as_stored = o->settings.stored && work->view->checksum != PSTK__CHECKSUM_HEAD;
+    const int as_stored = o->settings.stored && work->view->checksum != PSTK__CHECKSUM_HEAD &&
+                          !pstk__codec_is_foreign(work->view->codec);
     pstk__random_init(&random, &key);
     struct pstk_sample sample = {
         .size = sizeof sample,
@@ -823,6 +825,8 @@ static int write_output(struct work *work, uint32_t i, struct pstk_error *err)
 /* Images of planes are decoded from what is stored. */
 static int needs_plain_bytes(const struct pstk__output *o, const struct pstk__field_view *v)
 {
+    if (pstk__codec_is_foreign(v->codec))
+        return 1;
     return !o->settings.stored && !(o->has_pixels && v->codec == PSTK_CODEC_PLANES);
 }
 

@@ -35,7 +35,7 @@ static void data_open(uint64_t n, uint64_t shard_size)
     sample_set_path(path, sizeof path);
     sample_set_make(path, n, shard_size, PSTK_CODEC_ZSTD);
     pstk_error_init(&err, sizeof err);
-    if (pstk__source_open(&source, path, &err) < 0) {
+    if (pstk__source_open(&source, path, NULL, &err) < 0) {
         printf("Bail out! %s\n", err.message);
         exit(99);
     }
@@ -118,14 +118,14 @@ TEST(what_is_no_data_set_is_refused_and_says_what_it_is)
         struct pstk__source *s = (void *)&s;
         pstk_error_init(&err, sizeof err);
         CHECK_EQ(pstk__format_pstk.probe(&pstk__store_local, in_data(cases[i].name), &err), 0);
-        CHECK_EQ(pstk__source_open(&s, in_data(cases[i].name), &err), cases[i].result);
+        CHECK_EQ(pstk__source_open(&s, in_data(cases[i].name), NULL, &err), cases[i].result);
         CHECK(s == NULL && strstr(err.message, cases[i].says));
         CHECK(strstr(err.message, path) && err.stage == PSTK_STAGE_OPEN);
-        CHECK_EQ(pstk__source_open(&s, in_data(cases[i].name), NULL), cases[i].result);
+        CHECK_EQ(pstk__source_open(&s, in_data(cases[i].name), NULL, NULL), cases[i].result);
     }
     close(open(in_data(".tmp-writer"), O_CREAT | O_WRONLY, 0600));
     struct pstk__source *s = NULL;
-    CHECK_EQ(pstk__source_open(&s, in_data("."), &err), PSTK_ENOENT);
+    CHECK_EQ(pstk__source_open(&s, in_data("."), NULL, &err), PSTK_ENOENT);
     CHECK(strstr(err.message, "its writer is at work, or was killed"));
     CHECK_EQ(unlink(in_data(".tmp-writer")), 0);
     sample_set_remove(path);
@@ -135,9 +135,9 @@ TEST(a_path_that_is_not_set_is_refused_by_name)
 {
     struct pstk__source *s = (void *)&s;
     pstk_error_init(&err, sizeof err);
-    CHECK_EQ(pstk__source_open(&s, NULL, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk__source_open(&s, NULL, NULL, &err), PSTK_EINVAL);
     CHECK(s == NULL);
-    CHECK_EQ(pstk__source_open(&s, "", &err), PSTK_EINVAL);
+    CHECK_EQ(pstk__source_open(&s, "", NULL, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "path"));
 }
 
@@ -150,7 +150,7 @@ TEST(a_path_that_is_too_long_is_refused)
         name[i] = '/';
     pstk_error_init(&err, sizeof err);
     CHECK_EQ(pstk__format_pstk.probe(&pstk__store_local, name, &err), PSTK_EINVAL);
-    CHECK_EQ(pstk__source_open(&s, name, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk__source_open(&s, name, NULL, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "too long"));
 }
 
@@ -162,7 +162,7 @@ TEST(a_probe_that_cannot_look_says_why)
     CHECK_EQ(symlink("loop", in_data("loop")), 0);
     pstk_error_init(&err, sizeof err);
     const int probed = pstk__format_pstk.probe(&pstk__store_local, in_data("loop"), &err);
-    const int opened = pstk__source_open(&s, in_data("loop"), &err);
+    const int opened = pstk__source_open(&s, in_data("loop"), NULL, &err);
     sample_set_remove(path);
     CHECK(probed < 0 && opened == probed);
     CHECK_EQ(err.native, ELOOP);
@@ -176,7 +176,7 @@ TEST(a_directory_whose_manifest_is_damaged_is_a_data_set_that_does_not_open)
     fputs("{}\n", f);
     fclose(f);
     CHECK_EQ(pstk__format_pstk.probe(&pstk__store_local, path, &err), 1);
-    CHECK_EQ(pstk__source_open(&s, path, &err), PSTK_EBADMSG);
+    CHECK_EQ(pstk__source_open(&s, path, NULL, &err), PSTK_EBADMSG);
     CHECK(s == NULL);
     data_close();
 }
@@ -194,7 +194,7 @@ TEST(open_reads_no_shard)
     data_open(N_SAMPLES, SHARD_SIZE);
     for (uint32_t i = 0; i < source->n_shards; i++)
         CHECK_EQ(unlink(in_data(pstk__source_file_name(source, i))), 0);
-    CHECK_EQ(pstk__source_open(&s, path, &err), 0);
+    CHECK_EQ(pstk__source_open(&s, path, NULL, &err), 0);
     CHECK_EQ(s->n_samples, N_SAMPLES);
     CHECK(s->n_shards == source->n_shards && s->bytes == source->bytes);
     pstk__source_close(s);
@@ -280,7 +280,7 @@ TEST(a_shard_has_the_dictionaries_of_its_compressed_fields)
     fixture_open(&f);
     fixture_settings(&s, fixture_path(&f, "set"));
     CHECK_EQ(fixture_write(&s, 0, 400, 10, &f.err), 0);
-    CHECK_EQ(pstk__source_open(&source, s.path, &f.err), 0);
+    CHECK_EQ(pstk__source_open(&source, s.path, NULL, &f.err), 0);
     for (uint32_t field = 0; field <= FIXTURE_FIELDS; field++)
         CHECK_EQ(source->format->dictionary(source, 0, field) != NULL, field == 1);
     pstk__source_close(source);
@@ -459,7 +459,7 @@ TEST(the_shard_of_another_data_set_is_refused)
     struct pstk__source *one = source;
     sample_set_path(path, sizeof path);
     sample_set_make(path, 5, 0, PSTK_CODEC_NONE);
-    CHECK_EQ(pstk__source_open(&source, path, &err), 0);
+    CHECK_EQ(pstk__source_open(&source, path, NULL, &err), 0);
     CHECK_EQ(pstk__source_file_path(source, 0, file, sizeof file), 0);
     struct pstk__file other = shard_open(0);
     CHECK_EQ(source->format->file_check(source, 0, &other, &err), 0);
@@ -499,41 +499,28 @@ TEST(a_data_set_stands_until_another_or_none_is_at_its_path)
 /* ---- an entry that has the must-haves alone ----------------------------------------------------
  */
 
-extern const struct pstk__format bare, bare_indexed;
-static int n_opened, n_indexed, n_closed, open_result, index_result;
+extern const struct pstk__format bare;
 
-static int bare_open(struct pstk__source **out, const struct pstk__store *store, const char *name,
+static int bare_open(struct pstk__source **out, const struct pstk__opening *opening,
                      struct pstk_error *e)
 {
-    n_opened++;
-    *out = NULL;
-    if (open_result < 0)
-        return pstk__fail(e, open_result, PSTK_STAGE_OPEN, "no source");
+    (void)e;
     *out = calloc(1, sizeof **out);
     if (!*out)
         return PSTK_ENOMEM;
     **out = (struct pstk__source){
-        .format = &bare, .store = store, .n_samples = 70, .n_shards = 1, .n_files = 1};
-    (*out)->path = strdup(name);
+        .format = &bare, .store = opening->store, .n_samples = 70, .n_shards = 1, .n_files = 1};
+    (*out)->path = strdup(opening->path);
     return 0;
 }
 
 static void bare_close(struct pstk__source *s)
 {
-    n_closed++;
     free(s->path);
     free(s);
 }
 
-static int bare_index(struct pstk__source *s, struct pstk_error *e)
-{
-    n_indexed += s->n_samples == 70; /* after open */
-    return index_result < 0 ? pstk__fail(e, index_result, PSTK_STAGE_OPEN, "no index") : 0;
-}
-
 const struct pstk__format bare = {.name = "bare", .open = bare_open, .close = bare_close};
-const struct pstk__format bare_indexed = {
-    .name = "bare", .open = bare_open, .close = bare_close, .index = bare_index};
 
 TEST(what_an_entry_lacks_has_its_meaning)
 {
@@ -541,7 +528,8 @@ TEST(what_an_entry_lacks_has_its_meaning)
     struct pstk__extent page = {.size = 7};
     uint64_t first = 9, n = 9;
     char file[20];
-    CHECK_EQ(pstk__source_open_as(&s, &bare, &pstk__store_local, "/data/one", &err), 0);
+    const struct pstk__opening opening = {.store = &pstk__store_local, .path = "/data/one"};
+    CHECK_EQ(bare.open(&s, &opening, &err), 0);
     CHECK_EQ(pstk__source_n_extents(s, PSTK__ALL_FIELDS), 1);
     pstk__source_page(s, &(struct pstk__place){0, 3}, &page);
     CHECK_EQ(page.size, 0);
@@ -554,25 +542,6 @@ TEST(what_an_entry_lacks_has_its_meaning)
     CHECK_EQ(pstk__source_file_path(s, 0, file, strlen("/data/one")), PSTK_EINVAL);
     CHECK_EQ(pstk__source_stands(s, &err), 0);
     pstk__source_close(s);
-}
-
-TEST(the_index_is_made_once_after_open_and_its_failure_closes_the_source)
-{
-    struct pstk__source *s;
-    n_opened = n_indexed = n_closed = 0;
-    CHECK_EQ(pstk__source_open_as(&s, &bare_indexed, &pstk__store_local, "/d", &err), 0);
-    CHECK(n_opened == 1 && n_indexed == 1 && n_closed == 0);
-    pstk__source_close(s);
-    index_result = PSTK_EBADMSG;
-    CHECK_EQ(pstk__source_open_as(&s, &bare_indexed, &pstk__store_local, "/d", &err), PSTK_EBADMSG);
-    CHECK(s == NULL && n_indexed == 2 && n_closed == 2);
-    CHECK_STR(err.message, "no index");
-    index_result = 0;
-    open_result = PSTK_ENOMEM; /* then there is nothing to make one of, or to close */
-    CHECK_EQ(pstk__source_open_as(&s, &bare_indexed, &pstk__store_local, "/d", &err), PSTK_ENOMEM);
-    CHECK(s == NULL && n_opened == 3 && n_indexed == 2 && n_closed == 2);
-    CHECK_STR(err.message, "no source");
-    open_result = 0;
 }
 
 int main(void)
@@ -600,7 +569,6 @@ int main(void)
         CASE(a_shard_that_cannot_be_read_keeps_its_native_error),
         CASE(a_data_set_stands_until_another_or_none_is_at_its_path),
         CASE(what_an_entry_lacks_has_its_meaning),
-        CASE(the_index_is_made_once_after_open_and_its_failure_closes_the_source),
     };
     return RUN_CASES(cases);
 }

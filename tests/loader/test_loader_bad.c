@@ -39,7 +39,7 @@ static int damage(uint64_t id, uint64_t back, uint8_t bits, char *shard_file, si
     struct pstk__extent page, e;
     struct pstk__place place;
     _Alignas(4096) uint8_t bytes[PSTK__PAGE_SIZE];
-    if (pstk__source_open(&s, path, NULL) < 0)
+    if (pstk__source_open(&s, path, NULL, NULL) < 0)
         return -1;
     s->format->locate(s, id, &place);
     s->format->page(s, &place, &page);

@@ -164,23 +164,20 @@ TEST(settings_that_nobody_initialised_are_refused)
 }
 
 /* The check of settings whose member `name` was set refuses it in these words. */
-static int is_no_part_of_this_version(const char *name, const char *must_be)
+static int is_no_part_of_this_version(const char *name)
 {
     char says[160];
-    snprintf(says, sizeof says, "%s: not supported in this version; must be %s", name, must_be);
+    snprintf(says, sizeof says, "%s: not supported in this version; must be 0", name);
     return check() == PSTK_ENOTSUP && !strcmp(err.message, says);
 }
 
-#define NUMBER_IS_REFUSED(member) (plain(), s.member = 1, is_no_part_of_this_version(#member, "0"))
-#define POINTER_IS_REFUSED(member)                                                                 \
-    (plain(), s.member = (const void *)&s, is_no_part_of_this_version(#member, "NULL"))
+#define NUMBER_IS_REFUSED(member) (plain(), s.member = 1, is_no_part_of_this_version(#member))
 
 TEST(room_for_later_versions_is_refused_by_name_when_it_is_set)
 {
     CHECK(NUMBER_IS_REFUSED(reserved));
     CHECK(NUMBER_IS_REFUSED(reserved2));
     CHECK(NUMBER_IS_REFUSED(reserved4));
-    CHECK(POINTER_IS_REFUSED(cache));
     plain();
     CHECK_EQ(check(), 0);
 }

@@ -11,6 +11,7 @@
 #include <ftw.h>
 #include <unistd.h>
 
+#include <penstock/foreign.h>
 #include <penstock/format.h>
 #include <penstock/penstock.h>
 
@@ -210,6 +211,12 @@ TEST(a_data_set_tells_its_schema_and_gives_its_records)
 {
     struct pstk_error err = new_error();
     struct pstk_dataset *dataset = NULL;
+    struct pstk_foreign foreign = {.size = sizeof foreign};
+    CHECK_EQ(pstk_dataset_open_foreign(&dataset, data_path, &foreign, &err), PSTK_EINVAL);
+    CHECK(dataset == NULL && strstr(err.message, "field_size"));
+    foreign.field_size = sizeof(struct pstk_field);
+    CHECK_EQ(pstk_dataset_open_foreign(&dataset, data_path, &foreign, &err), 0);
+    pstk_dataset_close(&dataset);
     CHECK_EQ(pstk_dataset_open(&dataset, data_path, &err), 0);
     struct pstk_dataset_info info = {.size = sizeof info};
     CHECK_EQ(pstk_dataset_get_info(dataset, &info), 0);

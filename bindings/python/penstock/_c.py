@@ -906,6 +906,19 @@ class Forecast(Structure):
     ]
 
 
+class Foreign(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("field_size", c_uint32),
+        ("fields", POINTER(Field)),
+        ("n_fields", c_uint32),
+        ("n_threads", c_uint32),
+        ("cache_path", c_char_p),
+        ("on_progress", ProgressFn),
+        ("user", c_void_p),
+    ]
+
+
 class Machine(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -1352,7 +1365,7 @@ class Settings(Structure):
         ("index_memory", c_uint64),
         ("max_pixels", c_uint64),
         ("max_record_size", c_uint64),
-        ("cache", c_void_p),
+        ("foreign", POINTER(Foreign)),
         ("reader", c_uint32),
         ("io", c_uint32),
         ("queue_depth", c_uint32),
@@ -1529,6 +1542,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
                                POINTER(Error)]),
     "pstk_budget_digest": (c_int, [POINTER(Budget), POINTER(c_uint64)]),
     "pstk_predict": (c_int, [POINTER(Stats), POINTER(ForecastSettings), POINTER(Forecast)]),
+    "pstk_dataset_open_foreign": (c_int, [POINTER(c_void_p), c_char_p, POINTER(Foreign), POINTER(Error)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
     "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
     "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),

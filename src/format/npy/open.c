@@ -267,16 +267,16 @@ static int fill(struct pstk__source *source, const char *path, struct pstk_error
     return 0;
 }
 
-static int npy_open(struct pstk__source **out, const struct pstk__store *store, const char *path,
+static int npy_open(struct pstk__source **out, const struct pstk__opening *opening,
                     struct pstk_error *err)
 {
     *out = NULL;
     struct pstk__source *source = calloc(1, sizeof *source);
     if (!source)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", path);
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
     source->format = &pstk__format_npy;
-    source->store = store;
-    const int rc = fill(source, path, err);
+    source->store = opening->store;
+    const int rc = fill(source, opening->path, err);
     if (rc < 0) {
         npy_close(source);
         return rc;

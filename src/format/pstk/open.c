@@ -187,16 +187,16 @@ static int fill(struct pstk__source *source, const char *path, struct pstk_error
     return r;
 }
 
-static int pstk_open_source(struct pstk__source **out, const struct pstk__store *store,
-                            const char *path, struct pstk_error *err)
+static int pstk_open_source(struct pstk__source **out, const struct pstk__opening *opening,
+                            struct pstk_error *err)
 {
     *out = NULL;
     struct pstk__source *source = calloc(1, sizeof *source);
     if (!source)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", path);
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
     source->format = &pstk__format_pstk;
-    source->store = store;
-    int r = fill(source, path, err);
+    source->store = opening->store;
+    int r = fill(source, opening->path, err);
     if (r < 0) {
         pstk_close(source);
         return r;
@@ -525,6 +525,7 @@ const struct pstk__format pstk__format_pstk = {
     .file = "shard",
     .checksum = PSTK__CHECKSUM_CRC32C,
     .version = PSTK_FORMAT_VERSION,
+    .has_heads = 1,
     .has_parts = 1,
     .probe = pstk_probe,
     .open = pstk_open_source,

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/indexed.h"
+
+#include "base/crew.h"
+#include "base/error.h"
+#include "format/listing.h"
+#include "index/home.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+/* What the index of a data set is made of. */
+struct work {
+    const struct pstk__scanner *scanner;
+    const struct pstk__opening *opening;
+    const struct pstk__listing *listing;
+    struct pstk__index_found *found; /* of all files; its fields are fixed before the first scan */
+    struct pstk__index_writer *writer;
+    pstk_progress_fn progress;
+    void *progress_user;
+    uint64_t n_done, n_total; /* bytes of files */
+    uint64_t n_joined;        /* files */
+    int code;                 /* of the first file that could not be written */
+    struct pstk_error *err;
+};
+
+/* What a job leaves: the rows of a file. */
+struct result {
+    struct pstk__index_rows rows;
+    struct pstk__index_found found;
+};
+
+static int path_of(const struct pstk__listing *listing, uint64_t i, char path[PATH_MAX])
+{
+    const int n =
+        snprintf(path, PATH_MAX, "%s/%s", listing->folder, pstk__texts_get(&listing->names, i));
+    return n < 0 || n >= PATH_MAX ? PSTK_EINVAL : 0;
+}
+
+/* The scan of file i, with its path in `path`. */
+static struct pstk__scan scan_of(const struct work *work, uint64_t i, char path[PATH_MAX])
+{
+    (void)path_of(work->listing, i, path); /* its length was checked when it was listed */
+    return (struct pstk__scan){.store = work->opening->store,
+                               .name = pstk__texts_get(&work->listing->names, i),
+                               .path = path,
+                               .size = work->listing->sizes[i]};
+}
+
+static int open_job(void *user, void **state, struct pstk_error *err)
+{
+    (void)err;
+    *state = user;
+    return 0;
+}
+
+static void close_job(void *state)
+{
+    (void)state;
+}
+
+/* Fields without sums, of the same names and forms. */
+static void begin_found(struct pstk__index_found *to, const struct pstk__index_found *from)
+{
+    *to = (struct pstk__index_found){.n_fields = from->n_fields};
+    for (uint32_t i = 0; i < from->n_fields; i++) {
+        to->fields[i].field = from->fields[i].field;
+        to->fields[i].form = from->fields[i].form;
+    }
+}
+
+/* Scan file number `job`, on a thread of the crew. */
+static int scan_file(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
+                     struct pstk_error *err)
+{
+    const struct work *work = state;
+    struct result *found = result;
+    char path[PATH_MAX];
+    struct pstk__scan scan = scan_of(work, job, path);
+    scan.progress = sink->progress;
+    scan.user = sink->user;
+    *found = (struct result){.rows = {.n_columns = work->scanner->n_columns(work->found)}};
+    begin_found(&found->found, work->found);
+    const int r = work->scanner->scan(&scan, &found->rows, &found->found, err);
+    if (r < 0)
+        pstk__index_rows_close(&found->rows);
+    return r;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void add_found(struct pstk__index_found *to, const struct pstk__index_found *from)
+{
+    to->max_record = larger(to->max_record, from->max_record);
+    for (uint32_t i = 0; i < PSTK__INDEX_FACTS; i++)
+        to->facts[i] = larger(to->facts[i], from->facts[i]);
+    for (uint32_t i = 0; i < to->n_fields; i++) {
+        struct pstk__index_field *a = &to->fields[i];
+        const struct pstk__index_field *b = &from->fields[i];
+        a->n += b->n;
+        a->bytes += b->bytes;
+        a->max_size = larger(a->max_size, b->max_size);
+        a->max_plain = larger(a->max_plain, b->max_plain);
+    }
+}
+
+/* Write what a job found, in the order of the files, on the caller's thread. */
+static void join_file(void *user, const void *result)
+{
+    struct work *work = user;
+    struct result found = *(const struct result *)result;
+    const uint64_t i = work->n_joined++;
+    add_found(work->found, &found.found);
+    if (work->code == 0)
+        work->code = pstk__index_writer_add(work->writer, pstk__texts_get(&work->listing->names, i),
+                                            work->listing->sizes[i], work->listing->changed_ns[i],
+                                            &found.rows, work->err);
+    pstk__index_rows_close(&found.rows);
+}
+
+static int no_bad(void *user, const struct pstk_error *bad)
+{
+    (void)user, (void)bad;
+    return 0;
+}
+
+static int add_progress(void *user, uint64_t n)
+{
+    struct work *work = user;
+    work->n_done += n;
+    return work->code < 0 || work->progress(work->progress_user, work->n_done, work->n_total);
+}
+
+static uint32_t threads_of(const struct pstk__opening *opening)
+{
+    const struct pstk_foreign *foreign = opening->foreign;
+    cpu_set_t cores;
+    if (foreign && foreign->n_threads)
+        return foreign->n_threads;
+    return sched_getaffinity(0, sizeof cores, &cores) < 0 ? 1 : (uint32_t)CPU_COUNT(&cores);
+}
+
+/* The work of index/home.h. */
+static int build(void *user, struct pstk__index_writer *writer, struct pstk__index_found *found,
+                 struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
+                 struct pstk_error *err)
+{
+    struct work *work = user;
+    char path[PATH_MAX];
+    (void)classes;
+    work->found = found;
+    work->writer = writer;
+    work->progress = progress;
+    work->progress_user = progress_user;
+    work->err = err;
+    work->n_done = work->n_joined = 0;
+    work->code = 0;
+    int r = 0;
+    for (uint64_t i = 0; r == 0 && i < work->listing->names.n && found->n_fields == 0; i++) {
+        const struct pstk__scan scan = scan_of(work, i, path);
+        r = work->scanner->infer(&scan, work->opening->foreign, found, err);
+    }
+    if (r == 0 && found->n_fields == 0)
+        r = pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN, "%s is empty: its files have no samples",
+                       work->opening->path);
+    if (r < 0)
+        return r;
+    const struct pstk__crew_work crew = {.what = "index",
+                                         .n_jobs = work->listing->names.n,
+                                         .n_threads = threads_of(work->opening),
+                                         .result_size = sizeof(struct result),
+                                         .user = work,
+                                         .open = open_job,
+                                         .close = close_job,
+                                         .run = scan_file,
+                                         .join = join_file,
+                                         .bad = no_bad,
+                                         .progress = add_progress};
+    r = pstk__crew_run(&crew, err);
+    if (work->code < 0)
+        return work->code; /* its message was written before the crew was stopped */
+    if (r == PSTK_ECANCELED)
+        return pstk__fail(err, r, PSTK_STAGE_OPEN,
+                          "indexing %s was canceled: nothing is kept of it", work->opening->path);
+    return r;
+}
+
+/* The work of index/home.h: does an index fit the files as they are now? */
+static const char *differs(void *user, const struct pstk__index *index)
+{
+    const struct work *work = user;
+    const struct pstk__listing *listing = work->listing;
+    if (!pstk__texts_equal(&index->names, &listing->names))
+        return "its files have other names";
+    for (uint32_t i = 0; i < index->n_files; i++) {
+        if (index->files[i].size != listing->sizes[i])
+            return "a file has another size";
+        if (index->files[i].changed_ns != listing->changed_ns[i])
+            return "a file was changed";
+    }
+    return NULL;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* What an index depends on, except the sizes and times of files. */
+static void digest_key(const struct work *work, uint64_t key[2])
+{
+    const struct pstk_foreign *foreign = work->opening->foreign;
+    const uint64_t version = (uint64_t)PSTK__INDEX_VERSION << 32 | work->scanner->version;
+    key[0] = 1;
+    key[1] = 2;
+    pstk__index_digest(key, work->scanner->format->name, strlen(work->scanner->format->name));
+    pstk__index_digest(key, &version, sizeof version);
+    pstk__index_digest(key, work->listing->names.bytes, work->listing->names.size);
+    for (uint32_t i = 0; foreign && i < foreign->n_fields; i++)
+        pstk__index_digest(key, foreign->fields[i].name, strlen(foreign->fields[i].name));
+}
+
+static int get_index(struct pstk__indexed *indexed, struct work *work, struct pstk_error *err)
+{
+    const struct pstk_foreign *foreign = work->opening->foreign;
+    char real[PATH_MAX];
+    struct pstk__index_home home = {.store = work->opening->store,
+                                    .data = work->listing->folder,
+                                    .cache = foreign ? foreign->cache_path : NULL,
+                                    .format = work->scanner->format->name,
+                                    .place = {1, 2}};
+    const char *place = realpath(work->listing->folder, real) ? real : work->listing->folder;
+    pstk__index_digest(home.place, place, strlen(place));
+    digest_key(work, home.key);
+    for (uint64_t i = 0; i < work->listing->names.n; i++)
+        work->n_total += work->listing->sizes[i];
+    const struct pstk__index_work index_work = {.user = work,
+                                                .differs = differs,
+                                                .build = build,
+                                                .on_progress =
+                                                    foreign ? foreign->on_progress : NULL,
+                                                .progress_user = foreign ? foreign->user : NULL};
+    return pstk__index_get(&indexed->index, &home, &index_work, err);
+}
+
+/* Give fields the kinds that the caller wants. */
+static int retype(const struct pstk__scanner *scanner, struct pstk__index_found *found,
+                  const struct pstk_foreign *foreign, struct pstk_error *err)
+{
+    int r = 0;
+    for (uint32_t i = 0; r == 0 && foreign && i < foreign->n_fields; i++)
+        for (uint32_t k = 0; r == 0 && k < found->n_fields; k++)
+            if (strcmp(found->fields[k].field.name, foreign->fields[i].name) == 0)
+                r = scanner->retype(&found->fields[k], &foreign->fields[i], err);
+    return r;
+}
+
+/* What the index has of fields, as other formats have it from their manifests. */
+static int describe(struct pstk__source *source, const struct pstk__index_found *found,
+                    struct pstk_error *err)
+{
+    const struct pstk__index *index = pstk__indexed_index(source);
+    struct pstk_field fields[PSTK_MAX_FIELDS];
+    for (uint32_t i = 0; i < found->n_fields; i++)
+        fields[i] = found->fields[i].field;
+    const int r = pstk__schema_init(&source->schema, fields, found->n_fields, err);
+    if (r < 0)
+        return r;
+    source->limits.max_size = found->max_record;
+    /* Records of other formats have no head: every value is read by itself. */
+    for (uint32_t i = 0; i < found->n_fields; i++)
+        source->schema.entry[i] = (int32_t)i;
+    for (uint32_t i = 0; i < found->n_fields; i++) {
+        const struct pstk__index_field *field = &found->fields[i];
+        const int is_image =
+            field->field.kind == PSTK_FIELD_IMAGE || field->field.kind == PSTK_FIELD_MASK;
+        source->limits.max_stored[i] = field->max_size;
+        source->limits.max_plain[i] = field->max_plain;
+        /* Unknown: only the images' own headers have it, and decoders take no more. */
+        source->limits.max_width[i] = source->limits.max_height[i] = is_image ? PSTK__MAX_SIDE : 0;
+        source->stats[i] = (struct pstk_field_stats){.max_stored_size = field->max_size,
+                                                     .max_plain_size = field->max_plain,
+                                                     .stored_bytes = field->bytes,
+                                                     .plain_bytes = field->bytes,
+                                                     .n_codec = {[PSTK_CODEC_NONE] = field->n}};
+    }
+    source->n_samples = index->n_samples;
+    source->n_shards = index->n_files;
+    source->n_files = (uint64_t)index->n_files + 1;
+    source->n_pages = index->n_pages;
+    source->bytes = index->bytes;
+    uint64_t digest[2] = {index->digest[0], index->digest[1]};
+    pstk__index_digest(digest, &source->schema.crc, sizeof source->schema.crc);
+    snprintf(source->identity, sizeof source->identity, "%016" PRIx64 "%016" PRIx64, digest[0],
+             digest[1]);
+    return 0;
+}
+
+static int fill(struct pstk__source *source, const struct pstk__scanner *scanner,
+                const struct pstk__opening *opening, struct pstk_error *err)
+{
+    struct pstk__listing listing;
+    struct pstk__indexed *indexed = calloc(1, sizeof *indexed);
+    source->state = indexed;
+    source->path = strdup(opening->path);
+    if (!source->path || !indexed)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
+    indexed->scanner = scanner;
+    int r = pstk__listing_open(&listing, opening->store, opening->path, scanner->ending, err);
+    if (r < 0)
+        return r;
+    struct work work = {.scanner = scanner, .opening = opening, .listing = &listing};
+    r = get_index(indexed, &work, err);
+    indexed->folder = listing.folder;
+    listing.folder = NULL;
+    pstk__listing_close(&listing);
+    if (r < 0)
+        return r;
+    if (indexed->index->n_samples == 0)
+        return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
+                          "%s is empty: its files have no samples", opening->path);
+    struct pstk__index_found *found = malloc(sizeof *found);
+    if (!found)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
+    *found = indexed->index->found;
+    r = retype(scanner, found, opening->foreign, err);
+    if (r == 0)
+        r = describe(source, found, err);
+    indexed->index->found = *found; /* the forms of its fields are those of the schema */
+    free(found);
+    return r;
+}
+
+int pstk__indexed_open(struct pstk__source **out, const struct pstk__scanner *scanner,
+                       const struct pstk__opening *opening, struct pstk_error *err)
+{
+    *out = NULL;
+    struct pstk__source *source = calloc(1, sizeof *source);
+    if (!source)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
+    source->format = scanner->format;
+    source->store = opening->store;
+    const int r = fill(source, scanner, opening, err);
+    if (r < 0) {
+        pstk__indexed_close(source);
+        return r;
+    }
+    *out = source;
+    return 0;
+}
+
+void pstk__indexed_close(struct pstk__source *source)
+{
+    struct pstk__indexed *indexed = source->state;
+    if (indexed) {
+        pstk__index_close(indexed->index);
+        free(indexed->folder);
+        free(indexed);
+    }
+    free(source->path);
+    free(source);
+}
+
+/* ---- where things are ------------------------------------------------------------------------ */
+
+void pstk__indexed_locate(const struct pstk__source *source, uint64_t id, struct pstk__place *at)
+{
+    const struct pstk__index *index = pstk__indexed_index(source);
+    at->shard = pstk__index_find(index, id);
+    at->record = id - index->files[at->shard].first;
+}
+
+void pstk__indexed_range(const struct pstk__source *source, uint32_t shard, uint64_t *first,
+                         uint64_t *n)
+{
+    const struct pstk__index_file *file = &pstk__indexed_index(source)->files[shard];
+    *first = file->first;
+    *n = file->table.n_rows;
+}
+
+void pstk__indexed_page(const struct pstk__source *source, const struct pstk__place *at,
+                        struct pstk__extent *page)
+{
+    const struct pstk__index *index = pstk__indexed_index(source);
+    const struct pstk__index_file *file = &index->files[at->shard];
+    const uint64_t number = pstk__index_page_of(file, at->record);
+    const uint64_t offset = file->pages + number * PSTK__TABLE_PAGE;
+    /* Its number in the index, so that pages of different shards differ. */
+    *page = (struct pstk__extent){.file = index->n_files,
+                                  .page = (uint32_t)(offset / PSTK__TABLE_PAGE),
+                                  .record = at->record,
+                                  .offset = offset,
+                                  .size = PSTK__TABLE_PAGE,
+                                  .whole_size = PSTK__TABLE_PAGE};
+}
+
+_Static_assert(PSTK__TABLE_PAGE == PSTK__PAGE_SIZE, "two names of one size");
+
+/* The shard whose pages contain byte `offset` of the index. */
+static uint32_t shard_at(const struct pstk__index *index, uint64_t offset)
+{
+    uint32_t low = 0, n = index->n_files;
+    while (n > 1) {
+        const uint32_t half = n / 2;
+        low += index->files[low + half].pages <= offset ? half : 0;
+        n -= half;
+    }
+    return low;
+}
+
+int pstk__indexed_page_check(const struct pstk__source *source, const struct pstk__extent *page,
+                             const void *bytes, struct pstk_error *err)
+{
+    const struct pstk__index *index = pstk__indexed_index(source);
+    const uint32_t shard = shard_at(index, page->offset);
+    const struct pstk__index_file *file = &index->files[shard];
+    const char *wrong = pstk__table_check(&file->table, shard,
+                                          (page->offset - file->pages) / PSTK__TABLE_PAGE, bytes);
+    if (!wrong)
+        return 0;
+    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
+               "the index %s is damaged in bytes %" PRIu64 " to %" PRIu64
+               ": %s; remove it, and it is built again",
+               index->path, page->offset, page->offset + page->size - 1, wrong);
+    return pstk__fail_at(err, PSTK_EBADMSG, index->path, PSTK_NONE, page->offset, page->size);
+}
+
+const char *pstk__indexed_file_name(const struct pstk__source *source, uint32_t file)
+{
+    const struct pstk__index *index = pstk__indexed_index(source);
+    return file < index->n_files ? pstk__texts_get(&index->names, file) : index->path;
+}
+
+int pstk__indexed_file_path(const struct pstk__source *source, uint32_t file, char *path,
+                            size_t size)
+{
+    const struct pstk__indexed *indexed = source->state;
+    const struct pstk__index *index = indexed->index;
+    const int n = file < index->n_files ? snprintf(path, size, "%s/%s", indexed->folder,
+                                                   pstk__texts_get(&index->names, file))
+                                        : snprintf(path, size, "%s", index->path);
+    return n < 0 || (size_t)n >= size ? PSTK_EINVAL : 0;
+}
+
+int pstk__indexed_file_check(const struct pstk__source *source, uint32_t number,
+                             const struct pstk__file *file, struct pstk_error *err)
+{
+    const struct pstk__index *index = pstk__indexed_index(source);
+    const int is_index = number == index->n_files;
+    const uint64_t was_size = is_index ? index->size : index->files[number].size;
+    const int64_t was_ns = is_index ? index->changed_ns : index->files[number].changed_ns;
+    const char *name = pstk__indexed_file_name(source, number);
+    uint64_t size;
+    int64_t changed_ns;
+    const int rc = file->store->stat(file, &size, &changed_ns);
+    if (rc < 0)
+        return pstk__fail_errno(err, -rc, PSTK_STAGE_SHARD, "cannot read %s", name);
+    if (size == was_size && changed_ns == was_ns)
+        return 0;
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
+                      "%s was changed or replaced since the data set was opened (%s differs): open "
+                      "the data set again",
+                      name, size == was_size ? "its time of change" : "its size");
+}
+
+int pstk__indexed_fail(const struct pstk__source *source, const struct pstk__place *at,
+                       uint64_t offset, uint64_t length, struct pstk_error *err, const char *fmt,
+                       ...)
+{
+    char what[384];
+    const char *name = pstk__indexed_file_name(source, at->shard);
+    va_list args;
+    va_start(args, fmt);
+    if (vsnprintf(what, sizeof what, fmt, args) < 0)
+        what[0] = 0;
+    va_end(args);
+    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+               "%s: record %" PRIu64 " (bytes %" PRIu64 " to %" PRIu64 "): %s", name, at->record,
+               offset, offset + length - (length > 0), what);
+    return pstk__fail_at(err, PSTK_EBADMSG, name, at->record, offset, length);
+}

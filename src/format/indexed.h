@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * indexed: what formats share whose samples are found by an index (index/). An entry has a scanner,
+ * and these functions in its table. Every file of the data set is a shard; the index is one file
+ * more, whose number follows theirs, and whose pages list the rows.
+ */
+#ifndef PSTK_FORMAT_INDEXED_H
+#define PSTK_FORMAT_INDEXED_H
+
+#include "format/format.h"
+#include "index/writer.h"
+
+/* A file being scanned. */
+struct pstk__scan {
+    const struct pstk__store *store;
+    const char *name; /* as the data set lists it, for messages */
+    const char *path;
+    uint64_t size; /* bytes, as listed */
+    /* Report n more bytes as done; a non-zero result: stop with ECANCELED. NULL: nobody asks. */
+    int (*progress)(void *user, uint64_t n_bytes);
+    void *user;
+};
+
+/* How a format finds the records of a file. All functions may be called by several threads at once.
+ */
+struct pstk__scanner {
+    const struct pstk__format *format;
+    uint32_t version;   /* of what a scan finds: an index of another version is built again */
+    const char *ending; /* of the files of a folder: ".tar" */
+    /* Find the fields by the first records of a file, with the forms of their values. `wanted`:
+     * fields that the caller names, which are kept even where no record of these has them. */
+    int (*infer)(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
+                 struct pstk__index_found *found, struct pstk_error *err);
+    /* Columns of a row. */
+    uint32_t (*n_columns)(const struct pstk__index_found *found);
+    /* Find all records of a file: append their rows, and add up what was found, in fields whose n,
+     * sizes and bytes begin at 0, and in facts: the largest of all files counts. */
+    int (*scan)(const struct pstk__scan *scan, struct pstk__index_rows *rows,
+                struct pstk__index_found *found, struct pstk_error *err);
+    /* Set the form of a field for the kind that the caller wants; ENOTSUP, with a message. */
+    int (*retype)(struct pstk__index_field *field, const struct pstk_field *wanted,
+                  struct pstk_error *err);
+};
+
+/* The state of such a source. */
+struct pstk__indexed {
+    const struct pstk__scanner *scanner;
+    char *folder;              /* owned; the names of the files are below it */
+    struct pstk__index *index; /* owned */
+};
+
+/* Entries of a format's table. */
+int pstk__indexed_open(struct pstk__source **out, const struct pstk__scanner *scanner,
+                       const struct pstk__opening *opening, struct pstk_error *err);
+void pstk__indexed_close(struct pstk__source *source);
+void pstk__indexed_locate(const struct pstk__source *source, uint64_t id, struct pstk__place *at);
+void pstk__indexed_range(const struct pstk__source *source, uint32_t shard, uint64_t *first,
+                         uint64_t *n);
+void pstk__indexed_page(const struct pstk__source *source, const struct pstk__place *at,
+                        struct pstk__extent *page);
+int pstk__indexed_page_check(const struct pstk__source *source, const struct pstk__extent *page,
+                             const void *bytes, struct pstk_error *err);
+const char *pstk__indexed_file_name(const struct pstk__source *source, uint32_t file);
+int pstk__indexed_file_path(const struct pstk__source *source, uint32_t file, char *path,
+                            size_t size);
+int pstk__indexed_file_check(const struct pstk__source *source, uint32_t number,
+                             const struct pstk__file *file, struct pstk_error *err);
+
+static inline const struct pstk__index *pstk__indexed_index(const struct pstk__source *source)
+{
+    return ((const struct pstk__indexed *)source->state)->index;
+}
+/* The number in a column of a record's row, from its checked page. */
+static inline uint64_t pstk__indexed_cell(const struct pstk__source *source,
+                                          const struct pstk__place *at, const void *page,
+                                          uint32_t column)
+{
+    return pstk__table_get(&pstk__indexed_index(source)->files[at->shard].table, page, at->record,
+                           column);
+}
+/* Fail: damage in bytes of a record. Returns EBADMSG. */
+int pstk__indexed_fail(const struct pstk__source *source, const struct pstk__place *at,
+                       uint64_t offset, uint64_t length, struct pstk_error *err, const char *fmt,
+                       ...) __attribute__((format(printf, 6, 7)));
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/listing.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_FILES 16777216u
+#define MAX_NAMES (1u << 31) /* bytes of all names */
+
+/* Names being gathered, each with its 0. */
+struct gathered {
+    char *bytes; /* owned */
+    uint64_t size, max, n;
+};
+
+static int gather(struct gathered *gathered, const char *name, size_t length)
+{
+    if (gathered->n >= MAX_FILES || gathered->size + length + 1 > MAX_NAMES)
+        return PSTK_EFBIG;
+    if (gathered->size + length + 1 > gathered->max) {
+        const uint64_t max = 2 * (gathered->size + length + 1);
+        char *bytes = realloc(gathered->bytes, max);
+        if (!bytes)
+            return PSTK_ENOMEM;
+        gathered->bytes = bytes;
+        gathered->max = max;
+    }
+    memcpy(gathered->bytes + gathered->size, name, length);
+    gathered->bytes[gathered->size + length] = 0;
+    gathered->size += length + 1;
+    gathered->n++;
+    return 0;
+}
+
+static int ends_with(const char *name, const char *ending)
+{
+    const size_t n = strlen(name), m = strlen(ending);
+    return n > m && strcmp(name + n - m, ending) == 0;
+}
+
+/* ---- braces ---------------------------------------------------------------------------------- */
+
+/* One pair of braces, up to its end. */
+struct braces {
+    const char *open, *close; /* '{' and '}' */
+    uint64_t first, last;     /* of numbers */
+    int n_digits;             /* at least so many; 0: alternatives, not numbers */
+};
+
+static int read_number(const char **at, uint64_t *number)
+{
+    const char *begin = *at;
+    *number = 0;
+    for (; **at >= '0' && **at <= '9' && *at - begin < 18; ++*at)
+        *number = 10 * *number + (uint64_t)(**at - '0');
+    return (int)(*at - begin);
+}
+
+/* Find the first pair at or after `text`. 0: there is none. */
+static int find_braces(const char *text, struct braces *braces)
+{
+    braces->open = strchr(text, '{');
+    braces->close = braces->open ? strchr(braces->open, '}') : NULL;
+    if (!braces->close)
+        return 0;
+    const char *at = braces->open + 1;
+    const int n = read_number(&at, &braces->first);
+    braces->n_digits = 0;
+    if (n == 0 || at[0] != '.' || at[1] != '.')
+        return 1;
+    at += 2;
+    const int has_last = read_number(&at, &braces->last);
+    if (has_last && at == braces->close)
+        braces->n_digits = n;
+    return 1;
+}
+
+static int expand(struct gathered *gathered, const char *pattern, uint32_t depth);
+
+/* Put `text` in place of the braces and expand what follows. */
+static int expand_one(struct gathered *gathered, const char *pattern, const struct braces *braces,
+                      const char *text, size_t length, uint32_t depth)
+{
+    char name[PATH_MAX];
+    const int n = snprintf(name, sizeof name, "%.*s%.*s%s", (int)(braces->open - pattern), pattern,
+                           (int)length, text, braces->close + 1);
+    return n < 0 || (size_t)n >= sizeof name ? PSTK_EINVAL : expand(gathered, name, depth + 1);
+}
+
+static int expand_numbers(struct gathered *gathered, const char *pattern,
+                          const struct braces *braces, uint32_t depth)
+{
+    if (braces->last < braces->first)
+        return PSTK_EINVAL;
+    int r = 0;
+    for (uint64_t i = braces->first; r == 0 && i <= braces->last; i++) {
+        char number[24];
+        const int n =
+            snprintf(number, sizeof number, "%0*llu", braces->n_digits, (unsigned long long)i);
+        r = expand_one(gathered, pattern, braces, number, (size_t)n, depth);
+    }
+    return r;
+}
+
+/* Append all names of a pattern. EINVAL: it is none, or too long. At most 8 pairs of braces, so
+ * this ends. */
+static int expand(struct gathered *gathered, const char *pattern, uint32_t depth)
+{
+    struct braces braces;
+    if (depth > 8)
+        return PSTK_EINVAL;
+    if (!find_braces(pattern, &braces))
+        return gather(gathered, pattern, strlen(pattern));
+    if (braces.n_digits)
+        return expand_numbers(gathered, pattern, &braces, depth);
+    int r = 0;
+    for (const char *at = braces.open + 1; r == 0;) {
+        const size_t n = strcspn(at, ",}");
+        r = expand_one(gathered, pattern, &braces, at, n, depth);
+        if (at + n >= braces.close)
+            break;
+        at += n + 1;
+    }
+    return r;
+}
+
+/* ---- folders --------------------------------------------------------------------------------- */
+
+struct filter {
+    struct gathered *gathered; /* or NULL: stop at the first */
+    const char *ending;        /* or NULL */
+    const char *glob;          /* or NULL */
+};
+
+/* A pstk__store_name_fn. */
+static int add_name(void *user, const char *name)
+{
+    const struct filter *filter = user;
+    if (name[0] == '.' || (filter->ending && !ends_with(name, filter->ending)) ||
+        (filter->glob && fnmatch(filter->glob, name, FNM_PERIOD) != 0))
+        return 0;
+    return filter->gathered ? gather(filter->gathered, name, strlen(name)) : 1;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sort the names by their bytes. */
+static int sort_names(struct gathered *gathered)
+{
+    const char **names = calloc(gathered->n + 1, sizeof *names);
+    char *sorted = malloc(gathered->size + 1);
+    if (!names || !sorted) {
+        free(names);
+        free(sorted);
+        return PSTK_ENOMEM;
+    }
+    const char *at = gathered->bytes;
+    for (uint64_t i = 0; i < gathered->n; i++, at += strlen(at) + 1)
+        names[i] = at;
+    qsort(names, gathered->n, sizeof *names, compare_texts);
+    char *to = sorted;
+    for (uint64_t i = 0; i < gathered->n; i++)
+        to = stpcpy(to, names[i]) + 1;
+    free(names);
+    free(gathered->bytes);
+    gathered->bytes = sorted;
+    gathered->max = gathered->size + 1;
+    return 0;
+}
+
+/* ---- a path ---------------------------------------------------------------------------------- */
+
+static int is_pattern(const char *path)
+{
+    struct braces braces;
+    const char *slash = strrchr(path, '/');
+    return find_braces(path, &braces) || strpbrk(slash ? slash : path, "*?") != NULL;
+}
+
+/* 1: a regular file lies at the path. */
+static int is_file(const struct pstk__store *store, const char *path)
+{
+    struct pstk__file file;
+    const int r = store->open(store, &file, path);
+    pstk__file_end(&file);
+    return r == 0;
+}
+
+int pstk__listing_probe(const struct pstk__store *store, const char *path, const char *ending,
+                        struct pstk_error *err)
+{
+    struct filter filter = {.ending = ending};
+    if (ends_with(path, ending))
+        return is_file(store, path) || is_pattern(path);
+    const int r = store->list ? store->list(store, path, add_name, &filter) : 0;
+    if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
+        return r == 1;
+    return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
+}
+
+/* Bytes of the path up to the last '/' before its first braces or its last part. */
+static size_t folder_of(const char *path)
+{
+    const char *open = strchr(path, '{'), *slash = NULL;
+    for (const char *at = path; *at && at != open; at++)
+        slash = *at == '/' ? at : slash;
+    return slash ? (size_t)(slash - path) : 0;
+}
+
+static int fail_list(int r, const char *path, struct pstk_error *err)
+{
+    if (r == PSTK_ENOMEM)
+        return pstk__fail(err, r, PSTK_STAGE_OPEN, "no memory to list the files of %s", path);
+    if (r == PSTK_EFBIG)
+        return pstk__fail(err, r, PSTK_STAGE_OPEN,
+                          "%s names more than %u files: join them into larger ones", path,
+                          MAX_FILES);
+    if (r != PSTK_EINVAL)
+        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                      "%s is not a pattern: must have numbers that rise, as {000..127}, or "
+                      "alternatives, as {a,b}, in at most 8 pairs of braces",
+                      path);
+}
+
+/* Find the names of a path, below *folder. */
+static int find_names(struct gathered *gathered, const struct pstk__store *store, const char *path,
+                      const char *ending, size_t *folder)
+{
+    struct filter filter = {.gathered = gathered, .ending = ending};
+    *folder = folder_of(path);
+    const char *names = path + *folder + (path[*folder] == '/');
+    if (ends_with(path, ending) && is_file(store, path))
+        return gather(gathered, names, strlen(names));
+    if (strchr(names, '{'))
+        return expand(gathered, names, 0);
+    if (ends_with(path, ending)) {
+        char parent[PATH_MAX];
+        filter.glob = names;
+        snprintf(parent, sizeof parent, "%.*s", (int)*folder, path);
+        const int r = store->list(store,
+                                  *folder          ? parent
+                                  : path[0] == '/' ? "/"
+                                                   : ".",
+                                  add_name, &filter);
+        return r < 0 ? r : sort_names(gathered);
+    }
+    *folder = strlen(path);
+    while (*folder > 1 && path[*folder - 1] == '/')
+        --*folder;
+    const int r = store->list(store, path, add_name, &filter);
+    return r < 0 ? r : sort_names(gathered);
+}
+
+/* Size and time of each file. */
+static int look_at_files(struct pstk__listing *listing, const struct pstk__store *store,
+                         struct pstk_error *err)
+{
+    for (uint64_t i = 0; i < listing->names.n; i++) {
+        char path[PATH_MAX];
+        struct pstk__file file;
+        const char *name = pstk__texts_get(&listing->names, i);
+        const int n = snprintf(path, sizeof path, "%s/%s", listing->folder, name);
+        if (n < 0 || (size_t)n >= sizeof path)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
+                              path);
+        int r = store->open(store, &file, path);
+        if (r == 0)
+            r = store->stat(&file, &listing->sizes[i], &listing->changed_ns[i]);
+        pstk__file_end(&file);
+        if (r < 0)
+            return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
+    }
+    return 0;
+}
+
+static int keep_names(struct pstk__listing *listing, const struct gathered *gathered,
+                      const char *path, size_t folder)
+{
+    const char *at = gathered->bytes;
+    listing->folder = folder ? strndup(path, folder) : strdup(path[0] == '/' ? "/" : ".");
+    listing->sizes = calloc(gathered->n, sizeof *listing->sizes);
+    listing->changed_ns = calloc(gathered->n, sizeof *listing->changed_ns);
+    if (!listing->folder || !listing->sizes || !listing->changed_ns ||
+        pstk__texts_open(&listing->names, gathered->n, gathered->size) < 0)
+        return PSTK_ENOMEM;
+    for (uint64_t i = 0; i < gathered->n; i++, at += strlen(at) + 1)
+        pstk__texts_add(&listing->names, at, strlen(at));
+    return 0;
+}
+
+int pstk__listing_open(struct pstk__listing *listing, const struct pstk__store *store,
+                       const char *path, const char *ending, struct pstk_error *err)
+{
+    struct gathered gathered = {0};
+    size_t folder;
+    *listing = (struct pstk__listing){0};
+    int r = find_names(&gathered, store, path, ending, &folder);
+    if (r < 0)
+        r = fail_list(r, path, err);
+    else if (gathered.n == 0)
+        r = pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+                       "%s matches no file: check the pattern, and that the data is mounted", path);
+    else if (keep_names(listing, &gathered, path, folder) < 0)
+        r = fail_list(PSTK_ENOMEM, path, err);
+    else
+        r = look_at_files(listing, store, err);
+    free(gathered.bytes);
+    if (r < 0)
+        pstk__listing_close(listing);
+    return r;
+}
+
+void pstk__listing_close(struct pstk__listing *listing)
+{
+    pstk__texts_close(&listing->names);
+    free(listing->folder);
+    free(listing->sizes);
+    free(listing->changed_ns);
+    *listing = (struct pstk__listing){0};
+}

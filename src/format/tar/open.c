@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "format/form.h"
+#include "format/indexed.h"
+#include "format/listing.h"
+#include "format/tar/member.h"
+#include "format/tar/scan.h"
+#include "format/tar/tar.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ENDING ".tar"
+
+static const struct pstk__scanner scanner = {
+    .format = &pstk__format_tar,
+    .version = 1,
+    .ending = ENDING,
+    .infer = pstk__tar_infer,
+    .n_columns = pstk__tar_n_columns,
+    .scan = pstk__tar_scan,
+    .retype = pstk__form_retype,
+};
+
+static int tar_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)
+{
+    return pstk__listing_probe(store, path, ENDING, err);
+}
+
+/* 1: every member is an extent of its own; 0: the members of a sample are one. */
+static int is_scattered(const struct pstk__source *source)
+{
+    return pstk__indexed_index(source)->found.facts[PSTK__TAR_SCATTERED] != 0;
+}
+
+static int tar_open(struct pstk__source **out, const struct pstk__opening *opening,
+                    struct pstk_error *err)
+{
+    const int r = pstk__indexed_open(out, &scanner, opening, err);
+    if (r < 0 || !is_scattered(*out))
+        return r;
+    struct pstk__record_limits *limits = &(*out)->limits;
+    limits->max_size = 0; /* at most 64 values below 2^32, each with 1 MiB of headers */
+    for (uint32_t i = 0; i < (*out)->schema.n_fields; i++)
+        limits->max_size +=
+            limits->max_stored[i] + pstk__indexed_index(*out)->found.facts[PSTK__TAR_HEADERS];
+    return 0;
+}
+
+static uint64_t known_fields(const struct pstk__source *source)
+{
+    return source->schema.n_fields == 64 ? UINT64_MAX : (1ull << source->schema.n_fields) - 1;
+}
+
+static uint32_t tar_n_extents(const struct pstk__source *source, uint64_t fields)
+{
+    return is_scattered(source) ? (uint32_t)__builtin_popcountll(fields & known_fields(source)) : 1;
+}
+
+/* Bytes of a sample that are read: the most, and on average. */
+static uint64_t tar_read_size(const struct pstk__source *source, uint64_t fields, int is_most)
+{
+    const struct pstk__index *index = pstk__indexed_index(source);
+    const uint64_t headers = index->found.facts[PSTK__TAR_HEADERS];
+    uint64_t size = 0; /* as limits.max_size */
+    for (uint32_t i = 0; i < source->schema.n_fields; i++)
+        if (fields >> i & 1)
+            size += headers + (is_most ? source->limits.max_stored[i]
+                                       : source->stats[i].stored_bytes / source->n_samples);
+    if (is_scattered(source))
+        return size;
+    return is_most || size > source->limits.max_size ? source->limits.max_size : size;
+}
+
+/* ---- where things are ------------------------------------------------------------------------ */
+
+/* The member of a field, as an extent; size 0: the sample has none. */
+static struct pstk__extent member_of(const struct pstk__source *source,
+                                     const struct pstk__place *at, const void *page, uint32_t field)
+{
+    const uint64_t size = pstk__indexed_cell(source, at, page, pstk__tar_size(field));
+    const uint64_t begin = pstk__indexed_cell(source, at, page, 0) +
+                           pstk__indexed_cell(source, at, page, pstk__tar_begin(field));
+    return (struct pstk__extent){
+        .file = at->shard, .record = at->record, .offset = begin, .size = size, .whole_size = size};
+}
+
+static int fail_absent(const struct pstk__source *source, const struct pstk__place *at,
+                       const void *page, uint32_t field, struct pstk_error *err)
+{
+    return pstk__indexed_fail(source, at, pstk__indexed_cell(source, at, page, 0), 0, err,
+                              "the sample has no member with the suffix '%s', as others have",
+                              source->schema.fields[field].name);
+}
+
+/* Check an extent against the index's own limits, which sized the memory. */
+static int check_extent(const struct pstk__source *source, const struct pstk__place *at,
+                        const struct pstk__extent *extent, struct pstk_error *err)
+{
+    const uint64_t end = pstk__indexed_index(source)->files[at->shard].size;
+    if (extent->size <= source->limits.max_size && extent->offset <= end &&
+        extent->size <= end - extent->offset)
+        return 0;
+    return pstk__indexed_fail(
+        source, at, extent->offset, extent->size, err,
+        "the index names bytes that the file does not have: remove the index");
+}
+
+static int tar_extent(const struct pstk__source *source, const struct pstk__place *at,
+                      uint64_t fields, const void *page, struct pstk__extent *out,
+                      struct pstk_error *err)
+{
+    const int scattered = is_scattered(source);
+    struct pstk__extent all = {.file = at->shard, .record = at->record, .offset = UINT64_MAX};
+    uint64_t end = 0;
+    for (uint64_t left = fields & known_fields(source); left; left &= left - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctzll(left);
+        const struct pstk__extent one = member_of(source, at, page, i);
+        if (one.size == 0 && fields == PSTK__ALL_FIELDS && !scattered)
+            continue;
+        if (one.size == 0)
+            return fail_absent(source, at, page, i, err);
+        const int r = check_extent(source, at, &one, err);
+        if (r < 0)
+            return r;
+        all.offset = one.offset < all.offset ? one.offset : all.offset;
+        end = one.offset + one.size > end ? one.offset + one.size : end;
+        if (scattered)
+            *out++ = one;
+    }
+    if (scattered)
+        return 0;
+    all.offset = end ? all.offset : 0;
+    all.size = all.whole_size = end - all.offset;
+    *out = all;
+    return check_extent(source, at, &all, err);
+}
+
+/* ---- a sample -------------------------------------------------------------------------------- */
+
+/* A sample being parsed. */
+struct parse {
+    const struct pstk__source *source;
+    const struct pstk__place *at;
+    struct pstk__record *out;
+    struct pstk_error *err;
+    uint32_t key_size;
+    char key[PSTK__TAR_MAX_NAME]; /* of its first member */
+};
+
+/* Put a member of the sample into the record. */
+static int view_member(struct parse *parse, const struct pstk__extent *extent,
+                       const struct pstk__tar_member *member, const struct pstk__tar_name *name)
+{
+    const struct pstk__index *index = pstk__indexed_index(parse->source);
+    const int i = pstk__schema_find(&parse->source->schema, name->suffix);
+    if (i < 0)
+        return 0;
+    if (member->data + member->size > extent->offset + extent->size ||
+        member->size > parse->source->limits.max_stored[i])
+        return pstk__indexed_fail(parse->source, parse->at, member->begin, extent->size, parse->err,
+                                  "its header gives a member another size than the index");
+    struct pstk__field_view *view = &parse->out->fields[i];
+    char text[160];
+    const char *wrong =
+        pstk__form_view(view, &index->found.fields[i],
+                        extent->data + (member->data - extent->offset), member->size, text);
+    view->offset = (uint32_t)(member->data - parse->out->file_offset);
+    return wrong ? pstk__record_fail(parse->out, (uint32_t)i, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+                                     parse->err, "%s", wrong)
+                 : 0;
+}
+
+/* All members in an extent. */
+static int parse_extent(struct parse *parse, const struct pstk__extent *extent)
+{
+    struct pstk__tar_member member;
+    struct pstk__tar_name name;
+    struct pstk__tar_fault fault = {.why = "its bytes are no member"};
+    for (uint64_t at = 0; at < extent->size; at = member.next - extent->offset) {
+        const enum pstk__tar_step step = pstk__tar_read(
+            &member, extent->offset + at, extent->data + at, extent->size - at, &fault);
+        if (step != PSTK__TAR_MEMBER && step != PSTK__TAR_OTHER)
+            return pstk__indexed_fail(parse->source, parse->at, extent->offset + at, 0, parse->err,
+                                      "%s; the index found a member here: was the file changed?",
+                                      fault.why);
+        if (step == PSTK__TAR_OTHER)
+            continue;
+        pstk__tar_split(&name, member.name);
+        if (at == 0 && parse->key_size == 0) {
+            parse->key_size = name.key_size;
+            memcpy(parse->key, name.key, name.key_size);
+        }
+        const int is_own = name.suffix_size && name.key_size == parse->key_size &&
+                           memcmp(name.key, parse->key, name.key_size) == 0;
+        const int r = is_own ? view_member(parse, extent, &member, &name) : 0;
+        if (r < 0)
+            return r;
+        if (at == 0 && !is_own)
+            return pstk__indexed_fail(
+                parse->source, parse->at, extent->offset, 0, parse->err,
+                "a member of another sample lies here: was the file changed?");
+    }
+    return 0;
+}
+
+static int tar_parse(const struct pstk__source *source, const struct pstk__place *at,
+                     const struct pstk__extent *extents, uint32_t n_extents,
+                     struct pstk__record *out, struct pstk_error *err)
+{
+    struct parse parse;
+    parse.source = source;
+    parse.at = at;
+    parse.out = out;
+    parse.err = err;
+    parse.key_size = 0;
+    out->schema = &source->schema;
+    out->number = at->record;
+    out->file_offset = n_extents ? extents[0].offset : 0;
+    out->shard = pstk__indexed_file_name(source, at->shard);
+    out->file = at->shard;
+    out->field_files = NULL;
+    out->n_fields = source->schema.n_fields;
+    for (uint32_t i = 0; i < out->n_fields; i++)
+        out->fields[i] = (struct pstk__field_view){.checksum = PSTK__CHECKSUM_NONE};
+    for (uint32_t k = 0; k < n_extents; k++) {
+        const int r = extents[k].size ? parse_extent(&parse, &extents[k]) : 0;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+const struct pstk__format pstk__format_tar = {
+    .name = "tar",
+    .needs = "*.tar archives of samples, as WebDataset has them",
+    .file = "archive",
+    .checksum = PSTK__CHECKSUM_NONE,
+    .probe = tar_probe,
+    .open = tar_open,
+    .close = pstk__indexed_close,
+    .locate = pstk__indexed_locate,
+    .range = pstk__indexed_range,
+    .page = pstk__indexed_page,
+    .page_check = pstk__indexed_page_check,
+    .n_extents = tar_n_extents,
+    .extent = tar_extent,
+    .parse = tar_parse,
+    .read_size = tar_read_size,
+    .file_name = pstk__indexed_file_name,
+    .file_path = pstk__indexed_file_path,
+    .file_check = pstk__indexed_file_check,
+};

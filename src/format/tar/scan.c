@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/tar/scan.h"
+
+#include "base/error.h"
+#include "base/random.h"
+#include "format/form.h"
+#include "format/tar/member.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define INFERRED 1000       /* samples whose members give the fields */
+#define NEAR_BYTES 65536    /* between the members of a sample that are cheaper read than skipped */
+#define SMALL_MEMBER 65536  /* bytes: up to this, members are read through, not skipped */
+#define READ_THROUGH 262144 /* bytes of a read where members are small */
+#define READ_HEADER 4096    /* where they are not */
+#define PROGRESS (16u << 20) /* bytes between two reports */
+#define MAX_VALUE 0xffffffffull
+
+/* ---- bytes of the archive -------------------------------------------------------------------- */
+
+struct walk {
+    const struct pstk__scan *scan;
+    struct pstk_error *err;
+    struct pstk__file file;
+    uint8_t *buffer;   /* owned */
+    uint64_t max;      /* bytes of it */
+    uint64_t begin, n; /* bytes of the archive that it has */
+    uint64_t at;       /* of the next member */
+    uint64_t read;     /* bytes to read at once */
+    uint64_t reported; /* bytes */
+    uint64_t n_members;
+};
+
+static int fail_at(struct walk *walk, uint64_t at, int code, const char *why)
+{
+    pstk__fail(walk->err, code, PSTK_STAGE_OPEN, "%s: member %" PRIu64 " (byte %" PRIu64 "): %s",
+               walk->scan->path, walk->n_members, at, why);
+    return pstk__fail_at(walk->err, code, walk->scan->name, PSTK_NONE, at, 0);
+}
+
+static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct pstk_error *err)
+{
+    *walk = (struct walk){.scan = scan,
+                          .err = err,
+                          .max = PSTK__TAR_MAX_HEADERS + 2 * READ_THROUGH,
+                          .read = READ_THROUGH,
+                          .file = {.fd = -1}};
+    walk->buffer = malloc(walk->max);
+    if (!walk->buffer)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to index %s", scan->path);
+    const int r = scan->store->open(scan->store, &walk->file, scan->path);
+    return r < 0 ? pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", scan->path) : 0;
+}
+
+static void walk_close(struct walk *walk)
+{
+    pstk__file_end(&walk->file);
+    free(walk->buffer);
+}
+
+/* Have at least `wanted` bytes from walk->at on in the buffer, or all that the archive has. Returns
+ * how many there are, or an error. */
+static int64_t walk_fill(struct walk *walk, uint64_t wanted)
+{
+    const uint64_t end = walk->begin + walk->n;
+    if (walk->at >= walk->begin && walk->at + wanted <= end)
+        return (int64_t)(end - walk->at);
+    uint64_t kept = 0;
+    if (walk->at >= walk->begin && walk->at < end) {
+        kept = end - walk->at;
+        memmove(walk->buffer, walk->buffer + (walk->at - walk->begin), kept);
+    }
+    walk->begin = walk->at;
+    walk->n = kept;
+    uint64_t more = wanted - kept > walk->read ? wanted - kept : walk->read;
+    more = more < walk->max - kept ? more : walk->max - kept;
+    const int64_t n = pstk__file_read(&walk->file, walk->buffer + kept, more, walk->at + kept);
+    if (n < 0)
+        return pstk__fail_errno(walk->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s",
+                                walk->scan->path);
+    walk->n += (uint64_t)n;
+    return (int64_t)walk->n;
+}
+
+static int walk_report(struct walk *walk)
+{
+    const uint64_t done = walk->at < walk->scan->size ? walk->at : walk->scan->size;
+    if (!walk->scan->progress || done - walk->reported < PROGRESS)
+        return 0;
+    const uint64_t n = done - walk->reported;
+    walk->reported = done;
+    return walk->scan->progress(walk->scan->user, n) ? PSTK_ECANCELED : 0;
+}
+
+/* What follows the blocks of zeros that end an archive must be zeros, too. */
+static int check_end(struct walk *walk)
+{
+    for (;;) {
+        const int64_t n = walk_fill(walk, PSTK__TAR_BLOCK);
+        if (n <= 0)
+            return (int)n;
+        const uint8_t *bytes = walk->buffer + (walk->at - walk->begin);
+        for (int64_t i = 0; i < n; i++)
+            if (bytes[i])
+                return fail_at(walk, walk->at + (uint64_t)i, PSTK_EBADMSG,
+                               "bytes follow the end of the archive: if archives were joined by "
+                               "cat, join them by tar --concatenate");
+        walk->at += (uint64_t)n;
+    }
+}
+
+/* Step to the next regular file. 1: *member; 0: the archive ends; <0: damage, ... */
+static int walk_next(struct walk *walk, struct pstk__tar_member *member)
+{
+    for (uint64_t wanted = PSTK__TAR_BLOCK;;) {
+        struct pstk__tar_fault fault;
+        int r = walk_report(walk);
+        const int64_t n = r < 0 ? r : walk_fill(walk, wanted);
+        if (n < 0)
+            return (int)n;
+        if (n == 0)
+            return fail_at(walk, walk->at, PSTK_EBADMSG,
+                           "the archive ends here without the blocks of zeros that end one: it is "
+                           "cut short; copy it again");
+        const enum pstk__tar_step step = pstk__tar_read(
+            member, walk->at, walk->buffer + (walk->at - walk->begin), (uint64_t)n, &fault);
+        switch (step) {
+        case PSTK__TAR_END:
+            return check_end(walk);
+        case PSTK__TAR_MORE:
+            if ((uint64_t)n < wanted || wanted >= PSTK__TAR_MAX_HEADERS + 2 * READ_HEADER)
+                return fail_at(walk, walk->at, PSTK_EBADMSG,
+                               "the archive ends within a header: it is cut short; copy it again");
+            wanted = wanted * 4 < PSTK__TAR_MAX_HEADERS + 2 * READ_HEADER
+                         ? wanted * 4
+                         : PSTK__TAR_MAX_HEADERS + 2 * READ_HEADER;
+            continue;
+        case PSTK__TAR_BAD:
+            return fail_at(walk, fault.at, PSTK_EBADMSG, fault.why);
+        case PSTK__TAR_MEMBER:
+        case PSTK__TAR_OTHER:
+            break;
+        }
+        if (member->data + member->size > walk->scan->size)
+            return fail_at(walk, walk->at, PSTK_EBADMSG,
+                           "the archive ends within the member's data: it is cut short; copy it "
+                           "again");
+        walk->read = member->size > SMALL_MEMBER ? READ_HEADER : READ_THROUGH;
+        walk->at = member->next;
+        walk->n_members++;
+        wanted = PSTK__TAR_BLOCK;
+        if (step == PSTK__TAR_MEMBER)
+            return 1;
+    }
+}
+
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+static int find_field(const struct pstk__index_found *found, const char *suffix)
+{
+    for (uint32_t i = 0; i < found->n_fields; i++)
+        if (strcmp(found->fields[i].field.name, suffix) == 0)
+            return (int)i;
+    return -1;
+}
+
+static int compare_fields(const void *a, const void *b)
+{
+    return strcmp(((const struct pstk__index_field *)a)->field.name,
+                  ((const struct pstk__index_field *)b)->field.name);
+}
+
+/* Add a field of that name, if it is new. */
+static int add_field(struct walk *walk, struct pstk__index_found *found, const char *suffix,
+                     uint64_t at)
+{
+    if (find_field(found, suffix) >= 0)
+        return 0;
+    if (found->n_fields == PSTK_MAX_FIELDS)
+        return fail_at(walk, at, PSTK_ENOTSUP,
+                       "the samples have more than 64 different suffixes, the most that fields may "
+                       "be: pack the archives with fewer");
+    if (strspn(suffix, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") !=
+        strlen(suffix))
+        return fail_at(walk, at, PSTK_ENOTSUP,
+                       "its suffix, all after the first dot of its name, is not the name of a "
+                       "field: must be of A-Z a-z 0-9 _ . -: rename it");
+    struct pstk__index_field *field = &found->fields[found->n_fields++];
+    *field = (struct pstk__index_field){0};
+    snprintf(field->field.name, sizeof field->field.name, "%s", suffix);
+    pstk__form_by_suffix(field);
+    return 0;
+}
+
+int pstk__tar_infer(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
+                    struct pstk__index_found *found, struct pstk_error *err)
+{
+    struct walk walk;
+    struct pstk__tar_member member;
+    struct pstk__tar_name name;
+    char key[PSTK__TAR_MAX_NAME] = "";
+    uint64_t n_samples = 0;
+    found->n_fields = 0;
+    int r = walk_open(&walk, scan, err);
+    while (r >= 0 && n_samples <= INFERRED && (r = walk_next(&walk, &member)) > 0) {
+        pstk__tar_split(&name, member.name);
+        if (name.suffix_size == 0)
+            continue;
+        if (strlen(key) != name.key_size || memcmp(key, name.key, name.key_size) != 0) {
+            memcpy(key, name.key, name.key_size);
+            key[name.key_size] = 0;
+            n_samples++;
+        }
+        r = add_field(&walk, found, name.suffix, member.begin);
+    }
+    for (uint32_t i = 0; r >= 0 && found->n_fields && wanted && i < wanted->n_fields; i++)
+        r = add_field(&walk, found, wanted->fields[i].name, 0);
+    walk_close(&walk);
+    qsort(found->fields, found->n_fields, sizeof found->fields[0], compare_fields);
+    return r < 0 ? r : 0;
+}
+
+uint32_t pstk__tar_n_columns(const struct pstk__index_found *found)
+{
+    return 1 + 2 * found->n_fields;
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* The keys of an archive's samples, by digests of 128 bits, and their rows. */
+struct keys {
+    struct key {
+        uint64_t digest[2]; /* 0 and 0: free */
+        uint64_t row;
+    } * places; /* owned; a power of two of them */
+    uint64_t n, max;
+};
+
+static struct key *find_key(const struct keys *keys, const uint64_t digest[2])
+{
+    uint64_t i = digest[0] & (keys->max - 1);
+    while ((keys->places[i].digest[0] || keys->places[i].digest[1]) &&
+           (keys->places[i].digest[0] != digest[0] || keys->places[i].digest[1] != digest[1]))
+        i = (i + 1) & (keys->max - 1);
+    return &keys->places[i];
+}
+
+/* At most half of the places are taken. */
+static int grow_keys(struct keys *keys)
+{
+    if (2 * (keys->n + 1) <= keys->max)
+        return 0;
+    const struct keys old = *keys;
+    keys->max = old.max ? 2 * old.max : 4096;
+    keys->places = calloc(keys->max, sizeof *keys->places);
+    if (!keys->places) {
+        *keys = old;
+        return PSTK_ENOMEM;
+    }
+    for (uint64_t i = 0; i < old.max; i++)
+        if (old.places[i].digest[0] || old.places[i].digest[1])
+            *find_key(keys, old.places[i].digest) = old.places[i];
+    free(old.places);
+    return 0;
+}
+
+/* A scan: the archive, its keys, and the row being filled. */
+struct samples {
+    struct walk walk;
+    struct keys keys;
+    struct pstk__index_rows *rows;
+    struct pstk__index_found *found;
+    char key[PSTK__TAR_MAX_NAME]; /* of the row */
+    uint32_t key_size;
+    uint64_t row; /* PSTK_NONE: none yet */
+};
+
+static int no_memory(struct samples *samples)
+{
+    return pstk__fail(samples->walk.err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                      "no memory for the index of %s", samples->walk.scan->path);
+}
+
+/* Find or begin the row of a member's sample. */
+static int find_row(struct samples *samples, const struct pstk__tar_name *name, uint64_t begin)
+{
+    if (samples->row != PSTK_NONE && samples->key_size == name->key_size &&
+        memcmp(samples->key, name->key, name->key_size) == 0)
+        return 0;
+    memcpy(samples->key, name->key, name->key_size);
+    samples->key_size = name->key_size;
+    uint64_t digest[2] = {1, 2};
+    pstk__index_digest(digest, name->key, name->key_size);
+    if (grow_keys(&samples->keys) < 0)
+        return no_memory(samples);
+    struct key *key = find_key(&samples->keys, digest);
+    if (key->digest[0] || key->digest[1]) {
+        samples->row = key->row;
+        return 0;
+    }
+    uint64_t cells[PSTK__TABLE_MAX_COLUMNS] = {begin};
+    *key = (struct key){.digest = {digest[0], digest[1]}, .row = samples->rows->n};
+    samples->keys.n++;
+    samples->row = samples->rows->n;
+    if (samples->rows->n >= 0xffffffffu)
+        return fail_at(&samples->walk, begin, PSTK_EFBIG, "an archive has 2^32 samples: split it");
+    return pstk__index_rows_add(samples->rows, cells) < 0 ? no_memory(samples) : 0;
+}
+
+static int fail_suffix(struct samples *samples, const struct pstk__tar_name *name, uint64_t begin)
+{
+    char why[320];
+    snprintf(
+        why, sizeof why,
+        "its suffix '%.63s' is on none of the first %u samples, which gave the fields: name it "
+        "in fields, or write the archives again without it",
+        name->suffix, INFERRED);
+    return fail_at(&samples->walk, begin, PSTK_EBADMSG, why);
+}
+
+static int fail_twice(struct samples *samples, const struct pstk__tar_name *name, uint64_t begin,
+                      uint64_t before)
+{
+    char why[320];
+    snprintf(why, sizeof why,
+             "the archive has the member with the suffix '%.63s' of this sample twice, here and at "
+             "byte %" PRIu64,
+             name->suffix, before);
+    return fail_at(&samples->walk, begin, PSTK_EBADMSG, why);
+}
+
+/* Put a member into its sample's row. */
+static int add_member(struct samples *samples, const struct pstk__tar_member *member)
+{
+    struct pstk__tar_name name;
+    pstk__tar_split(&name, member->name);
+    if (name.suffix_size == 0)
+        return 0;
+    const int f = find_field(samples->found, name.suffix);
+    if (f < 0)
+        return fail_suffix(samples, &name, member->begin);
+    if (member->size > MAX_VALUE)
+        return fail_at(&samples->walk, member->begin, PSTK_EFBIG,
+                       "the member has 4 GiB or more; must be less: split it");
+    const int r = find_row(samples, &name, member->begin);
+    if (r < 0)
+        return r;
+    uint64_t *cells = samples->rows->cells + samples->row * samples->rows->n_columns;
+    if (cells[pstk__tar_size((uint32_t)f)])
+        return fail_twice(samples, &name, member->begin,
+                          cells[0] + cells[pstk__tar_begin((uint32_t)f)]);
+    cells[pstk__tar_begin((uint32_t)f)] = member->begin - cells[0];
+    cells[pstk__tar_size((uint32_t)f)] = member->data + member->size - member->begin;
+    struct pstk__index_field *field = &samples->found->fields[f];
+    const uint64_t plain = pstk__form_plain_size(field, member->size);
+    const uint64_t headers = member->data - member->begin;
+    uint64_t *most = &samples->found->facts[PSTK__TAR_HEADERS];
+    *most = headers > *most ? headers : *most;
+    field->n++;
+    field->bytes += member->size;
+    field->max_size = member->size > field->max_size ? member->size : field->max_size;
+    field->max_plain = plain > field->max_plain ? plain : field->max_plain;
+    return 0;
+}
+
+/* Bytes from the first to the last member of each sample, and whether they lie far apart. */
+static void measure(struct samples *samples)
+{
+    const struct pstk__index_rows *rows = samples->rows;
+    for (uint64_t i = 0; i < rows->n; i++) {
+        const uint64_t *cells = rows->cells + i * rows->n_columns;
+        uint64_t end = 0, sum = 0;
+        for (uint32_t f = 0; f < samples->found->n_fields; f++) {
+            const uint64_t size = cells[pstk__tar_size(f)];
+            const uint64_t last = cells[pstk__tar_begin(f)] + size;
+            end = size && last > end ? last : end;
+            sum += size;
+        }
+        if (end > samples->found->max_record)
+            samples->found->max_record = end;
+        if (end > sum + NEAR_BYTES)
+            samples->found->facts[PSTK__TAR_SCATTERED] = 1;
+    }
+}
+
+int pstk__tar_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
+                   struct pstk__index_found *found, struct pstk_error *err)
+{
+    struct samples *samples = calloc(1, sizeof *samples);
+    struct pstk__tar_member member;
+    if (!samples)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to index %s", scan->path);
+    samples->rows = rows;
+    samples->found = found;
+    samples->row = PSTK_NONE;
+    int r = walk_open(&samples->walk, scan, err);
+    while (r >= 0 && (r = walk_next(&samples->walk, &member)) > 0)
+        r = add_member(samples, &member);
+    if (r == 0)
+        measure(samples);
+    if (r == 0 && scan->progress && scan->size > samples->walk.reported &&
+        scan->progress(scan->user, scan->size - samples->walk.reported))
+        r = PSTK_ECANCELED;
+    walk_close(&samples->walk);
+    free(samples->keys.places);
+    free(samples);
+    return r;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tar: samples in tar archives, as WebDataset has them, an entry of format.c. Members of one
+ * archive whose names agree up to the first dot of their last part are a sample, whether or not
+ * they follow each other; the rest of the name is the field. Archives are read in place.
+ */
+#ifndef PSTK_FORMAT_TAR_H
+#define PSTK_FORMAT_TAR_H
+
+#include "format/format.h"
+
+extern const struct pstk__format pstk__format_tar;
+
+#endif

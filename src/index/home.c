@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "index/home.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE_NS 100000000 /* between two looks of a process that waits */
+
+/* A file of the index that may be, and the file of its lock. */
+struct spot {
+    char folder[PATH_MAX];
+    char index[PATH_MAX];
+    char lock[PATH_MAX];
+};
+
+/* Write a, b and c end to end. 0, or EINVAL: they are too long for a path. */
+static int join(char to[PATH_MAX], const char *a, const char *b, const char *c)
+{
+    const int n = snprintf(to, PATH_MAX, "%s%s%s", a, b, c);
+    return n < 0 || n >= PATH_MAX ? PSTK_EINVAL : 0;
+}
+
+/* 0, or EINVAL: a path is too long. */
+static int spot_of(const struct pstk__index_home *home, int in_cache, struct spot *spot)
+{
+    char name[64], path[PATH_MAX];
+    snprintf(name, sizeof name, "/%.14s-%016" PRIx64 "%016" PRIx64 ".index", home->format,
+             home->key[0] ^ (in_cache ? home->place[0] : 0),
+             home->key[1] ^ (in_cache ? home->place[1] : 0));
+    int r = in_cache ? join(spot->folder, home->cache, "/index", "")
+                     : join(spot->folder, home->data, "/", PSTK__INDEX_FOLDER);
+    if (r == 0)
+        r = join(path, spot->folder, name, "");
+    if (r == 0)
+        r = join(spot->lock, path, ".lock", "");
+    if (r == 0)
+        memcpy(spot->index, path, sizeof path);
+    return r;
+}
+
+/* 1: *out is an index that fits; 0: there is none there, or an old or damaged one. */
+static int open_spot(struct pstk__index **out, const struct pstk__index_home *home,
+                     const struct pstk__index_work *work, const struct spot *spot)
+{
+    if (pstk__index_open(out, home->store, spot->index, home->key, NULL) < 0)
+        return 0;
+    if (!work->differs(work->user, *out))
+        return 1;
+    pstk__index_close(*out);
+    *out = NULL;
+    return 0;
+}
+
+/* ---- the lock -------------------------------------------------------------------------------- */
+
+static int make_folder(const char *path)
+{
+    return mkdir(path, 0777) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+/* Open the lock's file, making what is missing. Returns the descriptor or a negative errno. */
+static int open_lock(const struct pstk__index_home *home, int in_cache, const struct spot *spot)
+{
+    int r = in_cache ? make_folder(home->cache) : 0;
+    if (r == 0)
+        r = make_folder(spot->folder);
+    if (r < 0)
+        return r;
+    const int fd = open(spot->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    return fd < 0 ? -errno : fd;
+}
+
+/* What the builder has written into the file of its lock. */
+static void look_at_builder(int fd, uint64_t *n_done, uint64_t *n_total)
+{
+    uint8_t words[16];
+    *n_done = *n_total = 0;
+    if (pread(fd, words, sizeof words, 0) == (ssize_t)sizeof words) {
+        *n_done = pstk__get64(words);
+        *n_total = pstk__get64(words + 8);
+    }
+}
+
+/* Wait until this process holds the lock. 0; ECANCELED; or a negative errno. */
+static int wait_for_lock(int fd, const struct pstk__index_work *work, int *waited)
+{
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno == EINTR)
+            continue;
+        if (errno != EWOULDBLOCK)
+            return errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK ? 0 : -errno;
+        uint64_t n_done, n_total;
+        *waited = 1;
+        look_at_builder(fd, &n_done, &n_total);
+        if (work->on_progress && work->on_progress(work->progress_user, n_done, n_total))
+            return PSTK_ECANCELED;
+        nanosleep(&(struct timespec){.tv_nsec = PATIENCE_NS}, NULL);
+    }
+    return 0;
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+/* Reports to the caller, and now and then to those who wait. */
+struct reporter {
+    const struct pstk__index_work *work;
+    int fd;
+    uint64_t next_ns;
+};
+
+static int report(void *user, uint64_t n_done, uint64_t n_total)
+{
+    struct reporter *reporter = user;
+    const uint64_t now = pstk__clock_ns();
+    if (now >= reporter->next_ns) {
+        uint8_t words[16];
+        pstk__put64(words, n_done);
+        pstk__put64(words + 8, n_total);
+        /* Advice alone: those who wait show no progress where the disk refuses it. */
+        if (pwrite(reporter->fd, words, sizeof words, 0) < 0)
+            reporter->next_ns = UINT64_MAX;
+        else
+            reporter->next_ns = now + PATIENCE_NS;
+    }
+    return reporter->work->on_progress
+               ? reporter->work->on_progress(reporter->work->progress_user, n_done, n_total)
+               : 0;
+}
+
+static int build(const struct pstk__index_home *home, const struct pstk__index_work *work,
+                 const struct spot *spot, int lock, struct pstk_error *err)
+{
+    struct pstk__index_writer *writer;
+    struct pstk__index_found found = {0};
+    struct pstk__texts classes = {0};
+    struct reporter reporter = {.work = work, .fd = lock};
+    int r = pstk__index_writer_open(&writer, spot->index, err);
+    if (r == 0)
+        r = work->build(work->user, writer, &found, &classes, report, &reporter, err);
+    if (r == 0)
+        r = pstk__index_writer_commit(&writer, home->key, &found, &classes, err);
+    pstk__index_writer_abort(&writer);
+    pstk__texts_close(&classes);
+    return r;
+}
+
+/* Build at a spot, or take the index that another process has built there meanwhile. */
+static int build_alone(struct pstk__index **out, const struct pstk__index_home *home,
+                       const struct pstk__index_work *work, const struct spot *spot, int lock,
+                       struct pstk_error *err)
+{
+    int waited = 0;
+    const int r = wait_for_lock(lock, work, &waited);
+    if (r == PSTK_ECANCELED)
+        return pstk__fail(err, r, PSTK_STAGE_OPEN, "waiting for the index %s was canceled",
+                          spot->index);
+    if (r < 0)
+        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot lock %s", spot->lock);
+    if (open_spot(out, home, work, spot))
+        return 0;
+    const int built = build(home, work, spot, lock, err);
+    return built < 0 ? built : pstk__index_open(out, home->store, spot->index, home->key, err);
+}
+
+/* 1: this errno means that the folder is not for writing. */
+static int is_read_only(int native)
+{
+    return native == EACCES || native == EPERM || native == EROFS || native == ENOENT ||
+           native == ENOTDIR;
+}
+
+static int fail_nowhere(const struct pstk__index_home *home, int native, struct pstk_error *err)
+{
+    if (home->cache)
+        return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
+                                "the index of %s can be written neither there nor to the cache "
+                                "folder %s",
+                                home->data, home->cache);
+    return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
+                            "the index of %s cannot be written to its folder, and no cache folder "
+                            "is set: set cache_path",
+                            home->data);
+}
+
+int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *home,
+                    const struct pstk__index_work *work, struct pstk_error *err)
+{
+    struct spot spots[2];
+    int native = ENOENT;
+    *out = NULL;
+    const int n = home->cache ? 2 : 1;
+    for (int i = 0; i < n; i++)
+        if (spot_of(home, i, &spots[i]) < 0)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
+                              i ? home->cache : home->data);
+    for (int i = 0; i < n; i++)
+        if (open_spot(out, home, work, &spots[i]))
+            return 0;
+    for (int i = 0; i < n; i++) {
+        const int lock = open_lock(home, i, &spots[i]);
+        if (lock >= 0) {
+            const int r = build_alone(out, home, work, &spots[i], lock, err);
+            close(lock);
+            return r;
+        }
+        native = -lock;
+        if (!is_read_only(native))
+            break;
+    }
+    return fail_nowhere(home, native, err);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layout: where things lie in the file of an index; its reader and its writer agree on it. */
+#ifndef PSTK_INDEX_LAYOUT_H
+#define PSTK_INDEX_LAYOUT_H
+
+#define PSTK__INDEX_MAGIC "PSTKIDX"
+#define PSTK__INDEX_HEADER 4096         /* bytes */
+#define PSTK__INDEX_MAX_TAIL (1u << 30) /* bytes of the description */
+
+/* Bytes of the header; the others are zero. */
+enum pstk__index_header {
+    PSTK__IH_CRC = 0, /* of the bytes after it */
+    PSTK__IH_VERSION = 4,
+    PSTK__IH_MAGIC = 8,
+    PSTK__IH_KEY = 16,
+    PSTK__IH_DIGEST = 32,
+    PSTK__IH_SIZE = 48, /* of the file */
+    PSTK__IH_TAIL = 56, /* where the description begins */
+    PSTK__IH_TAIL_CRC = 64,
+    PSTK__IH_N_FILES = 68,
+    PSTK__IH_N_COLUMNS = 72, /* of every table */
+    PSTK__IH_N_CLASSES = 76,
+    PSTK__IH_END = 80,
+};
+
+#endif
