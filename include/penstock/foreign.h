@@ -45,6 +45,32 @@ struct pstk_foreign {
 PSTK_API int pstk_dataset_open_foreign(struct pstk_dataset **out, const char *path,
                                        const struct pstk_foreign *foreign, struct pstk_error *err);
 
+/* What pstk_verify_data checks. Zero it and set size. */
+struct pstk_verify_settings {
+    /* sizeof(struct pstk_verify_settings), set by the caller */
+    uint32_t size;
+    /* 1: also decode every image in full. default: 0 */
+    uint32_t decode;
+    /* default: 0, one */
+    uint32_t n_threads;
+    /* must be 0 */
+    uint32_t reserved;
+    /* the data set; borrows */
+    const char *path;
+    /* as of pstk_dataset_open_foreign; borrows. default: NULL */
+    const struct pstk_foreign *foreign;
+    /* as of pstk_verify. default: NULL, for none */
+    pstk_verify_fn on_bad;
+    pstk_progress_fn on_progress;
+    /* the first argument of both; the caller's */
+    void *user;
+};
+
+/* Check a data set as pstk_verify does. If the data set has another format, it reads every sample
+ * and checks what that format can: headers, checksums if it has some, and that no field is missing.
+ */
+PSTK_API int64_t pstk_verify_data(const struct pstk_verify_settings *s, struct pstk_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -12,6 +12,7 @@
 #include "files.h"
 #include "json.h"
 #include "labels.h"
+#include "opening.h"
 #include "output.h"
 #include "pipeline.h"
 #include "reading.h"
@@ -431,7 +432,7 @@ void checkup(struct checkup *checkup, const char *path, const struct pstk_machin
     struct patient patient = {.checkup = checkup, .path = path, .machine = machine};
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    const int r = pstk_dataset_open(&patient.dataset, path, &err);
+    const int r = opening_dataset(&patient.dataset, path, &err);
     if (r == PSTK_ENOENT)
         return; /* perhaps a folder for future data */
     checkup->is_data_set = 1;

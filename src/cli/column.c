@@ -9,6 +9,7 @@
 #include "interrupt.h"
 #include "json.h"
 #include "message.h"
+#include "opening.h"
 #include "options.h"
 #include "progress.h"
 #include "status.h"
@@ -45,7 +46,7 @@ static int report(const struct column *column)
     struct pstk_error err;
     char n[UNIT_SIZE], bytes[UNIT_SIZE];
     pstk_error_init(&err, sizeof err);
-    if (pstk_dataset_open(&dataset, column->data, &err) < 0)
+    if (opening_dataset(&dataset, column->data, &err) < 0)
         return status_refuse(&err, column->data);
     pstk_dataset_get_info(dataset, &info);
     for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, &added) == 0; i++)

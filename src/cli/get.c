@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "message.h"
+#include "opening.h"
 #include "options.h"
 #include "status.h"
 #include "text.h"
@@ -134,7 +135,7 @@ static int run(const struct command *self, int argc, char **argv)
         return options.status;
     const char *path = options_operand(&options, 0);
     pstk_error_init(&err, sizeof err);
-    if (pstk_dataset_open(&dataset, path, &err) < 0)
+    if (opening_dataset(&dataset, path, &err) < 0)
         return status_refuse(&err, path);
     int status = get(dataset, path, options_operand(&options, 1), options_operand(&options, 2));
     pstk_dataset_close(&dataset);

@@ -15,6 +15,7 @@
 #include "labels.h"
 #include "message.h"
 #include "names.h"
+#include "opening.h"
 #include "options.h"
 #include "status.h"
 #include "text.h"
@@ -506,7 +507,7 @@ static int run(const struct command *self, int argc, char **argv)
         return options.status;
     all.path = options_operand(&options, 0);
     pstk_error_init(&err, sizeof err);
-    if (pstk_dataset_open(&all.dataset, all.path, &err) < 0)
+    if (opening_dataset(&all.dataset, all.path, &err) < 0)
         return status_refuse(&err, all.path);
     const int status = info(&all);
     labels_close(&all.labels);

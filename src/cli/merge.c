@@ -9,6 +9,7 @@
 #include "interrupt.h"
 #include "json.h"
 #include "message.h"
+#include "opening.h"
 #include "options.h"
 #include "output.h"
 #include "progress.h"
@@ -35,7 +36,7 @@ static void report_lost(const char *part, const struct pstk_dataset *merged)
 {
     struct pstk_dataset *dataset;
     struct pstk_column_info info = {.size = sizeof info}, kept = info;
-    if (pstk_dataset_open(&dataset, part, NULL) < 0)
+    if (opening_dataset(&dataset, part, NULL) < 0)
         return;
     for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, &info) == 0; i++) {
         uint32_t k = 0;
@@ -56,7 +57,7 @@ static int report(const char *out, const char *const *parts, uint32_t n_parts, d
     struct pstk_error err;
     char n[UNIT_SIZE], shards[UNIT_SIZE], time[UNIT_SIZE];
     pstk_error_init(&err, sizeof err);
-    if (pstk_dataset_open(&dataset, out, &err) < 0)
+    if (opening_dataset(&dataset, out, &err) < 0)
         return status_refuse(&err, out);
     int r = pstk_dataset_get_info(dataset, &info);
     for (uint32_t i = 0; i < n_parts; i++)

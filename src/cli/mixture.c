@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "message.h"
+#include "opening.h"
 #include "status.h"
 #include "text.h"
 #include "unit.h"
@@ -110,7 +111,7 @@ int mixture_look(struct mixture *mixture, struct pstk_dataset_info *info,
         struct pstk_dataset *dataset;
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);
-        if (pstk_dataset_open(&dataset, mixture->paths[i], &err) < 0)
+        if (opening_dataset(&dataset, mixture->paths[i], &err) < 0)
             return status_refuse(&err, mixture->paths[i]);
         const int r = add_info(dataset, i == 0, info, fields);
         pstk_dataset_close(&dataset);

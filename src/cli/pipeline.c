@@ -5,6 +5,7 @@
 
 #include "interrupt.h"
 #include "message.h"
+#include "opening.h"
 #include "status.h"
 
 #define DEFAULT_BATCH 64
@@ -256,7 +257,7 @@ static int look_at_path(struct pipeline *pipeline)
     struct pstk_dataset *dataset;
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    if (pstk_dataset_open(&dataset, pipeline->path, &err) < 0)
+    if (opening_dataset(&dataset, pipeline->path, &err) < 0)
         return status_refuse(&err, pipeline->path);
     const int status = look(pipeline, dataset);
     pstk_dataset_close(&dataset);
@@ -396,6 +397,8 @@ int pipeline_build(struct pipeline *pipeline, int image_only)
         return message_usage("%s has no field of images to show", pipeline->path);
     build_outputs(pipeline, image_only);
     pstk_settings_init(s, sizeof *s);
+    opening_init(&pipeline->opening);
+    s->foreign = &pipeline->opening.foreign;
     s->path = pipeline->mixture.n ? NULL : pipeline->path;
     s->mixture = pipeline->mixture.n ? mixture_settings(&pipeline->mixture) : NULL;
     s->batch_size = pipeline->global_batch_size ? 1 : pipeline->batch_size;

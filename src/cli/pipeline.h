@@ -9,6 +9,7 @@
 #include <penstock/format.h>
 #include <penstock/penstock.h>
 
+#include "opening.h"
 #include "mixture.h"
 #include "names.h"
 #include "options.h"
@@ -245,6 +246,7 @@ struct pipeline {
     struct pstk_op ops[4];
     struct pstk_output outputs[PSTK_MAX_FIELDS];
     uint32_t n_outputs;
+    struct opening opening; /* settings.foreign */
     struct pstk_settings settings;
 };
 

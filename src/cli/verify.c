@@ -11,6 +11,7 @@
 #include "json.h"
 #include "machine.h"
 #include "message.h"
+#include "opening.h"
 #include "options.h"
 #include "progress.h"
 #include "status.h"
@@ -141,7 +142,7 @@ static struct pstk_dataset_info find_info(const char *path, uint64_t *n_damaged)
     struct pstk_dataset_info info = {.size = sizeof info};
     struct pstk_dataset *dataset;
     *n_damaged = 0;
-    if (pstk_dataset_open(&dataset, path, NULL) < 0)
+    if (opening_dataset(&dataset, path, NULL) < 0)
         return info;
     pstk_dataset_get_info(dataset, &info);
     for (uint32_t i = 0; i < info.n_fields; i++) {
@@ -210,7 +211,17 @@ static int verify(struct verify *v, const char *path, int decode, uint32_t n_thr
      * image. */
     interrupt_at_once("no damage was found so far");
     progress_begin(&v->progress, "verifying", "samples");
-    int64_t r = pstk_verify(path, decode, n_threads, on_bad, on_progress, v, &err);
+    struct opening opening;
+    opening_init(&opening);
+    const struct pstk_verify_settings s = {.size = sizeof s,
+                                           .decode = decode != 0,
+                                           .n_threads = n_threads,
+                                           .path = path,
+                                           .foreign = &opening.foreign,
+                                           .on_bad = on_bad,
+                                           .on_progress = on_progress,
+                                           .user = v};
+    const int64_t r = pstk_verify_data(&s, &err);
     interrupt_at_once(NULL);
     progress_end(&v->progress);
     if (r == PSTK_EBADMSG || r == PSTK_EIO) {

@@ -6,9 +6,12 @@
 #include "base/clock.h"
 #include "base/crew.h"
 #include "base/error.h"
+#include "image/decoder.h"
 #include "record/field.h"
+#include "record/translate.h"
 #include "record/value.h"
 
+#include <penstock/foreign.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,31 +31,59 @@ struct verify {
 /* Who reads blocks. */
 struct member {
     const struct verify *verify;
-    struct pstk__room room; /* owned; for the largest sample */
+    struct pstk__room room;  /* owned; for the largest sample */
+    struct pstk__room plain; /* owned; for the largest value */
 };
 
-/* Compressed values do not come here: a format that has them has a verify of its own. */
-static int refuse_memory(void *user, const struct pstk__record *record, uint32_t i,
-                         struct pstk__field_memory *out, struct pstk_error *err)
+/* The pstk__field_memory_fn of values that are translated: one at a time, for their check.
+ * Compressed ones do not come here: a format that has them has a verify of its own. */
+static int find_memory(void *user, const struct pstk__record *record, uint32_t i,
+                       struct pstk__field_memory *out, struct pstk_error *err)
 {
-    (void)user, (void)out;
-    return pstk__record_fail(record, i, PSTK_ENOTSUP, PSTK_STAGE_RECORD, err,
-                             "is stored in compressed form");
+    const struct member *member = user;
+    const uint32_t size = record->fields[i].plain_size;
+    if (!pstk__codec_is_foreign(record->fields[i].codec))
+        return pstk__record_fail(record, i, PSTK_ENOTSUP, PSTK_STAGE_RECORD, err,
+                                 "is stored in compressed form");
+    if (size > member->plain.size)
+        return pstk__record_fail(record, i, PSTK_EFBIG, PSTK_STAGE_RECORD, err,
+                                 "has %u bytes, more than the index says of any value", size);
+    *out = (struct pstk__field_memory){.plain = member->plain.data};
+    return 0;
 }
 
-static int check_values(const struct pstk__record *record, struct pstk_error *err)
+/* Decode an image in full. */
+static int check_image(const struct pstk__record *record, uint32_t i, const uint8_t *plain,
+                       struct pstk_error *err)
 {
-    const struct pstk__field_reading reading = {.max_pixels = UINT64_MAX, .memory = refuse_memory};
+    struct pstk_error why;
+    pstk_error_init(&why, sizeof why);
+    const int rc =
+        pstk_image_check(plain, record->fields[i].plain_size, PSTK__MAX_PIXELS, NULL, NULL, &why);
+    return rc < 0 ? pstk__record_fail(record, i, rc, PSTK_STAGE_DECODE, err, "%.400s", why.message)
+                  : 0;
+}
+
+static int check_values(const struct member *member, const struct pstk__record *record,
+                        struct pstk_error *err)
+{
+    const struct pstk__field_reading reading = {
+        .max_pixels = UINT64_MAX, .memory = find_memory, .user = (void *)(uintptr_t)member};
     for (uint32_t i = 0; i < record->n_fields; i++) {
+        const struct pstk_field *field = &record->schema->fields[i];
         const uint8_t *plain;
         char text[160];
         const int rc = pstk__field_read(record, i, &reading, &plain, err);
         if (rc < 0)
             return rc;
-        const char *wrong = pstk__value_check(&record->schema->fields[i], plain,
-                                              record->fields[i].plain_size, text);
+        const char *wrong = pstk__value_check(field, plain, record->fields[i].plain_size, text);
         if (wrong)
             return pstk__record_fail(record, i, PSTK_EBADMSG, PSTK_STAGE_RECORD, err, "%s", wrong);
+        if (member->verify->request->decode && field->kind == PSTK_FIELD_IMAGE) {
+            const int bad = check_image(record, i, plain, err);
+            if (bad < 0)
+                return bad;
+        }
     }
     return 0;
 }
@@ -70,9 +101,10 @@ static int check_sample(struct member *member, uint64_t id, struct pstk_error *b
     int rc = pstk__dataset_read(member->verify->dataset, id, PSTK__ALL_FIELDS, &member->room,
                                 &record, &shard, bad);
     if (rc == 0)
-        rc = check_values(&record, bad);
+        rc = check_values(member, &record, bad);
     bad->sample_id = id;
-    return rc == PSTK_EBADMSG || rc == PSTK_EIO ? 1 : rc;
+    return rc == PSTK_EBADMSG || rc == PSTK_EIO || (rc < 0 && bad->stage == PSTK_STAGE_DECODE) ? 1
+                                                                                               : rc;
 }
 
 static int check_block(void *state, uint64_t block, const struct pstk__crew_sink *sink,
@@ -104,20 +136,28 @@ static int check_block(void *state, uint64_t block, const struct pstk__crew_sink
 static void close_member(void *state)
 {
     struct member *member = state;
-    if (member)
+    if (member) {
         free(member->room.data);
+        free(member->plain.data);
+    }
     free(member);
 }
 
 static int open_member(void *user, void **state, struct pstk_error *err)
 {
     const struct verify *verify = user;
-    const uint64_t size = pstk__dataset_source(verify->dataset)->limits.max_size;
+    const struct pstk__source *source = pstk__dataset_source(verify->dataset);
+    const uint64_t size = source->limits.max_size;
+    uint64_t plain = 0;
+    for (uint32_t i = 0; i < source->schema.n_fields; i++)
+        plain = source->limits.max_plain[i] > plain ? source->limits.max_plain[i] : plain;
     struct member *member = *state = calloc(1, sizeof *member);
     if (!member)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "out of memory");
-    *member = (struct member){.verify = verify, .room = {.size = size, .data = malloc(size + 1)}};
-    return member->room.data
+    *member = (struct member){.verify = verify,
+                              .room = {.size = size, .data = malloc(size + 1)},
+                              .plain = {.size = plain, .data = malloc(plain + 1)}};
+    return member->room.data && member->plain.data
                ? 0
                : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                             "no memory for a sample of %llu bytes", (unsigned long long)size);
@@ -160,7 +200,8 @@ static int64_t verify_samples(const struct pstk__verify_request *verify_request,
                               struct pstk_error *err)
 {
     struct verify verify = {.request = verify_request};
-    int rc = pstk_dataset_open(&verify.dataset, verify_request->path, err);
+    int rc = pstk_dataset_open_foreign(&verify.dataset, verify_request->path,
+                                       verify_request->foreign, err);
     if (rc == 0) {
         verify.n_samples = pstk__dataset_source(verify.dataset)->n_samples;
         const struct pstk__crew_work work = {.what = "verify",
@@ -179,23 +220,40 @@ static int64_t verify_samples(const struct pstk__verify_request *verify_request,
     return rc < 0 ? rc : verify.n_bad < INT32_MAX ? (int64_t)verify.n_bad : INT32_MAX;
 }
 
-int64_t pstk_verify(const char *path, int decode, uint32_t n_threads, pstk_verify_fn on_bad,
-                    pstk_progress_fn on_progress, void *user, struct pstk_error *err)
+int64_t pstk_verify_data(const struct pstk_verify_settings *s, struct pstk_error *err)
 {
-    if (!path || !*path)
+    if (!s || s->size != sizeof *s)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "settings: size is not set, or is that of another version; set it by "
+                          "sizeof");
+    if (!s->path || !*s->path)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "path: value is empty; must be the path of a data set");
-    const struct pstk__verify_request verify_request = {.store = pstk__store_of(path),
-                                                        .path = path,
-                                                        .decode = decode != 0,
-                                                        .n_threads = n_threads,
-                                                        .on_bad = on_bad,
-                                                        .on_progress = on_progress,
-                                                        .user = user};
+    const struct pstk__verify_request verify_request = {.store = pstk__store_of(s->path),
+                                                        .path = s->path,
+                                                        .foreign = s->foreign,
+                                                        .decode = s->decode != 0,
+                                                        .n_threads = s->n_threads,
+                                                        .on_bad = s->on_bad,
+                                                        .on_progress = s->on_progress,
+                                                        .user = s->user};
     const struct pstk__format *format;
-    const int rc = pstk__format_find(&format, verify_request.store, path, err);
+    const int rc = pstk__format_find(&format, verify_request.store, s->path, err);
     if (rc < 0)
         return rc;
     return format->verify ? format->verify(&verify_request, err)
                           : verify_samples(&verify_request, err);
+}
+
+int64_t pstk_verify(const char *path, int decode, uint32_t n_threads, pstk_verify_fn on_bad,
+                    pstk_progress_fn on_progress, void *user, struct pstk_error *err)
+{
+    const struct pstk_verify_settings s = {.size = sizeof s,
+                                           .decode = decode != 0,
+                                           .n_threads = n_threads,
+                                           .path = path,
+                                           .on_bad = on_bad,
+                                           .on_progress = on_progress,
+                                           .user = user};
+    return pstk_verify_data(&s, err);
 }

@@ -919,6 +919,20 @@ class Foreign(Structure):
     ]
 
 
+class VerifySettings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("decode", c_uint32),
+        ("n_threads", c_uint32),
+        ("reserved", c_uint32),
+        ("path", c_char_p),
+        ("foreign", POINTER(Foreign)),
+        ("on_bad", VerifyFn),
+        ("on_progress", ProgressFn),
+        ("user", c_void_p),
+    ]
+
+
 class Machine(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -1543,6 +1557,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_budget_digest": (c_int, [POINTER(Budget), POINTER(c_uint64)]),
     "pstk_predict": (c_int, [POINTER(Stats), POINTER(ForecastSettings), POINTER(Forecast)]),
     "pstk_dataset_open_foreign": (c_int, [POINTER(c_void_p), c_char_p, POINTER(Foreign), POINTER(Error)]),
+    "pstk_verify_data": (c_int64, [POINTER(VerifySettings), POINTER(Error)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
     "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
     "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),

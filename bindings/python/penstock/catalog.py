@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from . import _c, errors, paths
 from .dtypes import DTYPE_NAMES
+from .foreign import Foreign
 from .packing.schema import Field
 
 # Of images.
@@ -67,11 +68,9 @@ class Catalog(NamedTuple):
     columns: tuple[ColumnInfo, ...]
 
 
-def opened(path: str | os.PathLike[str]) -> c_void_p:
+def opened(path: str | os.PathLike[str], foreign: Foreign | None = None) -> c_void_p:
     """Open a data set; the caller closes the handle. Raises DataSetNotFoundError, CorruptRecordError and others."""
-    handle, error = c_void_p(), errors.new()
-    errors.check(_c.lib.pstk_dataset_open(byref(handle), os.fsencode(paths.local(path)), byref(error)), error)
-    return handle
+    return (foreign or Foreign()).opened(paths.local(path))
 
 
 def _field(handle: c_void_p, number: int) -> FieldInfo:
@@ -104,9 +103,9 @@ def of(handle: c_void_p) -> Catalog:
     return Catalog(info, fields, tuple(_column(handle, i, fields) for i in range(n_columns)))
 
 
-def read(path: str | os.PathLike[str]) -> Catalog:
+def read(path: str | os.PathLike[str], foreign: Foreign | None = None) -> Catalog:
     """Return the catalog of the data set at a path. Raises the errors of `opened`."""
-    handle = opened(path)
+    handle = opened(path, foreign)
     try:
         return of(handle)
     finally:

@@ -8,7 +8,7 @@ import functools
 import operator
 import os
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import byref, sizeof
 from typing import Any
 
@@ -17,6 +17,7 @@ from ._optional import needed
 from .catalog import ColumnInfo, DatasetInfo, FieldInfo
 from .dtypes import DTYPES
 from .errors import SettingsError
+from .foreign import Foreign
 from .hints import explains, near_or_all
 from .lists import bytes_at, mask_of, pixels_of, read
 from .packing.schema import LIST_KINDS, Field, of_some
@@ -29,10 +30,10 @@ ANY_SIDE = 2**31 - 1  # pixels: longer than any side, so an image keeps its size
 class _Handle:
     """The library's data set; closed when the last call that uses it has returned."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, foreign: Foreign) -> None:
         self.owner = os.getpid()
         self.pointer = ctypes.c_void_p()
-        self.pointer = catalog.opened(path)
+        self.pointer = catalog.opened(path, foreign)
 
     def __del__(self, _getpid: Any = os.getpid, _close: Any = _c.lib.pstk_dataset_close,
                 _byref: Any = byref) -> None:
@@ -158,7 +159,10 @@ class Dataset:
     uint16 [height, width] (gray) or [height, width, 3 or 4]; with decode=True also uint8 [height, width, 3]. Masks ->
     class numbers, uint8 or uint16 [height, width]. Lists -> lists of such items.
 
-    path: the data set's directory. fields: read only these. decode: decode images, in full, as Pillow does.
+    path: the data set's directory; of a data set of another format also a file, or a pattern of files. fields: read only
+    these; or, of such a data set, a dict {name: field}, as in a schema: what these fields are, in place of what the data
+    shows. decode: decode images, in full, as Pillow does. cache_path: a folder for the index of such a data set, where its
+    own folder cannot be written; None: $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock.
 
     It is a map-style data set for torch.utils.data.DataLoader, with any number of workers. You may pickle it (it
     opens the data set again), use it after fork, and use it in several threads at once. `dataset[10:20]` and
@@ -168,16 +172,18 @@ class Dataset:
     Raises DataSetNotFoundError, CorruptRecordError (which names shard, record and byte range), SettingsError.
     """
 
-    def __init__(self, path: str | os.PathLike[str], fields: Sequence[str] | None = None, *,
-                 decode: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], fields: Sequence[str] | Mapping[str, Any] | None = None, *,
+                 decode: bool = False, cache_path: str | os.PathLike[str] | None = None) -> None:
+        kinds = fields if isinstance(fields, Mapping) else None
+        self._foreign = Foreign(kinds, cache_path)
         self.path = os.path.abspath(paths.local(path))
         self._decode = bool(decode)
         self._is_closed = False
-        self._handle: _Handle | None = _Handle(self.path)
+        self._handle: _Handle | None = _Handle(self.path, self._foreign)
         known = catalog.of(self._handle.pointer)
         self._info, self._fields = known.info, {field.name: field for field in known.fields}
         self._columns = {column.name: column for column in known.columns}
-        self._names = self._checked_names(fields)
+        self._names = self._checked_names(None if kinds is not None else fields)
         self._ids = range(self._info.n_samples)
         self._prepare()
 
@@ -297,7 +303,7 @@ class Dataset:
         return handle
 
     def _opened_again(self) -> _Handle:
-        handle = _Handle(self.path)
+        handle = _Handle(self.path, self._foreign)
         info = catalog.of(handle.pointer).info
         if info.identity != self._info.identity:
             raise SettingsError(f"the data set {self.path} was replaced after this Dataset opened it: its identity "

@@ -23,7 +23,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
-from ctypes import byref, c_void_p, sizeof
+from ctypes import byref, c_void_p, pointer, sizeof
 from typing import TYPE_CHECKING, Any
 
 from . import _c, agreement, batch as batches, batch_size as sizes, errors, micro
@@ -31,6 +31,7 @@ from . import outputs as descriptions, settings as words, state, stats as statis
 from ._version import __version__
 from .elsewhere import LOADER_ATTRIBUTES
 from .errors import PenstockError, SettingsError
+from .foreign import Foreign
 from .handle import Handle
 from .hints import Hints
 from .place import Coming, Pass, Place
@@ -113,14 +114,15 @@ def _mixed(mix: Any, outputs: Mapping[str, descriptions.Output]) \
     return mix, {**outputs, **mix.added(outputs)}
 
 
-def _opened(path: Any, outputs: Any = None, binds: bool = True) -> tuple[str, mixtures.Mixture | None, Catalog]:
+def _opened(path: Any, foreign: Foreign, outputs: Any = None,
+            binds: bool = True) -> tuple[str, mixtures.Mixture | None, Catalog]:
     """What mixture.opened returns. It is imported here, because few programs have a mixture."""
     from . import mixture as mixtures
-    return mixtures.opened(path, outputs, binds)
+    return mixtures.opened(path, outputs, binds, foreign)
 
 
 def _members(path: str, subset: Any, weights: Any, samples_per_epoch: Any, order: str,
-             mixture: mixtures.Mixture | None) -> Members | None:
+             mixture: mixtures.Mixture | None, foreign: Foreign) -> Members | None:
     """The subset of the data set, opened, with its weights; None: each of all samples once."""
     if subset is None and weights is None and samples_per_epoch is None:
         return None
@@ -133,7 +135,7 @@ def _members(path: str, subset: Any, weights: Any, samples_per_epoch: Any, order
         raise SettingsError(f"order: value is {order!r}; must be 'full' with weights=, which draw samples at random (leave "
                             "order= and shuffle= out)")
     from . import subset as subsets
-    return subsets.opened(path, subset, weights, samples_per_epoch)
+    return subsets.opened(path, subset, weights, samples_per_epoch, foreign)
 
 
 class Loader(Hints):
@@ -142,7 +144,11 @@ class Loader(Hints):
     What is wrong with an argument is said before anything is started: TypeError, SettingsError (a
     ValueError), UnsupportedError, DataSetNotFoundError, CorruptRecordError.
 
-    path: directory of a data set; or penstock.Mixture({path: weight}), several data sets in given shares.
+    path: directory of a data set; or penstock.Mixture({path: weight}), several data sets in given shares. Data of other
+        formats is read in place: a folder of archives, or a pattern of files ("shards/{000..127}.tar").
+    fields: what fields of such data are, {name: field} as in a schema, in place of what its first samples show:
+        {"cls": "int32"}. cache_path: a folder for its index, where its own folder cannot be written; None:
+        $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock.
 
     What a batch is:
 
@@ -254,6 +260,7 @@ class Loader(Hints):
             self, path: str | os.PathLike[str] | mixtures.Mixture, *,
             batch_size: sizes.Rows | None = None, global_batch_size: sizes.Rows | None = None, uneven: bool = False,
             max_batch_size: int | None = None,
+            fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
             outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
             copy: bool = False, mix: BatchMix | None = None,
             subset: Subset | None = None, weights: Weights | None = None, samples_per_epoch: int | None = None,
@@ -295,8 +302,9 @@ class Loader(Hints):
             self._framework = words.framework(framework, kind != _c.HOST)
             timeout = words.seconds("timeout", timeout)
             given = path
-            path, self._mixture, self._catalog = _opened(given, outputs)
-            self._members = _members(path, subset, weights, samples_per_epoch, order, self._mixture)
+            self._foreign = Foreign(fields, cache_path)
+            path, self._mixture, self._catalog = _opened(given, self._foreign, outputs)
+            self._members = _members(path, subset, weights, samples_per_epoch, order, self._mixture, self._foreign)
             self._costed = self._rows.costed(path, self._catalog, order, self._mixture)
             self._outputs = descriptions.resolve(outputs, self._catalog)
             if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
@@ -322,6 +330,8 @@ class Loader(Hints):
             self._on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
             fixed.update(self._fixed(last_batch))
         settings = words.to_c(path, self._outputs, numbers, topology, self._mix, self._members)
+        foreign = self._foreign.to_c()
+        settings.foreign = pointer(foreign)
         if self._mixture is not None:
             self._mixture._fill(settings)
         if trace_path is not None:
@@ -333,13 +343,13 @@ class Loader(Hints):
         if self._costed is not None:
             self._costed.fill(settings, self._outputs)
         self._open(settings, timeout)
-        del steps  # until here the settings point to it
+        del steps, foreign  # until here the settings point to them
         if trace_path is not None:
             trace.begin(self._handle)
         if monitor_path not in (None, False):
             boards.begin(self._handle)
         # The library has read the manifest by itself, and perhaps another one.
-        if _opened(given, binds=False)[2].info.identity != self._catalog.info.identity:
+        if _opened(given, self._foreign, binds=False)[2].info.identity != self._catalog.info.identity:
             self.close()
             raise errors.DataSetNotFoundError(f"{path} was replaced while it was being opened: open it again")
 
@@ -464,7 +474,7 @@ class Loader(Hints):
         if self._mixture is not None:
             raise SettingsError(f"dataset: the loader has {self._path}; must have one (open penstock.Dataset(path) for a path "
                                 "of loader.mixture.paths)")
-        found = Dataset(self._path)
+        found = Dataset(self._path, self._foreign.fields or None, cache_path=self._foreign.cache_path)
         if found.info.identity != self._catalog.info.identity:
             found.close()
             raise errors.DataSetNotFoundError(f"{self._path} was replaced after the loader opened it: open "

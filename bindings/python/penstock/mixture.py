@@ -17,6 +17,7 @@ from .outputs import Output
 from .settings import integer
 
 if TYPE_CHECKING:
+    from .foreign import Foreign
     from .catalog import Catalog, FieldInfo
     from .subset import Members, Subset, Weights as SampleWeights
 
@@ -353,7 +354,7 @@ def _check_fields(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], j
                                     "in all (leave the output or the data set out)")
 
 
-def opened(path: Any, outputs: Any = None, binds: bool = True) -> tuple[str, Mixture | None, Catalog]:
+def opened(path: Any, outputs: Any = None, binds: bool = True, foreign: Foreign | None = None) -> tuple[str, Mixture | None, Catalog]:
     """What a loader opens: its path, or words for it; its mixture, with its subsets found unless binds is False; and the
     catalog of all. outputs: those wanted."""
     if not isinstance(path, Mixture):
@@ -361,8 +362,8 @@ def opened(path: Any, outputs: Any = None, binds: bool = True) -> tuple[str, Mix
             raise TypeError(f"path: value is a {type(path).__name__}; must be the name of a directory, or a penstock.Mixture (give "
                             "penstock.Mixture({path: weight}))")
         name = os.path.abspath(paths.local(path))
-        return name, None, catalog.read(name)
-    catalogs = [catalog.read(name) for name in path.paths]
+        return name, None, catalog.read(name, foreign)
+    catalogs = [catalog.read(name, foreign) for name in path.paths]
     joined = _joined(catalogs)
     _check_fields(outputs, path, catalogs, joined)
     n = len(catalogs)

@@ -29,6 +29,7 @@ from typing import Any, Union
 
 from . import _c, errors, paths
 from .errors import SettingsError
+from .foreign import Foreign
 
 __all__ = ["Balanced", "Fold", "Fraction", "Ids", "Range", "Weighted", "Where"]
 
@@ -414,14 +415,15 @@ def flat(subset: Any) -> list[Step]:
 class Members:
     """The samples of a subset of one data set, found, and what draws from them."""
 
-    def __init__(self, path: str, steps: Sequence[Step], weights: Weights | None, n_draws: int) -> None:
+    def __init__(self, path: str, steps: Sequence[Step], weights: Weights | None, n_draws: int,
+                 foreign: Foreign | None = None) -> None:
         self._pointer, self._steps, self._weights = c_void_p(), list(steps), weights
         chain = [part for step in [*steps, *([] if weights is None else [weights])] for part in step.to_c()]
         chain[-1].n_draws = n_draws
         for this, following in zip(chain, chain[1:]):
             this.next = pointer(following)
-        dataset, error = c_void_p(), errors.new()
-        errors.check(_c.lib.pstk_dataset_open(byref(dataset), os.fsencode(path), byref(error)), error)
+        error = errors.new()
+        dataset = (foreign or Foreign()).opened(path)
         try:
             errors.check(_c.lib.pstk_members_open(byref(self._pointer), dataset, byref(chain[0]), byref(error)), error)
         finally:
@@ -448,7 +450,7 @@ class Members:
             _c.lib.pstk_members_close(byref(self._pointer))
 
 
-def opened(path: str, subset: Any, weights: Any, samples_per_epoch: Any) -> Members:
+def opened(path: str, subset: Any, weights: Any, samples_per_epoch: Any, foreign: Foreign | None = None) -> Members:
     """Find the samples of a subset, and what draws from them."""
     if weights is not None and not isinstance(weights, Weights):
         raise TypeError(f"weights: value is a {type(weights).__name__}; must be penstock.Weighted or penstock.Balanced")
@@ -456,4 +458,4 @@ def opened(path: str, subset: Any, weights: Any, samples_per_epoch: Any) -> Memb
     if n_draws and weights is None:
         raise SettingsError(f"samples_per_epoch: value is {n_draws}; must be None without weights=, which draw samples (give "
                             "subset= for fewer)")
-    return Members(path, [] if subset is None else flat(subset), weights, n_draws)
+    return Members(path, [] if subset is None else flat(subset), weights, n_draws, foreign)

@@ -117,8 +117,6 @@ static int tar_extent(const struct pstk__source *source, const struct pstk__plac
     for (uint64_t left = fields & known_fields(source); left; left &= left - 1) {
         const uint32_t i = (uint32_t)__builtin_ctzll(left);
         const struct pstk__extent one = member_of(source, at, page, i);
-        if (one.size == 0 && fields == PSTK__ALL_FIELDS && !scattered)
-            continue;
         if (one.size == 0)
             return fail_absent(source, at, page, i, err);
         const int r = check_extent(source, at, &one, err);

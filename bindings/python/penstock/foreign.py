@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How data sets of other formats are read: fields that the caller names, and where their indexes go.
+
+The folder for indexes of data that cannot be written to is $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or
+~/.cache/penstock; the command has the same rule, in src/cli/opening.c.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _c, paths
+
+if TYPE_CHECKING:
+    from .packing.schema import Field
+    from .progress import Progress
+
+__all__ = ["Foreign"]
+
+
+def _cache_folder() -> str | None:
+    """The folder; what it is in exists, if it can be made."""
+    own, xdg, home = (os.environ.get(name, "") for name in ("PENSTOCK_CACHE", "XDG_CACHE_HOME", "HOME"))
+    if own:
+        return own
+    parent = xdg if xdg.startswith("/") else os.path.join(home, ".cache") if home.startswith("/") else None
+    if parent is None:
+        return None
+    try:
+        os.mkdir(parent, 0o700)
+    except OSError:
+        pass  # it exists, or the library reports why its folder cannot be made
+    return os.path.join(parent, "penstock")
+
+
+class _Watch:
+    """Shows the progress of an index that is being built, and passes Ctrl-C on."""
+
+    def __init__(self) -> None:
+        self.raised: BaseException | None = None
+        self._progress: Progress | None = None
+
+    def __call__(self, _user: Any, n_done: int, n_total: int) -> int:
+        try:
+            if self._progress is None:
+                from .progress import Progress
+                self._progress = Progress("indexing", "bytes", n_total)
+                self._progress.__enter__()
+            self._progress.update(n_done)
+        except BaseException as error:  # noqa: BLE001 - no exception may pass through the library
+            self.raised = error
+            return 1
+        return 0
+
+    def end(self) -> None:
+        """Remove the bar; raise what was raised."""
+        if self._progress is not None:
+            self._progress.__exit__(None, None, None)
+        if self.raised is not None:
+            raise self.raised
+
+
+class Foreign:
+    """fields: {name: field} in place of those found in the data, as in a schema. cache_path: a folder for indexes.
+
+    It may be pickled.
+    """
+
+    def __init__(self, fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None) -> None:
+        self.fields: dict[str, Field] = {}
+        if fields is not None and fields != {}:
+            if not isinstance(fields, Mapping):
+                raise TypeError(f"fields: value is a {type(fields).__name__}; must be a dict, such as {{'cls': 'int64'}}")
+            from .packing.schema import schema_of
+            self.fields = schema_of(fields)
+        self.cache_path = None if cache_path is None else os.path.abspath(paths.local(cache_path))
+
+    def to_c(self, watch: _Watch | None = None) -> _c.Foreign:
+        """The struct of the library, which keeps alive what it points to."""
+        made = _c.Foreign(size=ctypes.sizeof(_c.Foreign), field_size=ctypes.sizeof(_c.Field))
+        folder = self.cache_path or _cache_folder()
+        made.cache_path = None if folder is None else os.fsencode(folder)
+        array = (_c.Field * len(self.fields))(*(field.to_c(name) for name, field in self.fields.items()))
+        for field in array:
+            field.codec = 0  # nothing is compressed
+            field.codec_level = 0
+        made.fields, made.n_fields = ctypes.cast(array, ctypes.POINTER(_c.Field)), len(array)
+        if watch is not None:
+            made.on_progress = _c.ProgressFn(watch)
+        return made
+
+    def opened(self, path: str) -> ctypes.c_void_p:
+        """Open a data set; the caller closes the handle. Raises DataSetNotFoundError, CorruptRecordError and others."""
+        from . import errors
+        handle, error, watch = ctypes.c_void_p(), errors.new(), _Watch()
+        settings = self.to_c(watch)
+        code = _c.lib.pstk_dataset_open_foreign(ctypes.byref(handle), os.fsencode(path), ctypes.byref(settings),
+                                                ctypes.byref(error))
+        watch.end()
+        errors.check(code, error)
+        return handle

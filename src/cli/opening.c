@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "opening.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "interrupt.h"
+
+/* Write the folder's path, and make the folder that it is in; "": there is none. */
+static void find_cache(char path[OPENING_PATH_SIZE])
+{
+    const char *own = getenv("PENSTOCK_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME");
+    char parent[OPENING_PATH_SIZE];
+    int n = 0;
+    path[0] = 0;
+    if (own && own[0]) {
+        n = snprintf(path, OPENING_PATH_SIZE, "%s", own);
+    } else if (xdg && xdg[0] == '/') {
+        n = snprintf(path, OPENING_PATH_SIZE, "%s/penstock", xdg);
+        snprintf(parent, sizeof parent, "%s", xdg);
+        mkdir(parent, 0700); /* where it cannot be made, opening reports why */
+    } else if (home && home[0] == '/') {
+        n = snprintf(path, OPENING_PATH_SIZE, "%s/.cache/penstock", home);
+        snprintf(parent, sizeof parent, "%.4000s/.cache", home);
+        mkdir(parent, 0700);
+    }
+    if (n < 0 || n >= OPENING_PATH_SIZE)
+        path[0] = 0;
+}
+
+/* A pstk_progress_fn: bytes of files. */
+static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
+{
+    struct opening *opening = user;
+    if (!opening->has_begun)
+        progress_begin(&opening->progress, "indexing", "bytes");
+    opening->has_begun = 1;
+    if (n_done >= n_total) {
+        progress_end(&opening->progress);
+        opening->has_begun = 0;
+    } else {
+        progress_update(&opening->progress, (double)n_done / (double)n_total, n_done);
+    }
+    return interrupt_seen() != 0;
+}
+
+void opening_init(struct opening *opening)
+{
+    *opening = (struct opening){.foreign = {.size = sizeof opening->foreign,
+                                            .field_size = sizeof(struct pstk_field),
+                                            .on_progress = on_progress,
+                                            .user = opening}};
+    find_cache(opening->cache);
+    opening->foreign.cache_path = opening->cache[0] ? opening->cache : NULL;
+}
+
+int opening_dataset(struct pstk_dataset **out, const char *path, struct pstk_error *err)
+{
+    struct opening opening;
+    opening_init(&opening);
+    const int r = pstk_dataset_open_foreign(out, path, &opening.foreign, err);
+    if (opening.has_begun)
+        progress_end(&opening.progress);
+    return r;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * opening: opens data sets for the commands, with what the library leaves to programs: where
+ * indexes of data go that cannot be written next to it, and the progress of building one. The
+ * folder is $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. The Python
+ * package has the same rule, in foreign.py.
+ */
+#ifndef PSTK_CLI_OPENING_H
+#define PSTK_CLI_OPENING_H
+
+#include <penstock/foreign.h>
+
+#include "progress.h"
+
+#define OPENING_PATH_SIZE 4096
+
+struct opening {
+    struct pstk_foreign foreign; /* for pstk_settings.foreign and pstk_verify_settings.foreign */
+    char cache[OPENING_PATH_SIZE];
+    struct progress progress;
+    int has_begun; /* 1: an index is being built */
+};
+
+/* Fill *opening, which must not move while it is used. */
+void opening_init(struct opening *opening);
+/* Open a data set as pstk_dataset_open does. */
+int opening_dataset(struct pstk_dataset **out, const char *path, struct pstk_error *err);
+
+#endif
