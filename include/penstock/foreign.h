@@ -30,8 +30,8 @@ struct pstk_foreign {
     uint32_t n_fields;
     /* threads that build an index. default: auto, the cores that this process may use */
     uint32_t n_threads;
-    /* folder for indexes of data whose own folder cannot be written to; made if it is missing, but
-     * not its parent; copies. default: NULL, none */
+    /* folder for indexes of data whose own folder cannot be written to; made if it is missing, with
+     * the folder that it is in; copies. default: NULL, none */
     const char *cache_path;
     /* called now and then while an index is built, or while another process builds it, with bytes
      * of files; a non-zero result ends the open with ECANCELED. Thread: the caller's. default: NULL

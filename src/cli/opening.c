@@ -3,28 +3,22 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "interrupt.h"
 
-/* Write the folder's path, and make the folder that it is in; "": there is none. */
+/* Write the folder's path; "": there is none. */
 static void find_cache(char path[OPENING_PATH_SIZE])
 {
     const char *own = getenv("PENSTOCK_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME");
-    char parent[OPENING_PATH_SIZE];
     int n = 0;
     path[0] = 0;
     if (own && own[0]) {
         n = snprintf(path, OPENING_PATH_SIZE, "%s", own);
     } else if (xdg && xdg[0] == '/') {
         n = snprintf(path, OPENING_PATH_SIZE, "%s/penstock", xdg);
-        snprintf(parent, sizeof parent, "%s", xdg);
-        mkdir(parent, 0700); /* where it cannot be made, opening reports why */
     } else if (home && home[0] == '/') {
         n = snprintf(path, OPENING_PATH_SIZE, "%s/.cache/penstock", home);
-        snprintf(parent, sizeof parent, "%.4000s/.cache", home);
-        mkdir(parent, 0700);
     }
     if (n < 0 || n >= OPENING_PATH_SIZE)
         path[0] = 0;

@@ -77,7 +77,7 @@ struct pstk__verify_request {
     const struct pstk__store *store;
     const char *path;
     const struct pstk_foreign *foreign; /* or NULL */
-    uint32_t decode; /* 1: decode every image in full */
+    uint32_t decode;                    /* 1: decode every image in full */
     uint32_t n_threads;
     pstk_verify_fn on_bad;        /* or NULL */
     pstk_progress_fn on_progress; /* or NULL */

@@ -63,17 +63,32 @@ static int open_spot(struct pstk__index **out, const struct pstk__index_home *ho
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
-static int make_folder(const char *path)
+static int make_folder(const char *path, mode_t mode)
 {
-    return mkdir(path, 0777) < 0 && errno != EEXIST ? -errno : 0;
+    return mkdir(path, mode) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+/* Make the folder for caches, and the folder that it is in: ~/.cache may be missing. */
+static int make_cache(const char *path)
+{
+    char parent[PATH_MAX];
+    snprintf(parent, sizeof parent, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (slash && slash != parent) {
+        *slash = 0;
+        const int r = make_folder(parent, 0700);
+        if (r < 0 && r != -EACCES && r != -EROFS) /* it may be there, and not be for writing */
+            return r;
+    }
+    return make_folder(path, 0777);
 }
 
 /* Open the lock's file, making what is missing. Returns the descriptor or a negative errno. */
 static int open_lock(const struct pstk__index_home *home, int in_cache, const struct spot *spot)
 {
-    int r = in_cache ? make_folder(home->cache) : 0;
+    int r = in_cache ? make_cache(home->cache) : 0;
     if (r == 0)
-        r = make_folder(spot->folder);
+        r = make_folder(spot->folder, 0777);
     if (r < 0)
         return r;
     const int fd = open(spot->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);

@@ -416,6 +416,10 @@ TEST(a_whole_data_set_verifies)
     CHECK_EQ(n_bad, 0);
     CHECK_EQ(pstk_verify(folder, 1, 1, NULL, NULL, NULL, &err), PSTK_ENOENT);
     CHECK(err.message[0]);
+    struct pstk_verify_settings s = {.size = sizeof s, .path = data_path, .decode = 1};
+    CHECK_EQ(pstk_verify_data(&s, &err), 0);
+    s.size = 0;
+    CHECK_EQ(pstk_verify_data(&s, &err), PSTK_EINVAL);
 }
 
 /* ---- penstock.h ----------------------------------------------------------------------------- */

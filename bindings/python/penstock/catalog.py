@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 from ctypes import byref, c_void_p, sizeof
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import _c, errors, paths
 from .dtypes import DTYPE_NAMES
-from .foreign import Foreign
 from .packing.schema import Field
+
+if TYPE_CHECKING:
+    from .foreign import Foreign
 
 # Of images.
 _ENCODINGS = {name: code for name, code in _c.NAMES["encoding"].items() if code != _c.ENCODING_NONE}
@@ -70,7 +72,10 @@ class Catalog(NamedTuple):
 
 def opened(path: str | os.PathLike[str], foreign: Foreign | None = None) -> c_void_p:
     """Open a data set; the caller closes the handle. Raises DataSetNotFoundError, CorruptRecordError and others."""
-    return (foreign or Foreign()).opened(paths.local(path))
+    if foreign is None:
+        from .foreign import Foreign
+        foreign = Foreign()
+    return foreign.opened(paths.local(path))
 
 
 def _field(handle: c_void_p, number: int) -> FieldInfo:

@@ -21,18 +21,13 @@ __all__ = ["Foreign"]
 
 
 def _cache_folder() -> str | None:
-    """The folder; what it is in exists, if it can be made."""
+    """The folder, whether it exists or not; None: there is none."""
     own, xdg, home = (os.environ.get(name, "") for name in ("PENSTOCK_CACHE", "XDG_CACHE_HOME", "HOME"))
     if own:
         return own
-    parent = xdg if xdg.startswith("/") else os.path.join(home, ".cache") if home.startswith("/") else None
-    if parent is None:
-        return None
-    try:
-        os.mkdir(parent, 0o700)
-    except OSError:
-        pass  # it exists, or the library reports why its folder cannot be made
-    return os.path.join(parent, "penstock")
+    if xdg.startswith("/"):
+        return os.path.join(xdg, "penstock")
+    return os.path.join(home, ".cache", "penstock") if home.startswith("/") else None
 
 
 class _Watch:

@@ -31,13 +31,13 @@ from . import outputs as descriptions, settings as words, state, stats as statis
 from ._version import __version__
 from .elsewhere import LOADER_ATTRIBUTES
 from .errors import PenstockError, SettingsError
-from .foreign import Foreign
 from .handle import Handle
 from .hints import Hints
 from .place import Coming, Pass, Place
 from .ranks import Ranks, chosen, numbers as numbers_of
 
 if TYPE_CHECKING:
+    from .foreign import Foreign
     from . import mixture as mixtures
     from .catalog import Catalog
     from .dataset import Dataset
@@ -302,6 +302,7 @@ class Loader(Hints):
             self._framework = words.framework(framework, kind != _c.HOST)
             timeout = words.seconds("timeout", timeout)
             given = path
+            from .foreign import Foreign
             self._foreign = Foreign(fields, cache_path)
             path, self._mixture, self._catalog = _opened(given, self._foreign, outputs)
             self._members = _members(path, subset, weights, samples_per_epoch, order, self._mixture, self._foreign)

@@ -25,19 +25,20 @@ struct walk {
     const struct pstk__scan *scan;
     struct pstk_error *err;
     struct pstk__file file;
-    uint8_t *buffer;   /* owned */
-    uint64_t max;      /* bytes of it */
-    uint64_t begin, n; /* bytes of the archive that it has */
-    uint64_t at;       /* of the next member */
-    uint64_t read;     /* bytes to read at once */
-    uint64_t reported; /* bytes */
-    uint64_t n_members;
+    uint8_t *buffer;    /* owned */
+    uint64_t max;       /* bytes of it */
+    uint64_t begin, n;  /* bytes of the archive that it has */
+    uint64_t at;        /* of the next member */
+    uint64_t read;      /* bytes to read at once */
+    uint64_t reported;  /* bytes */
+    uint64_t n_members; /* stepped over */
+    uint64_t number;    /* of the member that is being looked at */
 };
 
 static int fail_at(struct walk *walk, uint64_t at, int code, const char *why)
 {
     pstk__fail(walk->err, code, PSTK_STAGE_OPEN, "%s: member %" PRIu64 " (byte %" PRIu64 "): %s",
-               walk->scan->path, walk->n_members, at, why);
+               walk->scan->path, walk->number, at, why);
     return pstk__fail_at(walk->err, code, walk->scan->name, PSTK_NONE, at, 0);
 }
 
@@ -117,6 +118,7 @@ static int walk_next(struct walk *walk, struct pstk__tar_member *member)
 {
     for (uint64_t wanted = PSTK__TAR_BLOCK;;) {
         struct pstk__tar_fault fault;
+        walk->number = walk->n_members;
         int r = walk_report(walk);
         const int64_t n = r < 0 ? r : walk_fill(walk, wanted);
         if (n < 0)

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What files a path names: one, those of a folder, those of a pattern. */
+#include "format/listing.h"
+
+#include "support/fixture.h"
+#include "support/test.h"
+
+static struct fixture f;
+
+static void touch(const char *name, const char *text)
+{
+    FILE *file = fopen(fixture_path(&f, name), "w");
+    fputs(text, file);
+    fclose(file);
+}
+
+static void make_files(void)
+{
+    fixture_open(&f);
+    mkdir(fixture_path(&f, "a"), 0700);
+    mkdir(fixture_path(&f, "b"), 0700);
+    touch("10.tar", "ten");
+    touch("09.tar", "nine");
+    touch("8.tar", "");
+    touch(".hidden.tar", "");
+    touch("x.txt", "");
+    touch("a/1.tar", "1");
+    touch("b/1.tar", "2");
+}
+
+/* The names that a path lists, joined by spaces; or "!" and the code. */
+static const char *names(const char *path)
+{
+    static char text[512];
+    struct pstk__listing listing;
+    pstk_error_init(&f.err, sizeof f.err);
+    const int r =
+        pstk__listing_open(&listing, &pstk__store_local, fixture_path(&f, path), ".tar", &f.err);
+    text[0] = 0;
+    if (r < 0)
+        snprintf(text, sizeof text, "!%s", pstk_error_name(r));
+    for (uint64_t i = 0; r == 0 && i < listing.names.n; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "",
+                 pstk__texts_get(&listing.names, i));
+    pstk__listing_close(&listing);
+    return text;
+}
+
+static int probe(const char *path)
+{
+    return pstk__listing_probe(&pstk__store_local, fixture_path(&f, path), ".tar", &f.err);
+}
+
+TEST(a_folder_lists_its_files_sorted_by_their_bytes)
+{
+    make_files();
+    CHECK_STR(names("."), "09.tar 10.tar 8.tar");
+    CHECK_STR(names("a/"), "1.tar");
+    fixture_close(&f);
+}
+
+TEST(a_pattern_lists_in_its_own_order)
+{
+    make_files();
+    CHECK_STR(names("10.tar"), "10.tar");
+    CHECK_STR(names("{09..10}.tar"), "09.tar 10.tar");
+    CHECK_STR(names("{8..10}.tar"), "!PSTK_ENOENT"); /* there is no 9.tar */
+    CHECK(strstr(f.err.message, "9.tar"));
+    CHECK_STR(names("{10,8}.tar"), "10.tar 8.tar");
+    CHECK_STR(names("{b,a}/{1..1}.tar"), "b/1.tar a/1.tar");
+    CHECK_STR(names("*.tar"), "09.tar 10.tar 8.tar");
+    CHECK_STR(names("?.tar"), "8.tar");
+    CHECK_STR(names("1*.tar"), "10.tar");
+    fixture_close(&f);
+}
+
+TEST(what_matches_nothing_or_is_no_pattern_is_refused)
+{
+    make_files();
+    CHECK_STR(names("z*.tar"), "!PSTK_ENOENT");
+    CHECK(strstr(f.err.message, "matches no file"));
+    CHECK_STR(names("{10..09}.tar"), "!PSTK_EINVAL");
+    CHECK(strstr(f.err.message, "numbers that rise"));
+    CHECK_STR(names("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}.tar"), "!PSTK_EINVAL");
+    CHECK_STR(names("{0..999999999}.tar"), "!PSTK_EFBIG");
+    fixture_close(&f);
+}
+
+TEST(a_probe_knows_files_folders_and_patterns)
+{
+    make_files();
+    CHECK(probe("10.tar") == 1 && probe(".") == 1 && probe("{0..5}.tar") == 1);
+    CHECK(probe("x.txt") == 0 && probe("absent") == 0 && probe("absent.tar") == 0);
+    CHECK_EQ(mkdir(fixture_path(&f, "empty"), 0700), 0);
+    CHECK_EQ(probe("empty"), 0);
+    fixture_close(&f);
+}
+
+TEST(sizes_are_those_of_the_files)
+{
+    struct pstk__listing listing;
+    make_files();
+    CHECK_EQ(pstk__listing_open(&listing, &pstk__store_local, f.dir, ".tar", &f.err), 0);
+    CHECK(listing.sizes[0] == 4 && listing.sizes[1] == 3 && listing.sizes[2] == 0);
+    CHECK_STR(listing.folder, f.dir);
+    pstk__listing_close(&listing);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(a_folder_lists_its_files_sorted_by_their_bytes),
+        CASE(a_pattern_lists_in_its_own_order),
+        CASE(what_matches_nothing_or_is_no_pattern_is_refused),
+        CASE(a_probe_knows_files_folders_and_patterns),
+        CASE(sizes_are_those_of_the_files),
+    };
+    return RUN_CASES(cases);
+}

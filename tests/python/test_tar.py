@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Archives of samples as data sets. Python's tarfile is the oracle: what it extracts is what a sample has."""
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+import unittest
+
+import penstock
+from data_fixture import Case, np
+from penstock import _c
+
+FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
+
+
+def member(name, data=b"", kind=tarfile.REGTYPE, **more):
+    info = tarfile.TarInfo(name)
+    info.size, info.type, info.mtime = len(data), kind, 1.5
+    for key, value in more.items():
+        setattr(info, key, value)
+    return info, data
+
+
+def packed(members, form="ustar"):
+    """The bytes of an archive."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=FORMATS[form]) as tar:
+        for info, data in members:
+            tar.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def sample(number, size=None, seed=0):
+    """The members of a sample: {suffix: bytes}."""
+    chance = random.Random(f"{seed} {number}")
+    return {"cls": str(number).encode(), "txt": f"text {number} é".encode(),
+            "bin": chance.randbytes(chance.randrange(3000) if size is None else size)}
+
+
+class Tar(Case):
+    def put(self, archives, name="data"):
+        """Write {file name: bytes}; returns the folder."""
+        folder = self.path(name)
+        os.makedirs(folder, exist_ok=True)
+        for file, data in archives.items():
+            with open(os.path.join(folder, file), "wb") as out:
+                out.write(data)
+        return folder
+
+    def archive(self, numbers, form="ustar", **more):
+        return packed([member(f"{n:06d}.{suffix}", data) for n in numbers
+                       for suffix, data in sample(n, **more).items()], form)
+
+    def check_samples(self, path, numbers, **more):
+        data = penstock.Dataset(path)
+        self.assertEqual(len(data), len(numbers))
+        for i, n in enumerate(numbers):
+            wanted = sample(n, **more)
+            self.assertEqual(data[i], {"bin": wanted["bin"], "cls": n, "txt": wanted["txt"].decode()})
+        data.close()
+
+    def refused(self, path, *words, kind=penstock.CorruptRecordError):
+        with self.assertRaises(kind) as caught:
+            penstock.Dataset(path)
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+
+    def test_every_member_is_what_tarfile_extracts(self):
+        for form in FORMATS:
+            folder = self.put({f"{k:03d}.tar": self.archive(range(100 * k, 100 * k + 100), form) for k in range(3)}, form)
+            self.check_samples(folder, range(300))
+            self.check_samples(folder + "/{000..002}.tar", range(300))
+            self.check_samples(folder + "/00?.tar", range(300))
+            self.check_samples(folder + "/{002,000}.tar", [*range(200, 300), *range(100)])
+            self.check_samples(folder + "/001.tar", range(100, 200))
+
+    def test_a_loader_has_each_sample_once_an_epoch_in_every_order(self):
+        folder = self.put({f"{k}.tar": self.archive(range(101 * k, 101 * k + 101)) for k in range(3)})
+        for keywords in ({"order": "full"}, {"order": "sequential"}, {"order": "windowed", "strands": 1},
+                         {"reader": "threads", "order": "full"}, {"io": "direct", "order": "full"}):
+            with penstock.Loader(folder, batch_size=32, framework="numpy", last_batch="short", **keywords) as loader:
+                for epoch in (0, 1):
+                    ids = []
+                    for batch in loader.epoch(epoch):
+                        rows = [int(i) for i in batch.sample_ids]
+                        self.assertEqual([int(n) for n in batch["cls"]], rows)
+                        for i, n in enumerate(rows):
+                            self.assertEqual(bytes(batch["bin"][i]), sample(n)["bin"])
+                        ids += rows
+                    self.assertEqual(sorted(ids), list(range(303)))
+
+    def test_resume_goes_on_where_it_was(self):
+        folder = self.put({"0.tar": self.archive(range(200))})
+        keywords = {"batch_size": 16, "framework": "numpy", "seed": 3}
+        with penstock.Loader(folder, **keywords) as loader:
+            batches = iter(loader.epoch(0))
+            for _ in range(5):
+                next(batches)
+            state = loader.state_dict()
+            wanted = [list(map(int, batch.sample_ids)) for batch in batches]
+        with penstock.Loader(folder, **keywords) as loader:
+            loader.load_state_dict(state)
+            self.assertEqual([list(map(int, batch.sample_ids)) for batch in loader], wanted)
+
+    def test_interleaved_members_are_one_sample(self):
+        parts = [[member(f"{n}.{suffix}", sample(n)[suffix]) for n in range(40)] for suffix in ("cls", "txt", "bin")]
+        near = self.put({"0.tar": packed([part[n] for n in range(40) for part in parts])}, "near")
+        far = self.put({"0.tar": packed(sum(parts, []))}, "far")
+        mixed = sum(parts, [])
+        random.Random(5).shuffle(mixed)
+        for folder in (near, far):
+            self.check_samples(folder, range(40))
+        data = penstock.Dataset(self.put({"0.tar": packed(mixed)}, "mixed"))
+        self.assertEqual(sorted(data[i]["cls"] for i in range(40)), list(range(40)))
+        for i in range(40):
+            self.assertEqual(data[i]["bin"], sample(data[i]["cls"])["bin"])
+        with penstock.Loader(far, batch_size=8, framework="numpy") as loader:
+            for batch in loader:
+                for i, n in enumerate(batch["cls"]):
+                    self.assertEqual(bytes(batch["bin"][i]), sample(int(n))["bin"])
+
+    def test_names_of_all_kinds(self):
+        names = ["dir/" * 30 + "a", "n" * 200, "ünï", "x.y/z", "./dot"]
+        for form in FORMATS:
+            members = [member("skipped")] + [member(f"{name}.cls", b"1") for name in names if form != "ustar" or len(name) < 99]
+            folder = self.put({"0.tar": packed(members, form)}, form)
+            self.assertEqual(len(penstock.Dataset(folder)), len(members) - 1)
+        raw = packed([member("bad\udcff\udcfe.cls", b"7")], "gnu")  # not UTF-8
+        self.assertEqual(penstock.Dataset(self.put({"0.tar": raw}, "raw"))[0], {"cls": 7})
+
+    def test_what_is_passed_over_as_webdataset_does(self):
+        members = [member("d", kind=tarfile.DIRTYPE), member("__meta__/x.json", b"{}"), member("._a.cls", b"junk"),
+                   member("a.CLS", b" 5\n"), member("noext", b"x")]
+        self.assertEqual(penstock.Dataset(self.put({"0.tar": packed(members)}))[0], {"cls": 5})
+
+    def test_fields_may_be_named(self):
+        folder = self.put({"0.tar": self.archive(range(10))})
+        data = penstock.Dataset(folder, fields={"cls": "uint8", "txt": "bytes"})
+        self.assertEqual((data[3]["cls"], data[3]["txt"]), (3, sample(3)["txt"]))
+        with penstock.Loader(folder, fields={"cls": "int16"}, outputs=["cls"], batch_size=5, framework="numpy") as loader:
+            self.assertEqual(next(iter(loader))["cls"].dtype, np.int16)
+        with self.assertRaises(penstock.UnsupportedError) as caught:
+            penstock.Dataset(folder, fields={"cls": "float32"})
+        self.assertIn("integer dtype", str(caught.exception))
+
+    def test_a_label_that_is_no_number_is_a_bad_sample(self):
+        members = [member(f"{n}.cls", b"many" if n == 7 else b"300" if n == 8 else str(n).encode()) for n in range(20)]
+        folder = self.put({"0.tar": packed(members)})
+        data = penstock.Dataset(folder)
+        with self.assertRaises(penstock.CorruptRecordError) as caught:
+            data[7]
+        for word in ("0.tar", "record 7", "'many'", "must be an integer"):
+            self.assertIn(word, str(caught.exception))
+        with self.assertRaises(penstock.CorruptRecordError) as caught:
+            penstock.Dataset(folder, fields={"cls": "uint8"})[8]
+        self.assertIn("300", str(caught.exception))
+        bad = []
+        with penstock.Loader(folder, batch_size=4, framework="numpy", bad_sample="replace", order="sequential",
+                             on_bad_sample=lambda error, other: bad.append((error.sample_id, other))) as loader:
+            rows = [int(n) for batch in loader for n in batch["cls"]]
+        self.assertEqual(len(rows), 20)
+        self.assertEqual([one[0] for one in bad], [7])
+
+    def test_a_missing_member_is_an_error_of_its_field_alone(self):
+        members = [m for n in range(9) for m in ([member(f"{n}.cls", b"1")] if n == 4 else
+                                                 [member(f"{n}.cls", b"1"), member(f"{n}.txt", b"t")])]
+        data = penstock.Dataset(self.put({"0.tar": packed(members)}))
+        self.assertEqual(data.get(4, "cls"), 1)
+        with self.assertRaises(penstock.CorruptRecordError) as caught:
+            data[4]
+        for word in ("0.tar", "record 4", "no member with the suffix 'txt'"):
+            self.assertIn(word, str(caught.exception))
+
+    def test_a_suffix_that_comes_late_is_named(self):
+        members = [member(f"{n}.cls", b"1") for n in range(1500)] + [member("1500.late", b"")]
+        folder = self.put({"0.tar": packed(members)})
+        self.refused(folder, "0.tar", "member 1500", "'late'", "name it in fields")
+        self.assertEqual(penstock.Dataset(folder, fields={"late": "bytes"}).get(1499, "cls"), 1)
+
+    def test_duplicates_links_and_what_follows_the_end_are_refused(self):
+        one = member("a.cls", b"1")
+        self.refused(self.put({"0.tar": packed([one, member("b.cls", b"2"), one])}, "a"), "twice", "byte 0", "byte 2048")
+        self.refused(self.put({"0.tar": packed([one, member("l.cls", kind=tarfile.SYMTYPE, linkname="/etc/passwd")])}, "b"),
+                     "is a link", "--dereference")
+        self.refused(self.put({"0.tar": packed([one, member("l.cls", kind=tarfile.FIFOTYPE)])}, "c"), "neither a file")
+        self.refused(self.put({"0.tar": packed([one]) + packed([one])}, "d"), "joined by cat", "tar --concatenate")
+
+    def test_an_archive_cut_anywhere_is_refused(self):
+        whole = self.archive(range(6), size=700)
+        end = len(whole.rstrip(b"\0")) // 512 * 512 + 512  # of the last member's data
+        for size in range(0, len(whole), 512):
+            folder = self.put({"0.tar": whole[:size], "1.tar": whole}, f"cut{size}")
+            if size > end:
+                self.assertEqual(len(penstock.Dataset(folder)), 12)  # the blocks of zeros alone are cut
+            else:
+                self.refused(folder, "0.tar", "cut short")
+        for size in (1, 511, 513, 1000, end - 1):
+            self.refused(self.put({"0.tar": whole[:size]}, f"odd{size}"), "cut short")
+
+    def test_flipped_bits_of_headers_are_seen_at_open_and_in_a_run(self):
+        whole = bytearray(self.archive(range(30), size=100))
+        folder = self.put({"0.tar": bytes(whole)})
+        chance = random.Random(1)
+        for _ in range(40):
+            block, bit = chance.randrange(0, 90), chance.randrange(8 * 148)
+            damaged = bytearray(whole)
+            damaged[1024 * block + bit // 8] ^= 1 << bit % 8
+            self.refused(self.put({"0.tar": bytes(damaged)}, "damaged"), "0.tar", "checksum of a header is wrong")
+        # After open, with size and time kept: parsing checks the header again.
+        path = os.path.join(folder, "0.tar")
+        data, times = penstock.Dataset(folder), os.stat(path)
+        with open(path, "r+b") as file:
+            file.seek(1024 * 9 + 3)
+            file.write(b"X")
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        with self.assertRaises(penstock.CorruptRecordError) as caught:
+            data[3]
+        self.assertIn("was the file changed?", str(caught.exception))
+
+    def test_a_file_that_changes_is_refused_and_indexed_again(self):
+        folder = self.put({"0.tar": self.archive(range(50))})
+        loader = penstock.Loader(folder, batch_size=10, framework="numpy", n_slots=2, outputs=["cls"])
+        self.put({"0.tar": self.archive(range(60))})
+        with self.assertRaises(penstock.PenstockError) as caught:
+            for epoch in range(100):
+                for _ in loader.epoch(epoch):
+                    pass
+            penstock.Dataset(folder)[0]
+            raise penstock.CorruptRecordError("was changed: its file stayed open")  # the old one, whole
+        self.assertIn("was changed", str(caught.exception))
+        loader.close()
+        self.assertEqual(len(penstock.Dataset(folder)), 60)
+
+    def test_a_damaged_index_is_built_again_or_named(self):
+        folder = self.put({"0.tar": self.archive(range(500))})
+        penstock.Dataset(folder).close()
+        name = next(n for n in os.listdir(folder + "/.penstock") if n.endswith(".index"))
+        index = os.path.join(folder, ".penstock", name)
+        with open(index, "r+b") as file:
+            file.seek(100)
+            file.write(b"damage")
+        self.assertEqual(len(penstock.Dataset(folder)), 500)
+        with open(index, "r+b") as file:
+            file.seek(4096 + 40)
+            file.write(b"damage")
+        with self.assertRaises(penstock.CorruptRecordError) as caught:
+            penstock.Dataset(folder)[0]
+        self.assertIn("remove it, and it is built again", str(caught.exception))
+        os.remove(index)
+        self.check_samples(folder, range(500))
+
+    def test_processes_build_one_index(self):
+        folder = self.put({f"{k}.tar": self.archive(range(1000 * k, 1000 * k + 1000), size=2000) for k in range(4)})
+        program = f"import penstock; print(penstock.Dataset({folder!r}).info.identity)"
+        environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(penstock.__file__))}
+        started = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment, text=True)
+                   for _ in range(4)]
+        found = [process.communicate()[0].strip() for process in started]
+        self.assertEqual(len(set(found)), 1)
+        self.assertEqual(len(found[0]), 32)
+        self.assertEqual(len([n for n in os.listdir(folder + "/.penstock") if n.endswith(".index")]), 1)
+
+    def test_a_builder_that_is_killed_leaves_nothing_in_the_way(self):
+        folder = self.put({f"{k}.tar": self.archive(range(3000 * k, 3000 * k + 3000), size=10) for k in range(4)})
+        program = f"import penstock; penstock.Dataset({folder!r})"
+        environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(penstock.__file__))}
+        process = subprocess.Popen([sys.executable, "-c", program], env=environment)
+        while process.poll() is None and not os.path.exists(folder + "/.penstock"):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        self.assertEqual(len(penstock.Dataset(folder)), 12000)
+
+    def test_mixtures_subsets_and_identities(self):
+        a = self.put({"0.tar": self.archive(range(40))}, "a")
+        b = self.put({"0.tar": self.archive(range(40, 100))}, "b")
+        self.assertNotEqual(penstock.Dataset(a).info.identity, penstock.Dataset(b).info.identity)
+        with penstock.Loader(penstock.Mixture({a: 1, b: 1}), batch_size=8, framework="numpy", outputs=["cls", "bin"]) as loader:
+            for batch in loader:
+                for i, n in enumerate(batch["cls"]):
+                    self.assertEqual(bytes(batch["bin"][i]), sample(int(n))["bin"])
+        with penstock.Loader(b, batch_size=5, framework="numpy", subset=penstock.Range(10, 30), outputs=["cls"],
+                             last_batch="short") as loader:
+            self.assertEqual(sorted(int(n) for batch in loader for n in batch["cls"]), list(range(50, 70)))
+
+    def test_an_empty_archive_and_one_without_samples(self):
+        self.refused(self.put({"0.tar": packed([])}, "a"), "no samples", kind=penstock.PenstockError)
+        self.refused(self.put({"0.tar": packed([member("readme", b"x")])}, "b"), "no samples", kind=penstock.PenstockError)
+        self.check_samples(self.put({"0.tar": packed([]), "1.tar": self.archive(range(5))}, "c"), range(5))
+        self.refused(self.put({"0.tar": b""}, "d"), "cut short")
+        self.refused(self.path("e") + "/{0..3}.tar", "0.tar", kind=penstock.DataSetNotFoundError)
+
+    def test_verify_lists_what_is_damaged(self):
+        members = [m for n in range(9) for m in ([member(f"{n}.cls", b"1")] if n == 4 else
+                                                 [member(f"{n}.cls", b"x" if n == 2 else b"1"), member(f"{n}.txt", b"t")])]
+        folder = self.put({"0.tar": packed(members)})
+        done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", folder, "--json"], capture_output=True, text=True)
+        found = json.loads(done.stdout)
+        self.assertEqual((done.returncode, found["n_bad"]), (1, 2))
+        self.assertEqual([bad["record"] for bad in found["bad"]], [2, 4])
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/usr/bin/setpriv"), "missing: root and setpriv")
+    def test_an_index_of_read_only_data_goes_into_the_cache(self):
+        folder, cache = self.put({"0.tar": self.archive(range(20))}), self.path("cache")
+        for path in (folder, os.path.dirname(folder)):
+            os.chmod(path, 0o755)
+        os.mkdir(cache)
+        os.chmod(cache, 0o777)
+        command = ["setpriv", "--reuid=65534", "--clear-groups", os.environ["PENSTOCK_COMMAND"], "info", folder]
+        for environment, says in (({"PENSTOCK_CACHE": cache}, "samples   20"), ({"HOME": ""}, "set cache_path")):
+            done = subprocess.run(command, capture_output=True, text=True, env={"PATH": os.environ["PATH"], **environment})
+            self.assertIn(says, done.stdout + done.stderr)
+        self.assertEqual(os.listdir(folder), ["0.tar"])
+        self.assertTrue(os.listdir(cache + "/index"))
+
+
+if __name__ == "__main__":
+    unittest.main()
