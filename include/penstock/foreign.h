@@ -45,6 +45,10 @@ struct pstk_foreign {
 PSTK_API int pstk_dataset_open_foreign(struct pstk_dataset **out, const char *path,
                                        const struct pstk_foreign *foreign, struct pstk_error *err);
 
+/* Return the name of the record format at a path, "pstk", "tar", ..., without opening the data set;
+ * NULL: no format knows it, and *err (may be NULL) has the reason. Static storage. */
+PSTK_API const char *pstk_find_format(const char *path, struct pstk_error *err);
+
 /* What pstk_verify_data checks. Zero it and set size. */
 struct pstk_verify_settings {
     /* sizeof(struct pstk_verify_settings), set by the caller */

@@ -9,6 +9,17 @@
 #include "text.h"
 #include "unit.h"
 
+/* Return a copy of the name of a file; of a sample, where a tree has no files, "sample 7". */
+static char *name_of(const struct tree *tree, uint64_t number)
+{
+    char sample[40];
+    snprintf(sample, sizeof sample, "sample %llu", (unsigned long long)number);
+    char *name = text_copy(tree->files ? tree->files[number].path : sample);
+    if (!name)
+        message_no_memory();
+    return name;
+}
+
 void bad_add(struct bad *bad, uint64_t number, const char *reason, const char *format)
 {
     if ((bad->n & (bad->n - 1)) == 0) {
@@ -32,8 +43,8 @@ static void print_files(const struct bad *bad, const struct tree *tree, int has_
         const struct bad_file *file = &bad->files[i];
         if (!!file->format != has_format)
             continue;
-        char *path = text_copy(tree->files[file->number].path), *reason = text_copy(file->reason);
-        if (!path || !reason)
+        char *path = name_of(tree, file->number), *reason = text_copy(file->reason);
+        if (!reason)
             message_no_memory();
         fprintf(stderr, "  %s: %s\n", path, has_format ? file->format : reason);
         free(path);
@@ -66,7 +77,9 @@ void bad_put(const struct bad *bad, const struct tree *tree, struct json_t *obje
     struct json_t *skipped = json_make_array(), *formats = json_make_object();
     for (uint64_t i = 0; i < bad->n; i++) {
         struct json_t *file = json_make_object();
-        json_put_text(file, "path", tree->files[bad->files[i].number].path);
+        char *path = name_of(tree, bad->files[i].number);
+        json_put_text(file, "path", path);
+        free(path);
         json_put_text(file, "reason", bad->files[i].reason);
         json_put_text(file, "format", bad->files[i].format);
         json_append(skipped, file);

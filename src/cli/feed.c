@@ -192,11 +192,11 @@ static void read_file(int fd, struct feed_item *item)
 static void judge(struct feed_item *item, const struct pstk_error *err)
 {
     int is_packed;
-    const char *format = pstk_image_format(item->data, item->size, &is_packed);
+    const char *format = item->data ? pstk_image_format(item->data, item->size, &is_packed) : NULL;
     bad(item, err->message[0] ? err->message : pstk_strerror(err->code));
     if (err->code == PSTK_EBADMSG || err->code == PSTK_EFBIG || err->code == PSTK_ENOTSUP ||
         err->code == PSTK_EINVAL) {
-        item->format = is_packed ? NULL : format;
+        item->format = format && !is_packed ? format : NULL;
         return;
     }
     char advice[MESSAGE_ADVICE_SIZE];
@@ -295,16 +295,35 @@ static void open_and_read(struct feed *feed, struct feed_item *item)
     pthread_mutex_unlock(&feed->lock);
 }
 
+/* Read the image of a sample. What is wrong with the sample makes it bad. */
+static void read_sample(struct feed *feed, struct feed_item *item)
+{
+    struct pstk_value_info info = {.size = sizeof info};
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    const int r = pstk_dataset_get(feed->config.dataset, item->number, feed->config.field,
+                                   &item->data, &item->size, &info, &err);
+    item->file_size = item->size;
+    if (r < 0)
+        judge(item, &err);
+    else if (info.encoding == PSTK_ENCODING_PIXELS)
+        bad(item, "decoded pixels; pack them with penstock.Writer");
+}
+
 /* Make file i ready for the writer. Worker that took it; holds no lock. */
 static void fill(struct feed *feed, uint64_t i)
 {
     struct feed_item *item = &feed->slots[i % feed->n_slots].item;
     memset(item, 0, sizeof *item);
     item->number = feed->config.first + i;
-    look(feed, item);
+    if (feed->config.dataset)
+        read_sample(feed, item);
+    else
+        look(feed, item);
     if (item->state != FEED_IMAGE || hold(feed, i, item->size) < 0)
         return; /* after a stop no file is handed over */
-    open_and_read(feed, item);
+    if (!feed->config.dataset)
+        open_and_read(feed, item);
     int64_t more = item->state == FEED_IMAGE ? use_image(feed, item) : 0;
     if (more)
         hold_more(feed, i, more);
@@ -380,8 +399,8 @@ int feed_open(struct feed **out, const struct feed_config *config)
     if (!feed->slots || !feed->threads)
         message_no_memory();
     int status = 0;
-    feed->root_fd = open(config->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (feed->root_fd < 0) {
+    feed->root_fd = config->dataset ? -1 : open(config->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (feed->root_fd < 0 && !config->dataset) {
         const int native = errno;
         char advice[MESSAGE_ADVICE_SIZE];
         message_say("cannot open the folder %s: %s%s", config->root, strerror(native),

@@ -53,6 +53,9 @@ struct feed_config {
     uint32_t n_threads;
     const struct pstk_convert *convert; /* how to convert the images; NULL: only check them */
     uint32_t damaged;                   /* enum pstk_damaged; UNCHECKED: damaged JPEGs are bad */
+    /* a data set whose samples are fed in place of files: the image in this field; or NULL */
+    struct pstk_dataset *dataset;
+    uint32_t field;
     int is_listed; /* 1: annotations list the files; one that is not there is bad */
 };
 

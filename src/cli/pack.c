@@ -23,6 +23,7 @@
 #include "pack_id.h"
 #include "part.h"
 #include "progress.h"
+#include "records.h"
 #include "status.h"
 #include "task.h"
 #include "tree.h"
@@ -106,6 +107,11 @@ static const char text[] =
     "  cls   number of the class, from 0 (where SRC has class folders)\n"
     "  key   path of the file below SRC\n"
     "\n"
+    "SRC may also be a data set of another format that penstock reads, for example a folder of tar "
+    "archives, or a pattern of them (shards/{000..127}.tar). All its fields are packed, under "
+    "their "
+    "names.\n"
+    "\n"
     "With --coco or --voc the fields are jpg, image_id (COCO), file_name and what the annotations "
     "have: boxes, labels, polygons (object_polygons, polygon_points, points), runs of masks "
     "(object_runs, runs), keypoints, captions, masks of classes and of segments. Labels number the "
@@ -145,7 +151,8 @@ struct pack {
     int has_no_id; /* --pack-id none */
 
     struct tree tree;
-    uint64_t first, n;          /* slice of tree.files */
+    struct records records;     /* SRC is a data set in another format: in place of the tree */
+    uint64_t first, n;          /* slice of tree.files, or of the records */
     struct pstk_writer *writer; /* NULL once aborted */
     struct feed *feed;
     struct bad bad;
@@ -217,14 +224,11 @@ static void note_kept(void *user, uint64_t sample_id, uint32_t field, uint32_t k
         pack->kept.n[kept]++;
 }
 
-static int open_writer(struct pack *pack)
+/* Write the fields of records that are made of files. Returns their number. */
+static uint32_t file_fields(const struct pack *pack, struct pstk_field *fields)
 {
-    struct pstk_field fields[1 + ANNOTATED_FIELDS] = {{.name = "jpg", .kind = PSTK_FIELD_IMAGE}};
-    struct pstk_field key = {.name = "key", .kind = PSTK_FIELD_UTF8};
-    struct pstk_writer_settings s;
-    struct pstk_error err;
-    char note[FORM_NOTE_SIZE], pack_id[PACK_ID_SIZE + 1];
     uint32_t n = 1;
+    fields[0] = (struct pstk_field){.name = "jpg", .kind = PSTK_FIELD_IMAGE};
     form_image_codec(&pack->form, &fields[0]);
     if (pack->tree.n_classes)
         fields[n++] =
@@ -232,10 +236,38 @@ static int open_writer(struct pack *pack)
     if (pack->annotated.a)
         n += annotated_fields(&pack->annotated, fields + n);
     else
-        fields[n++] = key;
+        fields[n++] = (struct pstk_field){.name = "key", .kind = PSTK_FIELD_UTF8};
     for (uint32_t i = 1; i < n; i++)
         if (fields[i].kind == PSTK_FIELD_UTF8)
             form_text_codec(&pack->form, &fields[i]);
+    return n;
+}
+
+/* Set the class names, and the id of numbered parts. */
+static void name_pack(struct pack *pack, struct pstk_writer_settings *s,
+                      char pack_id[PACK_ID_SIZE + 1])
+{
+    const int needs_id = !s->pack_id && s->n_parts > 1 && !pack->has_no_id;
+    if (pack->records.dataset) {
+        s->names = pack->records.names;
+        s->n_names = pack->records.info.n_names;
+        s->pack_id = needs_id ? pack->records.info.identity : s->pack_id;
+        return;
+    }
+    if (needs_id)
+        s->pack_id = pack_id_of(&pack->tree, s->note, pack_id);
+    s->names = pack->annotated.a ? pack->annotated.names : (const char *const *)pack->tree.classes;
+    s->n_names = pack->annotated.a ? pack->annotated.info.n_names : pack->tree.n_classes;
+}
+
+static int open_writer(struct pack *pack)
+{
+    struct pstk_field fields[PSTK_MAX_FIELDS];
+    struct pstk_writer_settings s;
+    struct pstk_error err;
+    char note[FORM_NOTE_SIZE], pack_id[PACK_ID_SIZE + 1];
+    const uint32_t n = pack->records.dataset ? records_fields(&pack->records, &pack->form, fields)
+                                             : file_fields(pack, fields);
     pstk_error_init(&err, sizeof err);
     pstk_writer_settings_init(&s, sizeof s);
     s.path = pack->out;
@@ -251,10 +283,7 @@ static int open_writer(struct pack *pack)
     s.columns = (uint32_t)pack->no_columns;
     s.note = annotated_note(&pack->annotated, form_note(&pack->form, note));
     s.pack_id = pack->task.pack_id;
-    if (!s.pack_id && s.n_parts > 1 && !pack->has_no_id)
-        s.pack_id = pack_id_of(&pack->tree, s.note, pack_id);
-    s.names = pack->annotated.a ? pack->annotated.names : (const char *const *)pack->tree.classes;
-    s.n_names = pack->annotated.a ? pack->annotated.info.n_names : pack->tree.n_classes;
+    name_pack(pack, &s, pack_id);
     s.on_kept = note_kept;
     s.on_kept_user = pack;
     interrupt_block();
@@ -278,7 +307,11 @@ static int refuse_failed(struct pack *pack, const struct feed_item *item)
 {
     pstk_writer_abort(&pack->writer);
     bad_print(&pack->bad, &pack->tree, pack->n);
-    message_say("%s/%s: %s", pack->src, pack->tree.files[item->number].path, item->reason);
+    if (pack->records.dataset)
+        message_say("%s: sample %llu: %s", pack->src, (unsigned long long)item->number,
+                    item->reason);
+    else
+        message_say("%s/%s: %s", pack->src, pack->tree.files[item->number].path, item->reason);
     message_say("nothing was packed, %s", standing(pack));
     return status_of_code(item->code);
 }
@@ -301,12 +334,51 @@ static int fill(struct pack *pack, uint64_t number, int64_t *cls, struct pstk_va
     return n;
 }
 
-/* Add one file to the data set. Returns 0, or an exit status. */
-static int add(struct pack *pack, const struct feed_item *item)
+/* Fill all values of a sample and add them. */
+static int add_record(struct pack *pack, const struct feed_item *item, struct pstk_error *err)
+{
+    struct records *records = &pack->records;
+    struct pstk_value values[PSTK_MAX_FIELDS];
+    const struct pstk_pixels pixels = {.size = sizeof pixels,
+                                       .field = (uint32_t)records->image,
+                                       .height = item->height,
+                                       .width = item->width,
+                                       .channels = 3,
+                                       .bit_depth = 8};
+    int r = records_read(records, item->number, values, err);
+    if (records->image >= 0)
+        values[records->image] = (struct pstk_value){item->data, item->size,
+                                                     item->is_damaged ? PSTK_DAMAGED_ACCEPT : 0, 0};
+    if (r == 0)
+        r = pstk_writer_add_pixels(pack->writer, values, records->info.n_fields, &pixels,
+                                   item->is_converted && pack->form.convert.shorter_side, err);
+    records_release(records);
+    return r;
+}
+
+/* Fill all values of a file's record and add them. */
+static int add_file(struct pack *pack, const struct feed_item *item, struct pstk_error *err)
 {
     int64_t cls;
     struct pstk_value values[1 + ANNOTATED_FIELDS] = {
         {item->data, item->size, item->is_damaged ? PSTK_DAMAGED_ACCEPT : 0, 0}};
+    struct pstk_pixels pixels[1 + ANNOTATED_FIELDS] = {{.size = sizeof *pixels,
+                                                        .height = item->height,
+                                                        .width = item->width,
+                                                        .channels = 3,
+                                                        .bit_depth = 8}};
+    uint32_t n_pixels = item->is_converted && pack->form.convert.shorter_side;
+    const int r = fill(pack, item->number, &cls, values + 1, err);
+    if (r >= 0 && pack->annotated.a)
+        n_pixels += annotated_pixels(&pack->annotated, pixels + n_pixels);
+    return r < 0 ? r
+                 : pstk_writer_add_pixels(pack->writer, values, 1 + (uint32_t)r, pixels, n_pixels,
+                                          err);
+}
+
+/* Add one file or sample to the data set. Returns 0, or an exit status. */
+static int add(struct pack *pack, const struct feed_item *item)
+{
     struct pstk_error err;
     if (item->state == FEED_FAILED)
         return refuse_failed(pack, item);
@@ -317,17 +389,7 @@ static int add(struct pack *pack, const struct feed_item *item)
     if (!pack->writer)
         return 0;
     pstk_error_init(&err, sizeof err);
-    struct pstk_pixels pixels[1 + ANNOTATED_FIELDS] = {{.size = sizeof *pixels,
-                                                        .height = item->height,
-                                                        .width = item->width,
-                                                        .channels = 3,
-                                                        .bit_depth = 8}};
-    uint32_t n_pixels = item->is_converted && pack->form.convert.shorter_side;
-    int r = fill(pack, item->number, &cls, values + 1, &err);
-    if (r >= 0 && pack->annotated.a)
-        n_pixels += annotated_pixels(&pack->annotated, pixels + n_pixels);
-    if (r >= 0)
-        r = pstk_writer_add_pixels(pack->writer, values, 1 + (uint32_t)r, pixels, n_pixels, &err);
+    const int r = pack->records.dataset ? add_record(pack, item, &err) : add_file(pack, item, &err);
     if (r == PSTK_EBADMSG || r == PSTK_EINVAL || r == PSTK_EFBIG)
         note_bad(pack, item->number, err.message, NULL);
     else if (r < 0)
@@ -335,9 +397,19 @@ static int add(struct pack *pack, const struct feed_item *item)
     if (r == 0) {
         pack->bytes_in += item->file_size;
         pack->n_palettes += item->is_palette != 0;
-        annotated_compare(&pack->annotated, item->number, item->data, item->size);
+        if (pack->annotated.a)
+            annotated_compare(&pack->annotated, item->number, item->data, item->size);
     }
     return 0;
+}
+
+/* Get the next file or sample: from the feed, or, of records without an image, by counting. */
+static int next_item(struct pack *pack, uint64_t n_done, struct feed_item *item)
+{
+    if (pack->feed)
+        return feed_next(pack->feed, item);
+    *item = (struct feed_item){.number = pack->first + n_done};
+    return n_done < pack->n;
 }
 
 static int add_all(struct pack *pack)
@@ -346,10 +418,11 @@ static int add_all(struct pack *pack)
     struct feed_item item;
     uint64_t n = 0;
     int status = 0;
-    progress_begin(&progress, "packing", "images");
-    while (status == 0 && !interrupt_seen() && feed_next(pack->feed, &item)) {
+    progress_begin(&progress, "packing", pack->records.dataset ? "samples" : "images");
+    while (status == 0 && !interrupt_seen() && next_item(pack, n, &item)) {
         status = add(pack, &item);
-        feed_release(pack->feed, &item);
+        if (pack->feed)
+            feed_release(pack->feed, &item);
         n++;
         progress_update(&progress, (double)n / (double)pack->n, n);
     }
@@ -406,7 +479,7 @@ static void print_images(const struct pack *pack, const struct result *result)
 {
     const struct census census = census_of(&result->images);
     char images[CENSUS_SIZE], before[UNIT_SIZE], after[UNIT_SIZE];
-    if (result->info.n_samples == 0)
+    if (result->info.n_samples == 0 || (pack->records.dataset && pack->records.image < 0))
         return;
     printf("images: %s\n", census_text(&census, images));
     kept_print(&pack->kept);
@@ -423,11 +496,12 @@ static int print_text(struct pack *pack, const struct result *result)
     const double seconds = result->seconds;
     char n[UNIT_SIZE], classes[UNIT_SIZE], shards[UNIT_SIZE], bytes[UNIT_SIZE], time[UNIT_SIZE];
     char rate[UNIT_SIZE];
-    printf("packed %s image%s", unit_count(n, info->n_samples), info->n_samples == 1 ? "" : "s");
+    printf("packed %s %s%s", unit_count(n, info->n_samples),
+           pack->records.dataset ? "sample" : "image", info->n_samples == 1 ? "" : "s");
     if (info->n_names)
         printf(" of %s class%s", unit_count(classes, info->n_names),
                info->n_names == 1 ? "" : "es");
-    printf(" into %s shard%s: %s in %s (%s images/s)\n", unit_count(shards, info->n_shards),
+    printf(" into %s shard%s: %s in %s (%s/s)\n", unit_count(shards, info->n_shards),
            info->n_shards == 1 ? "" : "s", unit_bytes(bytes, (double)info->bytes),
            unit_seconds(time, seconds),
            unit_count(rate, (uint64_t)((double)info->n_samples / (seconds > 0 ? seconds : 1))));
@@ -460,7 +534,9 @@ static int report(struct pack *pack, double seconds)
     if (r == 0)
         r = pstk_dataset_get_info(dataset, &result.info);
     if (r == 0)
-        r = pstk_dataset_get_field(dataset, 0, NULL, &result.images);
+        r = pstk_dataset_get_field(dataset,
+                                   pack->records.image > 0 ? (uint32_t)pack->records.image : 0,
+                                   NULL, &result.images);
     pstk_dataset_close(&dataset);
     if (r < 0 && r != PSTK_ENODATA)
         return status_of_code(r);
@@ -535,6 +611,8 @@ static void say_part(const struct pack *pack)
 
 static int open_feed(struct pack *pack)
 {
+    if (pack->records.dataset && pack->records.image < 0)
+        return 0;
     const struct feed_config config = {.root = pack->src,
                                        .tree = &pack->tree,
                                        .first = pack->first,
@@ -543,14 +621,27 @@ static int open_feed(struct pack *pack)
                                        .convert =
                                            pack->form.convert.size ? &pack->form.convert : NULL,
                                        .damaged = pack->form.damaged,
+                                       .dataset = pack->records.dataset,
+                                       .field = (uint32_t)pack->records.image,
                                        .is_listed = pack->annotated.a != NULL};
     return feed_open(&pack->feed, &config);
 }
 
-static int pack(struct pack *p)
+/* Find what is to be packed; *n: how many files or samples. */
+static int open_source(struct pack *p, uint64_t *n)
 {
     int status = annotated_is_asked(&p->annotated) ? annotated_open(&p->annotated, p->src, &p->tree)
-                                                   : tree_scan(&p->tree, p->src, p->folder);
+                                                   : records_open(&p->records, p->src);
+    if (status == 0 && !p->annotated.a && !p->records.dataset)
+        status = tree_scan(&p->tree, p->src, p->folder);
+    *n = p->records.dataset ? p->records.info.n_samples : p->tree.n_files;
+    return status;
+}
+
+static int pack(struct pack *p)
+{
+    uint64_t n;
+    int status = open_source(p, &n);
     if (status) {
         part_undo(&p->part, p->folder);
         return status;
@@ -558,11 +649,11 @@ static int pack(struct pack *p)
     say_part(p);
     say_left_out(p);
     /* at most 2^47 files by 2^16 parts: no overflow */
-    p->first = p->part.number * p->tree.n_files / p->part.n;
-    p->n = (p->part.number + UINT64_C(1)) * p->tree.n_files / p->part.n - p->first;
+    p->first = p->part.number * n / p->part.n;
+    p->n = (p->part.number + UINT64_C(1)) * n / p->part.n - p->first;
     if (p->n == 0)
         message_say("part %u/%u gets no image: %s holds only %llu", p->part.number, p->part.n,
-                    p->src, (unsigned long long)p->tree.n_files);
+                    p->src, (unsigned long long)n);
     if (p->n_threads == 0)
         p->n_threads = part_threads(&p->part, machine_n_cores(MAX_THREADS));
     status = open_writer(p);
@@ -604,6 +695,7 @@ static int run(const struct command *self, int argc, char **argv)
     pstk_writer_abort(&p.writer);
     annotated_close(&p.annotated);
     bad_close(&p.bad);
+    records_close(&p.records);
     tree_close(&p.tree);
     free(p.path);
     return status;
@@ -618,6 +710,7 @@ const struct command command_pack = {
     .examples =
         "penstock pack imagenet/train train\n"
         "penstock pack photos out --skip-bad --shard-size 1G\n"
+        "penstock pack 'shards/{000..127}.tar' train\n"
         "penstock pack imagenet/train train256 --pixels 256\n"
         "penstock pack --coco annotations/instances_train2017.json train2017 coco-train\n"
         "penstock pack --voc VOCdevkit/VOC2012 --image-set train voc-train\n"

@@ -85,6 +85,17 @@ int pstk__format_find(const struct pstk__format **out, const struct pstk__store 
     return fail_unknown(path, err);
 }
 
+const char *pstk_find_format(const char *path, struct pstk_error *err)
+{
+    const struct pstk__format *format;
+    if (!path || !path[0]) {
+        pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                   "path: value is empty; must be the path of a data set");
+        return NULL;
+    }
+    return pstk__format_find(&format, pstk__store_of(path), path, err) < 0 ? NULL : format->name;
+}
+
 int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *err)
 {
     if (!foreign)

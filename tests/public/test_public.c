@@ -214,6 +214,8 @@ TEST(a_data_set_tells_its_schema_and_gives_its_records)
     struct pstk_foreign foreign = {.size = sizeof foreign};
     CHECK_EQ(pstk_dataset_open_foreign(&dataset, data_path, &foreign, &err), PSTK_EINVAL);
     CHECK(dataset == NULL && strstr(err.message, "field_size"));
+    CHECK_STR(pstk_find_format(data_path, &err), "pstk");
+    CHECK(pstk_find_format("/nonexistent", &err) == NULL && err.code == PSTK_ENOENT);
     foreign.field_size = sizeof(struct pstk_field);
     CHECK_EQ(pstk_dataset_open_foreign(&dataset, data_path, &foreign, &err), 0);
     pstk_dataset_close(&dataset);

@@ -304,6 +304,24 @@ class Tar(Case):
         self.assertEqual((done.returncode, found["n_bad"]), (1, 2))
         self.assertEqual([bad["record"] for bad in found["bad"]], [2, 4])
 
+    def test_pack_takes_archives_and_gives_the_same_values(self):
+        images = self.path("images")
+        subprocess.run([os.environ["PENSTOCK_MAKE_IMAGES"], "12", images, "--kind", "420"], check=True, capture_output=True)
+        files = sorted(os.path.join(folder, name) for folder, _, names in os.walk(images) for name in names
+                       if name.endswith((".jpg", ".jpeg")))
+        data = [open(file, "rb").read() for file in files]
+        members = [m for n, image in enumerate(data) for m in
+                   (member(f"{n:03d}.jpg", image[:len(image) // 2] if n == 3 else image), member(f"{n:03d}.cls", str(n).encode()))]
+        source, made = self.put({"0.tar": packed(members)}), self.path("made")
+        command = [os.environ["PENSTOCK_COMMAND"], "pack", source, made]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("sample 3: ", done.stderr)
+        subprocess.run([*command, "--skip-bad"], check=True, capture_output=True)
+        found = penstock.Dataset(made)
+        self.assertEqual([(record["cls"], record["jpg"]) for record in found],
+                         [(n, image) for n, image in enumerate(data) if n != 3])
+
     @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/usr/bin/setpriv"), "missing: root and setpriv")
     def test_an_index_of_read_only_data_goes_into_the_cache(self):
         folder, cache = self.put({"0.tar": self.archive(range(20))}), self.path("cache")

@@ -1557,6 +1557,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_budget_digest": (c_int, [POINTER(Budget), POINTER(c_uint64)]),
     "pstk_predict": (c_int, [POINTER(Stats), POINTER(ForecastSettings), POINTER(Forecast)]),
     "pstk_dataset_open_foreign": (c_int, [POINTER(c_void_p), c_char_p, POINTER(Foreign), POINTER(Error)]),
+    "pstk_find_format": (c_char_p, [c_char_p, POINTER(Error)]),
     "pstk_verify_data": (c_int64, [POINTER(VerifySettings), POINTER(Error)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
     "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "records.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <penstock/foreign.h>
+
+#include "message.h"
+#include "opening.h"
+#include "status.h"
+
+/* 1: pack reads data sets of this format; folders of images have their own way, and what penstock
+ * packed is not packed again. */
+static int is_taken(const char *format)
+{
+    return strcmp(format, "pstk") != 0 && strcmp(format, "folder") != 0;
+}
+
+static void describe(struct records *records)
+{
+    records->info.size = sizeof records->info;
+    pstk_dataset_get_info(records->dataset, &records->info);
+    records->image = -1;
+    for (uint32_t i = 0; i < records->info.n_fields; i++) {
+        pstk_dataset_get_field(records->dataset, i, &records->fields[i], NULL);
+        if (records->fields[i].kind == PSTK_FIELD_IMAGE && records->image < 0)
+            records->image = (int)i;
+    }
+    const uint64_t n = records->info.n_names;
+    records->names = calloc(n ? n : 1, sizeof *records->names);
+    if (!records->names)
+        message_no_memory();
+    for (uint64_t i = 0; i < n; i++)
+        records->names[i] = pstk_dataset_name(records->dataset, i);
+}
+
+int records_open(struct records *records, const char *src)
+{
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    const char *format = pstk_find_format(src, NULL);
+    if (!format || !is_taken(format))
+        return 0;
+    if (opening_dataset(&records->dataset, src, &err) < 0)
+        return status_refuse(&err, src);
+    describe(records);
+    return 0;
+}
+
+uint32_t records_fields(const struct records *records, const struct form *form,
+                        struct pstk_field *fields)
+{
+    for (uint32_t i = 0; i < records->info.n_fields; i++) {
+        fields[i] = records->fields[i];
+        fields[i].codec = PSTK_CODEC_NONE;
+        fields[i].codec_level = 0;
+        if (fields[i].kind == PSTK_FIELD_IMAGE)
+            form_image_codec(form, &fields[i]);
+        else if (fields[i].kind == PSTK_FIELD_UTF8)
+            form_text_codec(form, &fields[i]);
+    }
+    return records->info.n_fields;
+}
+
+int records_read(struct records *records, uint64_t sample_id, struct pstk_value *values,
+                 struct pstk_error *err)
+{
+    int r = 0;
+    for (uint32_t i = 0; r == 0 && i < records->info.n_fields; i++) {
+        uint64_t size;
+        if ((int)i == records->image)
+            continue;
+        r = pstk_dataset_get(records->dataset, sample_id, i, &records->values[i], &size, NULL, err);
+        if (r == 0)
+            values[i] = (struct pstk_value){.data = records->values[i], .size = size};
+    }
+    return r;
+}
+
+void records_release(struct records *records)
+{
+    for (uint32_t i = 0; i < records->info.n_fields; i++) {
+        pstk_free(records->values[i]);
+        records->values[i] = NULL;
+    }
+}
+
+void records_close(struct records *records)
+{
+    free(records->names);
+    records->names = NULL;
+    pstk_dataset_close(&records->dataset);
+}
