@@ -243,3 +243,17 @@ double json_figure(const struct json_t *object, const char *key)
 {
     return json_number(json_object_get(object, key));
 }
+
+void json_fill(struct json_t *object, const struct json_t *from)
+{
+    const char *key;
+    json_t *value, *whole = (json_t *)(uintptr_t)from;
+    json_object_foreach(whole, key, value)
+    {
+        json_t *old = json_object_get(object, key);
+        if (!old || json_is_null(old))
+            set(object, key, json_incref(value));
+        else if (json_is_object(old) && json_is_object(value))
+            json_fill(old, value);
+    }
+}

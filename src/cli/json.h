@@ -64,6 +64,9 @@ struct json_t *json_share(const struct json_t *value);
 /* Write a value as one line of JSON that may stand in an HTML script element: no '<', '>' or '&'.
  * Numbers have 7 digits at most. */
 void json_write_html(FILE *file, const struct json_t *value);
+/* Put those values of `from` into an object that it lacks or has as null; of objects that both
+ * have, the same. */
+void json_fill(struct json_t *object, const struct json_t *from);
 /* Free without printing. NULL is fine. */
 void json_drop(struct json_t *takes);
 

@@ -167,12 +167,15 @@ static double rate(const struct json_t *run, const char *key)
 static void put_tiles(FILE *file, const struct json_t *run)
 {
     const struct json_t *consumer = json_get(json_get(run, "stages"), "consumer");
+    double waiting = share_of(consumer, "starved_ns");
     char text[CELL_SIZE];
+    if (isnan(waiting))
+        waiting = json_figure(run, "waiting");
     fputs("<dl class=\"tiles\">\n", file);
     put_tile(file, "throughput",
              unit_text(text, json_figure(run, "samples_per_second"), "samples/s"));
     put_tile(file, "read from storage", bytes_text(text, rate(run, "bytes_read"), "/s"));
-    put_tile(file, "waiting for data", percent_text(text, share_of(consumer, "starved_ns")));
+    put_tile(file, "waiting for data", percent_text(text, waiting));
     put_tile(file, "limit", json_text(run, "bottleneck"));
     put_tile(file, "samples", count_text(text, json_figure(run, "samples")));
     put_tile(file, "time",
@@ -385,8 +388,7 @@ static const char *rate_text(char text[CELL_SIZE], double value, int bytes)
 
 static void put_ceilings(FILE *file, const struct json_t *run)
 {
-    static const char *const heads[] = {"ceiling", "measured alone", "reached in the run",
-                                        "reached, %", NULL};
+    static const char *const heads[] = {"ceiling", "measured alone", "in the run", "reached", NULL};
     const struct json_t *rates = json_get(run, "ceilings"), *ratios = json_get(run, "ratios");
     char text[CELL_SIZE];
     begin_section(file, "ceilings", "Ceilings",
@@ -536,8 +538,9 @@ void report_body(FILE *file, const struct json_t *document)
     put_waits(file, document);
     put_ceilings(file, run);
     put_forecast(file, run);
+    fputs("<div class=\"facts\">\n", file);
     put_memory(file, run);
     put_pairs(file, "machine", "Machine", json_get(document, "machine"));
     put_pairs(file, "settings", "Settings", json_get(document, "settings"));
-    fputs("</main>\n", file);
+    fputs("</div>\n</main>\n", file);
 }

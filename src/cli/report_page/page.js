@@ -32,6 +32,11 @@
         }, more);
     }
 
+    /* The axis of horizontal bars: every one has its name. */
+    function rows(more) {
+        return axis("", Object.assign({grid: {display: false}, ticks: {color: colour("faint"), autoSkip: false}}, more));
+    }
+
     /* Make a chart of the canvas, where the page has it. */
     function draw(id, type, data, scales, options) {
         const canvas = document.getElementById(id);
@@ -89,7 +94,7 @@
         const shade = colour(SHADES[i % SHADES.length]);
         return {label, data: points, borderColor: shade, backgroundColor: shade, borderWidth: 1.8,
                 borderDash: DASHES[Math.floor(i / SHADES.length) % DASHES.length],
-                pointRadius: points.length <= 30 ? 2.5 : 0, pointHitRadius: 8, spanGaps: false};
+                pointRadius: points.length <= 30 ? 2.5 : 0, pointHitRadius: 8, spanGaps: false, clip: 4};
     }
 
     /* Points in the middle of their stretches of time. */
@@ -109,7 +114,7 @@
         const many = series.length > 1;
         const [unit, divisor] = end > 7200 ? ["h", 3600] : end > 300 ? ["min", 60] : ["s", 1];
         const x = axis("time, " + unit, {type: "linear", min: 0, max: end,
-                                         ticks: {color: colour("faint"), maxRotation: 0, autoSkipPadding: 16,
+                                         ticks: {color: colour("faint"), maxRotation: 0, autoSkipPadding: 16, includeBounds: false,
                                                  callback: (value) => Number((value / divisor).toPrecision(3))}});
         const named = (one, what) => many ? (one.label || "?") + (what ? ", " + what : "") : what || "samples/s";
         draw("chart-throughput", "line", {datasets: series.filter((one) => one.samples_per_second).map((one, i) =>
@@ -120,7 +125,7 @@
         for (const [key, what] of [["waiting", "waiting for data"], ["gpu_utilisation", "GPU busy"]])
             for (const one of series.filter((each) => each[key]))
                 shares.push(line(named(one, what), points(one, key, percent), shares.length));
-        draw("chart-shares", "line", {datasets: shares}, {x, y: axis("%", {min: 0, max: 100})},
+        draw("chart-shares", "line", {datasets: shares}, {x, y: axis("%", {min: 0, max: 100, ticks: {color: colour("faint"), stepSize: 25}})},
              {legend: true, label: (item) => item.dataset.label + ": " + count(item.parsed.y) + " %"});
     }
 
@@ -136,7 +141,7 @@
         const datasets = [["busy_ns", "busy", "blue"], ["starved_ns", "starved", "orange"], ["blocked_ns", "blocked", "gray"]]
             .map(([key, label, shade]) => ({label, backgroundColor: colour(shade), data: names.map((name) => share(name, key))}));
         draw("chart-stages", "bar", {labels: names, datasets},
-             {x: axis("% of its time", {stacked: true, min: 0, max: 100}), y: axis("", {stacked: true, grid: {display: false}})},
+             {x: axis("% of its time", {stacked: true, min: 0, max: 100}), y: rows({stacked: true})},
              {indexAxis: "y", legend: true, label: (item) => item.dataset.label + ": " + count(item.parsed.x) + " %"});
     }
 
@@ -154,7 +159,7 @@
              {labels: named.map(([, label]) => label),
               datasets: [{label: "wait", backgroundColor: colour("blue"),
                           data: named.map(([key]) => known(wait[key]) ? wait[key] / 1e6 : null), minBarLength: 2}]},
-             {x: axis("ms", {beginAtZero: true}), y: axis("", {grid: {display: false}})},
+             {x: axis("ms", {beginAtZero: true}), y: rows()},
              {indexAxis: "y", label: (item) => time(item.parsed.x * 1e6)});
     }
 
@@ -165,7 +170,7 @@
         draw("chart-ceilings", "bar",
              {labels: names.map(([, label]) => lines(label)),
               datasets: [{label: "reached", backgroundColor: colour("green"), data: values, minBarLength: 2, maxBarThickness: 34}]},
-             {x: axis("% of what was measured alone", {min: 0, suggestedMax: 100}), y: axis("", {grid: {display: false}})},
+             {x: axis("% of what was measured alone", {min: 0, suggestedMax: 100}), y: rows()},
              {indexAxis: "y", label: (item) => count(item.parsed.x) + " % reached"});
     }
 
@@ -174,7 +179,7 @@
             return one.change + (one.change === "+1" ? " worker" : " workers");
         if (one.what === "storage")
             return "storage " + one.change + " as fast";
-        return one.what === "consumer" ? "a consumer without work" : one.what + " " + one.change;
+        return one.what === "consumer" ? "a consumer that takes batches at once" : one.what + " " + one.change;
     }
 
     function drawForecast() {
@@ -186,7 +191,7 @@
               datasets: [{label: "samples/s", data: values, maxBarThickness: 30, borderWidth: 1.5,
                           borderColor: [colour("blue"), ...cases.map(() => colour("purple"))],
                           backgroundColor: [colour("blue"), ...cases.map(() => stripes)]}]},
-             {x: axis("samples/s", {beginAtZero: true}), y: axis("", {grid: {display: false}})},
+             {x: axis("samples/s", {beginAtZero: true}), y: rows()},
              {indexAxis: "y", label: (item) => {
                  const one = cases[item.dataIndex - 1], rate = count(item.parsed.x) + " samples/s";
                  if (!one)
