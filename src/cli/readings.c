@@ -11,6 +11,7 @@
 #include "interrupt.h"
 #include "json.h"
 #include "json_line.h"
+#include "machine.h"
 #include "message.h"
 #include "report_page.h"
 #include "series.h"
@@ -214,6 +215,7 @@ static struct json_t *run_json(const struct readings *readings)
     json_put_real(run, "n_replacements", readings->n_replacements);
     json_put_real(run, "waiting",
                   readings->looked > 0 ? readings->waited / readings->looked : (double)NAN);
+    json_put_real(run, "rss_bytes", json_figure(readings->last, "rss"));
     json_put_text(run, "bottleneck", json_text(readings->last, "verdict"));
     return run;
 }
@@ -227,6 +229,21 @@ static struct json_t *series_of(struct readings *readings)
         json_append(series, series_json(&readings->sources[i].series, readings->begin));
     }
     return series;
+}
+
+/* Add the machine of a run that goes on here: its Monitor gave the path of its data set. The
+ * process that trains does not look for devices itself, because that would start the CUDA driver in
+ * it. */
+static void put_machine(struct json_t *document)
+{
+    char text[MACHINE_NODE];
+    const char *path = json_text(document, "path"), *node = json_text(document, "node");
+    const char *here = machine_node(text);
+    struct json_t *machine = NULL;
+    if (path && node && here && strcmp(node, here) == 0 && !json_get(document, "machine"))
+        machine = machine_json(path);
+    if (machine)
+        json_put(document, "machine", machine);
 }
 
 static struct json_t *document_of(struct readings *readings)
@@ -244,6 +261,7 @@ static struct json_t *document_of(struct readings *readings)
         json_fill(document, rest);
         json_drop(rest);
     }
+    put_machine(document);
     return document;
 }
 

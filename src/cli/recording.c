@@ -3,9 +3,9 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "json.h"
+#include "machine.h"
 #include "names.h"
 #include "options.h"
 #include "report.h"
@@ -13,7 +13,6 @@
 #include "unit.h"
 
 #define LOOK_SECONDS 0.05
-#define NODE_SIZE 256 /* bytes of a host's name: HOST_NAME_MAX is 64 */
 
 static struct pstk_stats stats_of(const struct pstk_loader *loader)
 {
@@ -93,33 +92,6 @@ static struct json_t *times_json(const struct pstk_metrics *metrics)
     return times;
 }
 
-static struct json_t *machine_json(const struct report *report)
-{
-    struct pstk_machine machine = {.size = sizeof machine};
-    struct pstk_error err;
-    pstk_error_init(&err, sizeof err);
-    if (pstk_get_machine(report->pipeline->path, &machine, &err) < 0)
-        return NULL;
-    struct json_t *object = json_make_object();
-    json_put_text(object, "cpu", machine.cpu);
-    json_put_count(object, "cores", machine.n_cores);
-    json_put_count(object, "usable_cores", machine.n_usable);
-    json_put_count(object, "numa_nodes", machine.n_nodes);
-    json_put_count(object, "memory_bytes", machine.memory);
-    json_put_text(object, "kernels", option_choice_name(names_kernels, machine.kernels));
-    json_put_text(object, "kernel", machine.kernel);
-    json_put_text(object, "libjpeg", machine.libjpeg);
-    json_put_text(object, "file_system", machine.file_system[0] ? machine.file_system : NULL);
-    if (machine.rotational < 0)
-        json_put_null(object, "rotational");
-    else
-        json_put_bool(object, "rotational", machine.rotational == 1);
-    json_put_bool(object, "io_uring", machine.io_uring == 1);
-    if (report->device.name[0])
-        json_put_text(object, "gpu", report->device.name);
-    return object;
-}
-
 static void put_image_settings(struct json_t *object, const struct pipeline *pipeline)
 {
     json_put_count(object, "size", pipeline->size);
@@ -155,17 +127,18 @@ static struct json_t *settings_json(const struct report *report)
 int recording_write(const struct recording *recording, const struct report *report)
 {
     struct json_t *document = report_page_document("bench"), *series = json_make_array();
-    struct json_t *machine = machine_json(report);
-    char node[NODE_SIZE] = "";
+    struct json_t *machine = machine_json(report->pipeline->path);
+    char node[MACHINE_NODE];
     json_put_text(document, "name", report->pipeline->path ? report->pipeline->path : "a mixture");
-    if (gethostname(node, sizeof node - 1) == 0 && node[0])
-        json_put_text(document, "node", node);
+    json_put_text(document, "node", machine_node(node));
     json_put(document, "run", report_object(report));
     if (recording->series.n > 0)
         json_append(series, series_json(&recording->series, recording->start));
     json_put(document, "series", series);
     json_put(document, "times", times_json(&recording->metrics));
     json_put(document, "wait_buckets", waits_json(&recording->waits));
+    if (machine && report->device.name[0])
+        json_put_text(machine, "gpu", report->device.name);
     if (machine)
         json_put(document, "machine", machine);
     json_put(document, "settings", settings_json(report));

@@ -310,10 +310,9 @@ static const struct timed timed[] = {{"wait", "wait for a batch"},
 
 static void put_quantiles(FILE *file, const struct json_t *times)
 {
-    static const char *const heads[] = {"what",        "times",      "half within", "95 % within",
-                                        "99 % within", "all within", NULL};
+    static const char *const heads[] = {"what", "times", "50 %", "95 %", "99 %", "100 %", NULL};
     char text[CELL_SIZE];
-    html_table(file, "numbers", NULL, heads);
+    html_table(file, "numbers", "So many of them took at most:", heads);
     for (const struct timed *one = timed; one->key; one++) {
         const struct json_t *spread = json_get(times, one->key);
         if (!spread)
@@ -516,9 +515,18 @@ static void put_memory(FILE *file, const struct json_t *run)
     const struct json_t *memory = json_get(run, "memory");
     char text[CELL_SIZE];
     begin_section(file, "memory", "Memory", NULL);
+    if (!memory && !json_get(run, "rss_peak_bytes") && !json_get(run, "rss_bytes")) {
+        put_absent(file, "Not recorded.");
+        end_section(file);
+        return;
+    }
     begin_pairs(file);
-    put_row(file, "resident, at its peak",
-            bytes_text(text, json_figure(run, "rss_peak_bytes"), ""));
+    if (json_get(run, "rss_peak_bytes"))
+        put_row(file, "resident, at its peak",
+                bytes_text(text, json_figure(run, "rss_peak_bytes"), ""));
+    else
+        put_row(file, "resident, at the last look",
+                bytes_text(text, json_figure(run, "rss_bytes"), ""));
     for (const struct timed *one = rows; one->key; one++)
         if (json_get(memory, one->key) || strcmp(one->key, "blocks"))
             put_row(file, one->title, bytes_text(text, json_figure(memory, one->key), ""));

@@ -21,6 +21,7 @@
  *   wait_buckets      a list: from_ns, below_ns, n (waits.h)
  *   machine           cpu, cores, usable_cores, numa_nodes, memory_bytes, kernels, kernel, libjpeg,
  *                     file_system, rotational, io_uring
+ *                     (of a Monitor, which gives `path`, `penstock page` adds it on the same node)
  *   settings          an object of plain values
  *
  * null, and a key that is missing, is a value that is not known.

@@ -29,7 +29,8 @@ class Browser:
         self._read, to_write = os.pipe()
         # The browser wants its ends as descriptors 3 and 4.
         line = ["sh", "-c", f'exec "$@" 3<&{to_read} 4>&{to_write}', "sh", path or find(), "--headless=new", "--no-sandbox",
-                "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
+                "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
+                "--disable-background-networking",
                 "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe", f"--user-data-dir={self._profile}"]
         self._process = subprocess.Popen(line, pass_fds=(to_read, to_write), stdin=subprocess.DEVNULL,
                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

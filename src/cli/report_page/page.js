@@ -102,6 +102,12 @@
         return one.begin.map((begin, i) => ({x: begin + one.seconds[i] / 2, y: change(one[key][i])}));
     }
 
+    /* A step of 1, 2 or 5 times a power of 10, of which the length has 5 to 12. */
+    function step(length) {
+        const power = 10 ** Math.floor(Math.log10(length / 5 || 1));
+        return power * [5, 2, 1].find((times) => length >= 5 * times * power || times === 1);
+    }
+
     function lengthOf(series) {
         let end = 0;
         for (const one of series)
@@ -114,8 +120,15 @@
         const many = series.length > 1;
         const [unit, divisor] = end > 7200 ? ["h", 3600] : end > 300 ? ["min", 60] : ["s", 1];
         const x = axis("time, " + unit, {type: "linear", min: 0, max: end,
-                                         ticks: {color: colour("faint"), maxRotation: 0, autoSkipPadding: 16, includeBounds: false,
-                                                 callback: (value) => Number((value / divisor).toPrecision(3))}});
+                                         ticks: {color: colour("faint"), maxRotation: 0, autoSkipPadding: 16,
+                                                 callback: (value) => Number((value / divisor).toPrecision(3))},
+                                         afterBuildTicks: (scale) => {
+                                             // Chart.js would divide the whole length evenly: 20.8, 41.7, ...
+                                             const one = step(end / divisor) * divisor;
+                                             scale.ticks = [];
+                                             for (let i = 0; i * one <= end; i++)
+                                                 scale.ticks.push({value: i * one});
+                                         }});
         const named = (one, what) => many ? (one.label || "?") + (what ? ", " + what : "") : what || "samples/s";
         draw("chart-throughput", "line", {datasets: series.filter((one) => one.samples_per_second).map((one, i) =>
             line(named(one, ""), points(one, "samples_per_second", (value) => known(value) ? value : null), i))},
@@ -154,7 +167,7 @@
              {x: axis("time of a wait", {grid: {display: false}}), y: axis("batches", {beginAtZero: true})},
              {label: (item) => count(item.parsed.y) + " batches"});
         const wait = (doc.times || {}).wait || {};
-        const named = [["p50_ns", "half within"], ["p95_ns", "95 % within"], ["p99_ns", "99 % within"], ["max_ns", "all within"]];
+        const named = [["p50_ns", "50 % within"], ["p95_ns", "95 % within"], ["p99_ns", "99 % within"], ["max_ns", "100 % within"]];
         draw("chart-quantiles", "bar",
              {labels: named.map(([, label]) => label),
               datasets: [{label: "wait", backgroundColor: colour("blue"),

@@ -28,11 +28,13 @@ from ..hints import explained
 from ..launchers import distributed
 from ..stats import Stats
 from . import alerts as alerting, flops, gpu as gpus, machine, ranks as boards
+from .history import History
 from .interval import Interval, verdict
 from .ranks import RankView
 from .reading import Reading, averaged
 
 if TYPE_CHECKING:
+    from ..forecast import Forecast
     from ..loader import Loader
     from ..metrics import Metrics
 
@@ -165,6 +167,10 @@ class Monitor:
         self._stop, self._finished = threading.Event(), False
         self._complained: set[tuple[int, str, str]] = set()
         self._latest: Reading | None = None
+        self._history = History()
+        # Of the last look, for report(), which may be called after the loader is closed.
+        self._forecast: Forecast | None = None
+        self._metrics: Metrics | None = None
         self._pid = os.getpid()
 
     # ---- life ----------------------------------------------------------------------------------------------
@@ -175,7 +181,7 @@ class Monitor:
             raise PenstockError("this Monitor was started before (make another one)")
         if os.getpid() != self._pid:
             raise PenstockError("this Monitor was made before fork (make one in the process that trains)")
-        self._last = self._line_from = self._sample()
+        self._first = self._last = self._line_from = self._sample()
         for one in self._sinks:
             begin = getattr(one, "begin", None)
             if callable(begin):
@@ -250,6 +256,23 @@ class Monitor:
         if self._board is None:
             return None
         return boards.read(self._board, self._process_world())
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write what was found so far as one HTML page, which needs no other file and no network: throughput over time, where
+        threads spent their time, how long waits took, predictions, machine and settings. May be called while the loop
+        runs, and after close(). The command `penstock page` draws it, in some 0.1 s.
+
+        PenstockError: there is no reading yet, or the page could not be written; nothing else ends then, and an older file
+        stays. FileNotFoundError: the command is not installed; the message names what to do.
+        """
+        from . import page
+        points = self._history.points()
+        if not points:
+            raise PenstockError(f"this Monitor has no reading yet (it looks every {self._look_every:g} s; call report() after "
+                                "that, or after close())")
+        interval = Interval.between(self._first.stats, self._last.stats, max(self._last.clock - self._first.clock, 1e-9))
+        page.write(path, self.loader, self.name, self.node,
+                   page.Found(interval, self._last.stats, self._metrics, self._forecast), points)
 
     def __repr__(self) -> str:
         state = "not started" if self._thread is None else "ended" if not self._thread.is_alive() else "running"
@@ -334,7 +357,9 @@ class Monitor:
                 alerting.send(alert, self._on_alert)
         raised = self._raised()
         self._latest = reading = reading if reading.alerts == raised else self._with_alerts(reading, raised)
+        self._history.add(reading)
         self._give(reading, every_look=True)
+        self._metrics, self._forecast = self.loader.metrics("open"), self.loader.forecast()
 
     def _raised(self) -> tuple[str, ...]:
         return tuple(rule.name for rule in self._rules if rule.raised)
