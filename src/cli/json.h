@@ -61,7 +61,7 @@ char *json_plain(const struct json_t *value);
 struct json_t *json_parse(const char *text, size_t size);
 /* Return a value that counts as another owner's, to put it into a second object. */
 struct json_t *json_share(const struct json_t *value);
-/* Write a value as one line of JSON that may stand in an HTML script element: no '<', '>' or '&'.
+/* Write a value as one line of JSON for an HTML script element: it has no '<', '>' or '&'.
  * Numbers have 7 digits at most. */
 void json_write_html(FILE *file, const struct json_t *value);
 /* Put those values of `from` into an object that it lacks or has as null; of objects that both
