@@ -34,7 +34,6 @@ from .ranks import RankView
 from .reading import Reading, averaged
 
 if TYPE_CHECKING:
-    from ..forecast import Forecast
     from ..loader import Loader
     from ..metrics import Metrics
 
@@ -65,6 +64,8 @@ class _Look(NamedTuple):
     cursor: tuple[int, int]
     tokens: float | None
     minute: Metrics  # of the last minute
+    whole: Metrics  # since open
+    counts: _c.Stats  # as the library gives them, for predictions
 
 
 def _positive(name: str, value: Any) -> float:
@@ -168,9 +169,6 @@ class Monitor:
         self._complained: set[tuple[int, str, str]] = set()
         self._latest: Reading | None = None
         self._history = History()
-        # Of the last look, for report(), which may be called after the loader is closed.
-        self._forecast: Forecast | None = None
-        self._metrics: Metrics | None = None
         self._pid = os.getpid()
 
     # ---- life ----------------------------------------------------------------------------------------------
@@ -270,9 +268,9 @@ class Monitor:
         if not points:
             raise PenstockError(f"this Monitor has no reading yet (it looks every {self._look_every:g} s; call report() after "
                                 "that, or after close())")
-        interval = Interval.between(self._first.stats, self._last.stats, max(self._last.clock - self._first.clock, 1e-9))
-        page.write(path, self.loader, self.name, self.node,
-                   page.Found(interval, self._last.stats, self._metrics, self._forecast), points)
+        first, last = self._first, self._last  # which its thread replaces
+        interval = Interval.between(first.stats, last.stats, max(last.clock - first.clock, 1e-9))
+        page.write(path, self.loader, self.name, self.node, page.Found(interval, last.stats, last.whole, last.counts), points)
 
     def __repr__(self) -> str:
         state = "not started" if self._thread is None else "ended" if not self._thread.is_alive() else "running"
@@ -340,7 +338,7 @@ class Monitor:
             except Exception as error:
                 self._complain(self._tokens_so_far, error)
         return _Look(time.monotonic(), time.time(), stats, machine.read(self._cgroup), self.loader.cursor, tokens,
-                     self.loader.metrics("minute"))
+                     self.loader.metrics("minute"), self.loader.metrics(), self.loader._handle.counts())
 
     def _look(self, sample: _Look) -> None:
         if self._device is None and self._gpu_setting == "auto":
@@ -356,10 +354,10 @@ class Monitor:
             if alert is not None:
                 alerting.send(alert, self._on_alert)
         raised = self._raised()
-        self._latest = reading = reading if reading.alerts == raised else self._with_alerts(reading, raised)
+        reading = reading if reading.alerts == raised else self._with_alerts(reading, raised)
         self._history.add(reading)
+        self._latest = reading
         self._give(reading, every_look=True)
-        self._metrics, self._forecast = self.loader.metrics("open"), self.loader.forecast()
 
     def _raised(self) -> tuple[str, ...]:
         return tuple(rule.name for rule in self._rules if rule.raised)

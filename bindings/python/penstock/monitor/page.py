@@ -9,14 +9,13 @@ import os
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from .. import _c
+from .. import _c, forecast as predictions
 from ..__main__ import command
 from ..errors import PenstockError
 from ..stats import ADVICE, StageStats, Stats
 from .interval import Interval, verdict
 
 if TYPE_CHECKING:
-    from ..forecast import Forecast
     from ..loader import Loader
     from ..metrics import Distribution, Metrics
 
@@ -29,12 +28,12 @@ _TIMES = ("wait", "read", "decode", "finish", "copy", "stream")
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """What a Monitor knows of a run beyond its readings. None: not known."""
+    """What a Monitor knows of a run beyond its readings."""
 
     interval: Interval  # from its first look to its last
     total: Stats
-    metrics: Metrics | None
-    forecast: Forecast | None
+    metrics: Metrics  # since open
+    counts: _c.Stats  # those of `total`
 
 
 def _stage(stage: StageStats) -> dict[str, int]:
@@ -54,12 +53,12 @@ def _run(found: Found) -> dict[str, Any]:
     if total.n_device_slots:
         stages["uploader"] = _stage(of.stage_uploader)
     stages["consumer"] = _stage(of.stage_consumer)
-    limit = verdict(of)
+    limit, forecast = verdict(of), predictions.of_counts(found.counts)
     memory = {"slots": total.slot_memory, "io": total.io_memory, "index": total.index_memory, "scratch": total.scratch_memory}
     if total.block_memory:
         memory["blocks"] = total.block_memory
     return {"stages": stages, "memory": memory, "bottleneck": limit, "advice": f"{limit}: {ADVICE[limit]}",
-            "forecast": None if found.forecast is None or not found.forecast.cases else found.forecast.to_dict()}
+            "forecast": forecast.to_dict() if forecast.cases else None}
 
 
 def _settings(loader: Loader, total: Stats) -> dict[str, Any]:
@@ -74,7 +73,7 @@ def _settings(loader: Loader, total: Stats) -> dict[str, Any]:
 
 def document(loader: Loader, name: str, node: str, found: Found) -> dict[str, Any]:
     """The document, without series and machine: the command adds them."""
-    times = {} if found.metrics is None else {one: getattr(found.metrics, one) for one in _TIMES}
+    times = {one: getattr(found.metrics, one) for one in _TIMES}
     return {"schema": SCHEMA, "version": VERSION, "name": name, "node": node, "path": loader.path, "run": _run(found),
             "times": {one: _times(spread) for one, spread in times.items() if spread.n},
             "settings": _settings(loader, found.total)}
