@@ -8,6 +8,7 @@
     const NO_CHANGE = 1.02; // as in the tables
     let charts = [];
 
+    const list = (value) => Array.isArray(value) ? value.filter((one) => one !== null && typeof one === "object") : [];
     const known = (value) => typeof value === "number" && Number.isFinite(value);
     const percent = (value) => known(value) ? 100 * value : null;
     const count = (value) => value.toLocaleString("en", {maximumFractionDigits: value < 100 ? 1 : 0});
@@ -116,7 +117,7 @@
     }
 
     function drawTime() {
-        const series = doc.series || [], end = lengthOf(series);
+        const series = list(doc.series), end = lengthOf(series);
         const many = series.length > 1;
         const [unit, divisor] = end > 7200 ? ["h", 3600] : end > 300 ? ["min", 60] : ["s", 1];
         const x = axis("time, " + unit, {type: "linear", min: 0, max: end,
@@ -159,7 +160,7 @@
     }
 
     function drawWaits() {
-        const buckets = doc.wait_buckets || [];
+        const buckets = list(doc.wait_buckets);
         draw("chart-waits", "bar",
              {labels: buckets.map((one) => known(one.below_ns) ? "< " + time(one.below_ns) : "\u2265 " + time(one.from_ns)),
               datasets: [{label: "batches", backgroundColor: colour("blue"), data: buckets.map((one) => one.n),
@@ -196,7 +197,7 @@
     }
 
     function drawForecast() {
-        const forecast = run.forecast || {}, cases = forecast.cases || [];
+        const forecast = run.forecast || {}, cases = list(forecast.cases);
         const stripes = striped("purple");
         const values = [forecast.measured, ...cases.map((one) => one.samples_per_second)].map((value) => known(value) ? value : null);
         draw("chart-forecast", "bar",
