@@ -231,6 +231,14 @@ static void put_series(FILE *file, const struct json_t *one)
     html_table_end(file);
 }
 
+static int any_has(const struct json_t *series, const char *key)
+{
+    for (size_t i = 0; i < json_n(series); i++)
+        if (json_get(json_at(series, i), key))
+            return 1;
+    return 0;
+}
+
 static void put_time(FILE *file, const struct json_t *document)
 {
     const struct json_t *series = json_get(document, "series");
@@ -239,8 +247,12 @@ static void put_time(FILE *file, const struct json_t *document)
     if (json_n(series) == 0) {
         put_absent(file, "Nothing was recorded over time.");
     } else {
-        put_chart(file, "chart-throughput", "Samples per second");
-        put_chart(file, "chart-shares", "Share of time, %");
+        if (any_has(series, "samples_per_second"))
+            put_chart(file, "chart-throughput", "Samples per second");
+        if (any_has(series, "waiting"))
+            put_chart(file, "chart-waiting", "Share of its time that the consumer waited, %");
+        if (any_has(series, "gpu_utilisation"))
+            put_chart(file, "chart-gpu", "Share of time that the GPU was busy, %");
         if (n_not_drawn)
             fprintf(file, "<p class=\"note\">%" PRIu64 " more ranks are not drawn.</p>\n",
                     n_not_drawn);
@@ -528,7 +540,7 @@ static void put_memory(FILE *file, const struct json_t *run)
         put_row(file, "resident, at the last look",
                 bytes_text(text, json_figure(run, "rss_bytes"), ""));
     for (const struct timed *one = rows; one->key; one++)
-        if (json_get(memory, one->key) || strcmp(one->key, "blocks"))
+        if (json_get(memory, one->key))
             put_row(file, one->title, bytes_text(text, json_figure(memory, one->key), ""));
     html_table_end(file);
     end_section(file);

@@ -64,18 +64,19 @@ def the_page_of_bench_is_drawn(world):
     path = world.fresh("bench.html")
     run("bench", world.data, "--size", 16, "--batch-size", 4, "--seconds", 0.5, "--report", path)
     with opened() as page:
-        looked_at(page, path, "bench", ["chart-throughput", "chart-shares", "chart-stages", "chart-waits", "chart-ceilings",
+        looked_at(page, path, "bench", ["chart-throughput", "chart-waiting", "chart-stages", "chart-waits", "chart-ceilings",
                                         "chart-forecast"])
 
 
 @test
 def hostile_readings_are_drawn_and_run_nothing(world):
     path = world.fresh("hostile.html")
-    text = "".join(line(i, name=HOSTILE, node=HOSTILE, rank=rank, waiting=float("nan") if i % 3 == 0 else 0.1)
+    text = "".join(line(i, name=HOSTILE, node=HOSTILE, rank=rank, waiting=float("nan") if i % 3 == 0 else 0.1,
+                        gpu={"utilisation": 0.8} if rank == 1 else None)
                    for i in range(40) for rank in range(3))
     run_raw("page", "-", "-o", path, input=text.encode())
     with opened() as page:
-        looked_at(page, path, "readings", ["chart-throughput", "chart-shares"])
+        looked_at(page, path, "readings", ["chart-throughput", "chart-waiting", "chart-gpu"])
         expect(page.run("document.querySelectorAll('script').length"), 3)
         expect(page.run("document.querySelector('h1').textContent"), HOSTILE.replace("\n", "\\x0a").replace("\x1b", "\\x1b"))
         # The policy stops what a mistake in the page would let in.

@@ -36,7 +36,7 @@ class Page(html.parser.HTMLParser):
         super().__init__()
         with open(path, "rb") as file:
             self.bytes = file.read()
-        self.tags, self.scripts, self.tables, self.texts, self.title = [], [], {}, {}, ""
+        self.tags, self.scripts, self.tables, self.texts, self.title, self.heading = [], [], {}, {}, "", ""
         self._inside, self._section, self._cell = "", "", None
         self.feed(self.bytes.decode())  # it is UTF-8
         self.document = json.loads(next(text for kind, text in self.scripts if kind == "application/json"))
@@ -66,6 +66,8 @@ class Page(html.parser.HTMLParser):
             self.tables[self._section][-1][-1] += data
         elif self._inside == "title":
             self.title += data
+        elif self._inside == "h1":
+            self.heading += data
         self.texts[self._section] = self.texts.get(self._section, "") + data
 
     def rows(self, section):
@@ -165,6 +167,7 @@ def hostile_readings_are_text(world):
     page = drawn(world, line(name=HOSTILE, node=HOSTILE, verdict=verdict) + line(1, name=HOSTILE, rank=1))
     is_sound(page)
     expect(page.document["name"], HOSTILE)
+    expect(page.heading, HOSTILE.replace("\n", "\\x0a").replace("\x1b", "\\x1b"))
     expect([one["label"] for one in page.document["series"]], ["rank 0", "rank 1"])
     header = {"schema": "penstock report", "version": 1, "name": HOSTILE, "settings": {HOSTILE: HOSTILE, "odd": [1], "none": None},
               "run": {"advice": HOSTILE, "bottleneck": HOSTILE, "stages": HOSTILE, "ceilings": [], "ratios": 7,

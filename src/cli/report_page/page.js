@@ -91,11 +91,17 @@
     const SHADES = ["blue", "orange", "green", "purple", "gray"];
     const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3]];
 
+    /* The radius of a point in a long line: one that has no neighbour would not be seen. */
+    function alone(context) {
+        const data = context.dataset.data, i = context.dataIndex;
+        return [i - 1, i + 1].some((near) => data[near] && data[near].y !== null) ? 0 : 1.5;
+    }
+
     function line(label, points, i) {
         const shade = colour(SHADES[i % SHADES.length]);
         return {label, data: points, borderColor: shade, backgroundColor: shade, borderWidth: 1.8,
                 borderDash: DASHES[Math.floor(i / SHADES.length) % DASHES.length],
-                pointRadius: points.length <= 30 ? 2.5 : 0, pointHitRadius: 8, spanGaps: false, clip: 4};
+                pointRadius: points.length <= 30 ? 2.5 : alone, pointHitRadius: 8, spanGaps: false, clip: 4};
     }
 
     /* Points in the middle of their stretches of time. */
@@ -130,17 +136,20 @@
                                              for (let i = 0; i * one <= end; i++)
                                                  scale.ticks.push({value: i * one});
                                          }});
-        const named = (one, what) => many ? (one.label || "?") + (what ? ", " + what : "") : what || "samples/s";
-        draw("chart-throughput", "line", {datasets: series.filter((one) => one.samples_per_second).map((one, i) =>
-            line(named(one, ""), points(one, "samples_per_second", (value) => known(value) ? value : null), i))},
-             {x, y: axis("samples/s", {beginAtZero: true})},
-             {legend: many, label: (item) => item.dataset.label + ": " + count(item.parsed.y) + " samples/s"});
-        const shares = [];
-        for (const [key, what] of [["waiting", "waiting for data"], ["gpu_utilisation", "GPU busy"]])
-            for (const one of series.filter((each) => each[key]))
-                shares.push(line(named(one, what), points(one, key, percent), shares.length));
-        draw("chart-shares", "line", {datasets: shares}, {x, y: axis("%", {min: 0, max: 100, ticks: {color: colour("faint"), stepSize: 25}})},
-             {legend: true, label: (item) => item.dataset.label + ": " + count(item.parsed.y) + " %"});
+        if (series.length > 8)
+            document.getElementById("over-time").classList.add("many");
+        /* One chart of a figure, with a line for each rank. Ranks have the same colours in all, so one legend is enough. */
+        const chart = (id, key, unit, change, y, legend) => {
+            const datasets = series.map((one, i) => [one, i]).filter(([one]) => Array.isArray(one[key]))
+                .map(([one, i]) => line(many ? one.label || "?" : unit, points(one, key, change), i));
+            draw(id, "line", {datasets}, {x, y: axis(unit, y)},
+                 {legend, label: (item) => (many ? item.dataset.label + ": " : "") + count(item.parsed.y) + " " + unit});
+        };
+        const share = {min: 0, max: 100, ticks: {color: colour("faint"), stepSize: 25}};
+        chart("chart-throughput", "samples_per_second", "samples/s", (value) => known(value) ? value : null,
+              {beginAtZero: true, grace: "5%"}, many);
+        chart("chart-waiting", "waiting", "%", percent, share, false);
+        chart("chart-gpu", "gpu_utilisation", "%", percent, share, false);
     }
 
     // ---- bars --------------------------------------------------------------------------------------------------
