@@ -20,6 +20,8 @@
 #define LINE_SIZE (UINT32_C(1) << 17)
 /* Ranks, or monitors of one process, that are drawn. */
 #define MAX_SOURCES 16
+/* Ranks that are counted apart: more than a job has. */
+#define MAX_RANKS (UINT32_C(1) << 16)
 /* Points of all of them. With 6 figures of 10 bytes in the data, and a row of 230 bytes in the
  * table, each adds 300 bytes: together less than 600 kB, which with Chart.js (200 kB) is less than
  * 1 MB. */
@@ -38,7 +40,7 @@ struct readings {
     uint64_t n_odd, first_odd; /* lines that are left out, and the number of the first one */
     uint32_t n_sources;
     struct source *sources;  /* owned; MAX_SOURCES */
-    uint64_t not_drawn;      /* bits of rank % 64 that found no source */
+    uint8_t *not_drawn;      /* owned; a bit for each rank that found no source */
     struct json_t *document; /* owned; the one that came as a line, or NULL */
     struct json_t *last;     /* owned; the newest reading */
     double begin, end;       /* seconds since 1970 */
@@ -56,7 +58,7 @@ static struct source *source_of(struct readings *readings, const char *name, uin
             return source;
     }
     if (readings->n_sources == MAX_SOURCES) {
-        readings->not_drawn |= UINT64_C(1) << (rank % 64);
+        readings->not_drawn[rank % MAX_RANKS / 8] |= (uint8_t)(1u << rank % 8);
         return NULL;
     }
     struct source *source = &readings->sources[readings->n_sources++];
@@ -172,17 +174,21 @@ static int take_lines(struct readings *readings, FILE *file)
     return r;
 }
 
-/* Keep all series together within MAX_POINTS. */
+static uint32_t n_points(const struct readings *readings)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < readings->n_sources; i++)
+        n += readings->sources[i].series.n;
+    return n;
+}
+
+/* Keep all series together within MAX_POINTS. Each has a point at least, and there are fewer
+ * sources than that, so it ends. */
 static void thin(struct readings *readings)
 {
-    uint32_t n = MAX_POINTS + 1;
-    while (n > MAX_POINTS) {
-        n = 0;
+    while (n_points(readings) > MAX_POINTS)
         for (uint32_t i = 0; i < readings->n_sources; i++)
-            n += readings->sources[i].series.n;
-        for (uint32_t i = 0; n > MAX_POINTS && i < readings->n_sources; i++)
             series_halve(&readings->sources[i].series);
-    }
 }
 
 /* Write how a series is called among the others: by what they differ in. */
@@ -246,11 +252,19 @@ static void put_machine(struct json_t *document)
         json_put(document, "machine", machine);
 }
 
+static uint64_t n_not_drawn(const struct readings *readings)
+{
+    uint64_t n = 0;
+    for (uint32_t rank = 0; rank < MAX_RANKS; rank++)
+        n += readings->not_drawn[rank / 8] >> rank % 8 & 1;
+    return n;
+}
+
 static struct json_t *document_of(struct readings *readings)
 {
     struct json_t *document = report_page_document("monitor");
     json_put(document, "series", series_of(readings));
-    json_put_count(document, "n_not_drawn", (uint64_t)__builtin_popcountll(readings->not_drawn));
+    json_put_count(document, "n_not_drawn", n_not_drawn(readings));
     if (readings->document)
         json_fill(document, readings->document);
     if (readings->last) {
@@ -292,7 +306,8 @@ struct json_t *readings_read(FILE *file, const char *name, int *status)
 {
     struct readings readings = {.name = name};
     readings.sources = calloc(MAX_SOURCES, sizeof *readings.sources);
-    if (!readings.sources)
+    readings.not_drawn = calloc(MAX_RANKS / 8, 1);
+    if (!readings.sources || !readings.not_drawn)
         message_no_memory();
     const int r = take_lines(&readings, file);
     *status = judge(&readings, file, r);
@@ -300,5 +315,6 @@ struct json_t *readings_read(FILE *file, const char *name, int *status)
     json_drop(readings.document);
     json_drop(readings.last);
     free(readings.sources);
+    free(readings.not_drawn);
     return document;
 }

@@ -9,12 +9,12 @@
 
 #include <penstock/types.h>
 
+#include "forecast.h"
 #include "html.h"
 #include "json.h"
 #include "unit.h"
 
 #define CELL_SIZE (2 * UNIT_SIZE)
-#define NO_CHANGE 1.02 /* as in forecast.c */
 
 /* ---- figures: each returns `text`, or NULL for one that is not known ---------------------------
  */
@@ -467,7 +467,8 @@ static void put_forecast(FILE *file, const struct json_t *run)
             const double found = json_figure(one, "samples_per_second");
             put_change(file, one);
             html_cell(file, count_text(text, found));
-            html_cell(file, found < measured * NO_CHANGE ? "prediction: no faster" : "prediction");
+            html_cell(file, found < measured * FORECAST_NO_CHANGE ? "prediction: no faster"
+                                                                  : "prediction");
             html_cell(file, json_text(one, "limit"));
             fputs("</tr>\n", file);
         }

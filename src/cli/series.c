@@ -54,9 +54,9 @@ void series_add(struct series *series, const struct series_point *measured)
         series->n_last++;
         return;
     }
-    if (series->n == SERIES_POINTS) {
-        series_halve(series); /* an even number of full points, so the last one is full, too */
-    }
+    /* Their number is even and all are full, so that all points are full after it, too. */
+    if (series->n == SERIES_POINTS)
+        series_halve(series);
     series->points[series->n++] = *measured;
     series->n_last = 1;
 }
