@@ -28,21 +28,21 @@ void recording_begin(struct recording *recording, const struct pstk_loader *load
     recording->due_at = recording->start + LOOK_SECONDS;
 }
 
-static void add(struct recording *recording, const struct pstk_loader *loader, double now)
+/* Return what happened since the last point. */
+static struct series_point measure(const struct recording *recording, double now,
+                                   const struct pstk_stats *stats)
 {
-    const struct pstk_stats stats = stats_of(loader), *last = &recording->last;
+    const struct pstk_stats *last = &recording->last;
     struct series_point point = {.begin = recording->last_at, .seconds = now - recording->last_at};
-    const double busy = (double)(stats.stage_consumer.busy_ns - last->stage_consumer.busy_ns);
+    const double busy = (double)(stats->stage_consumer.busy_ns - last->stage_consumer.busy_ns);
     const double starved =
-        (double)(stats.stage_consumer.starved_ns - last->stage_consumer.starved_ns);
-    point.figure[SERIES_SAMPLES] = (double)(stats.n_samples - last->n_samples) / point.seconds;
-    point.figure[SERIES_BYTES] = (double)(stats.bytes_read - last->bytes_read) / point.seconds;
+        (double)(stats->stage_consumer.starved_ns - last->stage_consumer.starved_ns);
+    point.figure[SERIES_SAMPLES] = (double)(stats->n_samples - last->n_samples) / point.seconds;
+    point.figure[SERIES_BYTES] = (double)(stats->bytes_read - last->bytes_read) / point.seconds;
     point.figure[SERIES_WAITING] = busy + starved > 0 ? starved / (busy + starved) : (double)NAN;
-    point.figure[SERIES_CORES] = (double)(stats.cpu_ns - last->cpu_ns) / 1e9 / point.seconds;
+    point.figure[SERIES_CORES] = (double)(stats->cpu_ns - last->cpu_ns) / 1e9 / point.seconds;
     point.figure[SERIES_MEMORY] = point.figure[SERIES_GPU] = NAN;
-    series_add(&recording->series, &point);
-    recording->last = stats;
-    recording->last_at = now;
+    return point;
 }
 
 void recording_look(struct recording *recording, const struct pstk_loader *loader)
@@ -50,7 +50,11 @@ void recording_look(struct recording *recording, const struct pstk_loader *loade
     const double now = unit_now();
     if (now < recording->due_at)
         return;
-    add(recording, loader, now);
+    const struct pstk_stats stats = stats_of(loader);
+    const struct series_point point = measure(recording, now, &stats);
+    series_add(&recording->series, &point);
+    recording->last = stats;
+    recording->last_at = now;
     /* Not earlier than a whole look after this one, so that a long step gives one point. */
     recording->due_at = now + LOOK_SECONDS;
 }
@@ -58,9 +62,13 @@ void recording_look(struct recording *recording, const struct pstk_loader *loade
 void recording_end(struct recording *recording, struct pstk_loader *loader)
 {
     const double now = unit_now();
-    /* A short rest would be a point of a step or none, and its rate of no worth. */
-    if (now - recording->last_at >= LOOK_SECONDS / 2 || recording->series.n == 0)
-        add(recording, loader, now);
+    const struct pstk_stats stats = stats_of(loader);
+    const struct series_point rest = measure(recording, now, &stats);
+    /* A short rest has one step or none, and would look like a change of the rate. */
+    if (rest.seconds < LOOK_SECONDS / 2 && recording->series.n > 0)
+        series_extend(&recording->series, &rest);
+    else
+        series_add(&recording->series, &rest);
     recording->metrics.size = sizeof recording->metrics;
     if (pstk_get_metrics(loader, PSTK_WINDOW_OPEN, &recording->metrics) < 0)
         memset(&recording->metrics, 0, sizeof recording->metrics);

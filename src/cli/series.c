@@ -29,6 +29,12 @@ static void merge(struct series_point *into, const struct series_point *from)
     into->seconds += from->seconds;
 }
 
+void series_extend(struct series *series, const struct series_point *rest)
+{
+    if (series->n > 0 && rest->seconds > 0)
+        merge(&series->points[series->n - 1], rest);
+}
+
 void series_halve(struct series *series)
 {
     for (uint32_t i = 0; i < series->n; i += 2) {

@@ -41,6 +41,8 @@ struct series {
 
 /* Add a measurement, which follows those before it in time. One of no time is left out. */
 void series_add(struct series *series, const struct series_point *measured);
+/* Add what follows the last point to that point, of which it is a small part. */
+void series_extend(struct series *series, const struct series_point *rest);
 /* Merge the points in pairs. */
 void series_halve(struct series *series);
 /* Return an object: the label, and an array for each figure that any point has. Times count from

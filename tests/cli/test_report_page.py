@@ -118,7 +118,7 @@ def bench_draws_what_it_prints(world):
     series, = found["series"]
     assert all(len(values) == len(series["begin"]) for key, values in series.items() if key != "label"), series
     samples = sum(rate * seconds for rate, seconds in zip(series["samples_per_second"], series["seconds"]))
-    assert abs(samples / told["samples"] - 1) < 0.2 and len(series["begin"]) >= 3, (samples, told)
+    assert abs(samples / told["samples"] - 1) < 1e-4 and len(series["begin"]) >= 2, (samples, told)
     expect(sum(bucket["n"] for bucket in found["wait_buckets"]), told["batches"])
     expect(found["times"]["wait"]["n"], told["batches"])
     expect((found["settings"]["batch_size"], found["settings"]["threads"]), (4, told["threads"]))
