@@ -7,6 +7,7 @@ With PENSTOCK_SCREENSHOTS = a folder, pictures of the pages are left there, to b
 """
 import os
 import sys
+import time
 
 import browser
 from test_command import Skip, expect, main, run, run_raw
@@ -93,8 +94,10 @@ def a_change_of_the_scheme_draws_again(world):
         page.open(path, 1280)
         before = page.run("document.querySelector('canvas').toDataURL()")
         page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
-        page.run("new Promise(resolve => setTimeout(resolve, 100))")
-        assert page.run("document.querySelector('canvas').toDataURL()") != before
+        end = time.monotonic() + 30  # the page hears of it a moment later
+        while page.run("document.querySelector('canvas').toDataURL()") == before:
+            assert time.monotonic() < end, "the charts are as they were"
+            time.sleep(0.05)
         expect(page.complaints(), [])
 
 
