@@ -69,7 +69,7 @@ class Report(Case):
         self.assertEqual(run["stages"]["consumer"]["items"], total.stage_consumer.n_items)
         self.assertEqual(run["memory"]["slots"], total.slot_memory)
         self.assertIn(stats.ADVICE[run["bottleneck"]], run["advice"])
-        self.assertGreaterEqual(len(series["begin"]), 4)
+        self.assertGreaterEqual(len(series["begin"]), 2)
         samples = sum(a * b for a, b in zip(series["samples_per_second"], series["seconds"]))
         self.assertAlmostEqual(samples / total.n_samples, 1, places=3)
         self.assertEqual(found["times"]["wait"]["n"], total.n_batches)
