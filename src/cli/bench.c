@@ -2,6 +2,7 @@
 /* bench: run the whole loader with a consumer that does nothing, or that is busy for a while. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include <penstock/penstock.h>
@@ -15,7 +16,9 @@
 #include "options.h"
 #include "pipeline.h"
 #include "progress.h"
+#include "recording.h"
 #include "report.h"
+#include "report_page.h"
 #include "status.h"
 #include "unit.h"
 
@@ -24,7 +27,16 @@
 
 #define MAX_STEP_MS 60000
 
-enum { OPT_EPOCHS = 256, OPT_SECONDS, OPT_STEP, OPT_DIGEST, OPT_NO_CEILINGS, OPT_TRACE, OPT_JSON };
+enum {
+    OPT_EPOCHS = 256,
+    OPT_SECONDS,
+    OPT_STEP,
+    OPT_DIGEST,
+    OPT_NO_CEILINGS,
+    OPT_TRACE,
+    OPT_REPORT,
+    OPT_JSON
+};
 
 static const struct option_row table[] = {
     {.text = "how long"},
@@ -64,6 +76,11 @@ static const struct option_row table[] = {
      .code = OPT_TRACE,
      .value = "FILE",
      .text = "write there what each thread did when, the newest events; ui.perfetto.dev opens it"},
+    {.name = "report",
+     .code = OPT_REPORT,
+     .value = "FILE",
+     .text = "write there, as one HTML page, what is printed, with charts of it and of the "
+             "throughput over time"},
     OPTION_JSON("print one JSON object"),
     OPTION_END};
 
@@ -72,12 +89,24 @@ struct bench {
     struct report report;
     struct progress progress;
     struct consumer consumer;
+    struct recording recording;
     uint64_t n_epochs;   /* 0: no limit */
     double max_seconds;  /* 0: no limit */
     uint64_t n_expected; /* batches, when n_epochs is the limit */
     const char *trace;   /* file; NULL: none */
     int json;
 };
+
+/* Set the file of --report. The page and the text would be mixed on standard output. */
+static int set_page(struct bench *bench, const char *path)
+{
+    if (strcmp(path, "-") == 0) {
+        message_say("--report: value is '-'; must be a file, for standard output has the text");
+        return -1;
+    }
+    bench->recording.path = path;
+    return report_page_check("--report") == 0 ? 0 : -1;
+}
 
 static int set_option(struct bench *bench, int code, const char *value)
 {
@@ -97,6 +126,8 @@ static int set_option(struct bench *bench, int code, const char *value)
     case OPT_TRACE:
         bench->trace = value;
         return 0;
+    case OPT_REPORT:
+        return set_page(bench, value);
     case OPT_JSON:
         bench->json = 1;
         return 0;
@@ -143,9 +174,12 @@ static int step(struct bench *bench, struct pstk_error *err)
 {
     const struct consumer *consumer = &bench->consumer;
     struct pstk_batch *batch;
+    const double start = bench->recording.path ? unit_now() : 0;
     int r = pstk_next(consumer->loader, &batch, consumer->stream, -1, err);
     if (r != 1)
         return r;
+    if (bench->recording.path)
+        waits_add(&bench->recording.waits, unit_now() - start);
     r = take(bench, batch, err);
     if (r == 0 && bench->report.step_ms > 0)
         r = pstk_stream_spin(consumer->loader, consumer->stream,
@@ -173,11 +207,15 @@ static int consume(struct bench *bench)
     int r = 0;
     pstk_error_init(&err, sizeof err);
     progress_begin(&bench->progress, "running", "samples");
+    if (bench->recording.path)
+        recording_begin(&bench->recording, bench->consumer.loader);
     while (!interrupt_seen() && (r = step(bench, &err)) >= 0) {
         if (r == 0 && ++n_epochs == bench->n_epochs)
             break;
         bench->report.seconds = unit_now() - start;
         show_progress(bench, bench->report.seconds);
+        if (bench->recording.path)
+            recording_look(&bench->recording, bench->consumer.loader);
         if (bench->max_seconds > 0 && bench->report.seconds >= bench->max_seconds)
             break;
     }
@@ -188,6 +226,8 @@ static int consume(struct bench *bench)
     }
     if (r < 0)
         return status_refuse(&err, NULL);
+    if (bench->recording.path)
+        recording_end(&bench->recording, bench->consumer.loader);
     /* On a device steps are only queued. The time includes the last ones. */
     consumer_close(&bench->consumer);
     bench->report.seconds = unit_now() - start;
@@ -285,7 +325,11 @@ static int bench(struct bench *b, const char *path)
     b->pipeline.settings.monitor_path = NULL; /* the ceilings' loaders are none to watch */
     if (b->report.with_ceilings)
         measure_ceilings(b);
-    return b->json ? report_json(&b->report) : report_text(&b->report);
+    /* The page first, so that its failure stands above the result, which is printed all the same.
+     */
+    const int page_status = b->recording.path ? recording_write(&b->recording, &b->report) : 0;
+    status = b->json ? report_json(&b->report) : report_text(&b->report);
+    return status ? status : page_status;
 }
 
 /* Check the operands: the data set, which a mixture takes the place of. */

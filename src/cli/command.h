@@ -38,6 +38,7 @@ extern const struct command command_show;
 extern const struct command command_bench;
 extern const struct command command_order;
 extern const struct command command_doctor;
+extern const struct command command_page;
 extern const struct command command_top;
 
 /* All commands, in the order in which a newcomer needs them; ended by NULL. */

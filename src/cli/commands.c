@@ -5,5 +5,6 @@
 
 const struct command *const commands[] = {
     &command_pack, &command_merge, &command_column, &command_info,   &command_verify, &command_get,
-    &command_show, &command_bench, &command_order,  &command_doctor, &command_top,    NULL,
+    &command_show, &command_bench, &command_order,  &command_doctor, &command_page,   &command_top,
+    NULL,
 };

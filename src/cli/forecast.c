@@ -11,8 +11,6 @@
 #include "option.h"
 #include "unit.h"
 
-#define NO_CHANGE 1.02 /* predictions below so many times the measured rate are called none */
-
 static void add(struct forecast *forecast, const struct pstk_stats *stats, const char *what,
                 const char *change, struct pstk_forecast_settings settings)
 {
@@ -62,7 +60,7 @@ const char *forecast_text(const struct forecast *forecast, uint32_t i, char text
     const char *limit = option_choice_name(names_bottleneck, one->limit);
     char change[FORECAST_TEXT / 2], n[UNIT_SIZE];
     change_text(one, change, sizeof change);
-    if (one->samples_per_second < forecast->measured * NO_CHANGE)
+    if (one->samples_per_second < forecast->measured * FORECAST_NO_CHANGE)
         snprintf(text, FORECAST_TEXT, "%-37s  no faster (limit: %s)", change, limit);
     else
         snprintf(text, FORECAST_TEXT, "%-37s  %s samples/s (limit: %s)", change,

@@ -11,6 +11,7 @@ struct pstk_stats;
 
 #define FORECAST_CASES 4
 #define FORECAST_TEXT 128
+#define FORECAST_NO_CHANGE 1.02 /* predictions below so many times the measured rate: no faster */
 
 /* One change, and the prediction for it. */
 struct forecast_case {

@@ -110,6 +110,11 @@ void json_append_whole(json_t *array, int64_t value)
     json_append(array, json_integer((json_int_t)value));
 }
 
+void json_append_real(json_t *array, double value)
+{
+    json_append(array, isfinite(value) ? json_real(value) : json_null());
+}
+
 void json_print_line(json_t *takes)
 {
     char *text = json_dumps(takes, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
@@ -154,4 +159,101 @@ uint64_t json_count(const struct json_t *object, const char *key, uint64_t other
 {
     const json_t *value = json_object_get(object, key);
     return json_is_integer(value) ? (uint64_t)json_integer_value(value) : otherwise;
+}
+
+double json_number(const struct json_t *value)
+{
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+const struct json_t *json_get(const struct json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+size_t json_n(const struct json_t *value)
+{
+    return json_is_object(value) ? json_object_size(value) : json_array_size(value);
+}
+
+const struct json_t *json_at(const struct json_t *array, size_t i)
+{
+    return json_array_get(array, i);
+}
+
+void json_each(const struct json_t *object,
+               void (*see)(void *user, const char *key, const struct json_t *value), void *user)
+{
+    json_t *whole = json_incref((json_t *)(uintptr_t)object);
+    const char *key;
+    json_t *value;
+    json_object_foreach(whole, key, value) see(user, key, value);
+    json_decref(whole);
+}
+
+char *json_plain(const struct json_t *value)
+{
+    char *text = NULL;
+    int r = 0;
+    if (json_is_string(value))
+        text = strdup(json_string_value(value));
+    else if (json_is_boolean(value))
+        text = strdup(json_is_true(value) ? "yes" : "no");
+    else if (json_is_integer(value))
+        r = asprintf(&text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_real(value))
+        r = asprintf(&text, "%.6g", json_real_value(value));
+    else
+        return NULL;
+    if (r < 0 || !text)
+        message_no_memory();
+    return text;
+}
+
+struct json_t *json_parse(const char *text, size_t size)
+{
+    json_t *value = json_loadb(text, size, 0, NULL);
+    if (json_is_object(value))
+        return value;
+    json_decref(value);
+    return NULL;
+}
+
+struct json_t *json_share(const struct json_t *value)
+{
+    return json_incref((json_t *)(uintptr_t)value);
+}
+
+void json_write_html(FILE *file, const struct json_t *value)
+{
+    char *text = json_dumps(value, JSON_REAL_PRECISION(7) | JSON_PRESERVE_ORDER | JSON_COMPACT);
+    if (!text)
+        message_no_memory();
+    for (const char *c = text; *c; c++) {
+        if (*c == '<' || *c == '>' || *c == '&') /* these are in strings alone */
+            fprintf(file, "\\u%04x", *c);
+        else
+            putc(*c, file);
+    }
+    free(text);
+}
+
+double json_figure(const struct json_t *object, const char *key)
+{
+    return json_number(json_object_get(object, key));
+}
+
+void json_fill(struct json_t *object, const struct json_t *from)
+{
+    const char *key;
+    json_t *value, *whole = (json_t *)(uintptr_t)from;
+    json_object_foreach(whole, key, value)
+    {
+        json_t *old = json_object_get(object, key);
+        if (!old || json_is_null(old))
+            set(object, key, json_incref(value));
+        else if (json_is_object(old) && json_is_object(value))
+            json_fill(old, value);
+    }
 }

@@ -420,7 +420,7 @@ static void put_order(struct json_t *object, const struct pipeline *pipeline)
     json_put_count(object, "window", is_windowed ? pipeline->window : PSTK_NONE);
 }
 
-int report_json(const struct report *report)
+struct json_t *report_object(const struct report *report)
 {
     const struct pstk_stats *stats = &report->stats;
     struct json_t *object = json_make_object(), *stages = json_make_object();
@@ -471,5 +471,10 @@ int report_json(const struct report *report)
     json_put_text(object, "advice", text);
     const struct forecast forecast = forecast_of(stats, report->n_usable);
     forecast_put(&forecast, object);
-    return json_print(object, STATUS_OK);
+    return object;
+}
+
+int report_json(const struct report *report)
+{
+    return json_print(report_object(report), STATUS_OK);
 }

@@ -5,6 +5,8 @@
 
 #include "pipeline.h"
 
+struct json_t;
+
 /* One run of bench. */
 struct report {
     const struct pipeline *pipeline;
@@ -25,5 +27,7 @@ struct report {
 /* Print to standard output; return an exit status. */
 int report_text(const struct report *report);
 int report_json(const struct report *report);
+/* Return the object that report_json prints, owned. */
+struct json_t *report_object(const struct report *report);
 
 #endif

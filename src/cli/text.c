@@ -7,8 +7,7 @@
 #define RIGHT 91      /* last column of wrapped text */
 #define MAX_WORD 4096 /* bytes of one word of it: a path */
 
-/* Return the bytes of the well-formed UTF-8 character at s, 0 when there is none. The terminating 0
- * is no continuation byte, so nothing after it is read. */
+/* The terminating 0 is no continuation byte, so nothing after it is read. */
 static int length_of(const unsigned char *s)
 {
     int n = *s < 0x80 ? 1 : *s < 0xC2 ? 0 : *s < 0xE0 ? 2 : *s < 0xF0 ? 3 : *s < 0xF5 ? 4 : 0;
@@ -20,6 +19,11 @@ static int length_of(const unsigned char *s)
         if ((s[i] & 0xC0) != 0x80)
             return 0;
     return n;
+}
+
+int text_character(const char *text)
+{
+    return length_of((const unsigned char *)text);
 }
 
 /* Return 1 for C1 in UTF-8: U+0080 to U+009F. */

@@ -22,6 +22,9 @@ void text_print_json(FILE *file, const char *json);
 /* Print a path as one word of a command line. A shell reads it as the path, and no command takes it
  * for an option. */
 void text_print_word(FILE *file, const char *path);
+/* Return the bytes of the well-formed UTF-8 character at `text`, which is not empty; 0: there is
+ * none. */
+int text_character(const char *text);
 /* Return 1 when the text is well-formed UTF-8 (RFC 3629). */
 int text_is_utf8(const char *text);
 

@@ -160,7 +160,7 @@ def bash_completes_what_an_operand_is(world):
     with open(os.path.join(folder, "file"), "w"):
         pass
     for command in COMMANDS:
-        expected = {"doctor": ["file", "folder"], "top": []}.get(command, ["folder"])
+        expected = {"doctor": ["file", "folder"], "page": ["file", "folder"], "top": []}.get(command, ["folder"])
         expect(sorted(complete("penstock", command, "f", cwd=folder)), expected, command)
     fields = [field["name"] for field in run_json("info", world.data)["fields"]]
     expect(complete(PENSTOCK, "get", world.data, ""), [])
@@ -195,7 +195,7 @@ def zsh_is_given_every_option_and_value(world):
         expect(found, {name: (value is not None, words_of(value))
                        for name, value in options_of(command).items()}, command)
         expect(operands, {"get": ["_files -/", " ", "_penstock_fields"], "column": ["_files -/", " ", "_files"],
-                          "doctor": ["_files"], "top": []}.get(command, ["_files -/"]), command)
+                          "doctor": ["_files"], "page": ["_files"], "top": []}.get(command, ["_files -/"]), command)
 
 
 @test

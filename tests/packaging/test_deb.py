@@ -86,7 +86,9 @@ class DebTest(unittest.TestCase):
         for name in ("penstock.1.gz", "penstock.h", "penstock.pc", "penstock-config.cmake", "libpenstock.a",
                      "libpenstock.so.0", "__init__.py"):
             self.assertTrue(list(self.root.rglob(name)), name)
-        self.assertTrue((self.root / "usr/share/doc/penstock/copyright").exists())
+        licences = (self.root / "usr/share/doc/penstock/copyright").read_text()
+        (command,) = self.root.rglob("bin/penstock")
+        self.assertEqual("Chart.js Contributors" in licences, b"Chart.js v" in command.read_bytes())
 
     def test_owner_and_modes(self) -> None:
         """Everything belongs to root; all may read it, and root alone may write it."""

@@ -232,6 +232,8 @@ class WheelTest(unittest.TestCase):
         (licences,) = (self.top / "venv").glob("lib/python*/site-packages/penstock-*.dist-info/licenses")
         bundled = list((self.top / "venv").glob("lib/python*/site-packages/penstock.libs/*"))
         self.assertTrue((licences / "LICENSE").exists())
+        (chart,) = licences.rglob("chart-licence.txt")
+        self.assertIn("Chart.js Contributors", chart.read_text())
         self.assertEqual(len(list(licences.glob("lib*.txt"))), len(bundled))
         listed = [line.split("\t") for line in (licences / "bundled.tsv").read_text().splitlines()]
         self.assertEqual(sorted(line[0] for line in listed),

@@ -85,6 +85,12 @@ def of(handle: Handle, more_workers: Any, storage: Any, no_consumer: Any) -> For
         change["storage"] = number("storage", storage, 0.001, 1000)
     if no_consumer:
         change["no_consumer"] = True
-    found, cores = handle.counts(), n_cores()
+    return of_counts(handle.counts(), change)
+
+
+def of_counts(found: _c.Stats, change: dict[str, Any] | None = None) -> Forecast:
+    """Return the predictions for these counts of a loader, for the usual changes where none is given. Pure, except that it
+    asks how many cores there are."""
+    cores = n_cores()
     rates = [_case(found, cores, **one) for one in ([change] if change else _changes(int(found.n_threads)))]
     return Forecast(rates[0][0], tuple(case for _, case in rates if case.samples_per_second > 0))

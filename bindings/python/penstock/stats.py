@@ -120,6 +120,19 @@ class Stats:
         values["data_sets"] = [one._asdict() for one in self.data_sets]
         return values
 
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the share of its time that each stage was busy, starved (waiting for the stage before) and blocked (waiting
+        until the one after has room). axes: of matplotlib, to draw into; None: those of a new figure. Returns the figure,
+        which a notebook shows; .savefig(path) writes it. MissingPackageError: matplotlib is not installed."""
+        from . import plot
+        return plot.of_stages(self._stages(), f"limit: {self.bottleneck}", axes)
+
+    def _stages(self) -> dict[str, StageStats]:
+        """The stages that there are, by their names."""
+        all_of_them = {"reader": self.stage_reader, "workers": self.stage_workers, "uploader": self.stage_uploader,
+                       "consumer": self.stage_consumer}
+        return {name: stage for name, stage in all_of_them.items() if name != "uploader" or self.n_device_slots}
+
     def __str__(self) -> str:
         lines = [f"{self.n_samples:,} samples in {self.n_batches:,} batches, "
                  f"{_bytes(self.bytes_delivered)} of records"]
@@ -136,9 +149,7 @@ class Stats:
         for one in self.data_sets:
             lines.append(f"{one.path}: {one.n_delivered:,} samples, {100 * one.share:.4g} % of all")
         lines.append(f"{'stage':<10}{'threads':>9}{'busy':>9}{'starved':>9}{'blocked':>9}{'items':>14}")
-        lines += [_row(name, stage) for name, stage in (
-            ("reader", self.stage_reader), ("workers", self.stage_workers), ("uploader", self.stage_uploader),
-            ("consumer", self.stage_consumer)) if name != "uploader" or self.n_device_slots]
+        lines += [_row(name, stage) for name, stage in self._stages().items()]
         lines.append(f"reader {self.reader}, {'direct' if self.direct else 'buffered'}, "
                      f"{self.queue_depth} reads deep; kernels {self.kernels}; {_slots(self)}")
         lines.append(f"memory: slots {_bytes(self.slot_memory)}, reads {_bytes(self.io_memory)}, "

@@ -41,6 +41,7 @@ size_t pages_operands(const struct command *command, enum pages_operand kinds[PA
         const size_t length = strcspn(word, " ");
         kinds[n] = strncmp(word, "[PATH]", length) == 0       ? PAGES_PATH
                    : strncmp(word, "[FILE.npy]", length) == 0 ? PAGES_PATH
+                   : strncmp(word, "READINGS", length) == 0   ? PAGES_PATH
                    : strncmp(word, "ID", length) == 0         ? PAGES_NUMBER
                    : strncmp(word, "NAME", length) == 0       ? PAGES_NUMBER
                    : strncmp(word, "FIELD", length) == 0      ? PAGES_FIELD

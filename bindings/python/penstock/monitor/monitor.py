@@ -28,6 +28,7 @@ from ..hints import explained
 from ..launchers import distributed
 from ..stats import Stats
 from . import alerts as alerting, flops, gpu as gpus, machine, ranks as boards
+from .history import History
 from .interval import Interval, verdict
 from .ranks import RankView
 from .reading import Reading, averaged
@@ -63,6 +64,8 @@ class _Look(NamedTuple):
     cursor: tuple[int, int]
     tokens: float | None
     minute: Metrics  # of the last minute
+    whole: Metrics  # since open
+    counts: _c.Stats  # as the library gives them, for predictions
 
 
 def _positive(name: str, value: Any) -> float:
@@ -165,6 +168,7 @@ class Monitor:
         self._stop, self._finished = threading.Event(), False
         self._complained: set[tuple[int, str, str]] = set()
         self._latest: Reading | None = None
+        self._history = History()
         self._pid = os.getpid()
 
     # ---- life ----------------------------------------------------------------------------------------------
@@ -175,7 +179,7 @@ class Monitor:
             raise PenstockError("this Monitor was started before (make another one)")
         if os.getpid() != self._pid:
             raise PenstockError("this Monitor was made before fork (make one in the process that trains)")
-        self._last = self._line_from = self._sample()
+        self._first = self._last = self._line_from = self._sample()
         for one in self._sinks:
             begin = getattr(one, "begin", None)
             if callable(begin):
@@ -251,6 +255,23 @@ class Monitor:
             return None
         return boards.read(self._board, self._process_world())
 
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write what was found so far as one HTML page, which needs no other file and no network: throughput over time, where
+        threads spent their time, how long waits took, predictions, machine and settings. May be called while the loop
+        runs, and after close(). The command `penstock page` draws it, in some 0.1 s.
+
+        PenstockError: there is no reading yet, or the page could not be written; nothing else ends then, and an older file
+        stays. FileNotFoundError: the command is not installed; the message names what to do.
+        """
+        from . import page
+        points = self._history.points()
+        if not points:
+            raise PenstockError(f"this Monitor has no reading yet (it looks every {self._look_every:g} s; call report() after "
+                                "that, or after close())")
+        first, last = self._first, self._last  # which its thread replaces
+        interval = Interval.between(first.stats, last.stats, max(last.clock - first.clock, 1e-9))
+        page.write(path, self.loader, self.name, self.node, page.Found(interval, last.stats, last.whole, last.counts), points)
+
     def __repr__(self) -> str:
         state = "not started" if self._thread is None else "ended" if not self._thread.is_alive() else "running"
         return f"<penstock.Monitor of {self.name!r}: {state}, a line every {self._every:g} s>"
@@ -317,7 +338,7 @@ class Monitor:
             except Exception as error:
                 self._complain(self._tokens_so_far, error)
         return _Look(time.monotonic(), time.time(), stats, machine.read(self._cgroup), self.loader.cursor, tokens,
-                     self.loader.metrics("minute"))
+                     self.loader.metrics("minute"), self.loader.metrics(), self.loader._handle.counts())
 
     def _look(self, sample: _Look) -> None:
         if self._device is None and self._gpu_setting == "auto":
@@ -333,7 +354,9 @@ class Monitor:
             if alert is not None:
                 alerting.send(alert, self._on_alert)
         raised = self._raised()
-        self._latest = reading = reading if reading.alerts == raised else self._with_alerts(reading, raised)
+        reading = reading if reading.alerts == raised else self._with_alerts(reading, raised)
+        self._history.add(reading)
+        self._latest = reading
         self._give(reading, every_look=True)
 
     def _raised(self) -> tuple[str, ...]:

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of Monitor.report. The command `penstock page` draws it, so that the page is that of `penstock bench --report`;
+here is only what it is drawn from: the document that src/cli/report_page.h describes, and readings, as lines of JSON."""
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from .. import _c, forecast as predictions
+from ..__main__ import command
+from ..errors import PenstockError
+from ..stats import ADVICE, StageStats, Stats
+from .interval import Interval, verdict
+
+if TYPE_CHECKING:
+    from ..loader import Loader
+    from ..metrics import Distribution, Metrics
+
+__all__ = ["Found", "write"]
+
+SCHEMA, VERSION = "penstock report", 1  # of src/cli/report_page.h
+PATIENCE = 60.0  # seconds for the command, which takes some 0.1 s
+_TIMES = ("wait", "read", "decode", "finish", "copy", "stream")
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What a Monitor knows of a run beyond its readings."""
+
+    interval: Interval  # from its first look to its last
+    total: Stats
+    metrics: Metrics  # since open
+    counts: _c.Stats  # those of `total`
+
+
+def _stage(stage: StageStats) -> dict[str, int]:
+    return {"busy_ns": stage.busy_ns, "starved_ns": stage.starved_ns, "blocked_ns": stage.blocked_ns, "items": stage.n_items,
+            "threads": stage.n_threads}
+
+
+def _times(spread: Distribution) -> dict[str, int]:
+    return {"n": spread.n, "sum_ns": spread.sum, "p50_ns": spread.p50, "p95_ns": spread.p95, "p99_ns": spread.p99,
+            "max_ns": spread.max}
+
+
+def _run(found: Found) -> dict[str, Any]:
+    """What readings do not add up to, with the keys of `penstock bench --json`."""
+    of, total = found.interval, found.total
+    stages = {"reader": _stage(of.stage_reader), "workers": _stage(of.stage_workers)}
+    if total.n_device_slots:
+        stages["uploader"] = _stage(of.stage_uploader)
+    stages["consumer"] = _stage(of.stage_consumer)
+    limit, forecast = verdict(of), predictions.of_counts(found.counts)
+    memory = {"slots": total.slot_memory, "io": total.io_memory, "index": total.index_memory, "scratch": total.scratch_memory}
+    if total.block_memory:
+        memory["blocks"] = total.block_memory
+    return {"stages": stages, "memory": memory, "bottleneck": limit, "advice": f"{limit}: {ADVICE[limit]}",
+            "forecast": forecast.to_dict() if forecast.cases else None}
+
+
+def _settings(loader: Loader, total: Stats) -> dict[str, Any]:
+    numbers, ranks = loader._numbers, loader.ranks
+    outputs = {f"output {name}": repr(output)[:200] for name, output in list(loader.outputs.items())[:20]}
+    return {"batch_size": loader.batch_size, "threads": total.n_threads, "slots": total.n_slots, "order": loader._order,
+            "seed": numbers["seed"], "rank": ranks.rank, "world": ranks.world, "framework": loader._framework,
+            "device": "host" if numbers["device"] == _c.HOST else f"cuda:{numbers['device_index']}", "reader": total.reader,
+            "direct": total.direct, "queue_depth": total.queue_depth, "kernels": total.kernels,
+            "fallbacks": ", ".join(total.fallbacks) or "none", **outputs}
+
+
+def document(loader: Loader, name: str, node: str, found: Found) -> dict[str, Any]:
+    """The document, without series and machine: the command adds them."""
+    times = {one: getattr(found.metrics, one) for one in _TIMES}
+    return {"schema": SCHEMA, "version": VERSION, "name": name, "node": node, "path": loader.path, "run": _run(found),
+            "times": {one: _times(spread) for one, spread in times.items() if spread.n},
+            "settings": _settings(loader, found.total)}
+
+
+def write(path: str | os.PathLike[str], loader: Loader, name: str, node: str, found: Found,
+          points: list[dict[str, Any]]) -> None:
+    """Draw the page. PenstockError: it could not be written. FileNotFoundError: there is no command."""
+    lines = [document(loader, name, node, found), *points]
+    data = "".join(json.dumps(line, separators=(",", ":"), default=str) + "\n" for line in lines).encode()
+    # An absolute path is no option, and not "-".
+    line = [command(), "page", "-", "-o", os.path.abspath(path)]
+    done = subprocess.run(line, input=data, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+    said = done.stderr.decode(errors="replace").strip().replace("penstock: ", "")
+    if done.returncode:
+        raise PenstockError(said or f"{line[0]} page ended with status {done.returncode}")
