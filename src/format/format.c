@@ -2,7 +2,7 @@
 #include "format/format.h"
 
 #include "base/error.h"
-#include "format/npy/npy.h"
+#include "format/arrays/arrays.h"
 #include "format/pstk/pstk.h"
 
 #include <errno.h>

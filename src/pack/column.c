@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "format/format.h"
-#include "format/npy/header.h"
+#include "format/arrays/npy.h"
 #include "format/pstk/manifest_file.h"
 #include "format/pstk/shard.h"
 

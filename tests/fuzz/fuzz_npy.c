@@ -4,7 +4,7 @@
  * that passes gives an array whose sizes agree and fit.
  */
 #include "base/little.h"
-#include "format/npy/header.h"
+#include "format/arrays/npy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "loader/budget.h"
 
 #include "batch/slot.h"
-#include "format/npy/npy.h"
+#include "format/arrays/arrays.h"
 #include "format/pstk/pstk.h"
 #include "support/test.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * header: parses the head of a .npy file, format versions 1.0 to 3.0 (numpy.lib.format). Pure: no
+ * npy: parses the head of a .npy file, format versions 1.0 to 3.0 (numpy.lib.format). Pure: no
  * I/O, no allocation. The head is a Python dictionary as text. The parser reads only the literals
  * that NumPy writes there, and evaluates nothing.
  */
-#ifndef PSTK_NPY_HEADER_H
-#define PSTK_NPY_HEADER_H
+#ifndef PSTK_NPY_H
+#define PSTK_NPY_H
 
 #include <penstock/format.h>
 

@@ -3,12 +3,12 @@
  * One shard, a file per field, no index: the place of a row follows from its number. Later, only
  * the size and the time of change that a file had at open identify it.
  */
-#include "format/npy/npy.h"
+#include "format/arrays/arrays.h"
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
-#include "format/npy/header.h"
+#include "format/arrays/npy.h"
 
 #include <errno.h>
 #include <inttypes.h>

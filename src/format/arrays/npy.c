@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "format/npy/header.h"
+#include "format/arrays/npy.h"
 
 #include "base/error.h"
 #include "base/little.h"
