@@ -7,9 +7,6 @@
 #include <string.h>
 
 #define TEXT_SIZE 32          /* bytes of a string in a head, its 0 included */
-#define ROW_MAX 0xffffffffull /* bytes of a value, as in a record */
-#define FILE_MAX (1ull << 44) /* bytes of a file: extents end below */
-#define ROWS_MAX (1ull << 40)
 
 /* A head being read. The first failure stays in `code`; after it nothing more is read. */
 struct walk {
@@ -25,7 +22,7 @@ struct facts {
     int has_descr, has_order, has_shape;
     int fortran;
     uint32_t n_dims;
-    uint64_t shape[PSTK__NPY_MAX_DIMS];
+    uint64_t shape[PSTK__ARRAY_MAX_DIMS];
 };
 
 #define FAIL(w, code_, ...)                                                                        \
@@ -123,11 +120,11 @@ static void read_shape(struct walk *walk, struct facts *facts)
 {
     take_or_fail(walk, '(');
     for (facts->n_dims = 0; walk->code == 0 && !take(walk, ')');) {
-        if (facts->n_dims == PSTK__NPY_MAX_DIMS) {
+        if (facts->n_dims == PSTK__ARRAY_MAX_DIMS) {
             FAIL(walk, PSTK_ENOTSUP,
                  "%s: the array has more than %d dimensions, the most that a field may have; "
                  "reshape it",
-                 walk->name, PSTK__NPY_MAX_DIMS);
+                 walk->name, PSTK__ARRAY_MAX_DIMS);
             return;
         }
         facts->shape[facts->n_dims++] = read_number(walk);
@@ -199,8 +196,7 @@ static const struct {
               {"i2", PSTK_I16}, {"u4", PSTK_U32}, {"i4", PSTK_I32}, {"u8", PSTK_U64},
               {"i8", PSTK_I64}, {"f2", PSTK_F16}, {"f4", PSTK_F32}, {"f8", PSTK_F64}};
 
-static void read_dtype(struct walk *walk, const struct facts *facts,
-                       struct pstk__npy_header *npy_header)
+static void read_dtype(struct walk *walk, const struct facts *facts, struct pstk__array *array)
 {
     const char *type = facts->descr + (strchr("<>|=", facts->descr[0]) ? 1 : 0);
     if (!facts->descr[0])
@@ -213,16 +209,16 @@ static void read_dtype(struct walk *walk, const struct facts *facts,
              "%s holds an array of Python objects (a pickle), which penstock never loads: save "
              "numbers, or pack the data with penstock.Writer",
              walk->name);
-    npy_header->dtype = 0;
+    array->dtype = 0;
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
         if (strcmp(type, dtypes[i].descr) == 0)
-            npy_header->dtype = dtypes[i].dtype;
-    if (!npy_header->dtype)
+            array->dtype = dtypes[i].dtype;
+    if (!array->dtype)
         FAIL(walk, PSTK_ENOTSUP,
              "%s: dtype is '%s'; must be bool, an integer or a float of up to 64 bits: convert it "
              "with array.astype, or pack texts with penstock.Writer",
              walk->name, facts->descr);
-    else if (facts->descr[0] == '>' && pstk_dtype_size(npy_header->dtype) > 1)
+    else if (facts->descr[0] == '>' && pstk_dtype_size(array->dtype) > 1)
         FAIL(walk, PSTK_ENOTSUP,
              "%s: dtype '%s' is big-endian; must be little-endian: numpy.save(file, "
              "array.astype('<%s'))",
@@ -236,42 +232,6 @@ static int is_c_order(const struct facts *facts)
     for (uint32_t d = 0; d < facts->n_dims; d++)
         n += facts->shape[d] > 1;
     return !facts->fortran || n <= 1;
-}
-
-static void read_sizes(struct walk *walk, const struct facts *facts,
-                       struct pstk__npy_header *npy_header)
-{
-    if (facts->n_dims == 0)
-        FAIL(walk, PSTK_ENOTSUP,
-             "%s: the array has no dimensions; must have one row per sample: save array.reshape(1)",
-             walk->name);
-    if (!is_c_order(facts))
-        FAIL(walk, PSTK_ENOTSUP,
-             "%s: the array is in Fortran order, whose rows are not contiguous; save "
-             "numpy.ascontiguousarray(array)",
-             walk->name);
-    npy_header->n_dims = facts->n_dims;
-    memcpy(npy_header->shape, facts->shape, sizeof npy_header->shape);
-    npy_header->row_size = pstk_dtype_size(npy_header->dtype);
-    for (uint32_t d = 1; d < facts->n_dims && walk->code == 0; d++) {
-        if (facts->shape[d] == 0)
-            FAIL(walk, PSTK_ENOTSUP,
-                 "%s: dimension %u is 0, so its rows are empty; remove the file", walk->name, d);
-        else if (facts->shape[d] > ROW_MAX / npy_header->row_size)
-            FAIL(walk, PSTK_EFBIG,
-                 "%s: a row is larger than 2^32-1 bytes, the most that a value may have; split the "
-                 "array",
-                 walk->name);
-        else
-            npy_header->row_size *= facts->shape[d];
-    }
-    if (walk->code == 0 &&
-        (facts->shape[0] > ROWS_MAX || facts->shape[0] > FILE_MAX / npy_header->row_size))
-        FAIL(walk, PSTK_EFBIG,
-             "%s has %llu rows of %llu bytes; must be at most 2^40 rows and 16 TiB: split the "
-             "array",
-             walk->name, (unsigned long long)facts->shape[0],
-             (unsigned long long)npy_header->row_size);
 }
 
 /* Read the bytes before the dictionary. Returns the size of the dictionary, 0 on failure. */
@@ -306,20 +266,25 @@ static uint32_t read_preamble(struct walk *walk, const uint8_t *b, uint64_t size
     return walk->code < 0 ? 0 : before + n;
 }
 
-int pstk__npy_header_parse(struct pstk__npy_header *npy_header, const void *bytes, uint64_t size,
+int pstk__npy_header_parse(struct pstk__array *array, const void *bytes, uint64_t size,
                            const char *name, struct pstk_error *err)
 {
     struct walk walk = {.name = name, .err = err};
     struct facts facts = {0};
-    memset(npy_header, 0, sizeof *npy_header);
-    npy_header->offset = read_preamble(&walk, bytes, size);
+    memset(array, 0, sizeof *array);
+    array->offset = read_preamble(&walk, bytes, size);
     if (walk.code == 0)
         read_dictionary(&walk, &facts);
     if (walk.code == 0)
-        read_dtype(&walk, &facts, npy_header);
-    if (walk.code == 0)
-        read_sizes(&walk, &facts, npy_header);
-    npy_header->end =
-        walk.code == 0 ? npy_header->offset + npy_header->shape[0] * npy_header->row_size : 0;
-    return walk.code;
+        read_dtype(&walk, &facts, array);
+    if (walk.code == 0 && !is_c_order(&facts))
+        FAIL(&walk, PSTK_ENOTSUP,
+             "%s: the array is in Fortran order, whose rows are not contiguous; save "
+             "numpy.ascontiguousarray(array)",
+             name);
+    if (walk.code < 0)
+        return walk.code;
+    array->n_dims = facts.n_dims;
+    memcpy(array->shape, facts.shape, sizeof array->shape);
+    return pstk__array_measure(array, name, err);
 }

@@ -23,7 +23,7 @@
 /* The file of one field. */
 struct array {
     char name[NAME_SIZE];
-    struct pstk__npy_header header;
+    struct pstk__array header;
     uint64_t size; /* bytes of the file */
     int64_t changed_ns;
 };
@@ -170,7 +170,7 @@ static void describe_field(struct pstk__source *source, uint32_t i, struct pstk_
 {
     const struct npy *npy = source->state;
     const struct array *array = &npy->arrays[i];
-    const struct pstk__npy_header *npy_header = &array->header;
+    const struct pstk__array *npy_header = &array->header;
     const size_t length = strlen(array->name) - (sizeof SUFFIX - 1);
     *field = (struct pstk_field){
         .kind = npy_header->n_dims == 1 ? PSTK_FIELD_SCALAR : PSTK_FIELD_NDARRAY,
@@ -207,7 +207,7 @@ static void make_identity(struct pstk__source *source)
     uint64_t lanes[2] = {1, 2};
     for (uint32_t i = 0; i < npy->n; i++) {
         const struct array *array = &npy->arrays[i];
-        uint64_t words[NAME_SIZE / 8 + 5 + PSTK__NPY_MAX_DIMS] = {0};
+        uint64_t words[NAME_SIZE / 8 + 5 + PSTK__ARRAY_MAX_DIMS] = {0};
         const uint64_t facts[] = {array->header.dtype, array->header.n_dims, array->size,
                                   (uint64_t)array->changed_ns};
         memcpy(words, array->name, strlen(array->name));
