@@ -270,7 +270,7 @@ class Right(Arrays):
     def test_other_files_in_the_directory_are_left_alone(self):
         array = values("<i4", ())
         path = self.save({"x": array})
-        for name in ("README", "x.npz", ".x.npy", "._x.npy", ".npy", "x.npy.bak"):
+        for name in ("README", "x.npz.bak", ".x.npy", ".y.npz", "._x.npy", ".npy", "x.npy.bak"):
             with open(os.path.join(path, name), "wb") as file:
                 file.write(b"\0")
         os.mkdir(os.path.join(path, "folder"))
@@ -347,7 +347,9 @@ class Refused(Arrays):
         os.mkdir(self.path())
         self.refuse(self.path(), "not a data set", "*.pstk shards", "FIELD.npy arrays")
         self.save({"x": values("<i4", ())})
-        self.refuse(os.path.join(self.path(), "x.npy"), "is a file")
+        with open(self.path("x.txt"), "wb"):
+            pass
+        self.refuse(self.path("x.txt"), "is a file", "FIELD.npy arrays", "or a .npy, .npz or .safetensors file")
         os.mkdir(os.path.join(self.path(), "y.npy"))
         self.refuse(self.path(), "y.npy", "a directory", "restore the file, or remove what is there")
         os.rmdir(os.path.join(self.path(), "y.npy"))
@@ -364,8 +366,7 @@ class Refused(Arrays):
     def test_merge_refuses_it_by_its_format(self):
         path = self.save({"x": values("<i4", ())})
         text = self.command("merge", path, self.path("out"), status=2)
-        self.assertIn("npy", text)
-        self.assertIn("no parts", text)
+        self.assertIn("the format arrays, which has no parts", text)
 
 
 class Changed(Arrays):

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define TEXT_SIZE 32          /* bytes of a string in a head, its 0 included */
+#define TEXT_SIZE 32 /* bytes of a string in a head, its 0 included */
 
 /* A head being read. The first failure stays in `code`; after it nothing more is read. */
 struct walk {

@@ -12,8 +12,8 @@
 #define PSTK__NPY_HEADER_MAX (1u << 16) /* bytes of a head; NumPy's have 128 */
 
 /* Parse the first `size` bytes of a file, of which PSTK__NPY_HEADER_MAX are enough; offset and end
- * are in that file. `name` is the file's name, for messages. EBADMSG: not a .npy file, or a damaged one; ENOTSUP: an array that
- * cannot be read in place, with advice; EFBIG: too large. */
+ * are in that file. `name` is the file's name, for messages. EBADMSG: not a .npy file, or a damaged
+ * one; ENOTSUP: an array that cannot be read in place, with advice; EFBIG: too large. */
 int pstk__npy_header_parse(struct pstk__array *array, const void *bytes, uint64_t size,
                            const char *name, struct pstk_error *err);
 
