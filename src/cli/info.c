@@ -333,6 +333,15 @@ static void print_line(const char *what, const char *text)
     putchar('\n');
 }
 
+/* Which checksums a format has that has none of samples. */
+static const char *checksums_text(const struct pstk_dataset_info *info)
+{
+    if (info->has_checksums)
+        return "whose checksums only `penstock verify` checks";
+    return strcmp(info->format, "arrays") == 0 ? "in which only .npz files have checksums"
+                                               : "which has no checksums";
+}
+
 static void print_text(const struct info *all)
 {
     const struct pstk_dataset_info *info = &all->info;
@@ -349,9 +358,7 @@ static void print_text(const struct info *all)
     printf("  bytes     %s\n", unit_bytes(bytes, (double)info->bytes));
     print_line("identity", info->identity);
     if (info->has_checksums != 1)
-        printf("  format    %s, %s\n", info->format,
-               info->has_checksums ? "whose checksums only `penstock verify` checks"
-                                   : "which has no checksums");
+        printf("  format    %s, %s\n", info->format, checksums_text(info));
     print_part(all->manifest);
     const char *note = json_text(all->manifest, "note");
     if (note && *note)

@@ -71,10 +71,10 @@ class Arrays(Case):
                 order.append(ids)
         return order
 
-    def command(self, *arguments, status=0):
+    def command(self, *arguments, status=0, out=False):
         done = subprocess.run([os.environ["PENSTOCK_COMMAND"], *arguments], capture_output=True, check=False)
         self.assertEqual(done.returncode, status, done.stderr.decode())
-        return done.stdout if status == 0 else done.stderr.decode()
+        return done.stdout if status == 0 or out else done.stderr.decode()
 
     def refuse(self, path, *words):
         """Neither a loader, nor a Dataset, nor the command opens it; each says so in these words."""

@@ -403,8 +403,8 @@ static const struct pstk__cover *arrays_cover(const struct pstk__source *source,
     return cover->size ? cover : NULL;
 }
 
-/* The extents name no fields. They stand in the order of the fields, and no two fields share a
- * byte: the next field with an extent's place is its own. */
+/* An extent does not name its field. Extents are in the order of the fields, and no two fields have
+ * one place: the next field with an extent's place is its field. */
 static int arrays_parse(const struct pstk__source *source, const struct pstk__place *at,
                         const struct pstk__extent *extents, uint32_t n_extents,
                         struct pstk__record *out, struct pstk_error *err)
