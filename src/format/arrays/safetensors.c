@@ -208,28 +208,24 @@ static void read_pair(struct parse *parse, const struct pstk__json_piece *key,
     json_decref(name);
 }
 
-/* Tensors fill their bytes without a gap: each begins where another ends, the first at 0. As their
- * sizes add up to all bytes, the last one ends with the file. */
+/* Tensors fill the bytes after the head: all are among them, no two share one, and their sizes add
+ * up to as many. */
 static void check_places(struct parse *parse)
 {
     const struct pstk__safetensors *out = parse->out;
     uint64_t sum = 0; /* of at most 64 tensors below 2^44 bytes */
     for (uint32_t i = 0; i < out->n && parse->code == 0; i++) {
         const struct pstk__array *array = &out->tensors[i].array;
-        int follows = array->offset == parse->begin;
-        for (uint32_t k = 0; k < out->n; k++) {
-            const struct pstk__array *other = &out->tensors[k].array;
-            follows |= k != i && other->end == array->offset && other->end > other->offset;
-            if (k < i && array->offset < other->end && other->offset < array->end)
+        for (uint32_t k = 0; k < i; k++)
+            if (array->offset < out->tensors[k].array.end &&
+                out->tensors[k].array.offset < array->end)
                 damaged_tensor(parse, out->tensors[i].name, "its bytes are another one's, too");
-        }
-        if (!follows)
-            damaged_tensor(parse, out->tensors[i].name, "there is a gap before its bytes");
         sum += array->end - array->offset;
     }
     if (parse->code == 0 && sum != parse->size)
         FAIL(parse, PSTK_EBADMSG,
-             "%s has %llu bytes after its tensors; must have none: write it again with safetensors",
+             "%s has %llu bytes that are of no tensor; must have none: write it again with "
+             "safetensors",
              parse->name, (unsigned long long)(parse->size - sum));
 }
 

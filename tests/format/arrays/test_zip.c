@@ -98,6 +98,37 @@ TEST(an_entry_that_differs_from_its_header_is_refused)
             }
 }
 
+TEST(a_header_whose_extra_field_pushes_the_data_out_is_refused)
+{
+    struct pstk_error err;
+    struct written written = {0};
+    archive_add(&written, "x.npy", "\7\0\0\0ab", 6); /* a field of type 7 and size 0, two bytes */
+    written.bytes[28] = 4;
+    archive_finish(&written, "");
+    CHECK_EQ(code_of(&written, &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "member x.npy: it reaches past the members"));
+    written.bytes[28] = 3;
+    CHECK_EQ(code_of(&written, &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "the extra field of its header"));
+}
+
+TEST(two_fields_with_large_sizes_are_refused)
+{
+    struct pstk_error err;
+    for (int n = 0; n < 3; n++) {
+        struct written written = {0};
+        const uint64_t size = 4;
+        archive_add(&written, "x.npy", "data", 4);
+        pstk__put32(written.entries + 24, UINT32_MAX);
+        for (int i = 0; i < n; i++)
+            written.entries_size +=
+                archive_put_large(written.entries + written.entries_size, &size, 1);
+        pstk__put16(written.entries + 30, (uint16_t)(12 * n));
+        archive_finish(&written, "");
+        CHECK_EQ(code_of(&written, &err), n == 1 ? 0 : PSTK_EBADMSG);
+    }
+}
+
 TEST(compressed_and_encrypted_members_are_refused_with_advice)
 {
     struct pstk_error err;
@@ -161,6 +192,8 @@ int main(void)
         CASE(an_archive_cut_anywhere_is_refused),
         CASE(bytes_before_and_after_it_are_refused),
         CASE(an_entry_that_differs_from_its_header_is_refused),
+        CASE(a_header_whose_extra_field_pushes_the_data_out_is_refused),
+        CASE(two_fields_with_large_sizes_are_refused),
         CASE(compressed_and_encrypted_members_are_refused_with_advice),
         CASE(members_that_overlap_are_refused),
         CASE(any_byte_changed_is_refused_or_leaves_the_members_apart),
