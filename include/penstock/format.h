@@ -475,9 +475,11 @@ struct pstk_dataset_info {
     char identity[40];
     /* name of the record format: "pstk" */
     char format[16];
-    /* 1: checksums cover every byte; 0: the format has none */
+    /* 1: checksums cover every byte, and every read checks them; 2: each field has one over all its
+     * values, which pstk_verify alone checks; 0: there are none, or not for all fields */
     uint32_t has_checksums;
-    uint32_t reserved2;
+    /* files that hold samples */
+    uint32_t n_files;
 };
 
 /* Maxima and sums of a field over all records. */
@@ -673,7 +675,8 @@ PSTK_API int64_t pstk_dataset_check(struct pstk_dataset *d, pstk_verify_fn on_ba
  * set. n_threads 0 is 1.
  * on_progress is called every 20 ms or so, even if n_done did not change. Between two calls the
  * work is at most to read 1 MiB, or to check, decompress or decode one value. If the format has no
- * checksums (pstk_dataset_info), it reads every sample and finds the unreadable ones. */
+ * checksums of samples (pstk_dataset_info), it reads every sample and finds the unreadable ones; a
+ * field with a checksum over all its values is one damaged place, if that is wrong. */
 PSTK_API int64_t pstk_verify(const char *path, int decode, uint32_t n_threads,
                              pstk_verify_fn on_bad, pstk_progress_fn on_progress, void *user,
                              struct pstk_error *err);

@@ -512,8 +512,8 @@ struct pstk_settings {
     /* pixels; the loader refuses larger images before it touches memory for them. default: auto,
      * 178956970, Pillow's limit */
     uint64_t max_pixels;
-    /* bytes; pstk_open refuses data sets with larger records. A record of .npy files is a row of
-     * each. default: auto, 4 GiB - 1 */
+    /* bytes; pstk_open refuses data sets with larger records. A record of arrays in files is a
+     * row of each. default: auto, 4 GiB - 1 */
     uint64_t max_record_size;
     /* how a data set of another format is read (foreign.h); of a mixture each one; copies. default:
      * NULL, as found */

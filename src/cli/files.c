@@ -6,7 +6,7 @@
 
 static int has_shards(const struct pstk_dataset_info *info)
 {
-    return strcmp(info->format, "npy") != 0;
+    return strcmp(info->format, "pstk") == 0;
 }
 
 const char *files_noun(const struct pstk_dataset_info *info)
@@ -16,7 +16,7 @@ const char *files_noun(const struct pstk_dataset_info *info)
 
 uint64_t files_count(const struct pstk_dataset_info *info)
 {
-    return has_shards(info) ? info->n_shards : info->n_fields;
+    return has_shards(info) ? info->n_shards : info->n_files;
 }
 
 const char *files_text(const struct pstk_dataset_info *info, char text[FILES_SIZE])

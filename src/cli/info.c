@@ -194,7 +194,7 @@ static int print_json(struct info *all)
     json_put_count(object, "bytes", info->bytes);
     json_put_text(object, "format", info->format);
     json_put_count(object, "format_version", info->format_version);
-    json_put_bool(object, "has_checksums", (int)info->has_checksums);
+    json_put_bool(object, "has_checksums", info->has_checksums == 1);
     json_put_text(object, "identity", info->identity);
     json_put_text(object, "note", json_text(all->manifest, "note"));
     put_part(all->manifest, object);
@@ -334,6 +334,15 @@ static void print_line(const char *what, const char *text)
     putchar('\n');
 }
 
+/* Which checksums a format has that has none of samples. */
+static const char *checksums_text(const struct pstk_dataset_info *info)
+{
+    if (info->has_checksums)
+        return "whose checksums only `penstock verify` checks";
+    return strcmp(info->format, "arrays") == 0 ? "in which only .npz files have checksums"
+                                               : "which has no checksums";
+}
+
 static void print_text(const struct info *all)
 {
     const struct pstk_dataset_info *info = &all->info;
@@ -349,8 +358,8 @@ static void print_text(const struct info *all)
            unit_count(n, files_count(info)));
     printf("  bytes     %s\n", unit_bytes(bytes, (double)info->bytes));
     print_line("identity", info->identity);
-    if (!info->has_checksums)
-        printf("  format    %s, which has no checksums\n", info->format);
+    if (info->has_checksums != 1)
+        printf("  format    %s, %s\n", info->format, checksums_text(info));
     print_part(all->manifest);
     const char *note = json_text(all->manifest, "note");
     if (note && *note)

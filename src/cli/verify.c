@@ -191,6 +191,10 @@ static int report(struct verify *verify, const char *path, double seconds, int d
     if (verify->n_bad)
         printf(": %s damaged place%s, in %s\n", unit_count(n, verify->n_bad),
                verify->n_bad == 1 ? "" : "s", unit_seconds(time, seconds));
+    else if (unchecked && strcmp(info.format, "arrays") == 0)
+        printf(": every sample can be read, in %s; only .npz files have checksums, so changed "
+               "content of other files is not found\n",
+               unit_seconds(time, seconds));
     else if (unchecked)
         printf(
             ": every sample can be read, in %s; %s files have no checksums, so changed content is "

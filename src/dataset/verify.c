@@ -1,38 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pstk_verify: what the format has for it, or else every sample read once, by a crew whose jobs are
- * blocks of samples. */
+/* pstk_verify: what the format has for it, or else every value read once, by a crew. Its jobs are
+ * blocks of samples, then fields that have a checksum as a whole. */
 #include "dataset/dataset.h"
 
 #include "base/clock.h"
+#include "base/crc32.h"
 #include "base/crew.h"
 #include "base/error.h"
+#include "format/files.h"
 #include "image/decoder.h"
 #include "record/field.h"
 #include "record/translate.h"
 #include "record/value.h"
 
 #include <penstock/foreign.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TICK_NS 20000000u                /* between two reports of progress */
 #define BLOCK 64                         /* samples */
+#define PIECE (UINT64_C(1) << 20)        /* bytes of a field that are read at once */
 #define ROOMS_SIZE (UINT64_C(512) << 20) /* bytes of all threads' rooms; one room may be larger */
 
 struct verify {
     const struct pstk__verify_request *request;
     struct pstk_dataset *dataset; /* owned */
     uint64_t n_samples;
+    uint64_t n_blocks; /* jobs before those of whole fields */
+    uint64_t loose;    /* the fields, a set, whose values are read sample by sample */
+    uint32_t n_whole;  /* fields that are read as a whole */
+    uint32_t whole[PSTK_MAX_FIELDS];
     uint64_t n_bad;
-    uint64_t n_done;      /* samples reported as done */
+    uint64_t n_done;      /* reported, n_samples for the loose fields and for each whole one */
     uint64_t reported_ns; /* time of the last report of progress */
 };
 
 /* Who reads blocks. */
 struct member {
     const struct verify *verify;
-    struct pstk__room room;  /* owned; for the largest sample */
+    struct pstk__room room;  /* owned; for the largest sample, or a piece */
     struct pstk__room plain; /* owned; for the largest value */
+    struct pstk__crc32 crc32;
 };
 
 /* The pstk__field_memory_fn of values that are translated: one at a time, for their check.
@@ -65,7 +74,7 @@ static int check_image(const struct pstk__record *record, uint32_t i, const uint
 }
 
 static int check_values(const struct member *member, const struct pstk__record *record,
-                        struct pstk_error *err)
+                        uint64_t fields, struct pstk_error *err)
 {
     const struct pstk__field_reading reading = {
         .max_pixels = UINT64_MAX, .memory = find_memory, .user = (void *)(uintptr_t)member};
@@ -73,6 +82,8 @@ static int check_values(const struct member *member, const struct pstk__record *
         const struct pstk_field *field = &record->schema->fields[i];
         const uint8_t *plain;
         char text[160];
+        if (!(fields >> i & 1))
+            continue;
         const int rc = pstk__field_read(record, i, &reading, &plain, err);
         if (rc < 0)
             return rc;
@@ -98,23 +109,21 @@ static int check_sample(struct member *member, uint64_t id, struct pstk_error *b
     struct pstk__record record;
     uint32_t shard;
     pstk_error_init(bad, sizeof *bad);
-    int rc = pstk__dataset_read(member->verify->dataset, id, PSTK__ALL_FIELDS, &member->room,
+    int rc = pstk__dataset_read(member->verify->dataset, id, member->verify->loose, &member->room,
                                 &record, &shard, bad);
     if (rc == 0)
-        rc = check_values(member, &record, bad);
+        rc = check_values(member, &record, member->verify->loose, bad);
     bad->sample_id = id;
     return rc == PSTK_EBADMSG || rc == PSTK_EIO || (rc < 0 && bad->stage == PSTK_STAGE_DECODE) ? 1
                                                                                                : rc;
 }
 
-static int check_block(void *state, uint64_t block, const struct pstk__crew_sink *sink,
-                       void *result, struct pstk_error *err)
+static int check_block(struct member *member, uint64_t block, const struct pstk__crew_sink *sink,
+                       struct pstk_error *err)
 {
-    struct member *member = state;
     const uint64_t first = block * BLOCK, left = member->verify->n_samples - first;
     const uint64_t n = left < BLOCK ? left : BLOCK;
     uint64_t n_ticked = 0, ticked_ns = pstk__clock_ns();
-    (void)result;
     for (uint64_t i = 0; i < n; i++) {
         struct pstk_error bad;
         const int rc = check_sample(member, first + i, &bad);
@@ -133,6 +142,99 @@ static int check_block(void *state, uint64_t block, const struct pstk__crew_sink
     return 0;
 }
 
+/* ---- a field as a whole: a job of the crew --------------------------------------------------- */
+
+/* Read a piece of a cover at `at` bytes in it. 0, or what *bad has. */
+static int read_piece(const struct member *member, const struct pstk__cover *cover,
+                      const struct pstk__file *file, uint64_t at, uint64_t size,
+                      struct pstk_error *bad)
+{
+    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
+    const int64_t n = pstk__file_read(file, member->room.data, size, cover->offset + at);
+    if (n >= 0 && (uint64_t)n == size)
+        return 0;
+    const struct pstk__unread unread = {.name = pstk__source_file_name(source, cover->file),
+                                        .what = "an array",
+                                        .record = PSTK_NONE,
+                                        .offset = cover->offset + at,
+                                        .size = size,
+                                        .got = n};
+    return pstk__unread_fail(&unread, bad);
+}
+
+static int fail_crc(const struct member *member, uint32_t field, uint32_t crc,
+                    struct pstk_error *bad)
+{
+    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
+    const struct pstk__cover *cover = pstk__source_cover(source, field);
+    const char *name = pstk__source_file_name(source, cover->file);
+    pstk__fail(bad, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+               "%s: field %s (bytes %llu to %llu): the CRC-32 is %08x; must be %08x: the values "
+               "were damaged or changed",
+               name, source->schema.fields[field].name, (unsigned long long)cover->offset,
+               (unsigned long long)(cover->offset + cover->size - 1), crc, cover->crc32);
+    return pstk__fail_at(bad, PSTK_EBADMSG, name, PSTK_NONE, cover->offset, cover->size);
+}
+
+/* Report progress in units of samples: how far the bytes of the field are. */
+static int tick(const struct member *member, const struct pstk__cover *cover, uint64_t from,
+                uint64_t to, const struct pstk__crew_sink *sink)
+{
+    const unsigned __int128 n = member->verify->n_samples;
+    return sink->progress(sink->user,
+                          (uint64_t)(n * to / cover->size) - (uint64_t)(n * from / cover->size));
+}
+
+/* As check_sample; 1 also stands for a wrong checksum. PSTK_ECANCELED: the sink says stop. */
+static int check_bytes(struct member *member, uint32_t field, const struct pstk__file *file,
+                       const struct pstk__crew_sink *sink, struct pstk_error *bad)
+{
+    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
+    const struct pstk__cover *cover = pstk__source_cover(source, field);
+    uint32_t crc = 0;
+    int rc = 0;
+    for (uint64_t at = 0, size; at < cover->size && rc == 0; at += size) {
+        size = cover->size - at < PIECE ? cover->size - at : PIECE;
+        rc = read_piece(member, cover, file, at, size, bad);
+        if (rc == 0)
+            crc = pstk__crc32_continue(&member->crc32, crc, member->room.data, size);
+        if (rc == 0 && tick(member, cover, at, at + size, sink))
+            return PSTK_ECANCELED;
+    }
+    return rc == 0 && crc != cover->crc32 ? fail_crc(member, field, crc, bad) : rc;
+}
+
+static int check_whole(struct member *member, uint32_t field, const struct pstk__crew_sink *sink,
+                       struct pstk_error *err)
+{
+    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
+    const struct pstk__cover *cover = pstk__source_cover(source, field);
+    struct pstk__file file;
+    struct pstk_error bad;
+    pstk_error_init(&bad, sizeof bad);
+    int rc = pstk__source_open_file(source, cover->file, &file, &bad);
+    if (rc == 0) {
+        rc = check_bytes(member, field, &file, sink, &bad);
+        pstk__file_end(&file);
+    }
+    if (rc == PSTK_EBADMSG || rc == PSTK_EIO)
+        return sink->bad(sink->user, &bad) ? PSTK_ECANCELED : 0;
+    return rc < 0 && rc != PSTK_ECANCELED ? pstk__fail_copy(err, &bad) : rc;
+}
+
+/* ---- the crew -------------------------------------------------------------------------------- */
+
+static int run_job(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
+                   struct pstk_error *err)
+{
+    struct member *member = state;
+    const struct verify *verify = member->verify;
+    (void)result;
+    return job < verify->n_blocks
+               ? check_block(member, job, sink, err)
+               : check_whole(member, verify->whole[job - verify->n_blocks], sink, err);
+}
+
 static void close_member(void *state)
 {
     struct member *member = state;
@@ -143,11 +245,19 @@ static void close_member(void *state)
     free(member);
 }
 
+/* Bytes of a thread's room. */
+static uint64_t room_size(const struct verify *verify)
+{
+    const uint64_t sample =
+        verify->loose ? pstk__dataset_source(verify->dataset)->limits.max_size : 0;
+    return verify->n_whole && sample < PIECE ? PIECE : sample;
+}
+
 static int open_member(void *user, void **state, struct pstk_error *err)
 {
     const struct verify *verify = user;
     const struct pstk__source *source = pstk__dataset_source(verify->dataset);
-    const uint64_t size = source->limits.max_size;
+    const uint64_t size = room_size(verify);
     uint64_t plain = 0;
     for (uint32_t i = 0; i < source->schema.n_fields; i++)
         plain = source->limits.max_plain[i] > plain ? source->limits.max_plain[i] : plain;
@@ -157,6 +267,7 @@ static int open_member(void *user, void **state, struct pstk_error *err)
     *member = (struct member){.verify = verify,
                               .room = {.size = size, .data = malloc(size + 1)},
                               .plain = {.size = plain, .data = malloc(plain + 1)}};
+    pstk__crc32_init(&member->crc32);
     return member->room.data && member->plain.data
                ? 0
                : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
@@ -177,13 +288,14 @@ static int report_progress(void *user, uint64_t n)
 {
     struct verify *verify = user;
     const struct pstk__verify_request *verify_request = verify->request;
-    const uint64_t now = pstk__clock_ns();
+    const uint64_t now = pstk__clock_ns(), n_parts = verify->n_whole + (verify->n_blocks > 0);
     verify->n_done += n;
     if (!verify_request->on_progress ||
-        (verify->n_done < verify->n_samples && now - verify->reported_ns < TICK_NS))
+        (verify->n_done < verify->n_samples * n_parts && now - verify->reported_ns < TICK_NS))
         return 0;
     verify->reported_ns = now;
-    return verify_request->on_progress(verify_request->user, verify->n_done, verify->n_samples);
+    return verify_request->on_progress(verify_request->user, verify->n_done / n_parts,
+                                       verify->n_samples);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -191,27 +303,43 @@ static int report_progress(void *user, uint64_t n)
 /* Each thread has room for the largest sample: fewer threads where samples are large. */
 static uint32_t threads_within(const struct verify *verify, uint32_t n_threads)
 {
-    const uint64_t size = pstk__dataset_source(verify->dataset)->limits.max_size;
+    const uint64_t size = room_size(verify);
     const uint64_t most = size > 0 ? ROOMS_SIZE / size : n_threads;
     return most < 1 ? 1 : most < n_threads ? (uint32_t)most : n_threads;
 }
 
-static int64_t verify_samples(const struct pstk__verify_request *verify_request,
-                              struct pstk_error *err)
+/* Decide which fields are read in which way. */
+static void divide(struct verify *verify)
+{
+    const struct pstk__source *source = pstk__dataset_source(verify->dataset);
+    verify->n_samples = source->n_samples;
+    verify->loose = PSTK__ALL_FIELDS;
+    for (uint32_t i = 0; i < source->schema.n_fields; i++)
+        if (pstk__source_cover(source, i)) {
+            verify->whole[verify->n_whole++] = i;
+            verify->loose &= ~(UINT64_C(1) << i);
+        }
+    if (verify->n_whole == source->schema.n_fields)
+        verify->loose = 0;
+    verify->n_blocks = verify->loose ? (verify->n_samples + BLOCK - 1) / BLOCK : 0;
+}
+
+static int64_t verify_values(const struct pstk__verify_request *verify_request,
+                             struct pstk_error *err)
 {
     struct verify verify = {.request = verify_request};
     int rc = pstk_dataset_open_foreign(&verify.dataset, verify_request->path,
                                        verify_request->foreign, err);
     if (rc == 0) {
-        verify.n_samples = pstk__dataset_source(verify.dataset)->n_samples;
+        divide(&verify);
         const struct pstk__crew_work work = {.what = "verify",
-                                             .n_jobs = (verify.n_samples + BLOCK - 1) / BLOCK,
+                                             .n_jobs = verify.n_blocks + verify.n_whole,
                                              .n_threads =
                                                  threads_within(&verify, verify_request->n_threads),
                                              .user = &verify,
                                              .open = open_member,
                                              .close = close_member,
-                                             .run = check_block,
+                                             .run = run_job,
                                              .bad = report_damage,
                                              .progress = report_progress};
         rc = pstk__crew_run(&work, err);
@@ -242,7 +370,7 @@ int64_t pstk_verify_data(const struct pstk_verify_settings *s, struct pstk_error
     if (rc < 0)
         return rc;
     return format->verify ? format->verify(&verify_request, err)
-                          : verify_samples(&verify_request, err);
+                          : verify_values(&verify_request, err);
 }
 
 int64_t pstk_verify(const char *path, int decode, uint32_t n_threads, pstk_verify_fn on_bad,

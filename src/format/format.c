@@ -2,7 +2,7 @@
 #include "format/format.h"
 
 #include "base/error.h"
-#include "format/npy/npy.h"
+#include "format/arrays/arrays.h"
 #include "format/pstk/pstk.h"
 #include "format/tar/tar.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* The record formats there are, the first that knows a path wins. */
-static const struct pstk__format *const formats[] = {&pstk__format_pstk, &pstk__format_npy,
+static const struct pstk__format *const formats[] = {&pstk__format_pstk, &pstk__format_arrays,
                                                      &pstk__format_tar};
 
 #define N_FORMATS (sizeof formats / sizeof formats[0])
@@ -34,6 +34,20 @@ static const char *describe(char text[512])
     return text;
 }
 
+/* The same for files that are data sets: ", or a .npy, ... file". */
+static const char *describe_files(char text[256])
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < N_FORMATS && used < 256; i++) {
+        const int n = formats[i]->files
+                          ? snprintf(text + used, 256 - used, ", or a %s", formats[i]->files)
+                          : 0;
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return text;
+}
+
 /* Return 1 when a writer is at work in the directory, or was killed there. */
 static int is_unfinished(const char *path)
 {
@@ -46,7 +60,7 @@ static int is_unfinished(const char *path)
 static int fail_unknown(const char *path, struct pstk_error *err)
 {
     struct stat st;
-    char known[512];
+    char known[512], files[256];
     if (stat(path, &st) < 0)
         return errno == ENOENT || errno == ENOTDIR
                    ? pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "no such file or directory: %s",
@@ -66,7 +80,8 @@ static int fail_unknown(const char *path, struct pstk_error *err)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "%s is one shard of a data set; name the directory that holds it", path);
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                      "%s is a file; must be a directory with %s", path, describe(known));
+                      "%s is a file; must be a directory with %s%s", path, describe(known),
+                      describe_files(files));
 }
 
 int pstk__format_find(const struct pstk__format **out, const struct pstk__store *store,
@@ -150,6 +165,14 @@ void pstk__source_range(const struct pstk__source *source, uint32_t shard, uint6
         source->format->range(source, shard, first, n);
 }
 
+int pstk__source_has_covers(const struct pstk__source *source)
+{
+    uint32_t n = 0;
+    while (n < source->schema.n_fields && pstk__source_cover(source, n))
+        n++;
+    return n == source->schema.n_fields;
+}
+
 uint64_t pstk__source_max_read(const struct pstk__source *source, uint64_t fields)
 {
     if (source->format->read_size)
@@ -166,8 +189,7 @@ uint64_t pstk__source_mean_read(const struct pstk__source *source, uint64_t fiel
 {
     if (source->format->read_size)
         return source->format->read_size(source, fields, 0);
-    uint64_t bytes =
-        source->format->n_extents ? 0 : source->bytes; /* of 64 files below 2^44 + 2^16 */
+    uint64_t bytes = source->format->n_extents ? 0 : source->bytes; /* of 64 fields below 2^44 */
     for (uint32_t i = 0; source->format->n_extents && i < source->schema.n_fields; i++)
         bytes += fields >> i & 1 ? source->stats[i].stored_bytes : 0;
     return source->n_samples ? bytes / source->n_samples : 0;
@@ -177,7 +199,8 @@ const char *pstk__source_file_name(const struct pstk__source *source, uint32_t f
 {
     if (source->format->part)
         source = source->format->part(source, &file);
-    return source->format->file_name ? source->format->file_name(source, file) : source->path;
+    const char *name = source->format->file_name ? source->format->file_name(source, file) : NULL;
+    return name ? name : source->path;
 }
 
 int pstk__source_file_path(const struct pstk__source *source, uint32_t file, char *path,
@@ -187,9 +210,9 @@ int pstk__source_file_path(const struct pstk__source *source, uint32_t file, cha
         source = source->format->part(source, &file);
     if (source->format->file_path)
         return source->format->file_path(source, file, path, size);
-    const int n = source->format->file_name ? snprintf(path, size, "%s/%s", source->path,
-                                                       source->format->file_name(source, file))
-                                            : snprintf(path, size, "%s", source->path);
+    const char *name = source->format->file_name ? source->format->file_name(source, file) : NULL;
+    const int n = name ? snprintf(path, size, "%s/%s", source->path, name)
+                       : snprintf(path, size, "%s", source->path);
     return n < 0 || (size_t)n >= size ? PSTK_EINVAL : 0;
 }
 

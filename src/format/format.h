@@ -3,8 +3,8 @@
  * format: the table of record formats, and an opened data set as the later hops see it.
  *
  * A data set has samples, numbered from 0. A shard is a run of samples; a file is the unit that is
- * opened and read: a shard of `.pstk` is one file, the one shard of a directory of arrays has a
- * file a field. An entry needs the first six functions of struct pstk__format; it has those of the
+ * opened and read: a shard of `.pstk` is one file, the one shard of arrays has a file for one field
+ * or several. An entry needs the first six functions of struct pstk__format; it has those of the
  * others that its files need. Callers use pstk__source_NAME, which knows what an absent function
  * means.
  *
@@ -40,6 +40,15 @@ struct pstk__extent {
     const uint8_t *data; /* where the bytes are; the reader of the bytes sets it */
 };
 
+/* Bytes of a file that have a CRC-32 (ISO-HDLC: that of ZIP) as a whole, all values of a field
+ * among them. Only verify checks it: it covers no sample by itself. */
+struct pstk__cover {
+    uint32_t file;
+    uint32_t crc32;
+    uint64_t offset; /* bytes */
+    uint64_t size;   /* bytes, >= 1 */
+};
+
 /* A set of fields, by number in the schema. */
 _Static_assert(PSTK_MAX_FIELDS <= 64, "a bit for each field");
 #define PSTK__ALL_FIELDS UINT64_MAX
@@ -56,6 +65,7 @@ struct pstk__opening {
 /* An opened data set. Memory is O(shards). Read-only after open. */
 struct pstk__source {
     const struct pstk__format *format;
+    const char *kind;                /* the format's name for users, static; NULL: format->name */
     const struct pstk__store *store; /* where its files lie */
     struct pstk__schema schema;
     struct pstk__record_limits limits; /* from the manifest */
@@ -87,6 +97,7 @@ struct pstk__verify_request {
 struct pstk__format {
     const char *name;
     const char *needs;  /* what a directory of it holds, for messages: "a manifest.json and ..." */
+    const char *files;  /* single files that are data sets of it, for messages; NULL: none are */
     const char *file;   /* what one of its files is, for messages: "shard" */
     uint32_t checksum;  /* enum pstk__checksum: what covers a value outside of a record's head */
     uint32_t version;   /* of its files, which this library reads; 0: it has none */
@@ -102,9 +113,9 @@ struct pstk__format {
     void (*close)(struct pstk__source *source);
     /* Find sample id < n_samples. O(log shards). */
     void (*locate)(const struct pstk__source *source, uint64_t id, struct pstk__place *at);
-    /* Find the bytes to read of a sample for the values of `fields`, a set: out[n_extents], each of
-     * another file, without data. `page`: the bytes of its checked index page. For the empty set
-     * these are the bytes that parsing needs: the head of a record, or none. */
+    /* Find the bytes to read of a sample for the values of `fields`, a set: out[n_extents], no two
+     * with a byte in common, without data. `page`: the bytes of its checked index page. For the
+     * empty set these are the bytes that parsing needs: the head of a record, or none. */
     int (*extent)(const struct pstk__source *source, const struct pstk__place *at, uint64_t fields,
                   const void *page, struct pstk__extent *out, struct pstk_error *err);
     /* Make a checked view of a sample from those extents, with data. Values outside the extents
@@ -127,14 +138,17 @@ struct pstk__format {
     /* Dictionary of a field in a shard, or NULL. */
     const struct pstk__dictionary *(*dictionary)(const struct pstk__source *source, uint32_t shard,
                                                  uint32_t field);
-    /* Where the values of each field lie, for a format with a file a field. */
+    /* Where the values of each field lie, for a format that has those of a field one after another
+     * in a file. */
     const struct pstk__field_file *(*field_files)(const struct pstk__source *source);
+    /* The checksum over all values of a field; NULL, or absent: it has none. */
+    const struct pstk__cover *(*cover)(const struct pstk__source *source, uint32_t field);
     /* Bytes of a sample that a reader reads for the values of `fields`: the most, or on average. */
     uint64_t (*read_size)(const struct pstk__source *source, uint64_t fields, int is_most);
     /* The data set of several joined ones that has a file, whose number becomes the one there. */
     const struct pstk__source *(*part)(const struct pstk__source *source, uint32_t *file);
-    /* Name of a file below the data set's path, static in the source; absent: that path is the one
-     * file. */
+    /* Name of a file below the data set's path, static in the source; NULL, or absent: that path is
+     * the one file. */
     const char *(*file_name)(const struct pstk__source *source, uint32_t file);
     /* Path of a file; absent: the file's name below the data set's path. EINVAL: it is too long. */
     int (*file_path)(const struct pstk__source *source, uint32_t file, char *path, size_t size);
@@ -156,7 +170,8 @@ struct pstk__format {
     /* Check the header of column i's file of a shard. */
     int (*column_check)(const struct pstk__source *source, uint32_t i, uint32_t shard,
                         struct pstk_error *err);
-    /* Read and check every byte, as pstk_verify. Absent: verify reads the samples one by one. */
+    /* Read and check every byte, as pstk_verify. Absent: verify reads the samples one by one, and
+     * fields that have a cover as a whole. */
     int64_t (*verify)(const struct pstk__verify_request *request, struct pstk_error *err);
 };
 
@@ -189,6 +204,13 @@ pstk__source_dictionary(const struct pstk__source *source, uint32_t shard, uint3
 {
     return source->format->dictionary ? source->format->dictionary(source, shard, field) : NULL;
 }
+static inline const struct pstk__cover *pstk__source_cover(const struct pstk__source *source,
+                                                           uint32_t field)
+{
+    return source->format->cover ? source->format->cover(source, field) : NULL;
+}
+/* 1: every field has a cover. */
+int pstk__source_has_covers(const struct pstk__source *source);
 /* Bytes of a sample that a reader reads for the values of `fields`: the most, and on average. */
 uint64_t pstk__source_max_read(const struct pstk__source *source, uint64_t fields);
 uint64_t pstk__source_mean_read(const struct pstk__source *source, uint64_t fields);

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "format/format.h"
-#include "format/npy/header.h"
+#include "format/arrays/npy.h"
 #include "format/pstk/manifest_file.h"
 #include "format/pstk/shard.h"
 
@@ -121,7 +121,7 @@ static const void *get_values(void *user, uint64_t first, uint64_t n, struct pst
 static int open_file(struct adding *adding, struct pstk_error *err)
 {
     const char *name = adding->column->file;
-    struct pstk__npy_header header;
+    struct pstk__array header;
     adding->buffer = malloc(PIECE_SIZE > PSTK__NPY_HEADER_MAX ? PIECE_SIZE : PSTK__NPY_HEADER_MAX);
     if (!adding->buffer)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "%s: out of memory", name);

@@ -205,7 +205,11 @@ def arrays_that_cannot_be_read_are_an_error(world):
     os.truncate(os.path.join(out, "a.npy"), 500)
     (finding,) = findings(out, status=1)["data set"]
     assert finding["level"] == "error" and "a.npy is cut short" in finding["text"], finding
-    (finding,) = findings(os.path.join(out, "a.npy"))["data set"]
+    (finding,) = findings(os.path.join(out, "a.npy"), status=1)["data set"]
+    assert finding["level"] == "error" and "a.npy is cut short" in finding["text"], finding
+    numpy.savez(os.path.join(out, "two.npz"), x=numpy.arange(10), y=numpy.arange(10))
+    expect(findings(os.path.join(out, "two.npz"))["files"][0]["text"].split(",")[0], "1")
+    (finding,) = findings(__file__)["data set"]
     assert finding["level"] == "note" and "is a file" in finding["text"], finding
 
 

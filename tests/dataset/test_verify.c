@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/faults.h"
+#include "support/archive_writer.h"
 #include "support/fixture.h"
 
 /* What verify told, in order. */
@@ -631,6 +632,84 @@ TEST(any_call_may_fail_where_there_are_no_checksums)
     fixture_close(&f);
 }
 
+/* Three arrays in an archive, each with a checksum; returns the size. */
+static uint64_t write_archive(const char *path, uint32_t n_rows, int is_damaged)
+{
+    static struct written written;
+    uint8_t array[1024];
+    char name[] = "a.npy";
+    memset(&written, 0, sizeof written);
+    memset(array, ' ', sizeof array);
+    memcpy(array, "\x93NUMPY\x01\x00\x76\x00", 10);
+    const int n = snprintf((char *)array + 10, 118,
+                           "{'descr': '|u1', 'fortran_order': False, 'shape': (%u,)}", n_rows);
+    array[10 + n] = ' ';
+    for (; name[0] <= 'c'; name[0]++)
+        archive_add(&written, name, array, 128 + n_rows);
+    archive_finish(&written, "");
+    written.bytes[written.local[1] + 35 + 128] ^= (uint8_t)is_damaged;
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(written.bytes, written.size, 1, file) != 1 || fclose(file) != 0)
+        abort();
+    return written.size;
+}
+
+TEST(any_call_may_fail_where_fields_have_a_checksum_each)
+{
+    struct fixture f;
+    fixture_open(&f);
+    const char *path = fixture_path(&f, "a.npz");
+    write_archive(path, 200, 0);
+    for (uint32_t n_threads = 1; n_threads <= 3; n_threads += 2) {
+        CHECK(sweep_with(path, n_threads, FAULT_MEMORY, ENOMEM));
+        CHECK(sweep_with(path, n_threads, FAULT_READ, EIO));
+        CHECK(sweep_with(path, n_threads, FAULT_OPEN, EMFILE));
+    }
+    CHECK(sweep_with(path, 3, FAULT_THREAD, EAGAIN));
+    fixture_close(&f);
+}
+
+struct counted {
+    uint64_t n_bad, n_done, n_total;
+    struct pstk_error last;
+};
+
+static int count_bad(void *user, const struct pstk_error *bad)
+{
+    struct counted *counted = user;
+    counted->n_bad++;
+    counted->last = *bad;
+    return 0;
+}
+
+static int count_done(void *user, uint64_t n_done, uint64_t n_total)
+{
+    struct counted *counted = user;
+    counted->n_done = n_done;
+    counted->n_total = n_total;
+    return 0;
+}
+
+TEST(a_field_with_a_wrong_checksum_is_one_damaged_place)
+{
+    struct fixture f;
+    fixture_open(&f);
+    const char *path = fixture_path(&f, "a.npz");
+    for (int is_damaged = 0; is_damaged < 2; is_damaged++)
+        for (uint32_t n_threads = 1; n_threads <= 3; n_threads++) {
+            struct counted counted = {0};
+            write_archive(path, 200, is_damaged);
+            CHECK_EQ(pstk_verify(path, 0, n_threads, count_bad, count_done, &counted, NULL),
+                     is_damaged);
+            CHECK_EQ(counted.n_bad, is_damaged);
+            CHECK_EQ(counted.n_done, 200);
+            CHECK_EQ(counted.n_total, 200);
+            CHECK(!is_damaged || strstr(counted.last.message, "a.npz: field b (bytes "));
+            CHECK(!is_damaged || counted.last.length == 328);
+        }
+    fixture_close(&f);
+}
+
 #define LARGE 300000000 /* bytes of a row: the rooms of two threads would be too large */
 
 /* 65 rows, two blocks, in a file that is one hole. */
@@ -777,6 +856,8 @@ int main(void)
         CASE(what_is_no_data_set_is_an_error),
         CASE(any_call_may_fail),
         CASE(any_call_may_fail_where_there_are_no_checksums),
+        CASE(any_call_may_fail_where_fields_have_a_checksum_each),
+        CASE(a_field_with_a_wrong_checksum_is_one_damaged_place),
         CASE(large_rows_are_read_by_fewer_threads),
         CASE(unreadable_sectors_are_damaged_places),
         CASE(what_cannot_be_read_is_named_with_its_errno_and_place),

@@ -4,7 +4,7 @@
  * that passes gives an array whose sizes agree and fit.
  */
 #include "base/little.h"
-#include "format/npy/header.h"
+#include "format/arrays/npy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const uint8_t *bytes, size_t size)
 {
-    struct pstk__npy_header h;
+    struct pstk__array h;
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     const int rc = pstk__npy_header_parse(&h, bytes, size, "x.npy", &err);
@@ -23,7 +23,7 @@ static void check(const uint8_t *bytes, size_t size)
         return;
     }
     uint64_t row = pstk_dtype_size(h.dtype);
-    if (row == 0 || h.n_dims < 1 || h.n_dims > PSTK__NPY_MAX_DIMS)
+    if (row == 0 || h.n_dims < 1 || h.n_dims > PSTK__ARRAY_MAX_DIMS)
         abort();
     for (uint32_t d = 1; d < h.n_dims; d++) {
         if (h.shape[d] == 0 || h.shape[d] > 0xffffffffull / row)

@@ -6,7 +6,7 @@
 #include "loader/budget.h"
 
 #include "batch/slot.h"
-#include "format/npy/npy.h"
+#include "format/arrays/arrays.h"
 #include "format/pstk/pstk.h"
 #include "support/test.h"
 
@@ -487,7 +487,7 @@ TEST(fields_in_files_of_their_own_take_memory_only_where_an_output_reads_them)
 {
     struct pstk__budget b;
     plain();
-    asked.source.format = &pstk__format_npy;
+    asked.source.format = &pstk__format_arrays;
     asked.source.schema.n_fields = 3;
     const uint64_t sizes[3] = {5000, 200 * MIB, 3000};
     for (uint32_t i = 0; i < 3; i++) {

@@ -71,10 +71,10 @@ class Arrays(Case):
                 order.append(ids)
         return order
 
-    def command(self, *arguments, status=0):
+    def command(self, *arguments, status=0, out=False):
         done = subprocess.run([os.environ["PENSTOCK_COMMAND"], *arguments], capture_output=True, check=False)
         self.assertEqual(done.returncode, status, done.stderr.decode())
-        return done.stdout if status == 0 else done.stderr.decode()
+        return done.stdout if status == 0 or out else done.stderr.decode()
 
     def refuse(self, path, *words):
         """Neither a loader, nor a Dataset, nor the command opens it; each says so in these words."""
@@ -270,7 +270,7 @@ class Right(Arrays):
     def test_other_files_in_the_directory_are_left_alone(self):
         array = values("<i4", ())
         path = self.save({"x": array})
-        for name in ("README", "x.npz", ".x.npy", "._x.npy", ".npy", "x.npy.bak"):
+        for name in ("README", "x.npz.bak", ".x.npy", ".y.npz", "._x.npy", ".npy", "x.npy.bak"):
             with open(os.path.join(path, name), "wb") as file:
                 file.write(b"\0")
         os.mkdir(os.path.join(path, "folder"))
@@ -347,7 +347,9 @@ class Refused(Arrays):
         os.mkdir(self.path())
         self.refuse(self.path(), "not a data set", "*.pstk shards", "FIELD.npy arrays")
         self.save({"x": values("<i4", ())})
-        self.refuse(os.path.join(self.path(), "x.npy"), "is a file")
+        with open(self.path("x.txt"), "wb"):
+            pass
+        self.refuse(self.path("x.txt"), "is a file", "FIELD.npy arrays", "or a .npy, .npz or .safetensors file")
         os.mkdir(os.path.join(self.path(), "y.npy"))
         self.refuse(self.path(), "y.npy", "a directory", "restore the file, or remove what is there")
         os.rmdir(os.path.join(self.path(), "y.npy"))
@@ -364,8 +366,7 @@ class Refused(Arrays):
     def test_merge_refuses_it_by_its_format(self):
         path = self.save({"x": values("<i4", ())})
         text = self.command("merge", path, self.path("out"), status=2)
-        self.assertIn("npy", text)
-        self.assertIn("no parts", text)
+        self.assertIn("the format arrays, which has no parts", text)
 
 
 class Changed(Arrays):

@@ -660,7 +660,7 @@ class DatasetInfo(Structure):
         ("identity", c_char * 40),
         ("format", c_char * 16),
         ("has_checksums", c_uint32),
-        ("reserved2", c_uint32),
+        ("n_files", c_uint32),
     ]
 
 

@@ -29,7 +29,7 @@ class DatasetInfo:
     format_version: int
     names: tuple[str, ...] = dataclasses.field(repr=False)  # class names
     format: str = "pstk"
-    has_checksums: bool = True  # False: the format has none, so penstock cannot find damaged content
+    has_checksums: bool = True  # of each sample; False: loaders cannot find damaged content
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +102,7 @@ def of(handle: c_void_p) -> Catalog:
     errors.check(_c.lib.pstk_dataset_get_info(handle, byref(raw)), errors.new())
     names = tuple((_c.lib.pstk_dataset_name(handle, i) or b"").decode() for i in range(raw.n_names))
     info = DatasetInfo(raw.n_samples, raw.n_shards, raw.bytes, raw.identity.decode(), raw.format_version,
-                       names, raw.format.decode(), bool(raw.has_checksums))
+                       names, raw.format.decode(), raw.has_checksums == 1)
     fields = tuple(_field(handle, i) for i in range(raw.n_fields))
     n_columns = _c.lib.pstk_dataset_n_columns(handle)
     return Catalog(info, fields, tuple(_column(handle, i, fields) for i in range(n_columns)))
