@@ -160,8 +160,7 @@ class Monitor:
         self.name = os.path.basename(loader.path) or loader.path if name is None else str(name)
         self.loader, self.node = loader, socket.gethostname()
         self._gpu = gpus.Gpu(None)
-        self._cgroup = machine.Cgroup()
-        self._n_cores: int | None = None  # n_cores() takes 40 ms: asked once, by the thread
+        self._cgroup, self._n_cores = machine.Cgroup(), n_cores()
         self._new: collections.deque[Reading] = collections.deque(maxlen=KEPT)
         self._thread: threading.Thread | None = None
         self._stop, self._finished = threading.Event(), False
@@ -434,12 +433,6 @@ class Monitor:
             peak = flops.peak_flops(gpu.name, self._dtype)
         return None if peak is None else self._flops * samples_per_s / peak
 
-    def _cores(self) -> int:
-        """The cores that this process may use."""
-        if self._n_cores is None:
-            self._n_cores = n_cores()
-        return self._n_cores
-
     def _reading(self, before: _Look, after: _Look, gpu: gpus.GpuReading) -> Reading:
         interval = Interval.between(before.stats, after.stats, max(after.clock - before.clock, 1e-9))
         samples_per_s = interval.n_samples / interval.seconds
@@ -454,4 +447,4 @@ class Monitor:
             read_p99_ms=after.minute.read.p99 / 1e6 if after.minute.read.n else None,
             cpu_cores=(now.cpu_s - before.machine.cpu_s) / interval.seconds, rss=now.rss, memory_used=now.memory_used,
             memory_limit=now.memory_limit, gpu=gpu,
-            forecast=predicted(interval, limit, after.stats, self._cores()), alerts=self._raised(), stragglers=self._stragglers)
+            forecast=predicted(interval, limit, after.stats, self._n_cores), alerts=self._raised(), stragglers=self._stragglers)
