@@ -174,6 +174,10 @@ struct pstk_ceilings {
     double copy_bytes_per_second;
     /* bytes of each of those copies */
     uint64_t copy_block_size;
+    /* By enum pstk_kernels: ns of CPU time of a worker for a sample with these kernels, all on the
+     * same samples. worker_factor of struct pstk_forecast_settings is a ratio of two of them. 0:
+     * this CPU lacks them, or outputs call functions of the program or have processes */
+    double kernels_ns[4];
 };
 
 /* Measure the ceilings for a loader with these settings, for `seconds` in total. The time to open
