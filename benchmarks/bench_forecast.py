@@ -22,8 +22,8 @@ COMMAND = os.environ.get("PENSTOCK_COMMAND", "penstock")
 
 def bench(options, seconds, rate=None, library=None, ceilings=False):
     env = {**os.environ, "LD_PRELOAD": library, "PENSTOCK_BYTES_PER_SECOND": str(rate)} if rate else None
-    run = subprocess.run([COMMAND, "bench", *options, "--seconds", str(seconds), "--json", *([] if ceilings else ["--no-ceilings"])],
-                         env=env, check=True, capture_output=True, text=True)
+    options = [*options, "--seconds", str(seconds), "--json", *([] if ceilings else ["--no-ceilings"])]
+    run = subprocess.run([COMMAND, "bench", *options], env=env, check=True, capture_output=True, text=True)
     said = json.loads(run.stdout)
     if said["forecast"] is None:
         raise SystemExit(f"too few batches in {seconds:g} s: give more --seconds")

@@ -17,6 +17,7 @@
 
 #define N_KINDS (PSTK_KERNELS_AVX512 + 1)
 #define LEAST_SAMPLES 8u /* of fewer, nothing is said */
+#define MOST_TIME 3      /* times `seconds`: a busy machine gives the thread less than that */
 
 struct kind {
     struct pstk__plan *plan;       /* owned; NULL: this CPU lacks it */
@@ -142,10 +143,29 @@ static int take_turn(struct probe *probe, uint64_t turn)
     return 1;
 }
 
+/* Take turns for `ns` of this thread's time, and forget what the first quarter took: the pages of
+ * the scratch memory come then. Returns the samples that count. */
+static uint64_t take_turns(struct probe *probe, double ns)
+{
+    const double begin = cpu_ns();
+    const uint64_t until = pstk__clock_ns() + (uint64_t)(MOST_TIME * ns);
+    uint64_t n = 0;
+    int is_warm = 0;
+    for (uint64_t turn = 0; cpu_ns() < begin + ns && pstk__clock_ns() < until; turn++) {
+        n += (uint64_t)take_turn(probe, turn);
+        if (is_warm || cpu_ns() < begin + ns / 4)
+            continue;
+        is_warm = 1;
+        n = 0;
+        for (uint32_t k = 0; k < N_KINDS; k++)
+            probe->kinds[k].ns = 0;
+    }
+    return n;
+}
+
 void pstk__measure_kernels(const struct pstk_settings *s, struct pstk_dataset *dataset,
                            double seconds, double ns[PSTK_KERNELS_AVX512 + 1])
 {
-    const uint64_t until = pstk__clock_ns() + (uint64_t)(seconds * 1e9);
     uint64_t n = 0;
     struct probe *probe = calloc(1, sizeof *probe);
     if (!probe)
@@ -154,8 +174,7 @@ void pstk__measure_kernels(const struct pstk_settings *s, struct pstk_dataset *d
     const uint64_t n_samples = pstk__dataset_source(dataset)->n_samples;
     pstk__order_init(&probe->order, &(struct pstk__order_shape){.weave.n = n_samples}, 3, 0);
     if (n_samples && open_kinds(probe, s) && open_memory(probe))
-        for (uint64_t turn = 0; pstk__clock_ns() < until; turn++)
-            n += (uint64_t)take_turn(probe, turn);
+        n = take_turns(probe, seconds * 1e9);
     for (uint32_t k = 0; n >= LEAST_SAMPLES && k < N_KINDS; k++)
         ns[k] = probe->kinds[k].ns / (double)n;
     probe_close(probe);
