@@ -73,7 +73,7 @@ class Causes(unittest.TestCase):
         self.assertTrue(1.5 < case["storage"]["times"] <= 2.01, seen)
         self.assertEqual((case["storage"]["change"], case["storage"]["is_prediction"]), ("x2", True))
         self.assertTrue(all(0.99 < case[what]["times"] < 1.02 for what in ("workers", "consumer")), seen)
-        self.assertRegex(seen["lines"][-1], r"limit: storage \(predicted: \d+ with storage twice as fast\)")
+        self.assertRegex(seen["lines"][-1], r"limit: storage \(predicted: [\d.,]+ with storage twice as fast\)")
 
     def test_busy_workers(self):
         seen = self.loop(2.5, size=256)
@@ -83,7 +83,7 @@ class Causes(unittest.TestCase):
         self.assertTrue(0.99 < case["storage"]["times"] < 1.02, seen)
         if len(os.sched_getaffinity(0)) > 1:  # else the cores limit
             self.assertTrue(1.2 < case["workers"]["times"] <= 2.01, seen)
-            self.assertRegex(seen["lines"][-1], r"limit: decode \(predicted: [\d,]+ with 1 more worker\)")
+            self.assertRegex(seen["lines"][-1], r"limit: decode \(predicted: [\d.,]+ with 1 more worker\)")
 
     def test_a_slow_consumer_and_nothing_else_is_quiet(self):
         seen = self.loop(2.5, step=0.04)
