@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_overhead: what a trace costs a loader of images with one worker, by its processor time.
+ * bench_overhead: what a trace, or a board that nobody asks, costs a loader of images with one
+ * worker, by its processor time.
  *
- *   bench_overhead DATA [--kernels c|avx2] [--batches N] [--pairs P]
- *   bench_overhead DATA --once plain|trace [--kernels c|avx2] [--batches N]
+ *   bench_overhead DATA [--with trace|board] [--kernels c|avx2] [--batches N] [--pairs P]
+ *   bench_overhead DATA --once plain|trace|board [--kernels c|avx2] [--batches N]
  *
  * DATA: a data set that `penstock pack` made of a folder of JPEGs. A run takes N batches, then
  * waits until every slot holds a batch, so that each run makes the same rows. Runs with and without
- * a trace take turns; printed are the median of the pairs' ratios, and the ratios between which it
- * lies with 95 % probability (order statistics). --once: one run and no figures, for
+ * take turns; printed are the median of the pairs' ratios, and the ratios between which it lies
+ * with 95 % probability (order statistics). --once: one run and no figures, for
  *   valgrind --tool=callgrind bench_overhead DATA --once plain
+ * The board is a file in the current folder.
  */
 #include "bench.h"
 
@@ -19,6 +21,7 @@
 #define BATCH 16u
 #define SLOTS 3u
 #define MOST_PAIRS 1000
+#define BOARD "bench_overhead.board"
 
 static double processor_seconds(void)
 {
@@ -29,7 +32,7 @@ static double processor_seconds(void)
 }
 
 /* Processor time of all threads, from open to close, for a row that was made, in us. */
-static double run(struct pstk_settings *s, uint32_t n_batches, int with_trace)
+static double run(struct pstk_settings *s, uint32_t n_batches, const char *with)
 {
     struct pstk_loader *loader;
     struct pstk_batch *batch;
@@ -37,7 +40,8 @@ static double run(struct pstk_settings *s, uint32_t n_batches, int with_trace)
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     const double begin = processor_seconds();
-    s->trace_events = with_trace ? 16384 : 0;
+    s->trace_events = strcmp(with, "trace") == 0 ? 16384 : 0;
+    s->monitor_path = strcmp(with, "board") == 0 ? BOARD : NULL;
     if (pstk_open(&loader, s, &err) < 0)
         bench_die("open", &err);
     for (uint32_t i = 0; i < n_batches; i++) {
@@ -53,6 +57,8 @@ static double run(struct pstk_settings *s, uint32_t n_batches, int with_trace)
         usleep(20000);
         pstk_get_stats(loader, &stats);
     } while (stats.stage_workers.n_items < n_rows);
+    if (stats.fallbacks & PSTK_FALLBACK_NO_MONITOR)
+        bench_die(BOARD, NULL);
     pstk_close(&loader);
     return (processor_seconds() - begin) * 1e6 / (double)n_rows;
 }
@@ -63,15 +69,16 @@ static int ascends(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void measure(struct pstk_settings *s, uint32_t n_batches, int n_pairs)
+static void measure(struct pstk_settings *s, uint32_t n_batches, int n_pairs, const char *with)
 {
     double ratios[MOST_PAIRS];
-    struct bench_runs plain = {0}, traced = {0};
-    run(s, n_batches, 0); /* into the page cache */
+    struct bench_runs plain = {0}, more = {0};
+    run(s, n_batches, "plain"); /* into the page cache */
     for (int i = 0; i < n_pairs; i++) {
-        const double first = run(s, n_batches, i % 2), second = run(s, n_batches, !(i % 2));
+        const double first = run(s, n_batches, i % 2 ? with : "plain");
+        const double second = run(s, n_batches, i % 2 ? "plain" : with);
         bench_add(&plain, i % 2 ? second : first);
-        bench_add(&traced, i % 2 ? first : second);
+        bench_add(&more, i % 2 ? first : second);
         ratios[i] = i % 2 ? first / second : second / first;
     }
     qsort(ratios, (size_t)n_pairs, sizeof *ratios, ascends);
@@ -80,16 +87,16 @@ static void measure(struct pstk_settings *s, uint32_t n_batches, int n_pairs)
     while ((off + 1) * (off + 1) <= n_pairs)
         off++;
     const int low = n_pairs / 2 - off - 1, high = (n_pairs - 1) / 2 + off + 1;
-    bench_line("processor time of a row, no trace", &plain, "us", NULL, 0);
-    bench_line("with a trace", &traced, "us", NULL, 0);
-    printf("%d pairs: with a trace %.4f of that without (%.4f..%.4f)\n", n_pairs,
+    bench_line("processor time of a row, without", &plain, "us", NULL, 0);
+    bench_line("with", &more, "us", NULL, 0);
+    printf("%d pairs: with a %s %.4f of that without (%.4f..%.4f)\n", n_pairs, with,
            (ratios[n_pairs / 2] + ratios[(n_pairs - 1) / 2]) / 2, ratios[low > 0 ? low : 0],
            ratios[high < n_pairs ? high : n_pairs - 1]);
 }
 
 int main(int argc, char **argv)
 {
-    const char *once = NULL;
+    const char *once = NULL, *with = "trace";
     long n_batches = 40, n_pairs = 30;
     struct pstk_op ops[] = {pstk_random_resized_crop(224, 224), pstk_random_flip(0.5)};
     struct pstk_output o = {.name = "image",
@@ -106,10 +113,11 @@ int main(int argc, char **argv)
         n_batches = strcmp(argv[i], "--batches") ? n_batches : atol(argv[i + 1]);
         n_pairs = strcmp(argv[i], "--pairs") ? n_pairs : atol(argv[i + 1]);
         once = strcmp(argv[i], "--once") ? once : argv[i + 1];
+        with = strcmp(argv[i], "--with") ? with : argv[i + 1];
     }
     if (argc < 2 || n_batches < 1 || n_pairs < 1 || n_pairs > MOST_PAIRS)
-        return fprintf(stderr, "usage: bench_overhead DATA [--kernels c|avx2] [--batches N] "
-                               "[--pairs 1..1000] [--once plain|trace]\n"),
+        return fprintf(stderr, "usage: bench_overhead DATA [--with trace|board] [--kernels c|avx2] "
+                               "[--batches N] [--pairs 1..1000] [--once plain|trace|board]\n"),
                2;
     s.path = argv[1];
     s.batch_size = BATCH;
@@ -118,8 +126,8 @@ int main(int argc, char **argv)
     s.outputs = &o;
     s.n_outputs = 1;
     if (once)
-        run(&s, (uint32_t)n_batches, strcmp(once, "trace") == 0);
+        run(&s, (uint32_t)n_batches, once);
     else
-        measure(&s, (uint32_t)n_batches, (int)n_pairs);
+        measure(&s, (uint32_t)n_batches, (int)n_pairs, with);
     return 0;
 }

@@ -31,8 +31,8 @@ struct pstk_forecast_settings {
     uint32_t n_threads;
     /* storage so many times as fast, in bytes and in latency */
     double storage_factor;
-    /* time of a worker for a sample, as a multiple of that so far; of other kernels
-     * pstk_measure_kernels has it */
+    /* time of a worker for a sample, as a multiple of that so far; with other kernels a ratio of
+     * two kernels_ns of pstk_measure_ceilings */
     double worker_factor;
     /* cores that the process may use, perhaps a fraction by a CPU quota; 0: not known, so that the
      * cores never limit */

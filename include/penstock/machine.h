@@ -46,7 +46,7 @@ struct pstk_machine {
     /* cores that the cgroup grants; 0: no quota */
     double cpu_quota;
 
-    /* Reading. */
+    /* Reading. pstk_get_machine tries it, some 40 ms, only where size reaches past io_uring. */
 
     /* 1: a ring can be set up and entered; <0: -errno of the refused call */
     int32_t io_uring;
@@ -174,10 +174,15 @@ struct pstk_ceilings {
     double copy_bytes_per_second;
     /* bytes of each of those copies */
     uint64_t copy_block_size;
+    /* By enum pstk_kernels: ns of CPU time of a worker for a sample with these kernels, all on the
+     * same samples. worker_factor of struct pstk_forecast_settings is a ratio of two of them. 0:
+     * this CPU lacks them, or outputs call functions of the program or have processes */
+    double kernels_ns[4];
 };
 
-/* Measure the ceilings for a loader with these settings, for `seconds` in total. The time to open
- * files and to read the images to decode is extra. borrows. */
+/* Measure the ceilings for a loader with these settings, for `seconds` in total, on a busy machine
+ * up to 1.4 times as long. The time to open files and to read the images to decode is extra.
+ * borrows. */
 PSTK_API int pstk_measure_ceilings(const struct pstk_settings *s, double seconds,
                                    struct pstk_ceilings *ceilings, struct pstk_error *err);
 

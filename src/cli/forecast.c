@@ -43,6 +43,20 @@ struct forecast forecast_of(const struct pstk_stats *stats, uint32_t n_cores)
     return forecast;
 }
 
+void forecast_kernels(struct forecast *forecast, const struct pstk_stats *stats, uint32_t n_cores,
+                      uint32_t kernels, const double kernels_ns[4])
+{
+    uint32_t now = kernels;
+    if (now == PSTK_KERNELS_AUTO) /* the best that this CPU has */
+        for (uint32_t k = PSTK_KERNELS_C; k <= PSTK_KERNELS_AVX512; k++)
+            now = kernels_ns[k] > 0 ? k : now;
+    for (uint32_t k = PSTK_KERNELS_C; k <= PSTK_KERNELS_AVX512; k++)
+        if (k != now && kernels_ns[k] > 0 && kernels_ns[now] > 0)
+            add(forecast, stats, "kernels", option_choice_name(names_kernels, k),
+                (struct pstk_forecast_settings){.worker_factor = kernels_ns[k] / kernels_ns[now],
+                                                .n_cores = n_cores});
+}
+
 static void change_text(const struct forecast_case *one, char *text, size_t size)
 {
     if (strcmp(one->what, "workers") == 0)
@@ -50,6 +64,8 @@ static void change_text(const struct forecast_case *one, char *text, size_t size
                  strcmp(one->change, "+1") == 0 ? "" : "s");
     else if (strcmp(one->what, "storage") == 0)
         snprintf(text, size, "storage twice as fast");
+    else if (strcmp(one->what, "kernels") == 0)
+        snprintf(text, size, "--kernels %s", one->change);
     else
         snprintf(text, size, "a consumer that takes batches at once");
 }
@@ -60,7 +76,8 @@ const char *forecast_text(const struct forecast *forecast, uint32_t i, char text
     const char *limit = option_choice_name(names_bottleneck, one->limit);
     char change[FORECAST_TEXT / 2], n[UNIT_SIZE];
     change_text(one, change, sizeof change);
-    if (one->samples_per_second < forecast->measured * FORECAST_NO_CHANGE)
+    const int is_faster = one->samples_per_second >= forecast->measured * FORECAST_NO_CHANGE;
+    if (!is_faster && one->samples_per_second * FORECAST_NO_CHANGE > forecast->measured)
         snprintf(text, FORECAST_TEXT, "%-37s  no faster (limit: %s)", change, limit);
     else
         snprintf(text, FORECAST_TEXT, "%-37s  %s samples/s (limit: %s)", change,

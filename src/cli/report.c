@@ -292,9 +292,18 @@ static void print_reference(const struct report *report)
     print_wrapped("reference", text);
 }
 
+static struct forecast predict(const struct report *report)
+{
+    struct forecast forecast = forecast_of(&report->stats, report->n_usable);
+    if (report->with_ceilings)
+        forecast_kernels(&forecast, &report->stats, report->n_usable,
+                         report->pipeline->settings.kernels, report->ceilings.kernels_ns);
+    return forecast;
+}
+
 static void print_forecast(const struct report *report)
 {
-    const struct forecast forecast = forecast_of(&report->stats, report->n_usable);
+    const struct forecast forecast = predict(report);
     char text[FORECAST_TEXT];
     for (uint32_t i = 0; i < forecast.n; i++)
         printf("%s  %-11s %s\n", i ? "" : "\n", i ? "" : "prediction",
@@ -394,12 +403,17 @@ static void put_ceilings(struct json_t *object, const struct report *report)
 {
     struct ceiling ceiling[N_CEILINGS];
     struct json_t *ceilings = json_make_object(), *ratios = json_make_object();
+    struct json_t *kernels = json_make_object();
     const struct pstk_ceilings *m = &report->ceilings;
     list_ceilings(report, ceiling);
     json_put_real(ceilings, "storage_bytes_per_second", m->storage_bytes_per_second);
     json_put_real(ceilings, "storage_reads_per_second", m->storage_reads_per_second);
     json_put_real(ceilings, "memory_bytes_per_second", m->memory_bytes_per_second);
     json_put_real(ceilings, "loader_samples_per_second", m->loader_samples_per_second);
+    for (uint32_t k = PSTK_KERNELS_C; k <= PSTK_KERNELS_AVX512; k++)
+        if (m->kernels_ns[k] > 0)
+            json_put_real(kernels, option_choice_name(names_kernels, k), m->kernels_ns[k]);
+    json_put(ceilings, "kernels_ns", kernels);
     if (on_device(report)) {
         json_put_real(ceilings, "copy_bytes_per_second", m->copy_bytes_per_second);
         json_put_count(ceilings, "copy_block_size", m->copy_block_size);
@@ -469,7 +483,7 @@ struct json_t *report_object(const struct report *report)
     json_put_text(object, "bottleneck", option_choice_name(names_bottleneck, stats->bottleneck));
     advise(report, text, sizeof text);
     json_put_text(object, "advice", text);
-    const struct forecast forecast = forecast_of(stats, report->n_usable);
+    const struct forecast forecast = predict(report);
     forecast_put(&forecast, object);
     return object;
 }

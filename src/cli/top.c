@@ -58,6 +58,7 @@ struct seen {
     uint64_t rss;        /* bytes; PSTK_NONE: not known */
     double cores;        /* CPU time over time, since the look before; negative: not known */
     uint32_t bottleneck; /* since the look before, or, where that says nothing, since open */
+    int since_open;      /* 1: since open */
 };
 
 /* All loaders, in the order of their processes. */
@@ -96,6 +97,7 @@ static void compare(struct seen *seen, const struct seen *before)
 {
     struct pstk_stats since = seen->stats;
     seen->bottleneck = seen->stats.bottleneck;
+    seen->since_open = 1;
     seen->cores = -1;
     if (!before || before->board.state != PSTK_BOARD_ANSWERED ||
         before->board.opened_ns != seen->board.opened_ns)
@@ -109,8 +111,10 @@ static void compare(struct seen *seen, const struct seen *before)
     since.stream_used_ns -= old->stream_used_ns;
     since.stream_starved_ns -= old->stream_starved_ns;
     const uint32_t found = pstk_find_bottleneck(&since);
-    if (found != PSTK_BOTTLENECK_UNKNOWN)
+    if (found != PSTK_BOTTLENECK_UNKNOWN) {
         seen->bottleneck = found;
+        seen->since_open = 0;
+    }
     const double seconds = (double)(seen->board.answered_ns - before->board.answered_ns) / 1e9;
     if (seconds > 0)
         seen->cores = (double)(seen->stats.cpu_ns - old->cpu_ns) / 1e9 / seconds;
@@ -225,6 +229,31 @@ static double progress(const struct seen *seen)
                                                                  : n > 0;
 }
 
+/* Return whether a loader's limit is one of the time since open. */
+static int is_of_open(const struct seen *seen)
+{
+    return seen->board.state == PSTK_BOARD_ANSWERED && seen->since_open &&
+           seen->bottleneck != PSTK_BOTTLENECK_UNKNOWN;
+}
+
+/* The times of a stage in the last minute. */
+struct stage_times {
+    const char *name; /* as in pstk_metrics */
+    const struct pstk_distribution *times;
+};
+
+#define N_STAGES 5
+
+static void stages_of(const struct seen *seen, struct stage_times stages[N_STAGES])
+{
+    const struct pstk_metrics *metrics = &seen->metrics;
+    stages[0] = (struct stage_times){"read", &metrics->read};
+    stages[1] = (struct stage_times){"decode", &metrics->decode};
+    stages[2] = (struct stage_times){"finish", &metrics->finish};
+    stages[3] = (struct stage_times){"copy", &metrics->copy};
+    stages[4] = (struct stage_times){"wait", &metrics->wait};
+}
+
 static const char *state_name(const struct seen *seen)
 {
     return seen->board.state == PSTK_BOARD_ANSWERED ? "running"
@@ -240,6 +269,15 @@ static int width(void)
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
     return 100;
+}
+
+/* Return the lines of the terminal; what is no terminal has room for all. */
+static int height(void)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0)
+        return size.ws_row;
+    return INT_MAX;
 }
 
 /* Print the end of a text in at most `room` columns. */
@@ -272,11 +310,41 @@ static void end_line(const struct top *top)
     fputs(top->terminal ? "\033[K\n" : "\n", stdout);
 }
 
+static void print_ms(uint64_t ns)
+{
+    if (ns > 0 && ns < 10000)
+        fputs("<0.01", stdout);
+    else
+        printf("%.3g", (double)ns / 1e6);
+}
+
+/* Print the times of the stages that had any. */
+static void print_times(const struct top *top, const struct seen *seen)
+{
+    struct stage_times stages[N_STAGES];
+    int is_first = 1;
+    stages_of(seen, stages);
+    for (int i = 0; i < N_STAGES; i++) {
+        const struct pstk_distribution *times = stages[i].times;
+        if (times->n == 0)
+            continue;
+        if (is_first)
+            printf("%20sp50/p95 in ms: ", "");
+        printf("%s%s ", is_first ? "" : ", ", stages[i].name);
+        print_ms(times->p50);
+        putchar('/');
+        print_ms(times->p95);
+        is_first = 0;
+    }
+    if (!is_first)
+        end_line(top);
+}
+
 #define COLUMNS 80 /* of a row, in front of the data set */
 
 static void print_row(const struct top *top, const struct seen *seen)
 {
-    char rate[UNIT_SIZE], bytes[UNIT_SIZE], memory[UNIT_SIZE], cores[UNIT_SIZE] = "-";
+    char rate[UNIT_SIZE], bytes[UNIT_SIZE], memory[UNIT_SIZE], cores[UNIT_SIZE] = "-", limit[16];
     print_rank(&seen->board);
     if (seen->board.state != PSTK_BOARD_ANSWERED) {
         printf("%-59s", seen->board.state == PSTK_BOARD_SILENT
@@ -285,12 +353,14 @@ static void print_row(const struct top *top, const struct seen *seen)
     } else {
         if (seen->cores >= 0)
             snprintf(cores, sizeof cores, "%.1f", seen->cores);
+        snprintf(limit, sizeof limit, "%s%s",
+                 option_choice_name(names_bottleneck, seen->bottleneck),
+                 is_of_open(seen) ? "+" : "");
         printf("%9s %9s %4.0f%% %3" PRIu64 " %3.0f%% %5s %8s %-9s",
                unit_count(rate, (uint64_t)(per_second(seen, seen->metrics.n_samples) + 0.5)),
                unit_bytes(bytes, per_second(seen, seen->metrics.bytes_read)), 100 * waiting(seen),
                seen->board.epoch, 100 * progress(seen), cores,
-               seen->rss == PSTK_NONE ? "-" : unit_bytes(memory, (double)seen->rss),
-               option_choice_name(names_bottleneck, seen->bottleneck));
+               seen->rss == PSTK_NONE ? "-" : unit_bytes(memory, (double)seen->rss), limit);
     }
     putchar(' ');
     print_end(seen->board.path, width() - COLUMNS - 1 > 8 ? width() - COLUMNS - 1 : 8);
@@ -317,9 +387,28 @@ static void print_none(const struct top *top)
     end_line(top);
 }
 
+static void print_notes(const struct top *top)
+{
+    int is_foreign = 0, since_open = 0;
+    for (uint32_t i = 0; i < top->now.n; i++) {
+        is_foreign |= (int)top->now.loaders[i].board.is_foreign;
+        since_open |= is_of_open(&top->now.loaders[i]);
+    }
+    if (is_foreign) {
+        fputs("* a process of another container or machine, by its number there", stdout);
+        end_line(top);
+    }
+    if (since_open) {
+        fputs("+ since open: too few batches since the look before", stdout);
+        end_line(top);
+    }
+}
+
+#define OTHER_LINES 4 /* the head, the notes, and the line of the cursor */
+
 static void print_table(const struct top *top)
 {
-    int is_foreign = 0;
+    const int has_room = 2LL * top->now.n + OTHER_LINES <= height();
     if (top->terminal)
         fputs("\033[H", stdout);
     if (top->now.n) {
@@ -331,12 +420,10 @@ static void print_table(const struct top *top)
     }
     for (uint32_t i = 0; i < top->now.n; i++) {
         print_row(top, &top->now.loaders[i]);
-        is_foreign |= (int)top->now.loaders[i].board.is_foreign;
+        if (has_room)
+            print_times(top, &top->now.loaders[i]);
     }
-    if (is_foreign) {
-        fputs("* a process of another container or machine, by its number there", stdout);
-        end_line(top);
-    }
+    print_notes(top);
     if (top->terminal)
         fputs("\033[J", stdout);
     fflush(stdout);
@@ -344,14 +431,25 @@ static void print_table(const struct top *top)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static struct json_t *wait_of(const struct pstk_metrics *metrics)
+/* Put the times of each stage: null for one that had none. */
+static void put_times(struct json_t *object, const struct seen *seen)
 {
-    struct json_t *wait = json_make_object();
-    json_put_count(wait, "p50_ns", metrics->wait.p50);
-    json_put_count(wait, "p95_ns", metrics->wait.p95);
-    json_put_count(wait, "p99_ns", metrics->wait.p99);
-    json_put_count(wait, "max_ns", metrics->wait.max);
-    return wait;
+    struct stage_times stages[N_STAGES];
+    stages_of(seen, stages);
+    for (int i = 0; i < N_STAGES; i++) {
+        const struct pstk_distribution *of = stages[i].times;
+        if (of->n == 0) {
+            json_put_null(object, stages[i].name);
+            continue;
+        }
+        struct json_t *times = json_make_object();
+        json_put_count(times, "n", of->n);
+        json_put_count(times, "p50_ns", of->p50);
+        json_put_count(times, "p95_ns", of->p95);
+        json_put_count(times, "p99_ns", of->p99);
+        json_put_count(times, "max_ns", of->max);
+        json_put(object, stages[i].name, times);
+    }
 }
 
 /* What only an answer has. */
@@ -369,12 +467,13 @@ static void put_answer(struct json_t *object, const struct seen *seen)
     json_put_real(object, "batches_per_second", per_second(seen, seen->metrics.n_batches));
     json_put_real(object, "read_bytes_per_second", per_second(seen, seen->metrics.bytes_read));
     json_put_real(object, "waiting", waiting(seen));
-    json_put(object, "wait", wait_of(&seen->metrics));
+    put_times(object, seen);
     json_put_count(object, "slots_ready_p50", seen->metrics.ready.p50);
     json_put_count(object, "n_slots",
                    stats->n_device_slots ? stats->n_device_slots : stats->n_slots);
     json_put_count(object, "n_threads", stats->n_threads);
     json_put_text(object, "bottleneck", option_choice_name(names_bottleneck, seen->bottleneck));
+    json_put_text(object, "bottleneck_since", seen->since_open ? "open" : "look");
     json_put_count(object, "n_samples", stats->n_samples);
     json_put_count(object, "n_batches", stats->n_batches);
     json_put_count(object, "n_replacements", stats->n_replacements);
@@ -508,8 +607,12 @@ const struct command command_top = {
     .text = "Print the loaders that run on this machine as this user, again every two seconds "
             "until Ctrl-C: samples and bytes a second and the part of its time that the training "
             "program waited for data, all of the last minute; the epoch, and how much of it is "
-            "done; cores and memory that the process uses; what limits, since the look before; and "
-            "the data set.\n"
+            "done; cores and memory that the process uses; what limits, since the look before, or, "
+            "marked with +, since the loader was opened, where too few batches came; and the data "
+            "set. Where the screen has room, a second line has the times of the stages in the last "
+            "minute: half of them and 95 % of them are at most so long. A read is one of the "
+            "storage; decode is the work on a run of rows, finish the work on a whole batch, copy "
+            "that to the device, and wait the program's for a batch.\n"
             "\n"
             "A loader of Python and `penstock bench` are found by themselves. A C program sets "
             "monitor_path to a file in the folder. A loader answers also while its program "

@@ -16,6 +16,7 @@
 #include "order/order.h"
 #include "reader/reader.h"
 #include "loader/settings.h"
+#include "probe/kernels.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -562,13 +563,21 @@ static void measure_others(const struct pstk_settings *s, const struct pstk__sou
     decode_slice(decode);
 }
 
-/* Measure each ceiling for an equal share of the time: four for every loader, and a fifth on a
+static void measure_kernels(const struct pstk_settings *s, struct pstk_dataset *dataset,
+                            double share, struct pstk_ceilings *ceilings)
+{
+    _Static_assert(sizeof ceilings->kernels_ns == (PSTK_KERNELS_AVX512 + 1) * sizeof(double),
+                   "a time for each kind");
+    pstk__measure_kernels(s, dataset, share, ceilings->kernels_ns);
+}
+
+/* Measure each ceiling for an equal share of the time: five for every loader, and a sixth on a
  * device. */
 static int measure_all(const struct pstk_settings *s, struct pstk_dataset *dataset, double seconds,
                        struct pstk_ceilings *ceilings, struct pstk_error *err)
 {
     const struct pstk__source *source = pstk__dataset_source(dataset);
-    const double share = seconds / (s->device == PSTK_HOST ? 4 : 5);
+    const double share = seconds / (s->device == PSTK_HOST ? 5 : 6);
     struct decode decode = {.n_threads = ceiling_threads(s), .seconds = share / N_SLICES};
     struct pstk__source *own;
     uint32_t field = 0;
@@ -584,6 +593,8 @@ static int measure_all(const struct pstk_settings *s, struct pstk_dataset *datas
     if (r == 0)
         measure_others(s, source, name, share, &decode, ceilings);
     ceilings->decode_samples_per_second = decode_close(&decode);
+    if (r == 0)
+        measure_kernels(s, dataset, share, ceilings);
     return r;
 }
 

@@ -104,7 +104,8 @@ int pstk_get_machine(const char *path, struct pstk_machine *machine, struct pstk
      * the member. */
     if (machine->size > offsetof(struct pstk_machine, n_cuda_devices))
         m.n_cuda_devices = get_cuda_devices();
-    pstk__reader_probe(&m);
+    if (machine->size > offsetof(struct pstk_machine, io_uring)) /* 64 MiB are registered */
+        pstk__reader_probe(&m);
     struct utsname name;
     if (uname(&name) == 0)
         snprintf(m.kernel, sizeof m.kernel, "%.63s", name.release);

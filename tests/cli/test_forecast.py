@@ -79,6 +79,27 @@ def busy_workers_are_helped_while_there_are_cores(world):
 
 
 @test
+def other_kernels_are_predicted_with_the_ceilings(world):
+    best = run_json("doctor", status=tuple(range(5)))["kernels"]
+    told = run_json("bench", world.data, "--size", 64, "--threads", 1, "--batch-size", 4, "--seconds", 0.5)
+    times = told["ceilings"]["kernels_ns"]
+    assert set(times) >= {"c", best} and min(times.values()) > 0, times
+    cases = {case["change"]: case for case in told["forecast"]["cases"] if case["what"] == "kernels"}
+    expect(set(cases), set(times) - {best})
+    if best == "c":
+        raise Skip("this CPU has kernels in plain C alone")
+    if told["bottleneck"] == "decode":
+        now = told["forecast"]["measured"]
+        close(cases["c"]["samples_per_second"], now * times[best] / times["c"], 0.001)
+        assert times["c"] > times[best], times
+        plain = run_json("bench", world.data, "--size", 64, "--threads", 1, "--batch-size", 4, "--seconds", 0.5, "--kernels", "c")
+        kernels = [case for case in plain["forecast"]["cases"] if case["what"] == "kernels" and case["change"] == best]
+        assert kernels[0]["samples_per_second"] > plain["forecast"]["measured"], plain
+    out, _ = run("bench", world.data, "--size", 64, "--threads", 1, "--batch-size", 4, "--seconds", 0.5)
+    assert "  --kernels c " in out[out.index("  prediction  "):], out
+
+
+@test
 def predictions_are_lines_for_people_and_absent_after_a_short_run(world):
     out, _ = run("bench", world.data, "--size", 16, "--batch-size", 4, "--seconds", 0.5, "--no-ceilings")
     lines = out[out.index("\n  bottleneck"):].splitlines()

@@ -3,12 +3,16 @@
 """`penstock top`: the loaders that run, and nothing of those that ended, were killed, or are no loaders.
 usage: test_top.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py."""
 import contextlib
+import fcntl
 import json
 import os
 import pty
+import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 from test_command import PENSTOCK, expect, main, run, run_json
@@ -67,10 +71,43 @@ def a_loader_is_shown_with_its_rates_and_what_limits(world):
         assert 50 < found["samples_per_second"] < 210, found  # 4 rows each 20 ms
         assert found["n_samples"] == 4 * found["n_batches"] > 0 and found["rss_bytes"] > 1 << 20, found
         assert 0 <= found["waiting"] < 0.3 and 0 <= found["cores"] < 2, found
+        expect(found["bottleneck_since"], "look")
+        expect((found["copy"], [found[stage]["n"] > 0 for stage in ("read", "decode", "finish", "wait")]), (None, [True] * 4))
+        for stage in "read", "decode", "finish", "wait":
+            times = found[stage]
+            assert times["p50_ns"] <= times["p95_ns"] <= times["p99_ns"] <= times["max_ns"] < 60e9, found
         out, err = run("top", "--once", env=env)
-        head, row = out.splitlines()
-        assert head.split()[:2] == ["PID", "RANK"] and row.split()[:2] == [str(process.pid), "1/2"], out
+        head, row, times = out.splitlines()
+        ms = "(?:<0.01|[0-9.e+]+)"
+        wanted = ", ".join(f"{stage} {ms}/{ms}" for stage in ("read", "decode", "finish", "wait"))
+        assert re.fullmatch(" {20}p50/p95 in ms: " + wanted, times), out
+        assert "consumer+" not in row and head.split()[:2] == ["PID", "RANK"] and row.split()[:2] == [str(process.pid), "1/2"], out
         assert "consumer" in row and err == "", (out, err)
+
+
+@test
+def a_limit_of_the_time_since_open_is_marked(world):
+    env, folder = place(world, "since-open")
+    with running(world, env, "--step-ms", "100"):
+        time.sleep(1.5)  # more batches than the rule needs, and far fewer between two looks
+        found, = run_json("top", "--once", "--interval", "0.1", env=env)["loaders"]
+        expect((found["bottleneck"], found["bottleneck_since"]), ("consumer", "open"))
+        lines = run("top", "--once", "--interval", "0.1", env=env)[0].splitlines()
+        assert "consumer+ " in lines[1] and lines[-1].startswith("+ since open: "), lines
+
+
+@test
+def the_times_of_stages_need_room(world):
+    env, folder = place(world, "room")
+    with running(world, env, "--step-ms", "20"):
+        time.sleep(0.5)
+        for rows, has_times in (5, False), (6, True):
+            main_end, end = pty.openpty()
+            fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 120, 0, 0))
+            subprocess.run([PENSTOCK, "top", "--once"], env=env, stdout=end, check=True)
+            os.close(end)
+            expect("p50/p95 in ms: " in os.read(main_end, 1 << 20).decode(), has_times)
+            os.close(main_end)
 
 
 @test

@@ -48,6 +48,39 @@ TEST(a_loader_on_the_host_has_the_ceilings_of_its_parts_and_no_copies)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+TEST(each_kind_of_kernels_that_this_cpu_has_takes_a_time)
+{
+    struct pstk_settings s = base(PSTK_HOST);
+    struct pstk_ceilings c = {.size = sizeof c};
+    struct pstk_machine machine = {.size = sizeof machine};
+    CHECK_EQ(pstk_get_machine(NULL, &machine, &err), 0);
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
+    CHECK(c.kernels_ns[PSTK_KERNELS_AUTO] == 0);
+    for (uint32_t k = PSTK_KERNELS_C; k <= PSTK_KERNELS_AVX512; k++)
+        CHECK_EQ(c.kernels_ns[k] > 0, k <= machine.kernels);
+}
+
+static int no_row(void *user, const struct pstk_sample *sample, void *row, uint64_t row_size)
+{
+    (void)user, (void)sample, (void)row, (void)row_size;
+    return PSTK_EIO;
+}
+
+TEST(functions_of_the_program_are_not_called_for_kernels)
+{
+    struct pstk_settings s = base(PSTK_HOST);
+    struct pstk_ceilings c = {.size = sizeof c};
+    outputs[1] = (struct pstk_output){.field = "cls",
+                                      .kind = PSTK_OUTPUT_CALLBACK,
+                                      .dtype = PSTK_U8,
+                                      .n_dims = 1,
+                                      .shape = {1},
+                                      .decode = no_row};
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
+    for (uint32_t k = 0; k <= PSTK_KERNELS_AVX512; k++)
+        CHECK(c.kernels_ns[k] == 0);
+}
+
 TEST(what_becomes_of_batches_is_no_part_of_the_ceilings)
 {
     for (int has_mosaic = 0; has_mosaic < 2; has_mosaic++) {
@@ -149,6 +182,8 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(a_loader_on_the_host_has_the_ceilings_of_its_parts_and_no_copies),
+        CASE(each_kind_of_kernels_that_this_cpu_has_takes_a_time),
+        CASE(functions_of_the_program_are_not_called_for_kernels),
         CASE(what_becomes_of_batches_is_no_part_of_the_ceilings),
         CASE(a_part_of_a_global_batch_has_ceilings),
         CASE(on_a_device_copies_of_what_a_batch_copies_are_one_more),

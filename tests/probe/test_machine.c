@@ -46,6 +46,14 @@ TEST(a_caller_who_does_not_ask_for_devices_starts_no_driver)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+TEST(a_caller_who_asks_for_cores_alone_gets_them)
+{
+    struct pstk_machine m = {.size = offsetof(struct pstk_machine, io_uring), .io_uring = 7};
+    CHECK_EQ(pstk_get_machine(NULL, &m, &err), 0);
+    CHECK(m.n_usable >= 1 && m.memory > 0);
+    CHECK_EQ(m.io_uring, 7);
+}
+
 TEST(a_device_is_told_in_as_much_room_as_the_caller_has)
 {
     struct pstk_device d = {.size = sizeof d};
@@ -133,6 +141,7 @@ int main(void)
         CASE(the_machine_is_told),
         CASE(cuda_devices_are_counted),
         CASE(a_caller_who_does_not_ask_for_devices_starts_no_driver),
+        CASE(a_caller_who_asks_for_cores_alone_gets_them),
         CASE(a_device_is_told_in_as_much_room_as_the_caller_has),
         CASE(devices_that_are_not_there_are_refused),
         CASE(copies_are_measured),

@@ -16,7 +16,7 @@ import penstock
 import sets
 from penstock import _c, monitor, stats
 from penstock.monitor import flops, gpu, machine
-from penstock.monitor.interval import Interval, verdict
+from penstock.monitor.interval import Interval, predicted, verdict
 
 QUICK = {"every": 0.1, "look": 0.05, "gpu": None, "line": False}
 
@@ -127,6 +127,41 @@ class Numbers(unittest.TestCase):
         self.assertEqual((found.waiting, found.pace, found.step_ms, found.wait_ms), (0.7, 100, 100, 70))
         still = Interval.between(start, start, 20)
         self.assertEqual((still.waiting, still.pace, still.step_ms), (None, None, None))
+
+    def test_predictions_are_of_the_interval_alone(self):
+        with opened(n_threads=1) as loader:
+            zero = loader.stats()
+            for _ in loader:
+                pass
+            with penstock.Monitor(loader, **{**QUICK, "every": 60, "look": 60}) as watching:
+                pass
+        second, stage = 10**9, stats.StageStats
+        none = stage(0, 0, 0, 0, 1)
+        start = dataclasses.replace(zero, stage_reader=none, stage_workers=none, stage_consumer=none, n_samples=5 * 10**6,
+                                    cpu_ns=10**15)  # of earlier times: they do not count
+        after = dataclasses.replace(
+            start, n_batches=start.n_batches + 100, n_samples=start.n_samples + 1000, cpu_ns=start.cpu_ns + 10 * second,
+            stage_consumer=stage(2 * second, 8 * second, 0, 0, 1), stage_workers=stage(10 * second, 0, 0, 1000, 1),
+            stage_reader=stage(second, second, 8 * second, 0, 1))
+        found = Interval.between(start, after, 10)
+        forecast = predicted(found, verdict(found), after, 4)
+        self.assertEqual(forecast.measured, 100)
+        self.assertEqual([(one.what, one.change, round(one.samples_per_second), one.limit) for one in forecast.cases],
+                         [("workers", "+1", 200, "decode"), ("storage", "x2", 100, "decode"), ("consumer", "none", 100, "decode")])
+        reading = dataclasses.replace(watching.latest, verdict="decode", forecast=forecast)
+        self.assertIn("limit: decode (predicted: 200 with 1 more worker)", str(reading))
+        self.assertEqual(reading.to_dict()["forecast"], forecast.to_dict())
+        self.assertEqual({name: value for name, value in reading.scalars().items() if "predicted" in name}, {
+            "penstock/predicted_samples_per_s_1_more_worker": 200, "penstock/predicted_samples_per_s_storage_x2": 100,
+            "penstock/predicted_samples_per_s_no_consumer": 100})
+        forecast = predicted(found, verdict(found), after, 1)  # its core is busy all the time
+        reading = dataclasses.replace(reading, forecast=forecast)
+        self.assertIn("limit: decode (predicted: no faster with 1 more worker, limit cores)", str(reading))
+        few = Interval.between(start, start, 10)
+        self.assertIsNone(predicted(few, verdict(few), start, 4))
+        reading = dataclasses.replace(reading, forecast=None)
+        self.assertNotIn("predicted", f"{reading} {reading.scalars()}")
+        self.assertIsNone(reading.to_dict()["forecast"])
 
     def test_tokens_flops_and_the_line(self):
         tokens = iter(range(0, 10**9, 1000))

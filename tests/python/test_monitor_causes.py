@@ -34,6 +34,8 @@ with penstock.Loader(path, batch_size=4, n_threads=1, n_slots=2, reader="threads
             epoch += 1
 print(json.dumps({"verdicts": [one.verdict for one in readings if one.seconds > 0.4],
                   "waiting": [one.waiting for one in readings if one.seconds > 0.4],
+                  "forecasts": [one.to_dict()["forecast"] for one in readings if one.seconds > 0.4],
+                  "lines": [str(one) for one in readings if one.seconds > 0.4],
                   "alerts": [[one.rule, one.state, one.verdict, one.text] for one in alerts],
                   "rate": sum(one.n_samples for one in readings) / seconds}))
 """
@@ -56,27 +58,49 @@ class Causes(unittest.TestCase):
         path = sets.photos()
         return sum(os.path.getsize(os.path.join(path, name)) for name in os.listdir(path) if name.endswith(".pstk")) / 40
 
+    def cases(self, seen, which):
+        """The cases of a reading's forecast by what changes, each with the "times" of the measured rate."""
+        told = seen["forecasts"][which]
+        return {case["what"]: {**case, "times": case["samples_per_second"] / told["measured"]} for case in told["cases"]}
+
     def test_a_slow_store(self):
         seen = self.loop(3, bytes_per_second=60 * self.size())
         self.assertEqual(set(seen["verdicts"][1:]), {"storage"}, seen)
         self.assertEqual([alert[:3] for alert in seen["alerts"] if alert[0] == "Starved"], [["Starved", "raised", "storage"]])
         self.assertIn("disk", seen["alerts"][0][3])
         self.assertNotIn("Slow", [alert[0] for alert in seen["alerts"]])  # it was never faster
+        case = self.cases(seen, 1)
+        self.assertTrue(1.5 < case["storage"]["times"] <= 2.01, seen)
+        self.assertEqual((case["storage"]["change"], case["storage"]["is_prediction"]), ("x2", True))
+        self.assertTrue(all(0.99 < case[what]["times"] < 1.02 for what in ("workers", "consumer")), seen)
+        self.assertRegex(seen["lines"][-1], r"limit: storage \(predicted: [\d.,]+ with storage twice as fast\)")
 
     def test_busy_workers(self):
         seen = self.loop(2.5, size=256)
         self.assertEqual(set(seen["verdicts"][1:]), {"decode"}, seen)
         self.assertEqual([alert[:3] for alert in seen["alerts"]], [["Starved", "raised", "decode"]])
+        case = self.cases(seen, 1)
+        self.assertTrue(0.99 < case["storage"]["times"] < 1.02, seen)
+        if len(os.sched_getaffinity(0)) > 1:  # else the cores limit
+            self.assertTrue(1.2 < case["workers"]["times"] <= 2.01, seen)
+            self.assertRegex(seen["lines"][-1], r"limit: decode \(predicted: [\d.,]+ with 1 more worker\)")
 
     def test_a_slow_consumer_and_nothing_else_is_quiet(self):
         seen = self.loop(2.5, step=0.04)
         self.assertEqual(set(seen["verdicts"][1:]), {"consumer"}, seen)
         self.assertEqual(seen["alerts"], [])
         self.assertLess(max(seen["waiting"][1:]), 0.2)
+        case = self.cases(seen, 1)
+        self.assertGreater(case["consumer"]["times"], 1.5, seen)
+        self.assertTrue(all(0.99 < case[what]["times"] < 1.02 for what in ("workers", "storage")), seen)
 
     def test_a_store_that_becomes_slow(self):
         seen = self.loop(6, step=0.01, then=60 * self.size())
         self.assertEqual((seen["verdicts"][1], seen["verdicts"][-1]), ("consumer", "storage"), seen)
+        # Each forecast is of its own seconds: since open, the consumer would limit most of the time.
+        before, after = self.cases(seen, 1), self.cases(seen, -1)
+        self.assertTrue(before["storage"]["times"] < 1.02 < before["consumer"]["times"], seen)
+        self.assertTrue(1.5 < after["storage"]["times"] <= 2.01 and after["consumer"]["times"] < 1.02, seen)
         raised = {alert[0]: alert[2] for alert in seen["alerts"] if alert[1] == "raised"}
         self.assertEqual((raised.get("Starved"), raised.get("Slow")), ("storage", "storage"), seen)
         self.assertEqual([alert[1] for alert in seen["alerts"] if alert[0] == "Slow"], ["raised"])

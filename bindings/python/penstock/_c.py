@@ -1002,6 +1002,7 @@ class Ceilings(Structure):
         ("loader_samples_per_second", c_double),
         ("copy_bytes_per_second", c_double),
         ("copy_block_size", c_uint64),
+        ("kernels_ns", c_double * 4),
     ]
 
 

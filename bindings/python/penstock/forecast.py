@@ -6,6 +6,7 @@ the cores that the process may use, and the CPU time that it used.
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ctypes import byref, sizeof
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Case", "Forecast"]
 
 _NO_CHANGE = 1.02  # predictions below so many times the measured rate are called none
+SINGLE: tuple[dict[str, Any], ...] = ({"more_workers": 1}, {"storage": 2.0}, {"no_consumer": True})  # arguments of _case
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Forecast:
-    """measured: samples per second since open. cases: changes, each with a prediction; none while
-    the loop has not run long enough."""
+    """measured: samples per second since open, or in the seconds of a Monitor's reading. cases: changes, each with a
+    prediction; none while the loop has not run long enough."""
 
     measured: float
     cases: tuple[Case, ...]
@@ -52,18 +54,22 @@ class Forecast:
             return "no prediction: the loop has not run long enough"
         return "\n".join([f"{self.measured:,.0f} samples/s so far; predictions:"] + [self._line(case) for case in self.cases])
 
+    def is_faster(self, case: Case) -> bool:
+        """Return whether a case is at least 2 % faster than what was measured."""
+        return case.samples_per_second >= self.measured * _NO_CHANGE
+
     def _line(self, case: Case) -> str:
-        rate = f"{case.samples_per_second:,.0f} samples/s" if case.samples_per_second >= self.measured * _NO_CHANGE else "no faster"
+        rate = f"{case.samples_per_second:,.0f} samples/s" if self.is_faster(case) else "no faster"
         return f"{case.what} {case.change}: {rate} (limit: {case.limit})"
 
 
-def _changes(n_threads: int) -> list[dict[str, Any]]:
+def usual(n_threads: int) -> list[dict[str, Any]]:
     """Return the usual changes, as arguments of _case."""
-    workers = [1] if n_threads == 1 else [1, n_threads]
-    return [*({"more_workers": n} for n in workers), {"storage": 2.0}, {"no_consumer": True}]
+    twice = [] if n_threads == 1 else [{"more_workers": n_threads}]
+    return [SINGLE[0], *twice, *SINGLE[1:]]
 
 
-def _case(found: _c.Stats, cores: int, more_workers: int | None = None, storage: float | None = None,
+def _case(found: _c.Stats, cores: float, more_workers: int | None = None, storage: float | None = None,
           no_consumer: bool = False) -> tuple[float, Case]:
     settings = _c.ForecastSettings(size=sizeof(_c.ForecastSettings), n_threads=found.n_threads + (more_workers or 0),
                                    storage_factor=storage or 0, n_cores=cores, no_consumer=no_consumer)
@@ -85,12 +91,11 @@ def of(handle: Handle, more_workers: Any, storage: Any, no_consumer: Any) -> For
         change["storage"] = number("storage", storage, 0.001, 1000)
     if no_consumer:
         change["no_consumer"] = True
-    return of_counts(handle.counts(), change)
+    found = handle.counts()
+    return of_counts(found, n_cores(), [change] if change else usual(int(found.n_threads)))
 
 
-def of_counts(found: _c.Stats, change: dict[str, Any] | None = None) -> Forecast:
-    """Return the predictions for these counts of a loader, for the usual changes where none is given. Pure, except that it
-    asks how many cores there are."""
-    cores = n_cores()
-    rates = [_case(found, cores, **one) for one in ([change] if change else _changes(int(found.n_threads)))]
+def of_counts(found: _c.Stats, cores: float, changes: Sequence[dict[str, Any]]) -> Forecast:
+    """Return the predictions of the changes, which are arguments of _case, for what the counters say. Pure."""
+    rates = [_case(found, cores, **one) for one in changes]
     return Forecast(rates[0][0], tuple(case for _, case in rates if case.samples_per_second > 0))

@@ -2,15 +2,18 @@
 """What a loader did between two looks at its statistics. Pure: differences of counters, and the verdict on them."""
 from __future__ import annotations
 
+from ctypes import sizeof
 from dataclasses import dataclass
 from typing import Any
 
+from .. import _c, forecast as forecasts
+from ..forecast import Forecast
 from ..stats import StageStats, Stats
 
-__all__ = ["Interval", "verdict"]
+__all__ = ["Interval", "predicted", "verdict"]
 
 _COUNTS = ("n_samples", "bytes_delivered", "n_batches", "n_replacements", "bytes_read", "n_reads", "stream_used_ns",
-           "stream_starved_ns")
+           "stream_starved_ns", "cpu_ns")
 _STAGES = ("stage_reader", "stage_workers", "stage_consumer", "stage_uploader")
 
 
@@ -27,6 +30,7 @@ class Interval:
     n_reads: int
     stream_used_ns: int
     stream_starved_ns: int
+    cpu_ns: int
     stage_reader: StageStats
     stage_workers: StageStats
     stage_consumer: StageStats
@@ -97,3 +101,15 @@ def verdict(of: Interval | Stats) -> str:
     if decode >= max(reads, storage):
         return "decode"
     return "reader" if reads >= storage else "storage"
+
+
+def predicted(of: Interval, limit: str, settings: Stats, cores: float) -> Forecast | None:
+    """Predict the rates with one more worker, storage twice as fast, or a loop that takes every batch at once, from the
+    interval alone. limit: its verdict. settings: of the loader, any Stats of it. None: the interval says too little."""
+    found = _c.Stats(size=sizeof(_c.Stats), bottleneck=_c.NAMES["bottleneck"][limit], n_threads=settings.n_threads,
+                     n_device_slots=settings.n_device_slots, **{name: getattr(of, name) for name in _COUNTS})
+    for name in _STAGES:
+        stage = getattr(of, name)
+        setattr(found, name, _c.StageStats(**{one: getattr(stage, one) for one in StageStats.__dataclass_fields__}))
+    all_of_them = forecasts.of_counts(found, cores, forecasts.SINGLE)
+    return all_of_them if all_of_them.cases else None

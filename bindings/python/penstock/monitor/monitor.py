@@ -23,13 +23,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from .. import _c
+from ..cores import n_cores
 from ..errors import PenstockError, SettingsError
 from ..hints import explained
 from ..launchers import distributed
 from ..stats import Stats
 from . import alerts as alerting, flops, gpu as gpus, machine, ranks as boards
 from .history import History
-from .interval import Interval, verdict
+from .interval import Interval, predicted, verdict
 from .ranks import RankView
 from .reading import Reading, averaged
 
@@ -162,7 +163,7 @@ class Monitor:
         self.name = os.path.basename(loader.path) or loader.path if name is None else str(name)
         self.loader, self.node = loader, socket.gethostname()
         self._gpu = gpus.Gpu(None)
-        self._cgroup = machine.Cgroup()
+        self._cgroup, self._n_cores = machine.Cgroup(), n_cores()
         self._new: collections.deque[Reading] = collections.deque(maxlen=KEPT)
         self._thread: threading.Thread | None = None
         self._stop, self._finished = threading.Event(), False
@@ -458,14 +459,15 @@ class Monitor:
     def _reading(self, before: _Look, after: _Look, gpu: gpus.GpuReading) -> Reading:
         interval = Interval.between(before.stats, after.stats, max(after.clock - before.clock, 1e-9))
         samples_per_s = interval.n_samples / interval.seconds
-        now, ranks = after.machine, self.loader.ranks
+        now, ranks, limit = after.machine, self.loader.ranks, verdict(interval)
         return Reading(
             time=after.time, seconds=interval.seconds, name=self.name, node=self.node, rank=ranks.rank, world=ranks.world,
             epoch=after.cursor[0], position=after.cursor[1], n_samples=interval.n_samples, n_batches=interval.n_batches,
             n_replacements=interval.n_replacements, samples_per_s=samples_per_s,
-            read_bytes_per_s=interval.bytes_read / interval.seconds, verdict=verdict(interval), total=after.stats,
+            read_bytes_per_s=interval.bytes_read / interval.seconds, verdict=limit, total=after.stats,
             pace=interval.pace, tokens_per_s=self._tokens_per_s(before, after, interval), step_ms=interval.step_ms,
             wait_ms=interval.wait_ms, waiting=interval.waiting, minute=after.minute, mfu=self._mfu(samples_per_s, gpu),
             read_p99_ms=after.minute.read.p99 / 1e6 if after.minute.read.n else None,
             cpu_cores=(now.cpu_s - before.machine.cpu_s) / interval.seconds, rss=now.rss, memory_used=now.memory_used,
-            memory_limit=now.memory_limit, gpu=gpu, alerts=self._raised(), stragglers=self._stragglers)
+            memory_limit=now.memory_limit, gpu=gpu,
+            forecast=predicted(interval, limit, after.stats, self._n_cores), alerts=self._raised(), stragglers=self._stragglers)

@@ -53,7 +53,8 @@ def _run(found: Found) -> dict[str, Any]:
     if total.n_device_slots:
         stages["uploader"] = _stage(of.stage_uploader)
     stages["consumer"] = _stage(of.stage_consumer)
-    limit, forecast = verdict(of), predictions.of_counts(found.counts)
+    limit, forecast = verdict(of), predictions.of_counts(
+        found.counts, predictions.n_cores(), predictions.usual(int(found.counts.n_threads)))
     memory = {"slots": total.slot_memory, "io": total.io_memory, "index": total.index_memory, "scratch": total.scratch_memory}
     if total.block_memory:
         memory["blocks"] = total.block_memory

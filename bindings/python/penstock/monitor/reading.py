@@ -11,11 +11,16 @@ from ..stats import ADVICE, Stats
 from .gpu import GpuReading
 
 if TYPE_CHECKING:
+    from ..forecast import Forecast
     from ..metrics import Metrics
 
 __all__ = ["Reading", "averaged"]
 
-_INNER = ("total", "minute", "gpu")  # of to_dict: with an entry of its own, or none
+_INNER = ("total", "minute", "gpu", "forecast")  # of to_dict: with an entry of its own, or none
+# The cases of a forecast in scalars(), and the verdict that names a case in the line, with its words there.
+_CASES = {"workers": ("predicted_samples_per_s_1_more_worker", "decode", "with 1 more worker"),
+          "storage": ("predicted_samples_per_s_storage_x2", "storage", "with storage twice as fast"),
+          "consumer": ("predicted_samples_per_s_no_consumer", "consumer", "without it")}
 # Of the GPU: what an average over several looks says more of than the last look.
 _AVERAGED = ("utilisation", "memory_utilisation", "power_w", "sm_clock", "pcie_rx", "pcie_tx")
 
@@ -30,8 +35,9 @@ class Reading:
     waiting: share of the loop's time, 0 to 1, that it waited for data. verdict: the stage that limits, a key of
     penstock.stats.ADVICE. read_p99_ms: of reads. mfu: share of the GPU's peak FLOPs that the model used. cpu_cores: cores
     that this process kept busy. rss: its resident bytes. memory_used, memory_limit: bytes of its cgroup, without file
-    pages. total: the loader's statistics since open. minute: its metrics of the last minute. alerts: names of those that are
-    raised. stragglers: on rank 0, sentences of the ranks that were clearly slower than the others at the last line.
+    pages. total: the loader's statistics since open. minute: its metrics of the last minute. forecast: what the library
+    predicts of these seconds for one more worker, storage twice as fast, or a loop that takes every batch at once; None:
+    they say too little. alerts: names of those that are raised. stragglers: on rank 0, sentences of the ranks that were clearly slower than the others at the last line.
     """
 
     time: float
@@ -62,6 +68,7 @@ class Reading:
     memory_used: int | None = None
     memory_limit: int | None = None
     gpu: GpuReading | None = None
+    forecast: Forecast | None = None
     alerts: tuple[str, ...] = ()
     stragglers: tuple[str, ...] = ()
 
@@ -71,9 +78,11 @@ class Reading:
         return ADVICE[self.verdict]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values except `total` and `minute` as a dict for JSON; the GPU's under "gpu"."""
+        """Return all values except `total` and `minute` as a dict for JSON; the GPU's under "gpu", and
+        predictions, each with "is_prediction", under "forecast"."""
         values = {one.name: getattr(self, one.name) for one in dataclasses.fields(self) if one.name not in _INNER}
         values["alerts"], values["stragglers"] = list(self.alerts), list(self.stragglers)
+        values["forecast"] = None if self.forecast is None else self.forecast.to_dict()
         values["gpu"] = None
         if self.gpu is not None:
             values["gpu"] = dataclasses.asdict(self.gpu)
@@ -82,11 +91,14 @@ class Reading:
 
     def scalars(self, prefix: str = "penstock/") -> dict[str, float]:
         """Return the numbers alone, by flat names, for trackers such as Weights & Biases and MLflow: those that are known.
-        The GPU's begin with "gpu_"; "throttled" is 1 for a slowdown that a person has to act on."""
+        The GPU's begin with "gpu_", and predictions with "predicted_"; "gpu_throttled" is 1 for a slowdown that a person
+        has to act on."""
         found: dict[str, float] = {}
         for name, value in self.to_dict().items():
             if name not in ("time", "seconds", "rank", "world"):
                 _add(found, prefix + name, value)
+        for case in () if self.forecast is None else self.forecast.cases:
+            found[prefix + _CASES[case.what][0]] = case.samples_per_second
         if self.gpu is not None:
             for one in dataclasses.fields(self.gpu):
                 _add(found, f"{prefix}gpu_{one.name}", getattr(self.gpu, one.name))
@@ -114,8 +126,20 @@ class Reading:
     def _data(self) -> str:
         waits = "" if self.waiting is None else f"{100 * self.waiting:.0f} % waiting for data"
         p99 = "" if self.read_p99_ms is None else f"read p99 {self.read_p99_ms:.3g} ms"
-        limit = "" if self.verdict == "unknown" else f"limit: {self.verdict}"
+        limit = "" if self.verdict == "unknown" else f"limit: {self.verdict}{self._cure()}"
         return ", ".join(part for part in (waits, p99, limit) if part)
+
+    def _cure(self) -> str:
+        """What the library predicts for a change of the stage that limits."""
+        if self.forecast is None:
+            return ""
+        for case in self.forecast.cases:
+            _, verdict, words = _CASES[case.what]
+            if verdict == self.verdict and self.forecast.is_faster(case):
+                return f" (predicted: {_figure(case.samples_per_second)} {words})"
+            if verdict == self.verdict:
+                return f" (predicted: no faster {words}, limit {case.limit})"
+        return ""
 
     def _gpu(self) -> str:
         gpu = self.gpu
