@@ -15,8 +15,8 @@
 #define MIN_SHARD_SIZE 65536 /* bytes, as of packing */
 
 static const struct pstk__export_target *const targets[] = {
-    &pstk__export_webdataset,
-    &pstk__export_npy,
+    &pstk__export_folder, &pstk__export_webdataset, &pstk__export_tfrecord,
+    &pstk__export_mds,    &pstk__export_npy,
 };
 
 #define N_TARGETS (sizeof targets / sizeof *targets)
