@@ -4,7 +4,7 @@
  * it; below the name of the sample's class if the data set has class names and the path does not
  * begin with it. Without a key the name is the sample's number.
  *
- * If there are fields besides image, label and key, metadata.jsonl has an object for each sample:
+ * If there are fields other than image, label and key, metadata.jsonl has an object for each sample:
  * file_name, then all fields except the image. That is what Hugging Face's imagefolder reads.
  */
 #include "base/error.h"
@@ -217,11 +217,13 @@ static int create(struct folder *folder, const struct pstk__export_sample *sampl
     if (folder->path.failed)
         return pstk__export_no_memory(folder->export, err);
     r = pstk__outdir_create(files, file, (const char *)folder->path.data, err);
-    return r != PSTK_EEXIST ? r
-                            : pstk__export_fail(folder->export, sample,
-                                                (uint32_t)folder->export->key, PSTK_EINVAL, err,
-                                                "names a file that is there; give no key, then the "
-                                                "files are numbered");
+    return r != PSTK_EEXIST
+               ? r
+               : pstk__export_fail(folder->export, sample, (uint32_t)folder->export->image,
+                                   PSTK_EINVAL, err,
+                                   "is to be the file %s, which another sample has (set key to "
+                                   "an empty text, then files are numbered)",
+                                   (const char *)folder->path.data);
 }
 
 static int add(void *state, const struct pstk__export_sample *sample, struct pstk_error *err)

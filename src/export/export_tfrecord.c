@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAME 16 /* bytes of a record besides its data: length, and two CRCs */
+#define FRAME 16 /* bytes of a record except its data: length and two CRCs */
 
 /* Protocol Buffers: a tag is the field's number and its wire type; all fields here have type 2, a
  * length and bytes. */
