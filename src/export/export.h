@@ -20,6 +20,7 @@ struct pstk__export_value {
     const uint8_t *data; /* plain bytes, checked; borrowed for the call */
     uint64_t size;       /* bytes */
     uint32_t encoding;   /* images: JPEG or PNG, a file of which is in data; else NONE */
+    uint32_t is_encoded; /* 1: it was stored as pixels, and this file was made of them */
 };
 
 struct pstk__export_sample {

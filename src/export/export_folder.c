@@ -4,8 +4,9 @@
  * it; below the name of the sample's class if the data set has class names and the path does not
  * begin with it. Without a key the name is the sample's number.
  *
- * If there are fields other than image, label and key, metadata.jsonl has an object for each sample:
- * file_name, then all fields except the image. That is what Hugging Face's imagefolder reads.
+ * If there are fields other than image, label and key, metadata.jsonl has an object for each
+ * sample: file_name, then all fields except the image. That is what Hugging Face's imagefolder
+ * reads.
  */
 #include "base/error.h"
 #include "export/array.h"
@@ -69,15 +70,13 @@ static void put_class(struct folder *folder, const struct pstk__export_sample *s
     pstk__bytes_text(&folder->path, "/");
 }
 
-/* 1: a file with this suffix may hold an image of that encoding, or of the other one, as files had
- * that were packed. Pixels are always written as .png. */
-static int is_suffix_of(const char *suffix, uint64_t size, uint32_t encoding)
+/* 1: the image may have a name with this suffix. A packed file keeps any name that it had, also
+ * that of the other encoding; a file that was made of pixels is .png. */
+static int is_kept(const struct pstk__export_value *image, const char *suffix, uint64_t size)
 {
-    static const char *const jpeg[] = {".jpg", ".jpeg", ".jpe", ".jfif"};
-    if (size == 4 && strncasecmp(suffix, ".png", 4) == 0)
-        return 1;
-    for (size_t i = 0; encoding == PSTK_ENCODING_JPEG && i < sizeof jpeg / sizeof *jpeg; i++)
-        if (size == strlen(jpeg[i]) && strncasecmp(suffix, jpeg[i], size) == 0)
+    static const char *const known[] = {".png", ".jpg", ".jpeg", ".jpe", ".jfif"};
+    for (size_t i = 0; i < (image->is_encoded ? 1 : sizeof known / sizeof *known); i++)
+        if (size == strlen(known[i]) && strncasecmp(suffix, known[i], size) == 0)
             return 1;
     return 0;
 }
@@ -94,7 +93,7 @@ static int put_key(struct folder *folder, const struct pstk__export_sample *samp
     const struct pstk__export *e = folder->export;
     struct pstk__bytes *path = &folder->path;
     const struct pstk__export_value *key = &sample->values[e->key];
-    const uint32_t encoding = sample->values[e->image].encoding;
+    const struct pstk__export_value *image = &sample->values[e->image];
     const uint64_t cls = path->size;
     if (pstk__name_path(path, (const char *)key->data, key->size) < 0)
         return 0;
@@ -103,10 +102,10 @@ static int put_key(struct folder *folder, const struct pstk__export_sample *samp
         path->size -= cls;
     }
     const uint64_t n = pstk__name_image_suffix((const char *)path->data, path->size);
-    if (n && is_suffix_of((const char *)path->data + path->size - n, n, encoding))
+    if (n && is_kept(image, (const char *)path->data + path->size - n, n))
         return 1;
     path->size -= n;
-    pstk__bytes_text(path, suffix_of(encoding));
+    pstk__bytes_text(path, suffix_of(image->encoding));
     return 1;
 }
 

@@ -178,11 +178,12 @@ static int read_sample(struct member *member, struct block *block, uint64_t i,
         member->dictionary = pstk__source_dictionary(source, shard, number);
         r = read_value(member, block, &record, number, err);
         block->begins[at] = begin;
+        const uint32_t encoding = record.fields[number].encoding;
+        const int is_pixels = encoding == PSTK_ENCODING_PIXELS;
         block->values[at] = (struct pstk__export_value){
             .size = block->bytes.size - begin,
-            .encoding = record.fields[number].encoding == PSTK_ENCODING_PIXELS
-                            ? PSTK_ENCODING_PNG
-                            : record.fields[number].encoding,
+            .encoding = is_pixels ? PSTK_ENCODING_PNG : encoding,
+            .is_encoded = (uint32_t)is_pixels,
         };
     }
     if (r < 0 && err)
