@@ -39,18 +39,20 @@ int pstk__out_file_open(struct pstk__out_file *file, int dir, const char *folder
     return r;
 }
 
-static int write_all(const struct pstk__out_file *file, const uint8_t *data, uint64_t size,
+/* Write all bytes after those that were written. */
+static int write_all(struct pstk__out_file *file, const uint8_t *data, uint64_t size,
                      struct pstk_error *err)
 {
     while (size > 0) {
         const size_t piece = size < (1u << 30) ? (size_t)size : 1u << 30;
-        const ssize_t n = write(file->fd, data, piece);
+        const ssize_t n = pwrite(file->fd, data, piece, (off_t)file->n_written);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
             return fail(file, n < 0 ? errno : EIO, "write", err);
         data += n;
         size -= (uint64_t)n;
+        file->n_written += (uint64_t)n;
     }
     return 0;
 }

@@ -14,6 +14,7 @@ struct pstk__out_file {
     int fd;
     uint32_t n_buffered; /* bytes in the buffer */
     uint64_t size;       /* bytes, those in the buffer included */
+    uint64_t n_written;  /* bytes, those in the buffer excluded */
 };
 
 /* Create `name` below the directory `dir`; it must not be there. EEXIST, without a message: it is.

@@ -257,6 +257,8 @@ static int make(struct pstk__outdir *outdir, struct pstk_error *err)
                              O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         r = outdir->dir < 0 ? fail_path(outdir, errno, "open", outdir->temporary, err)
                             : lock(outdir, err);
+        if (outdir->dir < 0)
+            unlinkat(outdir->parent, outdir->temporary, AT_REMOVEDIR);
     } else if (errno == EEXIST) {
         r = clear_leftovers(outdir, err);
     } else {
