@@ -34,6 +34,7 @@ extern const struct command command_column;
 extern const struct command command_info;
 extern const struct command command_verify;
 extern const struct command command_get;
+extern const struct command command_export;
 extern const struct command command_show;
 extern const struct command command_bench;
 extern const struct command command_order;

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 const struct command *const commands[] = {
-    &command_pack, &command_merge, &command_column, &command_info,   &command_verify, &command_get,
-    &command_show, &command_bench, &command_order,  &command_doctor, &command_page,   &command_top,
-    NULL,
+    &command_pack,   &command_merge,  &command_column, &command_info,  &command_verify,
+    &command_get,    &command_export, &command_show,   &command_bench, &command_order,
+    &command_doctor, &command_page,   &command_top,    NULL,
 };

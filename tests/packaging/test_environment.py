@@ -17,7 +17,8 @@ class Environment(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="penstock-test-")
         self.addCleanup(folder.cleanup)
         self.top = pathlib.Path(folder.name)
-        for name in ("scripts/environment", "tests/python/versions.txt", "tests/python/requirements.txt"):
+        for name in ("scripts/environment", "tests/python/versions.txt", "tests/python/requirements.txt",
+                     "tests/python/requirements_alone.txt"):
             (self.top / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(TOP / name, self.top / name)
         self.others = self.top / "others/pixels"

@@ -11,7 +11,7 @@ import unittest
 from penstock import _c, ops
 
 INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "include")
-HEADERS = ("annotations.h", "board.h", "budget.h", "types.h", "foreign.h", "forecast.h", "format.h", "machine.h", "metrics.h", "mix.h", "mixture.h", "mosaic.h", "ops.h", "order.h", "penstock.h", "processes.h",
+HEADERS = ("annotations.h", "board.h", "budget.h", "types.h", "export.h", "foreign.h", "forecast.h", "format.h", "machine.h", "metrics.h", "mix.h", "mixture.h", "mosaic.h", "ops.h", "order.h", "penstock.h", "processes.h",
            "share.h", "stats.h", "subset.h")
 CC = next((cc for cc in (os.environ.get("CC", "").split()[:1] or [""]) + ["cc", "gcc", "clang"]
            if cc and shutil.which(cc)), None)
@@ -47,8 +47,9 @@ def ask(lines):
     with tempfile.TemporaryDirectory() as folder:
         source, program = os.path.join(folder, "ask.c"), os.path.join(folder, "ask")
         with open(source, "w", encoding="utf-8") as file:
-            file.write("#include <penstock/annotations.h>\n#include <penstock/format.h>\n"
-                       "#include <penstock/foreign.h>\n#include <penstock/penstock.h>\n#include <stdio.h>\n"
+            file.write("#include <penstock/annotations.h>\n#include <penstock/export.h>\n"
+                       "#include <penstock/foreign.h>\n#include <penstock/format.h>\n"
+                       "#include <penstock/penstock.h>\n#include <stdio.h>\n"
                        "int main(void)\n{\n%s\nreturn 0;\n}\n" % "\n".join(lines))
         subprocess.run([CC, "-std=c11", "-I" + INCLUDE, source, "-o", program], check=True)
         told = subprocess.run([program], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout

@@ -176,4 +176,18 @@ int renameat(int from_folder, const char *from, int to_folder, const char *to)
     return real(from_folder, from, to_folder, to);
 }
 
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+{
+    FAIL(failure_of("renameat2", to));
+    int (*real)(int, const char *, int, const char *, unsigned) = next("renameat2");
+    return real(from_folder, from, to_folder, to, flags);
+}
+
+int syncfs(int fd)
+{
+    FAIL(failure_of_fd("syncfs", fd));
+    int (*real)(int) = next("syncfs");
+    return real(fd);
+}
+
 #pragma GCC visibility pop

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .budget import Budget
     from .dataset import ColumnInfo, Dataset
     from .drawing import FixedOp, draw
+    from .exporting import Exported, export
     from .installed import get_include, get_library
     from .mix import CutMix, MixedRow, MixUp, MixUpCutMix, OneHot, draw_mix
     from .mixture import DataSetStats, Mixture
@@ -73,6 +74,7 @@ _NAMES_OF = {
     "budget": ("Budget",),
     "dataset": ("ColumnInfo", "Dataset"),
     "drawing": ("FixedOp", "draw"),
+    "exporting": ("Exported", "export"),
     "installed": ("get_include", "get_library"),
     "mix": ("CutMix", "MixUp", "MixUpCutMix", "MixedRow", "OneHot", "draw_mix"),
     "mixture": ("DataSetStats", "Mixture"),

@@ -193,6 +193,13 @@ TOO_LONG_ERROR = 0
 TOO_LONG_DROP = 1
 TOO_LONG_ALONE = 2
 
+# enum pstk_export_target
+EXPORT_FOLDER = 1
+EXPORT_WEBDATASET = 2
+EXPORT_TFRECORD = 3
+EXPORT_MDS = 4
+EXPORT_NPY = 5
+
 # enum pstk_kernels
 KERNELS_AUTO = 0
 KERNELS_C = 1
@@ -453,6 +460,8 @@ NAMES: dict[str, dict[str, int]] = {
     "board_state": {"answered": BOARD_ANSWERED, "silent": BOARD_SILENT, "ended": BOARD_ENDED,
                     "elsewhere": BOARD_ELSEWHERE},
     "too_long": {"error": TOO_LONG_ERROR, "drop": TOO_LONG_DROP, "alone": TOO_LONG_ALONE},
+    "export_target": {"folder": EXPORT_FOLDER, "webdataset": EXPORT_WEBDATASET, "tfrecord": EXPORT_TFRECORD,
+                      "mds": EXPORT_MDS, "npy": EXPORT_NPY},
     "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
     "device_kind": {"host": HOST, "cuda": CUDA},
     "mix_mode": {"batch": MIX_BATCH, "elem": MIX_ELEM, "pair": MIX_PAIR},
@@ -885,27 +894,6 @@ class Budget(Structure):
     ]
 
 
-class ForecastSettings(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("n_threads", c_uint32),
-        ("storage_factor", c_double),
-        ("worker_factor", c_double),
-        ("n_cores", c_double),
-        ("no_consumer", c_uint32),
-        ("reserved", c_uint32),
-    ]
-
-
-class Forecast(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("limit", c_uint32),
-        ("measured", c_double),
-        ("samples_per_second", c_double),
-    ]
-
-
 class Foreign(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -930,6 +918,68 @@ class VerifySettings(Structure):
         ("on_bad", VerifyFn),
         ("on_progress", ProgressFn),
         ("user", c_void_p),
+    ]
+
+
+class Subset(Structure):
+    pass
+
+
+class ExportSettings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("target", c_uint32),
+        ("data", c_char_p),
+        ("out", c_char_p),
+        ("fields", POINTER(c_char_p)),
+        ("n_fields", c_uint32),
+        ("n_threads", c_uint32),
+        ("image", c_char_p),
+        ("label", c_char_p),
+        ("key", c_char_p),
+        ("subset", POINTER(Subset)),
+        ("shard_size", c_uint64),
+        ("overwrite", c_uint32),
+        ("reserved", c_uint32),
+        ("on_progress", ProgressFn),
+        ("user", c_void_p),
+        ("foreign", POINTER(Foreign)),
+    ]
+
+
+class ExportResult(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("had_leftovers", c_uint32),
+        ("n_samples", c_uint64),
+        ("n_shards", c_uint64),
+        ("n_files", c_uint64),
+        ("bytes", c_uint64),
+        ("n_images", c_uint64),
+        ("n_equivalent", c_uint64),
+        ("n_encoded", c_uint64),
+        ("n_renamed", c_uint64),
+    ]
+
+
+class ForecastSettings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_threads", c_uint32),
+        ("storage_factor", c_double),
+        ("worker_factor", c_double),
+        ("n_cores", c_double),
+        ("no_consumer", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Forecast(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("limit", c_uint32),
+        ("measured", c_double),
+        ("samples_per_second", c_double),
     ]
 
 
@@ -1055,10 +1105,6 @@ class MixtureSegment(Structure):
         ("begin", c_uint64),
         ("weights", POINTER(c_double)),
     ]
-
-
-class Subset(Structure):
-    pass
 
 
 class Mixture(Structure):
@@ -1556,10 +1602,11 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_board_ask": (c_int, [c_char_p, c_int64, POINTER(Board), POINTER(Stats), POINTER(Metrics),
                                POINTER(Error)]),
     "pstk_budget_digest": (c_int, [POINTER(Budget), POINTER(c_uint64)]),
-    "pstk_predict": (c_int, [POINTER(Stats), POINTER(ForecastSettings), POINTER(Forecast)]),
     "pstk_dataset_open_foreign": (c_int, [POINTER(c_void_p), c_char_p, POINTER(Foreign), POINTER(Error)]),
     "pstk_find_format": (c_char_p, [c_char_p, POINTER(Error)]),
     "pstk_verify_data": (c_int64, [POINTER(VerifySettings), POINTER(Error)]),
+    "pstk_export": (c_int, [POINTER(ExportSettings), POINTER(ExportResult), POINTER(Error)]),
+    "pstk_predict": (c_int, [POINTER(Stats), POINTER(ForecastSettings), POINTER(Forecast)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
     "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
     "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),

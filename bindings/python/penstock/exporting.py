@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Give a data set back in the format of another library."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import byref, sizeof
+from typing import Any
+
+from . import _c, cores, errors, paths
+from .errors import SettingsError
+from .foreign import Foreign
+from .hints import explained, near
+from .subset import Subset, flat, whole
+
+__all__ = ["Exported", "export"]
+
+TARGETS = {"folder": _c.EXPORT_FOLDER, "webdataset": _c.EXPORT_WEBDATASET, "tfrecord": _c.EXPORT_TFRECORD,
+           "mds": _c.EXPORT_MDS, "npy": _c.EXPORT_NPY}
+MAX_THREADS = 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """What penstock.export wrote.
+
+    n_files, bytes: of all files except penstock-export.json. n_shards: 0 of targets without shards. n_images: values of
+    image fields and mask fields. n_equivalent: JPEGs that are another file than the packed one, with the same
+    coefficients and markers. n_encoded: PNG files of images that were stored as pixels. n_renamed: files whose name came
+    twice, or cannot be a file's.
+    """
+
+    n_samples: int
+    n_shards: int
+    n_files: int
+    bytes: int
+    n_images: int
+    n_equivalent: int
+    n_encoded: int
+    n_renamed: int
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Collect Ctrl-C in a list while the library works: an exception in its callback would be lost."""
+    seen: list[int] = []
+    if threading.current_thread() is not threading.main_thread() or \
+            signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield seen
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _names(fields: Sequence[str] | None) -> list[bytes] | None:
+    if fields is None:
+        return None
+    if isinstance(fields, (str, bytes)):
+        raise TypeError(f"fields: value is {fields!r}; must be a list of names")
+    return [os.fsencode(name) for name in fields]
+
+
+def _chain(subset: Subset | None) -> list[_c.Subset]:
+    """The steps of a subset as the library takes them, each leading to the next; the first is the subset."""
+    chain = [] if subset is None else [part for step in flat(subset) for part in step.to_c()]
+    for this, following in zip(chain, chain[1:]):
+        this.next = ctypes.pointer(following)
+    return chain
+
+
+def _run(settings: _c.ExportSettings, on_progress: Callable[[int, int], Any] | None) -> _c.ExportResult:
+    result, error, failed = _c.ExportResult(size=sizeof(_c.ExportResult)), errors.new(), []
+
+    def watch(user: Any, n_done: int, n_total: int) -> int:
+        try:
+            if on_progress is not None:
+                on_progress(n_done, n_total)
+        except BaseException as raised:
+            failed.append(raised)
+        return 1 if failed or interrupts else 0
+
+    foreign = Foreign().to_c()
+    settings.foreign = ctypes.pointer(foreign)
+    with _interrupts() as interrupts:
+        settings.on_progress = _c.ProgressFn(watch)
+        code = _c.lib.pstk_export(byref(settings), byref(result), byref(error))
+    if failed:
+        raise failed[0]
+    if code == _c.ECANCELED:
+        raise KeyboardInterrupt
+    errors.check(code, error)
+    return result
+
+
+@explained("penstock.export", {"format": "give to=", "path": "give out="})
+def export(data: str | os.PathLike[str], *, to: str, out: str | os.PathLike[str], fields: Sequence[str] | None = None,
+           image: str | None = None, label: str | None = None, key: str | None = None, subset: Subset | None = None,
+           shard_size: int = 0, threads: int | None = None, overwrite: bool = False,
+           on_progress: Callable[[int, int], Any] | None = None) -> Exported:
+    """Write the samples of a data set into the new directory `out`, in the format of another library. The command
+    `penstock export` does the same.
+
+    to: "folder" (image files in class folders), "webdataset" (tar shards), "tfrecord" (records with tf.train.Example),
+    "mds" (MosaicML Streaming) or "npy" (an array a field). fields: names of those to export; None: all. subset: as
+    penstock.Loader takes it. shard_size: bytes of webdataset, tfrecord and mds; 0: 256 MiB, of mds 64 MiB. threads: that
+    read and rebuild samples; None: all cores. overwrite: replace `out` if it is an export to which nothing was added or
+    changed, or an empty directory. on_progress: called with the samples done and all samples; an exception in it ends the
+    export.
+
+    image, label, of "folder": the image field, and the field with the numbers of classes, whose names become folders.
+    key, of "folder" and "webdataset": the text field that names the files; "": number them. None: `key` or `file_name`.
+
+    Images are byte for byte the packed files; the result counts those that are not. `out` gets its name as the last step;
+    after any error, and after Ctrl-C, nothing is left.
+
+    Raises SettingsError (a field that the target cannot hold; then nothing was written), DataSetExistsError,
+    DataSetBusyError (another export is at work there), CorruptRecordError, PenstockError.
+    """
+    if to not in TARGETS:
+        raise SettingsError(f"to: value is {to!r}; must be one of {', '.join(TARGETS)}{near(to, TARGETS)}")
+    names, chain = _names(fields), _chain(subset)
+    settings = _c.ExportSettings(
+        size=sizeof(_c.ExportSettings), target=TARGETS[to], data=os.fsencode(paths.local(data)),
+        out=os.fsencode(paths.local(out)), shard_size=whole("shard_size", shard_size),
+        n_threads=cores.n_cores() if threads is None else whole("threads", threads, 0, MAX_THREADS),
+        overwrite=1 if overwrite else 0)
+    if names is not None:
+        settings.fields, settings.n_fields = (ctypes.c_char_p * max(len(names), 1))(*names), len(names)
+    for name, value in (("image", image), ("label", label), ("key", key)):
+        if value is not None:
+            setattr(settings, name, value.encode())
+    if chain:
+        settings.subset = ctypes.pointer(chain[0])
+    try:
+        result = _run(settings, on_progress)
+    except errors.DataSetExistsError as exists:
+        exists.args = (str(exists).replace("set overwrite to", "set overwrite=True to"),)
+        raise
+    return Exported(**{field.name: getattr(result, field.name) for field in dataclasses.fields(Exported)})

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/bytes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SIZE 4096
+
+void pstk__bytes_clear(struct pstk__bytes *bytes)
+{
+    bytes->size = 0;
+    bytes->failed = 0;
+}
+
+static int grow(struct pstk__bytes *bytes, uint64_t size)
+{
+    if (bytes->failed || size > SIZE_MAX / 2 - bytes->size)
+        return 0;
+    const uint64_t least = bytes->size + size, twice = 2 * bytes->capacity;
+    uint64_t capacity = twice > FIRST_SIZE ? twice : FIRST_SIZE;
+    capacity = capacity > least ? capacity : least;
+    uint8_t *data = realloc(bytes->data, capacity);
+    if (!data)
+        return 0;
+    bytes->data = data;
+    bytes->capacity = capacity;
+    return 1;
+}
+
+void *pstk__bytes_room(struct pstk__bytes *bytes, uint64_t size)
+{
+    if (bytes->failed || (size > bytes->capacity - bytes->size && !grow(bytes, size)) ||
+        !bytes->data) {
+        bytes->failed = bytes->failed || size > 0;
+        return NULL;
+    }
+    bytes->size += size;
+    return bytes->data + bytes->size - size;
+}
+
+void pstk__bytes_put(struct pstk__bytes *bytes, const void *data, uint64_t size)
+{
+    void *room = size ? pstk__bytes_room(bytes, size) : NULL;
+    if (room)
+        memcpy(room, data, size);
+}
+
+void pstk__bytes_text(struct pstk__bytes *bytes, const char *text)
+{
+    pstk__bytes_put(bytes, text, strlen(text));
+}
+
+void pstk__bytes_format(struct pstk__bytes *bytes, const char *format, ...)
+{
+    char text[201];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    pstk__bytes_text(bytes, text);
+}
+
+void pstk__bytes_zeros(struct pstk__bytes *bytes, uint64_t size)
+{
+    void *room = size ? pstk__bytes_room(bytes, size) : NULL;
+    if (room)
+        memset(room, 0, size);
+}
+
+void pstk__bytes_free(struct pstk__bytes *bytes)
+{
+    free(bytes->data);
+    *bytes = (struct pstk__bytes){0};
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bytes: a growing piece of memory that is written from its start to its end. A write that finds no
+ * memory sets `failed`, and later writes do nothing: a caller checks once, after the last one.
+ */
+#ifndef PSTK_EXPORT_BYTES_H
+#define PSTK_EXPORT_BYTES_H
+
+#include <stdint.h>
+
+/* All zero is empty. */
+struct pstk__bytes {
+    uint8_t *data; /* owned */
+    uint64_t size; /* written */
+    uint64_t capacity;
+    int failed; /* 1: memory ran out since the last clear */
+};
+
+/* Forget what was written, and keep the memory. */
+void pstk__bytes_clear(struct pstk__bytes *bytes);
+/* Append room for `size` bytes, not zeroed; NULL: no memory. It moves at the next write. */
+void *pstk__bytes_room(struct pstk__bytes *bytes, uint64_t size);
+/* Append a copy of `size` bytes. */
+void pstk__bytes_put(struct pstk__bytes *bytes, const void *data, uint64_t size);
+/* Append a text, without its 0. */
+void pstk__bytes_text(struct pstk__bytes *bytes, const char *text);
+/* Append in printf's form; at most 200 bytes. */
+void pstk__bytes_format(struct pstk__bytes *bytes, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void pstk__bytes_zeros(struct pstk__bytes *bytes, uint64_t size);
+void pstk__bytes_free(struct pstk__bytes *bytes);
+
+#endif

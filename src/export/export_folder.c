@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export_folder: image files. A path is that of the key field, as packing a folder of images keeps
+ * it; below the name of the sample's class if the data set has class names and the path does not
+ * begin with it. Without a key the name is the sample's number.
+ *
+ * If there are fields other than image, label and key, metadata.jsonl has an object for each
+ * sample: file_name, then all fields except the image. That is what Hugging Face's imagefolder
+ * reads.
+ */
+#include "base/error.h"
+#include "export/array.h"
+#include "export/export.h"
+#include "export/json_value.h"
+#include "export/names.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define METADATA "metadata.jsonl"
+
+struct folder {
+    struct pstk__export *export; /* borrowed */
+    int has_metadata;
+    struct pstk__out_file metadata; /* open if has_metadata */
+    struct pstk__bytes path;        /* owned; of the sample's file, with a 0 */
+    struct pstk__bytes line;        /* owned; of metadata */
+};
+
+static const char *refuse(const struct pstk__export *e, uint32_t i)
+{
+    if ((int32_t)i == e->image)
+        return NULL;
+    switch (e->fields[i].kind) {
+    case PSTK_FIELD_IMAGE:
+    case PSTK_FIELD_MASK:
+        return "is another image, and a folder has one for each sample";
+    case PSTK_FIELD_IMAGE_LIST:
+    case PSTK_FIELD_MASK_LIST:
+        return "is a list of images, and a folder has one image for each sample";
+    case PSTK_FIELD_BYTES:
+    case PSTK_FIELD_BYTES_LIST:
+        return "is bytes, and metadata.jsonl has texts and numbers";
+    default:
+        return NULL;
+    }
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+/* Append the folder of the sample's class: its name; its number where it has none. */
+static void put_class(struct folder *folder, const struct pstk__export_sample *sample)
+{
+    const struct pstk__export *e = folder->export;
+    struct pstk__array number;
+    pstk__array_of(&number, &e->fields[e->label], sample->values[e->label].data,
+                   sample->values[e->label].size);
+    struct pstk__bytes text = {0};
+    pstk__json_number(&text, number.dtype, number.data);
+    pstk__bytes_put(&text, "", 1);
+    const uint64_t cls = text.failed || text.data[0] == '-'
+                             ? UINT64_MAX
+                             : strtoull((const char *)text.data, NULL, 10);
+    const char *name = pstk_dataset_name(e->dataset, cls);
+    if (!name || pstk__name_part(&folder->path, name, strlen(name)) < 0)
+        pstk__bytes_put(&folder->path, text.data, text.size - 1);
+    folder->path.failed |= text.failed;
+    pstk__bytes_free(&text);
+    pstk__bytes_text(&folder->path, "/");
+}
+
+/* 1: the image may have a name with this suffix. A packed file keeps any name that it had, also
+ * that of the other encoding; a file that was made of pixels is .png. */
+static int is_kept(const struct pstk__export_value *image, const char *suffix, uint64_t size)
+{
+    static const char *const known[] = {".png", ".jpg", ".jpeg", ".jpe", ".jfif"};
+    for (size_t i = 0; i < (image->is_encoded ? 1 : sizeof known / sizeof *known); i++)
+        if (size == strlen(known[i]) && strncasecmp(suffix, known[i], size) == 0)
+            return 1;
+    return 0;
+}
+
+static const char *suffix_of(uint32_t encoding)
+{
+    return encoding == PSTK_ENCODING_JPEG ? ".jpg" : ".png";
+}
+
+/* Append the path that the key has; without class folder if it begins with that one. 0: it has
+ * none. */
+static int put_key(struct folder *folder, const struct pstk__export_sample *sample)
+{
+    const struct pstk__export *e = folder->export;
+    struct pstk__bytes *path = &folder->path;
+    const struct pstk__export_value *key = &sample->values[e->key];
+    const struct pstk__export_value *image = &sample->values[e->image];
+    const uint64_t cls = path->size;
+    if (pstk__name_path(path, (const char *)key->data, key->size) < 0)
+        return 0;
+    if (path->size - cls > cls && cls && memcmp(path->data + cls, path->data, cls) == 0) {
+        memmove(path->data, path->data + cls, path->size - cls);
+        path->size -= cls;
+    }
+    const uint64_t n = pstk__name_image_suffix((const char *)path->data, path->size);
+    if (n && is_kept(image, (const char *)path->data + path->size - n, n))
+        return 1;
+    path->size -= n;
+    pstk__bytes_text(path, suffix_of(image->encoding));
+    return 1;
+}
+
+static int is_renamed(const struct folder *folder, const struct pstk__export_sample *sample)
+{
+    const struct pstk__export_value *key = &sample->values[folder->export->key];
+    const uint64_t size = folder->path.size;
+    return size < key->size ||
+           memcmp(folder->path.data + size - key->size, key->data, key->size) != 0;
+}
+
+/* Find the path of a sample's file, with a 0. */
+static void find_path(struct folder *folder, const struct pstk__export_sample *sample)
+{
+    const struct pstk__export *e = folder->export;
+    struct pstk__bytes *path = &folder->path;
+    pstk__bytes_clear(path);
+    if (e->label >= 0)
+        put_class(folder, sample);
+    if (e->key < 0 || !put_key(folder, sample))
+        pstk__bytes_format(path, "%06llu%s", (unsigned long long)sample->number,
+                           suffix_of(sample->values[e->image].encoding));
+    if (e->key >= 0 && !path->failed)
+        folder->export->result.n_renamed += is_renamed(folder, sample);
+    pstk__bytes_put(path, "", 1);
+}
+
+/* Insert the sample's number before the suffix of the path, since another sample has that path. */
+static void number_path(struct folder *folder, const struct pstk__export_sample *sample)
+{
+    struct pstk__bytes *path = &folder->path;
+    char suffix[16];
+    const uint64_t length = path->size - 1;
+    const uint64_t n = pstk__name_image_suffix((const char *)path->data, length);
+    memcpy(suffix, path->data + length - n, n + 1); /* at most ".jpeg" */
+    path->size = length - n;
+    pstk__bytes_format(path, "-%06llu%s", (unsigned long long)sample->number, suffix);
+    pstk__bytes_put(path, "", 1);
+    folder->export->result.n_renamed++;
+}
+
+/* ---- metadata -------------------------------------------------------------------------------- */
+
+static void put_value(struct folder *folder, uint32_t i, const struct pstk__export_value *value)
+{
+    const struct pstk_field *field = &folder->export->fields[i];
+    struct pstk__array array;
+    pstk__bytes_text(&folder->line, ", ");
+    pstk__json_text(&folder->line, field->name, strlen(field->name));
+    pstk__bytes_text(&folder->line, ": ");
+    if (field->kind == PSTK_FIELD_UTF8) {
+        pstk__json_text(&folder->line, (const char *)value->data, value->size);
+    } else if (field->kind == PSTK_FIELD_UTF8_LIST) {
+        pstk__json_texts(&folder->line, value->data, value->size);
+    } else {
+        pstk__array_of(&array, field, value->data, value->size);
+        pstk__json_array(&folder->line, &array);
+    }
+}
+
+static int add_metadata(struct folder *folder, const struct pstk__export_sample *sample,
+                        struct pstk_error *err)
+{
+    const struct pstk__export *e = folder->export;
+    pstk__bytes_clear(&folder->line);
+    pstk__bytes_text(&folder->line, "{\"file_name\": ");
+    pstk__json_text(&folder->line, (const char *)folder->path.data, folder->path.size - 1);
+    for (uint32_t i = 0; i < e->n_fields; i++)
+        if ((int32_t)i != e->image && strcmp(e->fields[i].name, "file_name") != 0)
+            put_value(folder, i, &sample->values[i]);
+    pstk__bytes_text(&folder->line, "}\n");
+    return folder->line.failed
+               ? pstk__export_no_memory(e, err)
+               : pstk__out_file_put(&folder->metadata, folder->line.data, folder->line.size, err);
+}
+
+/* ---- the target ------------------------------------------------------------------------------ */
+
+static int open_folder(void **state, struct pstk__export *e, struct pstk_error *err)
+{
+    struct folder *folder = *state = calloc(1, sizeof *folder);
+    if (!folder)
+        return pstk__export_no_memory(e, err);
+    folder->export = e;
+    for (uint32_t i = 0; i < e->n_fields; i++)
+        folder->has_metadata |=
+            (int32_t)i != e->image && (int32_t)i != e->label && (int32_t)i != e->key;
+    return 0;
+}
+
+static int begin(void *state, struct pstk_error *err)
+{
+    struct folder *folder = state;
+    folder->export->files.sync_all = 1; /* one sync of all is faster than one of each file */
+    return folder->has_metadata
+               ? pstk__outdir_create(&folder->export->files, &folder->metadata, METADATA, err)
+               : 0;
+}
+
+static int create(struct folder *folder, const struct pstk__export_sample *sample,
+                  struct pstk__out_file *file, struct pstk_error *err)
+{
+    struct pstk__outdir *files = &folder->export->files;
+    int r = pstk__outdir_create(files, file, (const char *)folder->path.data, err);
+    if (r != PSTK_EEXIST)
+        return r;
+    number_path(folder, sample);
+    if (folder->path.failed)
+        return pstk__export_no_memory(folder->export, err);
+    r = pstk__outdir_create(files, file, (const char *)folder->path.data, err);
+    return r != PSTK_EEXIST
+               ? r
+               : pstk__export_fail(folder->export, sample, (uint32_t)folder->export->image,
+                                   PSTK_EINVAL, err,
+                                   "is to be the file %s, which another sample has (set key to "
+                                   "an empty text, then files are numbered)",
+                                   (const char *)folder->path.data);
+}
+
+static int add(void *state, const struct pstk__export_sample *sample, struct pstk_error *err)
+{
+    struct folder *folder = state;
+    const struct pstk__export_value *image = &sample->values[folder->export->image];
+    struct pstk__out_file file;
+    find_path(folder, sample);
+    if (folder->path.failed)
+        return pstk__export_no_memory(folder->export, err);
+    int r = create(folder, sample, &file, err);
+    if (r < 0)
+        return r;
+    r = pstk__out_file_put(&file, image->data, image->size, err);
+    if (r < 0) {
+        pstk__out_file_drop(&file);
+        return r;
+    }
+    r = pstk__out_file_end(&file, 0, err);
+    return r < 0 || !folder->has_metadata ? r : add_metadata(folder, sample, err);
+}
+
+static int commit(void *state, struct pstk_error *err)
+{
+    struct folder *folder = state;
+    return folder->has_metadata ? pstk__out_file_end(&folder->metadata, 1, err) : 0;
+}
+
+static void abort_folder(void *state)
+{
+    struct folder *folder = state;
+    if (!folder)
+        return;
+    pstk__out_file_drop(&folder->metadata);
+    pstk__bytes_free(&folder->path);
+    pstk__bytes_free(&folder->line);
+    free(folder);
+}
+
+const struct pstk__export_target pstk__export_folder = {
+    .target = PSTK_EXPORT_FOLDER,
+    .name = "folder",
+    .one = "an image folder",
+    .has_image = 1,
+    .has_label = 1,
+    .has_key = 1,
+    .refuse = refuse,
+    .open = open_folder,
+    .begin = begin,
+    .add = add,
+    .commit = commit,
+    .abort = abort_folder,
+};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * names: paths of files made of texts in a data set, which may be anything. Pure, except for the
+ * memory of what is appended.
+ *
+ * Parts of a path are separated by slashes; empty ones are dropped. Control characters, and what a
+ * part must not be ("." and ".."), are escaped as % and two hex digits; so is a % before two hex
+ * digits, so that different texts stay different. The path stays below the directory that it is
+ * used in.
+ */
+#ifndef PSTK_EXPORT_NAMES_H
+#define PSTK_EXPORT_NAMES_H
+
+#include "export/bytes.h"
+
+/* Bytes of a part of a path; with something appended it stays below NAME_MAX, 255. */
+#define PSTK__NAME_PART 200
+
+/* Append a text as one part of a path: slashes are escaped, too. 0; -1: it is empty or too long,
+ * and nothing was appended. */
+int pstk__name_part(struct pstk__bytes *to, const char *text, uint64_t size);
+/* Append a text as a path. 0; -1: it has no part, one that is too long, or more than 16 of them,
+ * and nothing was appended. */
+int pstk__name_path(struct pstk__bytes *to, const char *text, uint64_t size);
+/* Find the suffix of a path that names an image (".JPEG"): return its length with the dot, else
+ * 0. */
+uint64_t pstk__name_image_suffix(const char *path, uint64_t size);
+
+/* A set of 64-bit hashes of names. All zero is empty. */
+struct pstk__name_set {
+    uint64_t *hashes; /* owned; 0: a free place */
+    uint64_t n, capacity;
+};
+
+/* Add a name. 1: it is new; 0: it was there, or one with the same hash; -1: no memory. */
+int pstk__name_set_add(struct pstk__name_set *set, const void *name, uint64_t size);
+void pstk__name_set_clear(struct pstk__name_set *set);
+void pstk__name_set_free(struct pstk__name_set *set);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * outdir: the directory of an export while it is being written. One thread.
+ *
+ * It is `.tmp-NAME` next to the path NAME that it gets by the commit, and locked (flock) until
+ * close. Its file penstock-export.json marks it as an export: not yet complete, or complete with a
+ * digest of the names and sizes of all other files. So the next export removes what a killed one
+ * left, and replaces a finished one only if nobody added or changed a file in it. Neither a
+ * directory without that mark nor what symbolic links lead to is ever removed.
+ */
+#ifndef PSTK_EXPORT_OUTDIR_H
+#define PSTK_EXPORT_OUTDIR_H
+
+#include "export/bytes.h"
+#include "export/out_file.h"
+
+#include <penstock/types.h>
+
+#define PSTK__OUTDIR_MARK "penstock-export.json"
+#define PSTK__OUTDIR_DEPTH 32 /* directories below it, one in another */
+
+/* Closed: all zero, except parent and dir, which are -1. */
+struct pstk__outdir {
+    char *path;        /* owned; as the caller gave it, without slashes at the end; of messages */
+    char *name;        /* owned; its last part */
+    char *temporary;   /* owned; ".tmp-" and the name */
+    int parent;        /* owned; the directory of both */
+    int dir;           /* owned; holds the lock */
+    int made;          /* 1: open made the directory; close removes it */
+    int overwrite;     /* 1: the commit may replace what is at the path */
+    int had_leftovers; /* 1: open removed what a killed export had left */
+    int sync_all;      /* 1: the commit syncs the file system, since files were not synced by end */
+};
+
+/* All files of a directory, except its mark. */
+struct pstk__outdir_files {
+    uint64_t n;
+    uint64_t bytes;
+    uint64_t digest; /* of their paths and sizes, whatever their order */
+};
+
+/* Make the directory. EEXIST: something is at `path` and may not be replaced; EBUSY: another export
+ * is at work there. On failure *outdir is closed. */
+int pstk__outdir_open(struct pstk__outdir *outdir, const char *path, int overwrite,
+                      struct pstk_error *err);
+/* Create a file, and the directories in its name. EEXIST, without a message: it is there. */
+int pstk__outdir_create(struct pstk__outdir *outdir, struct pstk__out_file *file, const char *name,
+                        struct pstk_error *err);
+/* Give a file of it another name. */
+int pstk__outdir_rename(struct pstk__outdir *outdir, const char *from, const char *to,
+                        struct pstk_error *err);
+/* Remove a file of it. */
+int pstk__outdir_remove(struct pstk__outdir *outdir, const char *name, struct pstk_error *err);
+/* Count its files. */
+int pstk__outdir_measure(const struct pstk__outdir *outdir, struct pstk__outdir_files *files,
+                         struct pstk_error *err);
+/* Write the mark of a complete export, with `rest` as the further members of its object; sync all;
+ * give the directory its name, and sync the parent. A failure after the directory got its name
+ * leaves a complete export. */
+int pstk__outdir_commit(struct pstk__outdir *outdir, const struct pstk__outdir_files *files,
+                        const struct pstk__bytes *rest, struct pstk_error *err);
+/* Remove the directory unless it was committed; free. Idempotent. */
+void pstk__outdir_close(struct pstk__outdir *outdir);
+
+#endif
