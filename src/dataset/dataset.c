@@ -118,7 +118,8 @@ int pstk_dataset_get_info(const struct pstk_dataset *dataset, struct pstk_datase
     all.has_checksums = source->format->checksum != PSTK__CHECKSUM_NONE ? 1
                         : pstk__source_has_covers(source)               ? 2
                                                                         : 0;
-    all.n_files = (uint32_t)source->n_files;
+    /* An index is one file more, which has no samples. */
+    all.n_files = (uint32_t)(source->format->file_path ? source->n_shards : source->n_files);
     snprintf(all.format, sizeof all.format, "%s",
              source->kind ? source->kind : source->format->name);
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
