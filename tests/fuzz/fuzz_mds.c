@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const struct {
     const char *encoding;
     uint64_t size;
-} columns[] = {{"ndarray", 0}, {"ndarray:int16", 0}, {"pil", 0},       {"jpeg_array", 0},
+} columns[] = {{"ndarray", 0}, {"ndarray:int16", 0}, {"pil", 0},     {"jpeg_array", 0},
                {"str_int", 0}, {"list[png]", 0},     {"float32", 4}, {"str", 0}};
 
 static void check_failure(int r, const struct pstk_error *err)

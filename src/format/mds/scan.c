@@ -3,32 +3,24 @@
 
 #include "base/error.h"
 #include "base/little.h"
+#include "format/peek.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SMALL_SAMPLE 65536   /* bytes on average: up to this, shards are read through */
-#define READ_THROUGH 262144  /* bytes of a read where samples are small, and of offsets */
 #define READ_HEAD 4096       /* where they are not */
 #define PROGRESS (16u << 20) /* bytes between two reports */
 
 /* ---- bytes of the shard ---------------------------------------------------------------------- */
-
-/* A part of the file. The offsets and the samples are read by one each. */
-struct window {
-    uint8_t *bytes;    /* owned; READ_THROUGH */
-    uint64_t begin, n; /* bytes of the file that it has */
-    uint64_t read;     /* bytes to read at once, at most READ_THROUGH */
-};
 
 struct walk {
     const struct pstk__scan *scan;
     const struct pstk__mds *mds;
     struct pstk_error *err;
     struct pstk__file file;
-    struct window offsets, samples;
+    struct pstk__peek offsets, samples;
     uint64_t n;        /* samples */
     uint64_t reported; /* bytes */
 };
@@ -46,24 +38,18 @@ static int fail_at(const struct walk *walk, uint64_t sample, uint64_t at, const 
     return pstk__fail_at(walk->err, PSTK_EBADMSG, walk->scan->name, sample, at, 0);
 }
 
-/* Bytes at..at + size - 1 of the file, size <= READ_HEAD; NULL: <0 is in *r. */
-static const uint8_t *look(const struct walk *walk, struct window *window, uint64_t at,
+/* Bytes at .. at + size - 1 of the file; NULL: <0 is in *r. */
+static const uint8_t *look(const struct walk *walk, struct pstk__peek *peek, uint64_t at,
                            uint64_t size, int *r)
 {
-    *r = 0;
-    if (at >= window->begin && at + size <= window->begin + window->n)
-        return window->bytes + (at - window->begin);
-    const int64_t n =
-        pstk__file_read(&walk->file, window->bytes, size > window->read ? size : window->read, at);
-    window->begin = at;
-    window->n = n < 0 ? 0 : (uint64_t)n;
-    if (window->n >= size)
-        return window->bytes;
-    *r = n < 0 ? pstk__fail_errno(walk->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s",
-                                  walk->scan->path)
-               : fail_at(walk, PSTK_NONE, at + window->n,
-                         "the file ends here: it was cut while it was read; open it again");
-    return NULL;
+    int64_t n;
+    const uint8_t *bytes = pstk__peek_at(peek, &walk->file, at, size, &n);
+    *r = bytes   ? 0
+         : n < 0 ? pstk__fail_errno(walk->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s",
+                                    walk->scan->path)
+                 : fail_at(walk, PSTK_NONE, at + (uint64_t)n,
+                           "the file ends here: it was cut while it was read; open it again");
+    return bytes;
 }
 
 static int offset_of(struct walk *walk, uint64_t i, uint64_t *offset)
@@ -77,8 +63,8 @@ static int offset_of(struct walk *walk, uint64_t i, uint64_t *offset)
 static void walk_close(struct walk *walk)
 {
     pstk__file_end(&walk->file);
-    free(walk->offsets.bytes);
-    free(walk->samples.bytes);
+    pstk__peek_close(&walk->offsets);
+    pstk__peek_close(&walk->samples);
 }
 
 /* Compare the shard's size with what index.json has of it. */
@@ -134,12 +120,9 @@ static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct ps
 {
     *walk = (struct walk){.scan = scan, .mds = scan->own, .err = err, .file = {.fd = -1}};
     walk->n = walk->mds->shards[scan->number].n_samples;
-    walk->offsets.read = walk->samples.read = READ_THROUGH;
-    if (walk->n && scan->size / walk->n > SMALL_SAMPLE)
-        walk->samples.read = READ_HEAD;
-    walk->offsets.bytes = malloc(READ_THROUGH);
-    walk->samples.bytes = malloc(READ_THROUGH);
-    if (!walk->offsets.bytes || !walk->samples.bytes)
+    const int is_small = walk->n == 0 || scan->size / walk->n <= SMALL_SAMPLE;
+    if (pstk__peek_open(&walk->offsets, PSTK__PEEK_SIZE) < 0 ||
+        pstk__peek_open(&walk->samples, is_small ? PSTK__PEEK_SIZE : READ_HEAD) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to index %s", scan->path);
     int r = check_size(walk);
     if (r < 0)
