@@ -2,12 +2,14 @@
 """Data sets of MosaicML streaming read in place. This file writes the published layout by itself: it is the oracle."""
 import json
 import os
+import pathlib
 import shutil
 import struct
 
 import penstock
 from data_fixture import Case, image_file, np, optional, picture
 
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden/mds"
 N = 101  # a prime number: no batch size divides it
 CODES = {"uint8": 8, "int8": 9, "uint16": 16, "int16": 17, "float16": 18, "uint32": 32, "int32": 33, "float32": 34,
          "uint64": 64, "int64": 65, "float64": 66}
@@ -53,7 +55,7 @@ def every_encoding(i):
     out = {"bytes": ("bytes", None, random.bytes(i % 7), None), "str": ("str", None, f"é {i}".encode(), f"é {i}"),
            "int": ("int", 8, struct.pack("<q", -i), -i), "json": ("json", None, b'{"i": %d}' % i, '{"i": %d}' % i),
            "str_int": ("str_int", None, str(-i * 10**15).encode(), -i * 10**15),
-           "str_float": ("str_float", None, b"1.5e-7", "1.5e-7"),
+           "str_float": ("str_float", None, b"1.5e-07", "1.5e-07"),
            "str_decimal": ("str_decimal", None, b"0.10", "0.10")}
     out["bytes"] = (*out["bytes"][:3], out["bytes"][2])
     for dtype in CODES:
@@ -138,6 +140,11 @@ class Right(Mds):
         with penstock.Dataset(path) as data:
             self.assertEqual((data.schema["of-int16"].kind, data.schema["fixed"].shape, data.schema["cube"].shape),
                              ("int16", (2, 3), (None, None, None)))
+
+    def test_what_the_real_library_wrote(self):
+        """tests/golden/mds: test_mds_streaming.py says how it was made."""
+        shutil.copytree(GOLDEN, self.path())
+        self.check(self.path(), [every_encoding(i) for i in range(5)])
 
     def test_every_encoding_of_images(self):
         optional("PIL.Image")
@@ -395,6 +402,29 @@ class Damaged(Mds):
                 self.assertIsInstance(error, penstock.PenstockError, (place, bit))
                 self.assertIn("shard.00000.mds: record ", str(error))
         self.assertEqual(self.read_all(path), wanted)
+
+    def test_a_head_that_changes_in_place_is_found_by_the_index(self):
+        path = self.small(9, sizes=(9,))
+        name = os.path.join(path, "shard.00000.mds")
+        with open(name, "rb") as file:
+            right = file.read()
+        offsets = np.frombuffer(right, "<u4", 10, 4)
+        with penstock.Dataset(path) as data:
+            wanted = [data[i] for i in range(9)]
+            for i in range(9):
+                for place in range(offsets[i], offsets[i] + 8):
+                    with open(name, "r+b") as file:
+                        file.seek(place)
+                        file.write(bytes([right[place] ^ 1 << i % 8]))
+                    self.assert_says([f"record {i} ", "other sizes than the index has"], data.__getitem__, i)
+                    for field in "abc":  # a value whose place does not depend on that size is right
+                        try:
+                            self.assertEqual(data.get(i, field), wanted[i][field])
+                        except penstock.CorruptRecordError as error:
+                            self.assertIn("other sizes than the index has", str(error))
+                    with open(name, "r+b") as file:
+                        file.write(right)
+            self.assertEqual([data[i] for i in range(9)], wanted)
 
     def test_lying_values(self):
         optional("PIL.Image")
