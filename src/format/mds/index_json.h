@@ -21,6 +21,9 @@ struct pstk__mds_shard {
 /* One piece of memory. */
 struct pstk__mds {
     struct pstk__mds_columns columns; /* of all shards */
+    /* Set once the fields are known: */
+    int32_t field[PSTK_MAX_FIELDS]; /* that a column is; -1: none */
+    uint64_t mean[PSTK_MAX_FIELDS]; /* bytes of a column's value on average; 0: unknown */
     uint64_t n_shards;
     struct pstk__mds_shard shards[];
 };

@@ -116,12 +116,27 @@ static const struct pstk__mds *mds_of(const struct pstk__source *source)
     return ((const struct pstk__indexed *)source->state)->own;
 }
 
+/* Find the field that each column is. */
+static void match_fields(struct pstk__source *source)
+{
+    struct pstk__mds *mds = ((struct pstk__indexed *)source->state)->own;
+    for (uint32_t c = 0; c < mds->columns.n; c++) {
+        const struct pstk__mds_column *column = &mds->columns.at[c];
+        const int f = pstk__schema_find(&source->schema, column->field.name);
+        mds->field[c] = f;
+        mds->mean[c] = !column->is_variable ? column->size
+                       : f < 0              ? 0
+                                            : source->stats[f].stored_bytes / source->n_samples;
+    }
+}
+
 static int mds_open(struct pstk__source **out, const struct pstk__opening *opening,
                     struct pstk_error *err)
 {
     const int r = pstk__indexed_open(out, &scanner, opening, err);
     if (r < 0)
         return r;
+    match_fields(*out);
     /* Fields in another form than the scan knew: at most the bytes that are stored. */
     for (uint32_t i = 0; i < (*out)->schema.n_fields; i++)
         if ((*out)->limits.max_plain[i] < (*out)->limits.max_stored[i])
@@ -147,28 +162,14 @@ static uint64_t head_of(const struct pstk__mds *mds)
     return mds->columns.n_variable ? pstk__mds_head(&mds->columns) : 1;
 }
 
-/* Bytes of a value in column c on average, or of the largest; 0 where it is no field. */
-static uint64_t size_of(const struct pstk__source *source, uint32_t c, int is_most)
+static void find_runs(const struct pstk__mds *mds, uint64_t fields, struct runs *runs)
 {
-    const struct pstk__mds_column *column = &mds_of(source)->columns.at[c];
-    const int f = pstk__schema_find(&source->schema, column->field.name);
-    if (!column->is_variable)
-        return column->size;
-    if (f < 0)
-        return 0;
-    return is_most ? source->limits.max_stored[f]
-                   : source->stats[f].stored_bytes / source->n_samples;
-}
-
-static void find_runs(const struct pstk__source *source, uint64_t fields, struct runs *runs)
-{
-    const struct pstk__mds_columns *columns = &mds_of(source)->columns;
     uint64_t skipped = 0; /* bytes since the end of the last run */
-    *runs = (struct runs){.n = 1, .at = {{HEAD_ONLY, HEAD_ONLY}}};
-    for (uint32_t c = 0; c < columns->n; c++) {
-        const int f = pstk__schema_find(&source->schema, columns->at[c].field.name);
-        if (f < 0 || !(fields >> f & 1)) {
-            skipped += size_of(source, c, 0);
+    runs->n = 1;
+    runs->at[0] = (struct run){HEAD_ONLY, HEAD_ONLY};
+    for (uint32_t c = 0; c < mds->columns.n; c++) {
+        if (mds->field[c] < 0 || !(fields >> mds->field[c] & 1)) {
+            skipped += mds->mean[c];
             continue;
         }
         if (skipped > NEAR_BYTES)
@@ -184,23 +185,23 @@ static void find_runs(const struct pstk__source *source, uint64_t fields, struct
 static uint32_t mds_n_extents(const struct pstk__source *source, uint64_t fields)
 {
     struct runs runs;
-    find_runs(source, fields, &runs);
+    find_runs(mds_of(source), fields, &runs);
     return runs.n;
 }
 
 /* Bytes of a sample that are read: the most, and on average. */
 static uint64_t mds_read_size(const struct pstk__source *source, uint64_t fields, int is_most)
 {
+    const struct pstk__mds *mds = mds_of(source);
     struct runs runs;
-    uint64_t size = head_of(mds_of(source));
-    find_runs(source, fields, &runs);
+    uint64_t size = head_of(mds);
+    find_runs(mds, fields, &runs);
     for (uint32_t k = 0; k < runs.n; k++)
         for (uint32_t c = runs.at[k].first; c <= runs.at[k].last && c != HEAD_ONLY; c++) {
-            const struct pstk__mds_column *column = &mds_of(source)->columns.at[c];
-            if (is_most && column->is_variable &&
-                pstk__schema_find(&source->schema, column->field.name) < 0)
+            const int is_mean = !is_most || !mds->columns.at[c].is_variable;
+            if (!is_mean && mds->field[c] < 0)
                 return source->limits.max_size; /* a column that is read, of unknown size */
-            size += size_of(source, c, is_most);
+            size += is_mean ? mds->mean[c] : source->limits.max_stored[mds->field[c]];
         }
     return size < source->limits.max_size ? size : source->limits.max_size;
 }
@@ -234,7 +235,7 @@ static int mds_extent(const struct pstk__source *source, const struct pstk__plac
         return pstk__indexed_fail(
             source, at, begin, size, err,
             "the index names bytes that the file does not have: remove the index");
-    find_runs(source, fields, &runs);
+    find_runs(mds, fields, &runs);
     for (uint32_t k = 0; k < runs.n; k++) {
         const struct run *run = &runs.at[k];
         const int has_columns = run->first != HEAD_ONLY;
@@ -258,10 +259,10 @@ static int view_run(const struct pstk__source *source, const struct pstk__extent
                     struct pstk_error *err)
 {
     const struct pstk__index *index = pstk__indexed_index(source);
-    const struct pstk__mds_columns *columns = &mds_of(source)->columns;
+    const struct pstk__mds *mds = mds_of(source);
     for (uint32_t c = extent->page & 0xff; c <= extent->page >> 8; c++) {
         char text[160];
-        const int f = pstk__schema_find(&source->schema, columns->at[c].field.name);
+        const int32_t f = mds->field[c];
         const uint64_t size = places->begin[c + 1] - places->begin[c];
         const uint8_t *data = extent->data + (out->file_offset + places->begin[c] - extent->offset);
         if (f < 0)
