@@ -199,6 +199,22 @@ class Right(Mds):
                             for c in outputs:
                                 self.assertEqual(batch[c][k], samples[i][c][3])
 
+    def test_mixtures_join_data_sets_that_are_read_in_one_piece_and_in_several(self):
+        def samples(size, first):
+            return [{"a": ("int", 8, struct.pack("<q", first + i), None), "b": ("bytes", None, bytes(size), None),
+                     "c": ("int32", 4, struct.pack("<i", -first - i), None)} for i in range(30)]
+
+        near, far = self.write(samples(10, 0), (30,), "near"), self.write(samples(40000, 100), (10, 20), "far")
+        seen = set()
+        with penstock.Loader(penstock.Mixture({near: 0.5, far: 0.5}), batch_size=10, framework="numpy", device="cpu",
+                             outputs={"a": penstock.scalar("a"), "c": penstock.scalar("c")}) as loader:
+            for _, batch in zip(range(12), loader):
+                a, ids = np.asarray(batch["a"]).tolist(), np.asarray(batch.sample_ids).tolist()
+                self.assertEqual(np.asarray(batch["c"]).tolist(), [-value for value in a])
+                self.assertEqual([value % 100 for value in a], ids)
+                seen |= set(a)
+        self.assertEqual(seen, {*range(30), *range(100, 130)})
+
     def test_columns_of_fixed_size_alone(self):
         samples = [{"a": ("int", 8, struct.pack("<q", i), i), "x": ("ndarray:uint8:40000", 40000, bytes([i]) * 40000,
                                                                   np.full(40000, i, "u1")),
