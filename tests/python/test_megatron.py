@@ -4,10 +4,11 @@ import ctypes
 import os
 import shutil
 import struct
+from unittest import mock
 
 import penstock
 from data_fixture import Case, np
-from penstock import _c
+from penstock import _c, handle
 
 CODES = {"uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "float64": 6, "float32": 7, "uint16": 8}
 KINDS = {"uint8": 1, "int8": 2, "uint16": 3, "int16": 4, "int32": 6, "int64": 8, "float32": 11, "float64": 12}
@@ -58,12 +59,16 @@ class Megatron(Case):
                         self.assertEqual(np.asarray(batch["tokens"][k]).tobytes(), wanted[i].tobytes())
             self.assertEqual(sorted(ids), list(range(len(documents))))
 
-    def samples(self, path, length, dtype):
-        """(tokens, starts) of each sample of a length, by the C interface."""
+    def foreign(self, length, dtype):
+        """What asks for samples of a length, by the C interface."""
         fields = (_c.Field * 1)()
         fields[0].name, fields[0].kind, fields[0].dtype, fields[0].n_dims = b"tokens", 5, KINDS[dtype], 1
         fields[0].shape[0] = length
-        foreign = _c.Foreign(size=ctypes.sizeof(_c.Foreign), field_size=ctypes.sizeof(_c.Field), fields=fields, n_fields=1)
+        return _c.Foreign(size=ctypes.sizeof(_c.Foreign), field_size=ctypes.sizeof(_c.Field), fields=fields, n_fields=1)
+
+    def samples(self, path, length, dtype):
+        """(tokens, starts) of each sample of a length."""
+        foreign = self.foreign(length, dtype)
         error = penstock.errors.new()
         handle = ctypes.c_void_p()
         penstock.errors.check(_c.lib.pstk_dataset_open_foreign(ctypes.byref(handle), os.fsencode(path),
@@ -137,6 +142,33 @@ class Right(Megatron):
             self.samples(prefix, 1, dtype)
         with self.assertRaises(penstock.UnsupportedError):
             self.samples(prefix, 16, "int64")
+
+    def test_loaders_give_samples_of_a_length(self):
+        parts = [self.corpus(40, k, name=f"parts/corpus-{k:02}") for k in range(3)]
+        wanted = self.samples(self.path("parts"), 33, "uint16")
+        self.assertEqual(len(parts), 3)
+        foreign, opens = self.foreign(33, "uint16"), handle.Handle.open
+
+        def open_dataset(out, path, error):
+            return _c.lib.pstk_dataset_open_foreign(out, path, ctypes.byref(foreign), error)
+
+        def open_loader(of, settings):
+            settings.foreign = ctypes.pointer(foreign)
+            opens(of, settings)
+
+        with mock.patch.object(_c.lib, "pstk_dataset_open", open_dataset), mock.patch.object(handle.Handle, "open", open_loader):
+            for outputs in (["tokens", "starts"], ["starts"], ["tokens"]):
+                for order, threads, reader in (("sequential", 1, "threads"), ("full", 3, "io_uring")):
+                    ids = []
+                    with penstock.Loader(self.path("parts"), batch_size=16, framework="numpy", last_batch="short", outputs=outputs,
+                                         order=order, n_threads=threads, reader=reader, device="cpu") as loader:
+                        for batch in loader.epoch(0):
+                            rows = np.asarray(batch.sample_ids).tolist()
+                            ids += rows
+                            for name in outputs:
+                                for k, i in enumerate(rows):
+                                    self.assertEqual(np.asarray(batch[name][k]).tolist(), wanted[i][name == "starts"].tolist())
+                    self.assertEqual(sorted(ids), list(range(len(wanted))))
 
     def test_samples_of_a_length_do_not_cross_files(self):
         parts = [self.corpus(20, k, name=f"parts/corpus-{k:02}")[0] for k in range(3)]
@@ -234,6 +266,25 @@ class Damaged(Megatron):
                         self.assertIn("corpus.idx: byte " if error.code == "PSTK_EBADMSG" else "field tokens", str(error))
                         continue
                     self.assertTrue(place == 17 or place >= len(right) - 32, (place, bit))  # a dtype, or a document's end
+
+    def test_a_damaged_index_is_reported_or_built_again(self):
+        _, prefix = self.corpus(30)
+        wanted = [(a.tolist(), b.tolist()) for a, b in self.samples(prefix, 9, "uint16")]
+        (name,) = (os.path.join(self.path(".penstock"), name) for name in os.listdir(self.path(".penstock"))
+                   if name.endswith(".index"))
+        with open(name, "rb") as file:
+            right = file.read()
+        n_refused = 0
+        for place in (*range(0, 100, 7), *range(100, len(right), 61)):
+            with open(name, "wb") as file:
+                file.write(right[:place] + bytes([right[place] ^ 1 << place % 8]) + right[place + 1:])
+            try:
+                self.assertEqual([(a.tolist(), b.tolist()) for a, b in self.samples(prefix, 9, "uint16")], wanted)
+            except penstock.CorruptRecordError as error:
+                n_refused += 1
+                self.assertIn(f"the index {name} is damaged in bytes ", str(error))
+                self.assertIn("remove it", str(error))
+        self.assertGreater(n_refused, 10)
 
     def test_a_bin_that_changes_while_the_data_set_is_open(self):
         documents, prefix = self.corpus(300)

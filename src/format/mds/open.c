@@ -148,12 +148,13 @@ static int mds_open(struct pstk__source **out, const struct pstk__opening *openi
 /* ---- where things are ------------------------------------------------------------------------ */
 
 /* The extents of samples for a set of fields: runs of columns whose values lie near each other, on
- * average; the first has the begin of the sample. The same for all samples. */
+ * average; the first has the begin of the sample. The same for all samples. Between two runs lies a
+ * column at least that is not read, so there are at most 33. */
 struct runs {
     uint32_t n;
     struct run {
         uint32_t first, last; /* columns; HEAD_ONLY: none */
-    } at[PSTK_MAX_FIELDS + 1];
+    } at[PSTK_MAX_FIELDS];
 };
 
 /* Bytes that a sample has at its begin and parsing needs: sizes of values, or the first byte. */
