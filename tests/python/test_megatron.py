@@ -246,7 +246,8 @@ class Damaged(Megatron):
         self.put(tokens, "corpus.bin")
         self.check(prefix, documents)
         os.remove(prefix + ".bin")
-        self.assert_says("corpus", penstock.Dataset, prefix)
+        for path in (prefix, prefix + ".idx", prefix + ".bin", self.folder):
+            self.assert_says("corpus.bin is missing; it has the tokens of the .idx next to it", penstock.Dataset, path)
 
     def test_every_bit_is_found_or_harmless(self):
         documents = [[[1, 2, 3], [4, 5]], [], [[6]], [[7, 8], [9]]]

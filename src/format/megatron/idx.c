@@ -26,7 +26,7 @@ const char *pstk__megatron_idx_parse(struct pstk__megatron_idx *idx, const uint8
     if (size < PSTK__MEGATRON_HEAD)
         return WRONG(size, "the file ends within its head of %d bytes: copy it again",
                      PSTK__MEGATRON_HEAD);
-    if (memcmp(bytes, "MMIDIDX\0\0", 9) != 0)
+    if (memcmp(bytes + MAGIC, PSTK__MEGATRON_MAGIC, PSTK__MEGATRON_MAGIC_SIZE) != 0)
         return WRONG(MAGIC, "the file does not begin as an .idx of Megatron-LM");
     const uint64_t version = pstk__get64(bytes + VERSION);
     if (version != 1)

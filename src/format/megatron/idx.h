@@ -6,6 +6,8 @@
 #include <penstock/types.h>
 
 #define PSTK__MEGATRON_HEAD 34 /* bytes */
+#define PSTK__MEGATRON_MAGIC "MMIDIDX\0\0"
+#define PSTK__MEGATRON_MAGIC_SIZE 9
 
 /* Invariants: the arrays lie within the file, in this order, after its head; n_sequences bytes of
  * modes may follow them. */

@@ -2,6 +2,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "format/indexed.h"
+#include "format/megatron/idx.h"
 #include "format/megatron/megatron.h"
 #include "format/megatron/scan.h"
 #include "record/kind.h"
@@ -39,21 +40,35 @@ static int with_ending(char to[PATH_MAX], const char *path, const char *ending)
     return n > 0 && n < PATH_MAX;
 }
 
+/* 1: a .idx begins as one, or has its .bin: then it is damaged. */
+static int is_idx(const struct pstk__store *store, const char *path)
+{
+    char bin[PATH_MAX];
+    uint8_t magic[PSTK__MEGATRON_MAGIC_SIZE];
+    struct pstk__file file;
+    const int r = store->open(store, &file, path);
+    const int has_magic = r == 0 &&
+                          pstk__file_read(&file, magic, sizeof magic, 0) == (int64_t)sizeof magic &&
+                          memcmp(magic, PSTK__MEGATRON_MAGIC, sizeof magic) == 0;
+    pstk__file_end(&file);
+    return r == 0 && (has_magic || (with_ending(bin, path, ".bin") && is_file(store, bin)));
+}
+
 /* A folder in which a pair is looked for. */
 struct search {
     const struct pstk__store *store;
     const char *folder;
 };
 
-/* A pstk__store_name_fn: 1 at the first .idx that has its .bin. */
+/* A pstk__store_name_fn: 1 at the first .idx of Megatron-LM. */
 static int is_pair(void *user, const char *name)
 {
     const struct search *search = user;
-    char path[PATH_MAX], bin[PATH_MAX];
+    char path[PATH_MAX];
     if (name[0] == '.' || !ends_with(name, ".idx"))
         return 0;
     const int n = snprintf(path, sizeof path, "%s/%s", search->folder, name);
-    return n > 0 && n < PATH_MAX && with_ending(bin, path, ".bin") && is_file(search->store, bin);
+    return n > 0 && n < PATH_MAX && is_idx(search->store, path);
 }
 
 /* The path of .idx files that `path` means: PREFIX.bin, PREFIX, or one of them. 0: none. */
@@ -70,12 +85,12 @@ static int idx_path(const struct pstk__store *store, const char *path, char to[P
 
 static int megatron_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)
 {
-    char idx[PATH_MAX], bin[PATH_MAX];
+    char idx[PATH_MAX];
     struct search search = {store, path};
     if (!idx_path(store, path, idx))
         return 0;
     if (ends_with(idx, ".idx") && is_file(store, idx))
-        return with_ending(bin, idx, ".bin") && is_file(store, bin);
+        return is_idx(store, idx);
     if (ends_with(idx, ".idx"))
         return pstk__listing_probe(store, idx, ".idx", err);
     const int r = store->list ? store->list(store, path, is_pair, &search) : 0;
