@@ -159,6 +159,11 @@ class Right(Mds):
                 if i % 3:
                     self.assertEqual(np.asarray(batch["pil"])[i].tobytes(), np.asarray(batch["png"])[i].tobytes())
 
+    def test_pixels_of_16_bits(self):
+        samples = [{"x": ("pil", None, pil(values, "I;16"), values)} for values in
+                   (np.arange(i, i + 35, dtype="uint16").reshape(5, 7) * 1000 for i in range(5))]
+        self.check(self.write(samples, (5,)), samples)
+
     def test_loaders_give_the_same_values(self):
         samples = [every_encoding(i) for i in range(N)]
         path = self.write(samples)
