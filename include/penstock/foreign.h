@@ -25,7 +25,9 @@ struct pstk_foreign {
     /* sizeof(struct pstk_field), set by the caller */
     uint32_t field_size;
     /* fields whose kind, dtype or shape is this, in place of the one found in the first records;
-     * copies. default: NULL, none */
+     * copies. The shape {n} of `tokens` in Megatron's files makes samples of n tokens, which
+     * overlap by one, and a field `starts`: the places in them where documents begin. default:
+     * NULL, none */
     const struct pstk_field *fields;
     uint32_t n_fields;
     /* threads that build an index. default: auto, the cores that this process may use */

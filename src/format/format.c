@@ -3,6 +3,8 @@
 
 #include "base/error.h"
 #include "format/arrays/arrays.h"
+#include "format/mds/mds.h"
+#include "format/megatron/megatron.h"
 #include "format/pstk/pstk.h"
 #include "format/tar/tar.h"
 
@@ -15,7 +17,8 @@
 
 /* The record formats there are, the first that knows a path wins. */
 static const struct pstk__format *const formats[] = {&pstk__format_pstk, &pstk__format_arrays,
-                                                     &pstk__format_tar};
+                                                     &pstk__format_mds, &pstk__format_tar,
+                                                     &pstk__format_megatron};
 
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 

@@ -32,7 +32,7 @@ struct pstk__place {
 /* Bytes of one file that belong to a sample, or an index page. */
 struct pstk__extent {
     uint32_t file;
-    uint32_t page;       /* index page number, of an index page */
+    uint32_t page;       /* index page number, of an index page; else the format's own */
     uint64_t record;     /* within the shard; of a page the first that it lists */
     uint64_t offset;     /* bytes */
     uint64_t size;       /* bytes to read */

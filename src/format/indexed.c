@@ -3,7 +3,6 @@
 
 #include "base/crew.h"
 #include "base/error.h"
-#include "format/listing.h"
 #include "index/home.h"
 
 #include <inttypes.h>
@@ -21,6 +20,7 @@ struct work {
     const struct pstk__scanner *scanner;
     const struct pstk__opening *opening;
     const struct pstk__listing *listing;
+    const void *own;
     struct pstk__index_found *found; /* of all files; its fields are fixed before the first scan */
     struct pstk__index_writer *writer;
     pstk_progress_fn progress;
@@ -51,7 +51,9 @@ static struct pstk__scan scan_of(const struct work *work, uint64_t i, char path[
     return (struct pstk__scan){.store = work->opening->store,
                                .name = pstk__texts_get(&work->listing->names, i),
                                .path = path,
-                               .size = work->listing->sizes[i]};
+                               .size = work->listing->sizes[i],
+                               .number = i,
+                               .own = work->own};
 }
 
 static int open_job(void *user, void **state, struct pstk_error *err)
@@ -86,7 +88,9 @@ static int scan_file(void *state, uint64_t job, const struct pstk__crew_sink *si
     struct pstk__scan scan = scan_of(work, job, path);
     scan.progress = sink->progress;
     scan.user = sink->user;
-    *found = (struct result){.rows = {.n_columns = work->scanner->n_columns(work->found)}};
+    *found = (struct result){0};
+    if (work->scanner->n_columns)
+        found->rows.n_columns = work->scanner->n_columns(work->found);
     begin_found(&found->found, work->found);
     const int r = work->scanner->scan(&scan, &found->rows, &found->found, err);
     if (r < 0)
@@ -223,6 +227,8 @@ static void digest_key(const struct work *work, uint64_t key[2])
     pstk__index_digest(key, work->scanner->format->name, strlen(work->scanner->format->name));
     pstk__index_digest(key, &version, sizeof version);
     pstk__index_digest(key, work->listing->names.bytes, work->listing->names.size);
+    if (work->scanner->list)
+        pstk__index_digest(key, work->listing->digest, sizeof work->listing->digest);
     for (uint32_t i = 0; foreign && i < foreign->n_fields; i++)
         pstk__index_digest(key, foreign->fields[i].name, strlen(foreign->fields[i].name));
 }
@@ -279,10 +285,11 @@ static int describe(struct pstk__source *source, const struct pstk__index_found 
         source->schema.entry[i] = (int32_t)i;
     for (uint32_t i = 0; i < found->n_fields; i++) {
         const struct pstk__index_field *field = &found->fields[i];
-        const int is_image =
-            field->field.kind == PSTK_FIELD_IMAGE || field->field.kind == PSTK_FIELD_MASK;
+        const int is_image = (pstk__field_traits(field->field.kind) & PSTK__TRAIT_IMAGES) != 0;
         source->limits.max_stored[i] = field->max_size;
-        source->limits.max_plain[i] = field->max_plain;
+        /* A field that is read as it is coded, in place of a number of its text, is as long as
+         * that. */
+        source->limits.max_plain[i] = larger(field->max_plain, field->max_size);
         /* Unknown: only the images' own headers have it, and decoders take no more. */
         source->limits.max_width[i] = source->limits.max_height[i] = is_image ? PSTK__MAX_SIDE : 0;
         source->stats[i] = (struct pstk_field_stats){.max_stored_size = field->max_size,
@@ -313,10 +320,13 @@ static int fill(struct pstk__source *source, const struct pstk__scanner *scanner
     if (!source->path || !indexed)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
     indexed->scanner = scanner;
-    int r = pstk__listing_open(&listing, opening->store, opening->path, scanner->ending, err);
+    int r = scanner->list
+                ? scanner->list(&listing, &indexed->own, opening, err)
+                : pstk__listing_open(&listing, opening->store, opening->path, scanner->ending, err);
     if (r < 0)
         return r;
-    struct work work = {.scanner = scanner, .opening = opening, .listing = &listing};
+    struct work work = {
+        .scanner = scanner, .opening = opening, .listing = &listing, .own = indexed->own};
     r = get_index(indexed, &work, err);
     indexed->folder = listing.folder;
     listing.folder = NULL;
@@ -362,6 +372,7 @@ void pstk__indexed_close(struct pstk__source *source)
     if (indexed) {
         pstk__index_close(indexed->index);
         free(indexed->folder);
+        free(indexed->own);
         free(indexed);
     }
     free(source->path);

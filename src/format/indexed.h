@@ -8,6 +8,7 @@
 #define PSTK_FORMAT_INDEXED_H
 
 #include "format/format.h"
+#include "format/listing.h"
 #include "index/writer.h"
 
 /* A file being scanned. */
@@ -15,23 +16,30 @@ struct pstk__scan {
     const struct pstk__store *store;
     const char *name; /* as the data set lists it, for messages */
     const char *path;
-    uint64_t size; /* bytes, as listed */
+    uint64_t size;   /* bytes, as listed */
+    uint64_t number; /* in the list of files */
+    const void *own; /* what the scanner's list read, or NULL */
     /* Report n more bytes as done; a non-zero result: stop with ECANCELED. NULL: nobody asks. */
     int (*progress)(void *user, uint64_t n_bytes);
     void *user;
 };
 
-/* How a format finds the records of a file. All functions may be called by several threads at once.
- */
+/* How a format finds the records of a file. All functions except list may be called by several
+ * threads at once. */
 struct pstk__scanner {
     const struct pstk__format *format;
     uint32_t version;   /* of what a scan finds: an index of another version is built again */
-    const char *ending; /* of the files of a folder: ".tar" */
+    const char *ending; /* of the files of a folder: ".tar"; unused where there is a list */
+    /* List the files of a data set that lists them itself; NULL: list them by the ending. Add to
+     * the listing's digest all that records depend on and names, sizes and times do not show. *own:
+     * what scans and the source need of that list; returns owned (free()). */
+    int (*list)(struct pstk__listing *listing, void **own, const struct pstk__opening *opening,
+                struct pstk_error *err);
     /* Find the fields by the first records of a file, with the forms of their values. `wanted`:
      * fields that the caller names, which are kept even where no record of these has them. */
     int (*infer)(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
                  struct pstk__index_found *found, struct pstk_error *err);
-    /* Columns of a row. */
+    /* Columns of a row; NULL: scan sets rows->n_columns, to the same for all files. */
     uint32_t (*n_columns)(const struct pstk__index_found *found);
     /* Find all records of a file: append their rows, and add up what was found, in fields whose n,
      * sizes and bytes begin at 0, and in facts: the largest of all files counts. */
@@ -47,6 +55,7 @@ struct pstk__indexed {
     const struct pstk__scanner *scanner;
     char *folder;              /* owned; the names of the files are below it */
     struct pstk__index *index; /* owned */
+    void *own;                 /* owned; of the scanner's list, or NULL */
 };
 
 /* Entries of a format's table. */

@@ -261,11 +261,12 @@ static int find_names(struct gathered *gathered, const struct pstk__store *store
     return r < 0 ? r : sort_names(gathered);
 }
 
-/* Size and time of each file. */
+/* Size and time of each file; *missing is then the number of the one that cannot be opened. */
 static int look_at_files(struct pstk__listing *listing, const struct pstk__store *store,
-                         struct pstk_error *err)
+                         uint64_t *missing, struct pstk_error *err)
 {
     for (uint64_t i = 0; i < listing->names.n; i++) {
+        *missing = i;
         char path[PATH_MAX];
         struct pstk__file file;
         const char *name = pstk__texts_get(&listing->names, i);
@@ -303,6 +304,7 @@ int pstk__listing_open(struct pstk__listing *listing, const struct pstk__store *
 {
     struct gathered gathered = {0};
     size_t folder;
+    uint64_t missing;
     *listing = (struct pstk__listing){0};
     int r = find_names(&gathered, store, path, ending, &folder);
     if (r < 0)
@@ -313,8 +315,23 @@ int pstk__listing_open(struct pstk__listing *listing, const struct pstk__store *
     else if (keep_names(listing, &gathered, path, folder) < 0)
         r = fail_list(PSTK_ENOMEM, path, err);
     else
-        r = look_at_files(listing, store, err);
+        r = look_at_files(listing, store, &missing, err);
     free(gathered.bytes);
+    if (r < 0)
+        pstk__listing_close(listing);
+    return r;
+}
+
+int pstk__listing_of(struct pstk__listing *listing, const struct pstk__store *store,
+                     const char *folder, const struct pstk__texts *names, uint64_t *missing,
+                     struct pstk_error *err)
+{
+    *listing = (struct pstk__listing){0};
+    *missing = PSTK_NONE;
+    const struct gathered gathered = {.bytes = names->bytes, .size = names->size, .n = names->n};
+    const int r = keep_names(listing, &gathered, folder, strlen(folder)) < 0
+                      ? fail_list(PSTK_ENOMEM, folder, err)
+                      : look_at_files(listing, store, missing, err);
     if (r < 0)
         pstk__listing_close(listing);
     return r;

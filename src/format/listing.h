@@ -16,6 +16,7 @@ struct pstk__listing {
     struct pstk__texts names; /* in the order of the pattern; of a folder sorted by their bytes */
     uint64_t *sizes;          /* owned, names.n */
     int64_t *changed_ns;      /* owned, names.n */
+    uint64_t digest[2];       /* of what a list of the data set's own adds; or 0 */
 };
 
 /* 1: the path is a file with that ending (".tar"), a folder with such a file, or a pattern that
@@ -26,6 +27,11 @@ int pstk__listing_probe(const struct pstk__store *store, const char *path, const
  * missing. On failure *listing is empty. */
 int pstk__listing_open(struct pstk__listing *listing, const struct pstk__store *store,
                        const char *path, const char *ending, struct pstk_error *err);
+/* The files of these names below a folder: copies both. ENOENT: one is missing. On failure *listing
+ * is empty, and *missing the number of the file that could not be opened, or PSTK_NONE. */
+int pstk__listing_of(struct pstk__listing *listing, const struct pstk__store *store,
+                     const char *folder, const struct pstk__texts *names, uint64_t *missing,
+                     struct pstk_error *err);
 void pstk__listing_close(struct pstk__listing *listing);
 
 #endif

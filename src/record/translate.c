@@ -2,6 +2,8 @@
 #include "record/translate.h"
 
 #include "base/little.h"
+#include "image/image.h"
+#include "record/list.h"
 
 #include <stdio.h>
 
@@ -67,13 +69,108 @@ static const char *translate_integer(const struct pstk_field *field, const uint8
     return NULL;
 }
 
+/* ---- arrays ---------------------------------------------------------------------------------- */
+
+uint64_t pstk__translated_dim(const uint8_t *head, uint32_t i)
+{
+    const uint32_t width = 1u << (head[0] & 3);
+    uint64_t n = 0;
+    memcpy(&n, head + 1 + (uint64_t)i * width, width);
+    return n;
+}
+
+/* Bytes before the elements; 0: the value ends before them. */
+static uint64_t array_head(const uint8_t *data, uint64_t size)
+{
+    const uint64_t head = size ? 1 + ((uint64_t)(data[0] >> 2) << (data[0] & 3)) : 1;
+    return head <= size ? head : 0;
+}
+
+static int64_t array_size(const uint8_t *data, uint64_t size)
+{
+    const uint64_t head = array_head(data, size);
+    return head ? (int64_t)(size - head + 8 * (uint64_t)(data[0] >> 2)) : -1;
+}
+
+static const char *translate_array(const uint8_t *data, uint64_t size, uint8_t *plain)
+{
+    const uint64_t head = array_head(data, size);
+    for (uint32_t i = 0; i < data[0] >> 2; i++, plain += 8)
+        pstk__put64(plain, pstk__translated_dim(data, i));
+    if (size > head)
+        memcpy(plain, data + head, size - head);
+    return NULL;
+}
+
+/* ---- lists of images ------------------------------------------------------------------------- */
+
+static uint64_t aligned(uint64_t at)
+{
+    return (at + PSTK__LIST_ALIGN - 1) / PSTK__LIST_ALIGN * PSTK__LIST_ALIGN;
+}
+
+/* Sums are of less than 2^30 sizes below 2^32. */
+static int64_t image_list_size(const uint8_t *data, uint64_t size)
+{
+    const uint64_t n = size >= 4 ? pstk__get32(data) : 0;
+    if (size < 4 || n > (size - 4) / 4)
+        return -1;
+    uint64_t at = pstk__list_head_size(PSTK_FIELD_IMAGE_LIST, (uint32_t)n), sum = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t one = pstk__get32(data + 4 + 4 * i);
+        sum += one;
+        at = aligned(at) + one;
+    }
+    return sum == size - 4 - 4 * n ? (int64_t)at : -1;
+}
+
+static const char *translate_image_list(const uint8_t *data, uint8_t *plain, char text[160])
+{
+    const uint32_t n = pstk__get32(data);
+    const uint8_t *from = data + 4 + 4 * (uint64_t)n;
+    uint64_t at = pstk__list_head_size(PSTK_FIELD_IMAGE_LIST, n);
+    memset(plain, 0, at);
+    for (uint32_t i = 0; i < n; i++) {
+        struct pstk__image_info info;
+        struct pstk_error why;
+        const uint32_t size = pstk__get32(data + 4 + 4 * (uint64_t)i);
+        pstk_error_init(&why, sizeof why);
+        if (pstk__image_probe(from, size, UINT64_MAX, &info, &why) < 0) {
+            snprintf(text, 160, "has item %u: %.120s", i, why.message);
+            return text;
+        }
+        const struct pstk__field_view item = {.plain_size = size,
+                                              .encoding = (uint8_t)info.encoding,
+                                              .channels = info.channels,
+                                              .bit_depth = info.bit_depth,
+                                              .width = info.width,
+                                              .height = info.height,
+                                              .flags = info.has_palette ? PSTK__FIELD_PALETTE : 0};
+        pstk__list_put_head(PSTK_FIELD_IMAGE_LIST, n, i, &item, plain);
+        memset(plain + at, 0, aligned(at) - at);
+        at = aligned(at);
+        memcpy(plain + at, from, size);
+        at += size;
+        from += size;
+    }
+    return NULL;
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 int64_t pstk__translated_size(uint32_t codec, const struct pstk_field *field, const void *data,
                               uint64_t size)
 {
-    (void)data, (void)size;
-    return codec == PSTK__FOREIGN_TEXT_INTEGER ? (int64_t)pstk_dtype_size(field->dtype) : -1;
+    switch (codec) {
+    case PSTK__FOREIGN_TEXT_INTEGER:
+        return (int64_t)pstk_dtype_size(field->dtype);
+    case PSTK__FOREIGN_SHAPED_ARRAY:
+        return array_size(data, size);
+    case PSTK__FOREIGN_IMAGE_LIST:
+        return image_list_size(data, size);
+    default:
+        return -1;
+    }
 }
 
 const char *pstk__translate(uint32_t codec, const struct pstk_field *field, const void *data,
@@ -82,6 +179,10 @@ const char *pstk__translate(uint32_t codec, const struct pstk_field *field, cons
     (void)plain_size;
     if (codec == PSTK__FOREIGN_TEXT_INTEGER)
         return translate_integer(field, data, size, plain, text);
+    if (codec == PSTK__FOREIGN_SHAPED_ARRAY)
+        return translate_array(data, size, plain);
+    if (codec == PSTK__FOREIGN_IMAGE_LIST)
+        return translate_image_list(data, plain, text);
     snprintf(text, 160, "has a codec of number %u, which does not exist", codec);
     return text;
 }

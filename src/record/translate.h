@@ -14,6 +14,10 @@ enum pstk__foreign_codec {
     PSTK__FOREIGN_FIRST = 128,
     PSTK__FOREIGN_TEXT_INTEGER =
         128, /* a decimal integer as text, to a scalar of the field's dtype */
+    /* A byte 4 * n_dims + w, n_dims sizes of 2^w bytes, the elements: to an array with its shape */
+    PSTK__FOREIGN_SHAPED_ARRAY = 136,
+    /* u32 n, u32 size[n], files of images: to a list of images */
+    PSTK__FOREIGN_IMAGE_LIST = 137,
 };
 
 static inline int pstk__codec_is_foreign(uint32_t codec)
@@ -21,6 +25,8 @@ static inline int pstk__codec_is_foreign(uint32_t codec)
     return codec >= PSTK__FOREIGN_FIRST;
 }
 
+/* Dimension i of the head of a SHAPED_ARRAY. */
+uint64_t pstk__translated_dim(const uint8_t *head, uint32_t i);
 /* Bytes of the value once it is translated; <0: no such value can be. */
 int64_t pstk__translated_size(uint32_t codec, const struct pstk_field *field, const void *data,
                               uint64_t size);

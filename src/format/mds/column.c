@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/mds/column.h"
+
+#include "base/error.h"
+#include "image/pixels.h"
+#include "record/kind.h"
+#include "record/translate.h"
+#include "record/value.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIXELS_HEAD 12 /* bytes: width, height, bytes of the mode */
+#define WRONG(...) (snprintf(text, 160, __VA_ARGS__), text)
+
+/* ---- encodings ------------------------------------------------------------------------------- */
+
+/* What streaming/base/format/mds/encodings.py has, except arrays; pkl is not here on purpose. */
+static const struct {
+    const char *name;
+    uint8_t kind, dtype, form;
+} encodings[] = {
+    {"bytes", PSTK_FIELD_BYTES, 0, PSTK__FORM_PLAIN},
+    {"str", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
+    {"int", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__FORM_PLAIN},
+    {"uint8", PSTK_FIELD_SCALAR, PSTK_U8, PSTK__FORM_PLAIN},
+    {"uint16", PSTK_FIELD_SCALAR, PSTK_U16, PSTK__FORM_PLAIN},
+    {"uint32", PSTK_FIELD_SCALAR, PSTK_U32, PSTK__FORM_PLAIN},
+    {"uint64", PSTK_FIELD_SCALAR, PSTK_U64, PSTK__FORM_PLAIN},
+    {"int8", PSTK_FIELD_SCALAR, PSTK_I8, PSTK__FORM_PLAIN},
+    {"int16", PSTK_FIELD_SCALAR, PSTK_I16, PSTK__FORM_PLAIN},
+    {"int32", PSTK_FIELD_SCALAR, PSTK_I32, PSTK__FORM_PLAIN},
+    {"int64", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__FORM_PLAIN},
+    {"float16", PSTK_FIELD_SCALAR, PSTK_F16, PSTK__FORM_PLAIN},
+    {"float32", PSTK_FIELD_SCALAR, PSTK_F32, PSTK__FORM_PLAIN},
+    {"float64", PSTK_FIELD_SCALAR, PSTK_F64, PSTK__FORM_PLAIN},
+    {"str_int", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__FORM_TEXT_INTEGER},
+    {"str_float", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
+    {"str_decimal", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
+    {"json", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
+    {"jpeg", PSTK_FIELD_IMAGE, 0, PSTK__FORM_PLAIN},
+    {"png", PSTK_FIELD_IMAGE, 0, PSTK__FORM_PLAIN},
+    {"pil", PSTK_FIELD_IMAGE, 0, PSTK__MDS_PIXELS},
+    {"jpeg_array", PSTK_FIELD_IMAGE_LIST, 0, PSTK__MDS_IMAGES},
+    {"jpegarray", PSTK_FIELD_IMAGE_LIST, 0, PSTK__MDS_IMAGES},
+    {"list[jpeg]", PSTK_FIELD_IMAGE_LIST, 0, PSTK__MDS_IMAGE_LIST},
+    {"list[png]", PSTK_FIELD_IMAGE_LIST, 0, PSTK__MDS_IMAGE_LIST},
+    {"list[pil]", PSTK_FIELD_BYTES, 0, PSTK__FORM_PLAIN},
+};
+
+/* Names and codes of the dtypes of arrays, as that file has them. */
+static const struct {
+    const char *name;
+    uint8_t code, dtype;
+} dtypes[] = {
+    {"uint8", 8, PSTK_U8},   {"int8", 9, PSTK_I8},      {"uint16", 16, PSTK_U16},
+    {"int16", 17, PSTK_I16}, {"float16", 18, PSTK_F16}, {"uint32", 32, PSTK_U32},
+    {"int32", 33, PSTK_I32}, {"float32", 34, PSTK_F32}, {"uint64", 64, PSTK_U64},
+    {"int64", 65, PSTK_I64}, {"float64", 66, PSTK_F64},
+};
+
+static uint32_t dtype_of_code(uint8_t code)
+{
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
+        if (dtypes[i].code == code)
+            return dtypes[i].dtype;
+    return 0;
+}
+
+static uint32_t dtype_of_name(const char *name, size_t n)
+{
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
+        if (strlen(dtypes[i].name) == n && memcmp(dtypes[i].name, name, n) == 0)
+            return dtypes[i].dtype;
+    return 0;
+}
+
+/* "3,224,224" as the shape of a field. 0: it is none. */
+static int read_shape(struct pstk_field *field, const char *text)
+{
+    while (field->n_dims < PSTK_MAX_DIMS && *text >= '1' && *text <= '9') {
+        uint64_t n = 0;
+        for (; *text >= '0' && *text <= '9'; text++) {
+            n = 10 * n + (uint64_t)(*text - '0');
+            if (n > 0xffffffffu)
+                return 0;
+        }
+        field->shape[field->n_dims++] = n;
+        if (*text == 0)
+            return 1;
+        if (*text++ != ',')
+            return 0;
+    }
+    return 0;
+}
+
+/* "ndarray", "ndarray:int32" or "ndarray:int32:3,4". 0: it is none of these. */
+static int read_array(struct pstk__mds_column *column, const char *encoding)
+{
+    column->field.kind = PSTK_FIELD_NDARRAY;
+    column->form = PSTK__MDS_ARRAY;
+    encoding += strlen("ndarray");
+    if (*encoding == 0)
+        return 1;
+    if (*encoding++ != ':')
+        return 0;
+    const size_t n = strcspn(encoding, ":");
+    column->field.dtype = dtype_of_name(encoding, n);
+    column->form = encoding[n] ? PSTK__FORM_PLAIN : PSTK__MDS_ARRAY_TYPED;
+    return column->field.dtype &&
+           (encoding[n] == 0 || read_shape(&column->field, encoding + n + 1));
+}
+
+/* Set kind, dtype, shape and form; of an encoding that is not known the kind stays 0. */
+static void read_encoding(struct pstk__mds_column *column, const char *encoding)
+{
+    if (strncmp(encoding, "ndarray", strlen("ndarray")) == 0 && !read_array(column, encoding)) {
+        column->field.kind = column->field.dtype = column->field.n_dims = 0;
+        column->form = PSTK__FORM_PLAIN;
+    }
+    for (size_t i = 0; i < sizeof encodings / sizeof encodings[0]; i++)
+        if (strcmp(encoding, encodings[i].name) == 0) {
+            column->field.kind = encodings[i].kind;
+            column->field.dtype = encodings[i].dtype;
+            column->form = encodings[i].form;
+        }
+}
+
+/* ---- columns --------------------------------------------------------------------------------- */
+
+/* A column's name as that of a field: other characters become '.'. 0: it is too long, or empty. */
+static int name_field(struct pstk_field *field, const char *name)
+{
+    uint32_t n = 0;
+    for (; *name; name++) {
+        if (((uint8_t)*name & 0xc0) == 0x80) /* a later byte of a character of UTF-8 */
+            continue;
+        if (n == PSTK_MAX_NAME - 1)
+            return 0;
+        const int is_kept = (*name >= 'A' && *name <= 'Z') || (*name >= 'a' && *name <= 'z') ||
+                            (*name >= '0' && *name <= '9') || *name == '_' || *name == '-';
+        field->name[n++] = is_kept ? *name : '.';
+    }
+    return n > 0;
+}
+
+int pstk__mds_find(const struct pstk__mds_columns *columns, const char *name)
+{
+    for (uint32_t i = 0; i < columns->n; i++)
+        if (strcmp(columns->at[i].field.name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* Bytes of each value, by the encoding; 0: they vary, or are unknown. */
+static uint64_t fixed_size(const struct pstk__mds_column *column)
+{
+    const struct pstk_field *field = &column->field;
+    if (column->form != PSTK__FORM_PLAIN ||
+        (field->kind != PSTK_FIELD_SCALAR && field->kind != PSTK_FIELD_NDARRAY))
+        return 0;
+    uint64_t size = pstk_dtype_size(field->dtype);
+    for (uint32_t i = 0; i < field->n_dims; i++)
+        if (__builtin_mul_overflow(size, field->shape[i], &size))
+            return UINT64_MAX;
+    return size;
+}
+
+const char *pstk__mds_add(struct pstk__mds_columns *columns, const char *name, const char *encoding,
+                          uint64_t size, int *code, char text[160])
+{
+    struct pstk__mds_column column = {.form = PSTK__FORM_PLAIN};
+    *code = PSTK_ENOTSUP;
+    if (columns->n == PSTK_MAX_FIELDS)
+        return WRONG("has more than %d columns, the most that a data set may have",
+                     PSTK_MAX_FIELDS);
+    if (!name_field(&column.field, name))
+        return WRONG("has a column whose name is empty or longer than %d characters",
+                     PSTK_MAX_NAME - 1);
+    if (pstk__mds_find(columns, column.field.name) >= 0)
+        return WRONG("has two columns named '%.63s' (all characters except A-Z a-z 0-9 _ - are "
+                     "read as .)",
+                     column.field.name);
+    read_encoding(&column, encoding);
+    *code = PSTK_EBADMSG;
+    const uint64_t needed = fixed_size(&column);
+    if (needed && size != needed)
+        return WRONG("gives column '%.63s' values of %" PRIu64
+                     " bytes; its encoding needs %" PRIu64,
+                     column.field.name, size, needed);
+    column.is_variable = size == 0;
+    column.size = (uint32_t)size;
+    if (size > UINT32_MAX || columns->fixed_size + size + 4 > UINT32_MAX)
+        return WRONG("gives its columns values of 4 GiB or more");
+    columns->at[columns->n++] = column;
+    columns->n_variable += column.is_variable;
+    columns->fixed_size += column.is_variable ? 4 : size;
+    return NULL;
+}
+
+void pstk__mds_place(struct pstk__mds_places *places, const struct pstk__mds_columns *columns,
+                     const uint8_t *head)
+{
+    uint64_t at = pstk__mds_head(columns);
+    for (uint32_t i = 0; i < columns->n; i++) {
+        places->begin[i] = at;
+        if (columns->at[i].is_variable) {
+            at += pstk__get32(head);
+            head += 4;
+        } else
+            at += columns->at[i].size;
+    }
+    places->begin[columns->n] = at;
+}
+
+/* ---- arrays ---------------------------------------------------------------------------------- */
+
+/* What stands before the elements of an array. */
+struct head {
+    const uint8_t *shape; /* the byte of its dimensions */
+    uint32_t dtype, n_dims;
+    uint64_t size; /* bytes of all */
+    uint64_t dims[PSTK_MAX_DIMS];
+};
+
+/* Read it; n: bytes at `data`. */
+static const char *read_head(struct head *head, const struct pstk__index_field *field,
+                             const uint8_t *data, uint64_t n, char text[160])
+{
+    const uint32_t at = field->form == PSTK__MDS_ARRAY;
+    *head = (struct head){0};
+    if (n < at + 1u)
+        return WRONG("has %" PRIu64 " bytes, too few for an array", n);
+    head->dtype = at ? dtype_of_code(data[0]) : field->field.dtype;
+    if (!head->dtype)
+        return WRONG("is an array of dtype %u, which does not exist", data[0]);
+    head->shape = data + at;
+    head->n_dims = data[at] >> 2;
+    const uint32_t width = 1u << (data[at] & 3);
+    head->size = at + 1 + (uint64_t)head->n_dims * width;
+    if (n < head->size)
+        return WRONG("has %" PRIu64 " bytes, too few for an array of %u dimensions", n,
+                     head->n_dims);
+    for (uint32_t i = 0; i < head->n_dims && i < PSTK_MAX_DIMS; i++)
+        head->dims[i] = pstk__translated_dim(head->shape, i);
+    return NULL;
+}
+
+static uint32_t variable_dims(const struct pstk_field *field)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < field->n_dims; i++)
+        n += field->shape[i] == 0;
+    return n;
+}
+
+/* Compare an array with its field, and its shape with its elements. */
+static const char *check_array(const struct head *head, const struct pstk_field *field,
+                               uint64_t size, char text[160])
+{
+    if (head->dtype != field->dtype || head->n_dims != field->n_dims)
+        return WRONG("is an array of %s with %u dimensions; the field has %s with %u, as the first "
+                     "sample",
+                     pstk_dtype_name(head->dtype), head->n_dims, pstk_dtype_name(field->dtype),
+                     field->n_dims);
+    uint64_t expected = pstk_dtype_size(head->dtype);
+    for (uint32_t i = 0; i < head->n_dims; i++) {
+        if (field->shape[i] && field->shape[i] != head->dims[i])
+            return WRONG("is an array whose dimension %u is %" PRIu64 "; must be %" PRIu64, i,
+                         head->dims[i], field->shape[i]);
+        if (__builtin_mul_overflow(expected, head->dims[i], &expected))
+            expected = UINT64_MAX;
+    }
+    return expected == size - head->size
+               ? NULL
+               : WRONG("has %" PRIu64 " bytes of elements, but its shape needs %" PRIu64,
+                       size - head->size, expected);
+}
+
+static const char *view_array(struct pstk__field_view *view, const struct pstk__index_field *field,
+                              const uint8_t *data, uint64_t size, char text[160])
+{
+    struct head head;
+    const char *wrong = read_head(&head, field, data, size, text);
+    if (!wrong)
+        wrong = check_array(&head, &field->field, size, text);
+    if (wrong)
+        return wrong;
+    /* With one variable dimension the bytes are the elements; with more the shape comes first. */
+    if (variable_dims(&field->field) > 1) {
+        const uint64_t plain = size - head.size + 8 * (uint64_t)head.n_dims;
+        view->data = head.shape;
+        view->stored_size = (uint32_t)(size - (uint64_t)(head.shape - data));
+        view->plain_size = (uint32_t)plain;
+        view->codec = PSTK__FOREIGN_SHAPED_ARRAY;
+        return plain > UINT32_MAX ? WRONG("has 4 GiB or more") : NULL;
+    }
+    view->data = data + head.size;
+    view->stored_size = view->plain_size = (uint32_t)(size - head.size);
+    return NULL;
+}
+
+const char *pstk__mds_describe(struct pstk__index_field *field,
+                               const struct pstk__mds_column *column, const uint8_t *data,
+                               uint64_t n, uint64_t size, char text[160])
+{
+    struct head head;
+    *field = (struct pstk__index_field){.field = column->field, .form = column->form};
+    if (column->field.kind == 0)
+        field->field.kind = PSTK_FIELD_BYTES;
+    if (column->form != PSTK__MDS_ARRAY && column->form != PSTK__MDS_ARRAY_TYPED)
+        return NULL;
+    const char *wrong = read_head(&head, field, data, n < size ? n : size, text);
+    if (wrong)
+        return wrong;
+    if (head.n_dims == 0 || head.n_dims > PSTK_MAX_DIMS) { /* more than a field may have */
+        field->field.kind = PSTK_FIELD_BYTES;
+        field->field.dtype = 0;
+        field->form = PSTK__FORM_PLAIN;
+        return NULL;
+    }
+    field->field.dtype = head.dtype;
+    field->field.n_dims = head.n_dims;
+    return NULL;
+}
+
+/* ---- images ---------------------------------------------------------------------------------- */
+
+/* Modes of Pillow whose rows are those of PSTK_ENCODING_PIXELS. */
+static const struct {
+    const char *name;
+    uint8_t channels, bit_depth;
+} modes[] = {{"L", 1, 8}, {"RGB", 3, 8}, {"RGBA", 4, 8}, {"I;16", 1, 16}};
+
+static const char *view_pixels(struct pstk__field_view *view, const uint8_t *data, uint64_t size,
+                               char text[160])
+{
+    const uint64_t n = size >= PIXELS_HEAD ? pstk__get32(data + 8) : 0;
+    if (size < PIXELS_HEAD || n > size - PIXELS_HEAD)
+        return WRONG("has %" PRIu64 " bytes, too few for an image of Pillow", size);
+    const char *mode = (const char *)data + PIXELS_HEAD;
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        if (strlen(modes[i].name) == n && memcmp(modes[i].name, mode, n) == 0) {
+            view->channels = modes[i].channels;
+            view->bit_depth = modes[i].bit_depth;
+        }
+    if (view->channels == 0) {
+        const char *at = WRONG("is an image of mode '%.*s'; must be L, RGB, RGBA or I;16: read it "
+                               "as bytes",
+                               (int)(n < 16 ? n : 16), mode);
+        for (char *c = text; *c; c++)
+            *c = (uint8_t)*c < 32 || (uint8_t)*c > 126 ? '?' : *c;
+        return at;
+    }
+    view->encoding = PSTK_ENCODING_PIXELS;
+    view->width = pstk__get32(data);
+    view->height = pstk__get32(data + 4);
+    view->data = data + PIXELS_HEAD + n;
+    view->stored_size = view->plain_size = (uint32_t)(size - PIXELS_HEAD - n);
+    return pstk__record_item_wrong(view);
+}
+
+static const char *view_images(struct pstk__field_view *view, const struct pstk__index_field *field,
+                               const uint8_t *data, uint64_t size, char text[160])
+{
+    const uint32_t at = field->form == PSTK__MDS_IMAGE_LIST ? 4 : 0;
+    if (size < at || (at && pstk__get32(data) != 0))
+        return WRONG("is a list that does not begin with 4 bytes of 0");
+    view->codec = PSTK__FOREIGN_IMAGE_LIST;
+    view->data = data + at;
+    view->stored_size = (uint32_t)(size - at);
+    const int64_t plain =
+        pstk__translated_size(view->codec, &field->field, view->data, view->stored_size);
+    if (plain < 0)
+        return WRONG("has %" PRIu64 " bytes, other than the sizes of its images add up to", size);
+    view->plain_size = (uint32_t)plain;
+    return plain > UINT32_MAX ? WRONG("has 4 GiB or more") : NULL;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+uint64_t pstk__mds_plain_size(const struct pstk__index_field *field, uint64_t size,
+                              uint64_t n_items)
+{
+    switch (field->form) {
+    case PSTK__MDS_ARRAY:
+    case PSTK__MDS_ARRAY_TYPED:
+        return size + 8 * (uint64_t)PSTK_MAX_DIMS;
+    case PSTK__MDS_IMAGES:
+    case PSTK__MDS_IMAGE_LIST: /* a head each, and zeros before each: list.h */
+        return size + 16 + 31 * n_items;
+    default:
+        return size > 8 ? size : 8; /* texts of an integer become up to 8 bytes */
+    }
+}
+
+const char *pstk__mds_view(struct pstk__field_view *view, const struct pstk__index_field *field,
+                           const uint8_t *data, uint64_t size, char text[160])
+{
+    *view = (struct pstk__field_view){.data = data, .checksum = PSTK__CHECKSUM_NONE};
+    switch (field->form) {
+    case PSTK__MDS_ARRAY:
+    case PSTK__MDS_ARRAY_TYPED:
+        return view_array(view, field, data, size, text);
+    case PSTK__MDS_PIXELS:
+        return view_pixels(view, data, size, text);
+    case PSTK__MDS_IMAGES:
+    case PSTK__MDS_IMAGE_LIST:
+        return view_images(view, field, data, size, text);
+    default:
+        break;
+    }
+    const char *wrong = pstk__form_view(view, field, data, size, text);
+    if (wrong || field->form != PSTK__FORM_PLAIN || field->field.kind == PSTK_FIELD_UTF8)
+        return wrong;
+    wrong = pstk__value_check(&field->field, data, size, text);
+    if (!wrong)
+        return NULL;
+    char what[160];
+    snprintf(what, sizeof what, "%s", wrong);
+    return WRONG("has %.150s", what);
+}
+
+/* 1: the elements of a field's values may be read as an array of that dtype and shape. */
+static int array_fits(const struct pstk__index_field *field, const struct pstk_field *wanted)
+{
+    const struct pstk_field *own = &field->field;
+    if (own->kind == PSTK_FIELD_BYTES)
+        return variable_dims(wanted) <= 1;
+    int fits = own->kind == PSTK_FIELD_NDARRAY && own->dtype == wanted->dtype &&
+               own->n_dims == wanted->n_dims;
+    for (uint32_t i = 0; fits && i < own->n_dims; i++)
+        fits = own->shape[i] == 0 || own->shape[i] == wanted->shape[i];
+    return fits;
+}
+
+/* 1: values can be read as what is wanted, in the same form; 2: in the form PLAIN. */
+static int can_be(const struct pstk__index_field *field, const struct pstk_field *wanted)
+{
+    const uint32_t own = field->field.kind;
+    switch (wanted->kind) {
+    case PSTK_FIELD_BYTES:
+        return 2;
+    case PSTK_FIELD_UTF8:
+        return own == PSTK_FIELD_UTF8 || own == PSTK_FIELD_BYTES ||
+                       field->form == PSTK__FORM_TEXT_INTEGER
+                   ? 2
+                   : 0;
+    case PSTK_FIELD_IMAGE:
+        return own == PSTK_FIELD_IMAGE || own == PSTK_FIELD_BYTES;
+    case PSTK_FIELD_IMAGE_LIST:
+        return own == PSTK_FIELD_IMAGE_LIST;
+    case PSTK_FIELD_SCALAR:
+        return own == PSTK_FIELD_SCALAR && field->field.dtype == wanted->dtype;
+    case PSTK_FIELD_NDARRAY:
+        return array_fits(field, wanted);
+    default:
+        return 0;
+    }
+}
+
+int pstk__mds_retype(struct pstk__index_field *field, const struct pstk_field *wanted,
+                     struct pstk_error *err)
+{
+    const int is_text =
+        field->field.kind == PSTK_FIELD_UTF8 || field->field.kind == PSTK_FIELD_BYTES;
+    if (wanted->kind == PSTK_FIELD_SCALAR && (is_text || field->form == PSTK__FORM_TEXT_INTEGER))
+        return pstk__form_retype(field, wanted, err);
+    const int how = can_be(field, wanted);
+    if (!how)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "field %s: its column holds values of kind %s, dtype %s, which cannot be "
+                          "read as kind %s, dtype %s; read them as they are, or as bytes",
+                          field->field.name, pstk__field_kind_name(field->field.kind),
+                          pstk_dtype_name(field->field.dtype), pstk__field_kind_name(wanted->kind),
+                          pstk_dtype_name(wanted->dtype));
+    if (how == 2)
+        field->form = PSTK__FORM_PLAIN;
+    field->field = *wanted;
+    field->field.codec = PSTK_CODEC_NONE;
+    return 0;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "format/indexed.h"
+#include "format/megatron/idx.h"
+#include "format/megatron/megatron.h"
+#include "format/megatron/scan.h"
+#include "record/kind.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TOKENS 0u /* fields */
+#define STARTS 1u
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+static int ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+static int is_file(const struct pstk__store *store, const char *path)
+{
+    struct pstk__file file;
+    const int r = store->open(store, &file, path);
+    pstk__file_end(&file);
+    return r == 0;
+}
+
+/* A path with another ending in place of its own of 4 bytes. 0: it is too long. */
+static int with_ending(char to[PATH_MAX], const char *path, const char *ending)
+{
+    const int n = snprintf(to, PATH_MAX, "%.*s%s", (int)(strlen(path) - 4), path, ending);
+    return n > 0 && n < PATH_MAX;
+}
+
+/* 1: a .idx begins as one, or has its .bin: then it is damaged. */
+static int is_idx(const struct pstk__store *store, const char *path)
+{
+    char bin[PATH_MAX];
+    uint8_t magic[PSTK__MEGATRON_MAGIC_SIZE];
+    struct pstk__file file;
+    const int r = store->open(store, &file, path);
+    const int has_magic = r == 0 &&
+                          pstk__file_read(&file, magic, sizeof magic, 0) == (int64_t)sizeof magic &&
+                          memcmp(magic, PSTK__MEGATRON_MAGIC, sizeof magic) == 0;
+    pstk__file_end(&file);
+    return r == 0 && (has_magic || (with_ending(bin, path, ".bin") && is_file(store, bin)));
+}
+
+/* A folder in which a pair is looked for. */
+struct search {
+    const struct pstk__store *store;
+    const char *folder;
+};
+
+/* A pstk__store_name_fn: 1 at the first .idx of Megatron-LM. */
+static int is_pair(void *user, const char *name)
+{
+    const struct search *search = user;
+    char path[PATH_MAX];
+    if (name[0] == '.' || !ends_with(name, ".idx"))
+        return 0;
+    const int n = snprintf(path, sizeof path, "%s/%s", search->folder, name);
+    return n > 0 && n < PATH_MAX && is_idx(search->store, path);
+}
+
+/* The path of .idx files that `path` means: PREFIX.bin, PREFIX, or one of them. 0: none. */
+static int idx_path(const struct pstk__store *store, const char *path, char to[PATH_MAX])
+{
+    if (ends_with(path, ".bin"))
+        return with_ending(to, path, ".idx");
+    int n = snprintf(to, PATH_MAX, "%s.idx", path);
+    if (n > 0 && n < PATH_MAX && is_file(store, to))
+        return 1;
+    n = snprintf(to, PATH_MAX, "%s", path);
+    return n > 0 && n < PATH_MAX;
+}
+
+static int megatron_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)
+{
+    char idx[PATH_MAX];
+    struct search search = {store, path};
+    if (!idx_path(store, path, idx))
+        return 0;
+    if (ends_with(idx, ".idx") && is_file(store, idx))
+        return is_idx(store, idx);
+    if (ends_with(idx, ".idx"))
+        return pstk__listing_probe(store, idx, ".idx", err);
+    const int r = store->list ? store->list(store, path, is_pair, &search) : 0;
+    if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
+        return r > 0;
+    return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* The length of samples that the caller wants. */
+static int read_length(uint64_t *length, const struct pstk_foreign *foreign, struct pstk_error *err)
+{
+    *length = 0;
+    for (uint32_t i = 0; foreign && i < foreign->n_fields; i++) {
+        const struct pstk_field *field = &foreign->fields[i];
+        if (strcmp(field->name, PSTK__MEGATRON_TOKENS) != 0)
+            continue;
+        if (field->kind != PSTK_FIELD_NDARRAY || field->n_dims != 1 || field->shape[0] == 1 ||
+            field->shape[0] > INT32_MAX)
+            return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                              "field tokens: its kind is %s, with %u dimensions; must be an "
+                              "ndarray of shape {0}, for documents, or {n} with n from 2 to "
+                              "2^31 - 1, for samples of n tokens",
+                              pstk__field_kind_name(field->kind), field->n_dims);
+        *length = field->shape[0];
+    }
+    return 0;
+}
+
+/* The names of .idx files as those of .bin files, which have as many bytes. */
+static int name_bins(struct pstk__texts *bins, const struct pstk__listing *idx)
+{
+    if (pstk__texts_open(bins, idx->names.n, idx->names.size) < 0)
+        return PSTK_ENOMEM;
+    for (uint64_t i = 0; i < idx->names.n; i++) {
+        const char *name = pstk__texts_get(&idx->names, i);
+        char bin[PATH_MAX];
+        if (!with_ending(bin, name, ".bin"))
+            return PSTK_EINVAL; /* not reached: its path was opened */
+        pstk__texts_add(bins, bin, strlen(bin));
+    }
+    return 0;
+}
+
+/* The .bin files of a list of .idx files. */
+static int list_bins(struct pstk__listing *listing, const struct pstk__listing *idx,
+                     const struct pstk__opening *opening, struct pstk_error *err)
+{
+    struct pstk__texts bins = {0};
+    uint64_t missing;
+    if (name_bins(&bins, idx) < 0) {
+        pstk__texts_close(&bins);
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to list the files of %s",
+                          opening->path);
+    }
+    int r = pstk__listing_of(listing, opening->store, idx->folder, &bins, &missing, err);
+    if (r == PSTK_ENOENT && missing != PSTK_NONE)
+        r = pstk__fail(err, r, PSTK_STAGE_OPEN,
+                       "%s/%s is missing; it has the tokens of the .idx next to it: copy both",
+                       idx->folder, pstk__texts_get(&bins, missing));
+    pstk__texts_close(&bins);
+    return r;
+}
+
+/* The list of a pstk__scanner. */
+static int list(struct pstk__listing *listing, void **own, const struct pstk__opening *opening,
+                struct pstk_error *err)
+{
+    char path[PATH_MAX];
+    struct pstk__listing idx;
+    struct pstk__megatron *megatron = calloc(1, sizeof *megatron);
+    *own = megatron;
+    if (!megatron || !idx_path(opening->store, opening->path, path))
+        return pstk__fail(err, megatron ? PSTK_EINVAL : PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                          "%s to open %.400s",
+                          megatron ? "the path is too long" : "there is no memory", opening->path);
+    int r = read_length(&megatron->length, opening->foreign, err);
+    if (r == 0)
+        r = pstk__listing_open(&idx, opening->store, path, ".idx", err);
+    if (r < 0)
+        return r;
+    r = list_bins(listing, &idx, opening, err);
+    if (r == 0) {
+        listing->digest[0] = 1;
+        listing->digest[1] = megatron->length;
+        pstk__index_digest(listing->digest, idx.sizes, idx.names.n * sizeof *idx.sizes);
+        pstk__index_digest(listing->digest, idx.changed_ns, idx.names.n * sizeof *idx.changed_ns);
+    }
+    pstk__listing_close(&idx);
+    return r;
+}
+
+static int retype(struct pstk__index_field *field, const struct pstk_field *wanted,
+                  struct pstk_error *err)
+{
+    if (wanted->kind == field->field.kind && wanted->n_dims == 1 &&
+        wanted->shape[0] == field->field.shape[0] && wanted->dtype == field->field.dtype)
+        return 0;
+    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                      "field %s: it is an ndarray of %s with one dimension, and cannot be read as "
+                      "another kind or dtype: cast it in the output",
+                      field->field.name, pstk_dtype_name(field->field.dtype));
+}
+
+static const struct pstk__scanner scanner = {
+    .format = &pstk__format_megatron,
+    .version = 1,
+    .list = list,
+    .infer = pstk__megatron_infer,
+    .scan = pstk__megatron_scan,
+    .retype = retype,
+};
+
+static int megatron_open(struct pstk__source **out, const struct pstk__opening *opening,
+                         struct pstk_error *err)
+{
+    return pstk__indexed_open(out, &scanner, opening, err);
+}
+
+/* ---- where things are ------------------------------------------------------------------------ */
+
+static uint64_t known_fields(const struct pstk__source *source)
+{
+    return (1ull << source->schema.n_fields) - 1;
+}
+
+static uint32_t megatron_n_extents(const struct pstk__source *source, uint64_t fields)
+{
+    return (uint32_t)__builtin_popcountll(fields & known_fields(source));
+}
+
+/* The bytes of a field: tokens lie in the .bin, starts in the index, whose number follows. */
+static struct pstk__extent extent_of(const struct pstk__source *source,
+                                     const struct pstk__place *at, const void *page, uint32_t field)
+{
+    const struct pstk__index *index = pstk__indexed_index(source);
+    const int is_tokens = field == TOKENS;
+    const uint64_t size = pstk__indexed_cell(
+        source, at, page, is_tokens ? PSTK__MEGATRON_SIZE : PSTK__MEGATRON_VALUE_SIZE);
+    const uint64_t begin = is_tokens
+                               ? pstk__indexed_cell(source, at, page, PSTK__MEGATRON_BEGIN)
+                               : index->files[at->shard].values +
+                                     pstk__indexed_cell(source, at, page, PSTK__MEGATRON_VALUE);
+    return (struct pstk__extent){.file = is_tokens ? at->shard : index->n_files,
+                                 .page = field,
+                                 .record = at->record,
+                                 .offset = begin,
+                                 .size = size,
+                                 .whole_size = size};
+}
+
+static int megatron_extent(const struct pstk__source *source, const struct pstk__place *at,
+                           uint64_t fields, const void *page, struct pstk__extent *out,
+                           struct pstk_error *err)
+{
+    const struct pstk__index_file *file = &pstk__indexed_index(source)->files[at->shard];
+    for (uint64_t left = fields & known_fields(source); left; left &= left - 1, out++) {
+        const uint32_t i = (uint32_t)__builtin_ctzll(left);
+        *out = extent_of(source, at, page, i);
+        const uint64_t end = i == TOKENS ? file->size : file->values_end;
+        const uint64_t least = i == TOKENS ? 0 : PSTK__MEGATRON_VALUE_HEAD;
+        /* The index's own limits sized the memory. */
+        if (out->size < least || out->size > source->limits.max_stored[i] || out->offset > end ||
+            out->size > end - out->offset)
+            return pstk__indexed_fail(source, at, out->offset, out->size, err,
+                                      "the index names bytes that are not there: remove the index");
+    }
+    return 0;
+}
+
+/* ---- a sample -------------------------------------------------------------------------------- */
+
+static const uint8_t nothing[1]; /* the tokens of an empty document, of which nothing is read */
+
+static int view_starts(const struct pstk__source *source, const struct pstk__extent *extent,
+                       struct pstk__field_view *view, struct pstk_error *err)
+{
+    const char *path = pstk__indexed_index(source)->path;
+    view->data = extent->data + PSTK__MEGATRON_VALUE_HEAD;
+    view->stored_size = view->plain_size = (uint32_t)(extent->size - PSTK__MEGATRON_VALUE_HEAD);
+    if (pstk__get32(extent->data) == pstk__crc32c(0, view->data, view->stored_size))
+        return 0;
+    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+               "the index %s is damaged in bytes %" PRIu64 " to %" PRIu64
+               ": a checksum is wrong; remove it, and it is built again",
+               path, extent->offset, extent->offset + extent->size - 1);
+    return pstk__fail_at(err, PSTK_EBADMSG, path, extent->record, extent->offset, extent->size);
+}
+
+static int megatron_parse(const struct pstk__source *source, const struct pstk__place *at,
+                          const struct pstk__extent *extents, uint32_t n_extents,
+                          struct pstk__record *out, struct pstk_error *err)
+{
+    *out = (struct pstk__record){.schema = &source->schema,
+                                 .number = at->record,
+                                 .shard = pstk__indexed_file_name(source, at->shard),
+                                 .file = at->shard,
+                                 .n_fields = source->schema.n_fields};
+    for (uint32_t i = 0; i < out->n_fields; i++)
+        out->fields[i].checksum = PSTK__CHECKSUM_NONE;
+    for (uint32_t k = 0; k < n_extents; k++) {
+        struct pstk__field_view *view = &out->fields[extents[k].page];
+        if (extents[k].page != TOKENS) {
+            const int r = view_starts(source, &extents[k], view, err);
+            if (r < 0)
+                return r;
+            continue;
+        }
+        out->file_offset = extents[k].offset;
+        view->data = extents[k].size ? extents[k].data : nothing;
+        view->stored_size = view->plain_size = (uint32_t)extents[k].size;
+    }
+    return 0;
+}
+
+const struct pstk__format pstk__format_megatron = {
+    .name = "megatron",
+    .needs = "PREFIX.idx and PREFIX.bin of Megatron-LM",
+    .file = ".bin file",
+    .checksum = PSTK__CHECKSUM_NONE,
+    .probe = megatron_probe,
+    .open = megatron_open,
+    .close = pstk__indexed_close,
+    .locate = pstk__indexed_locate,
+    .range = pstk__indexed_range,
+    .page = pstk__indexed_page,
+    .page_check = pstk__indexed_page_check,
+    .n_extents = megatron_n_extents,
+    .extent = megatron_extent,
+    .parse = megatron_parse,
+    .file_name = pstk__indexed_file_name,
+    .file_path = pstk__indexed_file_path,
+    .file_check = pstk__indexed_file_check,
+};

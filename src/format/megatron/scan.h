@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scan: goes through a PREFIX.idx once, for the index of its PREFIX.bin. */
+#ifndef PSTK_MEGATRON_SCAN_H
+#define PSTK_MEGATRON_SCAN_H
+
+#include "format/indexed.h"
+
+/* What the list of the scanner leaves; one piece of memory. */
+struct pstk__megatron {
+    uint64_t length; /* tokens of a sample; 0: a sample is a document */
+};
+
+/* Numbers of a row: where the tokens begin, their bytes, and, of samples of a length, where the
+ * value of `starts` lies among the values of the file in the index, and its bytes. */
+enum {
+    PSTK__MEGATRON_BEGIN = 0,
+    PSTK__MEGATRON_SIZE = 1,
+    PSTK__MEGATRON_VALUE = 2,
+    PSTK__MEGATRON_VALUE_SIZE = 3,
+    PSTK__MEGATRON_NUMBERS = 4
+};
+
+/* Bytes before the places in a value of `starts`: their CRC32C. */
+#define PSTK__MEGATRON_VALUE_HEAD 4
+
+/* The functions of a pstk__scanner, whose own is a struct pstk__megatron. */
+int pstk__megatron_infer(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
+                         struct pstk__index_found *found, struct pstk_error *err);
+int pstk__megatron_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
+                        struct pstk__index_found *found, struct pstk_error *err);
+
+#endif
