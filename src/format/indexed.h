@@ -26,7 +26,7 @@ struct pstk__scan {
 struct pstk__scanner {
     const struct pstk__format *format;
     uint32_t version;   /* of what a scan finds: an index of another version is built again */
-    const char *ending; /* of the files of a folder: ".tar" */
+    const char *wanted; /* names of files, as listing.h has them: ".tar" */
     /* Find the fields by the first records of a file, with the forms of their values. `wanted`:
      * fields that the caller names, which are kept even where no record of these has them. */
     int (*infer)(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
