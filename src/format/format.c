@@ -5,6 +5,7 @@
 #include "format/arrays/arrays.h"
 #include "format/pstk/pstk.h"
 #include "format/tar/tar.h"
+#include "format/tfrecord/tfrecord.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +16,7 @@
 
 /* The record formats there are, the first that knows a path wins. */
 static const struct pstk__format *const formats[] = {&pstk__format_pstk, &pstk__format_arrays,
-                                                     &pstk__format_tar};
+                                                     &pstk__format_tar, &pstk__format_tfrecord};
 
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 

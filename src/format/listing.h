@@ -18,7 +18,7 @@ struct pstk__listing {
     int64_t *changed_ns;      /* owned, names.n */
 };
 
-/* In these functions, `wanted` is the end of a name (".tar"), or a glob ("*-of-?????"), or several
+/* In these functions, `wanted` is the end of a name (".tar"), or a glob ("*-of-*"), or several
  * of these with a space between. */
 
 /* 1: the path is a file with such a name, a folder with such a file, or a pattern that looks so; 0:

@@ -3,7 +3,6 @@
 
 #include "base/little.h"
 #include "record/list.h"
-#include "record/translate.h"
 #include "record/utf8.h"
 
 #include <inttypes.h>
@@ -339,11 +338,11 @@ static const char *copy_list(struct pstk__feature_list list, uint32_t kind, uint
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static uint32_t type_of(uint32_t codec)
+static uint32_t type_of(uint32_t what)
 {
-    return codec == PSTK__FOREIGN_FEATURE_FLOAT   ? PSTK__FEATURE_FLOAT
-           : codec == PSTK__FOREIGN_FEATURE_INT64 ? PSTK__FEATURE_INT64
-                                                  : PSTK__FEATURE_BYTES;
+    return what == PSTK__FEATURE_READ_FLOAT   ? PSTK__FEATURE_FLOAT
+           : what == PSTK__FEATURE_READ_INT64 ? PSTK__FEATURE_INT64
+                                              : PSTK__FEATURE_BYTES;
 }
 
 static const char *type_name(uint32_t type)
@@ -353,21 +352,21 @@ static const char *type_name(uint32_t type)
                                          : "a bytes_list";
 }
 
-/* Open the list of a value with this codec. NULL, or what is wrong. */
-static const char *open_list(struct pstk__feature_list *list, uint32_t codec, const void *data,
+/* Open the list of a value that is read as `what`. NULL, or what is wrong. */
+static const char *open_list(struct pstk__feature_list *list, uint32_t what, const void *data,
                              uint64_t size, char text[160])
 {
     if (!pstk__feature_open(list, data, size))
         return WRONG("is not coded as protobuf codes a tf.train.Feature");
     if (list->type == PSTK__FEATURE_EMPTY)
         return WRONG("is absent from this record; others have it");
-    return list->type == type_of(codec) ? NULL
-                                        : WRONG("is %s in this record; must be %s, as in others",
-                                                type_name(list->type), type_name(type_of(codec)));
+    return list->type == type_of(what) ? NULL
+                                       : WRONG("is %s in this record; must be %s, as in others",
+                                               type_name(list->type), type_name(type_of(what)));
 }
 
 /* Bytes of it, or -1 with *wrong. */
-static int64_t plain_size_of(uint32_t codec, const struct pstk_field *field,
+static int64_t plain_size_of(uint32_t what, const struct pstk_field *field,
                              const struct pstk__feature_list *list, char text[160])
 {
     uint64_t n_bytes;
@@ -375,47 +374,46 @@ static int64_t plain_size_of(uint32_t codec, const struct pstk_field *field,
     snprintf(text, 160, "is not coded as protobuf codes %s", type_name(list->type));
     if (n < 0)
         return -1;
-    if (codec == PSTK__FOREIGN_FEATURE_FLOAT || codec == PSTK__FOREIGN_FEATURE_INT64)
+    if (what == PSTK__FEATURE_READ_FLOAT || what == PSTK__FEATURE_READ_INT64)
         return pstk__feature_fits(field, (uint64_t)n, text)
                    ? n * (int64_t)pstk_dtype_size(field->dtype)
                    : -1;
-    if (codec == PSTK__FOREIGN_FEATURE_LIST)
+    if (what == PSTK__FEATURE_READ_LIST)
         return (int64_t)(pstk__list_head_size(field->kind, (uint32_t)n) + n_bytes);
     snprintf(text, 160, "has %" PRId64 " values in this record; must have 1", n);
     return n == 1 ? (int64_t)n_bytes : -1;
 }
 
-int64_t pstk__feature_plain_size(uint32_t codec, const struct pstk_field *field, const void *data,
+int64_t pstk__feature_plain_size(uint32_t what, const struct pstk_field *field, const void *data,
                                  uint64_t size)
 {
     struct pstk__feature_list list;
     char text[160];
-    if (open_list(&list, codec, data, size, text))
+    if (open_list(&list, what, data, size, text))
         return -1;
-    const int64_t plain = plain_size_of(codec, field, &list, text);
+    const int64_t plain = plain_size_of(what, field, &list, text);
     return plain > (int64_t)UINT32_MAX ? -1 : plain;
 }
 
-const char *pstk__feature_translate(uint32_t codec, const struct pstk_field *field,
-                                    const void *data, uint64_t size, void *plain,
-                                    uint64_t plain_size, char text[160])
+const char *pstk__feature_translate(uint32_t what, const struct pstk_field *field, const void *data,
+                                    uint64_t size, void *plain, uint64_t plain_size, char text[160])
 {
     struct pstk__feature_list list;
-    const char *wrong = open_list(&list, codec, data, size, text);
-    const int64_t wanted = wrong ? -1 : plain_size_of(codec, field, &list, text);
+    const char *wrong = open_list(&list, what, data, size, text);
+    const int64_t wanted = wrong ? -1 : plain_size_of(what, field, &list, text);
     if (wanted < 0)
         return text;
     if (wanted > (int64_t)UINT32_MAX || (uint64_t)wanted != plain_size)
         return WRONG("has %" PRId64 " bytes, where %" PRIu64 " are expected", wanted, plain_size);
-    if (codec == PSTK__FOREIGN_FEATURE_INT64)
+    if (what == PSTK__FEATURE_READ_INT64)
         return copy_int64(list.wire, field, plain, text);
-    if (codec == PSTK__FOREIGN_FEATURE_FLOAT) {
+    if (what == PSTK__FEATURE_READ_FLOAT) {
         copy_floats(list.wire, plain);
         return NULL;
     }
     const uint8_t *value;
     uint64_t n_bytes;
-    if (codec == PSTK__FOREIGN_FEATURE_LIST)
+    if (what == PSTK__FEATURE_READ_LIST)
         return copy_list(list, field->kind, (uint32_t)pstk__feature_count(&list, &n_bytes), plain,
                          text);
     if (pstk__feature_next(&list, &value, &n_bytes) > 0 && n_bytes > 0)

@@ -24,6 +24,14 @@ enum pstk__feature_type {
     PSTK__FEATURE_INT64 = 3,
 };
 
+/* What the values of a feature are read as. */
+enum pstk__feature_reading {
+    PSTK__FEATURE_READ_ONE = 0,   /* the only value of a list of bytes */
+    PSTK__FEATURE_READ_LIST = 1,  /* a list of bytes or texts */
+    PSTK__FEATURE_READ_FLOAT = 2, /* f32 */
+    PSTK__FEATURE_READ_INT64 = 3, /* an integer dtype */
+};
+
 /* Bytes that are read in order. */
 struct pstk__wire {
     const uint8_t *at, *end; /* borrowed */
@@ -61,11 +69,14 @@ const uint8_t *pstk__feature_floats(const struct pstk__feature_list *list, uint6
 /* 1: a field can have so many values of a list of numbers; else 0 and a phrase in `text`. */
 int pstk__feature_fits(const struct pstk_field *field, uint64_t n, char text[160]);
 
-/* translate.h has what these two do, of its codecs PSTK__FOREIGN_FEATURE_. */
-int64_t pstk__feature_plain_size(uint32_t codec, const struct pstk_field *field, const void *data,
+/* Bytes of the values of a feature in the form of the field's kind; -1: it is not as the field
+ * says. what: enum pstk__feature_reading. */
+int64_t pstk__feature_plain_size(uint32_t what, const struct pstk_field *field, const void *data,
                                  uint64_t size);
-const char *pstk__feature_translate(uint32_t codec, const struct pstk_field *field,
-                                    const void *data, uint64_t size, void *plain,
-                                    uint64_t plain_size, char text[160]);
+/* Write that many bytes of them. Returns NULL, or what is wrong, as a phrase in `text`. Size 0: the
+ * record has no such feature. */
+const char *pstk__feature_translate(uint32_t what, const struct pstk_field *field, const void *data,
+                                    uint64_t size, void *plain, uint64_t plain_size,
+                                    char text[160]);
 
 #endif

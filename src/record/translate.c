@@ -72,14 +72,14 @@ static const char *translate_integer(const struct pstk_field *field, const uint8
 
 static int is_feature(uint32_t codec)
 {
-    return codec >= PSTK__FOREIGN_FEATURE_BYTES && codec <= PSTK__FOREIGN_FEATURE_INT64;
+    return codec >= PSTK__FOREIGN_FEATURE && codec < PSTK__FOREIGN_FEATURE_END;
 }
 
 int64_t pstk__translated_size(uint32_t codec, const struct pstk_field *field, const void *data,
                               uint64_t size)
 {
     if (is_feature(codec))
-        return pstk__feature_plain_size(codec, field, data, size);
+        return pstk__feature_plain_size(codec - PSTK__FOREIGN_FEATURE, field, data, size);
     return codec == PSTK__FOREIGN_TEXT_INTEGER ? (int64_t)pstk_dtype_size(field->dtype) : -1;
 }
 
@@ -87,7 +87,8 @@ const char *pstk__translate(uint32_t codec, const struct pstk_field *field, cons
                             uint64_t size, void *plain, uint64_t plain_size, char text[160])
 {
     if (is_feature(codec))
-        return pstk__feature_translate(codec, field, data, size, plain, plain_size, text);
+        return pstk__feature_translate(codec - PSTK__FOREIGN_FEATURE, field, data, size, plain,
+                                       plain_size, text);
     if (codec == PSTK__FOREIGN_TEXT_INTEGER)
         return translate_integer(field, data, size, plain, text);
     snprintf(text, 160, "has a codec of number %u, which does not exist", codec);

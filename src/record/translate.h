@@ -14,11 +14,9 @@ enum pstk__foreign_codec {
     PSTK__FOREIGN_FIRST = 128,
     PSTK__FOREIGN_TEXT_INTEGER =
         128, /* a decimal integer as text, to a scalar of the field's dtype */
-    /* A tf.train.Feature (feature.h): its only value */
-    PSTK__FOREIGN_FEATURE_BYTES = 144,
-    PSTK__FOREIGN_FEATURE_LIST = 145,  /* ... its values, to a list of bytes or texts */
-    PSTK__FOREIGN_FEATURE_FLOAT = 146, /* ... to f32 */
-    PSTK__FOREIGN_FEATURE_INT64 = 147, /* ... to an integer dtype */
+    /* A tf.train.Feature: enum pstk__feature_reading is added (feature.h). */
+    PSTK__FOREIGN_FEATURE = 144,
+    PSTK__FOREIGN_FEATURE_END = 148,
 };
 
 static inline int pstk__codec_is_foreign(uint32_t codec)
