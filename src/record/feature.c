@@ -2,6 +2,7 @@
 #include "record/feature.h"
 
 #include "base/little.h"
+#include "image/image.h"
 #include "record/list.h"
 #include "record/utf8.h"
 
@@ -336,6 +337,26 @@ static const char *copy_list(struct pstk__feature_list list, uint32_t kind, uint
     return NULL;
 }
 
+/* The only value of a list, checked as its kind needs it. */
+static const char *copy_one(struct pstk__feature_list *list, uint32_t kind, uint8_t *plain,
+                            char text[160])
+{
+    struct pstk__image_info info;
+    struct pstk_error why;
+    const uint8_t *value = NULL;
+    uint64_t size = 0;
+    (void)pstk__feature_next(list, &value, &size);
+    pstk_error_init(&why, sizeof why);
+    if (kind == PSTK_FIELD_IMAGE && pstk__image_probe(value, size, UINT64_MAX, &info, &why) < 0)
+        return WRONG("%.150s", why.message);
+    if (kind == PSTK_FIELD_UTF8 && pstk__utf8_end(value, size) != size)
+        return WRONG("is not UTF-8 from byte %" PRIu64 " on: read it as bytes",
+                     pstk__utf8_end(value, size));
+    if (size > 0)
+        memcpy(plain, value, size);
+    return NULL;
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static uint32_t type_of(uint32_t what)
@@ -411,12 +432,9 @@ const char *pstk__feature_translate(uint32_t what, const struct pstk_field *fiel
         copy_floats(list.wire, plain);
         return NULL;
     }
-    const uint8_t *value;
     uint64_t n_bytes;
     if (what == PSTK__FEATURE_READ_LIST)
         return copy_list(list, field->kind, (uint32_t)pstk__feature_count(&list, &n_bytes), plain,
                          text);
-    if (pstk__feature_next(&list, &value, &n_bytes) > 0 && n_bytes > 0)
-        memcpy(plain, value, n_bytes);
-    return NULL;
+    return copy_one(&list, field->kind, plain, text);
 }

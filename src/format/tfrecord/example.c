@@ -205,14 +205,14 @@ static const uint8_t *find_in_place(const struct pstk__index_field *field, const
     return has_one ? value : NULL;
 }
 
-const char *pstk__tfrecord_view(struct pstk__field_view *view,
-                                const struct pstk__index_field *field, const uint8_t *data,
-                                uint64_t size, char text[160])
+void pstk__tfrecord_view(struct pstk__field_view *view, const struct pstk__index_field *field,
+                         const uint8_t *data, uint64_t size)
 {
+    char text[160];
     uint64_t n_bytes = 0;
     const uint8_t *value = size > 0 ? find_in_place(field, data, size, &n_bytes) : NULL;
-    if (value)
-        return pstk__form_view(view, field, value, n_bytes, text);
+    if (value && !pstk__form_view(view, field, value, n_bytes, text))
+        return;
     const uint32_t codec = codec_of(field);
     const int64_t plain =
         size > 0 ? pstk__translated_size(codec, &field->field, data, size) : INT64_C(-1);
@@ -221,5 +221,4 @@ const char *pstk__tfrecord_view(struct pstk__field_view *view,
                                       .plain_size = plain < 0 ? 0 : (uint32_t)plain,
                                       .codec = (uint8_t)codec,
                                       .checksum = PSTK__CHECKSUM_NONE};
-    return NULL;
 }

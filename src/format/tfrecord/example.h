@@ -44,10 +44,9 @@ void pstk__tfrecord_measure_one(struct pstk__index_field *field, uint64_t size);
 uint64_t pstk__tfrecord_max_plain(const struct pstk__index_field *field);
 
 /* View a feature; `data` is borrowed, offset is set by the caller. Size 0: the record has no such
- * feature. A feature that is not as the field says is a view whose translation reports it. Returns
- * NULL, or what is wrong with an image or a text, as a phrase in `text`. */
-const char *pstk__tfrecord_view(struct pstk__field_view *view,
-                                const struct pstk__index_field *field, const uint8_t *data,
-                                uint64_t size, char text[160]);
+ * feature. A feature that is not as its field says is a view whose translation reports it, so that
+ * the other fields of the record can be read. */
+void pstk__tfrecord_view(struct pstk__field_view *view, const struct pstk__index_field *field,
+                         const uint8_t *data, uint64_t size);
 
 #endif

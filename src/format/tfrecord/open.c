@@ -217,7 +217,6 @@ static int view_features(const struct parse *parse)
     struct pstk__record *out = parse->out;
     struct pstk__wire example;
     struct pstk__feature feature;
-    char text[160];
     uint64_t seen = 0;
     uint32_t guess = 0;
     int r = check_data(parse);
@@ -235,10 +234,9 @@ static int view_features(const struct parse *parse)
                                      "two features of the record have keys that give this name");
         seen |= 1ull << i;
         struct pstk__field_view *view = &out->fields[i];
-        const char *wrong =
-            pstk__tfrecord_view(view, &found->fields[i], feature.data, feature.size, text);
+        pstk__tfrecord_view(view, &found->fields[i], feature.data, feature.size);
         view->offset = (uint32_t)(view->data - parse->data) + PSTK__TFRECORD_HEAD;
-        r = check_view(parse, (uint32_t)i, wrong);
+        r = check_view(parse, (uint32_t)i, NULL);
         if (r < 0)
             return r;
     }
@@ -246,7 +244,7 @@ static int view_features(const struct parse *parse)
         return fail_data(parse, "its data is no tf.train.Example, as that of others is");
     for (uint32_t i = 0; i < out->n_fields; i++)
         if (!(seen >> i & 1)) {
-            pstk__tfrecord_view(&out->fields[i], &found->fields[i], parse->data, 0, text);
+            pstk__tfrecord_view(&out->fields[i], &found->fields[i], parse->data, 0);
             out->fields[i].offset = PSTK__TFRECORD_HEAD;
         }
     return 0;
