@@ -380,29 +380,32 @@ static const char *open_list(struct pstk__feature_list *list, uint32_t what, con
     if (!pstk__feature_open(list, data, size))
         return WRONG("is not coded as protobuf codes a tf.train.Feature");
     if (list->type == PSTK__FEATURE_EMPTY)
-        return WRONG("is absent from this record; others have it");
+        return WRONG("is absent from this record");
     return list->type == type_of(what) ? NULL
                                        : WRONG("is %s in this record; must be %s, as in others",
                                                type_name(list->type), type_name(type_of(what)));
 }
 
-/* Bytes of it, or -1 with *wrong. */
+/* Bytes of its values, or -1, with what is wrong in `text`. */
 static int64_t plain_size_of(uint32_t what, const struct pstk_field *field,
                              const struct pstk__feature_list *list, char text[160])
 {
     uint64_t n_bytes;
     const int64_t n = pstk__feature_count(list, &n_bytes);
-    snprintf(text, 160, "is not coded as protobuf codes %s", type_name(list->type));
-    if (n < 0)
+    if (n < 0) {
+        snprintf(text, 160, "is not coded as protobuf codes %s", type_name(list->type));
         return -1;
+    }
     if (what == PSTK__FEATURE_READ_FLOAT || what == PSTK__FEATURE_READ_INT64)
         return pstk__feature_fits(field, (uint64_t)n, text)
                    ? n * (int64_t)pstk_dtype_size(field->dtype)
                    : -1;
     if (what == PSTK__FEATURE_READ_LIST)
         return (int64_t)(pstk__list_head_size(field->kind, (uint32_t)n) + n_bytes);
+    if (n == 1)
+        return (int64_t)n_bytes;
     snprintf(text, 160, "has %" PRId64 " values in this record; must have 1", n);
-    return n == 1 ? (int64_t)n_bytes : -1;
+    return -1;
 }
 
 int64_t pstk__feature_plain_size(uint32_t what, const struct pstk_field *field, const void *data,
