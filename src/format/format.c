@@ -7,6 +7,7 @@
 #include "format/megatron/megatron.h"
 #include "format/pstk/pstk.h"
 #include "format/tar/tar.h"
+#include "format/tfrecord/tfrecord.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -16,9 +17,9 @@
 #include <unistd.h>
 
 /* The record formats there are, the first that knows a path wins. */
-static const struct pstk__format *const formats[] = {&pstk__format_pstk, &pstk__format_arrays,
-                                                     &pstk__format_mds, &pstk__format_tar,
-                                                     &pstk__format_megatron};
+static const struct pstk__format *const formats[] = {
+    &pstk__format_pstk, &pstk__format_arrays,   &pstk__format_mds,
+    &pstk__format_tar,  &pstk__format_tfrecord, &pstk__format_megatron};
 
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 

@@ -322,7 +322,7 @@ static int fill(struct pstk__source *source, const struct pstk__scanner *scanner
     indexed->scanner = scanner;
     int r = scanner->list
                 ? scanner->list(&listing, &indexed->own, opening, err)
-                : pstk__listing_open(&listing, opening->store, opening->path, scanner->ending, err);
+                : pstk__listing_open(&listing, opening->store, opening->path, scanner->wanted, err);
     if (r < 0)
         return r;
     struct work work = {

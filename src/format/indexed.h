@@ -29,8 +29,9 @@ struct pstk__scan {
 struct pstk__scanner {
     const struct pstk__format *format;
     uint32_t version;   /* of what a scan finds: an index of another version is built again */
-    const char *ending; /* of the files of a folder: ".tar"; unused where there is a list */
-    /* List the files of a data set that lists them itself; NULL: list them by the ending. Add to
+    const char *wanted; /* names of files, as listing.h has them: ".tar"; unused where there is a
+                           list */
+    /* List the files of a data set that lists them itself; NULL: list them by `wanted`. Add to
      * the listing's digest all that records depend on and names, sizes and times do not show. *own:
      * what scans and the source need of that list; returns owned (free()). */
     int (*list)(struct pstk__listing *listing, void **own, const struct pstk__opening *opening,

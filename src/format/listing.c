@@ -38,10 +38,24 @@ static int gather(struct gathered *gathered, const char *name, size_t length)
     return 0;
 }
 
-static int ends_with(const char *name, const char *ending)
+static int ends_with(const char *name, const char *end)
 {
-    const size_t n = strlen(name), m = strlen(ending);
-    return n > m && strcmp(name + n - m, ending) == 0;
+    const size_t n = strlen(name), m = strlen(end);
+    return n > m && strcmp(name + n - m, end) == 0;
+}
+
+/* 1: the name, or the end of a path, is one that is `wanted` (listing.h). */
+static int is_wanted(const char *wanted, const char *name)
+{
+    char one[64];
+    for (const char *at = wanted; *at; at += strspn(at, " ")) {
+        const size_t n = strcspn(at, " ");
+        snprintf(one, sizeof one, "%.*s", (int)n, at);
+        if (one[0] == '.' ? ends_with(name, one) : fnmatch(one, name, 0) == 0)
+            return 1;
+        at += n;
+    }
+    return 0;
 }
 
 /* ---- braces ---------------------------------------------------------------------------------- */
@@ -134,16 +148,17 @@ static int expand(struct gathered *gathered, const char *pattern, uint32_t depth
 
 struct filter {
     struct gathered *gathered; /* or NULL: stop at the first */
-    const char *ending;        /* or NULL */
-    const char *glob;          /* or NULL */
+    const char *wanted;        /* as in listing.h */
+    const char *glob;          /* the pattern that names match in place of `wanted`, or NULL */
 };
 
 /* A pstk__store_name_fn. */
 static int add_name(void *user, const char *name)
 {
     const struct filter *filter = user;
-    if (name[0] == '.' || (filter->ending && !ends_with(name, filter->ending)) ||
-        (filter->glob && fnmatch(filter->glob, name, FNM_PERIOD) != 0))
+    const int is_one = filter->glob ? fnmatch(filter->glob, name, FNM_PERIOD) == 0
+                                    : is_wanted(filter->wanted, name);
+    if (name[0] == '.' || !is_one)
         return 0;
     return filter->gathered ? gather(filter->gathered, name, strlen(name)) : 1;
 }
@@ -195,12 +210,12 @@ static int is_file(const struct pstk__store *store, const char *path)
     return r == 0;
 }
 
-int pstk__listing_probe(const struct pstk__store *store, const char *path, const char *ending,
+int pstk__listing_probe(const struct pstk__store *store, const char *path, const char *wanted,
                         struct pstk_error *err)
 {
-    struct filter filter = {.ending = ending};
-    if (ends_with(path, ending))
-        return is_file(store, path) || is_pattern(path);
+    struct filter filter = {.wanted = wanted};
+    if (is_wanted(wanted, path) && (is_file(store, path) || is_pattern(path)))
+        return 1;
     const int r = store->list ? store->list(store, path, add_name, &filter) : 0;
     if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
         return r == 1;
@@ -234,16 +249,16 @@ static int fail_list(int r, const char *path, struct pstk_error *err)
 
 /* Find the names of a path, below *folder. */
 static int find_names(struct gathered *gathered, const struct pstk__store *store, const char *path,
-                      const char *ending, size_t *folder)
+                      const char *wanted, size_t *folder)
 {
-    struct filter filter = {.gathered = gathered, .ending = ending};
+    struct filter filter = {.gathered = gathered, .wanted = wanted};
     *folder = folder_of(path);
     const char *names = path + *folder + (path[*folder] == '/');
-    if (ends_with(path, ending) && is_file(store, path))
+    if (is_wanted(wanted, path) && is_file(store, path))
         return gather(gathered, names, strlen(names));
     if (strchr(names, '{'))
         return expand(gathered, names, 0);
-    if (ends_with(path, ending)) {
+    if (is_wanted(wanted, path) && is_pattern(path)) {
         char parent[PATH_MAX];
         filter.glob = names;
         snprintf(parent, sizeof parent, "%.*s", (int)*folder, path);
@@ -300,13 +315,13 @@ static int keep_names(struct pstk__listing *listing, const struct gathered *gath
 }
 
 int pstk__listing_open(struct pstk__listing *listing, const struct pstk__store *store,
-                       const char *path, const char *ending, struct pstk_error *err)
+                       const char *path, const char *wanted, struct pstk_error *err)
 {
     struct gathered gathered = {0};
     size_t folder;
     uint64_t missing;
     *listing = (struct pstk__listing){0};
-    int r = find_names(&gathered, store, path, ending, &folder);
+    int r = find_names(&gathered, store, path, wanted, &folder);
     if (r < 0)
         r = fail_list(r, path, err);
     else if (gathered.n == 0)

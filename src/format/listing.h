@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * listing: the files that a path names: one file, all files of a folder with a certain ending, or a
+ * listing: the files that a path names: one file, all files of a folder with certain names, or a
  * pattern. A pattern has numbers in braces ({000..127}), alternatives ({a,b}), or, in its last
  * part,
  * * and ? as a shell has them. Each file has its size and time of change.
@@ -19,14 +19,17 @@ struct pstk__listing {
     uint64_t digest[2];       /* of what a list of the data set's own adds; or 0 */
 };
 
-/* 1: the path is a file with that ending (".tar"), a folder with such a file, or a pattern that
- * ends so; 0: it is not; <0: it cannot be read. */
-int pstk__listing_probe(const struct pstk__store *store, const char *path, const char *ending,
+/* In these functions, `wanted` is the end of a name (".tar"), or a glob ("*-of-*"), or several
+ * of these with a space between. */
+
+/* 1: the path is a file with such a name, a folder with such a file, or a pattern that looks so; 0:
+ * it is not; <0: it cannot be read. */
+int pstk__listing_probe(const struct pstk__store *store, const char *path, const char *wanted,
                         struct pstk_error *err);
 /* List the files of a path that was probed. ENOENT: a pattern matches nothing, or a file is
  * missing. On failure *listing is empty. */
 int pstk__listing_open(struct pstk__listing *listing, const struct pstk__store *store,
-                       const char *path, const char *ending, struct pstk_error *err);
+                       const char *path, const char *wanted, struct pstk_error *err);
 /* The files of these names below a folder: copies both. ENOENT: one is missing. On failure *listing
  * is empty, and *missing the number of the file that could not be opened, or PSTK_NONE. */
 int pstk__listing_of(struct pstk__listing *listing, const struct pstk__store *store,

@@ -3,6 +3,7 @@
 
 #include "base/little.h"
 #include "image/image.h"
+#include "record/feature.h"
 #include "record/list.h"
 
 #include <stdio.h>
@@ -158,9 +159,16 @@ static const char *translate_image_list(const uint8_t *data, uint8_t *plain, cha
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
+static int is_feature(uint32_t codec)
+{
+    return codec >= PSTK__FOREIGN_FEATURE && codec < PSTK__FOREIGN_FEATURE_END;
+}
+
 int64_t pstk__translated_size(uint32_t codec, const struct pstk_field *field, const void *data,
                               uint64_t size)
 {
+    if (is_feature(codec))
+        return pstk__feature_plain_size(codec - PSTK__FOREIGN_FEATURE, field, data, size);
     switch (codec) {
     case PSTK__FOREIGN_TEXT_INTEGER:
         return (int64_t)pstk_dtype_size(field->dtype);
@@ -176,7 +184,9 @@ int64_t pstk__translated_size(uint32_t codec, const struct pstk_field *field, co
 const char *pstk__translate(uint32_t codec, const struct pstk_field *field, const void *data,
                             uint64_t size, void *plain, uint64_t plain_size, char text[160])
 {
-    (void)plain_size;
+    if (is_feature(codec))
+        return pstk__feature_translate(codec - PSTK__FOREIGN_FEATURE, field, data, size, plain,
+                                       plain_size, text);
     if (codec == PSTK__FOREIGN_TEXT_INTEGER)
         return translate_integer(field, data, size, plain, text);
     if (codec == PSTK__FOREIGN_SHAPED_ARRAY)

@@ -18,6 +18,9 @@ enum pstk__foreign_codec {
     PSTK__FOREIGN_SHAPED_ARRAY = 136,
     /* u32 n, u32 size[n], files of images: to a list of images */
     PSTK__FOREIGN_IMAGE_LIST = 137,
+    /* A tf.train.Feature: enum pstk__feature_reading is added (feature.h). */
+    PSTK__FOREIGN_FEATURE = 144,
+    PSTK__FOREIGN_FEATURE_END = 148,
 };
 
 static inline int pstk__codec_is_foreign(uint32_t codec)

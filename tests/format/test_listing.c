@@ -28,6 +28,9 @@ static void make_files(void)
     touch("b/1.tar", "2");
 }
 
+/* What names() and probe() look for. */
+static const char *wanted = ".tar";
+
 /* The names that a path lists, joined by spaces; or "!" and the code. */
 static const char *names(const char *path)
 {
@@ -35,7 +38,7 @@ static const char *names(const char *path)
     struct pstk__listing listing;
     pstk_error_init(&f.err, sizeof f.err);
     const int r =
-        pstk__listing_open(&listing, &pstk__store_local, fixture_path(&f, path), ".tar", &f.err);
+        pstk__listing_open(&listing, &pstk__store_local, fixture_path(&f, path), wanted, &f.err);
     text[0] = 0;
     if (r < 0)
         snprintf(text, sizeof text, "!%s", pstk_error_name(r));
@@ -48,7 +51,7 @@ static const char *names(const char *path)
 
 static int probe(const char *path)
 {
-    return pstk__listing_probe(&pstk__store_local, fixture_path(&f, path), ".tar", &f.err);
+    return pstk__listing_probe(&pstk__store_local, fixture_path(&f, path), wanted, &f.err);
 }
 
 TEST(a_folder_lists_its_files_sorted_by_their_bytes)
@@ -96,6 +99,27 @@ TEST(a_probe_knows_files_folders_and_patterns)
     fixture_close(&f);
 }
 
+TEST(names_may_have_several_ends_or_match_globs)
+{
+    make_files();
+    touch("a-1-of-2", "");
+    touch("a-2-of-2", "");
+    touch("a-2-of-2.idx", "");
+    wanted = ".txt *-[0-9]-of-[0-9]";
+    CHECK(probe(".") == 1 && probe("a-1-of-2") == 1 && probe("a") == 0 && probe("10.tar") == 0);
+    CHECK_STR(names("."), "a-1-of-2 a-2-of-2 x.txt");
+    CHECK_STR(names("a-{2..2}-of-2"), "a-2-of-2");
+    wanted = "*";
+    CHECK(probe("a-*") == 1 && probe("10.tar") == 1);
+    CHECK_STR(names("a-*"), "a-1-of-2 a-2-of-2 a-2-of-2.idx"); /* a pattern lists all it matches */
+    CHECK_STR(names("10.tar"), "10.tar");
+    wanted = ".tar";
+    CHECK_EQ(mkdir(fixture_path(&f, "c.tar"), 0700), 0);
+    touch("c.tar/1.tar", "");
+    CHECK_STR(names("c.tar"), "1.tar"); /* a folder may be named as its files are */
+    fixture_close(&f);
+}
+
 TEST(sizes_are_those_of_the_files)
 {
     struct pstk__listing listing;
@@ -114,6 +138,7 @@ int main(void)
         CASE(a_pattern_lists_in_its_own_order),
         CASE(what_matches_nothing_or_is_no_pattern_is_refused),
         CASE(a_probe_knows_files_folders_and_patterns),
+        CASE(names_may_have_several_ends_or_match_globs),
         CASE(sizes_are_those_of_the_files),
     };
     return RUN_CASES(cases);

@@ -16,7 +16,7 @@
 static const struct pstk__scanner scanner = {
     .format = &pstk__format_tar,
     .version = 1,
-    .ending = ENDING,
+    .wanted = ENDING,
     .infer = pstk__tar_infer,
     .n_columns = pstk__tar_n_columns,
     .scan = pstk__tar_scan,

@@ -5,111 +5,54 @@
 #include "base/random.h"
 #include "format/form.h"
 #include "format/tar/member.h"
+#include "format/through.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define INFERRED 1000       /* samples whose members give the fields */
-#define NEAR_BYTES 65536    /* between the members of a sample that are cheaper read than skipped */
-#define SMALL_MEMBER 65536  /* bytes: up to this, members are read through, not skipped */
-#define READ_THROUGH 262144 /* bytes of a read where members are small */
-#define READ_HEADER 4096    /* where they are not */
-#define PROGRESS (16u << 20) /* bytes between two reports */
+#define INFERRED 1000    /* samples whose members give the fields */
+#define NEAR_BYTES 65536 /* between the members of a sample that are cheaper read than skipped */
 #define MAX_VALUE 0xffffffffull
 
 /* ---- bytes of the archive -------------------------------------------------------------------- */
 
+/* An archive being read through; through.at: of the next member. */
 struct walk {
-    const struct pstk__scan *scan;
-    struct pstk_error *err;
-    struct pstk__file file;
-    uint8_t *buffer;    /* owned */
-    uint64_t max;       /* bytes of it */
-    uint64_t begin, n;  /* bytes of the archive that it has */
-    uint64_t at;        /* of the next member */
-    uint64_t read;      /* bytes to read at once */
-    uint64_t reported;  /* bytes */
+    struct pstk__through through;
     uint64_t n_members; /* stepped over */
     uint64_t number;    /* of the member that is being looked at */
 };
 
 static int fail_at(struct walk *walk, uint64_t at, int code, const char *why)
 {
-    pstk__fail(walk->err, code, PSTK_STAGE_OPEN, "%s: member %" PRIu64 " (byte %" PRIu64 "): %s",
-               walk->scan->path, walk->number, at, why);
-    return pstk__fail_at(walk->err, code, walk->scan->name, PSTK_NONE, at, 0);
+    struct pstk_error *err = walk->through.err;
+    pstk__fail(err, code, PSTK_STAGE_OPEN, "%s: member %" PRIu64 " (byte %" PRIu64 "): %s",
+               walk->through.scan->path, walk->number, at, why);
+    return pstk__fail_at(err, code, walk->through.scan->name, PSTK_NONE, at, 0);
 }
 
 static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct pstk_error *err)
 {
-    *walk = (struct walk){.scan = scan,
-                          .err = err,
-                          .max = PSTK__TAR_MAX_HEADERS + 2 * READ_THROUGH,
-                          .read = READ_THROUGH,
-                          .file = {.fd = -1}};
-    walk->buffer = malloc(walk->max);
-    if (!walk->buffer)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to index %s", scan->path);
-    const int r = scan->store->open(scan->store, &walk->file, scan->path);
-    return r < 0 ? pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", scan->path) : 0;
-}
-
-static void walk_close(struct walk *walk)
-{
-    pstk__file_end(&walk->file);
-    free(walk->buffer);
-}
-
-/* Have at least `wanted` bytes from walk->at on in the buffer, or all that the archive has. Returns
- * how many there are, or an error. */
-static int64_t walk_fill(struct walk *walk, uint64_t wanted)
-{
-    const uint64_t end = walk->begin + walk->n;
-    if (walk->at >= walk->begin && walk->at + wanted <= end)
-        return (int64_t)(end - walk->at);
-    uint64_t kept = 0;
-    if (walk->at >= walk->begin && walk->at < end) {
-        kept = end - walk->at;
-        memmove(walk->buffer, walk->buffer + (walk->at - walk->begin), kept);
-    }
-    walk->begin = walk->at;
-    walk->n = kept;
-    uint64_t more = wanted - kept > walk->read ? wanted - kept : walk->read;
-    more = more < walk->max - kept ? more : walk->max - kept;
-    const int64_t n = pstk__file_read(&walk->file, walk->buffer + kept, more, walk->at + kept);
-    if (n < 0)
-        return pstk__fail_errno(walk->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s",
-                                walk->scan->path);
-    walk->n += (uint64_t)n;
-    return (int64_t)walk->n;
-}
-
-static int walk_report(struct walk *walk)
-{
-    const uint64_t done = walk->at < walk->scan->size ? walk->at : walk->scan->size;
-    if (!walk->scan->progress || done - walk->reported < PROGRESS)
-        return 0;
-    const uint64_t n = done - walk->reported;
-    walk->reported = done;
-    return walk->scan->progress(walk->scan->user, n) ? PSTK_ECANCELED : 0;
+    walk->n_members = walk->number = 0;
+    return pstk__through_open(&walk->through, scan, err);
 }
 
 /* What follows the blocks of zeros that end an archive must be zeros, too. */
 static int check_end(struct walk *walk)
 {
     for (;;) {
-        const int64_t n = walk_fill(walk, PSTK__TAR_BLOCK);
+        const int64_t n = pstk__through_fill(&walk->through, PSTK__TAR_BLOCK);
         if (n <= 0)
             return (int)n;
-        const uint8_t *bytes = walk->buffer + (walk->at - walk->begin);
+        const uint8_t *bytes = pstk__through_bytes(&walk->through);
         for (int64_t i = 0; i < n; i++)
             if (bytes[i])
-                return fail_at(walk, walk->at + (uint64_t)i, PSTK_EBADMSG,
+                return fail_at(walk, walk->through.at + (uint64_t)i, PSTK_EBADMSG,
                                "bytes follow the end of the archive: if archives were joined by "
                                "cat, join them by tar --concatenate");
-        walk->at += (uint64_t)n;
+        walk->through.at += (uint64_t)n;
     }
 }
 
@@ -119,26 +62,26 @@ static int walk_next(struct walk *walk, struct pstk__tar_member *member)
     for (uint64_t wanted = PSTK__TAR_BLOCK;;) {
         struct pstk__tar_fault fault;
         walk->number = walk->n_members;
-        int r = walk_report(walk);
-        const int64_t n = r < 0 ? r : walk_fill(walk, wanted);
+        int r = pstk__through_report(&walk->through);
+        const int64_t n = r < 0 ? r : pstk__through_fill(&walk->through, wanted);
         if (n < 0)
             return (int)n;
         if (n == 0)
-            return fail_at(walk, walk->at, PSTK_EBADMSG,
+            return fail_at(walk, walk->through.at, PSTK_EBADMSG,
                            "the archive ends here without the blocks of zeros that end one: it is "
                            "cut short; copy it again");
         const enum pstk__tar_step step = pstk__tar_read(
-            member, walk->at, walk->buffer + (walk->at - walk->begin), (uint64_t)n, &fault);
+            member, walk->through.at, pstk__through_bytes(&walk->through), (uint64_t)n, &fault);
         switch (step) {
         case PSTK__TAR_END:
             return check_end(walk);
         case PSTK__TAR_MORE:
-            if ((uint64_t)n < wanted || wanted >= PSTK__TAR_MAX_HEADERS + 2 * READ_HEADER)
-                return fail_at(walk, walk->at, PSTK_EBADMSG,
+            if ((uint64_t)n < wanted || wanted >= PSTK__TAR_MAX_HEADERS + 2 * PSTK__THROUGH_HEADER)
+                return fail_at(walk, walk->through.at, PSTK_EBADMSG,
                                "the archive ends within a header: it is cut short; copy it again");
-            wanted = wanted * 4 < PSTK__TAR_MAX_HEADERS + 2 * READ_HEADER
+            wanted = wanted * 4 < PSTK__TAR_MAX_HEADERS + 2 * PSTK__THROUGH_HEADER
                          ? wanted * 4
-                         : PSTK__TAR_MAX_HEADERS + 2 * READ_HEADER;
+                         : PSTK__TAR_MAX_HEADERS + 2 * PSTK__THROUGH_HEADER;
             continue;
         case PSTK__TAR_BAD:
             return fail_at(walk, fault.at, PSTK_EBADMSG, fault.why);
@@ -146,12 +89,12 @@ static int walk_next(struct walk *walk, struct pstk__tar_member *member)
         case PSTK__TAR_OTHER:
             break;
         }
-        if (member->data + member->size > walk->scan->size)
-            return fail_at(walk, walk->at, PSTK_EBADMSG,
+        if (member->data + member->size > walk->through.scan->size)
+            return fail_at(walk, walk->through.at, PSTK_EBADMSG,
                            "the archive ends within the member's data: it is cut short; copy it "
                            "again");
-        walk->read = member->size > SMALL_MEMBER ? READ_HEADER : READ_THROUGH;
-        walk->at = member->next;
+        pstk__through_adapt(&walk->through, member->size);
+        walk->through.at = member->next;
         walk->n_members++;
         wanted = PSTK__TAR_BLOCK;
         if (step == PSTK__TAR_MEMBER)
@@ -220,7 +163,7 @@ int pstk__tar_infer(const struct pstk__scan *scan, const struct pstk_foreign *wa
     }
     for (uint32_t i = 0; r >= 0 && found->n_fields && wanted && i < wanted->n_fields; i++)
         r = add_field(&walk, found, wanted->fields[i].name, 0);
-    walk_close(&walk);
+    pstk__through_close(&walk.through);
     qsort(found->fields, found->n_fields, sizeof found->fields[0], compare_fields);
     return r < 0 ? r : 0;
 }
@@ -282,8 +225,8 @@ struct samples {
 
 static int no_memory(struct samples *samples)
 {
-    return pstk__fail(samples->walk.err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                      "no memory for the index of %s", samples->walk.scan->path);
+    return pstk__fail(samples->walk.through.err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                      "no memory for the index of %s", samples->walk.through.scan->path);
 }
 
 /* Find or begin the row of a member's sample. */
@@ -403,10 +346,10 @@ int pstk__tar_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
         r = add_member(samples, &member);
     if (r == 0)
         measure(samples);
-    if (r == 0 && scan->progress && scan->size > samples->walk.reported &&
-        scan->progress(scan->user, scan->size - samples->walk.reported))
-        r = PSTK_ECANCELED;
-    walk_close(&samples->walk);
+    samples->walk.through.at = scan->size;
+    if (r == 0)
+        r = pstk__through_report(&samples->walk.through);
+    pstk__through_close(&samples->walk.through);
     free(samples->keys.places);
     free(samples);
     return r;

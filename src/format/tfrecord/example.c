@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/tfrecord/example.h"
+
+#include "base/error.h"
+#include "format/form.h"
+#include "record/kind.h"
+#include "record/translate.h"
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static char name_byte(uint8_t byte)
+{
+    const int is_letter = (byte | 0x20) >= 'a' && (byte | 0x20) <= 'z';
+    const int is_digit = byte >= '0' && byte <= '9';
+    return is_letter || is_digit || byte == '_' || byte == '-' ? (char)byte : '.';
+}
+
+int pstk__tfrecord_is_name(const char *name, const uint8_t *key, uint64_t size)
+{
+    if (size >= PSTK_MAX_NAME)
+        return 0;
+    for (uint64_t i = 0; i < size; i++)
+        if (name[i] != (char)key[i] && (key[i] == 0 || name[i] != name_byte(key[i])))
+            return 0;
+    return name[size] == 0;
+}
+
+void pstk__tfrecord_name(char name[PSTK_MAX_NAME], const uint8_t *key, uint64_t size)
+{
+    for (uint64_t i = 0; i < size; i++)
+        name[i] = name_byte(key[i]);
+    name[size] = 0;
+}
+
+int pstk__tfrecord_find(const struct pstk__index_found *found, const uint8_t *key, uint64_t size,
+                        uint32_t guess)
+{
+    if (guess < found->n_fields &&
+        pstk__tfrecord_is_name(found->fields[guess].field.name, key, size))
+        return (int)guess;
+    for (uint32_t i = 0; i < found->n_fields; i++)
+        if (pstk__tfrecord_is_name(found->fields[i].field.name, key, size))
+            return (int)i;
+    return -1;
+}
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+static int is_list(const struct pstk__index_field *field)
+{
+    return (pstk__field_traits(field->field.kind) & PSTK__TRAIT_LIST) != 0;
+}
+
+static int is_integer(uint32_t dtype)
+{
+    return pstk_dtype_size(dtype) > 0 && dtype != PSTK_F16 && dtype != PSTK_BF16 &&
+           dtype != PSTK_F32 && dtype != PSTK_F64;
+}
+
+/* 1: a field of a form can be of this kind. */
+static int suits(uint32_t form, const struct pstk_field *wanted)
+{
+    uint32_t n_variable = 0;
+    for (uint32_t i = 0; i < wanted->n_dims && i < PSTK_MAX_DIMS; i++)
+        n_variable += wanted->shape[i] == 0;
+    const int is_array = wanted->kind == PSTK_FIELD_NDARRAY && n_variable <= 1;
+    const int is_number = wanted->kind == PSTK_FIELD_SCALAR || is_array;
+    switch (form) {
+    case PSTK__TFRECORD_FLOAT:
+        return is_number && wanted->dtype == PSTK_F32;
+    case PSTK__TFRECORD_INT64:
+        return is_number && is_integer(wanted->dtype);
+    case PSTK__TFRECORD_BYTES:
+        if (wanted->kind == PSTK_FIELD_BYTES_LIST || wanted->kind == PSTK_FIELD_UTF8_LIST)
+            return 1;
+        break;
+    default:
+        break;
+    }
+    return is_array || wanted->kind == PSTK_FIELD_BYTES || wanted->kind == PSTK_FIELD_UTF8 ||
+           wanted->kind == PSTK_FIELD_IMAGE;
+}
+
+/* What fields of a form can be, for messages. */
+static const char *kinds_of(uint32_t form)
+{
+    switch (form) {
+    case PSTK__TFRECORD_FLOAT:
+        return "a float_list, read as a scalar or an ndarray of f32";
+    case PSTK__TFRECORD_INT64:
+        return "an int64_list, read as a scalar or an ndarray of an integer dtype";
+    case PSTK__TFRECORD_BYTES:
+        return "a bytes_list, read as bytes, utf8, image, ndarray, bytes_list or utf8_list";
+    default:
+        return "all data of a record, read as bytes, utf8, image or ndarray";
+    }
+}
+
+int pstk__tfrecord_retype(struct pstk__index_field *field, const struct pstk_field *wanted,
+                          struct pstk_error *err)
+{
+    if (!suits(field->form, wanted))
+        return pstk__fail(
+            err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+            "field %s: kind is %s%s%s; it is %s with at most one variable dimension",
+            field->field.name, pstk__field_kind_name(wanted->kind), wanted->dtype ? " " : "",
+            wanted->dtype ? pstk_dtype_name(wanted->dtype) : "", kinds_of(field->form));
+    field->field = *wanted;
+    field->field.codec = PSTK_CODEC_NONE;
+    return 0;
+}
+
+int pstk__tfrecord_want(struct pstk__index_field *field, const struct pstk_field *wanted,
+                        struct pstk_error *err)
+{
+    static const uint32_t forms[] = {PSTK__TFRECORD_INT64, PSTK__TFRECORD_FLOAT,
+                                     PSTK__TFRECORD_BYTES};
+    *field = (struct pstk__index_field){.field = *wanted};
+    for (uint32_t i = 0; i < 3; i++)
+        if (suits(forms[i], wanted)) {
+            field->form = forms[i];
+            return 0;
+        }
+    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                      "field %s: kind is %s; none of the first records has it, and no feature can "
+                      "be of this kind: must be a scalar or an ndarray of f32 or of an integer "
+                      "dtype, bytes, utf8, image, bytes_list or utf8_list",
+                      wanted->name, pstk__field_kind_name(wanted->kind));
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+static void measure(struct pstk__index_field *field, uint64_t size, uint64_t plain)
+{
+    field->n++;
+    field->bytes += size;
+    field->max_size = size > field->max_size ? size : field->max_size;
+    field->max_plain = plain > field->max_plain ? plain : field->max_plain;
+}
+
+void pstk__tfrecord_measure_one(struct pstk__index_field *field, uint64_t size)
+{
+    if (field->form == PSTK__TFRECORD_BYTES)
+        measure(field, size, size + 8); /* as a list of one item */
+    else if (field->form == PSTK__TFRECORD_WHOLE)
+        measure(field, size, size);
+}
+
+/* max_size: of the values of a list of bytes, and of the message with numbers; max_plain: of a list
+ * of bytes as a list, of floats as f32, of integers as i64. */
+void pstk__tfrecord_measure(struct pstk__index_field *field, const void *data, uint64_t size)
+{
+    struct pstk__feature_list list;
+    uint64_t n_bytes;
+    if (!pstk__feature_open(&list, data, size) || 16 + list.type != field->form)
+        return;
+    const int64_t n = pstk__feature_count(&list, &n_bytes);
+    if (n < 0)
+        return;
+    if (field->form == PSTK__TFRECORD_BYTES)
+        measure(field, n_bytes, 4 + 4 * (uint64_t)n + n_bytes);
+    else
+        measure(field, size, (uint64_t)n * (field->form == PSTK__TFRECORD_FLOAT ? 4 : 8));
+}
+
+uint64_t pstk__tfrecord_max_plain(const struct pstk__index_field *field)
+{
+    if (field->form == PSTK__TFRECORD_INT64)
+        return field->max_plain / 8 * pstk_dtype_size(field->field.dtype);
+    return field->form != PSTK__TFRECORD_BYTES || is_list(field) ? field->max_plain
+                                                                 : field->max_size;
+}
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+static uint32_t codec_of(const struct pstk__index_field *field)
+{
+    return PSTK__FOREIGN_FEATURE + (field->form == PSTK__TFRECORD_INT64   ? PSTK__FEATURE_READ_INT64
+                                    : field->form == PSTK__TFRECORD_FLOAT ? PSTK__FEATURE_READ_FLOAT
+                                    : is_list(field)                      ? PSTK__FEATURE_READ_LIST
+                                                                          : PSTK__FEATURE_READ_ONE);
+}
+
+/* The only value of a list of bytes, or the floats of one that users can read where they lie; NULL:
+ * the feature must be translated, or is wrong. */
+static const uint8_t *find_in_place(const struct pstk__index_field *field, const uint8_t *data,
+                                    uint64_t size, uint64_t *n_bytes)
+{
+    struct pstk__feature_list list;
+    char text[160];
+    if (field->form == PSTK__TFRECORD_INT64 || is_list(field) ||
+        !pstk__feature_open(&list, data, size))
+        return NULL;
+    if (field->form == PSTK__TFRECORD_FLOAT) {
+        const uint8_t *floats = pstk__feature_floats(&list, n_bytes);
+        const int is_aligned = ((uintptr_t)floats & 3) == 0; /* as dtypes of outputs may want it */
+        return floats && is_aligned && pstk__feature_fits(&field->field, *n_bytes / 4, text)
+                   ? floats
+                   : NULL;
+    }
+    const uint8_t *value;
+    const int has_one = list.type == PSTK__FEATURE_BYTES &&
+                        pstk__feature_next(&list, &value, n_bytes) > 0 &&
+                        list.wire.at == list.wire.end;
+    return has_one ? value : NULL;
+}
+
+void pstk__tfrecord_view(struct pstk__field_view *view, const struct pstk__index_field *field,
+                         const uint8_t *data, uint64_t size)
+{
+    char text[160];
+    uint64_t n_bytes = 0;
+    const uint8_t *value = size > 0 ? find_in_place(field, data, size, &n_bytes) : NULL;
+    if (value && !pstk__form_view(view, field, value, n_bytes, text))
+        return;
+    const uint32_t codec = codec_of(field);
+    const int64_t plain =
+        size > 0 ? pstk__translated_size(codec, &field->field, data, size) : INT64_C(-1);
+    *view = (struct pstk__field_view){.data = data,
+                                      .stored_size = (uint32_t)size,
+                                      .plain_size = plain < 0 ? 0 : (uint32_t)plain,
+                                      .codec = (uint8_t)codec,
+                                      .checksum = PSTK__CHECKSUM_NONE};
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "format/form.h"
+#include "format/indexed.h"
+#include "format/listing.h"
+#include "format/tfrecord/example.h"
+#include "format/tfrecord/frame.h"
+#include "format/tfrecord/scan.h"
+#include "format/tfrecord/tfrecord.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SCANNER(names)                                                                             \
+    {                                                                                              \
+        .format = &pstk__format_tfrecord, .version = 1, .wanted = (names),                         \
+        .infer = pstk__tfrecord_infer, .n_columns = pstk__tfrecord_n_columns,                      \
+        .scan = pstk__tfrecord_scan, .retype = pstk__tfrecord_retype,                              \
+    }
+
+/* Which files are TFRecords: by names that say so; by names that files of other formats have, too,
+ * where the first of these files begins with a record; and those that a path names itself. */
+enum { NAMED, SHARDS, ANY };
+static const struct pstk__scanner scanners[] = {
+    [NAMED] = SCANNER(".tfrecord .tfrecords .tfrec *.tfrecord-*-of-*[0-9}*] .tfrecord.gz"),
+    [SHARDS] = SCANNER("*-[0-9]*[0-9]-of-[0-9]*[0-9] part-r-*"),
+    [ANY] = SCANNER("*"),
+};
+
+/* ---- which files ----------------------------------------------------------------------------- */
+
+/* 1: the first file of a path that has bytes begins with a record; 0: it does not, or there is
+ * none. */
+static int begins_so(const struct pstk__store *store, const char *path, const char *wanted)
+{
+    struct pstk__listing listing;
+    struct pstk__file file;
+    char name[PATH_MAX];
+    uint8_t head[PSTK__TFRECORD_HEAD];
+    uint64_t length, i = 0;
+    if (pstk__listing_open(&listing, store, path, wanted, NULL) < 0)
+        return 0;
+    while (i < listing.names.n && listing.sizes[i] == 0)
+        i++;
+    int r = 0;
+    if (i < listing.names.n &&
+        snprintf(name, sizeof name, "%s/%s", listing.folder, pstk__texts_get(&listing.names, i)) <
+            (int)sizeof name &&
+        store->open(store, &file, name) == 0) {
+        r = pstk__file_read(&file, head, sizeof head, 0) == sizeof head &&
+            pstk__tfrecord_head(head, &length);
+        pstk__file_end(&file);
+    }
+    pstk__listing_close(&listing);
+    return r;
+}
+
+/* 1: a regular file lies at the path, or it is a pattern. */
+static int names_files(const struct pstk__store *store, const char *path)
+{
+    struct pstk__file file;
+    const int r = store->open(store, &file, path);
+    if (r == 0)
+        pstk__file_end(&file);
+    return r == 0 || strpbrk(path, "{*?") != NULL;
+}
+
+/* 1: *scanner reads the files of the path; 0: they are not of this format. */
+static int choose(const struct pstk__store *store, const char *path,
+                  const struct pstk__scanner **scanner, struct pstk_error *err)
+{
+    *scanner = &scanners[NAMED];
+    int r = pstk__listing_probe(store, path, scanners[NAMED].wanted, err);
+    if (r != 0)
+        return r;
+    *scanner = &scanners[SHARDS];
+    r = pstk__listing_probe(store, path, scanners[SHARDS].wanted, err);
+    if (r == 0 && names_files(store, path)) {
+        *scanner = &scanners[ANY];
+        r = 1;
+    }
+    return r > 0 ? begins_so(store, path, (*scanner)->wanted) : r;
+}
+
+static int tfrecord_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)
+{
+    const struct pstk__scanner *scanner;
+    return choose(store, path, &scanner, err);
+}
+
+static int tfrecord_open(struct pstk__source **out, const struct pstk__opening *opening,
+                         struct pstk_error *err)
+{
+    const struct pstk__scanner *scanner;
+    *out = NULL;
+    int r = choose(opening->store, opening->path, &scanner, err);
+    if (r >= 0)
+        r = pstk__indexed_open(out, scanner, opening, err);
+    if (r < 0)
+        return r;
+    struct pstk__source *source = *out;
+    for (uint32_t i = 0; i < source->schema.n_fields; i++) {
+        const struct pstk__index_field *field = &pstk__indexed_index(source)->found.fields[i];
+        source->limits.max_plain[i] = source->stats[i].max_plain_size =
+            pstk__tfrecord_max_plain(field);
+    }
+    return 0;
+}
+
+/* ---- a record -------------------------------------------------------------------------------- */
+
+static int tfrecord_extent(const struct pstk__source *source, const struct pstk__place *at,
+                           uint64_t fields, const void *page, struct pstk__extent *out,
+                           struct pstk_error *err)
+{
+    const uint64_t end = pstk__indexed_index(source)->files[at->shard].size;
+    const uint64_t begin = pstk__indexed_cell(source, at, page, PSTK__TFRECORD_BEGIN);
+    const uint64_t size = pstk__indexed_cell(source, at, page, PSTK__TFRECORD_SIZE);
+    *out = (struct pstk__extent){.file = at->shard,
+                                 .record = at->record,
+                                 .offset = begin,
+                                 .size = fields ? size : 0,
+                                 .whole_size = size};
+    if (size >= PSTK__TFRECORD_FRAME && size <= source->limits.max_size && begin <= end &&
+        size <= end - begin)
+        return 0;
+    return pstk__indexed_fail(
+        source, at, begin, size, err,
+        "the index names bytes that the file does not have: remove the index");
+}
+
+/* A record being parsed. */
+struct parse {
+    const struct pstk__source *source;
+    const struct pstk__place *at;
+    struct pstk__record *out;
+    struct pstk_error *err;
+    const uint8_t *data;
+    uint64_t length; /* bytes of it */
+};
+
+static int fail_data(const struct parse *parse, const char *what)
+{
+    return pstk__indexed_fail(parse->source, parse->at,
+                              parse->out->file_offset + PSTK__TFRECORD_HEAD, parse->length,
+                              parse->err, "%s", what);
+}
+
+static int check_head(const struct parse *parse, const struct pstk__extent *extent)
+{
+    uint64_t length;
+    const uint64_t wanted = extent->size - PSTK__TFRECORD_FRAME;
+    if (!pstk__tfrecord_head(extent->data, &length))
+        return pstk__indexed_fail(
+            parse->source, parse->at, extent->offset, PSTK__TFRECORD_HEAD, parse->err,
+            "damaged: the checksum of its length is %08x, but the record states %08x",
+            pstk__tfrecord_mask(pstk__crc32c(0, extent->data, 8)), pstk__get32(extent->data + 8));
+    if (length == wanted)
+        return 0;
+    return pstk__indexed_fail(
+        parse->source, parse->at, extent->offset, PSTK__TFRECORD_HEAD, parse->err,
+        "its length is %" PRIu64 ", but the index says %" PRIu64 ": was the file changed?", length,
+        wanted);
+}
+
+static int check_data(const struct parse *parse)
+{
+    if (pstk__tfrecord_intact(parse->data, parse->length))
+        return 0;
+    char what[160];
+    snprintf(what, sizeof what,
+             "damaged: the checksum of its data is %08x, but the record states %08x",
+             pstk__tfrecord_mask(pstk__crc32c(0, parse->data, parse->length)),
+             pstk__get32(parse->data + parse->length));
+    return fail_data(parse, what);
+}
+
+static int check_view(const struct parse *parse, uint32_t i, const char *wrong)
+{
+    const struct pstk__field_view *view = &parse->out->fields[i];
+    if (!wrong && view->plain_size > parse->source->limits.max_plain[i])
+        wrong = "is larger than the index says: was the file changed?";
+    return wrong ? pstk__record_fail(parse->out, i, PSTK_EBADMSG, PSTK_STAGE_RECORD, parse->err,
+                                     "%s", wrong)
+                 : 0;
+}
+
+/* All data as one value. Whoever reads it compares its checksum, while it is copied if it can. */
+static int view_whole(const struct parse *parse)
+{
+    const struct pstk__index_field *field = &pstk__indexed_index(parse->source)->found.fields[0];
+    struct pstk__field_view *view = &parse->out->fields[0];
+    const char *wrong = NULL;
+    char text[160];
+    int r = 0;
+    if (field->field.kind == PSTK_FIELD_BYTES || field->field.kind == PSTK_FIELD_NDARRAY) {
+        *view = (struct pstk__field_view){
+            .data = parse->data,
+            .stored_size = (uint32_t)parse->length,
+            .plain_size = (uint32_t)parse->length,
+            .stored_crc = pstk__tfrecord_unmask(pstk__get32(parse->data + parse->length)),
+            .checksum = PSTK__CHECKSUM_CRC32C};
+    } else {
+        r = check_data(parse);
+        wrong = r < 0 ? NULL : pstk__form_view(view, field, parse->data, parse->length, text);
+    }
+    view->offset = PSTK__TFRECORD_HEAD;
+    return r < 0 ? r : check_view(parse, 0, wrong);
+}
+
+/* The features of an Example. A field without one has a view that says so when it is read. */
+static int view_features(const struct parse *parse)
+{
+    const struct pstk__index_found *found = &pstk__indexed_index(parse->source)->found;
+    struct pstk__record *out = parse->out;
+    struct pstk__wire example;
+    struct pstk__feature feature;
+    uint64_t seen = 0;
+    uint32_t guess = 0;
+    int r = check_data(parse);
+    if (r < 0)
+        return r;
+    if (!pstk__example_begin(&example, parse->data, parse->length))
+        return fail_data(parse, "its data is no tf.train.Example, as that of others is");
+    while ((r = pstk__example_next(&example, &feature)) > 0) {
+        const int i = pstk__tfrecord_find(found, feature.key, feature.key_size, guess);
+        if (i < 0)
+            continue;
+        guess = (uint32_t)i + 1;
+        if (seen >> i & 1)
+            return pstk__record_fail(out, (uint32_t)i, PSTK_EBADMSG, PSTK_STAGE_RECORD, parse->err,
+                                     "two features of the record have keys that give this name");
+        seen |= 1ull << i;
+        struct pstk__field_view *view = &out->fields[i];
+        pstk__tfrecord_view(view, &found->fields[i], feature.data, feature.size);
+        view->offset = (uint32_t)(view->data - parse->data) + PSTK__TFRECORD_HEAD;
+        r = check_view(parse, (uint32_t)i, NULL);
+        if (r < 0)
+            return r;
+    }
+    if (r < 0)
+        return fail_data(parse, "its data is no tf.train.Example, as that of others is");
+    for (uint32_t i = 0; i < out->n_fields; i++)
+        if (!(seen >> i & 1)) {
+            pstk__tfrecord_view(&out->fields[i], &found->fields[i], parse->data, 0);
+            out->fields[i].offset = PSTK__TFRECORD_HEAD;
+        }
+    return 0;
+}
+
+static int tfrecord_parse(const struct pstk__source *source, const struct pstk__place *at,
+                          const struct pstk__extent *extents, uint32_t n_extents,
+                          struct pstk__record *out, struct pstk_error *err)
+{
+    (void)n_extents;
+    out->schema = &source->schema;
+    out->number = at->record;
+    out->file_offset = extents[0].offset;
+    out->shard = pstk__indexed_file_name(source, at->shard);
+    out->file = at->shard;
+    out->field_files = NULL;
+    out->n_fields = source->schema.n_fields;
+    if (extents[0].size == 0) {
+        for (uint32_t i = 0; i < out->n_fields; i++)
+            out->fields[i] = (struct pstk__field_view){.checksum = PSTK__CHECKSUM_NONE};
+        return 0;
+    }
+    const struct parse parse = {.source = source,
+                                .at = at,
+                                .out = out,
+                                .err = err,
+                                .data = extents[0].data + PSTK__TFRECORD_HEAD,
+                                .length = extents[0].size - PSTK__TFRECORD_FRAME};
+    const int r = check_head(&parse, &extents[0]);
+    if (r < 0)
+        return r;
+    return pstk__indexed_index(source)->found.fields[0].form == PSTK__TFRECORD_WHOLE
+               ? view_whole(&parse)
+               : view_features(&parse);
+}
+
+const struct pstk__format pstk__format_tfrecord = {
+    .name = "tfrecord",
+    .needs = "*.tfrecord files",
+    .file = "TFRecord file",
+    .checksum = PSTK__CHECKSUM_CRC32C,
+    .probe = tfrecord_probe,
+    .open = tfrecord_open,
+    .close = pstk__indexed_close,
+    .locate = pstk__indexed_locate,
+    .range = pstk__indexed_range,
+    .page = pstk__indexed_page,
+    .page_check = pstk__indexed_page_check,
+    .extent = tfrecord_extent,
+    .parse = tfrecord_parse,
+    .file_name = pstk__indexed_file_name,
+    .file_path = pstk__indexed_file_path,
+    .file_check = pstk__indexed_file_check,
+};

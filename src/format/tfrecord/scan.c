@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/tfrecord/scan.h"
+
+#include "base/error.h"
+#include "format/tfrecord/example.h"
+#include "format/tfrecord/frame.h"
+#include "format/tfrecord/walk.h"
+
+uint32_t pstk__tfrecord_n_columns(const struct pstk__index_found *found)
+{
+    (void)found;
+    return PSTK__TFRECORD_N_COLUMNS;
+}
+
+/* A scan of a file. */
+struct scan {
+    struct pstk__tfrecord_walk walk;
+    struct pstk__index_found *found;
+    uint32_t guess; /* field of the next feature */
+};
+
+/* A key that none of the first records has, unless the record is damaged. */
+static int fail_key(struct scan *scan, const uint8_t *key, uint64_t key_size)
+{
+    char name[PSTK_MAX_NAME];
+    const uint8_t *data;
+    pstk__tfrecord_name(name, key, key_size < PSTK_MAX_NAME ? key_size : PSTK_MAX_NAME - 1);
+    const int r = pstk__tfrecord_walk_data(&scan->walk, &data);
+    if (r < 0 || !pstk__tfrecord_intact(data, scan->walk.length))
+        return r;
+    return pstk__tfrecord_walk_fail(
+        &scan->walk, PSTK_EBADMSG,
+        "none of the first records, which gave the fields, has its feature %s: name that in "
+        "fields, or write the records again without it",
+        name);
+}
+
+/* The field of a feature: *field, or NULL where it has none. */
+static int find_field(struct scan *scan, const struct pstk__feature *feature,
+                      struct pstk__index_field **field)
+{
+    const int i = pstk__tfrecord_find(scan->found, feature->key, feature->key_size, scan->guess);
+    *field = i < 0 ? NULL : &scan->found->fields[i];
+    scan->guess = (uint32_t)(i + 1);
+    return i >= 0 || feature->size == 0 ? 0 : fail_key(scan, feature->key, feature->key_size);
+}
+
+/* Add all features of a message to the sizes of their fields. */
+static int measure_features(struct scan *scan, struct pstk__wire *example)
+{
+    struct pstk__feature feature;
+    struct pstk__index_field *field;
+    int r = 0;
+    while (r == 0 && pstk__example_next(example, &feature) > 0) {
+        r = find_field(scan, &feature, &field);
+        if (field)
+            pstk__tfrecord_measure(field, feature.data, feature.size);
+    }
+    return r;
+}
+
+static int measure_small(struct scan *scan)
+{
+    const uint8_t *data;
+    struct pstk__wire example;
+    const int r = pstk__tfrecord_walk_data(&scan->walk, &data);
+    if (r < 0 || !pstk__example_begin(&example, data, scan->walk.length))
+        return r;
+    scan->guess = 0;
+    return measure_features(scan, &example);
+}
+
+/* ---- large records --------------------------------------------------------------------------- */
+
+/* Read at most a page from `at` on, at most to `end`. */
+static int peek(struct scan *scan, uint64_t at, uint64_t end, struct pstk__wire *wire)
+{
+    const uint64_t wanted = end - at < PSTK__THROUGH_HEADER ? end - at : PSTK__THROUGH_HEADER;
+    scan->walk.through.at = at;
+    const int64_t n = pstk__through_fill(&scan->walk.through, wanted);
+    if (n < 0)
+        return (int)n;
+    if ((uint64_t)n < wanted)
+        return pstk__tfrecord_walk_fail(&scan->walk, PSTK_EBADMSG,
+                                        "the file became shorter while it was indexed");
+    wire->at = pstk__through_bytes(&scan->walk.through);
+    wire->end = wire->at + wanted;
+    return 0;
+}
+
+/* 1: an entry, whose first bytes these are, has one value of `*size` bytes. */
+static int is_one_value(struct pstk__wire entry, uint64_t entry_size, struct pstk__feature *feature,
+                        uint64_t *size)
+{
+    static const uint8_t tags[] = {0x12, 0x0a, 0x0a}; /* Feature, BytesList, value */
+    const uint8_t *begin = entry.at;
+    if (!pstk__wire_open(&entry, 0x0a, &feature->key_size) ||
+        feature->key_size > (uint64_t)(entry.end - entry.at))
+        return 0;
+    feature->key = entry.at;
+    entry.at += feature->key_size;
+    for (uint32_t i = 0; i < sizeof tags; i++)
+        if (!pstk__wire_open(&entry, tags[i], size) ||
+            *size != entry_size - (uint64_t)(entry.at - begin))
+            return 0;
+    feature->size = *size + 1;
+    return 1;
+}
+
+/* Measure the entry at *at of an Example that ends at `end`, and step over it. 1: done; 0: it is
+ * none. */
+static int measure_entry(struct scan *scan, uint64_t *at, uint64_t end)
+{
+    struct pstk__wire wire;
+    struct pstk__feature feature;
+    struct pstk__index_field *field;
+    uint64_t entry_size, size;
+    int r = peek(scan, *at, end, &wire);
+    if (r < 0)
+        return r;
+    const uint8_t *begin = wire.at;
+    if (!pstk__wire_open(&wire, 0x0a, &entry_size))
+        return 0;
+    const uint64_t head = (uint64_t)(wire.at - begin);
+    if (entry_size > end - *at - head)
+        return 0;
+    const uint64_t whole = head + entry_size;
+    *at += whole;
+    if (whole > PSTK__THROUGH_SMALL && is_one_value(wire, entry_size, &feature, &size)) {
+        r = find_field(scan, &feature, &field);
+        if (field)
+            pstk__tfrecord_measure_one(field, size);
+        return r < 0 ? r : 1;
+    }
+    const int64_t n = pstk__through_fill(&scan->walk.through, whole);
+    if (n < 0 || (uint64_t)n < whole)
+        return n < 0 ? (int)n
+                     : pstk__tfrecord_walk_fail(&scan->walk, PSTK_EBADMSG,
+                                                "the file became shorter while it was indexed");
+    wire.at = pstk__through_bytes(&scan->walk.through);
+    wire.end = wire.at + whole;
+    r = measure_features(scan, &wire);
+    return r < 0 ? r : 1;
+}
+
+/* Measure the features of a record, without reading large values. */
+static int measure_large(struct scan *scan)
+{
+    struct pstk__wire wire;
+    uint64_t size, at = scan->walk.begin + PSTK__TFRECORD_HEAD;
+    const uint64_t end = at + scan->walk.length;
+    int r = peek(scan, at, end, &wire);
+    if (r < 0)
+        return r;
+    const uint8_t *begin = wire.at;
+    if (!pstk__wire_open(&wire, 0x0a, &size))
+        return 0;
+    at += (uint64_t)(wire.at - begin);
+    scan->guess = 0;
+    if (size != end - at)
+        return 0;
+    r = 1;
+    while (r > 0 && at < end)
+        r = measure_entry(scan, &at, end);
+    return r < 0 ? r : 0;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static int add_record(struct scan *scan, struct pstk__index_rows *rows)
+{
+    struct pstk__index_found *found = scan->found;
+    const struct pstk__tfrecord_walk *walk = &scan->walk;
+    const uint64_t size = walk->next - walk->begin;
+    const uint64_t cells[PSTK__TFRECORD_N_COLUMNS] = {
+        [PSTK__TFRECORD_BEGIN] = walk->begin, [PSTK__TFRECORD_SIZE] = size};
+    if (pstk__index_rows_add(rows, cells) < 0)
+        return pstk__fail(walk->through.err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                          "no memory for the index of %s", walk->through.scan->path);
+    found->max_record = size > found->max_record ? size : found->max_record;
+    if (found->fields[0].form == PSTK__TFRECORD_WHOLE) {
+        pstk__tfrecord_measure_one(&found->fields[0], walk->length);
+        return 0;
+    }
+    return walk->length > PSTK__THROUGH_SMALL ? measure_large(scan) : measure_small(scan);
+}
+
+int pstk__tfrecord_scan(const struct pstk__scan *of, struct pstk__index_rows *rows,
+                        struct pstk__index_found *found, struct pstk_error *err)
+{
+    struct scan scan;
+    scan.found = found;
+    scan.guess = 0;
+    int r = pstk__tfrecord_walk_open(&scan.walk, of, err);
+    if (r == 0)
+        r = 1;
+    while (r > 0 && (r = pstk__tfrecord_walk_next(&scan.walk)) > 0) {
+        const int added = add_record(&scan, rows);
+        r = added < 0 ? added : 1;
+    }
+    pstk__tfrecord_walk_close(&scan.walk);
+    return r;
+}

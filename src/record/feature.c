@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/feature.h"
+
+#include "base/little.h"
+#include "image/image.h"
+#include "record/list.h"
+#include "record/utf8.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Tags: the number of a field, shifted by 3, with how it is coded: 0 varint, 2 size and bytes, 5
+ * four bytes. */
+#define TAG_FIRST 0x0a  /* field 1: size and bytes */
+#define TAG_SECOND 0x12 /* field 2: the same */
+#define TAG_THIRD 0x1a  /* field 3: the same */
+#define TAG_VARINT 0x08 /* field 1: varint */
+#define TAG_FLOAT 0x0d  /* field 1: four bytes */
+
+#define WRONG(...) (snprintf(text, 160, __VA_ARGS__), text)
+
+static uint64_t left(const struct pstk__wire *wire)
+{
+    return (uint64_t)(wire->end - wire->at);
+}
+
+/* ---- the wire -------------------------------------------------------------------------------- */
+
+/* Read a number of at most 64 bits in 10 bytes. 0: there is none. */
+static int read_varint(struct pstk__wire *wire, uint64_t *number)
+{
+    if (wire->at < wire->end && *wire->at < 0x80) {
+        *number = *wire->at++;
+        return 1;
+    }
+    *number = 0;
+    for (uint32_t shift = 0; shift < 70 && wire->at < wire->end; shift += 7) {
+        const uint8_t byte = *wire->at++;
+        if (shift == 63 && byte > 1)
+            return 0;
+        *number |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return 1;
+    }
+    return 0;
+}
+
+int pstk__wire_open(struct pstk__wire *wire, uint8_t tag, uint64_t *size)
+{
+    if (wire->at == wire->end || *wire->at != tag)
+        return 0;
+    wire->at++;
+    return read_varint(wire, size);
+}
+
+/* Read what follows a tag: size and bytes. 0: there is none. */
+static int read_bytes(struct pstk__wire *wire, uint8_t tag, const uint8_t **bytes, uint64_t *size)
+{
+    if (!pstk__wire_open(wire, tag, size) || *size > left(wire))
+        return 0;
+    *bytes = wire->at;
+    wire->at += *size;
+    return 1;
+}
+
+/* ---- an Example ------------------------------------------------------------------------------ */
+
+int pstk__example_begin(struct pstk__wire *example, const void *data, uint64_t size)
+{
+    const uint8_t *features = data;
+    uint64_t n = 0;
+    *example = (struct pstk__wire){data, (const uint8_t *)data + size};
+    if (size > 0 && (!read_bytes(example, TAG_FIRST, &features, &n) || left(example) > 0))
+        return 0;
+    *example = (struct pstk__wire){features, features + n};
+    return 1;
+}
+
+int pstk__example_next(struct pstk__wire *example, struct pstk__feature *feature)
+{
+    const uint8_t *bytes;
+    uint64_t size;
+    if (example->at == example->end)
+        return 0;
+    if (!read_bytes(example, TAG_FIRST, &bytes, &size))
+        return -1;
+    struct pstk__wire entry = {bytes, bytes + size};
+    return read_bytes(&entry, TAG_FIRST, &feature->key, &feature->key_size) &&
+                   read_bytes(&entry, TAG_SECOND, &feature->data, &feature->size) &&
+                   entry.at == entry.end
+               ? 1
+               : -1;
+}
+
+/* ---- a feature ------------------------------------------------------------------------------- */
+
+int pstk__feature_open(struct pstk__feature_list *list, const void *data, uint64_t size)
+{
+    struct pstk__wire wire = {data, (const uint8_t *)data + size};
+    const uint8_t *bytes;
+    uint64_t n;
+    *list = (struct pstk__feature_list){PSTK__FEATURE_EMPTY, {wire.end, wire.end}};
+    if (size == 0)
+        return 1;
+    const uint8_t tag = *wire.at;
+    if ((tag != TAG_FIRST && tag != TAG_SECOND && tag != TAG_THIRD) ||
+        !read_bytes(&wire, tag, &bytes, &n) || left(&wire) > 0)
+        return 0;
+    *list = (struct pstk__feature_list){tag >> 3, {bytes, bytes + n}};
+    return 1;
+}
+
+int pstk__feature_next(struct pstk__feature_list *list, const uint8_t **value, uint64_t *size)
+{
+    if (list->wire.at == list->wire.end)
+        return 0;
+    return read_bytes(&list->wire, TAG_FIRST, value, size) ? 1 : -1;
+}
+
+static int64_t count_bytes(struct pstk__feature_list list, uint64_t *n_bytes)
+{
+    const uint8_t *value;
+    uint64_t size;
+    int64_t n = 0;
+    int r;
+    *n_bytes = 0;
+    for (; (r = pstk__feature_next(&list, &value, &size)) > 0; n++)
+        *n_bytes += size; /* they lie in the list: no overflow */
+    return r < 0 ? r : n;
+}
+
+static int64_t count_floats(struct pstk__wire wire)
+{
+    const uint8_t *piece;
+    uint64_t size, n = 0;
+    while (wire.at < wire.end) {
+        if (*wire.at == TAG_FLOAT && left(&wire) >= 5) {
+            wire.at += 5;
+            n++;
+        } else if (read_bytes(&wire, TAG_FIRST, &piece, &size) && size % 4 == 0) {
+            n += size / 4;
+        } else {
+            return -1;
+        }
+    }
+    return (int64_t)n;
+}
+
+/* Varints of a piece end in bytes below 128; the last byte is one of these. */
+static int64_t count_varints(const uint8_t *piece, uint64_t size)
+{
+    uint64_t n = 0;
+    if (size > 0 && piece[size - 1] >= 0x80)
+        return -1;
+    for (uint64_t i = 0; i < size; i++)
+        n += piece[i] < 0x80;
+    return (int64_t)n;
+}
+
+static int64_t count_int64(struct pstk__wire wire)
+{
+    const uint8_t *piece;
+    uint64_t size, value;
+    int64_t n = 0;
+    while (wire.at < wire.end) {
+        int64_t more = 1;
+        if (*wire.at == TAG_VARINT) {
+            wire.at++;
+            more = read_varint(&wire, &value) ? 1 : -1;
+        } else {
+            more = read_bytes(&wire, TAG_FIRST, &piece, &size) ? count_varints(piece, size) : -1;
+        }
+        if (more < 0)
+            return -1;
+        n += more;
+    }
+    return n;
+}
+
+int64_t pstk__feature_count(const struct pstk__feature_list *list, uint64_t *n_bytes)
+{
+    *n_bytes = 0;
+    switch (list->type) {
+    case PSTK__FEATURE_BYTES:
+        return count_bytes(*list, n_bytes);
+    case PSTK__FEATURE_FLOAT:
+        return count_floats(list->wire);
+    case PSTK__FEATURE_INT64:
+        return count_int64(list->wire);
+    default:
+        return 0;
+    }
+}
+
+const uint8_t *pstk__feature_floats(const struct pstk__feature_list *list, uint64_t *size)
+{
+    struct pstk__wire wire = list->wire;
+    const uint8_t *piece;
+    return list->type == PSTK__FEATURE_FLOAT && read_bytes(&wire, TAG_FIRST, &piece, size) &&
+                   left(&wire) == 0 && *size % 4 == 0
+               ? piece
+               : NULL;
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* Elements of an array without its variable dimension, which *n_variable counts. */
+static uint64_t elements(const struct pstk_field *field, uint32_t *n_variable)
+{
+    uint64_t n = 1;
+    *n_variable = 0;
+    for (uint32_t i = 0; i < field->n_dims; i++) {
+        *n_variable += field->shape[i] == 0;
+        if (field->shape[i] && __builtin_mul_overflow(n, field->shape[i], &n))
+            return UINT64_MAX;
+    }
+    return n;
+}
+
+int pstk__feature_fits(const struct pstk_field *field, uint64_t n, char text[160])
+{
+    uint32_t n_variable;
+    const uint64_t unit = elements(field, &n_variable);
+    if (n_variable ? n % unit == 0 : n == unit)
+        return 1;
+    snprintf(text, 160, "has %" PRIu64 " values; must have %s%" PRIu64, n,
+             n_variable ? "a multiple of " : "", unit);
+    return 0;
+}
+
+static void copy_floats(struct pstk__wire wire, uint8_t *plain)
+{
+    while (wire.at < wire.end) {
+        const uint8_t *piece = wire.at + 1;
+        uint64_t size = 4;
+        if (*wire.at == TAG_FLOAT)
+            wire.at += 5;
+        else if (!read_bytes(&wire, TAG_FIRST, &piece, &size))
+            return; /* not after count_floats */
+        if (size > 0)
+            memcpy(plain, piece, size);
+        plain += size;
+    }
+}
+
+/* 1: the value fits in the dtype, whose bits are its lowest. */
+static int int64_fits(int64_t value, uint32_t dtype)
+{
+    const uint32_t bits = 8 * pstk_dtype_size(dtype);
+    if (dtype == PSTK_I64)
+        return 1;
+    if (dtype == PSTK_U64)
+        return value >= 0;
+    if (dtype == PSTK_I8 || dtype == PSTK_I16 || dtype == PSTK_I32)
+        return value >= -(INT64_C(1) << (bits - 1)) && value < INT64_C(1) << (bits - 1);
+    return value >= 0 && value < INT64_C(1) << bits;
+}
+
+/* Where values are written, one after another. */
+struct numbers {
+    uint8_t *plain;
+    uint32_t dtype, size; /* size: of a value */
+};
+
+/* Read the varints of a piece, or one of them. */
+static const char *read_numbers(struct numbers *to, struct pstk__wire *wire, int is_piece,
+                                char text[160])
+{
+    uint64_t value;
+    do {
+        if (is_piece && wire->at == wire->end)
+            return NULL;
+        if (!read_varint(wire, &value))
+            return WRONG("has an integer of more than 64 bits");
+        if (!int64_fits((int64_t)value, to->dtype))
+            return WRONG("has the value %" PRId64 ", which does not fit in %s", (int64_t)value,
+                         pstk_dtype_name(to->dtype));
+        uint8_t bytes[8];
+        pstk__put64(bytes, value);
+        memcpy(to->plain, bytes, to->size);
+        to->plain += to->size;
+    } while (is_piece);
+    return NULL;
+}
+
+/* The dtype of nearly all, apart from others for its speed. */
+static const char *read_int64(struct numbers *to, struct pstk__wire *wire, char text[160])
+{
+    uint64_t value;
+    uint8_t *plain = to->plain;
+    for (; wire->at < wire->end; plain += 8) {
+        if (!read_varint(wire, &value))
+            return WRONG("has an integer of more than 64 bits");
+        pstk__put64(plain, value);
+    }
+    to->plain = plain;
+    return NULL;
+}
+
+static const char *copy_int64(struct pstk__wire wire, const struct pstk_field *field,
+                              uint8_t *plain, char text[160])
+{
+    struct numbers to = {plain, field->dtype, pstk_dtype_size(field->dtype)};
+    const char *wrong = NULL;
+    while (!wrong && wire.at < wire.end) {
+        const uint8_t *bytes;
+        uint64_t size;
+        if (*wire.at == TAG_VARINT) {
+            wire.at++;
+            wrong = read_numbers(&to, &wire, 0, text);
+        } else if (read_bytes(&wire, TAG_FIRST, &bytes, &size)) {
+            struct pstk__wire piece = {bytes, bytes + size};
+            wrong = field->dtype == PSTK_I64 ? read_int64(&to, &piece, text)
+                                             : read_numbers(&to, &piece, 1, text);
+        }
+    }
+    return wrong;
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static const char *copy_list(struct pstk__feature_list list, uint32_t kind, uint32_t n,
+                             uint8_t *plain, char text[160])
+{
+    uint64_t size, at = pstk__list_head_size(kind, n);
+    const uint8_t *value;
+    pstk__put32(plain, n);
+    for (uint32_t i = 0; pstk__feature_next(&list, &value, &size) > 0; i++) {
+        const struct pstk__field_view item = {.plain_size = (uint32_t)size};
+        pstk__list_put_head(kind, n, i, &item, plain);
+        if (kind == PSTK_FIELD_UTF8_LIST && pstk__utf8_end(value, size) != size)
+            return WRONG("item %u is not UTF-8: read it as a bytes list", i);
+        if (size > 0)
+            memcpy(plain + at, value, size);
+        at += size;
+    }
+    return NULL;
+}
+
+/* The only value of a list, checked as its kind needs it. */
+static const char *copy_one(struct pstk__feature_list *list, uint32_t kind, uint8_t *plain,
+                            char text[160])
+{
+    struct pstk__image_info info;
+    struct pstk_error why;
+    const uint8_t *value = NULL;
+    uint64_t size = 0;
+    (void)pstk__feature_next(list, &value, &size);
+    pstk_error_init(&why, sizeof why);
+    if (kind == PSTK_FIELD_IMAGE && pstk__image_probe(value, size, UINT64_MAX, &info, &why) < 0)
+        return WRONG("%.150s", why.message);
+    if (kind == PSTK_FIELD_UTF8 && pstk__utf8_end(value, size) != size)
+        return WRONG("is not UTF-8 from byte %" PRIu64 " on: read it as bytes",
+                     pstk__utf8_end(value, size));
+    if (size > 0)
+        memcpy(plain, value, size);
+    return NULL;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static uint32_t type_of(uint32_t what)
+{
+    return what == PSTK__FEATURE_READ_FLOAT   ? PSTK__FEATURE_FLOAT
+           : what == PSTK__FEATURE_READ_INT64 ? PSTK__FEATURE_INT64
+                                              : PSTK__FEATURE_BYTES;
+}
+
+static const char *type_name(uint32_t type)
+{
+    return type == PSTK__FEATURE_FLOAT   ? "a float_list"
+           : type == PSTK__FEATURE_INT64 ? "an int64_list"
+                                         : "a bytes_list";
+}
+
+/* Open the list of a value that is read as `what`. NULL, or what is wrong. */
+static const char *open_list(struct pstk__feature_list *list, uint32_t what, const void *data,
+                             uint64_t size, char text[160])
+{
+    if (!pstk__feature_open(list, data, size))
+        return WRONG("is not coded as protobuf codes a tf.train.Feature");
+    if (list->type == PSTK__FEATURE_EMPTY)
+        return WRONG("is absent from this record");
+    return list->type == type_of(what) ? NULL
+                                       : WRONG("is %s in this record; must be %s, as in others",
+                                               type_name(list->type), type_name(type_of(what)));
+}
+
+/* Bytes of its values, or -1, with what is wrong in `text`. */
+static int64_t plain_size_of(uint32_t what, const struct pstk_field *field,
+                             const struct pstk__feature_list *list, char text[160])
+{
+    uint64_t n_bytes;
+    const int64_t n = pstk__feature_count(list, &n_bytes);
+    if (n < 0) {
+        snprintf(text, 160, "is not coded as protobuf codes %s", type_name(list->type));
+        return -1;
+    }
+    if (what == PSTK__FEATURE_READ_FLOAT || what == PSTK__FEATURE_READ_INT64)
+        return pstk__feature_fits(field, (uint64_t)n, text)
+                   ? n * (int64_t)pstk_dtype_size(field->dtype)
+                   : -1;
+    if (what == PSTK__FEATURE_READ_LIST)
+        return (int64_t)(pstk__list_head_size(field->kind, (uint32_t)n) + n_bytes);
+    if (n == 1)
+        return (int64_t)n_bytes;
+    snprintf(text, 160, "has %" PRId64 " values in this record; must have 1", n);
+    return -1;
+}
+
+int64_t pstk__feature_plain_size(uint32_t what, const struct pstk_field *field, const void *data,
+                                 uint64_t size)
+{
+    struct pstk__feature_list list;
+    char text[160];
+    if (open_list(&list, what, data, size, text))
+        return -1;
+    const int64_t plain = plain_size_of(what, field, &list, text);
+    return plain > (int64_t)UINT32_MAX ? -1 : plain;
+}
+
+const char *pstk__feature_translate(uint32_t what, const struct pstk_field *field, const void *data,
+                                    uint64_t size, void *plain, uint64_t plain_size, char text[160])
+{
+    struct pstk__feature_list list;
+    const char *wrong = open_list(&list, what, data, size, text);
+    const int64_t wanted = wrong ? -1 : plain_size_of(what, field, &list, text);
+    if (wanted < 0)
+        return text;
+    if (wanted > (int64_t)UINT32_MAX || (uint64_t)wanted != plain_size)
+        return WRONG("has %" PRId64 " bytes, where %" PRIu64 " are expected", wanted, plain_size);
+    if (what == PSTK__FEATURE_READ_INT64)
+        return copy_int64(list.wire, field, plain, text);
+    if (what == PSTK__FEATURE_READ_FLOAT) {
+        copy_floats(list.wire, plain);
+        return NULL;
+    }
+    uint64_t n_bytes;
+    if (what == PSTK__FEATURE_READ_LIST)
+        return copy_list(list, field->kind, (uint32_t)pstk__feature_count(&list, &n_bytes), plain,
+                         text);
+    return copy_one(&list, field->kind, plain, text);
+}

@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TFRecord files as data sets: every sample is what was written, and damage of every kind is named."""
+import gzip
+import json
+import os
+import random
+import struct
+import subprocess
+import unittest
+
+import penstock
+import tfrecords
+from data_fixture import Case, image_file, np
+from tfrecords import Raw, example, frame
+
+EMPTY = {"floats": Raw(b"\x12\x00"), "ints": Raw(b"\x1a\x00"), "texts": Raw(b"\x0a\x00")}  # lists of no value
+
+
+def features(n, jpeg=None):
+    """The features of sample n, in the form that a Dataset gives."""
+    chance = random.Random(n)
+    made = {"label": n * 7919 - 50, "large": chance.randrange(-2**63, 2**63), "score": n / 8, "pair": [n, -n],
+            "vector": [n / 2, -1.0, 1e30], "text": f"text {n} é".encode(), "ints": [chance.randrange(-9, 2**40) for _ in range(n % 5)],
+            "floats": [float(i) for i in range(n % 4)], "texts": [b"x" * i for i in range(n % 3)],
+            "image/encoded": jpeg or bytes(n % 9)}
+    return made
+
+
+def data_of(n, packed=True, **more):
+    """The Example of sample n."""
+    made = {key: value if value != [] else EMPTY[key] for key, value in features(n, **more).items()}
+    return example(made, packed)
+
+
+class Tfrecord(Case):
+    def put(self, files, name="data"):
+        """Write {file name: bytes or records}; returns the folder."""
+        folder = self.path(name)
+        os.makedirs(folder, exist_ok=True)
+        for file, data in files.items():
+            with open(os.path.join(folder, file), "wb") as out:
+                out.write(data if isinstance(data, bytes) else b"".join(frame(one) for one in data))
+        return folder
+
+    def check(self, got, n, **more):
+        wanted = features(n, **more)
+        self.assertEqual(set(got), {key.replace("/", ".") for key in wanted})
+        for key, value in wanted.items():
+            found = got[key.replace("/", ".")]
+            if isinstance(found, np.ndarray):
+                self.assertEqual(found.dtype, np.float32 if key in ("vector", "floats") else np.int64)
+                self.assertEqual(found.tolist(), np.array(value, found.dtype).tolist(), key)
+            else:
+                self.assertEqual(found, value, key)
+
+    def refused(self, path, *words, kind=penstock.CorruptRecordError, **more):
+        with self.assertRaises(kind) as caught:
+            penstock.Dataset(path, **more)
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+
+    def unreadable(self, data, n, *words, field=None):
+        with self.assertRaises(penstock.CorruptRecordError) as caught:
+            if field:
+                data.get(n, field)
+            else:
+                data[n]
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+
+
+class Right(Tfrecord):
+    jpeg = image_file()
+
+    def test_the_frame_is_that_of_tensorflow(self):
+        self.assertEqual(frame(b"").hex(), "0000000000000000" "29039807" "d8ea82a2")
+
+    def test_every_feature_is_what_was_written(self):
+        for packed in (True, False):
+            files = {f"t.tfrecord-{k:05d}-of-00003": [data_of(n, packed, jpeg=self.jpeg) for n in range(100 * k, 100 * k + 100)]
+                     for k in range(3)}
+            folder = self.put(files, f"packed{packed}")
+            for path, first, size in ((folder, 0, 300), (folder + "/t.tfrecord-{00000..00002}-of-00003", 0, 300),
+                                      (folder + "/t.tfrecord-*", 0, 300), (folder + "/t.tfrecord-00001-of-00003", 100, 100)):
+                with penstock.Dataset(path) as data:
+                    self.assertEqual((len(data), data.info.format, data.info.has_checksums), (size, "tfrecord", True))
+                    for i in range(0, size, 1 if path == folder else 17):
+                        self.check(data[i], first + i, jpeg=self.jpeg)
+
+    def test_a_loader_has_each_sample_once_an_epoch_in_every_order(self):
+        folder = self.put({f"{k}.tfrecord": [data_of(n, jpeg=self.jpeg) for n in range(101 * k, 101 * k + 101)] for k in range(3)})
+        keys = [key for key in features(0) if key != "image/encoded"]
+        for keywords in ({"order": "full"}, {"order": "sequential"}, {"order": "windowed", "strands": 1},
+                         {"reader": "threads", "order": "full"}, {"io": "direct", "order": "full"}):
+            with penstock.Loader(folder, batch_size=32, framework="numpy", last_batch="short", outputs=keys, **keywords) as loader:
+                for epoch in (0, 1):
+                    ids = []
+                    for batch in loader.epoch(epoch):
+                        for i, n in enumerate(int(i) for i in batch.sample_ids):
+                            wanted = features(n)
+                            for key in keys:
+                                value, row = wanted[key], batch[key][i]
+                                if key == "texts":
+                                    sizes = [len(item) for item in value]
+                                    self.assertEqual(bytes(row), struct.pack(f"<I{len(sizes)}I", len(sizes), *sizes) + b"".join(value))
+                                elif key == "text":
+                                    self.assertEqual(bytes(row), value)
+                                else:
+                                    self.assertEqual(np.asarray(row).tolist(), np.array(value, np.asarray(row).dtype).tolist(), key)
+                            ids.append(n)
+                    self.assertEqual(sorted(ids), list(range(303)))
+
+    def test_images_are_decoded(self):
+        folder = self.put({"0.tfrecord": [example({"image/encoded": image_file(n), "label": n}) for n in range(20)]})
+        with penstock.Loader(folder, batch_size=20, framework="numpy", order="sequential",
+                             outputs={"image": penstock.image("image.encoded", [penstock.CenterCrop(32)])}) as loader:
+            batch = next(iter(loader))
+            self.assertEqual(batch["image"].shape[0], 20)
+            self.assertGreater(np.asarray(batch["image"]).std(), 1)
+
+    def test_records_that_are_no_example_are_one_field(self):
+        chance = random.Random(3)
+        records = [chance.randbytes(chance.choice((0, 1, 100, 2000, 70000))) for _ in range(60)]
+        folder = self.put({"0.tfrecord": records})
+        with penstock.Dataset(folder) as data:
+            self.assertEqual([data[i]["data"] for i in range(60)], records)
+        with penstock.Loader(folder, batch_size=7, framework="numpy", last_batch="short") as loader:
+            got = {int(n): bytes(row) for batch in loader for n, row in zip(batch.sample_ids, batch["data"], strict=True)}
+        self.assertEqual(got, dict(enumerate(records)))
+
+    def test_an_example_may_be_read_whole(self):
+        records = [data_of(n) for n in range(9)]
+        folder = self.put({"0.tfrecord": records})
+        with penstock.Dataset(folder, fields={"data": "bytes"}) as data:
+            self.assertEqual([data[i] for i in range(9)], [{"data": one} for one in records])
+        many = [example({f"feature {i}": [i] for i in range(70)}), example({"a/b": [1], "a.b": [2]}), example({"k" * 64: [1]})]
+        for i, (one, words) in enumerate(zip(many, ("more than 64", "give the name a.b", "has 64 bytes"), strict=True)):
+            folder = self.put({"0.tfrecord": [one]}, f"many{i}")
+            self.refused(folder, words, 'fields={"data": "bytes"}', kind=penstock.UnsupportedError)
+            self.assertEqual(penstock.Dataset(folder, fields={"data": "bytes"})[0], {"data": one})
+        folder = self.put({"0.tfrecord": [example({"data": [5], "x": [6]})]}, "named")
+        self.assertEqual(penstock.Dataset(folder, fields={"data": "int32"})[0], {"data": 5, "x": 6})
+
+    def test_fields_may_be_named(self):
+        folder = self.put({"0.tfrecord": [example({"i": [n], "n": [n, n + 1, n + 2, n + 3], "f": [n / 2] * 6, "b": [b"abcdefgh"],
+                                                   "l": [b"x"] * (n % 3 + 1)}) for n in range(20)]})
+        fields = {"i": "uint8", "n": ("int16", (2, 2)), "f": ("float32", (None, 3)),
+                  "b": ("uint16", (4,)), "l": "utf8_list"}
+        with penstock.Dataset(folder, fields=fields) as data:
+            sample = data[5]
+            self.assertEqual((sample["i"], sample["n"].tolist(), sample["f"].shape, sample["l"]),
+                             (5, [[5, 6], [7, 8]], (2, 3), ["x"] * 3))
+            self.assertEqual(sample["b"].tobytes(), b"abcdefgh")
+        self.assertEqual(penstock.Dataset(folder, fields={"b": "utf8"})[0]["b"], "abcdefgh")
+        with penstock.Loader(folder, fields={"i": "int16"}, outputs=["i"], batch_size=5, framework="numpy") as loader:
+            self.assertEqual(next(iter(loader))["i"].dtype, np.int16)
+        for field, kind, words in (("i", "float32", "an int64_list"), ("f", "float64", "a float_list"), ("b", "int64", "a bytes_list"),
+                                   ("n", ("int64", (None, None)), "one variable dimension")):
+            self.refused(folder, f"field {field}", words, kind=penstock.UnsupportedError, fields={field: kind})
+        data = penstock.Dataset(self.put({"0.tfrecord": [example({"i": [n]}) for n in (5, 300, -1)]}, "range"), fields={"i": "uint8"})
+        self.unreadable(data, 1, "record 1", "300", "does not fit in u8")
+        self.unreadable(data, 2, "-1")
+
+    def test_large_values_are_measured_without_their_bytes(self):
+        sizes = (65000, 65500, 65536, 70000, 300000, 5)
+        records = [example({"before": [n], "image": b"\xff\xd8\xff" + bytes(size), "tokens": list(range(size // 10)), "after": [1.5] * 9})
+                   for n, size in enumerate(sizes)]
+        folder = self.put({"0.tfrecord": records})
+        with penstock.Dataset(folder, fields={"image": "bytes"}) as data:
+            for n, size in enumerate(sizes):
+                self.assertEqual(len(data[n]["image"]), 3 + size)
+                self.assertEqual(data[n]["tokens"].tolist(), list(range(size // 10)))
+        out = subprocess.run([os.environ["PENSTOCK_COMMAND"], "info", folder, "--json"], capture_output=True, text=True, check=True)
+        found = {field["name"]: field for field in json.loads(out.stdout)["fields"]}
+        self.assertEqual(found["image"]["max_stored_size"], 300003)
+
+    def test_resume_goes_on_where_it_was(self):
+        folder = self.put({"0.tfrecord": [data_of(n) for n in range(200)]})
+        keywords = {"batch_size": 16, "framework": "numpy", "seed": 3, "outputs": ["label"]}
+        with penstock.Loader(folder, **keywords) as loader:
+            batches = iter(loader.epoch(0))
+            for _ in range(5):
+                next(batches)
+            state = loader.state_dict()
+            wanted = [list(map(int, batch.sample_ids)) for batch in batches]
+        with penstock.Loader(folder, **keywords) as loader:
+            loader.load_state_dict(state)
+            self.assertEqual([list(map(int, batch.sample_ids)) for batch in loader], wanted)
+
+    def test_folders_are_known_by_names_or_by_their_bytes(self):
+        record = [example({"a": [1]})]
+        for i, names in enumerate((["x.tfrecords"], ["x.tfrec"], ["train-00000-of-00002", "train-00001-of-00002"], ["part-r-00000"],
+                                   ["a.tfrecord-00000-of-00002", "a.tfrecord-00001-of-00002"])):
+            folder = self.put({name: record for name in [*names]}, f"names{i}")
+            with open(folder + "/x.tfrecord-00000-of-00002.idx", "w", encoding="ascii") as other:
+                other.write("0 20\n")
+            self.assertEqual(len(penstock.Dataset(folder)), len(names))
+            self.assertEqual(len(penstock.Dataset(f"{folder}/{names[0]}")), 1)
+        self.assertEqual(len(penstock.Dataset(self.put({"any": record}, "any.tfrecord") + "/any")), 1)
+        self.assertEqual(len(penstock.Dataset(self.put({"x-{0}": record, "x-1": record}, "patterns") + "/x-?")), 1)
+        self.refused(self.put({"model.data-00000-of-00001": b"weights" * 9}, "weights"), "is not a data set", kind=penstock.PenstockError)
+
+    def test_what_is_compressed_is_refused_with_what_to_do(self):
+        packed = gzip.compress(b"".join(frame(data_of(n)) for n in range(9)))
+        for name in ("0.tfrecord", "0.tfrecord.gz"):
+            self.refused(self.put({name: packed}, "gz" + name), name, "gzip", "gunzip", kind=penstock.UnsupportedError)
+
+    def test_mixtures_and_identities(self):
+        a = self.put({"0.tfrecord": [data_of(n) for n in range(40)]}, "a")
+        b = self.put({"0.tfrecord": [data_of(n) for n in range(40, 100)]}, "b")
+        self.assertNotEqual(penstock.Dataset(a).info.identity, penstock.Dataset(b).info.identity)
+        with penstock.Loader(penstock.Mixture({a: 1, b: 1}), batch_size=8, framework="numpy", outputs=["label", "text"]) as loader:
+            for batch in loader:
+                for i, n in enumerate(batch["label"]):
+                    self.assertEqual(bytes(batch["text"][i]), features((int(n) + 50) // 7919)["text"])
+
+
+class Departing(Tfrecord):
+    def test_an_absent_feature_is_an_error_of_its_field_alone(self):
+        folder = self.put({"0.tfrecord": [example({"a": [n]} if n == 4 else {"a": [n], "b": [b"x"]}) for n in range(9)]})
+        data = penstock.Dataset(folder)
+        self.assertEqual(data.get(4, "a"), 4)
+        self.unreadable(data, 4, "0.tfrecord", "record 4", "absent", field="b")
+        with penstock.Loader(folder, batch_size=9, framework="numpy", outputs=["a"]) as loader:
+            self.assertEqual(sorted(next(iter(loader))["a"]), list(range(9)))
+        bad = []
+        with penstock.Loader(folder, batch_size=9, framework="numpy", bad_sample="replace", order="sequential",
+                             on_bad_sample=lambda error, other: bad.append(error.sample_id)) as loader:
+            self.assertEqual(sum(len(batch["a"]) for batch in loader), 9)
+        self.assertEqual(bad, [4])
+
+    def test_an_image_that_is_none_spoils_its_field_alone(self):
+        records = [example({"image": image_file(n) if n != 3 else b"\xff\xd8\xff no image", "label": n}) for n in range(9)]
+        data = penstock.Dataset(self.put({"0.tfrecord": records}))
+        self.assertEqual((data.get(3, "label"), data.get(4, "image")), (3, image_file(4)))
+        self.unreadable(data, 3, "0.tfrecord", "record 3", "field image", field="image")
+        data = penstock.Dataset(self.put({"0.tfrecord": [example({"t": [b"ok"]}), example({"t": [b"\xff"]})]}, "utf8"), fields={"t": "utf8"})
+        self.unreadable(data, 1, "not UTF-8 from byte 0")
+
+    def test_a_value_of_another_type_or_number_is_named(self):
+        usual = [example({"i": [n], "v": [1.0, 2.0], "b": [b"x"]}) for n in range(1200)]
+        for i, (one, field, words) in enumerate((
+                (example({"i": [1.0], "v": [1.0, 2.0], "b": [b"x"]}), "i", "is a float_list in this record; must be an int64_list"),
+                (example({"i": [1, 2], "v": [1.0, 2.0], "b": [b"x"]}), "i", "has 2 values; must have 1"),
+                (example({"i": [1], "v": [1.0], "b": [b"x"]}), "v", "has 1 values; must have 2"),
+                (example({"i": [1], "v": [1.0, 2.0], "b": [b"x", b"y"]}), "b", "has 2 values"),
+                (example({"i": Raw(b"\x1a\x02\x08\xff"), "v": [1.0, 2.0], "b": [b"x"]}), "i", "not coded as protobuf"),
+                (example({"i": None, "v": [1.0, 2.0], "b": [b"x"]}), "i", "absent"))):
+            data = penstock.Dataset(self.put({"0.tfrecord": [*usual, one]}, f"data{i}"))
+            self.unreadable(data, 1200, "0.tfrecord", "record 1200", f"field {field}", words)
+            self.assertEqual(data[1199]["i"], 1199)
+
+    def test_a_record_that_is_no_example_among_others_is_named(self):
+        data = penstock.Dataset(self.put({"0.tfrecord": [*[example({"i": [n]}) for n in range(1200)], b"no example"]}))
+        self.unreadable(data, 1200, "0.tfrecord", "record 1200", "no tf.train.Example")
+
+    def test_a_key_that_comes_late_is_named(self):
+        folder = self.put({"0.tfrecord": [*[example({"i": [n]}) for n in range(1500)], example({"i": [1], "a/late": [b"x"]})]})
+        self.refused(folder, "0.tfrecord", "record 1500", "a.late", "name that in fields")
+        with penstock.Dataset(folder, fields={"a.late": "utf8"}) as data:
+            self.assertEqual(data[1500], {"i": 1, "a.late": "x"})
+            self.unreadable(data, 7, "absent", field="a.late")
+
+    def test_empty_records_and_files(self):
+        folder = self.put({"0.tfrecord": b"", "1.tfrecord": [b"", example({"i": [5]}), b""], "2.tfrecord": b""})
+        data = penstock.Dataset(folder)
+        self.assertEqual((len(data), data[1]), (3, {"i": 5}))
+        self.unreadable(data, 0, "absent")
+        self.assertEqual(penstock.Dataset(self.put({"0.tfrecord": [b"", b""]}, "whole"))[1], {"data": b""})
+        self.refused(self.put({"0.tfrecord": b""}, "none"), "no samples", kind=penstock.PenstockError)
+        self.refused(self.path("e") + "/{0..3}.tfrecord", "0.tfrecord", kind=penstock.DataSetNotFoundError)
+
+
+class Damage(Tfrecord):
+    def records(self):
+        return [example({"i": [n], "b": [bytes(200 * n)]}) for n in range(6)]
+
+    def test_a_file_cut_anywhere_is_refused(self):
+        records = self.records()
+        whole, edges = b"".join(frame(one) for one in records), [0]
+        for one in records:
+            edges.append(edges[-1] + len(frame(one)))
+        sizes = {*range(0, len(whole), 512), *(edge + i for edge in edges for i in range(-20, 21))}
+        for size in sorted(size for size in sizes if 0 <= size <= len(whole)):
+            folder = self.put({"0.tfrecord": whole[:size], "1.tfrecord": whole})
+            if size in edges:  # a whole file of fewer records
+                self.assertEqual(len(penstock.Dataset(folder)), edges.index(size) + 6)
+            else:
+                record = max(i for i, edge in enumerate(edges) if edge < size)
+                self.refused(folder, "0.tfrecord", f"record {record} (byte {edges[record]})", "cut short")
+
+    def test_every_flipped_bit_is_found(self):
+        for whole in (False, True):
+            records = [b"some bytes", b"", b"others"] if whole else [example({"i": [n, 3], "b": [b"some"]}) for n in range(3)]
+            good = b"".join(frame(one) for one in records)
+            begin, end = len(frame(records[0])), len(frame(records[0])) + len(frame(records[1]))
+            for bit in range(8 * begin, 8 * end):
+                damaged = bytearray(good)
+                damaged[bit // 8] ^= 1 << bit % 8
+                folder = self.put({"0.tfrecord": bytes(damaged)})
+                if bit // 8 - begin < 12:
+                    self.refused(folder, "0.tfrecord", f"record 1 (byte {begin})", "checksum of its length")
+                    continue
+                with penstock.Dataset(folder) as data:
+                    self.assertEqual(len(data), 3)
+                    self.unreadable(data, 1, "0.tfrecord", "record 1", "damaged")
+                    self.assertEqual(len(data[0]), len(data[2]))
+
+    def test_damage_after_open_is_found_by_a_run(self):
+        for whole in (False, True):
+            records = [bytes([n]) * 50 for n in range(30)] if whole else [example({"b": [bytes([n]) * 50]}) for n in range(30)]
+            size = len(frame(records[0]))
+            for at in (3, 9, 30, size - 2):
+                folder = self.put({"0.tfrecord": records})
+                path = folder + "/0.tfrecord"
+                with penstock.Dataset(folder) as data:
+                    times = os.stat(path)
+                    with open(path, "r+b") as file:
+                        file.seek(size * 17 + at)
+                        byte = file.read(1)[0]
+                        file.seek(size * 17 + at)
+                        file.write(bytes([byte ^ 4]))
+                    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+                    self.unreadable(data, 17, "0.tfrecord", "record 17", "damaged")
+                    with penstock.Loader(folder, batch_size=30, framework="numpy") as loader, \
+                            self.assertRaises(penstock.CorruptRecordError) as caught:
+                        next(iter(loader))
+                    self.assertEqual((caught.exception.sample_id, caught.exception.record), (17, 17))
+
+    def test_a_length_that_lies_is_refused(self):
+        records = self.records()
+        for wrong, words in ((0, "no record begins here"), (10, "no record begins here"), (500, "no record begins here"),
+                             (2**40, "cut short"), (2**64 - 1, "cut short"), (2**64 - 16, "cut short")):
+            length = struct.pack("<Q", wrong)
+            lying = length + struct.pack("<I", tfrecords.masked(length)) + frame(records[2])[12:]
+            self.refused(self.put({"0.tfrecord": frame(records[0]) + lying + frame(records[1])}), "0.tfrecord", words)
+
+    def test_what_follows_or_is_no_record_is_refused(self):
+        whole = b"".join(frame(one) for one in self.records())
+        self.refused(self.put({"0.tfrecord": whole + bytes(64)}), "record 6", f"byte {len(whole)}", "no record begins here")
+        self.refused(self.put({"0.tfrecord": whole + b"x" * 3}), "record 6", "cut short")
+        self.refused(self.put({"0.tfrecord": b"text, not a record"}), "this is not a TFRecord file")
+        self.refused(self.put({"0.tfrecord": whole, "1.tfrecord": b"text, not a record"}), "1.tfrecord", "this is not a TFRecord file")
+
+    def test_a_file_that_changes_is_refused_and_indexed_again(self):
+        folder = self.put({f"{k}.tfrecord": [data_of(n) for n in range(300)] for k in range(3)})
+        path = folder + "/1.tfrecord"
+        for change in ("shrink", "replace", "remove"):
+            self.put({"1.tfrecord": [data_of(n) for n in range(300)]})
+            data = penstock.Dataset(folder)
+            self.check(data[310], 10)
+            if change == "shrink":
+                os.truncate(path, 5000)
+                self.unreadable(data, 599, "1.tfrecord")
+            elif change == "replace":
+                os.remove(path)
+                self.put({"1.tfrecord": [data_of(n) for n in range(7)]})
+                self.check(data[599], 299)  # the old file, which is still open
+                data.close()
+                self.assertEqual(len(penstock.Dataset(folder)), 607)
+            else:
+                os.remove(path)
+                self.assertEqual(len(penstock.Dataset(folder)), 600)
+        self.put({"1.tfrecord": [data_of(n) for n in range(300)]})
+        with penstock.Loader(folder, batch_size=10, framework="numpy", n_slots=2, outputs=["label"]) as loader:
+            os.truncate(path, 5000)
+            with self.assertRaises(penstock.CorruptRecordError) as caught:
+                for _ in loader:
+                    pass
+            self.assertIn("1.tfrecord", str(caught.exception))
+
+    def test_verify_lists_what_is_damaged(self):
+        records = [example({"i": [n], "b": [b"text"]} if n != 3 else {"i": [n]}) for n in range(9)]
+        whole = bytearray(b"".join(frame(one) for one in records))
+        whole[-6] ^= 1
+        folder = self.put({"0.tfrecord": bytes(whole)})
+        done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", folder, "--json"], capture_output=True, text=True)
+        found = json.loads(done.stdout)
+        self.assertEqual((done.returncode, found["n_bad"], found["has_checksums"]), (1, 2, True))
+        self.assertEqual([bad["record"] for bad in found["bad"]], [3, 8])
+
+
+if __name__ == "__main__":
+    unittest.main()
