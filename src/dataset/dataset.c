@@ -227,7 +227,8 @@ static uint64_t sum_of_sizes(const struct pstk__extent *extent, uint32_t n)
 static int fail_room(const struct pstk__source *source, const struct pstk__extent *extent,
                      uint64_t size, uint64_t room, struct pstk_error *err)
 {
-    const char *name = pstk__source_file_name(source, extent->file);
+    char buffer[PSTK__MAX_SHOWN];
+    const char *name = pstk__source_file_name(source, extent->file, buffer);
     pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_READ,
                "%s: record %llu has %llu bytes; the buffer has %llu", name,
                (unsigned long long)extent->record, (unsigned long long)size,

@@ -187,23 +187,42 @@ static const char *file_noun(const struct pstk__source *source)
     return source->format->file ? source->format->file : "file";
 }
 
+static int fail_path(const struct pstk__source *source, uint32_t number, int code,
+                     struct pstk_error *err)
+{
+    char buffer[PSTK__MAX_SHOWN];
+    if (!err)
+        return code;
+    const char *name = pstk__source_file_name(source, number, buffer);
+    return pstk__fail(err, code, PSTK_STAGE_SHARD, "the path of %s %s is too long: %s/%s",
+                      file_noun(source), name, source->path, name);
+}
+
+static int fail_open(const struct pstk__source *source, uint32_t number, int native,
+                     const char *path, struct pstk_error *err)
+{
+    char what[MAX_PATH_SIZE + 16], name[PSTK__MAX_SHOWN];
+    if (err && source->format->file_shown)
+        snprintf(what, sizeof what, "%.14s %s/%s", file_noun(source), source->path,
+                 pstk__source_file_name(source, number, name));
+    else
+        snprintf(what, sizeof what, "%.14s %s", file_noun(source), path);
+    return pstk__file_fail(err, native, PSTK_STAGE_SHARD, what, path);
+}
+
 int pstk__source_open_file(const struct pstk__source *source, uint32_t number,
                            struct pstk__file *file, struct pstk_error *err)
 {
     if (source->format->part)
         source = source->format->part(source, &number);
     char path[MAX_PATH_SIZE];
-    const char *name = pstk__source_file_name(source, number), *noun = file_noun(source);
     *file = (struct pstk__file){.fd = -1};
     int r = pstk__source_file_path(source, number, path, sizeof path);
     if (r < 0)
-        return pstk__fail(err, r, PSTK_STAGE_SHARD, "the path of %s %s is too long: %s/%s", noun,
-                          name, source->path, name);
-    char what[MAX_PATH_SIZE + 16];
-    snprintf(what, sizeof what, "%.14s %s", noun, path);
+        return fail_path(source, number, r, err);
     r = source->store->open(source->store, file, path);
     if (r < 0)
-        r = pstk__file_fail(err, -r, PSTK_STAGE_SHARD, what, path);
+        r = fail_open(source, number, -r, path, err);
     /* Every opening checks the file: that costs one small read more than the open, and it finds a
      * file that was replaced while it was not open. */
     else if (source->format->file_check)
@@ -214,8 +233,10 @@ int pstk__source_open_file(const struct pstk__source *source, uint32_t number,
     if (pstk__source_stands(source, err) < 0)
         r = PSTK_ENOENT;
     /* file_check may have set a byte range: only missing places are filled in. */
+    char name[PSTK__MAX_SHOWN];
     if (err && err->size >= sizeof *err && !err->shard[0])
-        pstk__fail_at(err, r, name, err->record, err->offset, err->length);
+        pstk__fail_at(err, r, pstk__source_file_name(source, number, name), err->record,
+                      err->offset, err->length);
     return r;
 }
 
@@ -274,7 +295,8 @@ int pstk__files_acquire(struct pstk__files *files, uint32_t number, uint32_t *sl
     const int native =
         open.fd >= 0 && files->mode != PSTK__FILES_PLAIN ? set_flags(files, open.fd) : 0;
     if (native < 0) {
-        const char *name = pstk__source_file_name(files->source, number);
+        char buffer[PSTK__MAX_SHOWN];
+        const char *name = pstk__source_file_name(files->source, number, buffer);
         pstk__file_end(&open);
         r = pstk__fail_errno(err, -native, PSTK_STAGE_SHARD, "cannot set how %s %s is read",
                              file_noun(files->source), name);
@@ -337,9 +359,9 @@ int pstk__source_read(const struct pstk__source *source, const struct pstk__file
     const int64_t n = pstk__file_read(file, buffer, extent->size, extent->offset);
     if (n >= 0 && (uint64_t)n == extent->size)
         return 0;
-    char what[40];
+    char what[40], name[PSTK__MAX_SHOWN];
     snprintf(what, sizeof what, "record %llu", (unsigned long long)extent->record);
-    const struct pstk__unread unread = {.name = pstk__source_file_name(source, extent->file),
+    const struct pstk__unread unread = {.name = pstk__source_file_name(source, extent->file, name),
                                         .what = what,
                                         .record = extent->record,
                                         .offset = extent->offset,

@@ -162,10 +162,15 @@ uint64_t pstk__source_mean_read(const struct pstk__source *source, uint64_t fiel
     return source->n_samples ? bytes / source->n_samples : 0;
 }
 
-const char *pstk__source_file_name(const struct pstk__source *source, uint32_t file)
+const char *pstk__source_file_name(const struct pstk__source *source, uint32_t file,
+                                   char buffer[PSTK__MAX_SHOWN])
 {
     if (source->format->part)
         source = source->format->part(source, &file);
+    if (source->format->file_shown) {
+        source->format->file_shown(source, file, buffer, PSTK__MAX_SHOWN);
+        return buffer;
+    }
     return source->format->file_name ? source->format->file_name(source, file) : source->path;
 }
 
