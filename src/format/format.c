@@ -2,6 +2,7 @@
 #include "format/format.h"
 
 #include "base/error.h"
+#include "format/folder/folder.h"
 #include "format/npy/npy.h"
 #include "format/pstk/pstk.h"
 #include "format/tar/tar.h"
@@ -13,9 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The record formats there are, the first that knows a path wins. */
+/* The record formats there are, the first that knows a path wins: folder is the last, because a
+ * folder of anything may hold an image, too. */
 static const struct pstk__format *const formats[] = {&pstk__format_pstk, &pstk__format_npy,
-                                                     &pstk__format_tar};
+                                                     &pstk__format_tar, &pstk__format_folder};
 
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 
