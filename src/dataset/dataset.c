@@ -246,7 +246,8 @@ static int read_extents(struct pstk_dataset *dataset, struct pstk__extent *exten
         return fail_room(dataset->source, extents, size, room->size, err);
     int r = 0;
     for (uint32_t i = 0; r == 0 && i < n; i++) {
-        r = read_extent(dataset, &extents[i], to, err);
+        if (extents[i].size > 0) /* as the loader's reader, which opens no file for nothing */
+            r = read_extent(dataset, &extents[i], to, err);
         extents[i].data = to;
         to += extents[i].size;
     }

@@ -193,6 +193,11 @@ static int fail_path(const struct pstk__source *source, uint32_t number, int cod
     char buffer[PSTK__MAX_SHOWN];
     if (!err)
         return code;
+    if (code != PSTK_EINVAL)
+        return pstk__fail(err, code, PSTK_STAGE_SHARD,
+                          "the index of %s cannot be read: the name of %s %u is damaged; remove it, "
+                          "and it is built again",
+                          source->path, file_noun(source), number);
     const char *name = pstk__source_file_name(source, number, buffer);
     return pstk__fail(err, code, PSTK_STAGE_SHARD, "the path of %s %s is too long: %s/%s",
                       file_noun(source), name, source->path, name);
