@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files: the number of files of a data set and their name: shards, or files of arrays, or folders of images. */
+/* files: the number of files of a data set and their name: shards, or files of arrays, or folders
+ * of images. */
 #ifndef PSTK_CLI_FILES_H
 #define PSTK_CLI_FILES_H
 

@@ -71,7 +71,8 @@ static uint32_t home_of(const struct pstk__files *files, uint32_t number)
     return (uint32_t)(number * 0x9e3779b1u >> 7) & files->mask;
 }
 
-/* The place of that number, or the free one where it would be. Ends: half of the places are free. */
+/* The place of that number, or the free one where it would be. Ends: half of the places are free.
+ */
 static uint32_t place_of(const struct pstk__files *files, uint32_t number)
 {
     uint32_t place = home_of(files, number);
@@ -194,10 +195,11 @@ static int fail_path(const struct pstk__source *source, uint32_t number, int cod
     if (!err)
         return code;
     if (code != PSTK_EINVAL)
-        return pstk__fail(err, code, PSTK_STAGE_SHARD,
-                          "the index of %s cannot be read: the name of %s %u is damaged; remove it, "
-                          "and it is built again",
-                          source->path, file_noun(source), number);
+        return pstk__fail(
+            err, code, PSTK_STAGE_SHARD,
+            "the index of %s cannot be read: the name of %s %u is damaged; remove it, "
+            "and it is built again",
+            source->path, file_noun(source), number);
     const char *name = pstk__source_file_name(source, number, buffer);
     return pstk__fail(err, code, PSTK_STAGE_SHARD, "the path of %s %s is too long: %s/%s",
                       file_noun(source), name, source->path, name);

@@ -83,7 +83,7 @@ ssize_t __wrap_pread64(int fd, void *data, size_t size, off_t offset)
 #define N_SHARDS 9
 
 static char folder[] = "/tmp/test_files-XXXXXX";
-static int n_checks;                /* calls of file_check */
+static int n_checks;                  /* calls of file_check */
 static uint32_t damaged = UINT32_MAX; /* shard that file_check refuses */
 
 static const char *file_name(const struct pstk__source *s, uint32_t shard)

@@ -23,7 +23,7 @@ enum pstk__folder_name pstk__folder_name(const char *name)
     return PSTK__NAME_OTHER;
 }
 
-/* Drop a character of which the last bytes may be missing. */
+/* Drop the last character, whose end may be missing. */
 static int cut(char *to, uint64_t used)
 {
     while (used > 0 && ((uint8_t)to[used - 1] & 0xc0) == 0x80)

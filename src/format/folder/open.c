@@ -180,9 +180,9 @@ static uint32_t folder_n_extents(const struct pstk__source *source, uint64_t fie
 static uint64_t folder_read_size(const struct pstk__source *source, uint64_t fields, int is_most)
 {
     const uint64_t values = pstk__indexed_index(source)->found.facts[PSTK__FACT_MOST];
-    const uint64_t image = is_most ? source->limits.max_stored[PSTK__FIELD_OF_IMAGE]
-                                   : source->stats[PSTK__FIELD_OF_IMAGE].stored_bytes /
-                                         source->n_samples;
+    const uint64_t image =
+        is_most ? source->limits.max_stored[PSTK__FIELD_OF_IMAGE]
+                : source->stats[PSTK__FIELD_OF_IMAGE].stored_bytes / source->n_samples;
     return values + (has_image(fields) ? image : 0);
 }
 
@@ -326,11 +326,11 @@ static int look_up_values(const struct pstk__source *source, uint32_t file,
     const int r = look_up(source, file, &row);
     if (r < 0)
         return r;
-    const int64_t n =
-        pstk__file_read(&state_of(source)->index, bytes, row.values_size, row.values);
+    const int64_t n = pstk__file_read(&state_of(source)->index, bytes, row.values_size, row.values);
     if (n < 0)
         return (int)n;
-    return (uint64_t)n != row.values_size || pstk__folder_values_read(values, bytes, row.values_size)
+    return (uint64_t)n != row.values_size ||
+                   pstk__folder_values_read(values, bytes, row.values_size)
                ? PSTK_EBADMSG
                : 0;
 }

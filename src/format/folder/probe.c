@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_NAMES 512 /* looked at in a folder */
+#define MAX_NAMES 512  /* looked at in a folder */
 #define MAX_FOLDERS 64 /* looked into at the top, in the order of the directory */
 #define MAX_DEPTH 3
 

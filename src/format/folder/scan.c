@@ -21,8 +21,8 @@
 struct work {
     const struct pstk__opening *opening;
     enum pstk__folder_layout layout;
-    struct pstk__folder_walk top;  /* owned; the folder itself */
-    struct pstk__texts folders;    /* owned; in the folder: the classes */
+    struct pstk__folder_walk top; /* owned; the folder itself */
+    struct pstk__texts folders;   /* owned; in the folder: the classes */
     struct pstk__index_found *found;
     struct pstk__index_writer *writer;
     pstk_progress_fn progress;
@@ -275,7 +275,8 @@ static int build(void *user, struct pstk__index_writer *writer, struct pstk__ind
                        work->opening->path);
     if (found->facts[PSTK__FACT_ODD])
         found->fields[found->n_fields - 1].field.kind = PSTK_FIELD_BYTES;
-    found->max_record = found->fields[PSTK__FIELD_OF_IMAGE].max_size + found->facts[PSTK__FACT_MOST];
+    found->max_record =
+        found->fields[PSTK__FIELD_OF_IMAGE].max_size + found->facts[PSTK__FACT_MOST];
     return r;
 }
 
@@ -310,13 +311,13 @@ int pstk__folder_home_of(struct pstk__folder_home *to, const struct pstk__openin
     char *slash = strrchr(to->parent, '/');
     slash[slash == to->parent] = 0;
     const struct pstk_foreign *foreign = opening->foreign;
-    to->home = (struct pstk__index_home){.store = opening->store,
-                                         .data = layout == PSTK__FOLDER_FLAT ? to->root
-                                                                             : to->parent,
-                                         .cache = foreign ? foreign->cache_path : NULL,
-                                         .format = pstk__format_folder.name,
-                                         .key = {1, 2},
-                                         .place = {1, 2}};
+    to->home =
+        (struct pstk__index_home){.store = opening->store,
+                                  .data = layout == PSTK__FOLDER_FLAT ? to->root : to->parent,
+                                  .cache = foreign ? foreign->cache_path : NULL,
+                                  .format = pstk__format_folder.name,
+                                  .key = {1, 2},
+                                  .place = {1, 2}};
     const char *name = layout == PSTK__FOLDER_FLAT ? "" : strrchr(to->root, '/') + 1;
     pstk__index_digest(to->home.key, &version, sizeof version);
     pstk__index_digest(to->home.key, name, strlen(name));

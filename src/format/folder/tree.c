@@ -59,20 +59,22 @@ static int is_root(const char *path)
 static int join(const struct pstk__folder_walk *walk, const char *path, const char *name,
                 char to[PSTK__VALUES_MAX_PATH])
 {
-    const int n = is_root(path)
-                      ? snprintf(to, PSTK__VALUES_MAX_PATH, "%s", name)
-                      : snprintf(to, PSTK__VALUES_MAX_PATH, "%s/%s", path, name);
+    const int n = is_root(path) ? snprintf(to, PSTK__VALUES_MAX_PATH, "%s", name)
+                                : snprintf(to, PSTK__VALUES_MAX_PATH, "%s/%s", path, name);
     if (n > 0 && n < PSTK__VALUES_MAX_PATH)
         return 0;
-    return pstk__fail(walk->err, PSTK_EINVAL, PSTK_STAGE_OPEN, "a path below %s is too long: "
-                      "%.400s...", walk->root, to);
+    return pstk__fail(walk->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                      "a path below %s is too long: "
+                      "%.400s...",
+                      walk->root, to);
 }
 
 /* Look at a path below the root, which then is in walk->path. 0 or a negative errno. */
 static int look(struct pstk__folder_walk *walk, const char *path, struct pstk__store_entry *entry)
 {
-    const int n = is_root(path) ? snprintf(walk->path, sizeof walk->path, "%s", walk->root)
-                                : snprintf(walk->path, sizeof walk->path, "%s/%s", walk->root, path);
+    const int n = is_root(path)
+                      ? snprintf(walk->path, sizeof walk->path, "%s", walk->root)
+                      : snprintf(walk->path, sizeof walk->path, "%s/%s", walk->root, path);
     if (n < 0 || (size_t)n >= sizeof walk->path)
         return -ENAMETOOLONG;
     return walk->store->look(walk->store, walk->path, entry);
@@ -126,8 +128,7 @@ static int add_image(const struct pstk__folder_walk *walk, struct pstk__folder_d
     pstk__folder_show(path, shown, sizeof shown);
     if (entry->size > MAX_IMAGE)
         return pstk__fail(walk->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
-                          "%s/%s has 4 GiB or more; an image must have less", walk->root,
-                          shown);
+                          "%s/%s has 4 GiB or more; an image must have less", walk->root, shown);
     const uint32_t size = pstk__folder_values_write(values, walk->label, path);
     cells[PSTK__FOLDER_VALUES_SIZE] = size;
     cells[PSTK__FOLDER_SIZE] = entry->size;
@@ -146,8 +147,8 @@ static int add_image(const struct pstk__folder_walk *walk, struct pstk__folder_d
 
 /* Names being looked at. */
 struct look {
-    const char *path;           /* of their directory */
-    uint64_t dir;               /* its number */
+    const char *path; /* of their directory */
+    uint64_t dir;     /* its number */
     int with_images;
     struct pstk__texts *folders; /* or NULL */
     uint64_t reported;           /* bytes */
@@ -312,8 +313,8 @@ static int has_image(struct pstk__folder_walk *walk, const char *path, const str
             if (!folders && !is_image)
                 continue;
             r = join(walk, path, name, inner);
-            const int is_folder = r == 0 && look(walk, inner, &entry) == 0 &&
-                                  entry.kind == PSTK__STORE_FOLDER;
+            const int is_folder =
+                r == 0 && look(walk, inner, &entry) == 0 && entry.kind == PSTK__STORE_FOLDER;
             if (r == 0 && folders && is_folder)
                 r = has_image(walk, inner, &above);
             else if (r == 0 && !folders && !is_folder)

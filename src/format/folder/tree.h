@@ -24,14 +24,14 @@ enum pstk__folder_column {
 
 /* A directory with the images in it, sorted by name. */
 struct pstk__folder_dir {
-    char *path;         /* owned; below the root; ".": the root */
-    int64_t changed_ns; /* before its names were listed */
-    uint64_t bytes;     /* of its images */
-    uint64_t largest;   /* bytes of an image */
-    uint64_t most;      /* bytes of a sample's values */
-    uint64_t longest;   /* bytes of a path */
-    uint64_t paths;     /* bytes of all paths */
-    uint32_t odd;       /* 1: a path is not UTF-8 */
+    char *path;                   /* owned; below the root; ".": the root */
+    int64_t changed_ns;           /* before its names were listed */
+    uint64_t bytes;               /* of its images */
+    uint64_t largest;             /* bytes of an image */
+    uint64_t most;                /* bytes of a sample's values */
+    uint64_t longest;             /* bytes of a path */
+    uint64_t paths;               /* bytes of all paths */
+    uint32_t odd;                 /* 1: a path is not UTF-8 */
     struct pstk__index_rows rows; /* owned */
 };
 

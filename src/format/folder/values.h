@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * values: what the index has of a sample besides its row: label and path, in bytes of their own.
+ * values: the label and the path of a sample, which the index has next to its row.
  * Pure.
  *
  * A CRC32C of the bytes after it; bytes of the path; the label; the path and a 0; the path as
