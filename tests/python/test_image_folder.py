@@ -185,6 +185,10 @@ class Right(Folders):
             self.assertEqual([(sample["jpg"], sample["cls"]) for sample in data], wanted)
         with penstock.Dataset(self.path("flat")) as data:
             self.assertEqual(len(data), 1)
+        flat = self.put({"a/a.jpg": image_file(1)}, "one")  # which has an index inside
+        self.command("pack", "--jpeg", "keep", flat, self.path("classes"))
+        with penstock.Dataset(self.path("classes")) as data:
+            self.assertEqual(data.names, ("a",))
 
     def test_images_are_decoded_as_those_of_a_packed_data_set(self):
         folder = self.put({f"c{i % 2}/{i}.jpg": image_file(i) for i in range(8)})
