@@ -60,12 +60,6 @@ static int check_values(const struct pstk__record *record, struct pstk_error *er
 /* ---- a block: a job of the crew ---------------------------------------------------------------
  */
 
-static int has_file_each(const struct verify *verify)
-{
-    const struct pstk__source *source = pstk__dataset_source(verify->dataset);
-    return source->n_files > source->n_samples;
-}
-
 /* 0: the sample is right; 1: it is bad, *bad has the reason; < 0: the machine failed, or the data
  * set is gone. */
 static int check_sample(struct member *member, uint64_t id, struct pstk_error *bad)
@@ -79,7 +73,8 @@ static int check_sample(struct member *member, uint64_t id, struct pstk_error *b
         rc = check_values(&record, bad);
     bad->sample_id = id;
     /* Of a data set with a file a sample, one file may be gone. */
-    if (rc == PSTK_ENOENT && bad->stage == PSTK_STAGE_SHARD && has_file_each(member->verify))
+    if (rc == PSTK_ENOENT && bad->stage == PSTK_STAGE_SHARD &&
+        pstk__dataset_source(member->verify->dataset)->format->has_file_each)
         return 1;
     return rc == PSTK_EBADMSG || rc == PSTK_EIO ? 1 : rc;
 }

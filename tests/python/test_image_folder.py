@@ -317,17 +317,21 @@ class Wrong(Folders):
 
     def lose(self, change, words):
         """A file changes after the data set was opened: both ways to read report it."""
-        folder = self.tree()
-        path = os.path.join(folder, "class1", "002.jpg")
-        sample_id = [name for name, _ in walk(folder)].index(b"class1/002.jpg")
+        folder = self.tree(n_each=40)
+        path = os.path.join(folder, "class2", "002.jpg")
+        sample_id = [name for name, _ in walk(folder)].index(b"class2/002.jpg")
+
+        def run(loader):
+            for _ in loader.epoch(0):
+                pass
+        # The loader has not read ahead as far as that file.
         with penstock.Dataset(folder) as data, \
                 penstock.Loader(folder, outputs={"x": SMALL}, batch_size=1, framework="numpy",
-                                device="cpu", shuffle=False) as loader:
+                                device="cpu", shuffle=False, n_slots=2) as loader:
             change(path)
-            said = self.assert_says(["class1/002.jpg", *words], data.get, sample_id, "image")
-            self.assertEqual(data.get(sample_id, "label"), 1)
-            self.assert_says(["class1/002.jpg", *words], lambda: list(loader.epoch(1)))
-        return said
+            self.assert_says(["class2/002.jpg", *words], data.get, sample_id, "image")
+            self.assertEqual(data.get(sample_id, "label"), 2)
+            self.assert_says(["class2/002.jpg", *words], run, loader)
 
     def test_a_file_that_shrinks_is_reported(self):
         self.lose(lambda path: os.truncate(path, 100), ["was changed since its folder was indexed", "its size"])

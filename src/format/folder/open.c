@@ -410,6 +410,7 @@ const struct pstk__format pstk__format_folder = {
     .needs = "JPEG or PNG images, in class folders or flat",
     .file = "image",
     .checksum = PSTK__CHECKSUM_NONE,
+    .has_file_each = 1,
     .probe = pstk__folder_probe,
     .open = folder_open,
     .close = folder_close,
