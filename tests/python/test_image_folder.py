@@ -201,6 +201,28 @@ class Right(Folders):
                 seen.append(np.array(batch["x"])[np.argsort(np.asarray(batch.sample_ids))])
         self.assertTrue((seen[0] == seen[1]).all())
 
+    def test_other_orders_and_mixtures_read_the_same_bytes(self):
+        folder = self.tree(n_each=30)
+        flat = self.put({f"{i}.jpg": image_file(200 + i) for i in range(20)}, "flat")
+        wanted = [[read(folder, path) for path, _ in walk(folder)], [read(flat, path) for path in below(flat)]]
+        both = penstock.Mixture({folder: 0.5, flat: 0.5})
+        for path, keywords in ((folder, {"order": "windowed"}), (folder, {"shuffle": False}), (both, {}),
+                               (folder, {"reader": "threads"})):
+            seen = []
+            with penstock.Loader(path, outputs={"image": penstock.ragged("image"), "path": penstock.ragged("path")},
+                                 batch_size=8, framework="numpy", device="cpu", last_batch="short", **keywords) as loader:
+                for batch in loader.epoch(0):
+                    images = batch["image"]
+                    sets = np.asarray(batch.data_sets).tolist() if path is both else [0] * len(batch.sample_ids)
+                    for row, (which, sample_id) in enumerate(zip(sets, np.asarray(batch.sample_ids).tolist())):
+                        seen.append((which, sample_id))
+                        self.assertEqual(bytes(images.data[images.offsets[row]:images.offsets[row + 1]]),
+                                         wanted[which][sample_id])
+            if path is both:
+                self.assertEqual({which for which, _ in seen}, {0, 1})
+            else:
+                self.assertEqual(sorted(seen), [(0, i) for i in range(90)])
+
     def test_a_copy_has_the_same_identity(self):
         folder = self.tree()
         shutil.copytree(folder, self.path("copy"))
