@@ -3,10 +3,11 @@
  * penstock/foreign.h - data sets of other formats, read in place.
  *
  * The path of such a data set is a file, a folder, or a pattern: "shards/{000..127}.tar",
- * "shards/train-*.tar". Its files do not list where their samples begin. The first pstk_open or
- * pstk_dataset_open reads through them and keeps what it finds in an index: in the folder
- * `.penstock` next to the data or, if that cannot be written, in cache_path. Later opens read
- * the index alone. An index is built again once a name, a size or a time of change differs.
+ * "shards/train-*.tar"; or a folder of images, in class folders or flat. Its files do not list
+ * where their samples begin. The first pstk_open or pstk_dataset_open reads through them, or lists
+ * the images, and keeps what it finds in an index: in the folder `.penstock` next to the data or,
+ * if that cannot be written, in cache_path. Later opens read the index alone. An index is built
+ * again once a name, a size or a time of change differs; of images, the time of a folder.
  */
 #ifndef PENSTOCK_FOREIGN_H
 #define PENSTOCK_FOREIGN_H
@@ -36,7 +37,8 @@ struct pstk_foreign {
      * the folder that it is in; copies. default: NULL, none */
     const char *cache_path;
     /* called now and then while an index is built, or while another process builds it, with bytes
-     * of files; a non-zero result ends the open with ECANCELED. Thread: the caller's. default: NULL
+     * of files, and a total of 0 where that is not known yet; a non-zero result ends the open with
+     * ECANCELED. Thread: the caller's. default: NULL
      */
     pstk_progress_fn on_progress;
     /* the first argument of on_progress; the caller's */

@@ -665,7 +665,8 @@ typedef int (*pstk_verify_fn)(void *user, const struct pstk_error *bad);
 /* Open every file of a data set, and check its size and header against what open read: much faster
  * than pstk_verify, which reads them whole. on_bad (may be NULL) is called for each file that is
  * missing, unreadable or another; a non-zero result ends the check, which returns ECANCELED.
- * Return the number of such files, at most INT32_MAX, or EINVAL. */
+ * Of a folder of images it opens the first image of each folder alone. Return the number of such
+ * files, at most INT32_MAX, or EINVAL. */
 PSTK_API int64_t pstk_dataset_check(struct pstk_dataset *d, pstk_verify_fn on_bad, void *user,
                                     struct pstk_error *err);
 

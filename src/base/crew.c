@@ -197,9 +197,11 @@ static int report(struct crew *crew, struct pstk_error *err)
     pthread_mutex_lock(&crew->lock);
     for (uint64_t i = 0; r == 0 && i < crew->work->n_jobs; i++) {
         struct slot *slot = &crew->slots[i % crew->n_slots];
-        if (!report_job(crew, slot))
+        if (!report_job(crew, slot)) {
             r = canceled(crew->work, err);
-        else if (slot->result < 0)
+            break; /* its job may be done, or yet be */
+        }
+        if (slot->result < 0)
             r = pstk__fail_copy(err, &slot->error);
         else
             join(crew->work, result_of(crew, i));
@@ -253,6 +255,14 @@ static void stop_members(struct crew *crew)
     }
 }
 
+/* Jobs may have been done after the one that ended the work. No member runs any more. */
+static void drop_results(struct crew *crew)
+{
+    for (uint32_t i = 0; crew->work->drop && i < crew->n_slots; i++)
+        if (crew->slots[i].done && crew->slots[i].result == 0)
+            crew->work->drop(result_of(crew, i));
+}
+
 static int run_crew(struct crew *crew, struct pstk_error *err)
 {
     crew->members = calloc(crew->n_members, sizeof *crew->members);
@@ -267,6 +277,7 @@ static int run_crew(struct crew *crew, struct pstk_error *err)
         if (r == 0)
             r = report(crew, err);
         stop_members(crew);
+        drop_results(crew);
     }
     free(crew->copy);
     free(crew->results);

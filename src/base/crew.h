@@ -35,6 +35,9 @@ struct pstk__crew_work {
                struct pstk_error *err);
     /* Take what a job left, in the order of the jobs, on the caller's thread; NULL: nothing. */
     void (*join)(void *user, const void *result);
+    /* Free what a job left that is not joined, because the work ended before; NULL: nothing. On the
+     * caller's thread. */
+    void (*drop)(void *result);
     /* The caller's own, on its thread; with `user`. */
     int (*bad)(void *user, const struct pstk_error *bad);
     int (*progress)(void *user, uint64_t n);

@@ -110,7 +110,10 @@ static uint64_t look_at_files(struct patient *patient)
 {
     struct bad_files bad = {.n = 0};
     char n[UNIT_SIZE];
-    const char *what = strcmp(files_noun(&patient->info), "file") == 0 ? "files" : "shards";
+    const int is_folder = strcmp(files_noun(&patient->info), "folder") == 0;
+    const char *what = is_folder                                         ? "folders"
+                       : strcmp(files_noun(&patient->info), "file") == 0 ? "files"
+                                                                         : "shards";
     pstk_dataset_check(patient->dataset, on_bad_file, &bad, NULL);
     unit_count(n, files_count(&patient->info));
     if (bad.n == 0) {
@@ -126,7 +129,7 @@ static uint64_t look_at_files(struct patient *patient)
                             : "copy these files again from where they are whole, or pack again");
     }
     judge_columns(patient, &bad);
-    if (files_count(&patient->info) > patient->machine->open_files)
+    if (!is_folder && files_count(&patient->info) > patient->machine->open_files)
         advise(find(patient->checkup, "open files", FINDING_NOTE,
                     "this process may open %" PRIu64 " files at once, fewer than there are %s",
                     patient->machine->open_files, what),

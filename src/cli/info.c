@@ -286,8 +286,8 @@ static void print_field(const struct pstk_field *field, const struct pstk_field_
     if (field->kind == PSTK_FIELD_IMAGE) {
         const struct census census = census_of(stats);
         char text[CENSUS_SIZE];
-        if (census.n_planes + census.n_kept_jpeg + census.n_kept_png + census.n_pixels)
-            printf("  %*s  images: %s\n", width, "", census_text(&census, text));
+        if (census_text(&census, text)[0]) /* other formats do not count them by encoding */
+            printf("  %*s  images: %s\n", width, "", text);
     }
     print_ratio(stats, width);
 }

@@ -118,6 +118,12 @@ static int kind_of(int fd, const struct dirent *entry)
     return fstatat(fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode) ? 'd' : 'f';
 }
 
+/* The folder .penstock has the index of a folder of images that was read in place. */
+static int is_passed_over(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, ".penstock") == 0;
+}
+
 static int refuse_folder(const char *path, int native)
 {
     char advice[MESSAGE_ADVICE_SIZE];
@@ -183,7 +189,7 @@ static int scan_folder(struct tree *tree, int fd, struct folder *folder)
         message_no_memory();
     }
     while (status == 0 && (errno = 0, entry = readdir(dir))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+        if (is_passed_over(entry->d_name))
             continue;
         if (interrupt_seen())
             status = interrupt_say("nothing was written");
@@ -221,7 +227,7 @@ static int list_classes(struct tree *tree, DIR *dir, const struct folder *root)
     struct dirent *entry;
     while ((errno = 0, entry = readdir(dir))) {
         struct stat st;
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+        if (is_passed_over(entry->d_name))
             continue;
         if (kind_of(fd, entry) != 'd')
             take_file(tree, fd, root, entry->d_name);

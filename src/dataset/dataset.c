@@ -100,6 +100,14 @@ void pstk_free(void *data)
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
+/* Files that hold samples: an index is one file more. */
+static uint32_t n_data_files(const struct pstk__source *source)
+{
+    if (source->format->has_file_each)
+        return (uint32_t)source->n_samples;
+    return (uint32_t)(source->format->file_path ? source->n_shards : source->n_files);
+}
+
 int pstk_dataset_get_info(const struct pstk_dataset *dataset, struct pstk_dataset_info *info)
 {
     if (!dataset || !info || info->size < sizeof info->size)
@@ -118,8 +126,7 @@ int pstk_dataset_get_info(const struct pstk_dataset *dataset, struct pstk_datase
     all.has_checksums = source->format->checksum != PSTK__CHECKSUM_NONE ? 1
                         : pstk__source_has_covers(source)               ? 2
                                                                         : 0;
-    /* An index is one file more, which has no samples. */
-    all.n_files = (uint32_t)(source->format->file_path ? source->n_shards : source->n_files);
+    all.n_files = n_data_files(source);
     snprintf(all.format, sizeof all.format, "%s",
              source->kind ? source->kind : source->format->name);
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
@@ -232,7 +239,8 @@ static uint64_t sum_of_sizes(const struct pstk__extent *extent, uint32_t n)
 static int fail_room(const struct pstk__source *source, const struct pstk__extent *extent,
                      uint64_t size, uint64_t room, struct pstk_error *err)
 {
-    const char *name = pstk__source_file_name(source, extent->file);
+    char buffer[PSTK__MAX_SHOWN];
+    const char *name = pstk__source_file_name(source, extent->file, buffer);
     pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_READ,
                "%s: record %llu has %llu bytes; the buffer has %llu", name,
                (unsigned long long)extent->record, (unsigned long long)size,
@@ -250,7 +258,8 @@ static int read_extents(struct pstk_dataset *dataset, struct pstk__extent *exten
         return fail_room(dataset->source, extents, size, room->size, err);
     int r = 0;
     for (uint32_t i = 0; r == 0 && i < n; i++) {
-        r = read_extent(dataset, &extents[i], to, err);
+        if (extents[i].size > 0) /* as the loader's reader, which opens no file for nothing */
+            r = read_extent(dataset, &extents[i], to, err);
         extents[i].data = to;
         to += extents[i].size;
     }
@@ -556,21 +565,38 @@ int pstk_dataset_read_column(struct pstk_dataset *dataset, const char *name, uin
 
 /* ---- all files ------------------------------------------------------------------------------- */
 
+/* Files of samples that are checked: all, or of a data set with a file a sample the first of each
+ * shard, and the last file. */
+static uint64_t n_checked(const struct pstk__source *source)
+{
+    return source->format->has_file_each ? source->n_shards + 1 : source->n_files;
+}
+
+/* Check checked file number i. */
+static int check_own_file(const struct pstk__source *source, uint64_t i, struct pstk_error *bad)
+{
+    struct pstk__file file;
+    uint64_t number = i, n = 1;
+    if (source->format->has_file_each && i == source->n_shards)
+        number = source->n_files - 1;
+    else if (source->format->has_file_each)
+        pstk__source_range(source, (uint32_t)i, &number, &n);
+    const int r = n > 0 ? pstk__source_open_file(source, (uint32_t)number, &file, bad) : 0;
+    if (r == 0 && n > 0)
+        pstk__file_end(&file);
+    return r;
+}
+
 /* Check file number i of all: the files of samples, then those of columns, shard by shard. */
 static int check_file(const struct pstk_dataset *dataset, uint64_t i, uint32_t n_columns,
                       struct pstk_error *bad)
 {
     const struct pstk__source *source = dataset->source;
-    struct pstk__file file;
-    if (i >= source->n_files) {
-        i -= source->n_files;
-        return source->format->column_check(source, (uint32_t)(i % n_columns),
-                                            (uint32_t)(i / n_columns), bad);
-    }
-    const int r = pstk__source_open_file(source, (uint32_t)i, &file, bad);
-    if (r == 0)
-        pstk__file_end(&file);
-    return r;
+    const uint64_t n_own = n_checked(source);
+    if (i < n_own)
+        return check_own_file(source, i, bad);
+    return source->format->column_check(source, (uint32_t)((i - n_own) % n_columns),
+                                        (uint32_t)((i - n_own) / n_columns), bad);
 }
 
 int64_t pstk_dataset_check(struct pstk_dataset *dataset, pstk_verify_fn on_bad, void *user,
@@ -580,7 +606,7 @@ int64_t pstk_dataset_check(struct pstk_dataset *dataset, pstk_verify_fn on_bad, 
     if (!dataset)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "d is NULL");
     const uint32_t n_columns = pstk_dataset_n_columns(dataset);
-    const uint64_t n = dataset->source->n_files + dataset->source->n_shards * n_columns;
+    const uint64_t n = n_checked(dataset->source) + dataset->source->n_shards * n_columns;
     for (uint64_t i = 0; i < n; i++) {
         struct pstk_error bad;
         pstk_error_init(&bad, sizeof bad);

@@ -28,14 +28,18 @@ struct slot {
 };
 
 /*
- * Invariants. slot_of[number] is NO_SLOT or the slot that holds that file, and the reverse. A slot
- * is in the list iff n_pins is 0; slots without a file stand at its old end.
+ * Invariants. The places have each slot that holds a file once, at or after the place that its
+ * number hashes to, without a free place between; at most half of them are taken. A slot is in the
+ * list iff n_pins is 0; slots without a file stand at its old end.
+ *
+ * Memory is O(capacity): a data set may have a file a sample, and millions of them.
  */
 struct pstk__files {
     const struct pstk__source *source; /* borrowed */
     uint32_t *fallbacks;               /* borrowed */
     struct slot *slots;                /* capacity */
-    uint32_t *slot_of;                 /* n_files */
+    uint32_t *places;                  /* slots by their file's number; free: NO_SLOT */
+    uint32_t mask;                     /* places - 1; their number is a power of two */
     uint32_t capacity;
     uint32_t oldest, newest;
     enum pstk__files_mode mode; /* RANDOM once a file system has refused DIRECT */
@@ -58,6 +62,40 @@ static void link_newest(struct pstk__files *files, uint32_t i)
     files->newest = i;
 }
 
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* The place that a number hashes to. Numbers that follow each other lie apart: the runs of taken
+ * places stay short. */
+static uint32_t home_of(const struct pstk__files *files, uint32_t number)
+{
+    return (uint32_t)(number * 0x9e3779b1u >> 7) & files->mask;
+}
+
+/* The place of that number, or the free one where it would be. Ends: half of the places are free.
+ */
+static uint32_t place_of(const struct pstk__files *files, uint32_t number)
+{
+    uint32_t place = home_of(files, number);
+    while (files->places[place] != NO_SLOT && files->slots[files->places[place]].number != number)
+        place = (place + 1) & files->mask;
+    return place;
+}
+
+/* Free the place of a number, and move back those after it that would no longer be found. */
+static void free_place(struct pstk__files *files, uint32_t number)
+{
+    uint32_t hole = place_of(files, number);
+    for (uint32_t place = (hole + 1) & files->mask; files->places[place] != NO_SLOT;
+         place = (place + 1) & files->mask) {
+        const uint32_t home = home_of(files, files->slots[files->places[place]].number);
+        if (((place - home) & files->mask) < ((place - hole) & files->mask))
+            continue; /* its home lies after the hole */
+        files->places[hole] = files->places[place];
+        hole = place;
+    }
+    files->places[hole] = NO_SLOT;
+}
+
 int pstk__files_open(struct pstk__files **out, const struct pstk__source *source, uint32_t capacity,
                      enum pstk__files_mode mode, uint32_t *fallbacks, struct pstk_error *err)
 {
@@ -75,16 +113,19 @@ int pstk__files_open(struct pstk__files **out, const struct pstk__source *source
     files->oldest = NO_SLOT;
     files->newest = NO_SLOT;
     files->slots = calloc(capacity, sizeof *files->slots);
-    files->slot_of = calloc(source->n_files + 1, sizeof *files->slot_of); /* never of size 0 */
-    if (!files->slots || !files->slot_of) {
+    uint64_t n_places = 2; /* at most 2^17: capacity is at most MAX_SLOTS, and tests' is small */
+    while (n_places < 2 * (uint64_t)capacity)
+        n_places *= 2;
+    files->places = calloc(n_places, sizeof *files->places);
+    files->mask = (uint32_t)(n_places - 1);
+    if (!files->slots || !files->places) {
         pstk__files_close(files);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                          "no memory for the table of files (%u slots, %llu files)", capacity,
-                          (unsigned long long)source->n_files);
+                          "no memory for the table of files (%u slots)", capacity);
     }
     files->capacity = capacity;
-    for (uint64_t i = 0; i < source->n_files; i++)
-        files->slot_of[i] = NO_SLOT;
+    for (uint64_t i = 0; i < n_places; i++)
+        files->places[i] = NO_SLOT;
     for (uint32_t i = 0; i < capacity; i++) {
         files->slots[i].file.fd = -1;
         link_newest(files, i);
@@ -99,7 +140,7 @@ static void clear_slot(struct pstk__files *files, uint32_t i)
     struct slot *slot = &files->slots[i];
     if (!slot->file.store)
         return;
-    files->slot_of[slot->number] = NO_SLOT;
+    free_place(files, slot->number);
     pstk__file_end(&slot->file);
 }
 
@@ -147,23 +188,48 @@ static const char *file_noun(const struct pstk__source *source)
     return source->format->file ? source->format->file : "file";
 }
 
+static int fail_path(const struct pstk__source *source, uint32_t number, int code,
+                     struct pstk_error *err)
+{
+    char buffer[PSTK__MAX_SHOWN];
+    if (!err)
+        return code;
+    if (code != PSTK_EINVAL)
+        return pstk__fail(
+            err, code, PSTK_STAGE_SHARD,
+            "the index of %s cannot be read: the name of %s %u is damaged; remove it, "
+            "and it is built again",
+            source->path, file_noun(source), number);
+    const char *name = pstk__source_file_name(source, number, buffer);
+    return pstk__fail(err, code, PSTK_STAGE_SHARD, "the path of %s %s is too long: %s/%s",
+                      file_noun(source), name, source->path, name);
+}
+
+static int fail_open(const struct pstk__source *source, uint32_t number, int native,
+                     const char *path, struct pstk_error *err)
+{
+    char what[MAX_PATH_SIZE + 16], name[PSTK__MAX_SHOWN];
+    if (err && source->format->file_shown)
+        snprintf(what, sizeof what, "%.14s %s/%s", file_noun(source), source->path,
+                 pstk__source_file_name(source, number, name));
+    else
+        snprintf(what, sizeof what, "%.14s %s", file_noun(source), path);
+    return pstk__file_fail(err, native, PSTK_STAGE_SHARD, what, path);
+}
+
 int pstk__source_open_file(const struct pstk__source *source, uint32_t number,
                            struct pstk__file *file, struct pstk_error *err)
 {
     if (source->format->part)
         source = source->format->part(source, &number);
     char path[MAX_PATH_SIZE];
-    const char *name = pstk__source_file_name(source, number), *noun = file_noun(source);
     *file = (struct pstk__file){.fd = -1};
     int r = pstk__source_file_path(source, number, path, sizeof path);
     if (r < 0)
-        return pstk__fail(err, r, PSTK_STAGE_SHARD, "the path of %s %s is too long: %s/%s", noun,
-                          name, source->path, name);
-    char what[MAX_PATH_SIZE + 16];
-    snprintf(what, sizeof what, "%.14s %s", noun, path);
+        return fail_path(source, number, r, err);
     r = source->store->open(source->store, file, path);
     if (r < 0)
-        r = pstk__file_fail(err, -r, PSTK_STAGE_SHARD, what, path);
+        r = fail_open(source, number, -r, path, err);
     /* Every opening checks the file: that costs one small read more than the open, and it finds a
      * file that was replaced while it was not open. */
     else if (source->format->file_check)
@@ -174,8 +240,10 @@ int pstk__source_open_file(const struct pstk__source *source, uint32_t number,
     if (pstk__source_stands(source, err) < 0)
         r = PSTK_ENOENT;
     /* file_check may have set a byte range: only missing places are filled in. */
+    char name[PSTK__MAX_SHOWN];
     if (err && err->size >= sizeof *err && !err->shard[0])
-        pstk__fail_at(err, r, name, err->record, err->offset, err->length);
+        pstk__fail_at(err, r, pstk__source_file_name(source, number, name), err->record,
+                      err->offset, err->length);
     return r;
 }
 
@@ -194,7 +262,7 @@ int pstk__files_find(struct pstk__files *files, uint32_t number, uint32_t *slot,
                      const struct pstk__file **file)
 {
     assert(number < files->source->n_files);
-    const uint32_t i = files->slot_of[number];
+    const uint32_t i = files->places[place_of(files, number)];
     if (i == NO_SLOT)
         return 0;
     pin(files, i, slot, file);
@@ -212,7 +280,7 @@ int pstk__files_keep(struct pstk__files *files, uint32_t number, struct pstk__fi
     clear_slot(files, i);
     files->slots[i].file = *open;
     files->slots[i].number = number;
-    files->slot_of[number] = i;
+    files->places[place_of(files, number)] = i;
     *open = (struct pstk__file){.fd = -1};
     pin(files, i, slot, file);
     return 0;
@@ -234,7 +302,8 @@ int pstk__files_acquire(struct pstk__files *files, uint32_t number, uint32_t *sl
     const int native =
         open.fd >= 0 && files->mode != PSTK__FILES_PLAIN ? set_flags(files, open.fd) : 0;
     if (native < 0) {
-        const char *name = pstk__source_file_name(files->source, number);
+        char buffer[PSTK__MAX_SHOWN];
+        const char *name = pstk__source_file_name(files->source, number, buffer);
         pstk__file_end(&open);
         r = pstk__fail_errno(err, -native, PSTK_STAGE_SHARD, "cannot set how %s %s is read",
                              file_noun(files->source), name);
@@ -259,7 +328,7 @@ void pstk__files_close(struct pstk__files *files)
     for (uint32_t i = 0; i < files->capacity; i++)
         clear_slot(files, i);
     free(files->slots);
-    free(files->slot_of);
+    free(files->places);
     free(files);
 }
 
@@ -297,9 +366,9 @@ int pstk__source_read(const struct pstk__source *source, const struct pstk__file
     const int64_t n = pstk__file_read(file, buffer, extent->size, extent->offset);
     if (n >= 0 && (uint64_t)n == extent->size)
         return 0;
-    char what[40];
+    char what[40], name[PSTK__MAX_SHOWN];
     snprintf(what, sizeof what, "record %llu", (unsigned long long)extent->record);
-    const struct pstk__unread unread = {.name = pstk__source_file_name(source, extent->file),
+    const struct pstk__unread unread = {.name = pstk__source_file_name(source, extent->file, name),
                                         .what = what,
                                         .record = extent->record,
                                         .offset = extent->offset,

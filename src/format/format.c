@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "format/arrays/arrays.h"
+#include "format/folder/folder.h"
 #include "format/mds/mds.h"
 #include "format/megatron/megatron.h"
 #include "format/pstk/pstk.h"
@@ -16,10 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The record formats there are, the first that knows a path wins. */
+/* The record formats there are, the first that knows a path wins: folder is the last, because a
+ * folder of anything may hold an image, too. */
 static const struct pstk__format *const formats[] = {
-    &pstk__format_pstk, &pstk__format_arrays,   &pstk__format_mds,
-    &pstk__format_tar,  &pstk__format_tfrecord, &pstk__format_megatron};
+    &pstk__format_pstk,     &pstk__format_arrays,   &pstk__format_mds,   &pstk__format_tar,
+    &pstk__format_tfrecord, &pstk__format_megatron, &pstk__format_folder};
 
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 
@@ -199,10 +201,15 @@ uint64_t pstk__source_mean_read(const struct pstk__source *source, uint64_t fiel
     return source->n_samples ? bytes / source->n_samples : 0;
 }
 
-const char *pstk__source_file_name(const struct pstk__source *source, uint32_t file)
+const char *pstk__source_file_name(const struct pstk__source *source, uint32_t file,
+                                   char buffer[PSTK__MAX_SHOWN])
 {
     if (source->format->part)
         source = source->format->part(source, &file);
+    if (source->format->file_shown) {
+        source->format->file_shown(source, file, buffer, PSTK__MAX_SHOWN);
+        return buffer;
+    }
     const char *name = source->format->file_name ? source->format->file_name(source, file) : NULL;
     return name ? name : source->path;
 }

@@ -103,6 +103,7 @@ struct pstk__format {
     uint32_t version;   /* of its files, which this library reads; 0: it has none */
     uint32_t has_heads; /* 1: the head of a record, read alone, says where its values are */
     uint32_t has_parts; /* 1: packed in parts that merge joins */
+    uint32_t has_file_each; /* 1: each sample has a file, with its id as number; one more is last */
 
     /* 1: `path` is of this format; 0: it is not; <0: ENOENT, EACCES, ... */
     int (*probe)(const struct pstk__store *store, const char *path, struct pstk_error *err);
@@ -150,7 +151,11 @@ struct pstk__format {
     /* Name of a file below the data set's path, static in the source; NULL, or absent: that path is
      * the one file. */
     const char *(*file_name)(const struct pstk__source *source, uint32_t file);
-    /* Path of a file; absent: the file's name below the data set's path. EINVAL: it is too long. */
+    /* In its place, for a format whose names are not in memory: write the name, as it is to be
+     * shown, into `name`. */
+    void (*file_shown)(const struct pstk__source *source, uint32_t file, char *name, size_t size);
+    /* Path of a file; absent: the file's name below the data set's path. EINVAL: it is too long; or
+     * another error, of looking it up. */
     int (*file_path)(const struct pstk__source *source, uint32_t file, char *path, size_t size);
     /* Check a freshly opened file: size, header, agreement with what open read. */
     int (*file_check)(const struct pstk__source *source, uint32_t number,
@@ -216,8 +221,11 @@ uint64_t pstk__source_max_read(const struct pstk__source *source, uint64_t field
 uint64_t pstk__source_mean_read(const struct pstk__source *source, uint64_t fields);
 void pstk__source_range(const struct pstk__source *source, uint32_t shard, uint64_t *first,
                         uint64_t *n);
-/* The name of a file alone, for messages, and its path: EINVAL when that is too long. */
-const char *pstk__source_file_name(const struct pstk__source *source, uint32_t file);
+/* The name of a file alone, for messages: static in the source, or in `buffer`. */
+#define PSTK__MAX_SHOWN 1024 /* bytes, with the 0; a longer name is cut */
+const char *pstk__source_file_name(const struct pstk__source *source, uint32_t file,
+                                   char buffer[PSTK__MAX_SHOWN]);
+/* Its path. EINVAL: it is too long. */
 int pstk__source_file_path(const struct pstk__source *source, uint32_t file, char *path,
                            size_t size);
 int pstk__source_stands(const struct pstk__source *source, struct pstk_error *err);

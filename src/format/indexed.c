@@ -132,6 +132,11 @@ static void join_file(void *user, const void *result)
     pstk__index_rows_close(&found.rows);
 }
 
+static void drop_file(void *result)
+{
+    pstk__index_rows_close(&((struct result *)result)->rows);
+}
+
 static int no_bad(void *user, const struct pstk_error *bad)
 {
     (void)user, (void)bad;
@@ -145,7 +150,7 @@ static int add_progress(void *user, uint64_t n)
     return work->code < 0 || work->progress(work->progress_user, work->n_done, work->n_total);
 }
 
-static uint32_t threads_of(const struct pstk__opening *opening)
+uint32_t pstk__indexed_threads(const struct pstk__opening *opening)
 {
     const struct pstk_foreign *foreign = opening->foreign;
     cpu_set_t cores;
@@ -181,13 +186,14 @@ static int build(void *user, struct pstk__index_writer *writer, struct pstk__ind
         return r;
     const struct pstk__crew_work crew = {.what = "index",
                                          .n_jobs = work->listing->names.n,
-                                         .n_threads = threads_of(work->opening),
+                                         .n_threads = pstk__indexed_threads(work->opening),
                                          .result_size = sizeof(struct result),
                                          .user = work,
                                          .open = open_job,
                                          .close = close_job,
                                          .run = scan_file,
                                          .join = join_file,
+                                         .drop = drop_file,
                                          .bad = no_bad,
                                          .progress = add_progress};
     r = pstk__crew_run(&crew, err);
@@ -268,9 +274,9 @@ static int retype(const struct pstk__scanner *scanner, struct pstk__index_found 
     return r;
 }
 
-/* What the index has of fields, as other formats have it from their manifests. */
-static int describe(struct pstk__source *source, const struct pstk__index_found *found,
-                    struct pstk_error *err)
+/* As other formats have it from their manifests. */
+int pstk__indexed_describe(struct pstk__source *source, const struct pstk__index_found *found,
+                           struct pstk_error *err)
 {
     const struct pstk__index *index = pstk__indexed_index(source);
     struct pstk_field fields[PSTK_MAX_FIELDS];
@@ -342,7 +348,7 @@ static int fill(struct pstk__source *source, const struct pstk__scanner *scanner
     *found = indexed->index->found;
     r = retype(scanner, found, opening->foreign, err);
     if (r == 0)
-        r = describe(source, found, err);
+        r = pstk__indexed_describe(source, found, err);
     indexed->index->found = *found; /* the forms of its fields are those of the schema */
     free(found);
     return r;

@@ -63,6 +63,12 @@ struct pstk__indexed {
 int pstk__indexed_open(struct pstk__source **out, const struct pstk__scanner *scanner,
                        const struct pstk__opening *opening, struct pstk_error *err);
 void pstk__indexed_close(struct pstk__source *source);
+/* Set what the source has of an index that was opened, with these fields: for formats that open
+ * theirs by themselves. */
+int pstk__indexed_describe(struct pstk__source *source, const struct pstk__index_found *found,
+                           struct pstk_error *err);
+/* Threads that build an index. */
+uint32_t pstk__indexed_threads(const struct pstk__opening *opening);
 void pstk__indexed_locate(const struct pstk__source *source, uint64_t id, struct pstk__place *at);
 void pstk__indexed_range(const struct pstk__source *source, uint32_t shard, uint64_t *first,
                          uint64_t *n);

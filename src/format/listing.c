@@ -148,7 +148,7 @@ static int expand(struct gathered *gathered, const char *pattern, uint32_t depth
 
 struct filter {
     struct gathered *gathered; /* or NULL: stop at the first */
-    const char *wanted;        /* as in listing.h */
+    const char *wanted;        /* as in listing.h; NULL: all */
     const char *glob;          /* the pattern that names match in place of `wanted`, or NULL */
 };
 
@@ -157,7 +157,7 @@ static int add_name(void *user, const char *name)
 {
     const struct filter *filter = user;
     const int is_one = filter->glob ? fnmatch(filter->glob, name, FNM_PERIOD) == 0
-                                    : is_wanted(filter->wanted, name);
+                                    : !filter->wanted || is_wanted(filter->wanted, name);
     if (name[0] == '.' || !is_one)
         return 0;
     return filter->gathered ? gather(filter->gathered, name, strlen(name)) : 1;
@@ -299,19 +299,36 @@ static int look_at_files(struct pstk__listing *listing, const struct pstk__store
     return 0;
 }
 
+static int copy_names(struct pstk__texts *names, const struct gathered *gathered)
+{
+    const char *at = gathered->bytes;
+    const int r = pstk__texts_open(names, gathered->n, gathered->size);
+    for (uint64_t i = 0; r == 0 && i < gathered->n; i++, at += strlen(at) + 1)
+        pstk__texts_add(names, at, strlen(at));
+    return r;
+}
+
+int pstk__listing_names(struct pstk__texts *names, const struct pstk__store *store,
+                        const char *path)
+{
+    struct gathered gathered = {0};
+    struct filter filter = {.gathered = &gathered};
+    int r = store->list(store, path, add_name, &filter);
+    r = r < 0 ? r : sort_names(&gathered);
+    r = r < 0 ? r : copy_names(names, &gathered);
+    free(gathered.bytes);
+    return r;
+}
+
 static int keep_names(struct pstk__listing *listing, const struct gathered *gathered,
                       const char *path, size_t folder)
 {
-    const char *at = gathered->bytes;
     listing->folder = folder ? strndup(path, folder) : strdup(path[0] == '/' ? "/" : ".");
     listing->sizes = calloc(gathered->n, sizeof *listing->sizes);
     listing->changed_ns = calloc(gathered->n, sizeof *listing->changed_ns);
-    if (!listing->folder || !listing->sizes || !listing->changed_ns ||
-        pstk__texts_open(&listing->names, gathered->n, gathered->size) < 0)
-        return PSTK_ENOMEM;
-    for (uint64_t i = 0; i < gathered->n; i++, at += strlen(at) + 1)
-        pstk__texts_add(&listing->names, at, strlen(at));
-    return 0;
+    return !listing->folder || !listing->sizes || !listing->changed_ns
+               ? PSTK_ENOMEM
+               : copy_names(&listing->names, gathered);
 }
 
 int pstk__listing_open(struct pstk__listing *listing, const struct pstk__store *store,

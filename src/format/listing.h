@@ -36,5 +36,9 @@ int pstk__listing_of(struct pstk__listing *listing, const struct pstk__store *st
                      const char *folder, const struct pstk__texts *names, uint64_t *missing,
                      struct pstk_error *err);
 void pstk__listing_close(struct pstk__listing *listing);
+/* All names in a folder that do not begin with a dot, sorted by their bytes. 0 or a negative errno:
+ * EFBIG, they are more than 2^24. */
+int pstk__listing_names(struct pstk__texts *names, const struct pstk__store *store,
+                        const char *path);
 
 #endif

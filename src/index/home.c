@@ -207,17 +207,39 @@ static int fail_nowhere(const struct pstk__index_home *home, int native, struct 
                             home->data);
 }
 
+/* Where the index may lie: next to the data, then in the folder for caches. Returns how many. */
+static int spots_of(const struct pstk__index_home *home, struct spot spots[2],
+                    struct pstk_error *err)
+{
+    const int n = home->cache ? 2 : 1;
+    for (int i = 0; i < n; i++)
+        if (spot_of(home, i, &spots[i]) < 0)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
+                              i ? home->cache : home->data);
+    return n;
+}
+
+int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_home *home,
+                             const struct pstk__index_work *work, struct pstk_error *err)
+{
+    struct spot spots[2];
+    *out = NULL;
+    const int n = spots_of(home, spots, err);
+    for (int i = 0; i < n; i++)
+        if (open_spot(out, home, work, &spots[i]))
+            return 0;
+    return n < 0 ? n : 0;
+}
+
 int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *home,
                     const struct pstk__index_work *work, struct pstk_error *err)
 {
     struct spot spots[2];
     int native = ENOENT;
     *out = NULL;
-    const int n = home->cache ? 2 : 1;
-    for (int i = 0; i < n; i++)
-        if (spot_of(home, i, &spots[i]) < 0)
-            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
-                              i ? home->cache : home->data);
+    const int n = spots_of(home, spots, err);
+    if (n < 0)
+        return n;
     for (int i = 0; i < n; i++)
         if (open_spot(out, home, work, &spots[i]))
             return 0;

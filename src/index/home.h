@@ -37,6 +37,10 @@ struct pstk__index_work {
     void *progress_user;
 };
 
+/* Open the index, if there is one that fits; else *out is NULL. Returns owned. EINVAL: its path is
+ * too long. */
+int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_home *home,
+                             const struct pstk__index_work *work, struct pstk_error *err);
 /* Open the index, or build it first. Returns owned. EACCES, EROFS as EPERM: no folder can be
  * written to; ECANCELED: on_progress ended it; others of open and build. */
 int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *home,

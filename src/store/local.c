@@ -16,15 +16,36 @@ static int local_open(const struct pstk__store *store, struct pstk__file *file, 
     return fd < 0 ? fd : 0;
 }
 
+/* Unsigned: a file may be of the year 2300. The time then wraps, and differs as before. */
+static int64_t changed_of(const struct stat *st)
+{
+    return (int64_t)((uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec);
+}
+
 static int local_stat(const struct pstk__file *file, uint64_t *size, int64_t *changed_ns)
 {
     struct stat st;
     if (fstat(file->fd, &st) < 0)
         return -errno;
     *size = (uint64_t)st.st_size;
-    /* Unsigned: a file may be of the year 2300. The time then wraps, and differs as before. */
-    *changed_ns =
-        (int64_t)((uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec);
+    *changed_ns = changed_of(&st);
+    return 0;
+}
+
+static int local_look(const struct pstk__store *store, const char *path,
+                      struct pstk__store_entry *entry)
+{
+    struct stat st;
+    (void)store;
+    if (stat(path, &st) < 0)
+        return -errno;
+    *entry = (struct pstk__store_entry){.kind = S_ISREG(st.st_mode)   ? PSTK__STORE_FILE
+                                                : S_ISDIR(st.st_mode) ? PSTK__STORE_FOLDER
+                                                                      : PSTK__STORE_OTHER,
+                                        .size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0,
+                                        .changed_ns = changed_of(&st),
+                                        .device = st.st_dev,
+                                        .inode = st.st_ino};
     return 0;
 }
 
@@ -64,5 +85,6 @@ const struct pstk__store pstk__store_local = {
     .stat = local_stat,
     .read_at = local_read_at,
     .close = local_close,
+    .look = local_look,
     .list = local_list,
 };

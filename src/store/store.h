@@ -19,6 +19,15 @@ struct pstk__file {
     void *state;                     /* the store's own */
 };
 
+/* What lies at a path. */
+enum pstk__store_kind { PSTK__STORE_FILE, PSTK__STORE_FOLDER, PSTK__STORE_OTHER };
+struct pstk__store_entry {
+    uint32_t kind;      /* enum pstk__store_kind */
+    uint64_t size;      /* bytes, of a file */
+    int64_t changed_ns; /* as stat has it; of a folder: when a name in it was added or removed */
+    uint64_t device, inode; /* the same for the same entry alone, whatever path led to it */
+};
+
 /* Called with the name of each entry of a directory. A result that is not 0 ends the list. */
 typedef int (*pstk__store_name_fn)(void *user, const char *name);
 
@@ -36,6 +45,9 @@ struct pstk__store {
      * end, or a negative errno, EINTR and EAGAIN included. */
     int64_t (*read_at)(const struct pstk__file *f, void *buffer, uint64_t size, uint64_t offset);
     void (*close)(struct pstk__file *f);
+    /* Look at an entry without opening it; follows links. 0 or a negative errno. NULL: the store
+     * has no directories. */
+    int (*look)(const struct pstk__store *s, const char *path, struct pstk__store_entry *entry);
     /* Hand on the names in a directory, in any order. 0, what ended it, or a negative errno.
      * NULL: the store has no directories. */
     int (*list)(const struct pstk__store *s, const char *path, pstk__store_name_fn each,

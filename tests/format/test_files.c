@@ -83,14 +83,14 @@ ssize_t __wrap_pread64(int fd, void *data, size_t size, off_t offset)
 #define N_SHARDS 9
 
 static char folder[] = "/tmp/test_files-XXXXXX";
-static int n_checks;                /* calls of file_check */
-static uint32_t damaged = N_SHARDS; /* shard that file_check refuses */
+static int n_checks;                  /* calls of file_check */
+static uint32_t damaged = UINT32_MAX; /* shard that file_check refuses */
 
 static const char *file_name(const struct pstk__source *s, uint32_t shard)
 {
     static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8"};
     (void)s;
-    return names[shard];
+    return names[shard % N_SHARDS];
 }
 
 static int file_check(const struct pstk__source *s, uint32_t shard, const struct pstk__file *file,
@@ -216,6 +216,42 @@ TEST(random_use_matches_a_naive_list_for_every_capacity)
     }
 }
 
+/* Numbers that may hash to the same places, of a data set of millions of files. */
+static uint32_t far_number(uint32_t i)
+{
+    static const uint32_t steps[] = {1, 4096, 1000003, 1u << 27};
+    return i / 4 * steps[i % 4];
+}
+
+TEST(a_few_slots_serve_millions_of_files_as_a_naive_list_does)
+{
+    struct pstk__source many = source;
+    many.n_files = 4100000000u;
+    uint32_t seed = 11;
+    for (uint32_t capacity = 1; capacity <= 40; capacity += 3) {
+        struct pstk__files *f;
+        uint32_t fallbacks = 0, order[124], n = 0, slot;
+        const struct pstk__file *file;
+        CHECK_EQ(pstk__files_open(&f, &many, capacity, 0, &fallbacks, NULL), 0);
+        for (int step = 0; step < 2000; step++) {
+            seed = seed * 1664525 + 1013904223;
+            const uint32_t number = far_number((seed >> 8) % 124);
+            uint32_t i = 0;
+            while (i < n && order[i] != number)
+                i++;
+            CHECK_EQ(pstk__files_acquire(f, number, &slot, &file, NULL), i == n);
+            CHECK_EQ(shard_of(file->fd), number % N_SHARDS);
+            pstk__files_release(f, slot);
+            if (i == n && n == capacity)
+                i = 0; /* the oldest leaves */
+            if (i < n)
+                memmove(&order[i], &order[i + 1], (--n - i) * sizeof order[0]);
+            order[n++] = number;
+        }
+        pstk__files_close(f);
+    }
+}
+
 TEST(o_direct_is_set_after_the_check_where_the_file_system_takes_it)
 {
     struct pstk__files *f;
@@ -277,7 +313,7 @@ TEST(a_file_that_cannot_be_opened_is_an_error_with_its_name_and_leaks_nothing)
     damaged = 4;
     CHECK_EQ(pstk__files_acquire(f, 4, &slot, &file, &err), PSTK_EBADMSG);
     CHECK(!strcmp(err.shard, "4") && strstr(err.message, "damaged header"));
-    damaged = N_SHARDS;
+    damaged = UINT32_MAX;
     CHECK_EQ(n_open_fds(), before);
     CHECK_EQ(pstk__files_acquire(f, 4, &slot, &file, &err), 1); /* the slot is as good as before */
     pstk__files_close(f);
@@ -335,7 +371,7 @@ TEST(a_shard_of_a_data_set_that_was_replaced_is_not_called_damaged)
     CHECK_EQ(pstk__files_acquire(f, 4, &slot, &file, &err),
              1); /* it could be opened: nobody asks */
     pstk__files_release(f, slot);
-    damaged = N_SHARDS;
+    damaged = UINT32_MAX;
     replaced = 0;
     pstk__files_close(f);
 }
@@ -446,6 +482,7 @@ int main(void)
         CASE(known_shards_keep_their_slot_and_the_least_recently_used_goes_first),
         CASE(a_pinned_file_is_never_evicted_and_all_pinned_is_busy),
         CASE(random_use_matches_a_naive_list_for_every_capacity),
+        CASE(a_few_slots_serve_millions_of_files_as_a_naive_list_does),
         CASE(o_direct_is_set_after_the_check_where_the_file_system_takes_it),
         CASE(o_direct_refused_when_set_leaves_files_buffered),
         CASE(o_direct_refused_when_read_leaves_files_buffered),

@@ -28,6 +28,7 @@
 
 static char path[PATH_MAX];
 static struct pstk__source *source;
+static char shown[PSTK__MAX_SHOWN]; /* a file name */
 static struct pstk_error err;
 
 static void data_open(uint64_t n, uint64_t shard_size)
@@ -193,7 +194,7 @@ TEST(open_reads_no_shard)
     struct pstk__source *s;
     data_open(N_SAMPLES, SHARD_SIZE);
     for (uint32_t i = 0; i < source->n_shards; i++)
-        CHECK_EQ(unlink(in_data(pstk__source_file_name(source, i))), 0);
+        CHECK_EQ(unlink(in_data(pstk__source_file_name(source, i, shown))), 0);
     CHECK_EQ(pstk__source_open(&s, path, NULL, &err), 0);
     CHECK_EQ(s->n_samples, N_SAMPLES);
     CHECK(s->n_shards == source->n_shards && s->bytes == source->bytes);
@@ -216,7 +217,7 @@ TEST(a_source_counts_its_samples_shards_pages_and_bytes)
         CHECK(n_records > 0);
         n += n_records;
         pages += (n_records + 508) / 509;
-        CHECK_EQ(stat(in_data(pstk__source_file_name(source, i)), &st), 0);
+        CHECK_EQ(stat(in_data(pstk__source_file_name(source, i, shown)), &st), 0);
         bytes += (uint64_t)st.st_size;
     }
     CHECK_EQ(n, N_SAMPLES);
@@ -263,7 +264,7 @@ TEST(a_shards_path_is_the_data_sets_and_its_name)
     char file[PATH_MAX];
     data_open(N_SAMPLES, SHARD_SIZE);
     for (uint32_t i = 0; i < source->n_shards; i++) {
-        const char *name = pstk__source_file_name(source, i);
+        const char *name = pstk__source_file_name(source, i, shown);
         CHECK(strstr(name, ".pstk") && !strchr(name, '/'));
         CHECK_EQ(pstk__source_file_path(source, i, file, sizeof file), 0);
         CHECK_STR(file, in_data(name));
@@ -299,7 +300,7 @@ TEST(a_records_page_is_the_one_of_509_records_at_the_files_end)
     struct stat st;
     CHECK_EQ(source->n_shards, 1);
     CHECK_EQ(source->n_pages, 3);
-    CHECK_EQ(stat(in_data(pstk__source_file_name(source, 0)), &st), 0);
+    CHECK_EQ(stat(in_data(pstk__source_file_name(source, 0, shown)), &st), 0);
     for (uint64_t k = 0; k < N_SAMPLES; k++) {
         struct pstk__extent page;
         source->format->page(source, &(struct pstk__place){0, k}, &page);
@@ -371,7 +372,7 @@ TEST(a_damaged_page_is_found_and_named)
     for (uint32_t bit = 0; bit < 8 * PSTK__PAGE_SIZE; bit += 61) {
         page[bit / 8] ^= (uint8_t)(1 << bit % 8);
         CHECK_EQ(source->format->page_check(source, &at, page, &err), PSTK_EBADMSG);
-        CHECK(strstr(err.message, pstk__source_file_name(source, 1)));
+        CHECK(strstr(err.message, pstk__source_file_name(source, 1, shown)));
         page[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     at.page = 1; /* the right bytes of another place */
@@ -395,7 +396,7 @@ TEST(a_record_over_the_manifests_maxima_is_refused_and_placed)
     source->limits.max_size = e.size - 1;
     CHECK_EQ(source->format->extent(source, &at, 0, page, &e, &err), PSTK_EBADMSG);
     CHECK_EQ(err.record, 5);
-    CHECK_STR(err.shard, pstk__source_file_name(source, 0));
+    CHECK_STR(err.shard, pstk__source_file_name(source, 0, shown));
     data_close();
 }
 
@@ -421,14 +422,14 @@ TEST(a_shard_that_is_not_the_manifests_is_refused_and_named)
 {
     char right[PATH_MAX];
     data_open(N_SAMPLES, SHARD_SIZE);
-    const char *name = pstk__source_file_name(source, 0);
+    const char *name = pstk__source_file_name(source, 0, shown);
     CHECK_EQ(pstk__source_file_path(source, 0, right, sizeof right), 0);
     struct pstk__file file = shard_open(0);
     CHECK_EQ(source->format->file_check(source, 0, &file, &err), 0);
     CHECK_EQ(source->format->file_check(source, 0, &file, &err), 0); /* again is fine */
     /* another shard in its place */
     CHECK_EQ(source->format->file_check(source, 1, &file, &err), PSTK_EBADMSG);
-    CHECK_STR(err.shard, pstk__source_file_name(source, 1));
+    CHECK_STR(err.shard, pstk__source_file_name(source, 1, shown));
     pstk__file_end(&file);
     /* one that is cut short, by a page or to nothing */
     struct stat st;
@@ -536,7 +537,7 @@ TEST(what_an_entry_lacks_has_its_meaning)
     pstk__source_range(s, 0, &first, &n);
     CHECK(first == 0 && n == 70);
     CHECK(pstk__source_dictionary(s, 0, 0) == NULL);
-    CHECK_STR(pstk__source_file_name(s, 0), "/data/one"); /* the data set is the one file */
+    CHECK_STR(pstk__source_file_name(s, 0, shown), "/data/one"); /* the data set is the one file */
     CHECK_EQ(pstk__source_file_path(s, 0, file, sizeof file), 0);
     CHECK_STR(file, "/data/one");
     CHECK_EQ(pstk__source_file_path(s, 0, file, strlen("/data/one")), PSTK_EINVAL);

@@ -168,6 +168,13 @@ static int compare_fields(const void *a, const void *b)
     return order ? order : one->file < other->file ? -1 : one->file > other->file;
 }
 
+/* The name of a file, which lives as long as the source. */
+static const char *name_of(const struct pstk__source *source, uint32_t file)
+{
+    const char *name = arrays_file_name(source, file);
+    return name ? name : source->path;
+}
+
 /* Sort the fields. No two have one name. */
 static int check_names(struct pstk__source *source, struct pstk_error *err)
 {
@@ -175,8 +182,8 @@ static int check_names(struct pstk__source *source, struct pstk_error *err)
     struct pstk__array_field *fields = arrays->list.fields;
     qsort(fields, arrays->list.n, sizeof fields[0], compare_fields);
     for (uint32_t i = 1; i < arrays->list.n; i++) {
-        const char *one = pstk__source_file_name(source, fields[i - 1].file),
-                   *other = pstk__source_file_name(source, fields[i].file);
+        const char *one = name_of(source, fields[i - 1].file),
+                   *other = name_of(source, fields[i].file);
         if (strcmp(fields[i - 1].name, fields[i].name) != 0)
             continue;
         if (fields[i - 1].file == fields[i].file)
@@ -250,11 +257,10 @@ static void describe_values(struct pstk__source *source, uint32_t i)
     source->limits.max_stored[i] = row;
     source->limits.max_plain[i] = row;
     source->limits.max_size += row;
-    arrays->field_files[i] =
-        (struct pstk__field_file){.name = pstk__source_file_name(source, field->file),
-                                  .offset = field->array.offset,
-                                  .size = row,
-                                  .file = field->file};
+    arrays->field_files[i] = (struct pstk__field_file){.name = name_of(source, field->file),
+                                                       .offset = field->array.offset,
+                                                       .size = row,
+                                                       .file = field->file};
 }
 
 /* The files: how many, their bytes, and what they are called together. */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/folder/name.h"
+
+#include "record/utf8.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* torchvision's IMG_EXTENSIONS (torchvision/datasets/folder.py), those that are decoded first. */
+static const char *const endings[] = {".jpg", ".jpeg", ".png",  ".ppm", ".bmp",
+                                      ".pgm", ".tif",  ".tiff", ".webp"};
+#define N_DECODED 3
+
+enum pstk__folder_name pstk__folder_name(const char *name)
+{
+    const size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        const size_t n = strlen(endings[i]);
+        if (length >= n && strcasecmp(name + length - n, endings[i]) == 0)
+            return i < N_DECODED ? PSTK__NAME_DECODED : PSTK__NAME_IMAGE;
+    }
+    return PSTK__NAME_OTHER;
+}
+
+/* Drop the last character, whose end may be missing. */
+static int cut(char *to, uint64_t used)
+{
+    while (used > 0 && ((uint8_t)to[used - 1] & 0xc0) == 0x80)
+        used--;
+    if (used > 0 && (uint8_t)to[used - 1] >= 0xc0)
+        used--;
+    to[used] = 0;
+    return 1;
+}
+
+int pstk__folder_show(const char *name, char *to, uint64_t size)
+{
+    const uint64_t length = strlen(name);
+    uint64_t used = 0, text_end = pstk__utf8_end(name, length);
+    int differs = 0;
+    for (uint64_t i = 0; i < length; i++) {
+        const uint8_t byte = (uint8_t)name[i];
+        const int is_text = i < text_end && byte >= 0x20 && byte != 0x7f;
+        if (used + 5 > size)
+            return cut(to, used);
+        if (is_text && byte != '\\')
+            to[used++] = name[i];
+        else
+            used += (uint64_t)snprintf(to + used, 5, is_text ? "\\\\" : "\\x%02x", byte);
+        differs |= !is_text || byte == '\\';
+        to[used] = 0;
+        if (i == text_end) /* one byte that is no text: what follows may be */
+            text_end = i + 1 + pstk__utf8_end(name + i + 1, length - i - 1);
+    }
+    to[used] = 0;
+    return differs;
+}

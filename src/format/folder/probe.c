@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "format/folder/folder.h"
+#include "format/folder/name.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_NAMES 512  /* looked at in a folder */
+#define MAX_FOLDERS 64 /* looked into at the top, in the order of the directory */
+#define MAX_DEPTH 3
+
+/* Names of a folder. */
+struct look {
+    const struct pstk__store *store;
+    const char *path;
+    uint64_t n_names, n_folders;
+    char *folders[MAX_FOLDERS]; /* owned */
+};
+
+/* Write the path of an entry. 0, or -ENAMETOOLONG. */
+static int join(char to[PATH_MAX], const char *path, const char *name)
+{
+    const int n = snprintf(to, PATH_MAX, "%s/%s", path, name);
+    return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* A pstk__store_name_fn: 1 at an image, 2 when enough names were looked at. */
+static int look_at_name(void *user, const char *name)
+{
+    struct look *look = user;
+    struct pstk__store_entry entry;
+    char path[PATH_MAX];
+    if (pstk__folder_is_hidden(name))
+        return 0;
+    if (++look->n_names > MAX_NAMES)
+        return 2;
+    const enum pstk__folder_name kind = pstk__folder_name(name);
+    const int is_full = look->n_folders == MAX_FOLDERS;
+    if ((kind != PSTK__NAME_DECODED && is_full) || join(path, look->path, name) < 0 ||
+        look->store->look(look->store, path, &entry) < 0)
+        return 0;
+    if (entry.kind == PSTK__STORE_FILE)
+        return kind == PSTK__NAME_DECODED;
+    if (entry.kind == PSTK__STORE_FOLDER && !is_full) {
+        look->folders[look->n_folders] = strdup(path);
+        look->n_folders += look->folders[look->n_folders] != NULL;
+    }
+    return 0;
+}
+
+/* 1: an image was found; 0: none; or a negative errno, of the folder itself. */
+static int look_into(const struct pstk__store *store, const char *path, int depth)
+{
+    struct look *look = calloc(1, sizeof *look);
+    if (!look)
+        return -ENOMEM;
+    look->store = store;
+    look->path = path;
+    int r = store->list(store, path, look_at_name, look);
+    r = r < 0 ? r : r == 1;
+    for (uint64_t i = 0; i < look->n_folders; i++) {
+        if (r == 0 && depth < MAX_DEPTH)
+            r = look_into(store, look->folders[i], depth + 1) == 1;
+        free(look->folders[i]);
+    }
+    free(look);
+    return r;
+}
+
+int pstk__folder_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)
+{
+    if (!store->list || !store->look)
+        return 0;
+    const int r = look_into(store, path, 0);
+    if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
+        return r == 1;
+    return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
+}

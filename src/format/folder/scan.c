@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/folder/scan.h"
+
+#include "base/crew.h"
+#include "base/error.h"
+#include "format/folder/folder.h"
+#include "format/folder/name.h"
+#include "format/folder/tree.h"
+#include "format/folder/values.h"
+#include "format/indexed.h"
+#include "record/utf8.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VERSION 1 /* of what a scan finds: an index of another version is built again */
+
+/* What the index of a folder is made of. */
+struct work {
+    const struct pstk__opening *opening;
+    enum pstk__folder_layout layout;
+    struct pstk__folder_walk top; /* owned; the folder itself */
+    struct pstk__texts folders;   /* owned; in the folder: the classes */
+    struct pstk__index_found *found;
+    struct pstk__index_writer *writer;
+    pstk_progress_fn progress;
+    void *progress_user;
+    uint64_t n_done;   /* bytes of images found */
+    uint64_t n_joined; /* samples */
+    int code;          /* of the first directory that could not be written */
+    struct pstk_error *err;
+};
+
+/* ---- one class: a job of the crew ------------------------------------------------------------ */
+
+static int open_job(void *user, void **state, struct pstk_error *err)
+{
+    (void)err;
+    *state = user;
+    return 0;
+}
+
+static void close_job(void *state)
+{
+    (void)state;
+}
+
+static uint64_t n_images(const struct pstk__folder_walk *walk)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < walk->n_dirs; i++)
+        n += walk->dirs[i].rows.n;
+    return n;
+}
+
+/* What penstock pack says, too. */
+static int check_class(const struct pstk__folder_walk *walk, const char *name,
+                       struct pstk_error *err)
+{
+    char shown[512];
+    pstk__folder_show(name, shown, sizeof shown);
+    if (pstk__utf8_end(name, strlen(name)) != strlen(name))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "the folder %s/%s has a name that is not UTF-8", walk->root, shown);
+    if (n_images(walk) > 0)
+        return 0;
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                      "the class folder %s/%s holds no images; remove it, or fill it with JPEG or "
+                      "PNG files (it would be a class of its own)",
+                      walk->root, shown);
+}
+
+/* Walk folder number `job`, on a thread of the crew. The result owns a walk. */
+static int walk_folder(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
+                       struct pstk_error *err)
+{
+    const struct work *work = state;
+    const char *name = pstk__texts_get(&work->folders, job);
+    struct pstk__folder_walk *walk = calloc(1, sizeof *walk);
+    if (!walk)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index of %s",
+                          work->top.root);
+    walk->store = work->top.store;
+    walk->root = work->top.root;
+    walk->label = (int64_t)job;
+    walk->progress = sink->progress;
+    walk->user = sink->user;
+    walk->err = err;
+    int r = pstk__folder_walk_all(walk, name);
+    if (r == 0 && work->layout == PSTK__FOLDER_CLASSES)
+        r = check_class(walk, name, err);
+    else if (r == 0 && n_images(walk) > 0)
+        r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                       "%s was changed while it was indexed: open it again", walk->root);
+    if (r < 0) {
+        pstk__folder_walk_close(walk);
+        free(walk);
+        return r;
+    }
+    *(struct pstk__folder_walk **)result = walk;
+    return 0;
+}
+
+/* ---- joining: on the caller's thread --------------------------------------------------------- */
+
+static void add_largest(uint64_t *to, uint64_t number)
+{
+    *to = number > *to ? number : *to;
+}
+
+static void add_field(struct pstk__index_field *field, const struct pstk__folder_dir *dir,
+                      uint64_t largest, uint64_t bytes)
+{
+    field->n += dir->rows.n;
+    field->bytes += bytes;
+    add_largest(&field->max_size, largest);
+    field->max_plain = field->max_size;
+}
+
+/* Labels, paths and sizes, but no times: a copy of the folder has the same. */
+static void add_digest(uint64_t digest[2], const struct pstk__folder_dir *dir)
+{
+    for (uint64_t i = 0; i < dir->rows.n; i++) {
+        const uint64_t *cells = dir->rows.cells + i * dir->rows.n_columns;
+        pstk__index_digest(digest, dir->rows.values + cells[PSTK__FOLDER_VALUES],
+                           cells[PSTK__FOLDER_VALUES_SIZE]);
+        pstk__index_digest(digest, &cells[PSTK__FOLDER_SIZE], sizeof *cells);
+    }
+}
+
+static int join_dir(struct work *work, const struct pstk__folder_dir *dir)
+{
+    struct pstk__index_found *found = work->found;
+    const uint32_t path = found->n_fields - 1;
+    work->n_joined += dir->rows.n;
+    if (work->n_joined >= UINT32_MAX - 1) /* each is a file, and the index is one more */
+        return pstk__fail(work->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                          "%s has more than 2^32 images: pack them, or open parts of the folder",
+                          work->opening->path);
+    add_field(&found->fields[PSTK__FIELD_OF_IMAGE], dir, dir->largest, dir->bytes);
+    if (work->layout == PSTK__FOLDER_CLASSES)
+        add_field(&found->fields[PSTK__FIELD_OF_LABEL], dir, 8, 8 * dir->rows.n);
+    add_field(&found->fields[path], dir, dir->longest, dir->paths);
+    add_largest(&found->facts[PSTK__FACT_ODD], dir->odd);
+    add_largest(&found->facts[PSTK__FACT_MOST], dir->most);
+    add_digest(found->facts + PSTK__FACT_DIGEST, dir);
+    return pstk__index_writer_add(work->writer, dir->path, dir->bytes, dir->changed_ns, &dir->rows,
+                                  work->err);
+}
+
+/* Write what was found, in the order of the folders. */
+static void join_walk(struct work *work, const struct pstk__folder_walk *walk)
+{
+    for (uint64_t i = 0; work->code == 0 && i < walk->n_dirs; i++)
+        work->code = join_dir(work, &walk->dirs[i]);
+}
+
+static void drop_folder(void *result)
+{
+    struct pstk__folder_walk *walk = *(struct pstk__folder_walk **)result;
+    pstk__folder_walk_close(walk);
+    free(walk);
+}
+
+static void join_folder(void *user, const void *result)
+{
+    struct pstk__folder_walk *walk = *(struct pstk__folder_walk *const *)result;
+    join_walk(user, walk);
+    drop_folder(&walk);
+}
+
+static int no_bad(void *user, const struct pstk_error *bad)
+{
+    (void)user, (void)bad;
+    return 0;
+}
+
+/* How many bytes there are in all is not known before the end. */
+static int add_progress(void *user, uint64_t n)
+{
+    struct work *work = user;
+    work->n_done += n;
+    return work->code < 0 || work->progress(work->progress_user, work->n_done, 0);
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+static void begin_fields(struct pstk__index_found *found, enum pstk__folder_layout layout)
+{
+    *found = (struct pstk__index_found){.n_fields = layout == PSTK__FOLDER_CLASSES ? 3 : 2};
+    found->facts[PSTK__FACT_LAYOUT] = layout;
+    found->facts[PSTK__FACT_DIGEST] = 1;
+    found->facts[PSTK__FACT_DIGEST + 1] = 2;
+    struct pstk__index_field *field = found->fields;
+    *field++ = (struct pstk__index_field){.field = {.name = "image", .kind = PSTK_FIELD_IMAGE}};
+    if (layout == PSTK__FOLDER_CLASSES)
+        *field++ = (struct pstk__index_field){
+            .field = {.name = "label", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64}};
+    *field = (struct pstk__index_field){.field = {.name = "path", .kind = PSTK_FIELD_UTF8}};
+}
+
+static int copy_classes(struct pstk__texts *classes, const struct pstk__texts *folders)
+{
+    const int r = pstk__texts_open(classes, folders->n, folders->size);
+    for (uint64_t i = 0; r == 0 && i < folders->n; i++) {
+        const char *name = pstk__texts_get(folders, i);
+        pstk__texts_add(classes, name, strlen(name));
+    }
+    return r;
+}
+
+/* List the folder itself; its images count where it is flat. */
+static int walk_top(struct work *work, struct pstk_error *err)
+{
+    pstk__folder_walk_close(&work->top);
+    pstk__texts_close(&work->folders);
+    work->top.err = err;
+    return pstk__folder_walk_one(&work->top, ".", work->layout == PSTK__FOLDER_FLAT,
+                                 &work->folders);
+}
+
+static int run_crew(struct work *work, struct pstk_error *err)
+{
+    const struct pstk__crew_work crew = {.what = "index",
+                                         .n_jobs = work->folders.n,
+                                         .n_threads = pstk__indexed_threads(work->opening),
+                                         .result_size = sizeof(struct pstk__folder_walk *),
+                                         .user = work,
+                                         .open = open_job,
+                                         .close = close_job,
+                                         .run = walk_folder,
+                                         .join = join_folder,
+                                         .drop = drop_folder,
+                                         .bad = no_bad,
+                                         .progress = add_progress};
+    const int r = pstk__crew_run(&crew, err);
+    return work->code < 0 ? work->code : r; /* its message was written before the crew stopped */
+}
+
+/* The work of index/home.h. */
+static int build(void *user, struct pstk__index_writer *writer, struct pstk__index_found *found,
+                 struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
+                 struct pstk_error *err)
+{
+    struct work *work = user;
+    work->found = found;
+    work->writer = writer;
+    work->progress = progress;
+    work->progress_user = progress_user;
+    work->err = err;
+    work->n_done = work->n_joined = 0;
+    work->code = 0;
+    begin_fields(found, work->layout);
+    work->top.progress = add_progress;
+    work->top.user = work;
+    int r = walk_top(work, err);
+    if (r == 0)
+        join_walk(work, &work->top);
+    if (r == 0)
+        r = work->code;
+    if (r == 0 && work->folders.n > 0)
+        r = run_crew(work, err);
+    if (r == PSTK_ECANCELED)
+        return pstk__fail(err, r, PSTK_STAGE_OPEN,
+                          "indexing %s was canceled: nothing is kept of it", work->opening->path);
+    if (r == 0 && work->n_joined == 0)
+        r = pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
+                       "%s holds no images: neither it nor its subfolders have a .jpg, .jpeg or "
+                       ".png file",
+                       work->opening->path);
+    if (r == 0 && work->layout == PSTK__FOLDER_CLASSES && copy_classes(classes, &work->folders) < 0)
+        r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index of %s",
+                       work->opening->path);
+    if (found->facts[PSTK__FACT_ODD])
+        found->fields[found->n_fields - 1].field.kind = PSTK_FIELD_BYTES;
+    found->max_record =
+        found->fields[PSTK__FIELD_OF_IMAGE].max_size + found->facts[PSTK__FACT_MOST];
+    return r;
+}
+
+/* ---- is it as it was? ------------------------------------------------------------------------ */
+
+/* The work of index/home.h: have the directories changed? */
+static const char *differs(void *user, const struct pstk__index *index)
+{
+    const struct work *work = user;
+    char path[PATH_MAX];
+    for (uint32_t i = 0; i < index->n_files; i++) {
+        const char *name = pstk__texts_get(&index->names, i);
+        struct pstk__store_entry entry;
+        const int n = snprintf(path, sizeof path, "%s/%s", work->opening->path, name);
+        if (n < 0 || (size_t)n >= sizeof path ||
+            work->opening->store->look(work->opening->store, path, &entry) < 0 ||
+            entry.kind != PSTK__STORE_FOLDER)
+            return "a folder is missing";
+        if (entry.changed_ns != index->files[i].changed_ns)
+            return "a folder was changed";
+    }
+    return NULL;
+}
+
+int pstk__folder_home_of(struct pstk__folder_home *to, const struct pstk__opening *opening,
+                         enum pstk__folder_layout layout, struct pstk_error *err)
+{
+    const uint64_t version = (uint64_t)PSTK__INDEX_VERSION << 32 | VERSION << 8 | layout;
+    if (!realpath(opening->path, to->root))
+        return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", opening->path);
+    memcpy(to->parent, to->root, sizeof to->root);
+    char *slash = strrchr(to->parent, '/');
+    slash[slash == to->parent] = 0;
+    const struct pstk_foreign *foreign = opening->foreign;
+    to->home =
+        (struct pstk__index_home){.store = opening->store,
+                                  .data = layout == PSTK__FOLDER_FLAT ? to->root : to->parent,
+                                  .cache = foreign ? foreign->cache_path : NULL,
+                                  .format = pstk__format_folder.name,
+                                  .key = {1, 2},
+                                  .place = {1, 2}};
+    const char *name = layout == PSTK__FOLDER_FLAT ? "" : strrchr(to->root, '/') + 1;
+    pstk__index_digest(to->home.key, &version, sizeof version);
+    pstk__index_digest(to->home.key, name, strlen(name));
+    pstk__index_digest(to->home.place, to->root, strlen(to->root));
+    return 0;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* Class folders, if a folder below the top has an image. */
+static int find_layout(struct work *work, struct pstk_error *err)
+{
+    work->layout = PSTK__FOLDER_CLASSES;
+    int r = walk_top(work, err);
+    int found = 0;
+    for (uint64_t i = 0; r == 0 && !found && i < work->folders.n; i++) {
+        r = pstk__folder_has_image(&work->top, pstk__texts_get(&work->folders, i));
+        found = r > 0;
+        r = r > 0 ? 0 : r;
+    }
+    work->layout = found ? PSTK__FOLDER_CLASSES : PSTK__FOLDER_FLAT;
+    return r;
+}
+
+/* Build the index, where none fits. */
+static int make_index(struct pstk__index **out, struct work *work, struct pstk_error *err)
+{
+    const struct pstk_foreign *foreign = work->opening->foreign;
+    struct pstk__folder_home home;
+    int r = find_layout(work, err);
+    if (r == 0)
+        r = pstk__folder_home_of(&home, work->opening, work->layout, err);
+    if (r < 0)
+        return r;
+    const struct pstk__index_work index_work = {.user = work,
+                                                .differs = differs,
+                                                .build = build,
+                                                .on_progress =
+                                                    foreign ? foreign->on_progress : NULL,
+                                                .progress_user = foreign ? foreign->user : NULL};
+    return pstk__index_get(out, &home.home, &index_work, err);
+}
+
+int pstk__folder_get_index(struct pstk__index **out, const struct pstk__opening *opening,
+                           struct pstk_error *err)
+{
+    struct work *work = calloc(1, sizeof *work);
+    int r = 0;
+    *out = NULL;
+    if (!work)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
+    work->opening = opening;
+    work->top.store = opening->store;
+    work->top.root = opening->path;
+    const struct pstk__index_work looking = {.user = work, .differs = differs};
+    for (uint32_t layout = 0; r == 0 && !*out && layout < PSTK__FOLDER_LAYOUTS; layout++) {
+        struct pstk__folder_home home;
+        r = pstk__folder_home_of(&home, opening, layout, err);
+        if (r == 0)
+            r = pstk__index_find_fitting(out, &home.home, &looking, err);
+    }
+    if (r == 0 && !*out)
+        r = make_index(out, work, err);
+    pstk__folder_walk_close(&work->top);
+    pstk__texts_close(&work->folders);
+    free(work);
+    return r;
+}

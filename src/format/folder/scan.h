@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scan: the index of a folder of images. It depends on the time of change of every directory. */
+#ifndef PSTK_FOLDER_SCAN_H
+#define PSTK_FOLDER_SCAN_H
+
+#include "format/format.h"
+#include "index/home.h"
+
+#include <limits.h>
+
+enum pstk__folder_layout {
+    PSTK__FOLDER_CLASSES = 0, /* class folders; images at the top are passed over */
+    PSTK__FOLDER_FLAT = 1,    /* no folder below the top has images */
+    PSTK__FOLDER_LAYOUTS = 2,
+};
+
+/* Facts of an index. */
+enum pstk__folder_fact {
+    PSTK__FACT_LAYOUT = 0,
+    PSTK__FACT_ODD = 1,    /* 1: a path is not UTF-8 */
+    PSTK__FACT_MOST = 2,   /* bytes of a sample's values */
+    PSTK__FACT_DIGEST = 3, /* and 4: of the samples' labels, paths and sizes */
+};
+
+/* Fields, by number. Of a flat folder those after LABEL come one earlier. */
+enum pstk__folder_field { PSTK__FIELD_OF_IMAGE = 0, PSTK__FIELD_OF_LABEL = 1 };
+
+/* Where the index of a layout lies. That of class folders lies next to the folder: inside, its own
+ * folder would be an empty class for torchvision. */
+struct pstk__folder_home {
+    char root[PATH_MAX];   /* the folder's absolute path */
+    char parent[PATH_MAX]; /* of that */
+    struct pstk__index_home home;
+};
+int pstk__folder_home_of(struct pstk__folder_home *to, const struct pstk__opening *opening,
+                         enum pstk__folder_layout layout, struct pstk_error *err);
+
+/* Open the index, or build it first. Returns owned. */
+int pstk__folder_get_index(struct pstk__index **out, const struct pstk__opening *opening,
+                           struct pstk_error *err);
+
+#endif

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/folder/tree.h"
+
+#include "base/error.h"
+#include "format/folder/name.h"
+#include "format/folder/values.h"
+#include "format/listing.h"
+#include "record/utf8.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_DEPTH 64        /* folders in one another, as `penstock pack` has it */
+#define MAX_DIRS (1u << 24) /* of a walk: links may lead to a folder again and again */
+#define MAX_IMAGE 0xffffffffu
+#define PROGRESS_FILES 1024 /* between two reports */
+#define FRESH_NS 20000000   /* longer than a tick of the clock that stamps files */
+
+/* A folder being walked, with those above it. */
+struct above {
+    const struct above *parent;
+    uint64_t device, inode;
+    int depth;
+};
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static int fail_memory(const struct pstk__folder_walk *walk)
+{
+    return pstk__fail(walk->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index of %s",
+                      walk->root);
+}
+
+static int fail_folder(const struct pstk__folder_walk *walk, const char *path, int native)
+{
+    char shown[512];
+    pstk__folder_show(path, shown, sizeof shown);
+    if (native == ENOMEM)
+        return fail_memory(walk);
+    if (native == EFBIG)
+        return pstk__fail(walk->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                          "the folder %s/%s has more than 2^24 names: part it into several",
+                          walk->root, shown);
+    return pstk__fail_errno(walk->err, native, PSTK_STAGE_OPEN, "cannot read the folder %s/%s",
+                            walk->root, shown);
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+static int is_root(const char *path)
+{
+    return strcmp(path, ".") == 0;
+}
+
+/* Write a name in a directory, as a path below the root, into `to`. */
+static int join(const struct pstk__folder_walk *walk, const char *path, const char *name,
+                char to[PSTK__VALUES_MAX_PATH])
+{
+    const int n = is_root(path) ? snprintf(to, PSTK__VALUES_MAX_PATH, "%s", name)
+                                : snprintf(to, PSTK__VALUES_MAX_PATH, "%s/%s", path, name);
+    if (n > 0 && n < PSTK__VALUES_MAX_PATH)
+        return 0;
+    return pstk__fail(walk->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                      "a path below %s is too long: "
+                      "%.400s...",
+                      walk->root, to);
+}
+
+/* Look at a path below the root, which then is in walk->path. 0 or a negative errno. */
+static int look(struct pstk__folder_walk *walk, const char *path, struct pstk__store_entry *entry)
+{
+    const int n = is_root(path)
+                      ? snprintf(walk->path, sizeof walk->path, "%s", walk->root)
+                      : snprintf(walk->path, sizeof walk->path, "%s/%s", walk->root, path);
+    if (n < 0 || (size_t)n >= sizeof walk->path)
+        return -ENAMETOOLONG;
+    return walk->store->look(walk->store, walk->path, entry);
+}
+
+/* ---- a directory ----------------------------------------------------------------------------- */
+
+/* Look at a directory whose names are to be listed. A name that is added within the tick of the
+ * clock in which the directory was last changed does not change its time: wait for the next. */
+static int look_at_folder(struct pstk__folder_walk *walk, const char *path,
+                          struct pstk__store_entry *entry)
+{
+    struct timespec now;
+    *entry = (struct pstk__store_entry){0};
+    int r = look(walk, path, entry);
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t age = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - entry->changed_ns;
+    if (r == 0 && age >= -FRESH_NS && age < FRESH_NS) {
+        nanosleep(&(struct timespec){.tv_nsec = FRESH_NS}, NULL);
+        r = look(walk, path, entry);
+    }
+    return r;
+}
+
+static struct pstk__folder_dir *add_dir(struct pstk__folder_walk *walk, const char *path,
+                                        int64_t changed_ns)
+{
+    if (walk->n_dirs == walk->max_dirs) {
+        const uint64_t max = walk->max_dirs ? 2 * walk->max_dirs : 4;
+        struct pstk__folder_dir *dirs = reallocarray(walk->dirs, max, sizeof *dirs);
+        if (!dirs)
+            return NULL;
+        walk->dirs = dirs;
+        walk->max_dirs = max;
+    }
+    struct pstk__folder_dir *dir = &walk->dirs[walk->n_dirs];
+    *dir = (struct pstk__folder_dir){.path = strdup(path),
+                                     .changed_ns = changed_ns,
+                                     .rows = {.n_columns = PSTK__FOLDER_COLUMNS}};
+    walk->n_dirs += dir->path != NULL;
+    return dir->path ? dir : NULL;
+}
+
+static int add_image(const struct pstk__folder_walk *walk, struct pstk__folder_dir *dir,
+                     const char *path, const struct pstk__store_entry *entry)
+{
+    uint8_t values[PSTK__VALUES_MAX];
+    uint64_t cells[PSTK__FOLDER_COLUMNS];
+    const uint64_t length = strlen(path);
+    char shown[512];
+    pstk__folder_show(path, shown, sizeof shown);
+    if (entry->size > MAX_IMAGE)
+        return pstk__fail(walk->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                          "%s/%s has 4 GiB or more; an image must have less", walk->root, shown);
+    const uint32_t size = pstk__folder_values_write(values, walk->label, path);
+    cells[PSTK__FOLDER_VALUES_SIZE] = size;
+    cells[PSTK__FOLDER_SIZE] = entry->size;
+    cells[PSTK__FOLDER_CHANGED] = (uint64_t)entry->changed_ns;
+    if (pstk__index_rows_value(&dir->rows, values, size, &cells[PSTK__FOLDER_VALUES]) < 0 ||
+        pstk__index_rows_add(&dir->rows, cells) < 0)
+        return fail_memory(walk);
+    dir->bytes += entry->size;
+    dir->largest = entry->size > dir->largest ? entry->size : dir->largest;
+    dir->most = size > dir->most ? size : dir->most;
+    dir->longest = length > dir->longest ? length : dir->longest;
+    dir->paths += length;
+    dir->odd |= pstk__utf8_end(path, length) != length;
+    return 0;
+}
+
+/* Names being looked at. */
+struct look {
+    const char *path; /* of their directory */
+    uint64_t dir;     /* its number */
+    int with_images;
+    struct pstk__texts *folders; /* or NULL */
+    uint64_t reported;           /* bytes */
+};
+
+static int take_name(struct pstk__folder_walk *walk, const struct look *at, const char *name)
+{
+    char path[PSTK__VALUES_MAX_PATH];
+    struct pstk__store_entry entry;
+    int r = join(walk, at->path, name, path);
+    if (r < 0)
+        return r;
+    const int is_image = pstk__folder_name(name) != PSTK__NAME_OTHER;
+    if (look(walk, path, &entry) < 0) /* a link to nothing: a sample, as for ImageFolder, but bad */
+        entry = (struct pstk__store_entry){.kind = PSTK__STORE_OTHER};
+    if (entry.kind == PSTK__STORE_FOLDER && at->folders)
+        pstk__texts_add(at->folders, name, strlen(name));
+    if (entry.kind == PSTK__STORE_FOLDER || !is_image || !at->with_images)
+        return 0;
+    return add_image(walk, &walk->dirs[at->dir], path, &entry);
+}
+
+static int report(struct pstk__folder_walk *walk, struct look *at)
+{
+    const uint64_t n = walk->dirs[at->dir].bytes - at->reported;
+    at->reported += n;
+    return walk->progress && walk->progress(walk->user, n) ? PSTK_ECANCELED : 0;
+}
+
+static int take_names(struct pstk__folder_walk *walk, struct look *at,
+                      const struct pstk__texts *names)
+{
+    int r = at->folders && pstk__texts_open(at->folders, names->n, names->size) < 0
+                ? fail_memory(walk)
+                : 0;
+    for (uint64_t i = 0; r == 0 && i < names->n; i++) {
+        r = take_name(walk, at, pstk__texts_get(names, i));
+        if (r == 0 && (i + 1) % PROGRESS_FILES == 0)
+            r = report(walk, at);
+    }
+    return r < 0 ? r : report(walk, at);
+}
+
+/* As pstk__folder_walk_one; *entry: the directory. */
+static int walk_one(struct pstk__folder_walk *walk, const char *path, int with_images,
+                    struct pstk__texts *folders, struct pstk__store_entry *entry)
+{
+    struct pstk__texts names = {0};
+    if (walk->n_dirs >= MAX_DIRS)
+        return pstk__fail(walk->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                          "%s has more than 2^24 folders: do links lead to one again and again?",
+                          walk->root);
+    int r = look_at_folder(walk, path, entry);
+    if (r == 0)
+        r = pstk__listing_names(&names, walk->store, walk->path);
+    if (r < 0)
+        return fail_folder(walk, path, -r);
+    struct look at = {
+        .path = path, .dir = walk->n_dirs, .with_images = with_images, .folders = folders};
+    r = add_dir(walk, path, entry->changed_ns) ? take_names(walk, &at, &names) : fail_memory(walk);
+    pstk__texts_close(&names);
+    return r;
+}
+
+int pstk__folder_walk_one(struct pstk__folder_walk *walk, const char *path, int with_images,
+                          struct pstk__texts *folders)
+{
+    struct pstk__store_entry entry;
+    return walk_one(walk, path, with_images, folders, &entry);
+}
+
+/* ---- all below a directory ------------------------------------------------------------------- */
+
+/* Refuse a folder that lies in itself, or too deep. */
+static int check_above(const struct pstk__folder_walk *walk, const char *path,
+                       const struct above *above)
+{
+    char shown[512];
+    pstk__folder_show(path, shown, sizeof shown);
+    if (above->depth > MAX_DEPTH)
+        return pstk__fail(walk->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "%s/%s: folders lie too deep in one another here (at most %d)",
+                          walk->root, shown, MAX_DEPTH);
+    for (const struct above *up = above->parent; up; up = up->parent)
+        if (up->device == above->device && up->inode == above->inode)
+            return pstk__fail(walk->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "%s/%s is a link to a folder that it lies in; remove the link",
+                              walk->root, shown);
+    return 0;
+}
+
+static int walk_below(struct pstk__folder_walk *walk, const char *path, const struct above *parent)
+{
+    struct above above = {.parent = parent, .depth = parent ? parent->depth + 1 : 0};
+    struct pstk__store_entry entry;
+    struct pstk__texts folders = {0};
+    int r = look(walk, path, &entry);
+    if (r < 0)
+        return fail_folder(walk, path, -r);
+    above.device = entry.device;
+    above.inode = entry.inode;
+    r = check_above(walk, path, &above);
+    if (r == 0)
+        r = walk_one(walk, path, 1, &folders, &entry);
+    for (uint64_t i = 0; r == 0 && i < folders.n; i++) {
+        char inner[PSTK__VALUES_MAX_PATH];
+        r = join(walk, path, pstk__texts_get(&folders, i), inner);
+        if (r == 0)
+            r = walk_below(walk, inner, &above);
+    }
+    pstk__texts_close(&folders);
+    return r;
+}
+
+static int compare_dirs(const void *a, const void *b)
+{
+    return strcmp(((const struct pstk__folder_dir *)a)->path,
+                  ((const struct pstk__folder_dir *)b)->path);
+}
+
+/* The root is above all: a link may lead to it. */
+static int look_at_root(struct pstk__folder_walk *walk, struct above *above)
+{
+    struct pstk__store_entry entry = {0};
+    const int r = look(walk, ".", &entry);
+    *above = (struct above){.device = entry.device, .inode = entry.inode};
+    return r < 0 ? fail_folder(walk, ".", -r) : 0;
+}
+
+int pstk__folder_walk_all(struct pstk__folder_walk *walk, const char *path)
+{
+    struct above root;
+    int r = look_at_root(walk, &root);
+    if (r == 0)
+        r = walk_below(walk, path, &root);
+    /* Paths are compared with their slashes, as os.walk's are when ImageFolder sorts them. */
+    if (r == 0)
+        qsort(walk->dirs, walk->n_dirs, sizeof *walk->dirs, compare_dirs);
+    return r;
+}
+
+/* ---- is there an image? ---------------------------------------------------------------------- */
+
+static int has_image(struct pstk__folder_walk *walk, const char *path, const struct above *parent)
+{
+    struct above above = {.parent = parent, .depth = parent ? parent->depth + 1 : 0};
+    struct pstk__store_entry entry;
+    struct pstk__texts names = {0};
+    int r = look(walk, path, &entry);
+    if (r == 0)
+        r = pstk__listing_names(&names, walk->store, walk->path);
+    if (r < 0)
+        return fail_folder(walk, path, -r);
+    above.device = entry.device;
+    above.inode = entry.inode;
+    r = check_above(walk, path, &above);
+    for (int folders = 0; r == 0 && folders <= 1; folders++) /* images first: they are near */
+        for (uint64_t i = 0; r == 0 && i < names.n; i++) {
+            const char *name = pstk__texts_get(&names, i);
+            const int is_image = pstk__folder_name(name) != PSTK__NAME_OTHER;
+            char inner[PSTK__VALUES_MAX_PATH];
+            if (!folders && !is_image)
+                continue;
+            r = join(walk, path, name, inner);
+            const int is_folder =
+                r == 0 && look(walk, inner, &entry) == 0 && entry.kind == PSTK__STORE_FOLDER;
+            if (r == 0 && folders && is_folder)
+                r = has_image(walk, inner, &above);
+            else if (r == 0 && !folders && !is_folder)
+                r = 1;
+        }
+    pstk__texts_close(&names);
+    return r;
+}
+
+int pstk__folder_has_image(struct pstk__folder_walk *walk, const char *path)
+{
+    struct above root;
+    const int r = look_at_root(walk, &root);
+    return r < 0 ? r : has_image(walk, path, &root);
+}
+
+void pstk__folder_walk_close(struct pstk__folder_walk *walk)
+{
+    for (uint64_t i = 0; i < walk->n_dirs; i++) {
+        free(walk->dirs[i].path);
+        pstk__index_rows_close(&walk->dirs[i].rows);
+    }
+    free(walk->dirs);
+    walk->dirs = NULL;
+    walk->n_dirs = walk->max_dirs = 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * values: the label and the path of a sample, which the index has next to its row.
+ * Pure.
+ *
+ * A CRC32C of the bytes after it; bytes of the path; the label; the path and a 0; the path as
+ * messages show it, or nothing where that is the path, and a 0.
+ */
+#ifndef PSTK_FOLDER_VALUES_H
+#define PSTK_FOLDER_VALUES_H
+
+#include <stdint.h>
+
+#define PSTK__VALUES_PATH 16       /* where the path begins */
+#define PSTK__VALUES_MAX_PATH 4096 /* bytes, with the 0 */
+#define PSTK__VALUES_MAX_SHOWN 1024
+#define PSTK__VALUES_MAX (PSTK__VALUES_PATH + PSTK__VALUES_MAX_PATH + PSTK__VALUES_MAX_SHOWN)
+
+/* Pointers borrow the bytes. */
+struct pstk__folder_values {
+    const uint8_t *label; /* 8 bytes, little-endian */
+    const char *path;     /* below the folder, with its 0 */
+    uint32_t path_size;   /* bytes without the 0, at least 1 */
+    const char *shown;    /* the path for messages */
+};
+
+/* Write the values; returns their bytes. path: shorter than MAX_PATH. */
+uint32_t pstk__folder_values_write(uint8_t to[PSTK__VALUES_MAX], int64_t label, const char *path);
+/* Read them. Returns NULL, or what is wrong; static storage. */
+const char *pstk__folder_values_read(struct pstk__folder_values *values, const uint8_t *bytes,
+                                     uint64_t size);
+
+#endif

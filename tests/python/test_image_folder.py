@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A folder of images as a data set, read in place. A naive walk is the oracle, and torchvision's ImageFolder."""
+import json
+import os
+import shutil
+import subprocess
+import time
+
+import penstock
+from data_fixture import Case, image_file, np, optional
+
+SMALL = penstock.image("image", [penstock.Resize((16, 16))])
+ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+
+
+def below(folder):
+    """The images below a folder in the order of torchvision: bytes, below it."""
+    found = []
+    for root, _, names in sorted(os.walk(os.fsencode(folder), followlinks=True)):
+        if any(part.startswith(b".") for part in os.path.relpath(root, os.fsencode(folder)).split(b"/") if part != b"."):
+            continue
+        found += [os.path.join(root, name) for name in sorted(names)
+                  if os.fsdecode(name).lower().endswith(ENDINGS) and not name.startswith(b".")]
+    return [os.path.relpath(path, os.fsencode(folder)) for path in found]
+
+
+def classes_of(folder):
+    return sorted((entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith(".")),
+                  key=os.fsencode)
+
+
+def walk(folder):
+    """[(path as bytes, class number)] of a folder with class folders."""
+    return [(os.path.join(os.fsencode(name), path), label) for label, name in enumerate(classes_of(folder))
+            for path in below(os.path.join(folder, name))]
+
+
+def read(folder, path):
+    with open(os.path.join(os.fsencode(folder), path), "rb") as file:
+        return file.read()
+
+
+class Folders(Case):
+    def put(self, files, name="train"):
+        """Write {name: bytes}; returns the folder."""
+        folder = os.fsencode(self.path(name))
+        os.makedirs(folder, exist_ok=True)
+        for file, data in files.items():
+            path = os.path.join(folder, os.fsencode(file))
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as out:
+                out.write(data)
+        return os.fsdecode(folder)
+
+    def tree(self, n_classes=3, n_each=5):
+        return self.put({f"class{c}/{'deep/' if i % 2 else ''}{i:03}.{'jpg' if i % 3 else 'PNG'}":
+                         image_file(10 * c + i, "JPEG" if i % 3 else "PNG", height=20 + i)
+                         for c in range(n_classes) for i in range(n_each)})
+
+    def check(self, folder, wanted):
+        """Dataset and Loader give exactly these samples: [(path, label or None)]."""
+        with penstock.Dataset(folder) as data:
+            self.assertEqual(len(data), len(wanted))
+            for sample, (path, label) in zip(data, wanted):
+                self.assertEqual(os.fsencode(sample["path"]), path)
+                self.assertEqual(sample["image"], read(folder, path))
+                self.assertEqual(sample.get("label"), label)
+        outputs = {"image": penstock.ragged("image"), "path": penstock.ragged("path")}
+        if wanted[0][1] is not None:
+            outputs["label"] = "label"
+        seen = []
+        with penstock.Loader(folder, outputs=outputs, batch_size=4, framework="numpy", last_batch="short",
+                             device="cpu") as loader:
+            for batch in loader.epoch(0):
+                images, paths = batch["image"], batch["path"]
+                for row, sample_id in enumerate(np.asarray(batch.sample_ids).tolist()):
+                    path, label = wanted[sample_id]
+                    seen.append(sample_id)
+                    self.assertEqual(bytes(paths.data[paths.offsets[row]:paths.offsets[row + 1]]), path)
+                    self.assertEqual(bytes(images.data[images.offsets[row]:images.offsets[row + 1]]),
+                                     read(folder, path))
+                    if label is not None:
+                        self.assertEqual(int(batch["label"][row]), label)
+        self.assertEqual(sorted(seen), list(range(len(wanted))))
+
+    def command(self, *arguments, status=0):
+        done = subprocess.run([os.environ["PENSTOCK_COMMAND"], *arguments], capture_output=True, check=False)
+        self.assertEqual(done.returncode, status, done.stderr.decode())
+        return (done.stderr if status else done.stdout).decode()
+
+    def refuse(self, folder, *words):
+        self.assert_says(words, penstock.Dataset, folder)
+
+    def indexes(self):
+        """{path: inode} of all index files."""
+        return {path: os.stat(path).st_ino for root, _, names in os.walk(self.folder)
+                for path in (os.path.join(root, name) for name in names) if path.endswith(".index")}
+
+
+class Right(Folders):
+    def test_every_sample_of_class_folders_is_that_of_a_walk(self):
+        folder = self.tree()
+        wanted = walk(folder)
+        self.assertEqual(len(wanted), 15)
+        self.check(folder, wanted)
+        with penstock.Dataset(folder + "/") as data:
+            self.assertEqual(data.names, ("class0", "class1", "class2"))
+            self.assertEqual(data.info.format, "folder")
+
+    def test_the_order_is_that_of_sorted_paths_with_their_slashes(self):
+        image = image_file()
+        folder = self.put({f"{path}.jpg": image for path in
+                           ("b/x/1", "b/x-y/1", "b/x/z/1", "b/x.y/1", "b/1", "b/x0/1", "B/2", "a/é/1", "a/e/1", "a/z/1")})
+        self.check(folder, walk(folder))
+
+    def test_the_order_is_that_of_imagefolder(self):
+        datasets = optional("torchvision.datasets")
+        image = image_file()
+        folder = self.put({f"{path}": image for path in
+                           ("b/x/1.jpg", "b/x-y/1.JPG", "b/x/z/1.png", "b/x.y/1.jpeg", "b/10.jpg", "b/9.webp", "B/2.bmp",
+                            "a/é/1.tiff", "a/e/1.ppm", "a/notes.txt", "top.jpg")})
+        theirs = datasets.ImageFolder(folder)
+        with penstock.Dataset(folder) as data:
+            ours = [(os.path.join(folder, sample["path"]), sample["label"]) for sample in data]
+            self.assertEqual(ours, theirs.samples)
+            self.assertEqual(list(data.names), theirs.classes)
+        theirs = datasets.ImageFolder(folder)  # the index is no class of its own
+        self.assertEqual(ours, theirs.samples)
+
+    def test_a_flat_folder_has_no_labels(self):
+        folder = self.put({f"{i}.jpg": image_file(i) for i in range(9)} | {"notes/a.txt": b"x", "b.txt": b"y"})
+        self.check(folder, [(path, None) for path in below(folder)])
+        with penstock.Dataset(folder) as data:
+            self.assertEqual(list(data.fields), ["image", "path"])
+            self.assertEqual(len(data.names), 0)
+
+    def test_images_at_the_top_of_class_folders_are_passed_over(self):
+        folder = self.tree()
+        shutil.copy(os.path.join(folder, "class0/001.jpg") if os.path.exists(os.path.join(folder, "class0/001.jpg"))
+                    else os.path.join(folder, "class0/000.PNG"), os.path.join(folder, "top.jpg"))
+        self.check(folder, walk(folder))
+
+    def test_names_that_are_not_utf8_are_kept_and_shown_escaped(self):
+        image = image_file()
+        folder = self.put({b"a/\xff\xfe\n'\".jpg": image, b"a/plain.jpg": image, b"b/\xc3\xa4.jpg": image})
+        wanted = walk(folder)
+        with penstock.Dataset(folder) as data:
+            self.assertEqual(data.fields["path"].field.kind, "bytes")
+            self.assertEqual([sample["path"] for sample in data], [path for path, _ in wanted])
+        os.remove(os.path.join(os.fsencode(folder), b"a/\xff\xfe\n'\".jpg"))
+        shutil.copy(os.path.join(folder, "a/plain.jpg"), os.path.join(os.fsencode(folder), b"a/\n\\.jpg"))
+        self.check(folder, walk(folder))
+        with open(os.path.join(os.fsencode(folder), b"a/\n\\.jpg"), "wb") as file:
+            file.write(b"x" * len(image))
+        with penstock.Dataset(folder) as data:
+            self.assert_says("a/\\x0a\\\\.jpg", data.get, 0, "image")
+
+    def test_links_are_followed_and_dot_entries_are_not(self):
+        folder = self.tree()
+        os.symlink(os.path.join(folder, "class0"), os.path.join(folder, "class3"))
+        os.symlink(os.path.join(folder, "class0", "000.PNG"), os.path.join(folder, "class1", "zz.png"))
+        self.put({"class0/.hidden.jpg": b"x", "class0/.folder/a.jpg": b"x", ".penstock/a.jpg": b"x"})
+        wanted = walk(folder)
+        self.assertEqual(len(wanted), 15 + 5 + 1)
+        self.check(folder, wanted)
+
+    def test_the_command_knows_it(self):
+        folder = self.tree()
+        info = json.loads(self.command("info", folder, "--json"))
+        self.assertEqual([field["name"] for field in info["fields"]], ["image", "label", "path"])
+        self.assertEqual(info["n_samples"], 15)
+        self.command("verify", folder)
+        self.command("order", folder)
+        bench = json.loads(self.command("bench", folder, "--json", "--epochs", "1", "--batch-size", "4"))
+        self.assertEqual(bench["samples"], 12)
+
+    def test_pack_takes_the_folder_as_before(self):
+        folder = self.tree()
+        with penstock.Dataset(folder) as data:
+            wanted = [(sample["image"], sample["label"]) for sample in data]
+        for name, source in (("tree", folder), ("flat", self.put({"a.jpg": image_file(1)}, "one"))):
+            penstock.Dataset(source).close()
+            self.command("pack", "--jpeg", "keep", source, self.path(name))
+        with penstock.Dataset(self.path("tree")) as data:
+            self.assertEqual([(sample["jpg"], sample["cls"]) for sample in data], wanted)
+        with penstock.Dataset(self.path("flat")) as data:
+            self.assertEqual(len(data), 1)
+        flat = self.put({"a/a.jpg": image_file(1)}, "one")  # which has an index inside
+        self.command("pack", "--jpeg", "keep", flat, self.path("classes"))
+        with penstock.Dataset(self.path("classes")) as data:
+            self.assertEqual(data.names, ("a",))
+
+    def test_images_are_decoded_as_those_of_a_packed_data_set(self):
+        folder = self.put({f"c{i % 2}/{i}.jpg": image_file(i) for i in range(8)})
+        self.command("pack", "--jpeg", "keep", folder, self.path("packed"))
+        seen = []
+        for path, field in ((folder, "image"), (self.path("packed"), "jpg")):
+            with penstock.Loader(path, outputs={"x": penstock.image(field, [penstock.Resize((32, 32))])}, batch_size=8, framework="numpy",
+                                 device="cpu", seed=5) as loader:
+                batch = next(iter(loader.epoch(0)))
+                seen.append(np.array(batch["x"])[np.argsort(np.asarray(batch.sample_ids))])
+        self.assertTrue((seen[0] == seen[1]).all())
+
+    def test_other_orders_and_mixtures_read_the_same_bytes(self):
+        folder = self.tree(n_each=30)
+        flat = self.put({f"{i}.jpg": image_file(200 + i) for i in range(20)}, "flat")
+        wanted = [[read(folder, path) for path, _ in walk(folder)], [read(flat, path) for path in below(flat)]]
+        both = penstock.Mixture({folder: 0.5, flat: 0.5})
+        for path, keywords in ((folder, {"order": "windowed"}), (folder, {"shuffle": False}), (both, {}),
+                               (folder, {"reader": "threads"})):
+            seen = []
+            with penstock.Loader(path, outputs={"image": penstock.ragged("image"), "path": penstock.ragged("path")},
+                                 batch_size=8, framework="numpy", device="cpu", last_batch="short", **keywords) as loader:
+                for batch in loader.epoch(0):
+                    images = batch["image"]
+                    sets = np.asarray(batch.data_sets).tolist() if path is both else [0] * len(batch.sample_ids)
+                    for row, (which, sample_id) in enumerate(zip(sets, np.asarray(batch.sample_ids).tolist())):
+                        seen.append((which, sample_id))
+                        self.assertEqual(bytes(images.data[images.offsets[row]:images.offsets[row + 1]]),
+                                         wanted[which][sample_id])
+            if path is both:
+                self.assertEqual({which for which, _ in seen}, {0, 1})
+            else:
+                self.assertEqual(sorted(seen), [(0, i) for i in range(90)])
+
+    def test_a_copy_has_the_same_identity(self):
+        folder = self.tree()
+        shutil.copytree(folder, self.path("copy"))
+        identities = [penstock.Dataset(path).info.identity for path in (folder, self.path("copy"))]
+        self.assertEqual(*identities)
+
+
+class Index(Folders):
+    def test_it_is_kept_and_is_not_a_class(self):
+        folder = self.tree()
+        penstock.Dataset(folder).close()
+        before = self.indexes()
+        self.assertEqual(len(before), 1)
+        self.assertNotIn(folder + "/", next(iter(before)))
+        penstock.Dataset(folder).close()
+        self.assertEqual(self.indexes(), before)
+
+    def test_a_new_file_a_new_class_and_a_removed_file_are_found_at_the_next_open(self):
+        folder = self.tree()
+        for change in (lambda: self.put({"class1/deep/new.jpg": image_file(77)}),
+                       lambda: self.put({"class9/new.jpg": image_file(78)}),
+                       lambda: os.remove(os.path.join(folder, "class0", "000.PNG")),
+                       lambda: os.rename(os.path.join(folder, "class1"), os.path.join(folder, "zebra"))):
+            self.check(folder, walk(folder))
+            change()
+        self.check(folder, walk(folder))
+
+    def test_files_made_at_the_very_moment_of_indexing_are_found(self):
+        folder = self.put({f"a/{i}.jpg": image_file(i) for i in range(2)})
+        for i in range(2, 12):
+            penstock.Dataset(folder).close()
+            self.put({f"a/{i}.jpg": b"x"})
+            with penstock.Dataset(folder) as data:
+                self.assertEqual(len(data), i + 1)
+
+    def test_a_damaged_index_is_built_again(self):
+        folder = self.tree()
+        penstock.Dataset(folder).close()
+        path = next(iter(self.indexes()))
+        with open(path, "r+b") as file:
+            file.seek(-3, 2)
+            file.write(b"\x55")
+        self.check(folder, walk(folder))
+
+    def test_damage_in_a_row_or_in_values_is_reported(self):
+        folder = self.tree()
+        penstock.Dataset(folder).close()
+        path = next(iter(self.indexes()))
+        size = os.path.getsize(path)
+        with open(path, "rb") as file:
+            data = file.read()
+        for at in range(4096, size, 1021):
+            damaged = bytearray(data)
+            damaged[at] ^= 0x10
+            with open(path, "wb") as file:
+                file.write(damaged)
+            try:
+                with penstock.Dataset(folder) as samples:
+                    for sample, (name, label) in zip(samples, walk(folder)):
+                        self.assertEqual((os.fsencode(sample["path"]), sample["label"], sample["image"]),
+                                         (name, label, read(folder, name)))
+            except penstock.CorruptRecordError as error:
+                self.assertIn("remove it", str(error))
+
+
+class Wrong(Folders):
+    def test_what_is_no_folder_of_images_is_refused(self):
+        for name, files in (("text", {"a.txt": b"x"}), ("deep", {"a/b.txt": b"x"}), ("webp", {"a/b.webp": b"x"})):
+            self.refuse(self.put(files, name), "is not a data set", "images, in class folders or flat")
+        os.makedirs(self.path("empty"))
+        self.refuse(self.path("empty"), "is not a data set")
+        self.refuse(self.path("missing"), "no such file")
+
+    def test_an_empty_class_folder_is_refused_as_imagefolder_does(self):
+        folder = self.tree()
+        os.makedirs(os.path.join(folder, "none", "deep"))
+        self.refuse(folder, "none holds no images", "remove it")
+
+    def test_a_class_name_that_is_not_utf8_is_refused(self):
+        self.refuse(self.put({b"\xff/a.jpg": image_file(), b"a/a.jpg": image_file()}), "\\xff has a name that is not UTF-8")
+
+    def test_a_loop_of_links_is_refused(self):
+        folder = self.tree()
+        os.symlink("..", os.path.join(folder, "class1", "deep", "up"))
+        self.refuse(folder, "class1/deep/up is a link to a folder that it lies in")
+        os.remove(os.path.join(folder, "class1", "deep", "up"))
+        os.symlink(folder, os.path.join(folder, "class1", "top"))
+        self.refuse(folder, "class1/top is a link to a folder that it lies in")
+
+    def test_an_unreadable_class_folder_is_named(self):
+        if os.geteuid() == 0:
+            self.skipTest("root reads every folder")
+        folder = self.tree()
+        os.chmod(os.path.join(folder, "class1"), 0)
+        self.addCleanup(os.chmod, os.path.join(folder, "class1"), 0o700)
+        self.refuse(folder, "cannot read the folder", "class1")
+
+    def test_what_is_no_image_is_a_bad_sample_by_its_name(self):
+        folder = self.tree()
+        self.put({"class1/odd.jpg": b"no image at all", "class2/empty.png": b"", "class2/gif.jpg": b"GIF89a" + bytes(30)})
+        os.symlink("nowhere", os.path.join(folder, "class2", "link.jpg"))
+        report = self.command("verify", folder, status=1)
+        for name in ("class1/odd.jpg", "class2/empty.png", "class2/gif.jpg", "class2/link.jpg"):
+            self.assertIn(name, report)
+        self.assertNotIn("000.PNG", report)
+        with penstock.Loader(folder, outputs={"x": SMALL}, batch_size=19, framework="numpy",
+                             device="cpu", bad_sample="replace") as loader:
+            self.assertEqual(len(list(loader.epoch(0))), 1)
+            self.assertEqual(loader.stats().n_replacements, 4)
+        with penstock.Loader(folder, outputs={"x": SMALL}, batch_size=19, framework="numpy",
+                             device="cpu") as loader:
+            with self.assertRaises(penstock.CorruptRecordError):
+                list(loader.epoch(0))
+
+    def lose(self, change, words):
+        """A file changes after the data set was opened: both ways to read report it."""
+        folder = self.tree(n_each=40)
+        path = os.path.join(folder, "class2", "002.jpg")
+        sample_id = [name for name, _ in walk(folder)].index(b"class2/002.jpg")
+
+        def run(loader):
+            for _ in loader.epoch(0):
+                pass
+        # The loader has not read ahead as far as that file.
+        with penstock.Dataset(folder) as data, \
+                penstock.Loader(folder, outputs={"x": SMALL}, batch_size=1, framework="numpy",
+                                device="cpu", shuffle=False, n_slots=2) as loader:
+            change(path)
+            self.assert_says(["class2/002.jpg", *words], data.get, sample_id, "image")
+            self.assertEqual(data.get(sample_id, "label"), 2)
+            self.assert_says(["class2/002.jpg", *words], run, loader)
+
+    def test_a_file_that_shrinks_is_reported(self):
+        self.lose(lambda path: os.truncate(path, 100), ["was changed since its folder was indexed", "its size"])
+
+    def test_a_file_of_another_time_is_reported(self):
+        self.lose(lambda path: os.utime(path, (1, 1)), ["was changed since", "its time of change", "remove the index"])
+
+    def test_a_file_that_was_replaced_is_reported(self):
+        def replace(path):
+            with open(path + ".new", "wb") as file:
+                file.write(image_file(99))
+            os.replace(path + ".new", path)
+        self.lose(replace, ["was changed since"])
+
+    def test_a_file_that_was_removed_is_reported(self):
+        self.lose(os.remove, ["No such file"])
+
+    def test_verify_names_every_file_that_was_removed_or_changed(self):
+        folder = self.tree()
+        penstock.Dataset(folder).close()
+        times = os.stat(os.path.join(folder, "class1")).st_mtime_ns
+        os.remove(os.path.join(folder, "class1/002.jpg"))
+        os.truncate(os.path.join(folder, "class1/004.jpg"), 9)
+        os.utime(os.path.join(folder, "class1"), ns=(times, times))
+        report = self.command("verify", folder, status=1)
+        for name in ("class1/002.jpg", "class1/004.jpg"):
+            self.assertIn(name, report)
+
+    def test_a_file_cut_after_it_was_opened_is_reported_or_read_whole(self):
+        folder = self.put({f"a/{i:02}.jpg": image_file(i) for i in range(20)})
+        with penstock.Dataset(folder) as data:
+            for i in range(16):
+                data.get(i, "image")  # its file stays open
+            os.truncate(os.path.join(folder, "a/15.jpg"), 50)
+            self.assert_says(["a/15.jpg", "ends at byte 50"], data.get, 15, "image")
+
+
+class Open(Folders):
+    def test_many_directories_open_fast(self):
+        image = image_file(height=16, width=16)
+        folder = self.put({f"c{c:03}/{i}.jpg": image for c in range(200) for i in range(5)})
+        penstock.Dataset(folder).close()
+        times = []
+        for _ in range(5):
+            start = time.monotonic()
+            penstock.Dataset(folder).close()
+            times.append(time.monotonic() - start)
+        self.assertLess(min(times), 0.1)
