@@ -296,6 +296,15 @@ class Wrong(Folders):
         self.refuse(self.path("empty"), "is not a data set")
         self.refuse(self.path("missing"), "no such file")
 
+    def test_a_folder_of_anything_with_a_picture_in_it_is_none(self):
+        """To index a home, or the whole disk, would read it."""
+        home = self.put({**{f"{name}/notes.txt": b"" for name in ("Desktop", "Documents", "Music")},
+                         "Pictures/1.jpg": image_file(1, "JPEG")}, "home")
+        with self.assertRaises(penstock.DataSetNotFoundError):
+            penstock.Dataset(home)
+        self.assertFalse(os.path.exists(home + "/.penstock"))
+        self.assertEqual(len(penstock.Dataset(home + "/Pictures")), 1)
+
     def test_an_empty_class_folder_is_refused_as_imagefolder_does(self):
         folder = self.tree()
         os.makedirs(os.path.join(folder, "none", "deep"))

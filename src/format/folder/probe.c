@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_NAMES 512  /* looked at in a folder */
-#define MAX_FOLDERS 64 /* looked into at the top, in the order of the directory */
-#define MAX_DEPTH 3
+#define MAX_NAMES 512 /* looked at in a folder */
+#define MAX_FOLDERS 8 /* looked into, in the order of the directory */
+#define MAX_DEPTH 3   /* of an image below the top: CLASS/FOLDER/NAME */
 
 /* Names of a folder. */
 struct look {
@@ -52,7 +52,9 @@ static int look_at_name(void *user, const char *name)
     return 0;
 }
 
-/* 1: an image was found; 0: none; or a negative errno, of the folder itself. */
+/* 1: an image was found, at the top or in half of the folders there that are looked into; 0: none;
+ * or a negative errno, of the folder itself. So a folder of anything with a picture deep in it, as
+ * / or a home, is none: to index it would read the whole disk. */
 static int look_into(const struct pstk__store *store, const char *path, int depth)
 {
     struct look *look = calloc(1, sizeof *look);
@@ -62,11 +64,14 @@ static int look_into(const struct pstk__store *store, const char *path, int dept
     look->path = path;
     int r = store->list(store, path, look_at_name, look);
     r = r < 0 ? r : r == 1;
+    uint64_t n_found = 0;
     for (uint64_t i = 0; i < look->n_folders; i++) {
-        if (r == 0 && depth < MAX_DEPTH)
-            r = look_into(store, look->folders[i], depth + 1) == 1;
+        if (r == 0 && depth + 1 < MAX_DEPTH)
+            n_found += look_into(store, look->folders[i], depth + 1) == 1;
         free(look->folders[i]);
     }
+    if (r == 0 && n_found > 0)
+        r = 2 * n_found >= look->n_folders;
     free(look);
     return r;
 }
