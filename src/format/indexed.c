@@ -487,6 +487,20 @@ int pstk__indexed_file_check(const struct pstk__source *source, uint32_t number,
                       name, size == was_size ? "its time of change" : "its size");
 }
 
+void pstk__indexed_begin(const struct pstk__source *source, const struct pstk__place *at,
+                         uint64_t offset, struct pstk__record *out)
+{
+    out->schema = &source->schema;
+    out->number = at->record;
+    out->file_offset = offset;
+    out->shard = pstk__indexed_file_name(source, at->shard);
+    out->file = at->shard;
+    out->field_files = NULL;
+    out->n_fields = source->schema.n_fields;
+    for (uint32_t i = 0; i < out->n_fields; i++)
+        out->fields[i] = (struct pstk__field_view){.checksum = PSTK__CHECKSUM_NONE};
+}
+
 int pstk__indexed_fail(const struct pstk__source *source, const struct pstk__place *at,
                        uint64_t offset, uint64_t length, struct pstk_error *err, const char *fmt,
                        ...)

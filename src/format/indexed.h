@@ -94,6 +94,10 @@ static inline uint64_t pstk__indexed_cell(const struct pstk__source *source,
     return pstk__table_get(&pstk__indexed_index(source)->files[at->shard].table, page, at->record,
                            column);
 }
+/* Begin to parse a record whose first byte that was read is at `offset`: all of *out, with fields
+ * that have no data. */
+void pstk__indexed_begin(const struct pstk__source *source, const struct pstk__place *at,
+                         uint64_t offset, struct pstk__record *out);
 /* Fail: damage in bytes of a record. Returns EBADMSG. */
 int pstk__indexed_fail(const struct pstk__source *source, const struct pstk__place *at,
                        uint64_t offset, uint64_t length, struct pstk_error *err, const char *fmt,

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FILES 16777216u
+#define MAX_FILES 1048576u
 #define MAX_NAMES (1u << 31) /* bytes of all names */
 
 /* Names being gathered, each with its 0. */

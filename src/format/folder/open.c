@@ -284,15 +284,9 @@ static int folder_parse(const struct pstk__source *source, const struct pstk__pl
     const char *wrong = pstk__folder_values_read(&values, own->data, own->size);
     if (wrong)
         return fail_index(source, at->record, wrong, err);
-    out->schema = &source->schema;
-    out->number = at->record;
-    out->file_offset = 0;
+    pstk__indexed_begin(source, at, 0, out);
     out->shard = values.shown;
     out->file = (uint32_t)(pstk__indexed_index(source)->files[at->shard].first + at->record);
-    out->field_files = NULL;
-    out->n_fields = source->schema.n_fields;
-    for (uint32_t i = 0; i < out->n_fields; i++)
-        out->fields[i] = (struct pstk__field_view){.checksum = PSTK__CHECKSUM_NONE};
     if (has_labels(source))
         view_bytes(&out->fields[PSTK__FIELD_OF_LABEL], values.label, 8);
     view_bytes(&out->fields[path], values.path, values.path_size);

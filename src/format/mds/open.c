@@ -283,14 +283,7 @@ static int mds_parse(const struct pstk__source *source, const struct pstk__place
 {
     const struct pstk__mds *mds = mds_of(source);
     struct pstk__mds_places places;
-    *out = (struct pstk__record){.schema = &source->schema,
-                                 .number = at->record,
-                                 .file_offset = extents[0].offset,
-                                 .shard = pstk__indexed_file_name(source, at->shard),
-                                 .file = at->shard,
-                                 .n_fields = source->schema.n_fields};
-    for (uint32_t i = 0; i < out->n_fields; i++)
-        out->fields[i].checksum = PSTK__CHECKSUM_NONE;
+    pstk__indexed_begin(source, at, n_extents ? extents[0].offset : 0, out);
     if (n_extents == 0)
         return 0;
     pstk__mds_place(&places, &mds->columns, extents[0].data);

@@ -285,13 +285,7 @@ static int megatron_parse(const struct pstk__source *source, const struct pstk__
                           const struct pstk__extent *extents, uint32_t n_extents,
                           struct pstk__record *out, struct pstk_error *err)
 {
-    *out = (struct pstk__record){.schema = &source->schema,
-                                 .number = at->record,
-                                 .shard = pstk__indexed_file_name(source, at->shard),
-                                 .file = at->shard,
-                                 .n_fields = source->schema.n_fields};
-    for (uint32_t i = 0; i < out->n_fields; i++)
-        out->fields[i].checksum = PSTK__CHECKSUM_NONE;
+    pstk__indexed_begin(source, at, 0, out);
     for (uint32_t k = 0; k < n_extents; k++) {
         struct pstk__field_view *view = &out->fields[extents[k].page];
         if (extents[k].page != TOKENS) {

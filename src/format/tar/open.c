@@ -213,15 +213,7 @@ static int tar_parse(const struct pstk__source *source, const struct pstk__place
     parse.out = out;
     parse.err = err;
     parse.key_size = 0;
-    out->schema = &source->schema;
-    out->number = at->record;
-    out->file_offset = n_extents ? extents[0].offset : 0;
-    out->shard = pstk__indexed_file_name(source, at->shard);
-    out->file = at->shard;
-    out->field_files = NULL;
-    out->n_fields = source->schema.n_fields;
-    for (uint32_t i = 0; i < out->n_fields; i++)
-        out->fields[i] = (struct pstk__field_view){.checksum = PSTK__CHECKSUM_NONE};
+    pstk__indexed_begin(source, at, n_extents ? extents[0].offset : 0, out);
     for (uint32_t k = 0; k < n_extents; k++) {
         const int r = extents[k].size ? parse_extent(&parse, &extents[k]) : 0;
         if (r < 0)

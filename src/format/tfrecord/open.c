@@ -255,18 +255,9 @@ static int tfrecord_parse(const struct pstk__source *source, const struct pstk__
                           struct pstk__record *out, struct pstk_error *err)
 {
     (void)n_extents;
-    out->schema = &source->schema;
-    out->number = at->record;
-    out->file_offset = extents[0].offset;
-    out->shard = pstk__indexed_file_name(source, at->shard);
-    out->file = at->shard;
-    out->field_files = NULL;
-    out->n_fields = source->schema.n_fields;
-    if (extents[0].size == 0) {
-        for (uint32_t i = 0; i < out->n_fields; i++)
-            out->fields[i] = (struct pstk__field_view){.checksum = PSTK__CHECKSUM_NONE};
+    pstk__indexed_begin(source, at, extents[0].offset, out);
+    if (extents[0].size == 0)
         return 0;
-    }
     const struct parse parse = {.source = source,
                                 .at = at,
                                 .out = out,
