@@ -65,6 +65,29 @@ int pstk__dataset_of(struct pstk_dataset **out, struct pstk__source *source, str
     return 0;
 }
 
+/* Every field that the caller names is one that samples have. */
+static int check_named(const struct pstk__source *source, const struct pstk_foreign *foreign,
+                       struct pstk_error *err)
+{
+    for (uint32_t i = 0; foreign && i < foreign->n_fields; i++) {
+        const char *name = foreign->fields[i].name;
+        const int f = pstk__schema_find(&source->schema, name);
+        char names[256];
+        pstk__schema_names(&source->schema, names, sizeof names);
+        if (f < 0)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "fields: value has '%s'; must be fields of %s: %s", name,
+                              source->path, names);
+        if (source->stats[f].n_codec[PSTK_CODEC_NONE] == 0 &&
+            source->stats[f].n_codec[PSTK_CODEC_ZSTD] == 0 &&
+            source->stats[f].n_codec[PSTK_CODEC_PLANES] == 0)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "fields: value has '%s', which no sample of %s has; it has %s", name,
+                              source->path, names);
+    }
+    return 0;
+}
+
 int pstk_dataset_open(struct pstk_dataset **out, const char *path, struct pstk_error *err)
 {
     return pstk_dataset_open_foreign(out, path, NULL, err);
@@ -77,8 +100,15 @@ int pstk_dataset_open_foreign(struct pstk_dataset **out, const char *path,
     if (!out)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out is NULL");
     *out = NULL;
-    const int r = pstk__source_open(&source, path, foreign, err);
-    return r < 0 ? r : pstk__dataset_of(out, source, err);
+    int r = pstk__source_open(&source, path, foreign, err);
+    if (r < 0)
+        return r;
+    r = check_named(source, foreign, err);
+    if (r < 0) {
+        pstk__source_close(source);
+        return r;
+    }
+    return pstk__dataset_of(out, source, err);
 }
 
 void pstk_dataset_close(struct pstk_dataset **p)
@@ -283,7 +313,7 @@ int pstk__dataset_read(struct pstk_dataset *dataset, uint64_t id, uint64_t field
     if (r == 0)
         r = read_extents(dataset, extents, n, room, err);
     if (r == 0)
-        r = source->format->parse(source, &at, extents, n, out, err);
+        r = source->format->parse(source, &at, fields, extents, n, out, err);
     *shard = at.shard;
     if (r < 0 && err)
         err->sample_id = id;
@@ -424,7 +454,7 @@ static int fetch_field(struct pstk_dataset *dataset, const struct pstk__place *a
                           (unsigned long long)room.size);
     code = read_extents(dataset, extents, n, &room, err);
     if (code == 0)
-        code = source->format->parse(source, at, extents, n, &record, err);
+        code = source->format->parse(source, at, fields, extents, n, &record, err);
     if (code == 0 && wanted->data)
         code = get_plain(dataset, &record, at->shard, field, wanted->data, err);
     if (code == 0 && wanted->size)

@@ -120,8 +120,9 @@ struct pstk__format {
     int (*extent)(const struct pstk__source *source, const struct pstk__place *at, uint64_t fields,
                   const void *page, struct pstk__extent *out, struct pstk_error *err);
     /* Make a checked view of a sample from those extents, with data. Values outside the extents
-     * have no data. */
-    int (*parse)(const struct pstk__source *source, const struct pstk__place *at,
+     * have no data, and those of other fields than `fields` need none: what is wrong with them does
+     * not count. */
+    int (*parse)(const struct pstk__source *source, const struct pstk__place *at, uint64_t fields,
                  const struct pstk__extent *extents, uint32_t n_extents, struct pstk__record *out,
                  struct pstk_error *err);
 

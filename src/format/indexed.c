@@ -294,8 +294,8 @@ int pstk__indexed_describe(struct pstk__source *source, const struct pstk__index
         const int is_image = (pstk__field_traits(field->field.kind) & PSTK__TRAIT_IMAGES) != 0;
         source->limits.max_stored[i] = field->max_size;
         /* A field that is read as it is coded, in place of a number of its text, is as long as
-         * that. */
-        source->limits.max_plain[i] = larger(field->max_plain, field->max_size);
+         * that; and a number takes up to 8 bytes. */
+        source->limits.max_plain[i] = larger(larger(field->max_plain, field->max_size), 8);
         /* Unknown: only the images' own headers have it, and decoders take no more. */
         source->limits.max_width[i] = source->limits.max_height[i] = is_image ? PSTK__MAX_SIDE : 0;
         source->stats[i] = (struct pstk_field_stats){.max_stored_size = field->max_size,

@@ -144,7 +144,7 @@ static void renumber(const struct pstk__source *source, const struct part *part,
 }
 
 static int joined_parse(const struct pstk__source *source, const struct pstk__place *at,
-                        const struct pstk__extent *extents, uint32_t n_extents,
+                        uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                         struct pstk__record *out, struct pstk_error *err)
 {
     const struct part *part = part_of_shard(source, at->shard);
@@ -155,7 +155,8 @@ static int joined_parse(const struct pstk__source *source, const struct pstk__pl
         own[n] = extents[n];
         own[n++].file -= (uint32_t)part->file;
     }
-    const int rc = part->source->format->parse(part->source, &place, own, n, out, err);
+    const int rc = part->source->format->parse(part->source, &place, fields_in(part, fields), own,
+                                               n, out, err);
     if (rc == 0)
         renumber(source, part, out);
     return rc;
@@ -346,6 +347,10 @@ static int join_schema(struct pstk__source *source, struct pstk_error *err)
         for (uint32_t i = 0; i < n; i++) {
             part->fields[i] = (uint32_t)pstk__schema_find(schema, fields[i].name);
             part->is_alike &= part->fields[i] == i;
+            /* A value outside of the head in some data set is one here: reading it may take
+             * memory. */
+            if (schema->entry[part->fields[i]] >= 0 && source->schema.entry[i] < 0)
+                source->schema.entry[i] = (int32_t)i;
             if (files) {
                 part->field_files[i] = files[part->fields[i]];
                 part->field_files[i].file += (uint32_t)part->file;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -48,11 +49,23 @@ static int spot_of(const struct pstk__index_home *home, int in_cache, struct spo
     return r;
 }
 
+/* 1: the file is of this user, of root, or of the owner of the data: nobody else decides what a
+ * loader reads. One that is not there is nobody's. */
+static int is_trusted(const struct pstk__index_home *home, const char *path)
+{
+    struct stat file, data;
+    if (stat(path, &file) < 0)
+        return 0;
+    return file.st_uid == geteuid() || file.st_uid == 0 ||
+           (stat(home->data, &data) == 0 && file.st_uid == data.st_uid);
+}
+
 /* 1: *out is an index that fits; 0: there is none there, or an old or damaged one. */
 static int open_spot(struct pstk__index **out, const struct pstk__index_home *home,
                      const struct pstk__index_work *work, const struct spot *spot)
 {
-    if (pstk__index_open(out, home->store, spot->index, home->key, NULL) < 0)
+    if (!is_trusted(home, spot->index) ||
+        pstk__index_open(out, home->store, spot->index, home->key, NULL) < 0)
         return 0;
     if (!work->differs(work->user, *out))
         return 1;
@@ -106,16 +119,18 @@ static void look_at_builder(int fd, uint64_t *n_done, uint64_t *n_total)
     }
 }
 
-/* Wait until this process holds the lock. 0; ECANCELED; or a negative errno. */
-static int wait_for_lock(int fd, const struct pstk__index_work *work, int *waited)
+/* Wait until this process holds the lock; *is_locked: 0 where files cannot be locked. 0; ECANCELED;
+ * or a negative errno. */
+static int wait_for_lock(int fd, const struct pstk__index_work *work, int *is_locked)
 {
+    *is_locked = 1;
     while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno == EINTR)
             continue;
-        if (errno != EWOULDBLOCK)
+        *is_locked = errno == EWOULDBLOCK;
+        if (!*is_locked)
             return errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK ? 0 : -errno;
         uint64_t n_done, n_total;
-        *waited = 1;
         look_at_builder(fd, &n_done, &n_total);
         if (work->on_progress && work->on_progress(work->progress_user, n_done, n_total))
             return PSTK_ECANCELED;
@@ -152,14 +167,30 @@ static int report(void *user, uint64_t n_done, uint64_t n_total)
                : 0;
 }
 
+/* Remove what killed builders of this index left. Only while the lock is held. */
+static void remove_leftovers(const struct spot *spot)
+{
+    const char *name = strrchr(spot->index, '/') + 1;
+    const size_t n = strlen(name);
+    DIR *folder = opendir(spot->folder);
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder)))
+        if (strncmp(entry->d_name, name, n) == 0 && strncmp(entry->d_name + n, ".tmp-", 5) == 0)
+            unlinkat(dirfd(folder), entry->d_name, 0); /* what stays wastes room alone */
+    if (folder)
+        closedir(folder);
+}
+
+/* *is_refused becomes 1 when the folder cannot be written to. */
 static int build(const struct pstk__index_home *home, const struct pstk__index_work *work,
-                 const struct spot *spot, int lock, struct pstk_error *err)
+                 const struct spot *spot, int lock, int *is_refused, struct pstk_error *err)
 {
     struct pstk__index_writer *writer;
     struct pstk__index_found found = {0};
     struct pstk__texts classes = {0};
     struct reporter reporter = {.work = work, .fd = lock};
     int r = pstk__index_writer_open(&writer, spot->index, err);
+    *is_refused = r < 0 && r != PSTK_ENOMEM;
     if (r == 0)
         r = work->build(work->user, writer, &found, &classes, report, &reporter, err);
     if (r == 0)
@@ -172,10 +203,10 @@ static int build(const struct pstk__index_home *home, const struct pstk__index_w
 /* Build at a spot, or take the index that another process has built there meanwhile. */
 static int build_alone(struct pstk__index **out, const struct pstk__index_home *home,
                        const struct pstk__index_work *work, const struct spot *spot, int lock,
-                       struct pstk_error *err)
+                       int *is_refused, struct pstk_error *err)
 {
-    int waited = 0;
-    const int r = wait_for_lock(lock, work, &waited);
+    int is_locked;
+    const int r = wait_for_lock(lock, work, &is_locked);
     if (r == PSTK_ECANCELED)
         return pstk__fail(err, r, PSTK_STAGE_OPEN, "waiting for the index %s was canceled",
                           spot->index);
@@ -183,15 +214,10 @@ static int build_alone(struct pstk__index **out, const struct pstk__index_home *
         return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot lock %s", spot->lock);
     if (open_spot(out, home, work, spot))
         return 0;
-    const int built = build(home, work, spot, lock, err);
+    if (is_locked)
+        remove_leftovers(spot);
+    const int built = build(home, work, spot, lock, is_refused, err);
     return built < 0 ? built : pstk__index_open(out, home->store, spot->index, home->key, err);
-}
-
-/* 1: this errno means that the folder is not for writing. */
-static int is_read_only(int native)
-{
-    return native == EACCES || native == EPERM || native == EROFS || native == ENOENT ||
-           native == ENOTDIR;
 }
 
 static int fail_nowhere(const struct pstk__index_home *home, int native, struct pstk_error *err)
@@ -245,14 +271,15 @@ int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *hom
             return 0;
     for (int i = 0; i < n; i++) {
         const int lock = open_lock(home, i, &spots[i]);
-        if (lock >= 0) {
-            const int r = build_alone(out, home, work, &spots[i], lock, err);
-            close(lock);
-            return r;
+        int is_refused = 0;
+        if (lock < 0) {
+            native = -lock;
+            continue;
         }
-        native = -lock;
-        if (!is_read_only(native))
-            break;
+        const int r = build_alone(out, home, work, &spots[i], lock, &is_refused, err);
+        close(lock);
+        if (!is_refused || i + 1 == n)
+            return r;
     }
     return fail_nowhere(home, native, err);
 }

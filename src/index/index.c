@@ -84,9 +84,10 @@ static int read_file(struct pstk__index *index, struct pstk__index_file *file, u
 static int read_texts(struct pstk__texts *texts, uint64_t n, struct cursor *cursor)
 {
     const uint64_t size = take64(cursor);
-    const char *at = (const char *)take(cursor, size), *end = at + size;
+    const char *at = (const char *)take(cursor, size);
     if (cursor->is_short || size > UINT32_MAX)
         return PSTK_EBADMSG;
+    const char *end = at + size;
     if (pstk__texts_open(texts, n, size) < 0)
         return PSTK_ENOMEM;
     for (uint64_t i = 0; i < n; i++) {
@@ -99,6 +100,19 @@ static int read_texts(struct pstk__texts *texts, uint64_t n, struct cursor *curs
     return at == end ? 0 : PSTK_EBADMSG;
 }
 
+/* What readers make room for is no larger than a format may find: an index may be anybody's. Facts
+ * are the format's to check. */
+static int found_is_bounded(const struct pstk__index_found *found)
+{
+    for (uint32_t i = 0; i < found->n_fields; i++) {
+        const struct pstk__index_field *field = &found->fields[i];
+        if (field->max_size > PSTK__INDEX_MAX_VALUE || field->max_plain > PSTK__INDEX_MAX_VALUE ||
+            field->n >> 40 || field->bytes >> 60 || !memchr(field->field.name, 0, PSTK_MAX_NAME))
+            return 0;
+    }
+    return found->max_record <= PSTK__INDEX_MAX_RECORD;
+}
+
 static int read_found(struct pstk__index_found *found, struct cursor *cursor)
 {
     found->n_fields = (uint32_t)take64(cursor);
@@ -109,7 +123,7 @@ static int read_found(struct pstk__index_found *found, struct cursor *cursor)
         return PSTK_EBADMSG;
     for (uint32_t i = 0; i < found->n_fields; i++)
         memcpy(&found->fields[i], take(cursor, sizeof found->fields[i]), sizeof found->fields[i]);
-    return cursor->is_short ? PSTK_EBADMSG : 0;
+    return cursor->is_short || !found_is_bounded(found) ? PSTK_EBADMSG : 0;
 }
 
 /* Read the description, whose CRC was checked. */

@@ -19,6 +19,8 @@
 
 #define PSTK__INDEX_VERSION 1 /* of the file */
 #define PSTK__INDEX_FACTS 8
+#define PSTK__INDEX_MAX_VALUE 0xffffffffull /* bytes of a value */
+#define PSTK__INDEX_MAX_RECORD (1ull << 40) /* bytes: of 64 values and their heads */
 
 /* A file of the data set as the scan found it, and what the index has of it. */
 struct pstk__index_file {

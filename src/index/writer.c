@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PAGES_AT_ONCE 64
@@ -143,10 +144,10 @@ int pstk__index_writer_open(struct pstk__index_writer **out, const char *path,
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
                           path);
     }
-    snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp", writer->path);
+    /* A name of its own: where files cannot be locked, several processes may build at once. */
+    snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp-XXXXXX", writer->path);
     writer->at = PSTK__INDEX_HEADER;
-    /* Whoever builds holds the lock (home.h): a file of that name is left of a killed process. */
-    writer->fd = open(writer->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    writer->fd = mkostemp(writer->temporary, O_CLOEXEC);
     if (writer->fd < 0) {
         const int r = fail_write(writer, errno, err);
         free(writer);
@@ -256,6 +257,9 @@ static int write_end(struct pstk__index_writer *writer, const uint64_t key[2],
     int r = write_at(writer, tail->data, tail->size, writer->at, err);
     if (r == 0)
         r = write_at(writer, header, sizeof header, 0, err);
+    /* As others may read the data, they may read its index: mkostemp lets nobody. */
+    if (r == 0 && fchmod(writer->fd, 0644) < 0)
+        r = fail_write(writer, errno, err);
     if (r == 0 && fsync(writer->fd) < 0)
         r = fail_write(writer, errno, err);
     if (r == 0 && rename(writer->temporary, writer->path) < 0)

@@ -59,8 +59,8 @@ static int write_fast(struct pstk__worker *worker, const struct pstk__task *task
     const struct pstk__source *source = worker->pipeline->source;
     const struct pstk__row_io *io = &task->fetch.rows[i];
     struct pstk__record record;
-    int r = source->format->parse(source, &io->at, io->extents, worker->pipeline->n_extents,
-                                  &record, err);
+    int r = source->format->parse(source, &io->at, worker->pipeline->fields, io->extents,
+                                  worker->pipeline->n_extents, &record, err);
     if (r < 0)
         return r;
     return write_record(worker, task, i, io->pick.id, &record, io->at.shard, err);

@@ -52,6 +52,10 @@ static const char *translate_integer(const struct pstk_field *field, const uint8
 {
     uint64_t magnitude;
     int negative;
+    if (pstk_dtype_size(field->dtype) == 0) {
+        snprintf(text, 160, "has no dtype");
+        return text;
+    }
     if (!read_integer(data, size, &magnitude, &negative)) {
         snprintf(text, 160, "is '%.*s'; must be an integer", (int)(size < 40 ? size : 40),
                  (const char *)data);

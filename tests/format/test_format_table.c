@@ -327,15 +327,16 @@ static int walk(uint32_t shard, int head_only)
         struct pstk__record record;
         int64_t label;
         const struct pstk__place at = {shard, k};
-        good = page_read(&file, shard, k, page) == 0 &&
-               f->extent(source, &at, head_only ? 1u << LABEL : PSTK__ALL_FIELDS, page, &e, &err) ==
-                   0 &&
-               e.file == shard && e.data == NULL && e.record == k && e.offset == end &&
-               e.whole_size <= source->limits.max_size &&
-               e.size == (head_only ? source->schema.head_size : e.whole_size) &&
-               pstk__file_read(&file, bytes, e.size, e.offset) == (int64_t)e.size &&
-               (e.data = bytes, f->parse(source, &at, &e, 1, &record, &err) == 0) &&
-               record.number == k && record.file_offset == e.offset && record.n_fields == 5;
+        good =
+            page_read(&file, shard, k, page) == 0 &&
+            f->extent(source, &at, head_only ? 1u << LABEL : PSTK__ALL_FIELDS, page, &e, &err) ==
+                0 &&
+            e.file == shard && e.data == NULL && e.record == k && e.offset == end &&
+            e.whole_size <= source->limits.max_size &&
+            e.size == (head_only ? source->schema.head_size : e.whole_size) &&
+            pstk__file_read(&file, bytes, e.size, e.offset) == (int64_t)e.size &&
+            (e.data = bytes, f->parse(source, &at, PSTK__ALL_FIELDS, &e, 1, &record, &err) == 0) &&
+            record.number == k && record.file_offset == e.offset && record.n_fields == 5;
         end = e.offset + e.whole_size;
         if (!good)
             break;
@@ -411,7 +412,8 @@ TEST(what_is_read_from_a_shard_that_nobody_checked_is_refused)
     at.data = page;
     CHECK_EQ(source->format->page_check(source, &at, page, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "not checked"));
-    CHECK_EQ(source->format->parse(source, &place, &at, 1, &record, &err), PSTK_EINVAL);
+    CHECK_EQ(source->format->parse(source, &place, PSTK__ALL_FIELDS, &at, 1, &record, &err),
+             PSTK_EINVAL);
     data_close();
 }
 

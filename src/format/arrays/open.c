@@ -412,9 +412,10 @@ static const struct pstk__cover *arrays_cover(const struct pstk__source *source,
 /* An extent does not name its field. Extents are in the order of the fields, and no two fields have
  * one place: the next field with an extent's place is its field. */
 static int arrays_parse(const struct pstk__source *source, const struct pstk__place *at,
-                        const struct pstk__extent *extents, uint32_t n_extents,
+                        uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                         struct pstk__record *out, struct pstk_error *err)
 {
+    (void)fields;
     (void)err;
     const struct arrays *arrays = source->state;
     uint32_t k = 0;

@@ -275,9 +275,10 @@ static void view_bytes(struct pstk__field_view *view, const void *data, uint32_t
 }
 
 static int folder_parse(const struct pstk__source *source, const struct pstk__place *at,
-                        const struct pstk__extent *extents, uint32_t n_extents,
+                        uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                         struct pstk__record *out, struct pstk_error *err)
 {
+    (void)fields;
     const struct pstk__extent *own = &extents[n_extents - 1];
     const uint32_t path = state_of(source)->path_field;
     struct pstk__folder_values values;

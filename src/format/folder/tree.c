@@ -16,8 +16,9 @@
 #define MAX_DEPTH 64        /* folders in one another, as `penstock pack` has it */
 #define MAX_DIRS (1u << 24) /* of a walk: links may lead to a folder again and again */
 #define MAX_IMAGE 0xffffffffu
-#define PROGRESS_FILES 1024 /* between two reports */
-#define FRESH_NS 20000000   /* longer than a tick of the clock that stamps files */
+#define PROGRESS_FILES 1024  /* between two reports */
+#define FRESH_NS 20000000    /* longer than a tick of the clock that stamps files */
+#define COARSE_NS 2000000000 /* the same of a file system that stamps whole seconds, or two */
 
 /* A folder being walked, with those above it. */
 struct above {
@@ -92,8 +93,10 @@ static int look_at_folder(struct pstk__folder_walk *walk, const char *path,
     int r = look(walk, path, entry);
     clock_gettime(CLOCK_REALTIME, &now);
     const int64_t age = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - entry->changed_ns;
-    if (r == 0 && age >= -FRESH_NS && age < FRESH_NS) {
-        nanosleep(&(struct timespec){.tv_nsec = FRESH_NS}, NULL);
+    const int64_t tick = entry->changed_ns % 1000000000 ? FRESH_NS : COARSE_NS;
+    if (r == 0 && age >= -tick && age < tick) {
+        nanosleep(&(struct timespec){.tv_sec = tick / 1000000000, .tv_nsec = tick % 1000000000},
+                  NULL);
         r = look(walk, path, entry);
     }
     return r;

@@ -23,6 +23,17 @@ uint32_t pstk__folder_values_write(uint8_t to[PSTK__VALUES_MAX], int64_t label, 
     return size;
 }
 
+/* 1: a relative path without "..": an index may be anybody's. */
+static int stays_below(const char *path)
+{
+    if (path[0] == '/')
+        return 0;
+    for (const char *part = path; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL)
+        if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || part[2] == 0))
+            return 0;
+    return 1;
+}
+
 const char *pstk__folder_values_read(struct pstk__folder_values *values, const uint8_t *bytes,
                                      uint64_t size)
 {
@@ -38,6 +49,8 @@ const char *pstk__folder_values_read(struct pstk__folder_values *values, const u
     if (strnlen(path, room) != path_size ||
         strnlen(shown, room - path_size - 1) != room - path_size - 2)
         return "the path does not end where it should";
+    if (!stays_below(path))
+        return "the path leads out of the folder";
     *values = (struct pstk__folder_values){.label = bytes + LABEL,
                                            .path = path,
                                            .path_size = path_size,

@@ -141,6 +141,8 @@ static void add_columns(struct parse *parse)
         pstk__index_digest(parse->digest, json_string_value(name), json_string_length(name));
         pstk__index_digest(parse->digest, json_string_value(encoding),
                            json_string_length(encoding));
+        const uint64_t fixed = (uint64_t)json_integer_value(size); /* 0: null */
+        pstk__index_digest(parse->digest, &fixed, sizeof fixed);
     }
 }
 

@@ -104,7 +104,7 @@ static int list(struct pstk__listing *listing, void **own, const struct pstk__op
 
 static const struct pstk__scanner scanner = {
     .format = &pstk__format_mds,
-    .version = 1,
+    .version = 2,
     .list = list,
     .infer = pstk__mds_infer,
     .scan = pstk__mds_scan,
@@ -251,9 +251,9 @@ static int mds_extent(const struct pstk__source *source, const struct pstk__plac
 /* ---- a sample -------------------------------------------------------------------------------- */
 
 /* View the values of the columns that an extent has. */
-static int view_run(const struct pstk__source *source, const struct pstk__extent *extent,
-                    const struct pstk__mds_places *places, struct pstk__record *out,
-                    struct pstk_error *err)
+static int view_run(const struct pstk__source *source, uint64_t fields,
+                    const struct pstk__extent *extent, const struct pstk__mds_places *places,
+                    struct pstk__record *out, struct pstk_error *err)
 {
     const struct pstk__index *index = pstk__indexed_index(source);
     const struct pstk__mds *mds = mds_of(source);
@@ -262,11 +262,11 @@ static int view_run(const struct pstk__source *source, const struct pstk__extent
         const int32_t f = mds->field[c];
         const uint64_t size = places->begin[c + 1] - places->begin[c];
         const uint8_t *data = extent->data + (out->file_offset + places->begin[c] - extent->offset);
-        if (f < 0)
+        if (f < 0 || !(fields >> f & 1))
             continue;
         struct pstk__field_view *view = &out->fields[f];
         const char *wrong = pstk__mds_view(view, &index->found.fields[f], data, size, text);
-        view->offset = (uint32_t)(places->begin[c] + (uint64_t)(view->data - data));
+        view->offset = places->begin[c] + (uint64_t)(view->data - data);
         if (!wrong && (view->stored_size > source->limits.max_stored[f] ||
                        view->plain_size > source->limits.max_plain[f]))
             wrong = "is larger than the index has it";
@@ -278,7 +278,7 @@ static int view_run(const struct pstk__source *source, const struct pstk__extent
 }
 
 static int mds_parse(const struct pstk__source *source, const struct pstk__place *at,
-                     const struct pstk__extent *extents, uint32_t n_extents,
+                     uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                      struct pstk__record *out, struct pstk_error *err)
 {
     const struct pstk__mds *mds = mds_of(source);
@@ -299,7 +299,7 @@ static int mds_parse(const struct pstk__source *source, const struct pstk__place
             return pstk__indexed_fail(source, at, out->file_offset, head_of(mds), err,
                                       "its head gives values other sizes than the index has: it is "
                                       "damaged; copy the file again");
-        const int r = view_run(source, extent, &places, out, err);
+        const int r = view_run(source, fields, extent, &places, out, err);
         if (r < 0)
             return r;
     }

@@ -282,9 +282,10 @@ static int view_starts(const struct pstk__source *source, const struct pstk__ext
 }
 
 static int megatron_parse(const struct pstk__source *source, const struct pstk__place *at,
-                          const struct pstk__extent *extents, uint32_t n_extents,
+                          uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                           struct pstk__record *out, struct pstk_error *err)
 {
+    (void)fields;
     pstk__indexed_begin(source, at, 0, out);
     for (uint32_t k = 0; k < n_extents; k++) {
         struct pstk__field_view *view = &out->fields[extents[k].page];

@@ -348,9 +348,10 @@ static int pstk_extent(const struct pstk__source *source, const struct pstk__pla
 }
 
 static int pstk_parse(const struct pstk__source *source, const struct pstk__place *at,
-                      const struct pstk__extent *extent, uint32_t n_extents,
+                      uint64_t fields, const struct pstk__extent *extent, uint32_t n_extents,
                       struct pstk__record *out, struct pstk_error *err)
 {
+    (void)fields;
     (void)n_extents; /* one */
     struct pstk__record_place place = {
         .shard = pstk_file_name(source, at->shard),

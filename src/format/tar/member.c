@@ -294,14 +294,18 @@ void pstk__tar_split(struct pstk__tar_name *name, const char *text)
     name->key = text;
     name->suffix_size = 0;
     name->key_size = 0;
+    name->is_too_long = 0;
     if (!dot || dot == base || is_meta(text))
         return;
-    const size_t n = strlen(dot + 1);
-    if (n == 0 || n >= sizeof name->suffix)
+    const size_t length = strlen(dot + 1);
+    if (length == 0)
         return;
+    name->is_too_long = length >= sizeof name->suffix;
+    const size_t n = name->is_too_long ? sizeof name->suffix - 1 : length;
     name->key_size = (uint32_t)(dot - text);
     name->suffix_size = (uint32_t)n;
-    for (size_t i = 0; i <= n; i++)
+    name->suffix[n] = 0;
+    for (size_t i = 0; i < n; i++)
         name->suffix[i] =
             (char)(dot[1 + i] >= 'A' && dot[1 + i] <= 'Z' ? dot[1 + i] | 32 : dot[1 + i]);
 }

@@ -30,6 +30,7 @@ struct pstk__tar_name {
     const char *key;
     uint32_t key_size;
     uint32_t suffix_size; /* 0: the name has no suffix, or is one that is passed over */
+    int is_too_long;      /* 1: the suffix is longer than the name of a field; it is cut */
     char suffix[64];      /* in lower case, with the 0 */
 };
 

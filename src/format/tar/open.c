@@ -34,6 +34,13 @@ static int is_scattered(const struct pstk__source *source)
     return pstk__indexed_index(source)->found.facts[PSTK__TAR_SCATTERED] != 0;
 }
 
+/* The most bytes of a member before its data. */
+static uint64_t headers_of(const struct pstk__source *source)
+{
+    const uint64_t most = pstk__indexed_index(source)->found.facts[PSTK__TAR_HEADERS];
+    return most < 2 * PSTK__TAR_MAX_HEADERS ? most : 2 * PSTK__TAR_MAX_HEADERS;
+}
+
 static int tar_open(struct pstk__source **out, const struct pstk__opening *opening,
                     struct pstk_error *err)
 {
@@ -43,8 +50,7 @@ static int tar_open(struct pstk__source **out, const struct pstk__opening *openi
     struct pstk__record_limits *limits = &(*out)->limits;
     limits->max_size = 0; /* at most 64 values below 2^32, each with 1 MiB of headers */
     for (uint32_t i = 0; i < (*out)->schema.n_fields; i++)
-        limits->max_size +=
-            limits->max_stored[i] + pstk__indexed_index(*out)->found.facts[PSTK__TAR_HEADERS];
+        limits->max_size += limits->max_stored[i] + headers_of(*out);
     return 0;
 }
 
@@ -61,8 +67,7 @@ static uint32_t tar_n_extents(const struct pstk__source *source, uint64_t fields
 /* Bytes of a sample that are read: the most, and on average. */
 static uint64_t tar_read_size(const struct pstk__source *source, uint64_t fields, int is_most)
 {
-    const struct pstk__index *index = pstk__indexed_index(source);
-    const uint64_t headers = index->found.facts[PSTK__TAR_HEADERS];
+    const uint64_t headers = headers_of(source);
     uint64_t size = 0; /* as limits.max_size */
     for (uint32_t i = 0; i < source->schema.n_fields; i++)
         if (fields >> i & 1)
@@ -143,6 +148,7 @@ struct parse {
     const struct pstk__place *at;
     struct pstk__record *out;
     struct pstk_error *err;
+    uint64_t fields; /* wanted */
     uint32_t key_size;
     char key[PSTK__TAR_MAX_NAME]; /* of its first member */
 };
@@ -153,7 +159,7 @@ static int view_member(struct parse *parse, const struct pstk__extent *extent,
 {
     const struct pstk__index *index = pstk__indexed_index(parse->source);
     const int i = pstk__schema_find(&parse->source->schema, name->suffix);
-    if (i < 0)
+    if (i < 0 || !(parse->fields >> i & 1))
         return 0;
     if (member->data + member->size > extent->offset + extent->size ||
         member->size > parse->source->limits.max_stored[i])
@@ -164,7 +170,7 @@ static int view_member(struct parse *parse, const struct pstk__extent *extent,
     const char *wrong =
         pstk__form_view(view, &index->found.fields[i],
                         extent->data + (member->data - extent->offset), member->size, text);
-    view->offset = (uint32_t)(member->data - parse->out->file_offset);
+    view->offset = member->data - parse->out->file_offset;
     return wrong ? pstk__record_fail(parse->out, (uint32_t)i, PSTK_EBADMSG, PSTK_STAGE_RECORD,
                                      parse->err, "%s", wrong)
                  : 0;
@@ -204,7 +210,7 @@ static int parse_extent(struct parse *parse, const struct pstk__extent *extent)
 }
 
 static int tar_parse(const struct pstk__source *source, const struct pstk__place *at,
-                     const struct pstk__extent *extents, uint32_t n_extents,
+                     uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                      struct pstk__record *out, struct pstk_error *err)
 {
     struct parse parse;
@@ -212,8 +218,12 @@ static int tar_parse(const struct pstk__source *source, const struct pstk__place
     parse.at = at;
     parse.out = out;
     parse.err = err;
+    parse.fields = fields;
     parse.key_size = 0;
-    pstk__indexed_begin(source, at, n_extents ? extents[0].offset : 0, out);
+    uint64_t first = n_extents ? extents[0].offset : 0; /* messages count from the first byte */
+    for (uint32_t k = 1; k < n_extents; k++)
+        first = extents[k].size && extents[k].offset < first ? extents[k].offset : first;
+    pstk__indexed_begin(source, at, first, out);
     for (uint32_t k = 0; k < n_extents; k++) {
         const int r = extents[k].size ? parse_extent(&parse, &extents[k]) : 0;
         if (r < 0)

@@ -118,6 +118,13 @@ static int compare_fields(const void *a, const void *b)
                   ((const struct pstk__index_field *)b)->field.name);
 }
 
+static int fail_long(struct walk *walk, uint64_t at)
+{
+    return fail_at(walk, at, PSTK_ENOTSUP,
+                   "its suffix, all after the first dot of its name, has 64 bytes or more; must be "
+                   "the name of a field: rename it");
+}
+
 /* Add a field of that name, if it is new. */
 static int add_field(struct walk *walk, struct pstk__index_found *found, const char *suffix,
                      uint64_t at)
@@ -154,6 +161,10 @@ int pstk__tar_infer(const struct pstk__scan *scan, const struct pstk_foreign *wa
         pstk__tar_split(&name, member.name);
         if (name.suffix_size == 0)
             continue;
+        if (name.is_too_long) {
+            r = fail_long(&walk, member.begin);
+            break;
+        }
         if (strlen(key) != name.key_size || memcmp(key, name.key, name.key_size) != 0) {
             memcpy(key, name.key, name.key_size);
             key[name.key_size] = 0;
@@ -284,6 +295,8 @@ static int add_member(struct samples *samples, const struct pstk__tar_member *me
     pstk__tar_split(&name, member->name);
     if (name.suffix_size == 0)
         return 0;
+    if (name.is_too_long)
+        return fail_long(&samples->walk, member->begin);
     const int f = find_field(samples->found, name.suffix);
     if (f < 0)
         return fail_suffix(samples, &name, member->begin);

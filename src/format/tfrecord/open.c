@@ -251,9 +251,10 @@ static int view_features(const struct parse *parse)
 }
 
 static int tfrecord_parse(const struct pstk__source *source, const struct pstk__place *at,
-                          const struct pstk__extent *extents, uint32_t n_extents,
+                          uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                           struct pstk__record *out, struct pstk_error *err)
 {
+    (void)fields;
     (void)n_extents;
     pstk__indexed_begin(source, at, extents[0].offset, out);
     if (extents[0].size == 0)
