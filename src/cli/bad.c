@@ -9,12 +9,20 @@
 #include "text.h"
 #include "unit.h"
 
-/* Return a copy of the name of a file; of a sample, where a tree has no files, "sample 7". */
+#define SAMPLE_SIZE 40
+
+/* Return the path of a file as it is; of a sample, where a tree has no files, "sample 7". */
+static const char *raw_name(const struct tree *tree, uint64_t number, char sample[SAMPLE_SIZE])
+{
+    snprintf(sample, SAMPLE_SIZE, "sample %llu", (unsigned long long)number);
+    return tree->files ? tree->files[number].path : sample;
+}
+
+/* Return an owned copy of that for a terminal. */
 static char *name_of(const struct tree *tree, uint64_t number)
 {
-    char sample[40];
-    snprintf(sample, sizeof sample, "sample %llu", (unsigned long long)number);
-    char *name = text_copy(tree->files ? tree->files[number].path : sample);
+    char sample[SAMPLE_SIZE];
+    char *name = text_copy(raw_name(tree, number, sample));
     if (!name)
         message_no_memory();
     return name;
@@ -77,9 +85,8 @@ void bad_put(const struct bad *bad, const struct tree *tree, struct json_t *obje
     struct json_t *skipped = json_make_array(), *formats = json_make_object();
     for (uint64_t i = 0; i < bad->n; i++) {
         struct json_t *file = json_make_object();
-        char *path = name_of(tree, bad->files[i].number);
-        json_put_text(file, "path", path);
-        free(path);
+        char sample[SAMPLE_SIZE];
+        json_put_text(file, "path", raw_name(tree, bad->files[i].number, sample));
         json_put_text(file, "reason", bad->files[i].reason);
         json_put_text(file, "format", bad->files[i].format);
         json_append(skipped, file);

@@ -378,9 +378,10 @@ static void look_at_images(struct patient *patient)
             continue;
         const struct census census = census_of(&stats);
         const int is_slow = census.n_kept_jpeg > census.n_planes;
+        const char *counts = census_text(&census, text);
         struct finding *finding =
             find(patient->checkup, "images", is_slow ? FINDING_NOTE : FINDING_OK, "%s: %s%s",
-                 field.name, census_text(&census, text),
+                 field.name, counts[0] ? counts : "files as they came, not counted by encoding",
                  is_slow ? "; JPEGs decode several times slower than planes" : "");
         if (is_slow)
             advise(finding,
@@ -436,8 +437,9 @@ void checkup(struct checkup *checkup, const char *path, const struct pstk_machin
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     const int r = opening_dataset(&patient.dataset, path, &err);
-    if (r == PSTK_ENOENT)
-        return; /* perhaps a folder for future data */
+    const char *format = r < 0 ? pstk_find_format(path, NULL) : NULL;
+    if (r == PSTK_ENOENT || (format && strcmp(format, "folder") == 0))
+        return; /* perhaps a folder for future data, or any folder with pictures */
     checkup->is_data_set = 1;
     if (r < 0) {
         judge_refusal(checkup, path, &err);

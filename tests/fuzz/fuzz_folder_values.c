@@ -10,6 +10,7 @@
 #include "format/folder/values.h"
 #include "record/utf8.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,15 @@ static void check_values(const uint8_t *bytes, size_t size)
         abort();
 }
 
-/* What was written is read. */
+/* 1: the path leads out of its folder. */
+static int leads_out(const char *path)
+{
+    char text[PSTK__VALUES_MAX_PATH + 2];
+    snprintf(text, sizeof text, "/%s/", path);
+    return path[0] == '/' || strstr(text, "/../") != NULL;
+}
+
+/* What was written is read, and refused where it leads out of the folder. */
 static void check_name(const char *name)
 {
     uint8_t bytes[PSTK__VALUES_MAX];
@@ -40,6 +49,11 @@ static void check_name(const char *name)
     if (!name[0] || strlen(name) >= PSTK__VALUES_MAX_PATH)
         return;
     const uint32_t size = pstk__folder_values_write(bytes, 5, name);
+    if (leads_out(name)) {
+        if (!pstk__folder_values_read(&values, bytes, size))
+            abort();
+        return;
+    }
     if (pstk__folder_values_read(&values, bytes, size) || strcmp(values.path, name) != 0 ||
         pstk__utf8_end(values.shown, strlen(values.shown)) != strlen(values.shown))
         abort();
