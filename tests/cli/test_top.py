@@ -125,6 +125,9 @@ def two_loaders_are_two_rows_and_a_clean_end_leaves_nothing(world):
 def kill_9_leaves_nothing(world):
     env, folder = place(world, "killed")
     with running(world, env) as process:
+        end = time.monotonic() + 30
+        while not run_json("top", "--once", env=env)["loaders"]:  # its file may be there, and not be written yet
+            assert time.monotonic() < end, "no loader"
         process.kill()
         process.wait()
         expect(len(os.listdir(folder)), 1)
