@@ -77,7 +77,8 @@ class Numbers(unittest.TestCase):
     def test_a_slow_consumer_and_a_slow_decoder(self):
         with opened() as loader:
             found, _ = self.run_loop(loader, 0.6, 0.01, every=0.25, alerts=[monitor.Starved(0.2, seconds=0.1)])
-        self.assertEqual({one.verdict for one in found if one.seconds > 0.2}, {"consumer"})
+        # A loaded machine may let the loop take fewer batches in a reading than a verdict asks for.
+        self.assertEqual({one.verdict for one in found if one.seconds > 0.2 and one.n_batches >= 4}, {"consumer"})
         self.assertTrue(all(one.waiting < 0.1 and not one.alerts for one in found))
         alerts = []
         with slow_decoder() as loader:
