@@ -95,7 +95,7 @@ class Causes(unittest.TestCase):
         self.assertTrue(all(0.99 < case[what]["times"] < 1.02 for what in ("workers", "storage")), seen)
 
     def test_a_store_that_becomes_slow(self):
-        seen = self.loop(6, step=0.01, then=60 * self.size())
+        seen = self.loop(6, step=0.025, then=60 * self.size())
         self.assertEqual((seen["verdicts"][1], seen["verdicts"][-1]), ("consumer", "storage"), seen)
         # Each forecast is of its own seconds: since open, the consumer would limit most of the time.
         before, after = self.cases(seen, 1), self.cases(seen, -1)
