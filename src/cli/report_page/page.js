@@ -109,7 +109,7 @@
         return one.begin.map((begin, i) => ({x: begin + one.seconds[i] / 2, y: change(one[key][i])}));
     }
 
-    /* A step of 1, 2 or 5 times a power of 10, of which the length has 5 to 12. */
+    /* Return a step, 1, 2 or 5 times a power of 10, that divides the length into 5 to 12 parts. */
     function step(length) {
         const power = 10 ** Math.floor(Math.log10(length / 5 || 1));
         return power * [5, 2, 1].find((times) => length >= 5 * times * power || times === 1);
