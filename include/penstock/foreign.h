@@ -6,8 +6,9 @@
  * "shards/train-*.tar"; or a folder of images, in class folders or flat. Its files do not list
  * where their samples begin. The first pstk_open or pstk_dataset_open reads through them, or lists
  * the images, and keeps what it finds in an index: in the folder `.penstock` next to the data or,
- * if no file can be made there, in cache_path. A disk that fills up is an error. Later opens read the index alone. An index is built
- * again once a name, a size or a time of change differs; of images, the time of a folder.
+ * if no file can be made there, in cache_path. A disk that fills up is an error. Later opens read
+ * the index alone. An index is built again once a name, a size or a time of change differs; of
+ * images, the time of a folder.
  */
 #ifndef PENSTOCK_FOREIGN_H
 #define PENSTOCK_FOREIGN_H
