@@ -174,7 +174,7 @@ class Dataset:
 
     def __init__(self, path: str | os.PathLike[str], fields: Sequence[str] | Mapping[str, Any] | None = None, *,
                  decode: bool = False, cache_path: str | os.PathLike[str] | None = None) -> None:
-        kinds = fields if isinstance(fields, Mapping) else None
+        kinds, names = (fields, None) if isinstance(fields, Mapping) else (None, fields)
         self._foreign = Foreign(kinds, cache_path)
         self.path = os.path.abspath(paths.local(path))
         self._decode = bool(decode)
@@ -183,7 +183,7 @@ class Dataset:
         known = catalog.of(self._handle.pointer)
         self._info, self._fields = known.info, {field.name: field for field in known.fields}
         self._columns = {column.name: column for column in known.columns}
-        self._names = self._checked_names(None if kinds is not None else fields)
+        self._names = self._checked_names(names)
         self._ids = range(self._info.n_samples)
         self._prepare()
 

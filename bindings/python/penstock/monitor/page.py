@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _c, forecast as predictions
 from ..__main__ import command
+from ..cores import n_cores
 from ..errors import PenstockError
 from ..stats import ADVICE, StageStats, Stats
 from .interval import Interval, verdict
@@ -54,7 +55,7 @@ def _run(found: Found) -> dict[str, Any]:
         stages["uploader"] = _stage(of.stage_uploader)
     stages["consumer"] = _stage(of.stage_consumer)
     limit, forecast = verdict(of), predictions.of_counts(
-        found.counts, predictions.n_cores(), predictions.usual(int(found.counts.n_threads)))
+        found.counts, n_cores(), predictions.usual(int(found.counts.n_threads)))
     memory = {"slots": total.slot_memory, "io": total.io_memory, "index": total.index_memory, "scratch": total.scratch_memory}
     if total.block_memory:
         memory["blocks"] = total.block_memory
