@@ -34,10 +34,10 @@ int pstk__cache_open(struct pstk__cache **out, const char *path, uint64_t max_by
                      struct pstk_error *err);
 /* No thread uses it any more. NULL is fine. Files of its entries stay open. */
 void pstk__cache_close(struct pstk__cache *cache);
-/* Open the entry of a key into *file, for reading its bytes as of any file (store.h), and mark it as
- * used now. 1: it is open; 0: there is none, *file is closed. A damaged or foreign entry is removed
- * where it can be, and counts as none. Reads of the file that find damage return -EBADMSG: the
- * caller has the entry dropped and makes it again. Allocates nothing. */
+/* Open the entry of a key into *file, for reading its bytes as of any file (store.h), and mark it
+ * as used now. 1: it is open; 0: there is none, *file is closed. A damaged or foreign entry is
+ * removed where it can be, and counts as none. Reads of the file that find damage return -EBADMSG:
+ * the caller has the entry dropped and makes it again. Allocates nothing. */
 int pstk__cache_find(struct pstk__cache *cache, const struct pstk__cache_key *key,
                      struct pstk__file *file);
 /* Remove the entry of a key, if there is one. */
