@@ -110,15 +110,16 @@ static uint64_t look_at_files(struct patient *patient)
 {
     struct bad_files bad = {.n = 0};
     char n[UNIT_SIZE];
-    const int is_folder = strcmp(files_noun(&patient->info), "folder") == 0;
+    const int is_folder = strcmp(patient->info.format, "folder") == 0;
     const char *what = is_folder                                         ? "folders"
                        : strcmp(files_noun(&patient->info), "file") == 0 ? "files"
                                                                          : "shards";
     pstk_dataset_check(patient->dataset, on_bad_file, &bad, NULL);
-    unit_count(n, files_count(&patient->info));
+    unit_count(n, is_folder ? patient->info.n_shards : files_count(&patient->info));
     if (bad.n == 0) {
-        find(patient->checkup, what, FINDING_OK,
-             "%s, readable, with the sizes that the data set says", n);
+        find(patient->checkup, what, FINDING_OK, "%s, %s", n,
+             is_folder ? "the first image of each readable"
+                       : "readable, with the sizes that the data set says");
     } else {
         struct finding *finding =
             find(patient->checkup, what, FINDING_ERROR, "%" PRIu64 " of %s cannot be used: %s",

@@ -11,8 +11,6 @@ static int has_shards(const struct pstk_dataset_info *info)
 
 const char *files_noun(const struct pstk_dataset_info *info)
 {
-    if (strcmp(info->format, "folder") == 0)
-        return "folder";
     return has_shards(info) ? "shard" : "file";
 }
 

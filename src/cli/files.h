@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files: the number of files of a data set and their name: shards, or files of arrays, or folders
- * of images. */
+/* files: the number of files of a data set that hold samples, and their name: shards, or files. */
 #ifndef PSTK_CLI_FILES_H
 #define PSTK_CLI_FILES_H
 
@@ -8,7 +7,7 @@
 
 #include "unit.h"
 
-/* Return "shard", "file" or "folder". */
+/* Return "shard" or "file". */
 const char *files_noun(const struct pstk_dataset_info *info);
 /* Return the number of files. In a format without shards each field has a file of its own. */
 uint64_t files_count(const struct pstk_dataset_info *info);

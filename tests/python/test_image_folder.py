@@ -169,6 +169,8 @@ class Right(Folders):
         info = json.loads(self.command("info", folder, "--json"))
         self.assertEqual([field["name"] for field in info["fields"]], ["image", "label", "path"])
         self.assertEqual(info["n_samples"], 15)
+        self.assertIn("  files     15\n", self.command("info", folder))
+        self.assertIn("folders        7, the first image of each readable\n", self.command("doctor", folder))
         self.command("verify", folder)
         self.command("order", folder)
         bench = json.loads(self.command("bench", folder, "--json", "--epochs", "1", "--batch-size", "4"))
