@@ -121,8 +121,9 @@ void help_print_all(FILE *file)
 {
     fputs("usage: penstock COMMAND ...\n"
           "\n"
-          "Sharded record files for training: packed once, streamed, decoded and augmented in a\n"
-          "reproducible order.\n"
+          "Data for training, packed once into record files, or read where it lies in folders, tar,\n"
+          "TFRecord, MDS, Megatron and NumPy files: streamed, decoded and augmented in an order that\n"
+          "a seed repeats.\n"
           "\n"
           "commands:\n",
           file);
@@ -134,6 +135,7 @@ void help_print_all(FILE *file)
           "examples:\n"
           "  penstock pack imagenet/train train      # folders of images become a data set\n"
           "  penstock bench train                    # how fast is it here, and what limits it?\n"
+          "  penstock info 'shards/*.tar'            # what is in these archives?\n"
           "  penstock show train --ids 0..15 -o sheet.png\n",
           file);
 }
