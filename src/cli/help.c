@@ -121,9 +121,9 @@ void help_print_all(FILE *file)
 {
     fputs("usage: penstock COMMAND ...\n"
           "\n"
-          "Data for training, packed once into record files, or read where it lies in folders, tar,\n"
-          "TFRecord, MDS, Megatron and NumPy files: streamed, decoded and augmented in an order that\n"
-          "a seed repeats.\n"
+          "Data for training, packed once into record files or read where it lies (folders,\n"
+          "tar, TFRecord, MDS, Megatron, NumPy): streamed, decoded and augmented in an order\n"
+          "that a seed repeats.\n"
           "\n"
           "commands:\n",
           file);
