@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure formats that are read in place: next to .pstk, and next to each format's own reader.
 
-usage: bench_foreign.py [--only images,peers,records,index] [--images FOLDER] [--json FILE] [--install] [options]
+usage: bench_foreign.py [--only images,peers,records,index] [--images FOLDER] [--json FILE] [--write PAGE] [--install]
 
 images   JPEG files as a folder, tar, TFRecord and MDS, compared with the same files kept in .pstk: random resized crop
          to 224 x 224 and flip, uint8, batches of 64, labels with them
@@ -53,6 +53,7 @@ IMAGE_BATCH, RECORD_BATCH = 64, 256
 IMAGE_AIM, RECORD_AIM = 0.95, 0.9  # of .pstk
 PEER_AIMS = {"pillow": 3, "torchvision": 1.8}
 INDEX_AIM = 5  # seconds
+SECTION = "## Formats that are read in place"
 PACKAGES = {"torch": ("torch", "torchvision", "pillow", "webdataset", "mosaicml-streaming"), "tf": ("tensorflow-cpu",)}
 
 
@@ -75,7 +76,7 @@ def interval(ratios):
     cut = 0
     while 2 * sum(math.comb(n, i) for i in range(cut + 2)) <= 0.05 * 2 ** n:
         cut += 1
-    return statistics.median(ordered), ordered[cut if cut else 0], ordered[n - 1 - cut]
+    return statistics.median(ordered), ordered[cut], ordered[n - 1 - cut]
 
 
 # ---- runs ----------------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ def records_rows(asked, paths):
 
 
 def measure(rows, n):
-    """n rounds, after one that fills caches and builds indices where penstock reads."""
+    """n rounds; a row that fails is left out from there on."""
     for number in range(n):
         for row in rows if number % 2 else rows[::-1]:
             try:
@@ -190,10 +191,10 @@ def verdict(found, aim):
     return text + (f", aim {aim:g}: {'met' if found[0] >= aim else 'not met'}" if aim else "")
 
 
-def table(title, rows, unit):
-    """A table of Markdown; and the same for JSON."""
-    print(f"\n## {title}\n\n| | {unit}/s, median | least .. most | ratio | CPU, us a sample | ratio by CPU time |\n"
-          "|---|---|---|---|---|---|")
+def table(page, title, rows, unit):
+    """Add a table to the page, and return the same for JSON."""
+    page += ["", f"### {title}", "", f"| | {unit}/s, median | least .. most | ratio | CPU, us a sample | ratio by CPU time |",
+             "|---|--:|---|---|--:|---|"]
     out = []
     for row in rows:
         rates = [one[0] for one in row.found if one]
@@ -201,13 +202,32 @@ def table(title, rows, unit):
         out.append({"name": row.name, "found": row.found, "why_not": row.why_not, "about": row.about, "base": row.base,
                     "aim": row.aim, "ratio": ratios[0], "ratio_by_cpu": ratios[1]})
         if row.why_not or not rates:
-            print(f"| {row.name} | not measured: {row.why_not} | | | | |")
+            page.append(f"| {row.name} | not measured: {row.why_not} | | | | |")
             continue
         cpu = [one[1] * 1e6 for one in row.found if one and one[1]]
-        print(f"| {row.name} | {statistics.median(rates):,.0f} | {min(rates):,.0f} .. {max(rates):,.0f} | "
-              f"{verdict(ratios[0], row.aim)} | {f'{statistics.median(cpu):,.2f}' if cpu else ''} | "
-              f"{verdict(ratios[1], row.cpu_aim)} |")
+        page.append(f"| {row.name} | {statistics.median(rates):,.0f} | {min(rates):,.0f} .. {max(rates):,.0f} | "
+                    f"{verdict(ratios[0], row.aim)} | {f'{statistics.median(cpu):,.2f}' if cpu else ''} | "
+                    f"{verdict(ratios[1], row.cpu_aim)} |")
     return out
+
+
+def head(found):
+    """The lines of the section before its tables."""
+    here = found["machine"]
+    return [SECTION, "",
+            f"{here['date']}; {here['cpu']} ({', '.join(here['vectors'])}), {here['cores']} of {here['cores_there']} cores, "
+            f"{here['system']}, Linux {here['kernel']}; load average before {here['load']}. Written by "
+            f"`benchmarks/bench_foreign.py --write`.", "",
+            "All is read from the page cache. In each round every row runs once, in its own process, and the order turns round "
+            "with each round. A ratio is the median of those within a round; in brackets it lies with 95 % probability.", "",
+            f"Versions: {', '.join(f'{name} {version}' for name, version in found['versions'].items())}."]
+
+
+def write_section(path, page):
+    """Put the section into a page of Markdown, in the place of the one that it has, or at its end."""
+    before, _, rest = path.read_text().partition(SECTION + "\n")
+    after = rest[rest.index("\n## ") + 1:] if "\n## " in rest else ""
+    path.write_text(before.rstrip("\n") + "\n\n" + "\n".join(page) + "\n" + ("\n" + after if after else ""))
 
 
 def versions(asked):
@@ -223,7 +243,7 @@ def versions(asked):
 
 # ---- parts ---------------------------------------------------------------------------------------
 
-def measure_images(asked, folder, has_peers):
+def measure_images(page, asked, folder, has_peers):
     if asked.images:
         files = sources.find_images(asked.images)
     else:
@@ -238,7 +258,14 @@ def measure_images(asked, folder, has_peers):
     if has_peers:
         rows += peers_rows(asked, paths, Peers(asked, files, folder))
     measure(rows, asked.rounds)
-    return table(f"Images in place: {asked.n_images:,} files, {len(files)} different ones", rows, "images")
+    found = table(page, f"{asked.n_images:,} JPEG files, {len(files)} different ones", rows, "images")
+    page += ["", "Random resized crop to 224 x 224 and flip, uint8, batches of 64, with labels; `penstock bench --threads 2`. The "
+             "ratio is to the same files kept in .pstk, and of the other readers what penstock has of the same format."]
+    if has_peers:
+        page += ["", *(f"- {row.name}: {row.about}." for row in rows if row.about),
+                 "- Prefetch is each reader's default. Pillow and torchvision.io resize with antialias. tf.data uses AUTOTUNE and "
+                 "two threads; its first row has its fast DCT and no antialias."]
+    return found
 
 
 def crc_cost(size):
@@ -250,7 +277,7 @@ def crc_cost(size):
     return (time.perf_counter() - start) / n / len(data) * size * 1e9
 
 
-def measure_records(asked, folder):
+def measure_records(page, asked, folder):
     paths = foreign_data.make_records(asked.records, asked.size, folder)
     rows = records_rows(asked, paths)
     measure(rows, 1)
@@ -259,15 +286,14 @@ def measure_records(asked, folder):
     for path in paths.values():
         foreign_data.settle(path)
     measure(rows, asked.record_rounds)
-    found = table(f"{asked.records:,} records of {asked.size} bytes, {asked.order} order", rows, "records")
+    found = table(page, f"{asked.records:,} records of {asked.size} bytes, {asked.order} order", rows, "records")
     cost = crc_cost(asked.size)
-    print(f"\n.pstk and TFRecord check a CRC32C of each record while or before they copy it: the CRC32C alone of "
-          f"{asked.size} bytes in the cache takes {cost:,.0f} ns. tar checks the sum of each header; MDS and Megatron have "
-          "no checksums.")
+    page += ["", f"`penstock bench --threads 1`: a reader and a worker. .pstk and TFRecord check a CRC32C of each record: alone, of "
+             f"{asked.size} bytes in the cache, it takes {cost:,.0f} ns. tar has a checksum of each header; MDS and Megatron have none."]
     return {"rows": found, "crc32c_ns": cost}
 
 
-def measure_index(asked, folder):
+def measure_index(page, asked, folder):
     path = os.path.join(folder, "members")
     os.mkdir(path)
     record = os.urandom(asked.size)
@@ -281,9 +307,9 @@ def measure_index(asked, folder):
             subprocess.run([COMMAND, "info", path], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             seconds.append(time.perf_counter() - start)
     found = statistics.median(without)
-    print(f"\n## Index of an archive of {asked.members:,} members of {asked.size} bytes\n\n"
-          f"`penstock info` without an index {found:.2f} s ({min(without):.2f} .. {max(without):.2f}), aim {INDEX_AIM} s: "
-          f"{'met' if found < INDEX_AIM else 'not met'}; with it {1000 * statistics.median(with_index):.1f} ms.")
+    page += ["", f"### Index of an archive of {asked.members:,} members of {asked.size} bytes", "",
+             f"`penstock info` without an index {found:.2f} s ({min(without):.2f} .. {max(without):.2f}), aim {INDEX_AIM} s: "
+             f"{'met' if found < INDEX_AIM else 'not met'}; with it {1000 * statistics.median(with_index):.1f} ms."]
     return {"members": asked.members, "seconds": without, "seconds_with_index": with_index, "aim": INDEX_AIM}
 
 
@@ -300,13 +326,14 @@ def parse():
     add("--size", type=int, default=2048, help="bytes of a record (%(default)s)")
     add("--epochs", type=int, default=4, help="of a run with records (%(default)s)")
     add("--order", default="full", choices=("full", "sequential"), help="of records (%(default)s)")
-    add("--record-rounds", type=int, default=11)
+    add("--record-rounds", type=int, default=9)
     add("--members", type=int, default=1_000_000)
     add("--index-rounds", type=int, default=3)
     add("--environments", type=pathlib.Path, default=TOP / "build/peers")
     add("--install", action="store_true")
     add("--work", metavar="FOLDER", help="for some 6 GB of data, removed at the end (the system's temporary folder)")
     add("--json", metavar="FILE", help="write all figures there")
+    add("--write", metavar="FILE", type=pathlib.Path, help="put the tables as a section into this page: benchmarks/RESULTS.md")
     asked = parser.parse_args()
     asked.only = asked.only.split(",")
     if set(asked.only) - set(PARTS):
@@ -321,17 +348,21 @@ def main():
     found = {"machine": machine.describe(machine.pin(N_CORES)), "versions": versions(asked),
              "settings": {key: str(value) for key, value in vars(asked).items()}}
     print(f"{found['machine']}\n{found['versions']}", flush=True)
+    page = head(found)
     for part in asked.only:
         with tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=asked.work) as folder:
             if part == "images" or part == "peers" and "images" not in asked.only:
-                found["images"] = measure_images(asked, folder, "peers" in asked.only)
+                found["images"] = measure_images(page, asked, folder, "peers" in asked.only)
             elif part == "records":
-                found["records"] = measure_records(asked, folder)
+                found["records"] = measure_records(page, asked, folder)
             elif part == "index":
-                found["index"] = measure_index(asked, folder)
-    print(f"\nload averages at the end {' '.join(f'{one:.2f}' for one in os.getloadavg())}")
+                found["index"] = measure_index(page, asked, folder)
+    page += ["", f"Load averages at the end {' '.join(f'{one:.2f}' for one in os.getloadavg())}."]
+    print("\n" + "\n".join(page))
     if asked.json:
         pathlib.Path(asked.json).write_text(json.dumps(found, indent=1))
+    if asked.write:
+        write_section(asked.write, page)
 
 
 if __name__ == "__main__":
