@@ -70,10 +70,10 @@ def crop_box(width, height, uniform=random.uniform):
 
 
 def check(batch, task):
-    """Every peer must deliver the same thing: uint8, whole batches, the right shape."""
+    """Every peer must deliver the same thing: uint8, whole batches, the right shape, in a layout of its choice."""
     shape, dtype = tuple(batch.shape), str(batch.dtype)
-    row = (SIDE, SIDE, 3) if task.files else (task.options["record_size"],)
-    if shape != (task.batch_size, *row) or "uint8" not in dtype:
+    rows = [(SIDE, SIDE, 3), (3, SIDE, SIDE)] if task.files else [(task.options["record_size"],)]
+    if shape not in [(task.batch_size, *row) for row in rows] or "uint8" not in dtype:
         raise SystemExit(f"{task.name}: a batch is {shape} of {dtype}")
 
 

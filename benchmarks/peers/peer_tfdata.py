@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.data: images through decode_and_crop_jpeg, records from TFRecord files."""
+"""tf.data: images through decode_and_crop_jpeg, of files or of TFRecords (options: path), records from TFRecord files."""
 import math
 import os
 
@@ -10,6 +10,7 @@ import numpy  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 N_SHARDS = 8
+SHUFFLE = 1000  # images of the buffer
 
 
 def draw_window(shape):
@@ -31,8 +32,7 @@ def draw_window(shape):
     return tf.stack([at[0], at[1], h, w])
 
 
-def crop(path, exact):
-    encoded = tf.io.read_file(path)
+def crop(encoded, exact):
     window = draw_window(tf.io.extract_jpeg_shape(encoded))
     image = tf.image.decode_and_crop_jpeg(encoded, window, channels=3,
                                           dct_method="INTEGER_ACCURATE" if exact else "")
@@ -42,12 +42,27 @@ def crop(path, exact):
     return tf.cast(tf.clip_by_value(tf.round(image), 0, 255), tf.uint8)
 
 
+def tf_records(path):
+    """Serialized Examples of the files of a folder, without end."""
+    files = tf.data.Dataset.list_files(os.path.join(path, "*.tfrecord"), shuffle=True)
+    return (files.repeat().interleave(tf.data.TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE,
+                                      deterministic=False).shuffle(SHUFFLE))
+
+
+def image_of(serialized):
+    features = {"jpg": tf.io.FixedLenFeature([], tf.string), "cls": tf.io.FixedLenFeature([], tf.int64)}
+    return tf.io.parse_single_example(serialized, features)["jpg"]
+
+
 def images(task):
     exact = task.options.get("exact", False)
-    paths = tf.data.Dataset.from_tensor_slices(task.files)
-    return (paths.shuffle(len(task.files)).repeat()
-            .map(lambda path: crop(path, exact), num_parallel_calls=tf.data.AUTOTUNE,
-                 deterministic=False)
+    if "path" in task.options:
+        source, encoded_of = tf_records(task.options["path"]), image_of
+    else:
+        paths = tf.data.Dataset.from_tensor_slices(task.files)
+        source, encoded_of = paths.shuffle(len(task.files)).repeat(), tf.io.read_file
+    return (source.map(lambda one: crop(encoded_of(one), exact), num_parallel_calls=tf.data.AUTOTUNE,
+                       deterministic=False)
             .batch(task.batch_size, drop_remainder=True))
 
 

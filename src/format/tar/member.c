@@ -57,16 +57,31 @@ static int read_size(const uint8_t *field, uint64_t *size)
     return 1;
 }
 
-/* The sum of the header's bytes, its checksum taken as spaces; old archives summed signed ones. */
+/* The sum of a header's bytes, eight at a time: each of four lanes of 16 bits adds up 64 pairs of
+ * bytes, 32640 at most. The order of the bytes does not matter. */
+static uint32_t sum_bytes(const uint8_t *header)
+{
+    const uint64_t even = 0x00ff00ff00ff00ffull;
+    uint64_t lanes = 0, word;
+    for (uint32_t i = 0; i < PSTK__TAR_BLOCK; i += sizeof word) {
+        memcpy(&word, header + i, sizeof word);
+        lanes += (word & even) + (word >> 8 & even);
+    }
+    uint32_t sum = 0;
+    for (; lanes; lanes >>= 16)
+        sum += (uint32_t)(lanes & 0xffff);
+    return sum;
+}
+
+/* Does the checksum fit the sum of the header's bytes, itself taken as spaces? Old archives summed
+ * signed ones. */
 static int checksum_holds(const uint8_t *header)
 {
     uint64_t wanted;
-    uint32_t sum = CHECKSUM_SIZE * ' ';
+    uint32_t sum = sum_bytes(header) + CHECKSUM_SIZE * ' ';
     int32_t signed_sum = CHECKSUM_SIZE * ' ';
     if (!read_octal(header + CHECKSUM, CHECKSUM_SIZE, &wanted))
         return 0;
-    for (uint32_t i = 0; i < PSTK__TAR_BLOCK; i++)
-        sum += header[i];
     for (uint32_t i = CHECKSUM; i < CHECKSUM + CHECKSUM_SIZE; i++)
         sum -= header[i];
     if (sum == wanted)
@@ -217,6 +232,8 @@ static enum pstk__tar_step fail(struct pstk__tar_fault *fault, const char *why, 
 static enum pstk__tar_step finish(struct pstk__tar_member *member, const struct pending *pending,
                                   const uint8_t *header, uint64_t size, enum kind kind)
 {
+    if (!pending->name[0] && !pending->has_size)
+        member->first = member->data - PSTK__TAR_BLOCK;
     member->size = kind == FOLDER ? 0 : pending->has_size ? pending->size : size;
     member->next = member->data + padded(member->size);
     if (pending->name[0])
@@ -236,7 +253,7 @@ enum pstk__tar_step pstk__tar_read(struct pstk__tar_member *member, uint64_t beg
     struct pending pending;
     pending.name[0] = 0;
     pending.has_size = 0;
-    member->begin = begin;
+    member->begin = member->first = begin;
     for (uint64_t at = 0;;) {
         uint64_t size;
         const char *wrong = NULL;

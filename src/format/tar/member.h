@@ -19,6 +19,7 @@
 /* A regular file of the archive. */
 struct pstk__tar_member {
     uint64_t begin; /* byte of the archive: of its first header */
+    uint64_t first; /* of the first header that matters: those before say neither name nor size */
     uint64_t data;  /* of its data */
     uint64_t size;  /* bytes of its data */
     uint64_t next;  /* of the next member's first header */

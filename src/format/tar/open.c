@@ -15,7 +15,7 @@
 
 static const struct pstk__scanner scanner = {
     .format = &pstk__format_tar,
-    .version = 1,
+    .version = 2,
     .wanted = ENDING,
     .infer = pstk__tar_infer,
     .n_columns = pstk__tar_n_columns,

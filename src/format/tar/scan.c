@@ -303,18 +303,18 @@ static int add_member(struct samples *samples, const struct pstk__tar_member *me
     if (member->size > MAX_VALUE)
         return fail_at(&samples->walk, member->begin, PSTK_EFBIG,
                        "the member has 4 GiB or more; must be less: split it");
-    const int r = find_row(samples, &name, member->begin);
+    const int r = find_row(samples, &name, member->first);
     if (r < 0)
         return r;
     uint64_t *cells = samples->rows->cells + samples->row * samples->rows->n_columns;
     if (cells[pstk__tar_size((uint32_t)f)])
         return fail_twice(samples, &name, member->begin,
                           cells[0] + cells[pstk__tar_begin((uint32_t)f)]);
-    cells[pstk__tar_begin((uint32_t)f)] = member->begin - cells[0];
-    cells[pstk__tar_size((uint32_t)f)] = member->data + member->size - member->begin;
+    cells[pstk__tar_begin((uint32_t)f)] = member->first - cells[0];
+    cells[pstk__tar_size((uint32_t)f)] = member->data + member->size - member->first;
     struct pstk__index_field *field = &samples->found->fields[f];
     const uint64_t plain = pstk__form_plain_size(field, member->size);
-    const uint64_t headers = member->data - member->begin;
+    const uint64_t headers = member->data - member->first;
     uint64_t *most = &samples->found->facts[PSTK__TAR_HEADERS];
     *most = headers > *most ? headers : *most;
     field->n++;

@@ -7,7 +7,7 @@
 
 /* Columns of a row: where the first member of the sample begins; then for each field where its
  * member begins, from there, and the bytes from that to the end of its data. 0 and 0: it is absent.
- */
+ * A member begins here with the first header that matters (member.h). */
 static inline uint32_t pstk__tar_begin(uint32_t field)
 {
     return 1 + 2 * field;

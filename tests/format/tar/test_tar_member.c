@@ -73,7 +73,45 @@ TEST(long_names_and_pax_records_replace_name_and_size)
     tar_add(&tar, "short", '0', "abcdefg", 7);
     CHECK_EQ(step_at(0), PSTK__TAR_MEMBER);
     CHECK_STR(member.name, "long/n.a.me");
-    CHECK_EQ(member.size, 7);
+    CHECK(member.size == 7 && member.first == 0);
+}
+
+TEST(headers_without_name_or_size_need_not_be_read_again)
+{
+    const char *const pax[] = {"29 mtime=1700000000.12345678\n", "9 size=3\n"};
+    for (int k = 0; k < 2; k++) {
+        tar.size = 0;
+        tar_add(&tar, "././@PaxHeader", 'x', pax[k], strlen(pax[k]));
+        tar_add(&tar, "././@LongLink", 'K', "target", 7);
+        tar_add(&tar, "a.txt", '0', "abc", 3);
+        CHECK_EQ(step_at(0), PSTK__TAR_MEMBER);
+        CHECK(member.begin == 0 && member.data == 5 * 512 && member.next == 6 * 512);
+        CHECK_EQ(member.first, k ? 0 : 4 * 512);
+    }
+    CHECK_EQ(step_at(4 * 512), PSTK__TAR_MEMBER);
+    CHECK(member.begin == 4 * 512 && member.first == 4 * 512 && member.size == 3);
+    CHECK_STR(member.name, "a.txt");
+}
+
+TEST(sums_of_large_bytes_and_of_signed_ones_hold)
+{
+    tar.size = 0;
+    uint8_t *header = tar_add(&tar, "a", '0', "", 0);
+    memset(header, 0xff, 100);
+    memset(header + 157, 0xff, 512 - 157);
+    tar_sum(header);
+    CHECK_EQ(step_at(0), PSTK__TAR_MEMBER);
+    tar.size = 0;
+    header = tar_add(&tar, "a", '0', "", 0);
+    memset(header, 0xff, 100);
+    int sum = 0;
+    for (int i = 0; i < 512; i++)
+        sum += i >= 148 && i < 156 ? ' ' : (int8_t)header[i];
+    CHECK(sum > 0);
+    snprintf((char *)header + 148, 8, "%06o", (unsigned)sum & 0xffff);
+    CHECK_EQ(step_at(0), PSTK__TAR_MEMBER);
+    snprintf((char *)header + 148, 8, "%06o", ((unsigned)sum + 1) & 0xffff);
+    CHECK(is_bad("checksum"));
 }
 
 TEST(sizes_may_be_binary)
@@ -155,6 +193,8 @@ int main(void)
         CASE(long_names_and_pax_records_replace_name_and_size),
         CASE(sizes_may_be_binary),
         CASE(damage_and_what_is_not_read_is_refused),
+        CASE(headers_without_name_or_size_need_not_be_read_again),
+        CASE(sums_of_large_bytes_and_of_signed_ones_hold),
         CASE(names_part_at_the_first_dot_of_their_last_part),
     };
     return RUN_CASES(cases);
