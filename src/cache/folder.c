@@ -118,6 +118,24 @@ void pstk__cache_unlock(struct pstk__cache_ledger *ledger)
     ledger->fd = -1;
 }
 
+int pstk__cache_fail_lock(const struct pstk__cache *cache, int native, struct pstk_error *err)
+{
+    if (native == EAGAIN)
+        return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
+                          "another process has had the cache %s locked for 10 s; find out whether "
+                          "it is stopped, or set cache_path to another folder",
+                          cache->path);
+    if (native == ENOSYS || native == EOPNOTSUPP || native == ENOLCK)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "files in the cache %s cannot be locked (errno %d); set cache_path to a "
+                          "folder on a local disk",
+                          cache->path, native);
+    return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
+                            "cannot write to the cache %s (set cache_path to a folder that can be "
+                            "written to)",
+                            cache->path);
+}
+
 /* ---- the files ------------------------------------------------------------------------------- */
 
 /* A complete entry. */
@@ -404,13 +422,14 @@ static int fail_folder(const struct pstk__cache *cache, const struct stat *st,
                       cache->path);
 }
 
-static int open_folder(struct pstk__cache *cache, const char *path, struct pstk_error *err)
+static int open_folder(struct pstk__cache *cache, const char *path, int is_made,
+                       struct pstk_error *err)
 {
     const int n = snprintf(cache->path, sizeof cache->path, "%s/" PSTK__CACHE_FOLDER, path);
     if (n < 0 || (size_t)n >= sizeof cache->path)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "cache_path: value is too long: %.400s...", path);
-    const int made = make_folders(path, cache->path);
+    const int made = is_made ? make_folders(path, cache->path) : 0;
     if (made < 0)
         return pstk__fail_errno(err, -made, PSTK_STAGE_OPEN,
                                 "cannot make the cache %s (set cache_path to a folder that can be "
@@ -432,17 +451,24 @@ static int open_folder(struct pstk__cache *cache, const char *path, struct pstk_
 int pstk__cache_open(struct pstk__cache **out, const char *path, uint64_t max_bytes,
                      struct pstk_error *err)
 {
+    return pstk__cache_open_folder(out, path, max_bytes, 1, err);
+}
+
+int pstk__cache_open_folder(struct pstk__cache **out, const char *path, uint64_t max_bytes,
+                            int is_made, struct pstk_error *err)
+{
     *out = NULL;
     struct pstk__cache *cache = calloc(1, sizeof *cache);
     if (!cache)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the cache %s", path);
     cache->dir = -1;
-    const int r = open_folder(cache, path, err);
+    const int r = open_folder(cache, path, is_made, err);
     if (r < 0) {
         pstk__cache_close(cache);
         return r;
     }
-    tidy(cache);
+    if (is_made)
+        tidy(cache);
     cache->max_bytes = max_bytes ? max_bytes : auto_size(cache);
     *out = cache;
     return 0;

@@ -58,6 +58,13 @@ int64_t pstk__cache_evict(const struct pstk__cache *cache, struct pstk__cache_le
 /* Remove an entry; where seen is not NULL, only that very file. Waits for nobody. */
 void pstk__cache_remove(const struct pstk__cache *cache, const char *name, const struct stat *seen);
 
+/* Open the folder as pstk__cache_open does. is_made: make what is missing; else ENOENT where it is
+ * not there. */
+int pstk__cache_open_folder(struct pstk__cache **out, const char *path, uint64_t max_bytes,
+                            int is_made, struct pstk_error *err);
+/* Fail with what lock gave (positive). */
+int pstk__cache_fail_lock(const struct pstk__cache *cache, int native, struct pstk_error *err);
+
 /* All that lies there. */
 struct pstk__cache_sum {
     uint64_t n_entries, bytes;         /* complete entries */

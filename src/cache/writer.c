@@ -44,24 +44,6 @@ static int fail_write(struct pstk__cache_writer *writer, int native, struct pstk
                             writer->cache->path, pstk__file_write_advice(native));
 }
 
-static int fail_lock(const struct pstk__cache *cache, int native, struct pstk_error *err)
-{
-    if (native == EAGAIN)
-        return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
-                          "another process has had the cache %s locked for 10 s; find out whether "
-                          "it is stopped, or set cache_path to another folder",
-                          cache->path);
-    if (native == ENOSYS || native == EOPNOTSUPP || native == ENOLCK)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "files in the cache %s cannot be locked (errno %d); set cache_path to a "
-                          "folder on a local disk",
-                          cache->path, native);
-    return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
-                            "cannot write to the cache %s (set cache_path to a folder that can be "
-                            "written to)",
-                            cache->path);
-}
-
 /* A write past a limit of this process would kill it. */
 static int check_size(const struct pstk__cache *cache, uint64_t size, struct pstk_error *err)
 {
@@ -184,7 +166,7 @@ static int begin(struct pstk__cache_writer *writer, struct pstk__cache_ledger *l
                           "another process makes an entry of the cache %s of %.300s",
                           writer->cache->path, writer->path);
     if (r < 0)
-        return fail_lock(writer->cache, -r, err);
+        return pstk__cache_fail_lock(writer->cache, -r, err);
     if (old > 0 && ftruncate(writer->fd, 0) < 0)
         return fail_write(writer, errno, err);
     pstk__cache_subtract(ledger, old);
@@ -232,7 +214,7 @@ int pstk__cache_begin(struct pstk__cache_writer **out, struct pstk__cache *cache
     r = pstk__cache_lock(cache, PSTK__CACHE_PATIENCE_NS, &ledger);
     if (r < 0) {
         free_writer(&writer);
-        return fail_lock(cache, -r, err);
+        return pstk__cache_fail_lock(cache, -r, err);
     }
     r = begin(writer, &ledger, err);
     if (r < 0)
