@@ -155,6 +155,16 @@ static void discard(struct pstk__cache_writer *writer, struct pstk__cache_ledger
     writer->fd = -1;
 }
 
+/* 1: since the caller looked, another has made the entry. */
+static int is_made(const struct pstk__cache_writer *writer)
+{
+    struct pstk__file file;
+    if (!pstk__cache_find(writer->cache, &writer->key, &file))
+        return 0;
+    pstk__file_end(&file);
+    return 1;
+}
+
 /* Everything under the lock of the folder. */
 static int begin(struct pstk__cache_writer *writer, struct pstk__cache_ledger *ledger,
                  struct pstk_error *err)
@@ -167,6 +177,10 @@ static int begin(struct pstk__cache_writer *writer, struct pstk__cache_ledger *l
                           writer->cache->path, writer->path);
     if (r < 0)
         return pstk__cache_fail_lock(writer->cache, -r, err);
+    if (is_made(writer))
+        return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_OPEN,
+                          "another process has just made an entry of the cache %s of %.300s",
+                          writer->cache->path, writer->path);
     if (old > 0 && ftruncate(writer->fd, 0) < 0)
         return fail_write(writer, errno, err);
     pstk__cache_subtract(ledger, old);

@@ -102,12 +102,18 @@ TEST(each_part_of_a_key_tells_entries_apart)
     for (int part = 0; part < 6; part++) {
         struct pstk__cache_key key = key_of(0);
         struct pstk__file file;
+        char name[PSTK__CACHE_NAME], path[80];
         key.path = part == 0 ? "/data/shard.ta" : key.path;
         key.made = part == 1 ? "runpacked" : key.made;
         key.size += part == 2;
         key.changed_ns += part == 3;
         key.begin += part == 4;
         key.end += part == 5;
+        CHECK_EQ(pstk__cache_find(c.cache, &key, &file), 0);
+        /* nor where its name is the same */
+        pstk__cache_key_name(&key, name);
+        snprintf(path, sizeof path, "c/entries/%s", name);
+        CHECK_EQ(link(path_of(&c.f, 0, ""), fixture_path(&c.f, path)), 0);
         CHECK_EQ(pstk__cache_find(c.cache, &key, &file), 0);
     }
     CHECK_EQ(has(c.cache, 0, 100), 1);
@@ -428,9 +434,14 @@ TEST(one_maker_at_a_time)
     CHECK(n_done == 8 << 20 && n_total > 20 << 20 && n_total < 21 << 20);
     CHECK_EQ(pstk__cache_commit(&writer, &c.f.err), 0);
     CHECK_EQ(pstk__cache_making(c.cache, &key, &n_done, &n_total), 0);
+    /* Who looked before that finds it now. */
+    CHECK_EQ(pstk__cache_begin(&second, c.cache, &key, 100, &c.f.err), PSTK_EBUSY);
+    CHECK(second == NULL && strstr(c.f.err.message, "has just made"));
+    CHECK(!lies_at(path_of(&c.f, 0, ".tmp")));
+    CHECK_EQ(has(c.cache, 0, 9 << 20), -1); /* it is there (has reads 1 MiB alone) */
+    pstk__cache_drop(c.cache, &key);
     CHECK_EQ(pstk__cache_begin(&second, c.cache, &key, 100, &c.f.err), 0);
     pstk__cache_abort(&second);
-    CHECK_EQ(has(c.cache, 0, 9 << 20), -1); /* it is there (has reads 1 MiB alone) */
     close_cached(&c);
 }
 

@@ -63,6 +63,8 @@ static int is_sound(const char *path)
              ledger.bytes >= sum.bytes && sum.bytes <= MAX_BYTES;
         pstk__cache_unlock(&ledger);
     }
+    const struct pstk__cache_key key = key_of(4);
+    pstk__cache_drop(cache, &key);
     is = is && make(cache, 4, 150000, &err) == 0 && has(cache, 4, 150000) == 1;
     if (!is)
         printf("# %s\n", err.message);
@@ -199,8 +201,10 @@ static void see_full_disk(struct fixture *f)
     pstk__cache_unlock(&ledger);
     CHECK(write(fd, bytes, sizeof bytes) > 0); /* to the last byte */
     CHECK_EQ(make(cache, 3, 100000, &f->err), PSTK_ENOSPC);
+    pstk__cache_close(cache);
     CHECK_EQ(pstk__cache_open(&cache, fixture_path(f, "disk/d"), 0, &f->err), 0);
     CHECK_EQ(make(cache, 3, 100000, &f->err), PSTK_ENOSPC);
+    pstk__cache_close(cache);
     close(fd);
 }
 
