@@ -732,31 +732,6 @@ TEST(what_is_wrong_with_settings_is_named)
     CHECK_EQ(pstk_next(NULL, NULL, NULL, 0, &err), PSTK_EINVAL);
 }
 
-TEST(a_cache_is_looked_at_and_cleared)
-{
-    struct pstk_error err;
-    struct pstk_cache_info info = {.size = sizeof info}, removed = {.size = sizeof removed};
-    char path[128];
-    pstk_error_init(&err, sizeof err);
-    snprintf(path, sizeof path, "%s/index", folder);
-    CHECK_EQ(mkdir(path, 0700), 0);
-    snprintf(path, sizeof path, "%s/index/tar-0.index", folder);
-    FILE *file = fopen(path, "w");
-    CHECK(file && fputs("0123456789", file) >= 0 && fclose(file) == 0);
-    CHECK_EQ(pstk_cache_get_info(folder, 5 << 20, &info, &err), 0);
-    CHECK(info.n_entries == 0 && info.bytes == 0 && info.n_indexes == 1 && info.index_bytes == 10);
-    CHECK(info.max_bytes == 5 << 20 && info.free_bytes != PSTK_NONE);
-    CHECK_EQ(pstk_cache_clear(folder, &removed, &err), 0);
-    CHECK(removed.n_indexes == 1 && removed.index_bytes == 10 && removed.n_entries == 0);
-    CHECK_EQ(pstk_cache_clear(folder, NULL, NULL), 0);
-    CHECK_EQ(pstk_cache_get_info(folder, 0, &info, &err), 0);
-    CHECK(info.n_indexes == 0 && info.max_bytes == info.free_bytes / 2);
-    info.size = 4;
-    CHECK_EQ(pstk_cache_get_info(folder, 0, &info, &err), PSTK_EINVAL);
-    CHECK_EQ(pstk_cache_get_info("", 0, NULL, &err), PSTK_EINVAL);
-    CHECK_EQ(pstk_cache_get_info(folder, 0, NULL, &err), PSTK_EINVAL);
-}
-
 TEST(the_machine_and_its_ceilings_are_told)
 {
     struct pstk_error err = new_error();
@@ -908,7 +883,6 @@ int main(void)
         CASE(a_budget_gives_batches_of_equal_cost),
         CASE(interrupt_ends_the_next_wait),
         CASE(what_is_wrong_with_settings_is_named),
-        CASE(a_cache_is_looked_at_and_cleared),
         CASE(the_machine_and_its_ceilings_are_told),
         CASE(a_shared_batch_lives_until_its_last_tensor_is_gone),
         CASE(the_hosts_streams_are_the_caller),
