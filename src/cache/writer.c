@@ -85,6 +85,9 @@ static int claim(struct pstk__cache_writer *writer, uint64_t *size)
         int native = fstat(writer->fd, &st) < 0 ? errno : 0;
         if (!native && (!S_ISREG(st.st_mode) || !pstk__cache_is_trusted(&st)))
             native = EPERM;
+        /* An umask may leave a file that nobody can open again. */
+        if (!native && (st.st_mode & 0600) != 0600 && fchmod(writer->fd, 0600) < 0)
+            native = errno;
         if (!native && flock(writer->fd, LOCK_EX | LOCK_NB) < 0)
             native = errno == EWOULDBLOCK ? EBUSY : errno;
         if (!native && is_in_place(writer, &st)) {

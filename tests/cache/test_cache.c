@@ -690,6 +690,36 @@ TEST(entries_are_for_their_owner_alone)
     close_cached(&c);
 }
 
+/* In a child that is not root. Returns what `see` does, or 100. */
+static int as_nobody(int (*see)(struct cached *c), struct cached *c)
+{
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0) ? 100 : see(c));
+    return status_of(child);
+}
+
+static int make_under_umask(struct cached *c)
+{
+    struct pstk__cache *cache;
+    if (pstk__cache_open(&cache, fixture_path(&c->f, "own/c"), PLENTY, &c->f.err) < 0)
+        return 1;
+    umask(0777);
+    return make(cache, 0, 100, &c->f.err) < 0 || has(cache, 0, 100) != 1 ||
+           make(cache, 1, 100, &c->f.err) < 0;
+}
+
+TEST(an_umask_hides_no_entry_from_its_owner)
+{
+    struct cached c;
+    CHECK_EQ(open_cached(&c, PLENTY), 0);
+    CHECK_EQ(chmod(c.f.dir, 0755), 0);
+    CHECK_EQ(mkdir(fixture_path(&c.f, "own"), 0700), 0);
+    CHECK_EQ(chmod(fixture_path(&c.f, "own"), 0777), 0);
+    CHECK_EQ(as_nobody(make_under_umask, &c), 0);
+    close_cached(&c);
+}
+
 TEST(another_users_folder_is_refused_and_entry_is_none)
 {
     struct cached c;
@@ -705,15 +735,6 @@ TEST(another_users_folder_is_refused_and_entry_is_none)
     CHECK_EQ(pstk__cache_open(&cache, fixture_path(&c.f, "c"), 1, &c.f.err), PSTK_EPERM);
     CHECK(strstr(c.f.err.message, "1234") && strstr(c.f.err.message, "cache_path"));
     close_cached(&c);
-}
-
-/* In a child that is not root. Returns what `see` does, or 100. */
-static int as_nobody(int (*see)(struct cached *c), struct cached *c)
-{
-    const pid_t child = fork();
-    if (child == 0)
-        _exit(geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0) ? 100 : see(c));
-    return status_of(child);
 }
 
 /* What root keeps for all is read by others; they cannot add to it. */
@@ -842,6 +863,7 @@ int main(void)
         CASE(a_folder_that_is_a_link_or_that_others_write_to_is_refused),
         CASE(an_entry_that_others_may_write_to_is_none),
         CASE(entries_are_for_their_owner_alone),
+        CASE(an_umask_hides_no_entry_from_its_owner),
         CASE(another_users_folder_is_refused_and_entry_is_none),
         CASE(a_folder_that_cannot_be_written_to_is_read),
         CASE(a_folder_that_cannot_be_made_is_refused),
