@@ -21,7 +21,7 @@
  * folder of anything may hold an image, too. */
 static const struct pstk__format *const formats[] = {
     &pstk__format_pstk,     &pstk__format_arrays,   &pstk__format_mds,   &pstk__format_tar,
-    &pstk__format_tfrecord, &pstk__format_megatron, &pstk__format_folder};
+    &pstk__format_tfrecord, &pstk__format_megatron, &pstk__format_table,  &pstk__format_folder};
 
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 

@@ -904,6 +904,7 @@ class Foreign(Structure):
         ("cache_path", c_char_p),
         ("on_progress", ProgressFn),
         ("user", c_void_p),
+        ("root_path", c_char_p),
     ]
 
 

@@ -156,7 +156,6 @@ static int get_table_index(struct pstk__source *source, const struct pstk__openi
     if (r == 0)
         r = pstk__sheet_get_index(&state->indexed.index, opening, place, err);
     free(place);
-    source->kind = "table";
     return r;
 }
 
@@ -176,15 +175,19 @@ static int fill(struct pstk__source *source, const struct pstk__opening *opening
                 struct pstk_error *err)
 {
     char table[PATH_MAX];
+    const int is_table = source->format == &pstk__format_table;
     struct state *state = calloc(1, sizeof *state);
     source->state = state;
     source->path = strdup(opening->path);
     if (!source->path || !state)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
-    int r = pstk__sheet_find(opening->store, opening->path, table, err);
+    int r = is_table ? pstk__sheet_find(opening->store, opening->path, table, err) : 0;
+    if (is_table && r == 0)
+        r = pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "%s: the table was removed",
+                       opening->path);
     if (r >= 0)
-        r = r ? get_table_index(source, opening, table, err)
-              : get_folder_index(source, opening, err);
+        r = is_table ? get_table_index(source, opening, table, err)
+                     : get_folder_index(source, opening, err);
     if (r == 0)
         r = check_found(state, state->indexed.index, err);
     if (r < 0)
@@ -208,8 +211,8 @@ static void folder_close(struct pstk__source *source)
     pstk__indexed_close(source);
 }
 
-static int folder_open(struct pstk__source **out, const struct pstk__opening *opening,
-                       struct pstk_error *err)
+static int open_as(struct pstk__source **out, const struct pstk__format *format,
+                   const struct pstk__opening *opening, struct pstk_error *err)
 {
     char path[PATH_MAX];
     const int n = snprintf(path, sizeof path, "%s", opening->path);
@@ -224,7 +227,7 @@ static int folder_open(struct pstk__source **out, const struct pstk__opening *op
     struct pstk__source *source = calloc(1, sizeof *source);
     if (!source)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", path);
-    source->format = &pstk__format_folder;
+    source->format = format;
     source->store = opening->store;
     const int r = fill(source, &bare, err);
     if (r < 0) {
@@ -233,6 +236,18 @@ static int folder_open(struct pstk__source **out, const struct pstk__opening *op
     }
     *out = source;
     return 0;
+}
+
+static int folder_open(struct pstk__source **out, const struct pstk__opening *opening,
+                       struct pstk_error *err)
+{
+    return open_as(out, &pstk__format_folder, opening, err);
+}
+
+static int table_open(struct pstk__source **out, const struct pstk__opening *opening,
+                      struct pstk_error *err)
+{
+    return open_as(out, &pstk__format_table, opening, err);
 }
 
 /* ---- where things are ------------------------------------------------------------------------ */
@@ -554,12 +569,34 @@ static int folder_file_check(const struct pstk__source *source, uint32_t number,
 const struct pstk__format pstk__format_folder = {
     .name = "folder",
     .needs = "JPEG or PNG images, in class folders or flat",
-    .files = ".csv, .tsv, .jsonl or .ndjson table of images",
     .file = "image",
     .checksum = PSTK__CHECKSUM_NONE,
     .has_file_each = 1,
     .probe = pstk__folder_probe,
     .open = folder_open,
+    .close = folder_close,
+    .locate = pstk__indexed_locate,
+    .range = pstk__indexed_range,
+    .page = folder_page,
+    .page_check = pstk__indexed_page_check,
+    .n_extents = folder_n_extents,
+    .extent = folder_extent,
+    .parse = folder_parse,
+    .read_size = folder_read_size,
+    .file_shown = folder_file_shown,
+    .file_path = folder_file_path,
+    .file_check = folder_file_check,
+};
+
+const struct pstk__format pstk__format_table = {
+    .name = "table",
+    .needs = "a metadata.csv or metadata.jsonl that lists images",
+    .files = ".csv, .tsv, .jsonl or .ndjson table of images",
+    .file = "image",
+    .checksum = PSTK__CHECKSUM_NONE,
+    .has_file_each = 1,
+    .probe = pstk__table_probe,
+    .open = table_open,
     .close = folder_close,
     .locate = pstk__indexed_locate,
     .range = pstk__indexed_range,

@@ -81,12 +81,14 @@ int pstk__folder_probe(const struct pstk__store *store, const char *path, struct
 {
     if (!store->list || !store->look)
         return 0;
-    char table[PATH_MAX];
-    int r = pstk__sheet_find(store, path, table, err);
-    if (r != 0)
-        return r;
-    r = look_into(store, path, 0);
+    const int r = look_into(store, path, 0);
     if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
         return r == 1;
     return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
+}
+
+int pstk__table_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)
+{
+    char table[PATH_MAX];
+    return pstk__sheet_find(store, path, table, err);
 }

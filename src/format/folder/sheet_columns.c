@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns that may have the paths: file_name is that of Hugging Face's imagefolder. */
-static const char *const path_keys[] = {"file_name", "filename", "file", "path", "image"};
+/* Columns that may have the paths, the first that there is: file_name is that of Hugging Face's
+ * imagefolder. */
+static const char *const path_keys[] = {"file_name", "path", "filename", "file", "image"};
 
 /* What the first rows have of each column. */
 struct sample {
@@ -93,45 +94,51 @@ static void list_columns(const struct pstk__sheet_columns *columns, char text[20
     }
 }
 
-/* Find the column of paths: there must be one. */
+/* Find the column of paths. */
 static int find_path(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
 {
-    uint32_t n = 0, found[sizeof path_keys / sizeof path_keys[0]];
     char names[200];
     for (size_t i = 0; i < sizeof path_keys / sizeof path_keys[0]; i++) {
-        found[n] = find_key(columns, path_keys[i], strlen(path_keys[i]));
-        n += found[n] < columns->n;
-    }
-    if (n == 1) {
-        columns->path = found[0];
-        columns->of[found[0]].reading = PSTK__READ_PATH;
+        columns->path = find_key(columns, path_keys[i], strlen(path_keys[i]));
+        if (columns->path == columns->n)
+            continue;
+        columns->of[columns->path].reading = PSTK__READ_PATH;
         return 0;
     }
     list_columns(columns, names);
-    if (n == 0)
-        return pstk__fail(file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "the table %s has no column of the images' paths, named file_name, "
-                          "filename, file, path or image; its columns are %s",
-                          file->scan.path, names);
     return pstk__fail(file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                      "the table %s has the columns %s and %s, and either may be the images' "
-                      "paths: rename one",
-                      file->scan.path, columns->of[found[0]].key, columns->of[found[1]].key);
+                      "the table %s has no column of the images' paths, named file_name, path, "
+                      "filename, file or image; its columns are %s",
+                      file->scan.path, names);
 }
 
-/* Names of fields differ. */
-static int check_names(const struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
+/* 1: another field has the name of a column before which these stand. */
+static int is_taken(const struct pstk__sheet_columns *columns, uint32_t number)
+{
+    const char *name = columns->of[number].name;
+    if (strcmp(name, "image") == 0 || strcmp(name, "path") == 0)
+        return 1;
+    for (uint32_t i = 0; i < number; i++)
+        if (i != columns->path && strcmp(columns->of[i].name, name) == 0)
+            return 1;
+    return 0;
+}
+
+/* Part the names of fields: one that another field has gets _ at its end. */
+static int part_names(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
 {
     for (uint32_t i = 0; i < columns->n; i++) {
-        const char *name = columns->of[i].name;
-        int is_taken = i != columns->path && (strcmp(name, "image") == 0 || strcmp(name, "path") == 0);
-        for (uint32_t k = 0; k < i; k++)
-            is_taken |= strcmp(columns->of[k].name, name) == 0;
-        if (is_taken)
-            return pstk__fail(file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "column %u of the table %s would be the second field named %s: "
-                              "rename it",
-                              i + 1, file->scan.path, name);
+        char *name = columns->of[i].name;
+        while (i != columns->path && is_taken(columns, i)) {
+            const size_t n = strlen(name);
+            if (n == PSTK_MAX_NAME - 1)
+                return pstk__fail(file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                                  "column %u of the table %s would be the second field named %s: "
+                                  "rename it",
+                                  i + 1, file->scan.path, name);
+            name[n] = '_';
+            name[n + 1] = 0;
+        }
     }
     return 0;
 }
@@ -277,9 +284,9 @@ int pstk__sheet_columns_find(struct pstk__sheet_columns *columns, struct pstk__s
         if (i != columns->path)
             infer(columns, file, sample, &columns->of[i]);
     if (r == 0)
-        r = retype_all(columns, file, foreign);
+        r = part_names(columns, file);
     if (r == 0)
-        r = check_names(columns, file);
+        r = retype_all(columns, file, foreign);
     columns->label = find_key(columns, "label", 5);
     free(sample);
     return r;
