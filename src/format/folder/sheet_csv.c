@@ -94,7 +94,8 @@ static int take_end(struct parse *parse, int *is_last)
         return MORE;
     const int is_pair =
         c == '\r' && parse->at + 1 < parse->size && parse->bytes[parse->at + 1] == '\n';
-    *is_last = c == '\n' || is_pair;
+    const int is_cut = c == '\r' && parse->at + 1 == parse->size; /* of a pair, at the end */
+    *is_last = c == '\n' || is_pair || is_cut;
     if (*is_last || c == parse->delimiter) {
         parse->at += 1 + (is_pair != 0);
         parse->row->n_lines += *is_last != 0;
