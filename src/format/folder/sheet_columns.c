@@ -310,7 +310,7 @@ static int match_keys(const struct pstk__sheet_columns *columns, struct pstk__sh
             pstk__sheet_show(cell->key, cell->key_size, shown);
             return pstk__sheet_file_fail(file, cell->at,
                                          "the column %s is none of the first %d rows: give the "
-                                         "field's type, such as text",
+                                         "field's type, such as utf8",
                                          shown, PSTK__SHEET_SAMPLE);
         }
         of[k] = cell;

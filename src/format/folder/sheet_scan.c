@@ -117,14 +117,14 @@ static int add_class(struct work *work, struct pstk__sheet_file *file)
         pstk__utf8_end(cell->text, cell->size) != cell->size)
         return pstk__sheet_file_fail(file, cell->at,
                                      "the label is %s; it names a class, and must be UTF-8 of 1 to "
-                                     "%d bytes (or give the field's type: text)",
+                                     "%d bytes (or give the field's type: utf8)",
                                      cell->size == 0 ? "empty" : "too long, or not UTF-8",
                                      PSTK__SHEET_MAX_CLASS);
     const int r = pstk__sheet_classes_add(&work->classes, cell->text, cell->size);
     if (r == PSTK_EFBIG)
         return pstk__sheet_file_fail(file, cell->at,
                                      "the labels are more than 2^20 names of classes: give the "
-                                     "field's type, text");
+                                     "field's type, utf8");
     return r < 0 ? fail_memory(work, work->err) : 0;
 }
 
