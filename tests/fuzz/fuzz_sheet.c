@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_sheet: any bytes as a table of images, after a byte that chooses CSV, TSV or JSON lines, read
- * row by row; as a reader does that has all bytes, and as one that has had a part of them. Cells lie
- * within the bytes, or within the room for text, and both readers find the same rows.
+ * fuzz_sheet: any bytes as a table of images, after a byte that chooses CSV, TSV or JSON lines,
+ * read row by row; as a reader does that has all bytes, and as one that has had a part of them.
+ * Cells lie within the bytes, or within the room for text, and both readers find the same rows.
  */
 #include "format/folder/sheet_more.h"
 #include "format/folder/sheet_value.h"
@@ -60,9 +60,9 @@ static void check_part(const struct pstk__sheet_kind *kind, const char *bytes, u
     if (copy && room && row) {
         memcpy(copy, bytes, part);
         const int r = kind->parse(kind, copy, part, 0, room, row);
-        if (r != 0 && (r != result || (r > 0 && (row->size != whole->size ||
-                                                 row->n_cells != whole->n_cells ||
-                                                 row->n_lines != whole->n_lines))))
+        if (r != 0 &&
+            (r != result || (r > 0 && (row->size != whole->size || row->n_cells != whole->n_cells ||
+                                       row->n_lines != whole->n_lines))))
             abort();
     }
     free(copy);

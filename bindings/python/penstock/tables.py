@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parquet tables of images: rewritten once as JSON lines, in the folder for caches, which the library reads. Nothing is
-written beside the user's data."""
+"""Parquet tables of images: rewritten once as JSON lines, in the folder for caches, which the library reads. The user's
+folders stay as they are."""
 from __future__ import annotations
 
 import contextlib

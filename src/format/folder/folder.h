@@ -7,8 +7,9 @@
  * table: the same of a table of images (sheet.h), another entry. Its rows are samples, in their
  * order, wherever the images lie below a root folder.
  *
- * A shard is a directory of the tree, perhaps without images, or a part of the table. Files have the numbers of their
- * samples; the index is the last file. Names are in the index alone: memory is O(directories).
+ * A shard is a directory of the tree, perhaps without images, or a part of the table. Files have
+ * the numbers of their samples; the index is the last file. Names are in the index alone: memory is
+ * O(directories).
  */
 #ifndef PSTK_FORMAT_FOLDER_H
 #define PSTK_FORMAT_FOLDER_H

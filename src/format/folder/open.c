@@ -100,8 +100,8 @@ static int is_found(const struct state *state, const struct pstk__index_found *f
 static int check_found(const struct state *state, const struct pstk__index *index,
                        struct pstk_error *err)
 {
-    if (is_found(state, &index->found) &&
-        index->n_samples > 0 && index->n_samples < UINT32_MAX - 1 &&
+    if (is_found(state, &index->found) && index->n_samples > 0 &&
+        index->n_samples < UINT32_MAX - 1 &&
         index->found.fields[PSTK__FIELD_OF_IMAGE].max_size <= UINT32_MAX)
         return 0;
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
@@ -420,9 +420,9 @@ static int folder_parse(const struct pstk__source *source, const struct pstk__pl
     if (!state_of(source)->table && has_labels(source))
         view_bytes(&out->fields[PSTK__FIELD_OF_LABEL], values.label, 8);
     view_bytes(&out->fields[path], values.path, values.path_size);
-    const int r = state_of(source)->table ? parse_more(source, at, fields, own->data + size,
-                                                       own->size - size, out, err)
-                                          : 0;
+    const int r = state_of(source)->table
+                      ? parse_more(source, at, fields, own->data + size, own->size - size, out, err)
+                      : 0;
     if (r < 0 || n_extents == 1)
         return r;
     return extents[0].size == 0 ? fail_empty(source, &values, out, err)

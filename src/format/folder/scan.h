@@ -18,9 +18,9 @@ enum pstk__folder_layout {
 /* Facts of an index. */
 enum pstk__folder_fact {
     PSTK__FACT_LAYOUT = 0,
-    PSTK__FACT_ODD = 1,    /* 1: a path is not UTF-8 */
-    PSTK__FACT_MOST = 2,   /* bytes of a sample's values */
-    PSTK__FACT_DIGEST = 3, /* and 4: of the samples' labels, paths and sizes */
+    PSTK__FACT_ODD = 1,           /* 1: a path is not UTF-8 */
+    PSTK__FACT_MOST = 2,          /* bytes of a sample's values */
+    PSTK__FACT_DIGEST = 3,        /* and 4: of the samples' labels, paths and sizes */
     PSTK__FACT_TABLE_SIZE = 5,    /* bytes of the table's file */
     PSTK__FACT_TABLE_CHANGED = 6, /* its time of change */
 };

@@ -16,7 +16,8 @@ static int skip_mark(struct pstk__sheet_file *file)
     if (n < 0)
         return (int)n;
     const uint8_t *bytes = pstk__through_bytes(&file->through);
-    if (n >= 2 && ((bytes[0] == 0xff && bytes[1] == 0xfe) || (bytes[0] == 0xfe && bytes[1] == 0xff)))
+    if (n >= 2 &&
+        ((bytes[0] == 0xff && bytes[1] == 0xfe) || (bytes[0] == 0xfe && bytes[1] == 0xff)))
         return pstk__sheet_file_fail(file, 0, "the table is UTF-16; must be UTF-8: convert it");
     if (n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
         file->through.at = 3;

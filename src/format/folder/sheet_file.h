@@ -13,13 +13,13 @@ struct pstk__sheet_file {
     const struct pstk__sheet_kind *kind;
     struct pstk__scan scan;
     struct pstk__through through;
-    char *room;              /* owned; for unescaped text */
-    uint64_t room_size;      /* bytes */
-    uint64_t end;            /* byte of the file: rows are read up to it */
-    uint64_t line;           /* of the next row; the first is 1 */
-    uint64_t row_at;         /* byte of the file where the row begins */
-    uint64_t row_line;       /* its line */
-    struct pstk_error *err;  /* borrowed */
+    char *room;                 /* owned; for unescaped text */
+    uint64_t room_size;         /* bytes */
+    uint64_t end;               /* byte of the file: rows are read up to it */
+    uint64_t line;              /* of the next row; the first is 1 */
+    uint64_t row_at;            /* byte of the file where the row begins */
+    uint64_t row_line;          /* its line */
+    struct pstk_error *err;     /* borrowed */
     struct pstk__sheet_row row; /* the last that was read; borrows the buffer */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON lines: a JSON object (RFC 8259) on each line. Lists and objects in it are checked by the JSON
- * library, everything else here.
+ * JSON lines: a JSON object (RFC 8259) on each line. Lists and objects in it are checked by the
+ * JSON library, everything else here.
  */
 #include "base/json_piece.h"
 #include "format/folder/sheet.h"
@@ -191,9 +191,9 @@ static int read_value(struct pstk__sheet_row *row, const struct pstk__json_piece
             return wrong(row, cell->at, "a list or object has more than 100000 values");
         return is_json(piece) ? 0 : wrong(row, cell->at, "this list or object is not JSON");
     }
-    cell->kind = is_word(piece, "null")                               ? PSTK__CELL_NULL
+    cell->kind = is_word(piece, "null")                              ? PSTK__CELL_NULL
                  : is_word(piece, "true") || is_word(piece, "false") ? PSTK__CELL_WORD
-                                                                      : PSTK__CELL_NUMBER;
+                                                                     : PSTK__CELL_NUMBER;
     if (cell->kind == PSTK__CELL_NUMBER && !is_number(piece->at, piece->at + piece->size))
         return wrong(row, cell->at, "this is no JSON value: NaN and Infinity are none either");
     return 0;

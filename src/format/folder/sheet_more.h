@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sheet_more: the columns of a table's row, which the index has after the values of the image. Pure.
+ * sheet_more: the columns of a table's row, which the index has after the values of the image.
+ * Pure.
  *
  * A CRC32C of the bytes after it; for each field its bytes as u32 and its value.
  */

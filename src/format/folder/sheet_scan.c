@@ -106,10 +106,10 @@ static int add_class(struct work *work, struct pstk__sheet_file *file)
     const struct pstk__sheet_column *label = &work->columns.of[work->columns.label];
     const struct pstk__cell *cell = NULL;
     for (uint32_t i = 0; i < file->row.n_cells; i++)
-        if (file->kind->has_header ? i == work->columns.label
-                                   : file->row.cells[i].key_size == strlen(label->key) &&
-                                         memcmp(file->row.cells[i].key, label->key,
-                                                file->row.cells[i].key_size) == 0)
+        if (file->kind->has_header
+                ? i == work->columns.label
+                : file->row.cells[i].key_size == strlen(label->key) &&
+                      memcmp(file->row.cells[i].key, label->key, file->row.cells[i].key_size) == 0)
             cell = &file->row.cells[i];
     if (!cell || (cell->kind != PSTK__CELL_PLAIN && cell->kind != PSTK__CELL_STRING))
         return 0;
@@ -132,8 +132,8 @@ static int add_class(struct work *work, struct pstk__sheet_file *file)
 static int survey(struct work *work, struct pstk__sheet_file *file)
 {
     const struct pstk__sheet_columns *columns = &work->columns;
-    const int has_classes = columns->label < columns->n &&
-                            columns->of[columns->label].reading == PSTK__READ_CLASS;
+    const int has_classes =
+        columns->label < columns->n && columns->of[columns->label].reading == PSTK__READ_CLASS;
     uint64_t reported = 0;
     pstk__sheet_file_seek(file, columns->at, columns->line, work->table.size);
     int r = add_part(work, columns->at, columns->line);
@@ -235,10 +235,9 @@ static void add_value(struct pstk__index_field *sum, uint64_t size)
 static const char *read_class(const struct work *work, const struct pstk__cell *cell,
                               uint8_t room[8], char text[240])
 {
-    const uint64_t number =
-        cell->kind == PSTK__CELL_PLAIN || cell->kind == PSTK__CELL_STRING
-            ? pstk__sheet_classes_find(&work->classes, cell->text, cell->size)
-            : work->classes.names.n;
+    const uint64_t number = cell->kind == PSTK__CELL_PLAIN || cell->kind == PSTK__CELL_STRING
+                                ? pstk__sheet_classes_find(&work->classes, cell->text, cell->size)
+                                : work->classes.names.n;
     char shown[64];
     pstk__put64(room, number);
     if (number < work->classes.names.n)
@@ -258,10 +257,10 @@ static int read_column(struct reader *reader, struct result *result, uint32_t i,
     const void *data = room;
     uint64_t size = 8;
     char text[240];
-    const char *wrong = column->reading == PSTK__READ_CLASS
-                            ? read_class(work, cell, room, text)
-                            : pstk__sheet_value(column, cell, reader->locale, room, &data, &size,
-                                                text);
+    const char *wrong =
+        column->reading == PSTK__READ_CLASS
+            ? read_class(work, cell, room, text)
+            : pstk__sheet_value(column, cell, reader->locale, room, &data, &size, text);
     if (wrong)
         return pstk__sheet_file_fail(&reader->file, cell->at,
                                      "column %s %s; or give the field another type", column->key,

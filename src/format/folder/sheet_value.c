@@ -112,14 +112,13 @@ enum pstk__cell_class pstk__cell_class_join(enum pstk__cell_class a, enum pstk__
         return b;
     if (b == PSTK__CLASS_NONE)
         return a;
-    return a <= PSTK__CLASS_FLOAT && b <= PSTK__CLASS_FLOAT ? PSTK__CLASS_FLOAT
-                                                            : PSTK__CLASS_MIXED;
+    return a <= PSTK__CLASS_FLOAT && b <= PSTK__CLASS_FLOAT ? PSTK__CLASS_FLOAT : PSTK__CLASS_MIXED;
 }
 
 const char *pstk__cell_class_name(enum pstk__cell_class class)
 {
-    static const char *const names[] = {"any value", "an integer", "a number",
-                                        "true or false", "a text", "any value"};
+    static const char *const names[] = {"any value",     "an integer", "a number",
+                                        "true or false", "a text",     "any value"};
     return names[class];
 }
 
@@ -144,7 +143,7 @@ static const char *must_be(const struct pstk__cell *cell, const char *what, char
     return text;
 }
 
-/* 1: cells of `class` may stand in a column of cells like these. */
+/* 1: a column whose first cells are of class `wanted` may have a cell of this class. */
 static int fits(uint32_t wanted, enum pstk__cell_class class)
 {
     return wanted == PSTK__CLASS_NONE || wanted == PSTK__CLASS_MIXED || wanted == class ||
@@ -176,7 +175,8 @@ static int is_infinite(uint32_t dtype, double value, float single)
         return isinf(value);
     if (dtype == PSTK_F16)
         return isinf(pstk__f32_from_f16(pstk__f16_from_f32(single)));
-    return isinf(single) || (dtype == PSTK_BF16 && (pstk__bf16_from_f32(single) & 0x7fff) == 0x7f80);
+    return isinf(single) ||
+           (dtype == PSTK_BF16 && (pstk__bf16_from_f32(single) & 0x7fff) == 0x7f80);
 }
 
 static const char *read_float(const struct pstk__sheet_column *column,
@@ -186,7 +186,8 @@ static const char *read_float(const struct pstk__sheet_column *column,
     const char *begin = cell->text, *finish = begin + cell->size;
     char number[MAX_NUMBER + 1];
     if (!is_integer(begin, finish) && !is_float(begin, finish) &&
-        !(cell->size > 0 && skip_digits(begin + (*begin == '-' || *begin == '+'), finish) == finish &&
+        !(cell->size > 0 &&
+          skip_digits(begin + (*begin == '-' || *begin == '+'), finish) == finish &&
           finish[-1] >= '0' && finish[-1] <= '9'))
         return must_be(cell, "a number", text);
     if (cell->size > MAX_NUMBER) {
@@ -222,9 +223,8 @@ static const char *read_integer(const struct pstk__sheet_column *column,
     return must_be(cell, what, text);
 }
 
-static const char *read_text(const struct pstk__sheet_column *column,
-                             const struct pstk__cell *cell, const void **data, uint64_t *size,
-                             char text[240])
+static const char *read_text(const struct pstk__sheet_column *column, const struct pstk__cell *cell,
+                             const void **data, uint64_t *size, char text[240])
 {
     const int is_raw = column->reading == PSTK__READ_JSON;
     *data = is_raw ? cell->raw : cell->text;
@@ -250,7 +250,8 @@ const char *pstk__sheet_value(const struct pstk__sheet_column *column,
     *size = pstk_dtype_size(column->dtype);
     if (!fits(column->class, pstk__cell_class(cell))) {
         char what[96];
-        snprintf(what, sizeof what, "%s, as in the first rows", pstk__cell_class_name(column->class));
+        snprintf(what, sizeof what, "%s, as in the first rows",
+                 pstk__cell_class_name(column->class));
         return must_be(cell, what, text);
     }
     return is_float_dtype(column->dtype) ? read_float(column, cell, locale, room, text)

@@ -34,11 +34,11 @@ enum pstk__sheet_reading {
 };
 
 struct pstk__sheet_column {
-    char name[PSTK_MAX_NAME]; /* of the field */
+    char name[PSTK_MAX_NAME];          /* of the field */
     char key[PSTK__SHEET_MAX_KEY + 1]; /* in the table */
-    uint32_t reading;         /* enum pstk__sheet_reading */
-    uint32_t dtype;           /* of a scalar */
-    uint32_t class;           /* enum pstk__cell_class: all cells must have it; NONE: any */
+    uint32_t reading;                  /* enum pstk__sheet_reading */
+    uint32_t dtype;                    /* of a scalar */
+    uint32_t class; /* enum pstk__cell_class: all cells must have it; NONE: any */
 };
 
 /* Read a value of a column, except paths and classes: *data and *size, which borrow the cell or

@@ -12,11 +12,8 @@
 
 static struct pstk__cell cell_of(const char *text, uint32_t kind)
 {
-    return (struct pstk__cell){.text = text,
-                               .size = strlen(text),
-                               .raw = text,
-                               .raw_size = strlen(text),
-                               .kind = kind};
+    return (struct pstk__cell){
+        .text = text, .size = strlen(text), .raw = text, .raw_size = strlen(text), .kind = kind};
 }
 
 static enum pstk__cell_class class_of(const char *text)
@@ -29,11 +26,12 @@ TEST(a_plain_cell_is_what_its_text_is)
 {
     static const char *const integers[] = {"0", "-1", "42", "9223372036854775807",
                                            "-9223372036854775808"};
-    static const char *const floats[] = {"1.5", "-.5", "1.", "1e3", "+2.5E-3", "nan", "-inf",
-                                         "Infinity", "0.0"};
-    static const char *const texts[] = {"",     "007",  "+1",  "1_000", "9223372036854775808",
-                                        " 1",   "1 ",   "0x1", "1e",    "e3",
-                                        ".",    "-",    "00.5", "yes",  "True ", "1,5"};
+    static const char *const floats[] = {"1.5", "-.5",  "1.",       "1e3", "+2.5E-3",
+                                         "nan", "-inf", "Infinity", "0.0"};
+    static const char *const texts[] = {"",   "007", "+1",   "1_000", "9223372036854775808",
+                                        " 1", "1 ",  "0x1",  "1e",    "e3",
+                                        ".",  "-",   "00.5", "yes",   "True ",
+                                        "1,5"};
     for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
         CHECK_EQ(class_of(integers[i]), PSTK__CLASS_INTEGER);
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
