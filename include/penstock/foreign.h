@@ -3,7 +3,8 @@
  * penstock/foreign.h - data sets of other formats, read in place.
  *
  * The path of such a data set is a file, a folder, or a pattern: "shards/{000..127}.tar",
- * "shards/train-*.tar"; or a folder of images, in class folders or flat. Its files do not list
+ * "shards/train-*.tar"; or a folder of images, in class folders or flat,
+ * or a table of their paths, labels and more columns: CSV, TSV or JSON lines. Its files do not list
  * where their samples begin. The first pstk_open or pstk_dataset_open reads through them, or lists
  * the images, and keeps what it finds in an index: in the folder `.penstock` next to the data or,
  * if no file can be made there, in cache_path. A disk that fills up is an error. Later opens read
@@ -49,6 +50,9 @@ struct pstk_foreign {
      * first. At least 1 MiB. default: auto, half of what the disk has free when the cache is
      * opened, entries included */
     uint64_t cache_size;
+    /* folder below which the paths lie that a table of images has; other formats ignore it; copies.
+     * default: NULL, the table's own folder */
+    const char *root_path;
 };
 
 /* Open a data set as pstk_dataset_open does; foreign: borrows, or NULL for its defaults. */

@@ -209,9 +209,12 @@ static int fail_open(const struct pstk__source *source, uint32_t number, int nat
                      const char *path, struct pstk_error *err)
 {
     char what[MAX_PATH_SIZE + 16], name[PSTK__MAX_SHOWN];
-    if (err && source->format->file_shown)
-        snprintf(what, sizeof what, "%.14s %s/%s", file_noun(source), source->path,
-                 pstk__source_file_name(source, number, name));
+    const char *shown =
+        err && source->format->file_shown ? pstk__source_file_name(source, number, name) : path;
+    const size_t n = strlen(path), n_shown = strlen(shown);
+    const int is_as_shown = n >= n_shown && strcmp(path + n - n_shown, shown) == 0;
+    if (!is_as_shown) /* it has bytes that messages do not show as they are */
+        snprintf(what, sizeof what, "%.14s %s/%s", file_noun(source), source->path, shown);
     else
         snprintf(what, sizeof what, "%.14s %s", file_noun(source), path);
     return pstk__file_fail(err, native, PSTK_STAGE_SHARD, what, path);

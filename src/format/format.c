@@ -22,7 +22,7 @@
  * folder of anything may hold an image, too. */
 static const struct pstk__format *const formats[] = {
     &pstk__format_pstk,     &pstk__format_arrays,   &pstk__format_mds,   &pstk__format_tar,
-    &pstk__format_tfrecord, &pstk__format_megatron, &pstk__format_folder};
+    &pstk__format_tfrecord, &pstk__format_megatron, &pstk__format_table, &pstk__format_folder};
 
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 
@@ -86,6 +86,12 @@ static int fail_unknown(const char *path, struct pstk_error *err)
     if (n >= 5 && strcmp(path + n - 5, ".pstk") == 0)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "%s is one shard of a data set; name the directory that holds it", path);
+    if (n >= 8 && strcmp(path + n - 8, ".parquet") == 0)
+        return pstk__fail(
+            err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+            "%s is a Parquet table, which penstock.Dataset and penstock.Loader open in "
+            "Python; here it must be CSV or JSON lines",
+            path);
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                       "%s is a file; must be a directory with %s%s", path, describe(known),
                       describe_files(files));

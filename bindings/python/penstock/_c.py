@@ -905,6 +905,7 @@ class Foreign(Structure):
         ("on_progress", ProgressFn),
         ("user", c_void_p),
         ("cache_size", c_uint64),
+        ("root_path", c_char_p),
     ]
 
 

@@ -76,7 +76,7 @@ def _chain(subset: Subset | None) -> list[_c.Subset]:
     return chain
 
 
-def _run(settings: _c.ExportSettings, on_progress: Callable[[int, int], Any] | None) -> _c.ExportResult:
+def _run(settings: _c.ExportSettings, foreign: Foreign, on_progress: Callable[[int, int], Any] | None) -> _c.ExportResult:
     result, error, failed = _c.ExportResult(size=sizeof(_c.ExportResult)), errors.new(), []
 
     def watch(user: Any, n_done: int, n_total: int) -> int:
@@ -87,8 +87,8 @@ def _run(settings: _c.ExportSettings, on_progress: Callable[[int, int], Any] | N
             failed.append(raised)
         return 1 if failed or interrupts else 0
 
-    foreign = Foreign().to_c()
-    settings.foreign = ctypes.pointer(foreign)
+    opening = foreign.to_c()
+    settings.foreign = ctypes.pointer(opening)
     with _interrupts() as interrupts:
         settings.on_progress = _c.ProgressFn(watch)
         code = _c.lib.pstk_export(byref(settings), byref(result), byref(error))
@@ -127,8 +127,9 @@ def export(data: str | os.PathLike[str], *, to: str, out: str | os.PathLike[str]
     if to not in TARGETS:
         raise SettingsError(f"to: value is {to!r}; must be one of {', '.join(TARGETS)}{near(to, TARGETS)}")
     names, chain = _names(fields), _chain(subset)
+    source, foreign = Foreign().at(paths.local(data))
     settings = _c.ExportSettings(
-        size=sizeof(_c.ExportSettings), target=TARGETS[to], data=os.fsencode(paths.local(data)),
+        size=sizeof(_c.ExportSettings), target=TARGETS[to], data=os.fsencode(source),
         out=os.fsencode(paths.local(out)), shard_size=whole("shard_size", shard_size),
         n_threads=cores.n_cores() if threads is None else whole("threads", threads, 0, MAX_THREADS),
         overwrite=1 if overwrite else 0)
@@ -140,7 +141,7 @@ def export(data: str | os.PathLike[str], *, to: str, out: str | os.PathLike[str]
     if chain:
         settings.subset = ctypes.pointer(chain[0])
     try:
-        result = _run(settings, on_progress)
+        result = _run(settings, foreign, on_progress)
     except errors.DataSetExistsError as exists:
         exists.args = (str(exists).replace("set overwrite to", "set overwrite=True to"),)
         raise

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .packing.schema import Field
     from .progress import Progress
 
-__all__ = ["Foreign"]
+__all__ = ["Foreign", "parquet_of"]
 
 
 def _cache_folder() -> str | None:
@@ -42,6 +42,14 @@ def _cache_size() -> int:
         from .errors import SettingsError
         raise SettingsError(f"PENSTOCK_CACHE_SIZE: value is {text!r}; must be a size such as 256M, at least 1M")
     return size
+
+
+def parquet_of(path: str) -> str | None:
+    """The Parquet table that a path is, or that its folder has; None: another data set."""
+    if path.lower().endswith((".parquet", ".pq")) and os.path.isfile(path):
+        return path
+    inside = os.path.join(path, "metadata.parquet")
+    return inside if os.path.isfile(inside) else None
 
 
 class _Watch:
@@ -74,12 +82,13 @@ class _Watch:
 class Foreign:
     """fields: {name: field} in place of those found in the data, as in a schema. cache_path: a folder for indexes and
     what is unpacked. cache_size: bytes that the latter may have; 0: $PENSTOCK_CACHE_SIZE, or half of the free disk.
+    root_path: a folder below which the paths in tables of images lie; None: the table's own.
 
     It may be pickled.
     """
 
     def __init__(self, fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
-                 cache_size: int = 0) -> None:
+                 cache_size: int = 0, root_path: str | os.PathLike[str] | None = None) -> None:
         self.fields: dict[str, Field] = {}
         if fields is not None and fields != {}:
             if not isinstance(fields, Mapping):
@@ -88,6 +97,18 @@ class Foreign:
             self.fields = schema_of(fields)
         self.cache_path = None if cache_path is None else os.path.abspath(paths.local(cache_path))
         self.cache_size = integer("cache_size", cache_size)
+        self.root_path = None if root_path is None else os.path.abspath(paths.local(root_path))
+
+    def at(self, path: str) -> tuple[str, Foreign]:
+        """What the library opens for a path, and how: of a Parquet table its rows as text."""
+        table = parquet_of(path)
+        if table is None:
+            return path, self
+        from .tables import rewritten
+        local, folder, types = rewritten(table, self.cache_path or _cache_folder())
+        made = Foreign(types, self.cache_path, self.cache_size, self.root_path or folder)
+        made.fields.update(self.fields)
+        return local, made
 
     def to_c(self, watch: _Watch | None = None) -> _c.Foreign:
         """The struct of the library, which keeps alive what it points to."""
@@ -95,6 +116,7 @@ class Foreign:
         folder = self.cache_path or _cache_folder()
         made.cache_path = None if folder is None else os.fsencode(folder)
         made.cache_size = self.cache_size or _cache_size()
+        made.root_path = None if self.root_path is None else os.fsencode(self.root_path)
         array = (_c.Field * len(self.fields))(*(field.to_c(name) for name, field in self.fields.items()))
         for field in array:
             field.codec = 0  # nothing is compressed
@@ -107,8 +129,9 @@ class Foreign:
     def opened(self, path: str) -> ctypes.c_void_p:
         """Open a data set; the caller closes the handle. Raises DataSetNotFoundError, CorruptRecordError and others."""
         from . import errors
+        path, foreign = self.at(path)
         handle, error, watch = ctypes.c_void_p(), errors.new(), _Watch()
-        settings = self.to_c(watch)
+        settings = foreign.to_c(watch)
         code = _c.lib.pstk_dataset_open_foreign(ctypes.byref(handle), os.fsencode(path), ctypes.byref(settings),
                                                 ctypes.byref(error))
         watch.end()

@@ -114,6 +114,14 @@ def _mixed(mix: Any, outputs: Mapping[str, descriptions.Output]) \
     return mix, {**outputs, **mix.added(outputs)}
 
 
+def _located(path: Any, fields: Any, *where: Any) -> tuple[Any, Foreign]:
+    """What the library opens for the path, and how; of a mixture the mixture. where: the other arguments of Foreign."""
+    from . import paths
+    from .foreign import Foreign
+    foreign = Foreign(fields, *where)
+    return foreign.at(paths.local(path)) if isinstance(path, (str, bytes, os.PathLike)) else (path, foreign)
+
+
 def _opened(path: Any, foreign: Foreign, outputs: Any = None,
             binds: bool = True) -> tuple[str, mixtures.Mixture | None, Catalog]:
     """What mixture.opened returns. It is imported here, because few programs have a mixture."""
@@ -263,6 +271,7 @@ class Loader(Hints):
             max_batch_size: int | None = None,
             fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
             cache_size: int = 0,
+            root_path: str | os.PathLike[str] | None = None,
             outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
             copy: bool = False, mix: BatchMix | None = None,
             subset: Subset | None = None, weights: Weights | None = None, samples_per_epoch: int | None = None,
@@ -303,9 +312,7 @@ class Loader(Hints):
             words.switch("pin_threads", pin_threads)
             self._framework = words.framework(framework, kind != _c.HOST)
             timeout = words.seconds("timeout", timeout)
-            given = path
-            from .foreign import Foreign
-            self._foreign = Foreign(fields, cache_path, cache_size)
+            given, self._foreign = _located(path, fields, cache_path, cache_size, root_path)
             path, self._mixture, self._catalog = _opened(given, self._foreign, outputs)
             self._members = _members(path, subset, weights, samples_per_epoch, order, self._mixture, self._foreign)
             self._costed = self._rows.costed(path, self._catalog, order, self._mixture)
@@ -478,7 +485,7 @@ class Loader(Hints):
             raise SettingsError(f"dataset: the loader has {self._path}; must have one (open penstock.Dataset(path) for a path "
                                 "of loader.mixture.paths)")
         found = Dataset(self._path, self._foreign.fields or None, cache_path=self._foreign.cache_path,
-                        cache_size=self._foreign.cache_size)
+                        cache_size=self._foreign.cache_size, root_path=self._foreign.root_path)
         if found.info.identity != self._catalog.info.identity:
             found.close()
             raise errors.DataSetNotFoundError(f"{self._path} was replaced after the loader opened it: open "

@@ -158,6 +158,10 @@ class Mixture:
         """Set the member of the library's settings, which keeps alive what it points to."""
         mixture, n = _c.Mixture(), len(self._paths)
         _c.lib.pstk_mixture_init(byref(mixture), sizeof(mixture))
+        from .foreign import parquet_of
+        for path in filter(parquet_of, self._paths):
+            raise SettingsError(f"path: value has {path}, a Parquet table; must be CSV or JSON lines in a mixture (write the table as "
+                                "one of these)")
         names = (c_char_p * n)(*map(os.fsencode, self._paths))
         arrays = [(c_double * n)(*weights) for _, weights in self._segments]
         segments = (_c.MixtureSegment * len(arrays))(*(

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
+#include "base/little.h"
 #include "format/folder/folder.h"
 #include "format/folder/name.h"
 #include "format/folder/scan.h"
+#include "format/folder/sheet.h"
+#include "format/folder/sheet_more.h"
+#include "format/folder/sheet_place.h"
+#include "format/folder/sheet_scan.h"
 #include "format/folder/tree.h"
 #include "format/folder/values.h"
 #include "format/form.h"
@@ -13,11 +18,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_VALUES (PSTK__VALUES_MAX + 2 * PSTK__SHEET_MAX_ROW) /* bytes, of a table's row */
+
 /* The state of such a source. */
 struct state {
     struct pstk__indexed indexed; /* first: what formats with an index share */
     struct pstk__file index;      /* owned; for names of files */
-    uint32_t path_field;          /* number of the field `path`: of the last one */
+    uint32_t path_field;          /* number of the field `path`: of a folder the last one */
+    char *root;                   /* owned; paths of images are below it */
+    char *table;                  /* owned; the file of the table that lists them, or NULL */
 };
 
 static const struct state *state_of(const struct pstk__source *source)
@@ -43,6 +52,8 @@ static int retype(const struct state *state, uint32_t i, struct pstk__index_fiel
     if (i == state->path_field && kind != PSTK_FIELD_UTF8 && kind != PSTK_FIELD_BYTES)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "field path: its kind is %u; must be utf8 or bytes", kind);
+    if (state->table && i != PSTK__FIELD_OF_IMAGE && i != state->path_field)
+        return 0; /* its index has it in that type */
     if (i != PSTK__FIELD_OF_IMAGE && i != state->path_field &&
         (kind != PSTK_FIELD_SCALAR || wanted->dtype != PSTK_I64))
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
@@ -62,13 +73,35 @@ static int retype_all(const struct state *state, struct pstk__index_found *found
     return r;
 }
 
-/* The index is of this version of the library, but anyone may have written it. */
-static int check_found(const struct pstk__index *index, struct pstk_error *err)
+/* The field of paths: the one after image and label. n_fields: there is none. */
+static uint32_t find_path(const struct pstk__index_found *found)
 {
-    const uint64_t *facts = index->found.facts;
-    const uint32_t n = facts[PSTK__FACT_LAYOUT] == PSTK__FOLDER_CLASSES ? 3 : 2;
-    if (index->found.n_fields == n && facts[PSTK__FACT_MOST] <= PSTK__VALUES_MAX &&
-        index->n_samples > 0 && index->n_samples < UINT32_MAX - 1 &&
+    uint32_t i = PSTK__FIELD_OF_IMAGE + 1;
+    while (i < found->n_fields && i < PSTK__FIELD_OF_LABEL + 2 &&
+           strcmp(found->fields[i].field.name, "path") != 0)
+        i++;
+    return i < PSTK__FIELD_OF_LABEL + 2 ? i : found->n_fields;
+}
+
+/* 1: fields and the bytes of values are such as a scan finds. Columns of a table are those of a
+ * row, each with its size. */
+static int is_found(const struct state *state, const struct pstk__index_found *found)
+{
+    const uint64_t *facts = found->facts, layout = facts[PSTK__FACT_LAYOUT];
+    if (state->table)
+        return layout == PSTK__FOLDER_TABLE && found->n_fields >= 2 &&
+               find_path(found) < found->n_fields && facts[PSTK__FACT_MOST] <= MAX_VALUES;
+    return layout < PSTK__FOLDER_LAYOUTS &&
+           found->n_fields == (layout == PSTK__FOLDER_CLASSES ? 3u : 2u) &&
+           facts[PSTK__FACT_MOST] <= PSTK__VALUES_MAX;
+}
+
+/* The index is of this version of the library, but anyone may have written it. */
+static int check_found(const struct state *state, const struct pstk__index *index,
+                       struct pstk_error *err)
+{
+    if (is_found(state, &index->found) && index->n_samples > 0 &&
+        index->n_samples < UINT32_MAX - 1 &&
         index->found.fields[PSTK__FIELD_OF_IMAGE].max_size <= UINT32_MAX)
         return 0;
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
@@ -104,23 +137,63 @@ static int describe(struct pstk__source *source, const struct pstk__opening *ope
     return r;
 }
 
+/* Open the index of a table. */
+static int get_table_index(struct pstk__source *source, const struct pstk__opening *opening,
+                           const char table[PATH_MAX], struct pstk_error *err)
+{
+    struct state *state = source->state;
+    struct pstk__sheet_place *place = malloc(sizeof *place);
+    int r = place ? pstk__sheet_place_of(place, opening, table, err) : PSTK_ENOMEM;
+    if (r == 0) {
+        state->root = strdup(place->root);
+        state->table = strdup(place->table);
+        state->indexed.folder = strdup(place->folder);
+        if (!state->root || !state->table || !state->indexed.folder)
+            r = PSTK_ENOMEM;
+    }
+    if (r == PSTK_ENOMEM)
+        r = pstk__fail(err, r, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
+    if (r == 0)
+        r = pstk__sheet_get_index(&state->indexed.index, opening, place, err);
+    free(place);
+    return r;
+}
+
+/* Open the index of a folder. */
+static int get_folder_index(struct pstk__source *source, const struct pstk__opening *opening,
+                            struct pstk_error *err)
+{
+    struct state *state = source->state;
+    state->indexed.folder = strdup(opening->path);
+    state->root = strdup(opening->path);
+    if (!state->indexed.folder || !state->root)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
+    return pstk__folder_get_index(&state->indexed.index, opening, err);
+}
+
 static int fill(struct pstk__source *source, const struct pstk__opening *opening,
                 struct pstk_error *err)
 {
+    char table[PATH_MAX];
+    const int is_table = source->format == &pstk__format_table;
     struct state *state = calloc(1, sizeof *state);
     source->state = state;
     source->path = strdup(opening->path);
-    if (state)
-        state->indexed.folder = strdup(opening->path);
-    if (!source->path || !state || !state->indexed.folder)
+    if (!source->path || !state)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
-    int r = pstk__folder_get_index(&state->indexed.index, opening, err);
+    int r = is_table ? pstk__sheet_find(opening->store, opening->path, table, err) : 0;
+    if (is_table && r == 0)
+        r = pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "%s: the table was removed",
+                       opening->path);
+    if (r >= 0)
+        r = is_table ? get_table_index(source, opening, table, err)
+                     : get_folder_index(source, opening, err);
     if (r == 0)
-        r = check_found(state->indexed.index, err);
+        r = check_found(state, state->indexed.index, err);
     if (r < 0)
         return r;
     const struct pstk__index *index = state->indexed.index;
-    state->path_field = index->found.n_fields - 1;
+    state->path_field = find_path(&index->found);
     r = source->store->open(source->store, &state->index, index->path);
     if (r < 0)
         return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open the index %s", index->path);
@@ -130,13 +203,16 @@ static int fill(struct pstk__source *source, const struct pstk__opening *opening
 static void folder_close(struct pstk__source *source)
 {
     struct state *state = source->state;
-    if (state)
+    if (state) {
         pstk__file_end(&state->index);
+        free(state->root);
+        free(state->table);
+    }
     pstk__indexed_close(source);
 }
 
-static int folder_open(struct pstk__source **out, const struct pstk__opening *opening,
-                       struct pstk_error *err)
+static int open_as(struct pstk__source **out, const struct pstk__format *format,
+                   const struct pstk__opening *opening, struct pstk_error *err)
 {
     char path[PATH_MAX];
     const int n = snprintf(path, sizeof path, "%s", opening->path);
@@ -151,7 +227,7 @@ static int folder_open(struct pstk__source **out, const struct pstk__opening *op
     struct pstk__source *source = calloc(1, sizeof *source);
     if (!source)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", path);
-    source->format = &pstk__format_folder;
+    source->format = format;
     source->store = opening->store;
     const int r = fill(source, &bare, err);
     if (r < 0) {
@@ -160,6 +236,18 @@ static int folder_open(struct pstk__source **out, const struct pstk__opening *op
     }
     *out = source;
     return 0;
+}
+
+static int folder_open(struct pstk__source **out, const struct pstk__opening *opening,
+                       struct pstk_error *err)
+{
+    return open_as(out, &pstk__format_folder, opening, err);
+}
+
+static int table_open(struct pstk__source **out, const struct pstk__opening *opening,
+                      struct pstk_error *err)
+{
+    return open_as(out, &pstk__format_table, opening, err);
 }
 
 /* ---- where things are ------------------------------------------------------------------------ */
@@ -196,6 +284,7 @@ static void folder_page(const struct pstk__source *source, const struct pstk__pl
 /* What the index has of a sample. */
 struct row {
     uint64_t values, values_size; /* bytes of the index file */
+    uint64_t more_size;           /* bytes after them: a table's columns */
     uint64_t size;                /* bytes of the image's file */
     int64_t changed_ns;
 };
@@ -208,12 +297,16 @@ static int get_row(const struct pstk__source *source, const struct pstk__place *
     const struct pstk__index_file *dir = &index->files[at->shard];
     const uint64_t room = dir->values_end - dir->values;
     const uint64_t begin = pstk__indexed_cell(source, at, page, PSTK__FOLDER_VALUES);
+    *row = (struct row){0};
     row->values = dir->values + begin;
     row->values_size = pstk__indexed_cell(source, at, page, PSTK__FOLDER_VALUES_SIZE);
     row->size = pstk__indexed_cell(source, at, page, PSTK__FOLDER_SIZE);
     row->changed_ns = (int64_t)pstk__indexed_cell(source, at, page, PSTK__FOLDER_CHANGED);
-    return begin > room || row->values_size > room - begin ||
-                   row->values_size > index->found.facts[PSTK__FACT_MOST] ||
+    if (state_of(source)->table)
+        row->more_size = pstk__indexed_cell(source, at, page, PSTK__FOLDER_MORE);
+    return begin > room || row->values_size > PSTK__VALUES_MAX || row->more_size > room - begin ||
+                   row->values_size > room - begin - row->more_size ||
+                   row->values_size + row->more_size > index->found.facts[PSTK__FACT_MOST] ||
                    row->size > source->limits.max_stored[PSTK__FIELD_OF_IMAGE]
                ? PSTK_EBADMSG
                : 0;
@@ -244,21 +337,33 @@ static int folder_extent(const struct pstk__source *source, const struct pstk__p
                                        .whole_size = row.size};
     *out = (struct pstk__extent){.file = (uint32_t)source->n_samples,
                                  .record = at->record,
+                                 .page = (uint32_t)row.values_size, /* for parse */
                                  .offset = row.values,
-                                 .size = row.values_size,
-                                 .whole_size = row.values_size};
+                                 .size = row.values_size + row.more_size,
+                                 .whole_size = row.values_size + row.more_size};
     return 0;
 }
 
 /* ---- a sample -------------------------------------------------------------------------------- */
 
+/* Fail: there is no image. Of a table, its label is the line of its row. */
+static int fail_empty(const struct pstk__source *source, const struct pstk__folder_values *values,
+                      struct pstk__record *out, struct pstk_error *err)
+{
+    const char *table = state_of(source)->table;
+    if (!table)
+        return pstk__record_fail(out, PSTK__FIELD_OF_IMAGE, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
+                                 "the file is empty, or a link to nothing");
+    return pstk__record_fail(out, PSTK__FIELD_OF_IMAGE, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
+                             "the file is empty, or was missing when %s was indexed, which has it "
+                             "in line %" PRIu64,
+                             table, pstk__get64(values->label));
+}
+
 static int parse_image(const struct pstk__source *source, const struct pstk__extent *extent,
                        struct pstk__record *out, struct pstk_error *err)
 {
     char text[160];
-    if (extent->size == 0)
-        return pstk__record_fail(out, PSTK__FIELD_OF_IMAGE, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
-                                 "the file is empty, or a link to nothing");
     const char *wrong =
         pstk__form_view(&out->fields[PSTK__FIELD_OF_IMAGE],
                         &pstk__indexed_index(source)->found.fields[PSTK__FIELD_OF_IMAGE],
@@ -274,24 +379,54 @@ static void view_bytes(struct pstk__field_view *view, const void *data, uint32_t
     view->stored_size = view->plain_size = size;
 }
 
+/* View the columns of a table's row. */
+static int parse_more(const struct pstk__source *source, const struct pstk__place *at,
+                      uint64_t fields, const uint8_t *bytes, uint64_t size,
+                      struct pstk__record *out, struct pstk_error *err)
+{
+    const struct pstk__index_found *found = &pstk__indexed_index(source)->found;
+    const uint32_t path = state_of(source)->path_field;
+    const uint8_t *data[PSTK_MAX_FIELDS];
+    uint32_t sizes[PSTK_MAX_FIELDS], n = 0;
+    char text[160];
+    const char *wrong = pstk__sheet_more_read(bytes, size, found->n_fields - 2, data, sizes);
+    for (uint32_t i = PSTK__FIELD_OF_IMAGE + 1; !wrong && i < found->n_fields; i++) {
+        const struct pstk_field *field = &found->fields[i].field;
+        if (i == path)
+            continue;
+        if (field->kind == PSTK_FIELD_SCALAR && sizes[n] != pstk_dtype_size(field->dtype))
+            wrong = "a scalar has another size than its dtype";
+        else if (fields >> i & 1)
+            wrong = pstk__form_view(&out->fields[i], &found->fields[i], data[n], sizes[n], text);
+        n++;
+    }
+    return wrong ? fail_index(source, at->record, wrong, err) : 0;
+}
+
 static int folder_parse(const struct pstk__source *source, const struct pstk__place *at,
                         uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                         struct pstk__record *out, struct pstk_error *err)
 {
-    (void)fields;
     const struct pstk__extent *own = &extents[n_extents - 1];
     const uint32_t path = state_of(source)->path_field;
+    const uint64_t size = own->page < own->size ? own->page : own->size;
     struct pstk__folder_values values;
-    const char *wrong = pstk__folder_values_read(&values, own->data, own->size);
+    const char *wrong = pstk__folder_values_read(&values, own->data, size);
     if (wrong)
         return fail_index(source, at->record, wrong, err);
     pstk__indexed_begin(source, at, 0, out);
     out->shard = values.shown;
     out->file = (uint32_t)(pstk__indexed_index(source)->files[at->shard].first + at->record);
-    if (has_labels(source))
+    if (!state_of(source)->table && has_labels(source))
         view_bytes(&out->fields[PSTK__FIELD_OF_LABEL], values.label, 8);
     view_bytes(&out->fields[path], values.path, values.path_size);
-    return n_extents > 1 ? parse_image(source, &extents[0], out, err) : 0;
+    const int r = state_of(source)->table
+                      ? parse_more(source, at, fields, own->data + size, own->size - size, out, err)
+                      : 0;
+    if (r < 0 || n_extents == 1)
+        return r;
+    return extents[0].size == 0 ? fail_empty(source, &values, out, err)
+                                : parse_image(source, &extents[0], out, err);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -355,7 +490,7 @@ static int folder_file_path(const struct pstk__source *source, uint32_t file, ch
     const int r = look_up_values(source, file, bytes, &values);
     if (r < 0)
         return r;
-    const int n = snprintf(path, size, "%s/%s", source->path, values.path);
+    const int n = snprintf(path, size, "%s/%s", state_of(source)->root, values.path);
     return n < 0 || (size_t)n >= size ? PSTK_EINVAL : 0;
 }
 
@@ -371,6 +506,39 @@ static int check_index(const struct pstk__source *source, uint64_t size, int64_t
                       index->path);
 }
 
+/* The table that lists the images is as it was when it was indexed. Allocates nothing. */
+static int check_table(const struct pstk__source *source, struct pstk_error *err)
+{
+    const uint64_t *facts = pstk__indexed_index(source)->found.facts;
+    const char *table = state_of(source)->table;
+    struct pstk__store_entry entry;
+    const int r = source->store->look(source->store, table, &entry);
+    if (r == 0 && entry.size == facts[PSTK__FACT_TABLE_SIZE] &&
+        entry.changed_ns == (int64_t)facts[PSTK__FACT_TABLE_CHANGED])
+        return 0;
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
+                      "%s was %s since the data set was opened: open the data set again", table,
+                      r == 0 ? "changed or replaced" : "removed");
+}
+
+static int fail_changed(const struct pstk__source *source, uint32_t number, int is_size,
+                        struct pstk_error *err)
+{
+    char name[PSTK__MAX_SHOWN];
+    const char *index = pstk__indexed_index(source)->path, *table = state_of(source)->table;
+    const char *what = is_size ? "its size" : "its time of change";
+    folder_file_shown(source, number, name, sizeof name);
+    if (table)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
+                          "%s was changed since %s was indexed (%s differs): remove the index %s, "
+                          "and open the data set again",
+                          name, table, what, index);
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
+                      "%s was changed since its folder was indexed (%s differs): open the data set "
+                      "again; if it was changed in place, remove the index %s first",
+                      name, what, index);
+}
+
 /* A file is what its row says, or it was changed since the index was built. */
 static int folder_file_check(const struct pstk__source *source, uint32_t number,
                              const struct pstk__file *file, struct pstk_error *err)
@@ -384,6 +552,8 @@ static int folder_file_check(const struct pstk__source *source, uint32_t number,
         return check_index(source, size, changed_ns, err);
     if (r == 0)
         r = look_up(source, number, &row);
+    if (r == 0 && state_of(source)->table && check_table(source, err) < 0)
+        return PSTK_EBADMSG;
     if (r == 0 && size == row.size && changed_ns == row.changed_ns)
         return 0;
     if (!err)
@@ -393,11 +563,7 @@ static int folder_file_check(const struct pstk__source *source, uint32_t number,
         return fail_index(source, number, "its row is wrong", err);
     if (r < 0)
         return pstk__fail_errno(err, -r, PSTK_STAGE_SHARD, "cannot read %s", name);
-    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-                      "%s was changed since its folder was indexed (%s differs): open the data set "
-                      "again; if it was changed in place, remove the index %s first",
-                      name, size == row.size ? "its time of change" : "its size",
-                      pstk__indexed_index(source)->path);
+    return fail_changed(source, number, size != row.size, err);
 }
 
 const struct pstk__format pstk__format_folder = {
@@ -408,6 +574,29 @@ const struct pstk__format pstk__format_folder = {
     .has_file_each = 1,
     .probe = pstk__folder_probe,
     .open = folder_open,
+    .close = folder_close,
+    .locate = pstk__indexed_locate,
+    .range = pstk__indexed_range,
+    .page = folder_page,
+    .page_check = pstk__indexed_page_check,
+    .n_extents = folder_n_extents,
+    .extent = folder_extent,
+    .parse = folder_parse,
+    .read_size = folder_read_size,
+    .file_shown = folder_file_shown,
+    .file_path = folder_file_path,
+    .file_check = folder_file_check,
+};
+
+const struct pstk__format pstk__format_table = {
+    .name = "table",
+    .needs = "a metadata.csv or metadata.jsonl that lists images",
+    .files = ".csv, .tsv, .jsonl or .ndjson table of images",
+    .file = "image",
+    .checksum = PSTK__CHECKSUM_NONE,
+    .has_file_each = 1,
+    .probe = pstk__table_probe,
+    .open = table_open,
     .close = folder_close,
     .locate = pstk__indexed_locate,
     .range = pstk__indexed_range,

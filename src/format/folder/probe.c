@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "format/folder/folder.h"
 #include "format/folder/name.h"
+#include "format/folder/sheet_place.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -84,4 +85,10 @@ int pstk__folder_probe(const struct pstk__store *store, const char *path, struct
     if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
         return r == 1;
     return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
+}
+
+int pstk__table_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)
+{
+    char table[PATH_MAX];
+    return pstk__sheet_find(store, path, table, err);
 }

@@ -20,6 +20,9 @@ enum pstk__folder_column {
     PSTK__FOLDER_SIZE = 2,
     PSTK__FOLDER_CHANGED = 3,
     PSTK__FOLDER_COLUMNS = 4,
+    /* Of a table: bytes of its columns, which follow the values. */
+    PSTK__FOLDER_MORE = 4,
+    PSTK__FOLDER_TABLE_COLUMNS = 5,
 };
 
 /* A directory with the images in it, sorted by name. */

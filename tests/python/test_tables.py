@@ -1,0 +1,497 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of images (CSV, TSV, JSON lines, Parquet) as data sets. csv, json and pyarrow are the oracles, with Pillow for
+pixels; `datasets` for a folder with metadata."""
+import csv
+import io
+import json
+import math
+import os
+import random
+import shutil
+import subprocess
+import sys
+import unittest
+
+import penstock
+from data_fixture import Case, image_file, np, optional
+
+COMMAND = os.environ["PENSTOCK_COMMAND"]
+SMALL = penstock.image("image", [penstock.Resize((16, 16))])
+CLASSES = ["dog", "cat", "été", "a \"b\", c"]
+NOTES = ["", "x", "two\nlines", "crlf\r\nhere", "quote \" and , comma", "été 😀", " spaces ", "\ttab"]
+
+
+class Tables(Case):
+    def setUp(self):
+        super().setUp()
+        self.old = os.environ.get("PENSTOCK_CACHE")
+        os.environ["PENSTOCK_CACHE"] = self.path("cache")
+        self.addCleanup(self.restore)
+
+    def restore(self):
+        if self.old is None:
+            del os.environ["PENSTOCK_CACHE"]
+        else:
+            os.environ["PENSTOCK_CACHE"] = self.old
+
+    def images(self, n=12, name="data"):
+        """A folder with n images in images/; returns their paths below it."""
+        paths = []
+        os.makedirs(os.path.join(self.path(name), "images"), exist_ok=True)
+        for i in range(n):
+            path = f"images/{i}.{'jpg' if i % 3 else 'png'}"
+            with open(os.path.join(self.path(name), path), "wb") as file:
+                file.write(image_file(i, "JPEG" if i % 3 else "PNG", height=20 + i))
+            paths.append(path)
+        return paths
+
+    def rows(self, n=12, name="data"):
+        return [{"path": path, "label": CLASSES[i * 7 % len(CLASSES)], "score": i / 3 - 1, "count": (i - 5) * 10**15,
+                 "flag": bool(i % 2), "note": NOTES[i % len(NOTES)]} for i, path in enumerate(self.images(n, name))]
+
+    def put(self, text, name="labels.csv", folder="data"):
+        path = os.path.join(self.path(folder), name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def put_csv(self, rows, name="labels.csv", folder="data", **how):
+        out = io.StringIO(newline="")
+        writer = csv.DictWriter(out, list(rows[0]), **how)
+        writer.writeheader()
+        writer.writerows(rows)
+        return self.put(out.getvalue(), name, folder)
+
+    def put_json(self, rows, name="labels.jsonl", folder="data", **how):
+        return self.put("".join(json.dumps(row, **how) + "\n" for row in rows), name, folder)
+
+    def check(self, path, rows, root=None, key="path", **keywords):
+        """The data set has these rows: texts of labels as their class, bool as 0 and 1."""
+        dataset = penstock.Dataset(path, **keywords)
+        has_names = isinstance(rows[0].get("label"), str)
+        names = tuple(sorted({row["label"] for row in rows}, key=str.encode)) if has_names else ()
+        self.assertEqual(len(dataset), len(rows))
+        self.assertEqual(tuple(dataset.names), names)
+        for sample, row in zip(dataset, rows):
+            with open(os.path.join(root or self.path(), row[key]), "rb") as file:
+                self.assertEqual(sample.pop("image"), file.read())
+            self.assertEqual(sample.pop("path"), row[key])
+            for name, value in row.items():
+                if name == key:
+                    continue
+                got = sample.pop(name)
+                if name == "label" and names:
+                    got = names[got]
+                if isinstance(value, float) and math.isnan(value):
+                    self.assertTrue(math.isnan(got))
+                else:
+                    self.assertEqual(got, value, (name, row))
+            self.assertEqual(sample, {})
+        return dataset
+
+    def refused(self, words, text, name="labels.csv", **keywords):
+        """Opening a table of this text is an error that has these words, and the table's path."""
+        path = self.put(text, name)
+        words = [words] if isinstance(words, str) else list(words)
+        return self.assert_says([*words, path], penstock.Dataset, path, **keywords)
+
+    # ---- formats ---------------------------------------------------------------------------------------
+
+    def test_csv_equals_the_csv_module(self):
+        rows = self.rows()
+        for how in ({}, {"lineterminator": "\n"}, {"quoting": csv.QUOTE_ALL}):
+            path = self.put_csv(rows, **how)
+            with open(path, newline="") as file:
+                self.assertEqual([row["note"] for row in csv.DictReader(file)], [row["note"] for row in rows])
+            dataset = self.check(path, rows)
+            self.assertEqual(dataset.fields["flag"].field, penstock.Field("uint8"))
+            self.assertEqual(dataset.fields["score"].field.kind, "float64")
+        self.check(self.put_csv(rows, "labels.tsv", delimiter="\t"), rows)
+        with open(path, "rb") as file:
+            text = file.read()
+        self.check(self.put(b"\xef\xbb\xbf" + text), rows)
+        self.check(self.put(text.rstrip(b"\r\n")), rows)
+
+    def test_json_lines_equal_the_json_module(self):
+        rows = self.rows()
+        for how in ({}, {"ensure_ascii": False}, {"separators": (",", ":")}):
+            self.check(self.put_json(rows, **how), rows)
+        for row in rows:
+            del row["note"]
+        self.check(self.put("\n".join(" " + json.dumps(row) for row in rows) + "\n \n", "labels.ndjson"), rows)
+
+    def test_json_columns_of_no_one_type_are_json_text(self):
+        rows = self.rows()
+        for i, row in enumerate(rows):
+            row["boxes"] = [[i, 1.5], {"a": None}]
+            row["maybe"] = None if i % 3 else "x"
+            if i % 2:
+                row["sometimes"] = 5
+        dataset = penstock.Dataset(self.put_json(rows))
+        for sample, row in zip(dataset, rows):
+            self.assertEqual(json.loads(sample["boxes"]), row["boxes"])
+            self.assertEqual(json.loads(sample["maybe"]), row["maybe"])
+            self.assertEqual(json.loads(sample["sometimes"]), row.get("sometimes"))
+
+    def test_random_tables(self):
+        paths = self.images(5)
+        draw = random.Random(7)
+        letters = 'ab,"\n\r\t \\é😀\x01{}[]:'
+        for _ in range(40):
+            rows = [{"path": draw.choice(paths), "note": "".join(draw.choices(letters, k=draw.randrange(12))),
+                     "n": draw.randrange(-2**63, 2**63), "x": draw.choice([draw.uniform(-1e300, 1e300), draw.random() * 1e-310])}
+                    for _ in range(draw.randrange(1, 30))]
+            rows[0]["note"] = "text"  # not all numbers
+            self.check(self.put_csv(rows), rows)
+            self.check(self.put_json(rows), rows)
+
+    def test_parquet_equals_pyarrow(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        rows = self.rows()
+        for i, row in enumerate(rows):
+            row["score"] = [math.nan, 1.5, math.inf, -0.25][i % 4]
+        table = arrow.Table.from_pylist(rows)
+        small = table.append_column("small", arrow.array([i for i in range(12)], arrow.uint8()))
+        small = small.append_column("half", arrow.array([i / 3 for i in range(12)], arrow.float32()))
+        path = os.path.join(self.path(), "labels.parquet")
+        parquet.write_table(small, path)
+        before = self.left(), sorted(os.listdir(self.path()))
+        dataset = self.check(path, small.to_pylist())
+        self.assertEqual(sorted(os.listdir(self.path())), before[1])
+        self.assertEqual({name: dataset.fields[name].field.kind for name in ("small", "half", "count", "flag")},
+                         {"small": "uint8", "half": "float32", "count": "int64", "flag": "uint8"})
+        with penstock.Loader(path, batch_size=12, device="cpu", framework="numpy",
+                             outputs={"small": "small", "label": "label"}) as loader:
+            self.assertEqual(sorted(next(iter(loader))["small"].tolist()), list(range(12)))
+        parquet.write_table(table.slice(0, 5), path)
+        os.utime(path, ns=(1, 1))
+        self.check(path, rows[:5])
+        self.assertEqual(len([name for _, _, names in os.walk(self.path("cache")) for name in names
+                              if name.endswith(".jsonl")]), 1)
+
+    def test_parquet_that_is_none(self):
+        optional("pyarrow")
+        self.images(1)
+        self.assert_says("no Parquet file", penstock.Dataset, self.put(b"PAR1 no PAR1", "x.parquet"))
+
+    def test_parquet_without_pyarrow(self):
+        self.images(1)
+        path = self.put(b"PAR1", "x.parquet")
+        code = ("import sys; sys.modules['pyarrow'] = sys.modules['pyarrow.parquet'] = None\n"
+                f"import penstock\npenstock.Dataset({path!r})")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertIn("reading Parquet tables needs pyarrow: pip install pyarrow", done.stderr)
+
+    # ---- Hugging Face's imagefolder --------------------------------------------------------------------
+
+    def metadata_rows(self):
+        rows = self.rows()
+        random.Random(3).shuffle(rows)
+        return [{"file_name": row.pop("path"), **row} for row in rows]
+
+    def test_a_folder_with_metadata_is_that_table(self):
+        rows = self.metadata_rows()
+        path = self.put_csv(rows, "metadata.csv")
+        self.check(self.path(), rows, key="file_name")
+        self.put_json(rows[:5], "metadata.jsonl")
+        self.assert_says(["metadata.csv and a metadata.jsonl"], penstock.Dataset, self.path())
+        os.unlink(path)
+        self.check(self.path(), rows[:5], key="file_name")
+
+    def test_metadata_of_something_else_is_none(self):
+        self.images()
+        self.put("id,name\n1,x\n", "metadata.csv")
+        self.assertEqual(sorted(penstock.Dataset(self.path()).fields), ["image", "label", "path"])
+
+    def test_metadata_equals_datasets(self):
+        datasets = optional("datasets")
+        datasets.disable_progress_bars()
+        for name, put in (("metadata.csv", self.put_csv), ("metadata.jsonl", self.put_json)):
+            folder = "of-" + name
+            rows = [{"file_name": row.pop("path"), **row} for row in self.rows(name=folder)]
+            put(rows, name, folder)
+            theirs = datasets.load_dataset("imagefolder", data_dir=self.path(folder), split="train",
+                                           cache_dir=self.path("datasets"))
+            ours = penstock.Dataset(self.path(folder), decode=True)
+            self.assertEqual(len(ours), len(theirs))
+            for mine, other in zip(ours, theirs):
+                self.assertTrue((mine["image"] == np.asarray(other["image"].convert("RGB"))).all())
+                self.assertEqual(ours.names[mine["label"]], other["label"])
+                for field in ("score", "count", "flag", "note"):
+                    self.assertEqual(mine[field], "" if other[field] is None else other[field])
+
+    # ---- types -----------------------------------------------------------------------------------------
+
+    def test_types_can_be_chosen(self):
+        rows = self.rows()
+        path = self.put_csv(rows)
+        dataset = penstock.Dataset(path, fields={"label": "utf8", "score": "float32", "count": "utf8", "flag": "int16",
+                                                 "note": "bytes"})
+        self.assertEqual(list(dataset.names), [])
+        for sample, row in zip(dataset, rows):
+            self.assertEqual(sample["label"], row["label"])
+            self.assertEqual(sample["score"], np.float32(row["score"]))
+            self.assertEqual(sample["count"], str(row["count"]))
+            self.assertEqual(sample["flag"], row["flag"])
+            self.assertEqual(sample["note"], row["note"].encode())
+        self.assertEqual(penstock.Dataset(path)[0]["count"], rows[0]["count"])  # an index of its own
+        self.assert_says(["no column scroe", "score"], penstock.Dataset, path, fields={"scroe": "float32"})
+        self.assert_says("must be an integer that i8 holds", penstock.Dataset, path, fields={"count": "int8"})
+        self.assert_says("must be a scalar, utf8 or bytes", penstock.Dataset, path, fields={"note": ("float32", [3])})
+
+    def test_labels_of_numbers_are_no_classes(self):
+        paths = self.images(3)
+        self.check(self.put_csv([{"path": path, "label": 7 - i} for i, path in enumerate(paths)]),
+                   [{"path": path, "label": 7 - i} for i, path in enumerate(paths)])
+        dataset = penstock.Dataset(self.put("path,label\nimages/0.png,01\nimages/1.jpg,10\n"))
+        self.assertEqual((dataset.names, [sample["label"] for sample in dataset]), (("01", "10"), [0, 1]))
+
+    def test_a_row_that_departs_is_an_error(self):
+        paths = self.images(2)
+        many = "".join(f"{paths[0]},{i},c{i % 2}\n" for i in range(12000))
+        for row, words in ((f"{paths[1]},1.5,c1\n", ["line 12002", "column n is '1.5'", "an integer"]),
+                           (f"{paths[1]},x,c1\n", ["line 12002", "column n is 'x'"]),
+                           (f"{paths[1]},,c1\n", ["line 12002", "column n is ''"]),
+                           (f"{paths[1]},1\n", ["line 12002", "2 columns", "must have 3"]),
+                           (f"{paths[1]},1,c1,\n", ["line 12002", "4 columns"]),
+                           (f"{paths[1]},1,\n", ["line 12002", "label is empty"])):
+            at = len("path,n,label\n" + many)
+            error = self.refused([*words, "byte "], "path,n,label\n" + many + row)
+            self.assertIsInstance(error, penstock.CorruptRecordError)
+            number = int(str(error).split("byte ")[1].split(")")[0])
+            self.assertTrue(at <= number < at + len(row), (number, at))
+        lines = "".join(json.dumps({"path": paths[0], "n": i}) + "\n" for i in range(12000))
+        for row, words in (({"path": paths[0], "n": "1"}, "'\"1\"'; must be an integer"),
+                           ({"path": paths[0], "n": None}, "'null'; must be an integer"),
+                           ({"path": paths[0]}, "no column n"), ({"n": 1}, "no column path"),
+                           ({"path": paths[0], "n": 1, "more": 2}, "column more is none of the first 10000 rows")):
+            self.refused(["line 12001", words], lines + json.dumps(row) + "\n", "labels.jsonl")
+        path = self.put(lines + json.dumps({"path": paths[0], "n": 1, "more": 2}) + "\n", "labels.jsonl")
+        self.assert_says("the row has no column more", penstock.Dataset, path, fields={"more": "int64"})
+
+    def test_columns_with_names_of_other_fields(self):
+        paths = self.images(2)
+        rows = [{"file_name": path, "path": i, "image": i, "a b": i, "a_b": i, "": i} for i, path in enumerate(paths)]
+        dataset = penstock.Dataset(self.put_csv(rows))
+        self.assertEqual(list(dataset.fields), ["image", "path", "path_", "image_", "a_b", "a_b_", "column6"])
+        self.assertEqual(dataset[1]["a_b_"], 1)
+        self.refused(["no column of the images' paths", "its columns are a;b, c"], "a;b,c\n1,2\n")
+        self.refused("more than 63 columns", ",".join(f"c{i}" for i in range(64)) + "\n")
+
+    # ---- paths -----------------------------------------------------------------------------------------
+
+    def test_root_path(self):
+        rows = self.rows()
+        path = self.put_csv(rows, folder="lists")
+        error = self.assert_says(["none of the 12 images", "root_path"], penstock.Dataset, path)
+        self.assertIsInstance(error, penstock.DataSetNotFoundError)
+        self.check(path, rows, root_path=self.path())
+        absolute = [{**row, "path": os.path.join(self.path(), row["path"])} for row in rows]
+        dataset = penstock.Dataset(self.put_csv(absolute, folder="lists"), root_path=self.path())
+        self.assertEqual([sample["path"] for sample in dataset], [row["path"] for row in rows])
+        self.assert_says(["is absolute", "line 2"], penstock.Dataset, path)
+        self.assert_says("must be a folder", penstock.Dataset, path, root_path=path)
+        self.assert_says("root_path", penstock.Dataset, path, root_path=self.path("nothing"))
+        with penstock.Loader(path, batch_size=4, device="cpu", framework="numpy", outputs={"image": SMALL},
+                             root_path=self.path()) as loader:
+            self.assertEqual(sum(len(batch["image"]) for batch in loader), 12)
+
+    def test_paths_that_lead_out_are_refused(self):
+        self.images(1)
+        for path, words in (("../x.jpg", "'..'"), ("images/../../x.jpg", "'..'"), ("images/../images/0.png", "'..'"),
+                            ("/etc/passwd", "is absolute"), ("images/", "names no file"), ('""', "is empty"),
+                            ("a" * 5000, "more than 4095")):
+            self.refused([words, "line 3"], f"path,n\nimages/0.png,1\n{path},2\n")
+
+    def test_paths_that_are_not_utf8_are_bytes(self):
+        self.images(1)
+        shutil.copy(os.path.join(self.path(), "images/0.png"), os.path.join(os.fsencode(self.path()), b"\xff.png"))
+        dataset = penstock.Dataset(self.put(b"path,n\nimages/0.png,1\n\xff.png,2\n"))
+        self.assertEqual([sample["path"] for sample in dataset], [b"images/0.png", b"\xff.png"])
+        self.refused(["not UTF-8", "line 2"], b"path,note\nimages/0.png,\xe9\n")
+        self.refused(["not UTF-8", "line 2"], b"path,label\nimages/0.png,\xe9\n")
+
+    def test_one_image_may_be_many_samples(self):
+        paths = self.images(2)
+        rows = [{"path": paths[i % 2], "label": i} for i in range(9)]
+        self.check(self.put_csv(rows), rows)
+        with penstock.Loader(self.put_csv(rows), batch_size=3, device="cpu", framework="numpy",
+                             outputs={"image": SMALL, "label": "label"}) as loader:
+            self.assertEqual(sorted(np.concatenate([batch["label"].copy() for batch in loader]).tolist()), list(range(9)))
+
+    # ---- damage ----------------------------------------------------------------------------------------
+
+    def test_missing_images_are_bad_samples_with_their_line(self):
+        rows = self.rows()
+        path = self.put_csv(rows)
+        os.unlink(os.path.join(self.path(), rows[3]["path"]))
+        with open(path, newline="") as file:
+            line = file.read().split(rows[3]["path"])[0].count("\n") + 1
+        dataset = penstock.Dataset(path)
+        self.assertEqual(dataset.get(3, "note"), rows[3]["note"])
+        self.assert_says([f"line {line}", "missing", "record 3", rows[3]["path"]], lambda: dataset[3])
+        done = subprocess.run([COMMAND, "verify", path], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"line {line}", done.stdout + done.stderr)
+        self.assertIn(rows[3]["path"], done.stdout + done.stderr)
+        with penstock.Loader(path, batch_size=4, device="cpu", framework="numpy", outputs={"image": SMALL},
+                             bad_sample="replace") as loader:
+            self.assertEqual(sum(len(batch["image"]) for batch in loader), 12)
+        os.unlink(os.path.join(self.path(), rows[4]["path"]))  # after it was indexed
+        done = subprocess.run([COMMAND, "verify", path], capture_output=True, text=True)
+        self.assertIn(os.path.join(self.path(), rows[4]["path"]), done.stdout + done.stderr)
+
+    def test_a_table_cut_at_every_byte(self):
+        paths = self.images(2)
+        for name, text in (("labels.csv", f'path,n,note\r\n{paths[0]},1,"a, ""b""\r\nc"\r\n{paths[1]},2,d\r\n'),
+                           ("labels.jsonl", f'{{"path": "{paths[0]}", "n": 1, "note": "\\u00e9"}}\n'
+                                            f'{{"path": "{paths[1]}", "n": 2, "note": "x"}}\n')):
+            whole = len(penstock.Dataset(self.put(text, name)))
+            for cut in range(len(text)):
+                path = self.put(text[:cut], name)
+                try:
+                    dataset = penstock.Dataset(path)
+                except penstock.PenstockError as error:
+                    self.assertIn(name, str(error))
+                    continue
+                self.assertLessEqual(len(dataset), whole)
+                for sample in range(len(dataset)):
+                    dataset.get(sample, "path")
+
+    def test_damage(self):
+        path = self.images(1)[0]
+        self.refused(["NUL", "line 3"], f"path,n\n{path},1\n{path}\0,2\n")
+        self.refused("NUL", f'{{"path": "{path}"}}\n\0', "labels.jsonl")
+        self.refused("UTF-16", f"path,n\n{path},1\n".encode("utf-16"))
+        self.refused(["no end", "line 3"], f'path,n\n{path},1\n"{path},2\n')
+        self.refused(["after its closing quote", "line 2"], f'path,n\n"{path}"x,1\n')
+        self.refused(["carriage return", "line 1"], f"path,n\r{path},1\r{path},2\r")
+        self.refused("twice", f'{{"path": "{path}", "path": "x"}}\n', "labels.jsonl")
+        self.refused("no rows", "path,n\n")
+        self.refused("is empty", "")
+        self.refused("no rows", "\n\n", "labels.jsonl")
+        self.refused(["not JSON", "line 1"], f'{{"path": "{path}", "a": {"[" * 5000}{"]" * 5000}}}\n', "labels.jsonl")
+        self.refused("more than 100000 values", f'{{"path": "{path}", "a": [{"1," * 100000}1]}}\n', "labels.jsonl")
+
+    def test_a_line_without_end_is_refused_by_its_size(self):
+        for name, begin in (("labels.csv", b'path,n\nx.jpg,"'), ("labels.jsonl", b'{"path": "')):
+            path = self.put(begin, name)
+            os.truncate(path, 2**30)  # a hole of zeros
+            error = self.assert_says(path, penstock.Dataset, path)
+            with open(path, "r+b") as file:
+                file.seek(len(begin))
+                for _ in range(40):
+                    file.write(b"a" * 2**20)
+            error = self.assert_says(["more than 16 MiB", path], penstock.Dataset, path)
+            self.assertNotIn("memory", str(error))
+            os.unlink(path)
+
+    def test_a_long_row_that_is_allowed(self):
+        path = self.images(1)[0]
+        rows = [{"path": path, "note": "ab\"" * 10**6}, {"path": path, "note": "x"}]
+        self.check(self.put_csv(rows), rows)
+        self.check(self.put_json(rows), rows)
+
+    # ---- changes ---------------------------------------------------------------------------------------
+
+    def test_a_changed_table_is_read_again(self):
+        rows = self.rows()
+        path = self.put_csv(rows)
+        first = self.check(path, rows).info.identity
+        self.assertEqual(penstock.Dataset(path).info.identity, first)
+        rows[5]["label"] = "cat" if rows[5]["label"] != "cat" else "dog"
+        self.put_csv(rows)
+        self.assertNotEqual(self.check(path, rows).info.identity, first)
+        shutil.copytree(self.path(), self.path("copy"), copy_function=shutil.copyfile)
+        self.assertEqual(penstock.Dataset(os.path.join(self.path("copy"), "labels.csv")).info.identity,
+                         penstock.Dataset(path).info.identity)
+
+    def test_a_table_that_changes_during_a_run_is_refused(self):
+        rows = self.rows(40)
+        path = self.put_csv(rows)
+        with penstock.Loader(path, batch_size=1, device="cpu", framework="numpy", outputs={"image": SMALL},
+                             n_slots=2, n_threads=1) as loader:
+            batches = iter(loader)
+            next(batches)
+            self.put_csv(rows[:20])
+            self.assert_says([path, "changed or replaced"], lambda: [None for _ in range(500) for _ in loader])
+        dataset = penstock.Dataset(path)
+        os.unlink(path)
+        self.assert_says([path, "removed"], lambda: dataset[1])
+
+    def test_an_image_that_changes_is_refused(self):
+        rows = self.rows()
+        path = self.put_csv(rows)
+        dataset = penstock.Dataset(path)
+        with open(os.path.join(self.path(), rows[2]["path"]), "ab") as file:
+            file.write(b"more")
+        self.assert_says([rows[2]["path"], "changed since", "remove the index"], lambda: dataset[2])
+
+    # ---- large, and everything else --------------------------------------------------------------------
+
+    def test_parts_of_a_large_table(self):
+        """More than a part of 4 MiB: rows stay in order, lines are right, and any number of threads builds the same."""
+        paths = self.images(3)
+        rows = [{"path": paths[i % 3], "label": f"c{i % 1000}", "n": i, "note": "two\nlines " + "x" * (i % 50)}
+                for i in range(150000)]
+        path = self.put_csv(rows)
+        self.assertGreater(os.path.getsize(path), 8 << 20)
+        dataset = penstock.Dataset(path)
+        self.assertEqual(len(dataset), len(rows))
+        names = sorted({row["label"] for row in rows})
+        self.assertEqual(list(dataset.names), names)
+        for i in [*range(0, len(rows), 997), len(rows) - 1]:
+            self.assertEqual(dataset.get(i, "n"), i)
+            self.assertEqual(dataset.get(i, "note"), rows[i]["note"])
+            self.assertEqual(names[dataset.get(i, "label")], rows[i]["label"])
+        self.put(open(path, "rb").read() + b"no.jpg,c0,x,y\r\n")
+        self.assert_says([f"line {2 * len(rows) + 2} ", "column n is 'x'"], penstock.Dataset, path)
+
+    def test_the_command(self):
+        rows = self.rows()
+        path = self.put_csv(rows)
+
+        def run(*words):
+            done = subprocess.run([COMMAND, *words], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+
+        self.assertIn("table", run("info", path))
+        self.assertEqual(json.loads(run("info", path, "--json"))["n_samples"], 12)
+        run("verify", path)
+        run("show", path, "-o", self.path("show.png"))
+        run("bench", path, "--seconds", "0.1")
+        run("pack", path, self.path("packed"))
+        packed = penstock.Dataset(self.path("packed"))
+        self.check(path, rows)
+        for mine, other in zip(packed, penstock.Dataset(path)):
+            self.assertEqual(mine, other)
+        self.assertEqual(list(packed.names), list(penstock.Dataset(path).names))
+        run("export", path, self.path("out"), "--to", "webdataset")
+        self.assertEqual(len(penstock.Dataset(self.path("out"))), 12)
+
+    def test_a_table_and_a_folder_in_a_mixture(self):
+        rows = self.rows()
+        path = self.put_csv(rows)
+        penstock.export(path, to="mds", out=self.path("mds"))
+        with penstock.Loader(penstock.Mixture({path: 1, self.path("mds"): 1}), batch_size=4, device="cpu",
+                             framework="numpy", outputs={"image": SMALL, "label": "label"}) as loader:
+            self.assertGreater(sum(len(batch["image"]) for batch in loader), 0)
+
+    def test_state_goes_on_where_it_was(self):
+        path = self.put_csv(self.rows(40))
+        how = {"batch_size": 4, "device": "cpu", "framework": "numpy", "outputs": {"count": "count"}, "seed": 5}
+        with penstock.Loader(path, **how) as loader:
+            seen = []
+            for i, batch in enumerate(loader):
+                seen.append(batch["count"].tolist())
+                if i == 3:
+                    state = loader.state_dict()
+        with penstock.Loader(path, **how) as loader:
+            loader.load_state_dict(state)
+            self.assertEqual([batch["count"].tolist() for batch in loader], seen[4:])
+
+
+if __name__ == "__main__":
+    unittest.main()
