@@ -92,7 +92,7 @@ struct export
     struct pstk_export_settings settings;
     struct pstk_export_result result;
     const char *fields[PSTK_MAX_FIELDS];
-    char *names; /* owned; the text of --fields, taken apart */
+    char *names;           /* owned; the text of --fields, taken apart */
     struct fields read_as; /* of --field */
     struct subset subset;
     struct progress progress;

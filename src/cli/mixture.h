@@ -24,7 +24,8 @@ struct mixture {
  * message. */
 int mixture_add(struct mixture *mixture, const char *text);
 /* Look into all data sets: the sums of their numbers, and the fields of the first that are alike in
- * all. read_as: of --field, which every data set must have. Sets the name. Returns 0 or an exit status after a message. */
+ * all. read_as: of --field, which every data set must have. Sets the name. Returns 0 or an exit
+ * status after a message. */
 int mixture_look(struct mixture *mixture, struct pstk_dataset_info *info,
                  struct pstk_field fields[PSTK_MAX_FIELDS], const struct fields *read_as);
 /* Return the settings of a loader: data sets repeat, an epoch has as many samples as they have. */

@@ -274,7 +274,8 @@ static int look_at_mixture(struct pipeline *pipeline)
     if (pipeline->order == PSTK_ORDER_WINDOWED)
         return message_usage("--order: value is windowed; must be full or sequential with "
                              "--mixture");
-    const int status = mixture_look(&pipeline->mixture, &pipeline->info, pipeline->fields, &pipeline->read_as);
+    const int status =
+        mixture_look(&pipeline->mixture, &pipeline->info, pipeline->fields, &pipeline->read_as);
     pipeline->path = pipeline->mixture.name;
     pipeline->n_samples = pipeline->info.n_samples;
     pipeline->image_field = find_image(pipeline);

@@ -41,10 +41,11 @@ int records_open(struct records *records, const char *src, const struct fields *
     pstk_error_init(&err, sizeof err);
     const char *format = pstk_find_format(src, NULL);
     if (!format || !is_taken(format))
-        return fields->n ? message_usage("--field: names fields of a data set in another format; %s "
-                                         "is none that pack reads record by record",
-                                         src)
-                         : 0;
+        return fields->n
+                   ? message_usage("--field: names fields of a data set in another format; %s "
+                                   "is none that pack reads record by record",
+                                   src)
+                   : 0;
     if (opening_dataset_as(&records->dataset, src, fields, &err) < 0)
         return status_refuse(&err, src);
     describe(records);
