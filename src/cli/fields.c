@@ -121,6 +121,22 @@ static int set_shape(struct pstk_field *field, const char *text)
     return -1;
 }
 
+/* Append a field that is the first of several suffixes, which the library checks. */
+static int add_first_of(struct fields *fields, const char *text, const struct pstk_field *field,
+                        const char *suffixes)
+{
+    for (uint32_t i = 0; i < fields->n_first_of; i++)
+        if (strcmp(fields->names[i], field->name) == 0)
+            return refuse(text, "the field was given suffixes before");
+    if (fields->n_first_of == PSTK_MAX_FIELDS)
+        return refuse(text, "it is one field more than the 64 that a data set may have");
+    char *name = fields->names[fields->n_first_of];
+    memcpy(name, field->name, PSTK_MAX_NAME);
+    fields->first_of[fields->n_first_of++] =
+        (struct pstk_first_of){.name = name, .suffixes = suffixes};
+    return 0;
+}
+
 int fields_add(struct fields *fields, const char *text)
 {
     static const char names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
@@ -133,6 +149,8 @@ int fields_add(struct fields *fields, const char *text)
         return refuse(text, "the name must have at most 63 characters");
     memcpy(field.name, text, length);
     const char *type = text + length + 1;
+    if (strchr(type, ';'))
+        return add_first_of(fields, text, &field, type);
     const size_t n = strcspn(type, "[");
     if (n >= sizeof word)
         return refuse_type(text, "");
@@ -157,6 +175,8 @@ void fields_apply(const struct fields *fields, struct pstk_foreign *foreign)
 {
     foreign->fields = fields->n ? fields->at : NULL;
     foreign->n_fields = fields->n;
+    foreign->first_of = fields->n_first_of ? fields->first_of : NULL;
+    foreign->n_first_of = fields->n_first_of;
 }
 
 /* Find the given field that the message names: value has 'NAME'. NULL: none. */
@@ -169,16 +189,22 @@ static const char *named_in(const struct fields *fields, const char *message)
         if (strncmp(begin + before, fields->at[i].name, n) == 0 && begin[before + n] == '\'')
             return fields->at[i].name;
     }
+    for (uint32_t i = 0; begin && i < fields->n_first_of; i++) {
+        const size_t n = strlen(fields->names[i]);
+        if (strncmp(begin + before, fields->names[i], n) == 0 && begin[before + n] == '\'')
+            return fields->names[i];
+    }
     return NULL;
 }
 
 void fields_explain(const struct fields *fields, struct pstk_error *err)
 {
-    static const char begin[] = "fields: value has '";
+    static const char begin[] = "fields: value ";
     char text[sizeof err->message], list[sizeof err->message];
     const char *names[PSTK_MAX_FIELDS + 1], *near = NULL;
     int n = 0;
-    if (err->code != PSTK_EINVAL || strncmp(err->message, begin, sizeof begin - 1) != 0)
+    if ((err->code != PSTK_EINVAL && err->code != PSTK_ENOTSUP) ||
+        strncmp(err->message, begin, sizeof begin - 1) != 0)
         return;
     const char *name = named_in(fields, err->message);
     const char *last = strrchr(err->message, ':');

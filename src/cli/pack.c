@@ -683,7 +683,7 @@ static int run(const struct command *self, int argc, char **argv)
     int status = form_check(&p.form);
     if (status == 0)
         status = annotated_check(&p.annotated, &p.form);
-    if (status == 0 && p.fields.n && annotated_is_asked(&p.annotated))
+    if (status == 0 && p.fields.n + p.fields.n_first_of && annotated_is_asked(&p.annotated))
         status = message_usage("--field: cannot be given together with --coco or --voc");
     if (status == 0)
         status = part_settle(&p.part);

@@ -88,8 +88,10 @@ static void list_there(const struct pstk__source *source, char *names, size_t si
 static int check_named(const struct pstk__source *source, const struct pstk_foreign *foreign,
                        struct pstk_error *err)
 {
-    for (uint32_t i = 0; foreign && i < foreign->n_fields; i++) {
-        const char *name = foreign->fields[i].name;
+    const uint32_t n = foreign ? foreign->n_fields + foreign->n_first_of : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const char *name = i < foreign->n_fields ? foreign->fields[i].name
+                                                 : foreign->first_of[i - foreign->n_fields].name;
         const int f = pstk__schema_find(&source->schema, name);
         char names[256];
         list_there(source, names, sizeof names);

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _c, paths
+from .errors import SettingsError
 
 if TYPE_CHECKING:
     from .packing.schema import Field
@@ -57,19 +58,40 @@ class _Watch:
             raise self.raised
 
 
+def _parted(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The fields with a type, and those that are the first of several suffixes: {name: "jpg;png"}."""
+    typed, first_of = {}, {}
+    for name, field in fields.items():
+        given, kind = field if isinstance(field, tuple) and len(field) == 2 else (field, None)
+        if isinstance(given, str) and ";" in given:
+            if not isinstance(name, str) or not name.isascii():
+                raise SettingsError(f"fields: value has a field named {name!r}; must have names of 1 to 63 letters, "
+                                    "digits, _ . -")
+            first_of[name] = given.replace(" ", "")
+            if kind is not None:
+                typed[name] = kind
+        else:
+            typed[name] = field
+    return typed, first_of
+
+
 class Foreign:
-    """fields: {name: field} in place of those found in the data, as in a schema. cache_path: a folder for indexes.
+    """fields: {name: field} in place of those found in the data, as in a schema; "jpg;png", or with a type
+    ("cls;id", "int32"): the first of these members of a tar archive's sample. cache_path: a folder for indexes.
 
     It may be pickled.
     """
 
     def __init__(self, fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None) -> None:
         self.fields: dict[str, Field] = {}
+        self.first_of: dict[str, str] = {}
+        self.given = dict(fields) if isinstance(fields, Mapping) else None
         if fields is not None and fields != {}:
             if not isinstance(fields, Mapping):
                 raise TypeError(f"fields: value is a {type(fields).__name__}; must be a dict, such as {{'cls': 'int64'}}")
             from .packing.schema import schema_of
-            self.fields = schema_of(fields)
+            typed, self.first_of = _parted(fields)
+            self.fields = schema_of(typed) if typed else {}
         self.cache_path = None if cache_path is None else os.path.abspath(paths.local(cache_path))
 
     def to_c(self, watch: _Watch | None = None) -> _c.Foreign:
@@ -82,6 +104,9 @@ class Foreign:
             field.codec = 0  # nothing is compressed
             field.codec_level = 0
         made.fields, made.n_fields = ctypes.cast(array, ctypes.POINTER(_c.Field)), len(array)
+        lists = (_c.FirstOf * len(self.first_of))(*((name.encode(), suffixes.encode())
+                                                    for name, suffixes in self.first_of.items()))
+        made.first_of, made.n_first_of = ctypes.cast(lists, ctypes.POINTER(_c.FirstOf)), len(lists)
         if watch is not None:
             made.on_progress = _c.ProgressFn(watch)
         return made

@@ -475,7 +475,7 @@ class Loader(Hints):
         if self._mixture is not None:
             raise SettingsError(f"dataset: the loader has {self._path}; must have one (open penstock.Dataset(path) for a path "
                                 "of loader.mixture.paths)")
-        found = Dataset(self._path, self._foreign.fields or None, cache_path=self._foreign.cache_path)
+        found = Dataset(self._path, self._foreign.given, cache_path=self._foreign.cache_path)
         if found.info.identity != self._catalog.info.identity:
             found.close()
             raise errors.DataSetNotFoundError(f"{self._path} was replaced after the loader opened it: open "
