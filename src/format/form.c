@@ -127,8 +127,8 @@ const char *pstk__form_check_array(const struct pstk__form_array *array,
 {
     if (array->dtype != field->dtype || array->n_dims != field->n_dims) {
         snprintf(text, 160,
-                 "is an array of %s with %u dimensions; the field has %s with %u, as the first "
-                 "sample",
+                 "is an array of %s with %u dimensions; the field has %s with %u, of the first "
+                 "sample or as named",
                  pstk_dtype_name(array->dtype), array->n_dims, pstk_dtype_name(field->dtype),
                  field->n_dims);
         return text;

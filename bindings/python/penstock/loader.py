@@ -356,8 +356,10 @@ class Loader(Hints):
 
     def _fixed(self, last_batch: str) -> dict[str, Any]:
         """What must be the same on all processes for each sample to come once."""
-        return {"data_set": self._catalog.info.identity, "n_samples": self.n_samples,
-                "subset": self._subset(), "order": self._order, "order_version": weave.version(self._order), **self._weave,
+        info = self._catalog.info
+        return {"data_set": info.identity,
+                "_data_set": f"{self._path}: {info.n_samples} samples and {info.bytes} bytes in {info.n_shards} shards",
+                "n_samples": self.n_samples, "subset": self._subset(), "order": self._order, "order_version": weave.version(self._order), **self._weave,
                 "seed": self._numbers["seed"], "epoch": self._numbers["epoch"],
                 "position": self._numbers["position"], "last_batch": last_batch,
                 "global_batch_size": self._rows.world_wide, "batch_schedule": self._rows.schedule,

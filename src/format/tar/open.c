@@ -189,10 +189,9 @@ static int view_field(struct parse *parse, const struct choice *member, int i)
                                   "its header gives a member another size than the index");
     struct pstk__field_view *view = &parse->out->fields[i];
     char text[160];
-    const char *wrong =
-        pstk__form_view(view, &index->found.fields[i],
-                        extent->data + (member->data - extent->offset), member->size, text);
-    view->offset = member->data - parse->out->file_offset;
+    const uint8_t *data = extent->data + (member->data - extent->offset);
+    const char *wrong = pstk__form_view(view, &index->found.fields[i], data, member->size, text);
+    view->offset = member->data + (uint64_t)(view->data - data) - parse->out->file_offset;
     return wrong ? pstk__record_fail(parse->out, (uint32_t)i, PSTK_EBADMSG, PSTK_STAGE_RECORD,
                                      parse->err, "%s", wrong)
                  : 0;
