@@ -359,7 +359,8 @@ class Loader(Hints):
         info = self._catalog.info
         return {"data_set": info.identity,
                 "_data_set": f"{self._path}: {info.n_samples} samples and {info.bytes} bytes in {info.n_shards} shards",
-                "n_samples": self.n_samples, "subset": self._subset(), "order": self._order, "order_version": weave.version(self._order), **self._weave,
+                "n_samples": self.n_samples, "subset": self._subset(), "order": self._order,
+                "order_version": weave.version(self._order), **self._weave,
                 "seed": self._numbers["seed"], "epoch": self._numbers["epoch"],
                 "position": self._numbers["position"], "last_batch": last_batch,
                 "global_batch_size": self._rows.world_wide, "batch_schedule": self._rows.schedule,
