@@ -5,6 +5,7 @@ import io
 import os
 import random
 import subprocess
+import sys
 import tarfile
 import unittest
 
@@ -130,6 +131,35 @@ class Images(Members):
         with penstock.Dataset(path, fields={"jpg": "bytes"}) as data:
             self.assertEqual(str(data.fields["jpg"].field.kind), "bytes")
             self.assertEqual(data[1], {"jpg": picture(1, "png")})
+
+
+class Addresses(Members):
+    PROGRAM = """
+import resource, sys, penstock
+if int(sys.argv[2]):
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]) << 20,) * 2)
+settings = {"max_pixels": int(sys.argv[3])} if int(sys.argv[3]) else {}
+with penstock.Loader(sys.argv[1], batch_size=2, n_threads=4, framework="numpy", order="sequential",
+                     outputs={"i": penstock.image("jpg", [penstock.Resize((8, 8))])}, **settings) as loader:
+    print(sum(batch["i"].shape[0] for batch in loader.epoch(0)))
+    print(next(int(line.split()[1]) >> 10 for line in open("/proc/self/status") if line.startswith("VmData")))
+"""
+
+    def run_in(self, mebibytes, max_pixels=0):
+        path = self.put([(f"{n}", {"jpg": picture(n, "jpg")}) for n in range(8)])
+        return subprocess.run([sys.executable, "-c", self.PROGRAM, path, str(mebibytes), str(max_pixels)], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
+
+    def test_images_of_unknown_size_reserve_addresses_that_cannot_be_written(self):
+        # The kernel counts what may be written against vm.overcommit_memory=2; a worker reserves 1.5 GB.
+        rows, megabytes = self.run_in(0).stdout.split()
+        self.assertEqual(rows, "8")
+        self.assertLess(int(megabytes), 1000)
+
+    def test_a_limit_of_addresses_is_named_with_what_to_do(self):
+        refused = self.run_in(3000)
+        self.assertIn("raise the limit of this process (ulimit -v), or lower n_threads or max_pixels", refused.stderr)
+        self.assertEqual(self.run_in(3000, 4 << 20).stdout.split()[:1], ["8"])
 
 
 class FirstOf(Members):
