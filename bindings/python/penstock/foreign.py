@@ -104,7 +104,7 @@ class Foreign:
             field.codec = 0  # nothing is compressed
             field.codec_level = 0
         made.fields, made.n_fields = ctypes.cast(array, ctypes.POINTER(_c.Field)), len(array)
-        lists = (_c.FirstOf * len(self.first_of))(*((name.encode(), suffixes.encode())
+        lists = (_c.FirstOf * len(self.first_of))(*(_c.FirstOf(name=name.encode(), suffixes=suffixes.encode())
                                                     for name, suffixes in self.first_of.items()))
         made.first_of, made.n_first_of = ctypes.cast(lists, ctypes.POINTER(_c.FirstOf)), len(lists)
         if watch is not None:
