@@ -20,6 +20,20 @@
 extern "C" {
 #endif
 
+/* Suffixes of a struct pstk_first_of, at most. */
+#define PSTK_MAX_FIRST_OF 8
+
+/* A field of tar archives that is one of several members: the first of these suffixes that a sample
+ * has. */
+struct pstk_first_of {
+    /* name of the field; copies */
+    const char *name;
+    /* 2 to PSTK_MAX_FIRST_OF suffixes in lower case with ; between them, in the order of
+     * preference: "jpg;png"; copies. The first one gives the type; all must be of one type, unless
+     * `fields` gives the field another. A suffix is in one list alone. */
+    const char *suffixes;
+};
+
 /* How a data set of another format is read. A data set in penstock's own format ignores it. Zero it
  * and set size and field_size. */
 struct pstk_foreign {
@@ -53,6 +67,13 @@ struct pstk_foreign {
     /* folder below which the paths lie that a table of images has; other formats ignore it; copies.
      * default: NULL, the table's own folder */
     const char *root_path;
+    /* fields of tar archives that are one of several members; copies. A data set in penstock's own
+     * format ignores them, except that it must have fields of these names; of others ENOTSUP.
+     * default: NULL, none */
+    const struct pstk_first_of *first_of;
+    uint32_t n_first_of;
+    /* must be 0 */
+    uint32_t reserved;
 };
 
 /* Open a data set as pstk_dataset_open does; foreign: borrows, or NULL for its defaults. */

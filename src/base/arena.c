@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #define ALIGNMENT 64 /* bytes: a cache line, and the widest vector register */
+/* Bytes after the mark that may be read: decoders in assembly read past the ends of rows. */
+#define SLACK 65536
 
 /* Under AddressSanitizer what is not allocated is poisoned, the slack up to the next alignment too,
  * so that a kernel that writes past its row is seen as it would be on the heap. */
@@ -37,9 +39,10 @@ int pstk__arena_open(struct pstk__arena *a, size_t size)
     if (size > SIZE_MAX - page_size)
         return -ENOMEM;
     size = (size + page_size - 1) / page_size * page_size;
-    /* NORESERVE: the size is what the largest image allowed may need, far above what most touch. */
-    void *base = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    /* The size is what the largest image allowed may need, far above what most touch. NORESERVE
+     * alone does not keep it from being counted: a kernel with vm.overcommit_memory=2 ignores it.
+     */
+    void *base = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return -ENOMEM;
     a->base = base;
@@ -59,10 +62,28 @@ void pstk__arena_close(struct pstk__arena *a)
     *a = (struct pstk__arena){0};
 }
 
+/* Make pages writable up to `end` <= size: at least twice as many as before, so that an arena asks
+ * the kernel some 20 times at most. 0, or -ENOMEM. */
+static int open_pages(struct pstk__arena *a, size_t end)
+{
+    const size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
+    size_t wanted = a->size - end < SLACK ? a->size : end + SLACK;
+    if (wanted < 2 * a->open)
+        wanted = 2 * a->open < a->size ? 2 * a->open : a->size;
+    wanted = (wanted + page_size - 1) / page_size * page_size; /* the mapping ends there, too */
+    if (mprotect(a->base + a->open, wanted - a->open, PROT_READ | PROT_WRITE) < 0)
+        return -ENOMEM;
+    a->open = wanted;
+    return 0;
+}
+
 void *pstk__arena_get(struct pstk__arena *a, size_t size)
 {
     /* size and used are multiples of ALIGNMENT: what fits also fits when rounded up. */
     if (!a->base || size > a->size - a->used)
+        return NULL;
+    const size_t end = a->used + size;
+    if (a->open < a->size && (end > a->open || a->open - end < SLACK) && open_pages(a, end) < 0)
         return NULL;
     uint8_t *p = a->base + a->used;
     unpoison(p, size);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arena: a worker's scratch memory. One mapping made at open; allocation moves a mark, reset
- * moves it back. Pages are touched only as they are used. One thread.
+ * arena: a worker's scratch memory. Addresses are reserved at open; allocation moves a mark, reset
+ * moves it back. Pages are made writable as the mark first passes them, and touched only as they
+ * are used, so that a kernel which counts what might be written (vm.overcommit_memory=2) counts
+ * what images have needed, and not what the largest could. One thread.
  */
 #ifndef PSTK_ARENA_H
 #define PSTK_ARENA_H
@@ -12,15 +14,16 @@
 struct pstk__arena {
     uint8_t *base; /* owned mapping */
     size_t size;   /* bytes */
+    size_t open;   /* bytes from base on that may be written; never less than used */
     size_t used;   /* mark; <= size */
     size_t peak;   /* highest mark since open */
     size_t high;   /* highest mark since the last trim */
 };
 
-/* Map `size` bytes. 0 or -ENOMEM (arena is then empty and may be closed). */
+/* Reserve `size` bytes. 0 or -ENOMEM (arena is then empty and may be closed). */
 int pstk__arena_open(struct pstk__arena *a, size_t size);
 void pstk__arena_close(struct pstk__arena *a);
-/* 64-byte aligned, not zeroed; NULL when the arena is full. */
+/* 64-byte aligned, not zeroed; NULL when the arena is full, or the kernel refuses the pages. */
 void *pstk__arena_get(struct pstk__arena *a, size_t size);
 /* Everything allocated after `mark` (an earlier a->used) is given back. */
 void pstk__arena_reset(struct pstk__arena *a, size_t mark);

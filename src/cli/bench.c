@@ -51,6 +51,8 @@ static const struct option_row table[] = {
      .initial = "with --digest 1",
      .text = "so many epochs"},
     PIPELINE_IMAGE_OPTIONS,
+    {.text = "of which data"},
+    FIELDS_OPTION,
     {.text = "in which order"},
     PIPELINE_SEED_OPTIONS,
     PIPELINE_ORDER_OPTIONS,

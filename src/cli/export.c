@@ -48,6 +48,7 @@ static const struct option_row table[] = {
      .value = "NAMES",
      .initial = "all",
      .text = "the fields to export, with commas between them"},
+    FIELDS_OPTION,
     {.name = "image",
      .code = OPT_IMAGE,
      .value = "FIELD",
@@ -91,7 +92,8 @@ struct export
     struct pstk_export_settings settings;
     struct pstk_export_result result;
     const char *fields[PSTK_MAX_FIELDS];
-    char *names; /* owned; the text of --fields, taken apart */
+    char *names;           /* owned; the text of --fields, taken apart */
+    struct fields read_as; /* of --field */
     struct subset subset;
     struct progress progress;
     double start; /* seconds */
@@ -189,11 +191,13 @@ static int work(struct export *export)
     progress_begin(&export->progress, "exporting", "samples");
     struct opening opening;
     opening_init(&opening);
+    fields_apply(&export->read_as, &opening.foreign);
     export->settings.foreign = &opening.foreign;
     const int r = pstk_export(&export->settings, &export->result, &err);
     progress_end(&export->progress);
     if (r == PSTK_ECANCELED && interrupt_seen())
         return interrupt_say("nothing was exported, and nothing is left of it");
+    fields_explain(&export->read_as, &err);
     if (r < 0)
         return refuse(&err, export->settings.out);
     if (export->result.had_leftovers)
@@ -237,6 +241,8 @@ static int set_option(struct export *export, int code, const char *value)
         return option_choice("--to", value, names_export_target, &s->target);
     case OPT_FIELDS:
         return set_fields(export, value);
+    case OPT_FIELD:
+        return fields_add(&export->read_as, value);
     case OPT_IMAGE:
         s->image = value;
         return 0;

@@ -15,7 +15,7 @@
 #include "status.h"
 #include "text.h"
 
-static const struct option_row table[] = {OPTION_END};
+static const struct option_row table[] = {FIELDS_OPTION, OPTION_END};
 
 /* Print the texts of a list, a line each, with control characters escaped. Returns an exit
  * status. */
@@ -130,12 +130,17 @@ static int run(const struct command *self, int argc, char **argv)
 {
     struct options options = {.command = self, .argc = argc, .argv = argv};
     struct pstk_dataset *dataset;
+    struct fields fields = {.n = 0};
     struct pstk_error err;
-    if (options_next(&options) < 0 || options_operands(&options, 3, 3, "DATA, ID and FIELD") < 0)
+    int c;
+    while ((c = options_next(&options)) > 0)
+        if (fields_add(&fields, optarg) < 0)
+            return STATUS_USAGE;
+    if (c < 0 || options_operands(&options, 3, 3, "DATA, ID and FIELD") < 0)
         return options.status;
     const char *path = options_operand(&options, 0);
     pstk_error_init(&err, sizeof err);
-    if (opening_dataset(&dataset, path, &err) < 0)
+    if (opening_dataset_as(&dataset, path, &fields, &err) < 0)
         return status_refuse(&err, path);
     int status = get(dataset, path, options_operand(&options, 1), options_operand(&options, 2));
     pstk_dataset_close(&dataset);

@@ -37,6 +37,7 @@ static const struct option_row table[] = {
      .text = "list the JPEGs that are not stored as planes, and why: read the head of every "
              "record, and encode those JPEGs once more"},
     {.name = "all", .code = OPT_ALL, .text = "list all classes and files, not the first 20"},
+    FIELDS_OPTION,
     OPTION_JSON("print one JSON object, with all classes and files"),
     OPTION_END};
 
@@ -506,18 +507,23 @@ static int run(const struct command *self, int argc, char **argv)
 {
     struct options options = {.command = self, .argc = argc, .argv = argv};
     struct info all = {.json = 0};
+    struct fields fields = {.n = 0};
     struct pstk_error err;
     int c;
-    while ((c = options_next(&options)) > 0)
-        *(c == OPT_COUNTS ? &all.counts
-          : c == OPT_KEPT ? &all.kept
-          : c == OPT_ALL  ? &all.all
-                          : &all.json) = 1;
+    while ((c = options_next(&options)) > 0) {
+        if (c == OPT_FIELD && fields_add(&fields, optarg) < 0)
+            return STATUS_USAGE;
+        else if (c != OPT_FIELD)
+            *(c == OPT_COUNTS ? &all.counts
+              : c == OPT_KEPT ? &all.kept
+              : c == OPT_ALL  ? &all.all
+                              : &all.json) = 1;
+    }
     if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0)
         return options.status;
     all.path = options_operand(&options, 0);
     pstk_error_init(&err, sizeof err);
-    if (opening_dataset(&all.dataset, all.path, &err) < 0)
+    if (opening_dataset_as(&all.dataset, all.path, &fields, &err) < 0)
         return status_refuse(&err, all.path);
     const int status = info(&all);
     labels_close(&all.labels);

@@ -103,7 +103,7 @@ static int add_info(struct pstk_dataset *dataset, int is_first, struct pstk_data
 }
 
 int mixture_look(struct mixture *mixture, struct pstk_dataset_info *info,
-                 struct pstk_field fields[PSTK_MAX_FIELDS])
+                 struct pstk_field fields[PSTK_MAX_FIELDS], const struct fields *read_as)
 {
     snprintf(mixture->name, sizeof mixture->name, "the mixture of %u data set%s", mixture->n,
              mixture->n == 1 ? "" : "s");
@@ -111,7 +111,7 @@ int mixture_look(struct mixture *mixture, struct pstk_dataset_info *info,
         struct pstk_dataset *dataset;
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);
-        if (opening_dataset(&dataset, mixture->paths[i], &err) < 0)
+        if (opening_dataset_as(&dataset, mixture->paths[i], read_as, &err) < 0)
             return status_refuse(&err, mixture->paths[i]);
         const int r = add_info(dataset, i == 0, info, fields);
         pstk_dataset_close(&dataset);

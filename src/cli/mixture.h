@@ -6,6 +6,7 @@
 #include <penstock/format.h>
 #include <penstock/mixture.h>
 
+#include "fields.h"
 #include "json.h"
 
 /* Zero it; mixture_close frees what it holds. It must not move once mixture_settings was called. */
@@ -23,9 +24,10 @@ struct mixture {
  * message. */
 int mixture_add(struct mixture *mixture, const char *text);
 /* Look into all data sets: the sums of their numbers, and the fields of the first that are alike in
- * all. Sets the name. Returns 0 or an exit status after a message. */
+ * all. read_as: of --field, which every data set must have. Sets the name. Returns 0 or an exit
+ * status after a message. */
 int mixture_look(struct mixture *mixture, struct pstk_dataset_info *info,
-                 struct pstk_field fields[PSTK_MAX_FIELDS]);
+                 struct pstk_field fields[PSTK_MAX_FIELDS], const struct fields *read_as);
 /* Return the settings of a loader: data sets repeat, an epoch has as many samples as they have. */
 const struct pstk_mixture *mixture_settings(struct mixture *mixture);
 /* Note what a loader delivered of each data set. */

@@ -64,12 +64,22 @@ void opening_init(struct opening *opening)
     opening->foreign.cache_size = opening_cache_size();
 }
 
-int opening_dataset(struct pstk_dataset **out, const char *path, struct pstk_error *err)
+int opening_dataset_as(struct pstk_dataset **out, const char *path, const struct fields *fields,
+                       struct pstk_error *err)
 {
     struct opening opening;
     opening_init(&opening);
+    if (fields)
+        fields_apply(fields, &opening.foreign);
     const int r = pstk_dataset_open_foreign(out, path, &opening.foreign, err);
     if (opening.has_begun)
         progress_end(&opening.progress);
+    if (r < 0 && fields && err)
+        fields_explain(fields, err);
     return r;
+}
+
+int opening_dataset(struct pstk_dataset **out, const char *path, struct pstk_error *err)
+{
+    return opening_dataset_as(out, path, NULL, err);
 }

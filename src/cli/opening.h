@@ -10,6 +10,7 @@
 
 #include <penstock/foreign.h>
 
+#include "fields.h"
 #include "progress.h"
 
 #define OPENING_PATH_SIZE 4096
@@ -28,7 +29,9 @@ void opening_find_cache(char path[OPENING_PATH_SIZE]);
 uint64_t opening_cache_size(void);
 /* Fill *opening, which must not move while it is used. */
 void opening_init(struct opening *opening);
-/* Open a data set as pstk_dataset_open does. */
+/* Open a data set as pstk_dataset_open does; fields: borrows; NULL: none are named. */
+int opening_dataset_as(struct pstk_dataset **out, const char *path, const struct fields *fields,
+                       struct pstk_error *err);
 int opening_dataset(struct pstk_dataset **out, const char *path, struct pstk_error *err);
 
 #endif

@@ -88,6 +88,7 @@ static const struct option_row table[] = {
     {.name = "no-columns",
      .code = OPT_NO_COLUMNS,
      .text = "make no side columns of classes and sizes, which take 4 to 8 bytes a sample each"},
+    FIELDS_OPTION,
     {.name = "skip-bad",
      .code = OPT_SKIP_BAD,
      .text = "skip files that were read but cannot be packed, and list them; a file that cannot "
@@ -147,6 +148,7 @@ struct pack {
     struct task task; /* its part has no number: part 0 of 1 of SRC */
     struct form form;
     struct annotated annotated;
+    struct fields fields; /* of --field */
     int no_columns, skip_bad, overwrite, json;
     int has_no_id; /* --pack-id none */
 
@@ -199,6 +201,8 @@ static int set_option(struct pack *pack, int code, const char *value)
     case OPT_NO_COLUMNS:
         pack->no_columns = 1;
         return 0;
+    case OPT_FIELD:
+        return fields_add(&pack->fields, value);
     case OPT_SKIP_BAD:
         pack->skip_bad = 1;
         return 0;
@@ -631,7 +635,7 @@ static int open_feed(struct pack *pack)
 static int open_source(struct pack *p, uint64_t *n)
 {
     int status = annotated_is_asked(&p->annotated) ? annotated_open(&p->annotated, p->src, &p->tree)
-                                                   : records_open(&p->records, p->src);
+                                                   : records_open(&p->records, p->src, &p->fields);
     if (status == 0 && !p->annotated.a && !p->records.dataset)
         status = tree_scan(&p->tree, p->src, p->folder);
     *n = p->records.dataset ? p->records.info.n_samples : p->tree.n_files;
@@ -679,6 +683,8 @@ static int run(const struct command *self, int argc, char **argv)
     int status = form_check(&p.form);
     if (status == 0)
         status = annotated_check(&p.annotated, &p.form);
+    if (status == 0 && p.fields.n + p.fields.n_first_of && annotated_is_asked(&p.annotated))
+        status = message_usage("--field: cannot be given together with --coco or --voc");
     if (status == 0)
         status = part_settle(&p.part);
     if (status == 0)

@@ -144,6 +144,8 @@ int pipeline_set(struct pipeline *pipeline, int code, const char *value)
         return set_device(pipeline, value);
     case OPT_KERNELS:
         return option_choice("--kernels", value, names_kernels, &pipeline->kernels);
+    case OPT_FIELD:
+        return fields_add(&pipeline->read_as, value);
     case OPT_ON_BAD:
         return option_choice("--on-bad", value, names_bad_sample, &pipeline->bad_sample);
     default:
@@ -257,7 +259,7 @@ static int look_at_path(struct pipeline *pipeline)
     struct pstk_dataset *dataset;
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    if (opening_dataset(&dataset, pipeline->path, &err) < 0)
+    if (opening_dataset_as(&dataset, pipeline->path, &pipeline->read_as, &err) < 0)
         return status_refuse(&err, pipeline->path);
     const int status = look(pipeline, dataset);
     pstk_dataset_close(&dataset);
@@ -272,7 +274,8 @@ static int look_at_mixture(struct pipeline *pipeline)
     if (pipeline->order == PSTK_ORDER_WINDOWED)
         return message_usage("--order: value is windowed; must be full or sequential with "
                              "--mixture");
-    const int status = mixture_look(&pipeline->mixture, &pipeline->info, pipeline->fields);
+    const int status =
+        mixture_look(&pipeline->mixture, &pipeline->info, pipeline->fields, &pipeline->read_as);
     pipeline->path = pipeline->mixture.name;
     pipeline->n_samples = pipeline->info.n_samples;
     pipeline->image_field = find_image(pipeline);
@@ -398,6 +401,7 @@ int pipeline_build(struct pipeline *pipeline, int image_only)
     build_outputs(pipeline, image_only);
     pstk_settings_init(s, sizeof *s);
     opening_init(&pipeline->opening);
+    fields_apply(&pipeline->read_as, &pipeline->opening.foreign);
     s->foreign = &pipeline->opening.foreign;
     s->path = pipeline->mixture.n ? NULL : pipeline->path;
     s->mixture = pipeline->mixture.n ? mixture_settings(&pipeline->mixture) : NULL;

@@ -225,6 +225,7 @@ struct pipeline {
     uint64_t start_batch;
     struct subset subset;
     struct mixture mixture; /* in place of path */
+    struct fields read_as;  /* of --field */
     struct ranks ranks;
     uint32_t order, last;
     uint32_t rank, world;            /* from `ranks`, by pipeline_look */

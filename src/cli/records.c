@@ -35,14 +35,18 @@ static void describe(struct records *records)
         records->names[i] = pstk_dataset_name(records->dataset, i);
 }
 
-int records_open(struct records *records, const char *src)
+int records_open(struct records *records, const char *src, const struct fields *fields)
 {
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     const char *format = pstk_find_format(src, NULL);
     if (!format || !is_taken(format))
-        return 0;
-    if (opening_dataset(&records->dataset, src, &err) < 0)
+        return fields->n + fields->n_first_of
+                   ? message_usage("--field: names fields of a data set in another format; %s "
+                                   "is none that pack reads record by record",
+                                   src)
+                   : 0;
+    if (opening_dataset_as(&records->dataset, src, fields, &err) < 0)
         return status_refuse(&err, src);
     describe(records);
     return 0;

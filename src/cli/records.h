@@ -6,6 +6,7 @@
 
 #include <penstock/format.h>
 
+#include "fields.h"
 #include "form.h"
 
 /* Zeroed at the start. */
@@ -18,9 +19,9 @@ struct records {
     void *values[PSTK_MAX_FIELDS]; /* owned until release */
 };
 
-/* Open the data set at `src` if it is one that pack reads record by record. Returns 0 with dataset
- * NULL if it is not, or an exit status after a message. */
-int records_open(struct records *records, const char *src);
+/* Open the data set at `src`, with these fields, if it is one that pack reads record by record.
+ * Returns 0 with dataset NULL if it is not, or an exit status after a message. */
+int records_open(struct records *records, const char *src, const struct fields *fields);
 /* Write the fields of the data set that is made. Returns their number. */
 uint32_t records_fields(const struct records *records, const struct form *form,
                         struct pstk_field *fields);

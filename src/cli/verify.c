@@ -30,6 +30,7 @@ static const struct option_row table[] = {
      .initial = "all cores",
      .text = "check with N threads"},
     {.name = "decode", .code = OPT_DECODE, .text = "decode every image in full, too"},
+    FIELDS_OPTION,
     OPTION_JSON("print one JSON object: n_bad, has_checksums, and bad: a list of shard, record, "
                 "offset, length, reason"),
     OPTION_END};
@@ -37,6 +38,7 @@ static const struct option_row table[] = {
 struct verify {
     struct json_t *bad; /* owned; NULL without --json */
     uint64_t n_bad;
+    struct fields fields;
     struct progress progress;
 };
 
@@ -137,12 +139,13 @@ static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
 
 /* Return what the report needs of the data set; zeros when it cannot be opened. *n_damaged: images
  * that are marked as damaged. */
-static struct pstk_dataset_info find_info(const char *path, uint64_t *n_damaged)
+static struct pstk_dataset_info find_info(const char *path, const struct fields *fields,
+                                          uint64_t *n_damaged)
 {
     struct pstk_dataset_info info = {.size = sizeof info};
     struct pstk_dataset *dataset;
     *n_damaged = 0;
-    if (opening_dataset(&dataset, path, NULL) < 0)
+    if (opening_dataset_as(&dataset, path, fields, NULL) < 0)
         return info;
     pstk_dataset_get_info(dataset, &info);
     for (uint32_t i = 0; i < info.n_fields; i++) {
@@ -171,7 +174,7 @@ static const char *all_well(int decode, uint64_t n_damaged, char text[WELL_SIZE]
 static int report(struct verify *verify, const char *path, double seconds, int decode)
 {
     uint64_t n_damaged;
-    const struct pstk_dataset_info info = find_info(path, &n_damaged);
+    const struct pstk_dataset_info info = find_info(path, &verify->fields, &n_damaged);
     const int unchecked = info.format[0] && !info.has_checksums;
     int status = verify->n_bad ? STATUS_DAMAGED : STATUS_OK;
     char n[UNIT_SIZE], time[UNIT_SIZE], well[WELL_SIZE];
@@ -217,6 +220,7 @@ static int verify(struct verify *v, const char *path, int decode, uint32_t n_thr
     progress_begin(&v->progress, "verifying", "samples");
     struct opening opening;
     opening_init(&opening);
+    fields_apply(&v->fields, &opening.foreign);
     const struct pstk_verify_settings s = {.size = sizeof s,
                                            .decode = decode != 0,
                                            .n_threads = n_threads,
@@ -233,6 +237,7 @@ static int verify(struct verify *v, const char *path, int decode, uint32_t n_thr
         on_bad(v, &err);
         return report(v, path, unit_now() - start, decode);
     }
+    fields_explain(&v->fields, &err);
     if (r < 0)
         return status_refuse(&err, path);
     return report(v, path, unit_now() - start, decode);
@@ -245,7 +250,10 @@ static int run(const struct command *self, int argc, char **argv)
     uint32_t n_threads = 0; /* 0: all cores */
     int c, decode = 0, json = 0;
     while ((c = options_next(&options)) > 0) {
-        if (c == OPT_DECODE)
+        if (c == OPT_FIELD) {
+            if (fields_add(&v.fields, optarg) < 0)
+                return STATUS_USAGE;
+        } else if (c == OPT_DECODE)
             decode = 1;
         else if (c == OPT_JSON)
             json = 1;

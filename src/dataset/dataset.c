@@ -65,24 +65,43 @@ int pstk__dataset_of(struct pstk_dataset **out, struct pstk__source *source, str
     return 0;
 }
 
+/* 1: some sample has a value of the field. */
+static int is_there(const struct pstk__source *source, uint32_t field)
+{
+    const struct pstk_field_stats *stats = &source->stats[field];
+    return stats->n_codec[PSTK_CODEC_NONE] || stats->n_codec[PSTK_CODEC_ZSTD] ||
+           stats->n_codec[PSTK_CODEC_PLANES];
+}
+
+/* The names of the fields that some sample has. */
+static void list_there(const struct pstk__source *source, char *names, size_t size)
+{
+    size_t used = 0;
+    names[0] = 0;
+    for (uint32_t i = 0; i < source->schema.n_fields && used < size; i++)
+        if (is_there(source, i))
+            used += (size_t)snprintf(names + used, size - used, "%s%s", used ? ", " : "",
+                                     source->schema.fields[i].name);
+}
+
 /* Every field that the caller names is one that samples have. */
 static int check_named(const struct pstk__source *source, const struct pstk_foreign *foreign,
                        struct pstk_error *err)
 {
-    for (uint32_t i = 0; foreign && i < foreign->n_fields; i++) {
-        const char *name = foreign->fields[i].name;
+    const uint32_t n = foreign ? foreign->n_fields + foreign->n_first_of : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const char *name = i < foreign->n_fields ? foreign->fields[i].name
+                                                 : foreign->first_of[i - foreign->n_fields].name;
         const int f = pstk__schema_find(&source->schema, name);
         char names[256];
-        pstk__schema_names(&source->schema, names, sizeof names);
+        list_there(source, names, sizeof names);
         if (f < 0)
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "fields: value has '%s'; must be fields of %s: %s", name,
                               source->path, names);
-        if (source->stats[f].n_codec[PSTK_CODEC_NONE] == 0 &&
-            source->stats[f].n_codec[PSTK_CODEC_ZSTD] == 0 &&
-            source->stats[f].n_codec[PSTK_CODEC_PLANES] == 0)
+        if (!is_there(source, (uint32_t)f))
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "fields: value has '%s', which no sample of %s has; it has %s", name,
+                              "fields: value has '%s', which no sample of %s has; it has: %s", name,
                               source->path, names);
     }
     return 0;

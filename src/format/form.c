@@ -2,6 +2,7 @@
 #include "format/form.h"
 
 #include "base/error.h"
+#include "format/arrays/npy.h"
 #include "image/image.h"
 #include "record/translate.h"
 #include "record/utf8.h"
@@ -27,21 +28,149 @@ static const struct {
     {"transcript", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
     {"json", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
     {"jsn", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
+    {"npy", PSTK_FIELD_BYTES, 0, PSTK__FORM_NPY},
 };
 
-void pstk__form_by_suffix(struct pstk__index_field *field)
+void pstk__form_by_suffix(struct pstk__index_field *field, const char *suffix)
 {
-    const char *dot = strrchr(field->field.name, '.');
-    const char *last = dot ? dot + 1 : field->field.name;
+    const size_t n = strcspn(suffix, ";");
+    size_t begin = n;
+    while (begin > 0 && suffix[begin - 1] != '.')
+        begin--;
     field->field.kind = PSTK_FIELD_BYTES;
     field->field.dtype = 0;
     field->form = PSTK__FORM_PLAIN;
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
-        if (strcmp(last, suffixes[i].suffix) == 0) {
+        if (strlen(suffixes[i].suffix) == n - begin &&
+            memcmp(suffix + begin, suffixes[i].suffix, n - begin) == 0) {
             field->field.kind = suffixes[i].kind;
             field->field.dtype = suffixes[i].dtype;
             field->form = suffixes[i].form;
         }
+}
+
+int pstk__form_are_alike(const char *list, int has_type)
+{
+    struct pstk__index_field first = {0}, other = {0};
+    pstk__form_by_suffix(&first, list);
+    for (list += strcspn(list, ";"); *list; list += strcspn(list, ";")) {
+        pstk__form_by_suffix(&other, ++list);
+        const int is_npy = first.form == PSTK__FORM_NPY || other.form == PSTK__FORM_NPY;
+        if (first.form != other.form && (is_npy || !has_type))
+            return 0;
+        if (!has_type &&
+            (first.field.kind != other.field.kind || first.field.dtype != other.field.dtype))
+            return 0;
+    }
+    return 1;
+}
+
+/* ---- arrays ---------------------------------------------------------------------------------- */
+
+/* What a field's `reserved` says while files are observed. */
+enum { SEEN = 1, REFUSED = 2 };
+
+#define NPY_NAME "its .npy file" /* of messages that name the field */
+
+static int is_array(const struct pstk_field *field)
+{
+    return field->kind == PSTK_FIELD_NDARRAY || field->kind == PSTK_FIELD_SCALAR;
+}
+
+uint64_t pstk__form_head_size(const uint8_t *bytes, uint64_t n)
+{
+    return pstk__npy_head_size(bytes, n);
+}
+
+void pstk__form_observe(struct pstk__index_field *field, const uint8_t *bytes, uint64_t n)
+{
+    struct pstk__array array;
+    struct pstk_field *to = &field->field;
+    const int r = pstk__npy_head_read(&array, bytes, n, NPY_NAME, NULL);
+    if (r == PSTK_ENOTSUP || (r == 0 && array.n_dims > PSTK_MAX_DIMS))
+        field->reserved |= REFUSED;
+    if (r < 0 || field->reserved & REFUSED)
+        return;
+    if (!(field->reserved & SEEN)) {
+        to->kind = array.n_dims ? PSTK_FIELD_NDARRAY : PSTK_FIELD_SCALAR;
+        to->dtype = array.dtype;
+        to->n_dims = array.n_dims;
+        memcpy(to->shape, array.shape, sizeof to->shape);
+        field->reserved |= SEEN;
+        return;
+    }
+    for (uint32_t i = 0; to->n_dims == array.n_dims && i < to->n_dims; i++)
+        to->shape[i] = to->shape[i] == array.shape[i] ? to->shape[i] : 0;
+}
+
+static uint32_t n_variable(const struct pstk_field *field)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < field->n_dims; i++)
+        n += field->shape[i] == 0;
+    return n;
+}
+
+void pstk__form_settle(struct pstk__index_field *field)
+{
+    struct pstk_field *to = &field->field;
+    if (field->form == PSTK__FORM_NPY && (field->reserved != SEEN || n_variable(to) > 1)) {
+        to->kind = PSTK_FIELD_BYTES;
+        to->dtype = to->n_dims = 0;
+        memset(to->shape, 0, sizeof to->shape);
+    }
+    field->reserved = 0;
+}
+
+const char *pstk__form_check_array(const struct pstk__form_array *array,
+                                   const struct pstk_field *field, char text[160])
+{
+    if (array->dtype != field->dtype || array->n_dims != field->n_dims) {
+        snprintf(text, 160,
+                 "is an array of %s with %u dimensions; the field has %s with %u, of the first "
+                 "sample or as named",
+                 pstk_dtype_name(array->dtype), array->n_dims, pstk_dtype_name(field->dtype),
+                 field->n_dims);
+        return text;
+    }
+    uint64_t expected = pstk_dtype_size(array->dtype);
+    for (uint32_t i = 0; i < array->n_dims; i++) {
+        if (field->shape[i] && field->shape[i] != array->dims[i]) {
+            snprintf(text, 160, "is an array whose dimension %u is %llu; must be %llu", i,
+                     (unsigned long long)array->dims[i], (unsigned long long)field->shape[i]);
+            return text;
+        }
+        if (__builtin_mul_overflow(expected, array->dims[i], &expected))
+            expected = UINT64_MAX;
+    }
+    if (expected == array->n_bytes)
+        return NULL;
+    snprintf(text, 160, "has %llu bytes of elements, but its shape needs %llu",
+             (unsigned long long)array->n_bytes, (unsigned long long)expected);
+    return text;
+}
+
+/* View the elements of an array in a .npy file. */
+static const char *view_npy(struct pstk__field_view *view, const struct pstk_field *field,
+                            const uint8_t *data, uint64_t size, char text[160])
+{
+    struct pstk__array array;
+    struct pstk_error why;
+    pstk_error_init(&why, sizeof why);
+    if (pstk__npy_head_read(&array, data, size, NPY_NAME, &why) < 0) {
+        snprintf(text, 160, "%.159s", why.message);
+        return text;
+    }
+    if (array.n_dims > PSTK_MAX_DIMS) {
+        snprintf(text, 160, "is an array of more than %d dimensions", PSTK_MAX_DIMS);
+        return text;
+    }
+    struct pstk__form_array found = {
+        .dtype = array.dtype, .n_dims = array.n_dims, .n_bytes = size - array.offset};
+    memcpy(found.dims, array.shape, sizeof found.dims);
+    view->data = data + array.offset;
+    view->stored_size = view->plain_size = (uint32_t)found.n_bytes;
+    return pstk__form_check_array(&found, field, text);
 }
 
 static int is_integer(uint32_t dtype)
@@ -54,7 +183,13 @@ int pstk__form_retype(struct pstk__index_field *field, const struct pstk_field *
                       struct pstk_error *err)
 {
     const char *name = field->field.name;
-    switch (wanted->kind) {
+    const int is_npy = field->form == PSTK__FORM_NPY && is_array(wanted);
+    if (is_npy && n_variable(wanted) > 1)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "field %s: more than one dimension of its arrays differs from sample to "
+                          "sample; must be at most one for .npy files: read them as bytes",
+                          name);
+    switch (is_npy ? PSTK_FIELD_BYTES : wanted->kind) {
     case PSTK_FIELD_SCALAR:
         if (!is_integer(wanted->dtype))
             return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
@@ -67,7 +202,7 @@ int pstk__form_retype(struct pstk__index_field *field, const struct pstk_field *
     case PSTK_FIELD_UTF8:
     case PSTK_FIELD_IMAGE:
     case PSTK_FIELD_NDARRAY:
-        field->form = PSTK__FORM_PLAIN;
+        field->form = field->form == PSTK__FORM_NPY ? PSTK__FORM_NPY : PSTK__FORM_PLAIN;
         break;
     default:
         return pstk__fail(
@@ -127,6 +262,8 @@ const char *pstk__form_view(struct pstk__field_view *view, const struct pstk__in
         const int64_t plain = pstk__translated_size(view->codec, &field->field, data, size);
         view->plain_size = plain < 0 ? 0 : (uint32_t)plain;
     }
+    if (field->form == PSTK__FORM_NPY && is_array(&field->field))
+        return view_npy(view, &field->field, data, size, text);
     if (field->field.kind == PSTK_FIELD_IMAGE)
         return view_image(view, data, size, text);
     if (field->field.kind == PSTK_FIELD_UTF8) {

@@ -12,11 +12,40 @@
 enum pstk__form {
     PSTK__FORM_PLAIN = 0,        /* as the field's kind has it */
     PSTK__FORM_TEXT_INTEGER = 1, /* a decimal integer as text */
+    PSTK__FORM_NPY =
+        2, /* a .npy file; of a field of other kinds than scalar and ndarray as it is */
 };
 
-/* Set kind, dtype and form of a field by its name, the suffix of files: what WebDataset decodes
- * them to by the part after their last dot. */
-void pstk__form_by_suffix(struct pstk__index_field *field);
+/* An array in a value: what stands before its elements says. */
+struct pstk__form_array {
+    uint32_t dtype, n_dims;
+    uint64_t n_bytes; /* of its elements, as the value has them */
+    uint64_t dims[PSTK_MAX_DIMS];
+};
+
+/* Compare an array with its field, and its shape with its elements. Returns NULL, or what is wrong,
+ * as a phrase in `text`. */
+const char *pstk__form_check_array(const struct pstk__form_array *array,
+                                   const struct pstk_field *field, char text[160]);
+
+/* Set kind, dtype and form of a field by the suffix of its files, or the first of a list "jpg;png":
+ * what WebDataset decodes them to by the part after their last dot. A .npy file is an array once
+ * settle says so. */
+void pstk__form_by_suffix(struct pstk__index_field *field, const char *suffix);
+/* 1: all suffixes of a list have one type, or may be read as one that is given. */
+int pstk__form_are_alike(const char *list, int has_type);
+
+/* Bytes at the begin of a .npy file that have its head: most files, and all. */
+#define PSTK__FORM_HEAD 256
+#define PSTK__FORM_HEAD_MAX 65536
+/* Bytes of the head of a .npy file, by its first n; 0: it is none. */
+uint64_t pstk__form_head_size(const uint8_t *bytes, uint64_t n);
+/* Let the first n bytes of a .npy file say what the field has: the dtype of the first file, and
+ * those of its dimensions that all have. Damaged files say nothing. */
+void pstk__form_observe(struct pstk__index_field *field, const uint8_t *bytes, uint64_t n);
+/* End it: a field is bytes if no file was read, if some file is not for reading in place, or if
+ * more than one dimension differs. */
+void pstk__form_settle(struct pstk__index_field *field);
 /* Set kind, dtype, shape and form for values in files of their own that are to be of this kind. */
 int pstk__form_retype(struct pstk__index_field *field, const struct pstk_field *wanted,
                       struct pstk_error *err);

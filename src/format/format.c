@@ -2,8 +2,10 @@
 #include "format/format.h"
 
 #include "base/error.h"
+#include "format/arrays/array.h"
 #include "format/arrays/arrays.h"
 #include "format/folder/folder.h"
+#include "format/form.h"
 #include "format/mds/mds.h"
 #include "format/megatron/megatron.h"
 #include "format/pstk/pstk.h"
@@ -124,16 +126,77 @@ const char *pstk_find_format(const char *path, struct pstk_error *err)
     return pstk__format_find(&format, pstk__store_of(path), path, err) < 0 ? NULL : format->name;
 }
 
-/* Of the struct before it had cache_size. */
-#define FOREIGN_SIZE_MIN offsetof(struct pstk_foreign, cache_size)
 #define CACHE_SIZE_MIN (1u << 20) /* less is a mistake: entries have 8 KiB and more */
+
+static int fail_list(const struct pstk_first_of *list, const char *must_be, struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                      "fields: value is '%.200s' for '%.63s'; %s", list->suffixes, list->name,
+                      must_be);
+}
+
+/* 1: `suffix` is one of the first `n` bytes of a list. */
+static int list_has(const char *list, size_t n, const char *suffix, size_t size)
+{
+    for (const char *at = list; at < list + n; at += strcspn(at, ";") + 1)
+        if (strcspn(at, ";") == size && memcmp(at, suffix, size) == 0)
+            return 1;
+    return 0;
+}
+
+/* Check a list of suffixes, and that none of them is in a list before it or a field by itself. */
+static int check_list(const struct pstk_foreign *foreign, uint32_t number, struct pstk_error *err)
+{
+    const struct pstk_first_of *list = &foreign->first_of[number];
+    uint32_t n = 0;
+    if (!list->name || !list->suffixes || !pstk__array_name_ok(list->name, strlen(list->name)))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "foreign.first_of[%u]: name or suffixes is missing or no name of a field",
+                          number);
+    for (uint32_t i = 0; i < number; i++)
+        if (strcmp(foreign->first_of[i].name, list->name) == 0)
+            return fail_list(list, "must be the only list of that name", err);
+    for (const char *at = list->suffixes;; at++) {
+        const size_t size = strcspn(at, ";");
+        if (!pstk__array_name_ok(at, size) || ++n > PSTK_MAX_FIRST_OF)
+            return fail_list(list, "must be 2 to 8 suffixes with ; between them, as 'jpg;png'",
+                             err);
+        if (strcspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") < size)
+            return fail_list(list, "must be in lower case, in which suffixes are taken", err);
+        int is_twice = list_has(list->suffixes, (size_t)(at - list->suffixes), at, size);
+        for (uint32_t i = 0; i < number; i++)
+            is_twice |= list_has(foreign->first_of[i].suffixes,
+                                 strlen(foreign->first_of[i].suffixes), at, size);
+        for (uint32_t i = 0; i < foreign->n_fields; i++)
+            is_twice |= strcmp(foreign->fields[i].name, list->name) != 0 &&
+                        strlen(foreign->fields[i].name) == size &&
+                        memcmp(foreign->fields[i].name, at, size) == 0;
+        if (is_twice)
+            return fail_list(list, "must name each suffix once, and none that is a field by itself",
+                             err);
+        at += size;
+        if (!*at)
+            break;
+    }
+    if (n < 2)
+        return fail_list(list, "must be 2 to 8 suffixes with ; between them, as 'jpg;png'", err);
+    int has_type = 0;
+    for (uint32_t i = 0; i < foreign->n_fields; i++)
+        has_type |= strcmp(foreign->fields[i].name, list->name) == 0;
+    return pstk__form_are_alike(list->suffixes, has_type)
+               ? 0
+               : fail_list(list,
+                           "its suffixes have different types; must be of one (other than .npy "
+                           "files they may be read as a type that is given, too)",
+                           err);
+}
 
 int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *err)
 {
+    int r = 0;
     if (!foreign)
         return 0;
-    if (foreign->size < FOREIGN_SIZE_MIN || foreign->size > sizeof *foreign ||
-        foreign->field_size != sizeof(struct pstk_field))
+    if (foreign->size != sizeof *foreign || foreign->field_size != sizeof(struct pstk_field))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "foreign: its size or field_size is not set, or is that of another "
                           "version; set them by sizeof");
@@ -147,16 +210,34 @@ int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *e
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "foreign.fields[%u].name: value is longer than %u bytes", i,
                               PSTK_MAX_NAME - 1);
-    const uint64_t size = pstk__foreign_cache_size(foreign);
-    if (size > 0 && size < CACHE_SIZE_MIN)
-        return pstk__fail_setting(err, "foreign.cache_size", size,
+    if (foreign->cache_size > 0 && foreign->cache_size < CACHE_SIZE_MIN)
+        return pstk__fail_setting(err, "foreign.cache_size", foreign->cache_size,
                                   "0, for auto, or at least %u (bytes)", CACHE_SIZE_MIN);
-    return 0;
+    if (foreign->n_first_of > PSTK_MAX_FIELDS || (foreign->n_first_of && !foreign->first_of))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "foreign.n_first_of: value is %u; must be at most %u, the number of "
+                          "elements of first_of",
+                          foreign->n_first_of, PSTK_MAX_FIELDS);
+    for (uint32_t i = 0; r == 0 && i < foreign->n_first_of; i++)
+        r = check_list(foreign, i, err);
+    return r;
+}
+
+/* Only some formats have members of which a field may be the first. */
+static int check_suffixes(const struct pstk__format *format, const char *path,
+                          const struct pstk_foreign *foreign, struct pstk_error *err)
+{
+    if (!foreign || !foreign->n_first_of || format->has_suffixes || format == &pstk__format_pstk)
+        return 0;
+    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                      "fields: value is '%.200s' for '%.63s'; must be a type, because %s is of the "
+                      "format %s, and only tar archives have members with suffixes",
+                      foreign->first_of[0].suffixes, foreign->first_of[0].name, path, format->name);
 }
 
 uint64_t pstk__foreign_cache_size(const struct pstk_foreign *foreign)
 {
-    return foreign && foreign->size > FOREIGN_SIZE_MIN ? foreign->cache_size : 0;
+    return foreign ? foreign->cache_size : 0;
 }
 
 int pstk__source_open(struct pstk__source **out, const char *path,
@@ -168,10 +249,12 @@ int pstk__source_open(struct pstk__source **out, const char *path,
                           "path: value is empty; must be the path of a data set");
     const struct pstk__opening opening = {
         .store = pstk__store_of(path), .path = path, .foreign = foreign};
-    const struct pstk__format *format;
+    const struct pstk__format *format = NULL;
     int r = pstk__foreign_check(foreign, err);
     if (r == 0)
         r = pstk__format_find(&format, opening.store, path, err);
+    if (r == 0)
+        r = check_suffixes(format, path, foreign, err);
     return r < 0 ? r : format->open(out, &opening, err);
 }
 

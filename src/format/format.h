@@ -103,6 +103,7 @@ struct pstk__format {
     uint32_t version;   /* of its files, which this library reads; 0: it has none */
     uint32_t has_heads; /* 1: the head of a record, read alone, says where its values are */
     uint32_t has_parts; /* 1: packed in parts that merge joins */
+    uint32_t has_suffixes;  /* 1: fields are named by suffixes, so a caller may ask for first_of */
     uint32_t has_file_each; /* 1: each sample has a file, with its id as number; one more is last */
 
     /* 1: `path` is of this format; 0: it is not; <0: ENOENT, EACCES, ... */
@@ -188,7 +189,7 @@ int pstk__format_find(const struct pstk__format **out, const struct pstk__store 
                       const char *path, struct pstk_error *err);
 /* Check what a caller asks of a foreign data set; NULL is fine. */
 int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *err);
-/* cache_size of what check has passed; 0: auto. Callers of an older version have none. */
+/* cache_size; 0: auto. */
 uint64_t pstk__foreign_cache_size(const struct pstk_foreign *foreign);
 /* Find the format of `path` and open it. foreign: borrows, or NULL for its defaults. */
 int pstk__source_open(struct pstk__source **out, const char *path,

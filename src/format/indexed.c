@@ -53,7 +53,8 @@ static struct pstk__scan scan_of(const struct work *work, uint64_t i, char path[
                                .path = path,
                                .size = work->listing->sizes[i],
                                .number = i,
-                               .own = work->own};
+                               .own = work->own,
+                               .foreign = work->opening->foreign};
 }
 
 static int open_job(void *user, void **state, struct pstk_error *err)
@@ -237,6 +238,11 @@ static void digest_key(const struct work *work, uint64_t key[2])
         pstk__index_digest(key, work->listing->digest, sizeof work->listing->digest);
     for (uint32_t i = 0; foreign && i < foreign->n_fields; i++)
         pstk__index_digest(key, foreign->fields[i].name, strlen(foreign->fields[i].name));
+    for (uint32_t i = 0; foreign && i < foreign->n_first_of; i++) {
+        const struct pstk_first_of *first_of = &foreign->first_of[i];
+        pstk__index_digest(key, first_of->name, strlen(first_of->name));
+        pstk__index_digest(key, first_of->suffixes, strlen(first_of->suffixes));
+    }
 }
 
 static int get_index(struct pstk__indexed *indexed, struct work *work, struct pstk_error *err)

@@ -16,9 +16,10 @@ struct pstk__scan {
     const struct pstk__store *store;
     const char *name; /* as the data set lists it, for messages */
     const char *path;
-    uint64_t size;   /* bytes, as listed */
-    uint64_t number; /* in the list of files */
-    const void *own; /* what the scanner's list read, or NULL */
+    uint64_t size;                      /* bytes, as listed */
+    uint64_t number;                    /* in the list of files */
+    const void *own;                    /* what the scanner's list read, or NULL */
+    const struct pstk_foreign *foreign; /* what the caller asks for, or NULL */
     /* Report n more bytes as done; a non-zero result: stop with ECANCELED. NULL: nobody asks. */
     int (*progress)(void *user, uint64_t n_bytes);
     void *user;

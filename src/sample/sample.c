@@ -94,7 +94,9 @@ int pstk__sampler_open(struct pstk__sampler **out, const struct pstk__plan *plan
         sampler->decoder = pstk__decoder_init(memory, pstk__decoder_size());
     if (!sampler->decoder)
         rc = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                        "no memory for %llu bytes of a worker's scratch; lower n_threads",
+                        "no room for %llu bytes of addresses, of which a worker uses what its "
+                        "largest image needs: raise the limit of this process (ulimit -v), or "
+                        "lower n_threads or max_pixels",
                         (unsigned long long)plan->scratch_size);
     else
         rc = pstk__image_state_open(&sampler->state, &sampler->arena, plan->kernels.pixel->variant,

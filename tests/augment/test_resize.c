@@ -320,7 +320,8 @@ static uint8_t axis_memory[2][2 << 20];
 TEST(an_axis_reads_no_more_than_it_needs)
 {
     for (int i = 0; i < 3000; i++) {
-        struct pstk__arena arena = {.base = axis_memory[0], .size = sizeof axis_memory[0]};
+        struct pstk__arena arena = {
+            .base = axis_memory[0], .size = sizeof axis_memory[0], .open = sizeof axis_memory[0]};
         const uint32_t in = draw_side(), out = draw(5) ? draw_side() : in;
         const uint32_t window = draw(out), n = 1 + draw(out - window);
         struct pstk__axis a;
@@ -362,9 +363,12 @@ TEST(weights_are_the_same_bits_in_every_variant)
             .filter = 1 + draw(6), .in = in, .out = out, .window = window, .n_out = n};
         EACH_VARIANT(k)
         {
-            struct pstk__arena arenas[2] = {
-                {.base = axis_memory[0], .size = sizeof axis_memory[0]},
-                {.base = axis_memory[1], .size = sizeof axis_memory[1]}};
+            struct pstk__arena arenas[2] = {{.base = axis_memory[0],
+                                             .size = sizeof axis_memory[0],
+                                             .open = sizeof axis_memory[0]},
+                                            {.base = axis_memory[1],
+                                             .size = sizeof axis_memory[1],
+                                             .open = sizeof axis_memory[1]}};
             struct pstk__axis c, a;
             CHECK_EQ(pstk__axis_init(&c, &arenas[0], variant(PSTK_KERNELS_C), &config), 0);
             memset(axis_memory[1], 0xee, arenas[0].used);
@@ -400,7 +404,8 @@ TEST(weights_equal_those_of_pillow_for_all_sizes)
         const uint32_t in = 1 + i / 30, out = outs[i % 6];
         const struct pstk__axis_config config = {
             .filter = PSTK_FILTER_BOX + i / 6 % 5, .in = in, .out = out, .n_out = out};
-        struct pstk__arena arena = {.base = axis_memory[0], .size = sizeof axis_memory[0]};
+        struct pstk__arena arena = {
+            .base = axis_memory[0], .size = sizeof axis_memory[0], .open = sizeof axis_memory[0]};
         struct pstk__axis a;
         if (in == out)
             continue;
@@ -417,7 +422,7 @@ TEST(an_arena_too_small_is_an_error)
         int rc = PSTK_ENOMEM;
         size_t size = 0;
         for (; size <= sizeof memory && rc != 0; size += 64) {
-            struct pstk__arena arena = {.base = memory, .size = size};
+            struct pstk__arena arena = {.base = memory, .size = size, .open = size};
             struct pstk__resize r;
             const struct pstk__resize_config c = {.channels = 4,
                                                   .in_width = 50,

@@ -3,6 +3,8 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -116,6 +118,51 @@ TEST(a_large_arena_takes_no_memory_until_it_is_used)
     pstk__arena_close(&a);
 }
 
+/* Bytes of the arena that may be written, as the kernel has them. */
+static size_t writable(const struct pstk__arena *a)
+{
+    size_t n = 0;
+    char line[512], rights[8];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps)) {
+        unsigned long long begin, end;
+        if (sscanf(line, "%llx-%llx %7s", &begin, &end, rights) != 3 || rights[1] != 'w')
+            continue;
+        const unsigned long long from = (uintptr_t)a->base, to = from + a->size;
+        begin = begin < from ? from : begin;
+        end = end > to ? to : end;
+        n += begin < end ? (size_t)(end - begin) : 0;
+    }
+    if (maps)
+        fclose(maps);
+    return n;
+}
+
+TEST(pages_are_writable_from_the_mark_that_passes_them_and_some_after_it)
+{
+    struct pstk__arena a;
+    const size_t whole = (size_t)1 << 30;
+    CHECK_EQ(pstk__arena_open(&a, whole), 0);
+    CHECK_EQ(writable(&a), 0);
+    size_t before = 0, n_changes = 0, n_wrong = 0;
+    for (size_t size = 1; a.used < whole / 2; size += size / 2 + 1) {
+        uint8_t *p = pstk__arena_get(&a, size);
+        if (!p)
+            break;
+        p[size - 1] = 1;
+        const size_t now = writable(&a);
+        n_wrong += now < a.used + 4096 || now > 2 * a.used + 3 * 65536 + before;
+        n_changes += now != before;
+        before = now;
+    }
+    CHECK_EQ(n_wrong, 0);
+    CHECK(n_changes < 24);
+    pstk__arena_reset(&a, 0);
+    CHECK(pstk__arena_get(&a, whole) != NULL);
+    CHECK_EQ(writable(&a), whole);
+    pstk__arena_close(&a);
+}
+
 TEST(trim_gives_back_what_lies_beyond_and_keeps_the_rest)
 {
     struct pstk__arena a;
@@ -144,6 +191,7 @@ int main(void)
         CASE(more_than_there_is_is_refused_and_leaves_an_empty_arena),
         CASE(an_arena_of_nothing_gives_nothing),
         CASE(a_large_arena_takes_no_memory_until_it_is_used),
+        CASE(pages_are_writable_from_the_mark_that_passes_them_and_some_after_it),
         CASE(trim_gives_back_what_lies_beyond_and_keeps_the_rest),
     };
     return RUN_CASES(cases);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_npy: any bytes as the head of a .npy file, as they are and behind a right preamble. A head
- * that passes gives an array whose sizes agree and fit.
+ * that passes gives an array whose sizes agree and fit. As a file of its own it gives a field, or
+ * bytes, and then the elements of the field or what is wrong with them.
  */
 #include "base/little.h"
 #include "format/arrays/npy.h"
+#include "format/form.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +37,27 @@ static void check(const uint8_t *bytes, size_t size)
         abort();
 }
 
+/* The bytes as a value: those of a field that they gave, and of one that they may not fit. */
+static void check_value(const uint8_t *bytes, size_t size)
+{
+    struct pstk__index_field fields[2] = {{.form = PSTK__FORM_NPY}};
+    pstk__form_by_suffix(&fields[0], "x.npy");
+    pstk__form_observe(&fields[0], bytes, size < PSTK__FORM_HEAD ? size : PSTK__FORM_HEAD);
+    pstk__form_observe(&fields[0], bytes, size);
+    pstk__form_settle(&fields[0]);
+    fields[1] = fields[0];
+    fields[1].field = (struct pstk_field){
+        .kind = PSTK_FIELD_NDARRAY, .dtype = PSTK_F32, .n_dims = 2, .shape = {0, 3}};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct pstk__field_view view;
+        char text[160] = "";
+        const char *wrong = pstk__form_view(&view, &fields[i], bytes, size, text);
+        if (wrong ? !wrong[0] || !memchr(wrong, 0, sizeof text)
+                  : view.data < bytes || view.data + view.stored_size != bytes + size)
+            abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     /* In memory of exactly its size, so that a read past it is seen. */
@@ -46,10 +69,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size)
         memcpy(exact + 10, data, size);
     check(exact, size + 10);
+    check_value(exact, size + 10);
     if (size)
         memmove(exact, data, size);
     uint8_t *shrunk = realloc(exact, size ? size : 1);
     check(shrunk ? shrunk : exact, size);
+    check_value(shrunk ? shrunk : exact, size);
     free(shrunk ? shrunk : exact);
     return 0;
 }

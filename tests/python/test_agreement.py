@@ -8,6 +8,7 @@ import unittest
 
 import sets
 from data_fixture import optional
+from test_tar_fields import archive
 
 WORLD = 3
 
@@ -38,8 +39,25 @@ opened(rank=0, world=1, seed=rank)
 opened(order="sequential")
 opened(order="windowed", strands=4 * (rank == 1))
 opened(order="windowed" if rank else "full")
+for case in ("same", "longer", "larger", "changed"):
+    opened(path=f"{sys.argv[5]}/{case}-{rank}/{{000..001}}.tar")
 group.destroy_process_group()
 """
+
+
+def copies(folder):
+    """Copies of a data set of two archives for each process; process 2 has another one."""
+    def put(case, rank, samples):
+        os.makedirs(f"{folder}/{case}-{rank}")
+        for shard in range(2):
+            with open(f"{folder}/{case}-{rank}/{shard:03d}.tar", "wb") as out:
+                out.write(archive(samples[shard::2]))
+    whole = [(f"{n:04d}", {"txt": b"t" * (n % 9)}) for n in range(200)]
+    for rank in range(WORLD):
+        put("same", rank, whole)
+        put("longer", rank, whole + [("9999", {"txt": b""})] * (rank == 2))  # a sample more
+        put("larger", rank, whole[:-1] + [(whole[-1][0], {"txt": b"t" * (600 if rank == 2 else 1)})])  # a block more
+        put("changed", rank, [(key, {"txt": b"four" if rank == 2 and key == "0007" else has["txt"]}) for key, has in whole])
 
 
 class Agreement(unittest.TestCase):
@@ -47,13 +65,15 @@ class Agreement(unittest.TestCase):
         optional("torch")
         data = sets.scalars()
         with tempfile.TemporaryDirectory() as folder:
+            copies(folder + "/copies")
             environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-            processes = [subprocess.Popen([sys.executable, "-c", PROGRAM, str(rank), str(WORLD), folder + "/place", data],
+            processes = [subprocess.Popen([sys.executable, "-c", PROGRAM, str(rank), str(WORLD), folder + "/place", data,
+                                           folder + "/copies"],
                                           stdout=subprocess.PIPE, text=True, env=environment) for rank in range(WORLD)]
             said = [process.communicate(timeout=200)[0].splitlines() for process in processes]
         self.assertEqual([process.returncode for process in processes], [0] * WORLD)
         cases = list(zip(*said))
-        self.assertEqual(len(cases), 11, said)
+        self.assertEqual(len(cases), 15, said)
         self.assertEqual(cases[0], ("12 166",) * WORLD)
         for case, says in ((1, "seed: value is 1 on process 2, and 0 on process 0; must be the same"),
                            (3, "global_batch_size: value is 15 on process 2, and 12 on process 0"),
@@ -63,6 +83,13 @@ class Agreement(unittest.TestCase):
                            (10, "order: value is 'windowed' on process 1, and 'full' on process 0; must be the same")):
             for line in cases[case]:
                 self.assertTrue(line.startswith("SettingsError: " + says), line)
+        self.assertEqual(cases[11], ("12 16",) * WORLD)
+        for case, name, n in ((12, "longer", 201), (13, "larger", 200), (14, "changed", 200)):
+            for line in cases[case]:
+                self.assertRegex(line, "^SettingsError: data_set: value is '[0-9a-f]{32}' "
+                                 rf"\(.*/{name}-2/.*: {n} samples and \d+ bytes in 2 shards\) on process 2, and '[0-9a-f]{{32}}' "
+                                 rf"\(.*/{name}-0/.*: 200 samples and \d+ bytes in 2 shards\) on process 0; must be the same on all "
+                                 r"processes \(if they read copies")
         self.assertTrue(cases[2][1].startswith("DataSetNotFoundError: "), cases[2])
         for rank in (0, 2):
             self.assertRegex(cases[2][rank], "SettingsError: process 1 could not open its loader: DataSetNotFoundError: ")

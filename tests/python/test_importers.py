@@ -218,6 +218,28 @@ class Files(Case):
             self.assert_says("no such file", quiet, self.path("none.npz"), self.path("no")), FileNotFoundError
         )
 
+    def test_what_is_read_in_place_is_packed_by_the_command(self):
+        os.mkdir(self.path("tars"))
+        for shard in range(2):
+            with tarfile.open(self.path(f"tars/{shard:03d}.tar"), "w") as tar:
+                for number in range(shard * 5, shard * 5 + 5):
+                    for suffix, data in (("cls", b"%d" % number), ("jpg", image_file(number))):
+                        member = tarfile.TarInfo(f"{number:03d}.{suffix}")
+                        member.size = len(data)
+                        tar.addfile(member, io.BytesIO(data))
+        os.mkdir(self.path("arrays"))
+        np.save(self.path("arrays/x.npy"), np.arange(6.0).reshape(3, 2))
+        np.save(self.path("arrays/y.npy"), np.arange(3))
+        command = os.environ["PENSTOCK_COMMAND"]
+        for source, n in (("tars", 10), ("tars/{000..001}.tar", 10), ("tars/001.tar", 5), ("arrays", 3)):
+            d = quiet(self.path(source), self.path("packed"), overwrite=True)
+            subprocess.run([command, "pack", self.path(source), self.path("wanted"), "--overwrite"], check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with penstock.Dataset(self.path("wanted")) as wanted, penstock.Dataset(self.path(source)) as in_place:
+                self.assertEqual((len(d), d.info.identity), (n, wanted.info.identity))
+                self.assertEqual(list(d.fields), list(in_place.fields))
+        self.assert_says(["schema", "read in place"], quiet, self.path("tars"), self.path("no"), schema={"jpg": "image"})
+
     def test_an_image_of_a_format_that_is_not_packed_is_refused_by_its_name(self):
         webp = b"RIFF\x24\0\0\0WEBPVP8 " + bytes(20)
         for check in (True, False):

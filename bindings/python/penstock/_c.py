@@ -26,6 +26,7 @@ MAX_COLUMN_NAME = 80
 MAX_MASK_SIDE = 65535
 BUDGET_VERSION = 1
 MAX_BUCKETS = 1024
+MAX_FIRST_OF = 8
 MAX_DATA_SETS = 64
 MAX_SEGMENTS = 64
 MIXTURE_VERSION = 1
@@ -894,6 +895,13 @@ class Budget(Structure):
     ]
 
 
+class FirstOf(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("suffixes", c_char_p),
+    ]
+
+
 class Foreign(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -906,6 +914,9 @@ class Foreign(Structure):
         ("user", c_void_p),
         ("cache_size", c_uint64),
         ("root_path", c_char_p),
+        ("first_of", POINTER(FirstOf)),
+        ("n_first_of", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

@@ -38,13 +38,22 @@ def _gathered(torch: Any, own: Any, doing: str, otherwise: str) -> list[Any]:
 
 
 def _differing(everyone: Sequence[Mapping[str, Any]]) -> str | None:
-    """The first thing that two processes say differently."""
+    """The first thing that two processes say differently. What a name with _ before it says of another is not compared:
+    it is for the message."""
     for name, first in everyone[0].items():
         for rank, other in enumerate(everyone):
-            if other.get(name) != first:
-                return (f"{name}: value is {other.get(name)!r} on process {rank}, and {first!r} on process 0; must be the "
-                        "same on all processes")
+            if other.get(name) != first and not name.startswith("_"):
+                return (f"{name}: value is {_told(other, name)} on process {rank}, and {_told(everyone[0], name)} on process "
+                        f"0; must be the same on all processes{_ADVICE.get(name, '')}")
     return None
+
+
+_ADVICE = {"data_set": " (if they read copies of one data set, copy it again to those where it differs)"}
+
+
+def _told(said: Mapping[str, Any], name: str) -> str:
+    more = said.get("_" + name)
+    return f"{said.get(name)!r} ({more})" if more else repr(said.get(name))
 
 
 def _failure(everyone: Sequence[tuple[str | None, int, Mapping[str, Any]]], doing: str) -> str | None:

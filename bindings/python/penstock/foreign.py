@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _c, paths
+from .errors import SettingsError
 from .settings import integer
 
 if TYPE_CHECKING:
@@ -79,8 +80,26 @@ class _Watch:
             raise self.raised
 
 
+def _parted(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The fields with a type, and those that are the first of several suffixes: {name: "jpg;png"}."""
+    typed, first_of = {}, {}
+    for name, field in fields.items():
+        given, kind = field if isinstance(field, tuple) and len(field) == 2 else (field, None)
+        if isinstance(given, str) and ";" in given:
+            if not isinstance(name, str) or not name.isascii():
+                raise SettingsError(f"fields: value has a field named {name!r}; must have names of 1 to 63 letters, "
+                                    "digits, _ . -")
+            first_of[name] = given.replace(" ", "")
+            if kind is not None:
+                typed[name] = kind
+        else:
+            typed[name] = field
+    return typed, first_of
+
+
 class Foreign:
-    """fields: {name: field} in place of those found in the data, as in a schema. cache_path: a folder for indexes and
+    """fields: {name: field} in place of those found in the data, as in a schema; "jpg;png", or with a type
+    ("cls;id", "int32"): the first of these members of a tar archive's sample. cache_path: a folder for indexes and
     what is unpacked. cache_size: bytes that the latter may have; 0: $PENSTOCK_CACHE_SIZE, or half of the free disk.
     root_path: a folder below which the paths in tables of images lie; None: the table's own.
 
@@ -90,11 +109,14 @@ class Foreign:
     def __init__(self, fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
                  cache_size: int = 0, root_path: str | os.PathLike[str] | None = None) -> None:
         self.fields: dict[str, Field] = {}
+        self.first_of: dict[str, str] = {}
+        self.given = dict(fields) if isinstance(fields, Mapping) else None
         if fields is not None and fields != {}:
             if not isinstance(fields, Mapping):
                 raise TypeError(f"fields: value is a {type(fields).__name__}; must be a dict, such as {{'cls': 'int64'}}")
             from .packing.schema import schema_of
-            self.fields = schema_of(fields)
+            typed, self.first_of = _parted(fields)
+            self.fields = schema_of(typed) if typed else {}
         self.cache_path = None if cache_path is None else os.path.abspath(paths.local(cache_path))
         self.cache_size = integer("cache_size", cache_size)
         self.root_path = None if root_path is None else os.path.abspath(paths.local(root_path))
@@ -106,9 +128,8 @@ class Foreign:
             return path, self
         from .tables import rewritten
         local, folder, types = rewritten(table, self.cache_path or _cache_folder())
-        made = Foreign(types, self.cache_path, self.cache_size, self.root_path or folder)
-        made.fields.update(self.fields)
-        return local, made
+        wanted = {**types, **(self.given or {})}
+        return local, Foreign(wanted, self.cache_path, self.cache_size, self.root_path or folder)
 
     def to_c(self, watch: _Watch | None = None) -> _c.Foreign:
         """The struct of the library, which keeps alive what it points to."""
@@ -122,6 +143,9 @@ class Foreign:
             field.codec = 0  # nothing is compressed
             field.codec_level = 0
         made.fields, made.n_fields = ctypes.cast(array, ctypes.POINTER(_c.Field)), len(array)
+        lists = (_c.FirstOf * len(self.first_of))(*(_c.FirstOf(name=name.encode(), suffixes=suffixes.encode())
+                                                    for name, suffixes in self.first_of.items()))
+        made.first_of, made.n_first_of = ctypes.cast(lists, ctypes.POINTER(_c.FirstOf)), len(lists)
         if watch is not None:
             made.on_progress = _c.ProgressFn(watch)
         return made

@@ -365,8 +365,11 @@ class Loader(Hints):
 
     def _fixed(self, last_batch: str) -> dict[str, Any]:
         """What must be the same on all processes for each sample to come once."""
-        return {"data_set": self._catalog.info.identity, "n_samples": self.n_samples,
-                "subset": self._subset(), "order": self._order, "order_version": weave.version(self._order), **self._weave,
+        info = self._catalog.info
+        return {"data_set": info.identity,
+                "_data_set": f"{self._path}: {info.n_samples} samples and {info.bytes} bytes in {info.n_shards} shards",
+                "n_samples": self.n_samples, "subset": self._subset(), "order": self._order,
+                "order_version": weave.version(self._order), **self._weave,
                 "seed": self._numbers["seed"], "epoch": self._numbers["epoch"],
                 "position": self._numbers["position"], "last_batch": last_batch,
                 "global_batch_size": self._rows.world_wide, "batch_schedule": self._rows.schedule,
@@ -484,7 +487,7 @@ class Loader(Hints):
         if self._mixture is not None:
             raise SettingsError(f"dataset: the loader has {self._path}; must have one (open penstock.Dataset(path) for a path "
                                 "of loader.mixture.paths)")
-        found = Dataset(self._path, self._foreign.fields or None, cache_path=self._foreign.cache_path,
+        found = Dataset(self._path, self._foreign.given, cache_path=self._foreign.cache_path,
                         cache_size=self._foreign.cache_size, root_path=self._foreign.root_path)
         if found.info.identity != self._catalog.info.identity:
             found.close()

@@ -266,8 +266,8 @@ static uint32_t read_preamble(struct walk *walk, const uint8_t *b, uint64_t size
     return walk->code < 0 ? 0 : before + n;
 }
 
-int pstk__npy_header_parse(struct pstk__array *array, const void *bytes, uint64_t size,
-                           const char *name, struct pstk_error *err)
+int pstk__npy_head_read(struct pstk__array *array, const void *bytes, uint64_t size,
+                        const char *name, struct pstk_error *err)
 {
     struct walk walk = {.name = name, .err = err};
     struct facts facts = {0};
@@ -286,5 +286,20 @@ int pstk__npy_header_parse(struct pstk__array *array, const void *bytes, uint64_
         return walk.code;
     array->n_dims = facts.n_dims;
     memcpy(array->shape, facts.shape, sizeof array->shape);
-    return pstk__array_measure(array, name, err);
+    return 0;
+}
+
+int pstk__npy_header_parse(struct pstk__array *array, const void *bytes, uint64_t size,
+                           const char *name, struct pstk_error *err)
+{
+    const int r = pstk__npy_head_read(array, bytes, size, name, err);
+    return r < 0 ? r : pstk__array_measure(array, name, err);
+}
+
+uint64_t pstk__npy_head_size(const uint8_t *bytes, uint64_t n)
+{
+    if (n < 12 || bytes[0] != 0x93)
+        return 0;
+    return bytes[6] == 1 ? 10 + (uint64_t)pstk__get16(bytes + 8)
+                         : 12 + (uint64_t)pstk__get32(bytes + 8);
 }

@@ -260,23 +260,10 @@ static uint32_t variable_dims(const struct pstk_field *field)
 static const char *check_array(const struct head *head, const struct pstk_field *field,
                                uint64_t size, char text[160])
 {
-    if (head->dtype != field->dtype || head->n_dims != field->n_dims)
-        return WRONG("is an array of %s with %u dimensions; the field has %s with %u, as the first "
-                     "sample",
-                     pstk_dtype_name(head->dtype), head->n_dims, pstk_dtype_name(field->dtype),
-                     field->n_dims);
-    uint64_t expected = pstk_dtype_size(head->dtype);
-    for (uint32_t i = 0; i < head->n_dims; i++) {
-        if (field->shape[i] && field->shape[i] != head->dims[i])
-            return WRONG("is an array whose dimension %u is %" PRIu64 "; must be %" PRIu64, i,
-                         head->dims[i], field->shape[i]);
-        if (__builtin_mul_overflow(expected, head->dims[i], &expected))
-            expected = UINT64_MAX;
-    }
-    return expected == size - head->size
-               ? NULL
-               : WRONG("has %" PRIu64 " bytes of elements, but its shape needs %" PRIu64,
-                       size - head->size, expected);
+    struct pstk__form_array array = {
+        .dtype = head->dtype, .n_dims = head->n_dims, .n_bytes = size - head->size};
+    memcpy(array.dims, head->dims, sizeof array.dims);
+    return pstk__form_check_array(&array, field, text);
 }
 
 static const char *view_array(struct pstk__field_view *view, const struct pstk__index_field *field,

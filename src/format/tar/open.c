@@ -5,17 +5,19 @@
 #include "format/listing.h"
 #include "format/tar/member.h"
 #include "format/tar/scan.h"
+#include "format/tar/suffixes.h"
 #include "format/tar/tar.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ENDING ".tar"
 
 static const struct pstk__scanner scanner = {
     .format = &pstk__format_tar,
-    .version = 2,
+    .version = 4,
     .wanted = ENDING,
     .infer = pstk__tar_infer,
     .n_columns = pstk__tar_n_columns,
@@ -41,12 +43,27 @@ static uint64_t headers_of(const struct pstk__source *source)
     return most < 2 * PSTK__TAR_MAX_HEADERS ? most : 2 * PSTK__TAR_MAX_HEADERS;
 }
 
+/* Which suffixes are which field; the state of the source owns it. */
+static const struct pstk__tar_suffixes *suffixes_of(const struct pstk__source *source)
+{
+    return ((const struct pstk__indexed *)source->state)->own;
+}
+
 static int tar_open(struct pstk__source **out, const struct pstk__opening *opening,
                     struct pstk_error *err)
 {
+    struct pstk__tar_suffixes *suffixes = malloc(sizeof *suffixes);
+    if (!suffixes)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
     const int r = pstk__indexed_open(out, &scanner, opening, err);
-    if (r < 0 || !is_scattered(*out))
+    if (r < 0) {
+        free(suffixes);
         return r;
+    }
+    pstk__tar_suffixes_init(suffixes, &pstk__indexed_index(*out)->found, opening->foreign);
+    ((struct pstk__indexed *)(*out)->state)->own = suffixes;
+    if (!is_scattered(*out))
+        return 0;
     struct pstk__record_limits *limits = &(*out)->limits;
     limits->max_size = 0; /* at most 64 values below 2^32, each with 1 MiB of headers */
     for (uint32_t i = 0; i < (*out)->schema.n_fields; i++)
@@ -149,31 +166,66 @@ struct parse {
     struct pstk__record *out;
     struct pstk_error *err;
     uint64_t fields; /* wanted */
+    const struct pstk__tar_suffixes *suffixes;
+    /* Of fields with a choice, the member that is preferred of those seen; used if there are some.
+     */
+    struct choice {
+        const struct pstk__extent *extent; /* NULL: none */
+        uint64_t begin, data, size;
+        int suffix;
+    } * choices;
     uint32_t key_size;
     char key[PSTK__TAR_MAX_NAME]; /* of its first member */
 };
 
-/* Put a member of the sample into the record. */
-static int view_member(struct parse *parse, const struct pstk__extent *extent,
-                       const struct pstk__tar_member *member, const struct pstk__tar_name *name)
+/* Put a member of the sample into the record, as field i. */
+static int view_field(struct parse *parse, const struct choice *member, int i)
 {
     const struct pstk__index *index = pstk__indexed_index(parse->source);
-    const int i = pstk__schema_find(&parse->source->schema, name->suffix);
-    if (i < 0 || !(parse->fields >> i & 1))
-        return 0;
+    const struct pstk__extent *extent = member->extent;
     if (member->data + member->size > extent->offset + extent->size ||
         member->size > parse->source->limits.max_stored[i])
         return pstk__indexed_fail(parse->source, parse->at, member->begin, extent->size, parse->err,
                                   "its header gives a member another size than the index");
     struct pstk__field_view *view = &parse->out->fields[i];
     char text[160];
-    const char *wrong =
-        pstk__form_view(view, &index->found.fields[i],
-                        extent->data + (member->data - extent->offset), member->size, text);
-    view->offset = member->data - parse->out->file_offset;
+    const uint8_t *data = extent->data + (member->data - extent->offset);
+    const char *wrong = pstk__form_view(view, &index->found.fields[i], data, member->size, text);
+    view->offset = member->data + (uint64_t)(view->data - data) - parse->out->file_offset;
     return wrong ? pstk__record_fail(parse->out, (uint32_t)i, PSTK_EBADMSG, PSTK_STAGE_RECORD,
                                      parse->err, "%s", wrong)
                  : 0;
+}
+
+/* Put a member of the sample into the record, or keep it until all that a field may be are seen. */
+static int view_member(struct parse *parse, const struct pstk__extent *extent,
+                       const struct pstk__tar_member *member, const struct pstk__tar_name *name)
+{
+    const int suffix = pstk__tar_suffixes_find(parse->suffixes, name->suffix);
+    const int i = suffix < 0 ? -1 : parse->suffixes->at[suffix].field;
+    if (i < 0 || !(parse->fields >> i & 1))
+        return 0;
+    const struct choice found = {.extent = extent,
+                                 .begin = member->begin,
+                                 .data = member->data,
+                                 .size = member->size,
+                                 .suffix = suffix};
+    if (parse->suffixes->at[suffix].rule != PSTK__TAR_CHOICE)
+        return view_field(parse, &found, i);
+    struct choice *best = &parse->choices[i];
+    if (!best->extent || suffix < best->suffix)
+        *best = found;
+    return 0;
+}
+
+/* Put what was kept into the record. */
+static int view_choices(struct parse *parse)
+{
+    int r = 0;
+    for (uint32_t i = 0; r == 0 && i < parse->source->schema.n_fields; i++)
+        if (parse->choices[i].extent)
+            r = view_field(parse, &parse->choices[i], (int)i);
+    return r;
 }
 
 /* All members in an extent. */
@@ -219,7 +271,14 @@ static int tar_parse(const struct pstk__source *source, const struct pstk__place
     parse.out = out;
     parse.err = err;
     parse.fields = fields;
+    parse.suffixes = suffixes_of(source);
+    parse.choices = NULL;
     parse.key_size = 0;
+    struct choice choices[PSTK_MAX_FIELDS];
+    if (parse.suffixes->n_choices) {
+        memset(choices, 0, sizeof choices);
+        parse.choices = choices;
+    }
     uint64_t first = n_extents ? extents[0].offset : 0; /* messages count from the first byte */
     for (uint32_t k = 1; k < n_extents; k++)
         first = extents[k].size && extents[k].offset < first ? extents[k].offset : first;
@@ -229,7 +288,7 @@ static int tar_parse(const struct pstk__source *source, const struct pstk__place
         if (r < 0)
             return r;
     }
-    return 0;
+    return parse.choices ? view_choices(&parse) : 0;
 }
 
 const struct pstk__format pstk__format_tar = {
@@ -237,6 +296,7 @@ const struct pstk__format pstk__format_tar = {
     .needs = "*.tar archives of samples, as WebDataset has them",
     .file = "archive",
     .checksum = PSTK__CHECKSUM_NONE,
+    .has_suffixes = 1,
     .probe = tar_probe,
     .open = tar_open,
     .close = pstk__indexed_close,

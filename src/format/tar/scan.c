@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "format/form.h"
 #include "format/tar/member.h"
+#include "format/tar/suffixes.h"
 #include "format/through.h"
 
 #include <errno.h>
@@ -125,11 +126,25 @@ static int fail_long(struct walk *walk, uint64_t at)
                    "the name of a field: rename it");
 }
 
-/* Add a field of that name, if it is new. */
-static int add_field(struct walk *walk, struct pstk__index_found *found, const char *suffix,
-                     uint64_t at)
+static int fail_named(struct walk *walk, const char *suffix, uint64_t at)
 {
-    if (find_field(found, suffix) >= 0)
+    char why[256];
+    snprintf(why, sizeof why,
+             "its suffix '%.63s' is the name that fields gives to members with other suffixes: "
+             "give the field another name, or list this suffix, too",
+             suffix);
+    return fail_at(walk, at, PSTK_EINVAL, why);
+}
+
+/* Add the field of a suffix, if it is new. *field: its number. */
+static int add_field(struct walk *walk, struct pstk__index_found *found, const char *suffix,
+                     uint64_t at, int *field)
+{
+    const char *first, *name = pstk__tar_suffix_name(walk->through.scan->foreign, suffix, &first);
+    if (!name)
+        return fail_named(walk, suffix, at);
+    *field = find_field(found, name);
+    if (*field >= 0)
         return 0;
     if (found->n_fields == PSTK_MAX_FIELDS)
         return fail_at(walk, at, PSTK_ENOTSUP,
@@ -140,40 +155,112 @@ static int add_field(struct walk *walk, struct pstk__index_found *found, const c
         return fail_at(walk, at, PSTK_ENOTSUP,
                        "its suffix, all after the first dot of its name, is not the name of a "
                        "field: must be of A-Z a-z 0-9 _ . -: rename it");
-    struct pstk__index_field *field = &found->fields[found->n_fields++];
-    *field = (struct pstk__index_field){0};
-    snprintf(field->field.name, sizeof field->field.name, "%s", suffix);
-    pstk__form_by_suffix(field);
+    *field = (int)found->n_fields;
+    struct pstk__index_field *one = &found->fields[found->n_fields++];
+    *one = (struct pstk__index_field){0};
+    snprintf(one->field.name, sizeof one->field.name, "%s", name);
+    pstk__form_by_suffix(one, first);
     return 0;
+}
+
+/* Add the fields that the caller names, and has no sample that was looked at. */
+static int add_wanted(struct walk *walk, const struct pstk_foreign *wanted,
+                      struct pstk__index_found *found)
+{
+    int r = 0, field;
+    for (uint32_t i = 0; r >= 0 && wanted && i < wanted->n_first_of; i++) {
+        char first[PSTK_MAX_NAME];
+        snprintf(first, sizeof first, "%.*s", (int)strcspn(wanted->first_of[i].suffixes, ";"),
+                 wanted->first_of[i].suffixes);
+        r = add_field(walk, found, first, 0, &field);
+    }
+    for (uint32_t i = 0; r >= 0 && wanted && i < wanted->n_fields; i++)
+        if (find_field(found, wanted->fields[i].name) < 0)
+            r = add_field(walk, found, wanted->fields[i].name, 0, &field);
+    return r;
+}
+
+/* The bytes of a member that has been stepped over: its head, of at most `most` bytes. */
+static int64_t read_head(struct walk *walk, const struct pstk__tar_member *member, uint64_t most)
+{
+    walk->through.at = member->data;
+    const int64_t n = pstk__through_fill(&walk->through, member->size < most ? member->size : most);
+    return n < 0 || (uint64_t)n <= member->size ? n : (int64_t)member->size;
+}
+
+/* Let the head of an array in a file of its own say what arrays the field has. */
+static int look_at_array(struct walk *walk, const struct pstk__tar_member *member,
+                         struct pstk__index_field *field)
+{
+    int64_t n = read_head(walk, member, PSTK__FORM_HEAD);
+    if (n >= 0 &&
+        pstk__form_head_size(pstk__through_bytes(&walk->through), (uint64_t)n) > (uint64_t)n)
+        n = read_head(walk, member, PSTK__FORM_HEAD_MAX);
+    if (n >= 0)
+        pstk__form_observe(field, pstk__through_bytes(&walk->through), (uint64_t)n);
+    walk->through.at = member->next;
+    return n < 0 ? (int)n : 0;
+}
+
+/* Take the fields of a member into account. */
+static int look_at(struct walk *walk, const struct pstk__tar_member *member,
+                   struct pstk__index_found *found, struct pstk__tar_together *together)
+{
+    struct pstk__tar_name name;
+    int field;
+    pstk__tar_split(&name, member->name);
+    if (name.suffix_size == 0)
+        return 0;
+    if (name.is_too_long)
+        return fail_long(walk, member->begin);
+    const int r = add_field(walk, found, name.suffix, member->begin, &field);
+    if (r < 0)
+        return r;
+    pstk__tar_together_add(together, name.key, name.key_size, (uint32_t)field);
+    return found->fields[field].form == PSTK__FORM_NPY
+               ? look_at_array(walk, member, &found->fields[field])
+               : 0;
+}
+
+/* Step through the first samples. */
+static int look_at_first(struct walk *walk, struct pstk__index_found *found,
+                         struct pstk__tar_together *together)
+{
+    struct pstk__tar_member member;
+    struct pstk__tar_name name;
+    char key[PSTK__TAR_MAX_NAME] = "";
+    uint64_t n_samples = 0;
+    int r = 0;
+    while (r >= 0 && n_samples <= INFERRED && (r = walk_next(walk, &member)) > 0) {
+        pstk__tar_split(&name, member.name);
+        if (name.suffix_size &&
+            (strlen(key) != name.key_size || memcmp(key, name.key, name.key_size) != 0)) {
+            memcpy(key, name.key, name.key_size);
+            key[name.key_size] = 0;
+            n_samples++;
+        }
+        r = look_at(walk, &member, found, together);
+    }
+    return r;
 }
 
 int pstk__tar_infer(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
                     struct pstk__index_found *found, struct pstk_error *err)
 {
     struct walk walk;
-    struct pstk__tar_member member;
-    struct pstk__tar_name name;
-    char key[PSTK__TAR_MAX_NAME] = "";
-    uint64_t n_samples = 0;
+    struct pstk__tar_together together;
     found->n_fields = 0;
+    if (pstk__tar_together_open(&together) < 0)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to index %s", scan->path);
     int r = walk_open(&walk, scan, err);
-    while (r >= 0 && n_samples <= INFERRED && (r = walk_next(&walk, &member)) > 0) {
-        pstk__tar_split(&name, member.name);
-        if (name.suffix_size == 0)
-            continue;
-        if (name.is_too_long) {
-            r = fail_long(&walk, member.begin);
-            break;
-        }
-        if (strlen(key) != name.key_size || memcmp(key, name.key, name.key_size) != 0) {
-            memcpy(key, name.key, name.key_size);
-            key[name.key_size] = 0;
-            n_samples++;
-        }
-        r = add_field(&walk, found, name.suffix, member.begin);
-    }
-    for (uint32_t i = 0; r >= 0 && found->n_fields && wanted && i < wanted->n_fields; i++)
-        r = add_field(&walk, found, wanted->fields[i].name, 0);
+    if (r >= 0)
+        r = look_at_first(&walk, found, &together);
+    pstk__tar_together_join(&together, found, wanted);
+    pstk__tar_together_close(&together);
+    for (uint32_t i = 0; i < found->n_fields; i++)
+        pstk__form_settle(&found->fields[i]);
+    if (r >= 0 && found->n_fields)
+        r = add_wanted(&walk, wanted, found);
     pstk__through_close(&walk.through);
     qsort(found->fields, found->n_fields, sizeof found->fields[0], compare_fields);
     return r < 0 ? r : 0;
@@ -223,6 +310,12 @@ static int grow_keys(struct keys *keys)
     return 0;
 }
 
+/* The member that a row has of a field with a choice. */
+struct chosen {
+    uint32_t suffix; /* its number, and 1 */
+    uint32_t size;   /* bytes of its data */
+};
+
 /* A scan: the archive, its keys, and the row being filled. */
 struct samples {
     struct walk walk;
@@ -232,6 +325,10 @@ struct samples {
     char key[PSTK__TAR_MAX_NAME]; /* of the row */
     uint32_t key_size;
     uint64_t row; /* PSTK_NONE: none yet */
+    struct pstk__tar_suffixes suffixes;
+    struct chosen *chosen; /* owned; of each row and field, where suffixes have choices; or NULL */
+    uint64_t n_chosen;     /* elements of it */
+    int has_either;        /* 1: some image is not of the type that names its field */
 };
 
 static int no_memory(struct samples *samples)
@@ -288,6 +385,68 @@ static int fail_twice(struct samples *samples, const struct pstk__tar_name *name
     return fail_at(&samples->walk, begin, PSTK_EBADMSG, why);
 }
 
+static int fail_second(struct samples *samples, const struct pstk__tar_name *name, uint64_t begin,
+                       uint64_t before)
+{
+    char why[384];
+    snprintf(why, sizeof why,
+             "the sample has a second image, with the suffix '%.63s'; the first is at byte %" PRIu64
+             ". Images of different types are one field here, for none of the first %u samples has "
+             "both: name this one in fields to have both",
+             name->suffix, before, INFERRED);
+    return fail_at(&samples->walk, begin, PSTK_EBADMSG, why);
+}
+
+/* Decide between two members of a row for a field that is the first of several. 1: the new one is
+ * preferred, and what the field counts of the old one was taken back; 0: the old one stays. */
+static int choose(struct samples *samples, int suffix, uint64_t size, uint32_t f)
+{
+    const struct pstk__index_rows *rows = samples->rows;
+    const uint64_t n_fields = samples->found->n_fields,
+                   needed = rows->max_cells / rows->n_columns * n_fields;
+    if (needed > samples->n_chosen) {
+        struct chosen *larger = realloc(samples->chosen, needed * sizeof *larger);
+        if (!larger)
+            return no_memory(samples);
+        memset(larger + samples->n_chosen, 0, (needed - samples->n_chosen) * sizeof *larger);
+        samples->chosen = larger;
+        samples->n_chosen = needed;
+    }
+    struct chosen *chosen = &samples->chosen[samples->row * n_fields + f];
+    const uint32_t number = (uint32_t)suffix + 1;
+    if (chosen->suffix && chosen->suffix < number)
+        return 0;
+    if (chosen->suffix > number) {
+        samples->found->fields[f].n--;
+        samples->found->fields[f].bytes -= chosen->size;
+    } else if (chosen->suffix == number) {
+        return 2;
+    }
+    *chosen = (struct chosen){.suffix = number, .size = (uint32_t)size};
+    return 1;
+}
+
+/* Whether a member goes into its row: 1, 0, or an error: the row has it already. */
+static int is_taken(struct samples *samples, int suffix, const struct pstk__tar_name *name,
+                    const struct pstk__tar_member *member)
+{
+    const struct pstk__tar_suffix *entry = &samples->suffixes.at[suffix];
+    const uint64_t *cells = samples->rows->cells + samples->row * samples->rows->n_columns;
+    const int is_first = !cells[pstk__tar_size(entry->field)];
+    const uint64_t before = cells[0] + cells[pstk__tar_begin(entry->field)];
+    if (entry->rule == PSTK__TAR_CHOICE) {
+        const int r = choose(samples, suffix, member->size, entry->field);
+        return r == 2 ? fail_twice(samples, name, member->begin, before) : r;
+    }
+    samples->has_either |=
+        strcmp(entry->text, samples->found->fields[entry->field].field.name) != 0;
+    if (is_first)
+        return 1;
+    return samples->has_either && entry->rule == PSTK__TAR_EITHER
+               ? fail_second(samples, name, member->begin, before)
+               : fail_twice(samples, name, member->begin, before);
+}
+
 /* Put a member into its sample's row. */
 static int add_member(struct samples *samples, const struct pstk__tar_member *member)
 {
@@ -297,19 +456,19 @@ static int add_member(struct samples *samples, const struct pstk__tar_member *me
         return 0;
     if (name.is_too_long)
         return fail_long(&samples->walk, member->begin);
-    const int f = find_field(samples->found, name.suffix);
-    if (f < 0)
+    const int suffix = pstk__tar_suffixes_find(&samples->suffixes, name.suffix);
+    if (suffix < 0)
         return fail_suffix(samples, &name, member->begin);
+    const int f = samples->suffixes.at[suffix].field;
     if (member->size > MAX_VALUE)
         return fail_at(&samples->walk, member->begin, PSTK_EFBIG,
                        "the member has 4 GiB or more; must be less: split it");
-    const int r = find_row(samples, &name, member->first);
-    if (r < 0)
+    int r = find_row(samples, &name, member->first);
+    if (r == 0)
+        r = is_taken(samples, suffix, &name, member);
+    if (r <= 0)
         return r;
     uint64_t *cells = samples->rows->cells + samples->row * samples->rows->n_columns;
-    if (cells[pstk__tar_size((uint32_t)f)])
-        return fail_twice(samples, &name, member->begin,
-                          cells[0] + cells[pstk__tar_begin((uint32_t)f)]);
     cells[pstk__tar_begin((uint32_t)f)] = member->first - cells[0];
     cells[pstk__tar_size((uint32_t)f)] = member->data + member->size - member->first;
     struct pstk__index_field *field = &samples->found->fields[f];
@@ -354,6 +513,7 @@ int pstk__tar_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
     samples->rows = rows;
     samples->found = found;
     samples->row = PSTK_NONE;
+    pstk__tar_suffixes_init(&samples->suffixes, found, scan->foreign);
     int r = walk_open(&samples->walk, scan, err);
     while (r >= 0 && (r = walk_next(&samples->walk, &member)) > 0)
         r = add_member(samples, &member);
@@ -364,6 +524,7 @@ int pstk__tar_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
         r = pstk__through_report(&samples->walk.through);
     pstk__through_close(&samples->walk.through);
     free(samples->keys.places);
+    free(samples->chosen);
     free(samples);
     return r;
 }

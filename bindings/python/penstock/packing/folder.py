@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder of images, packed by the command `penstock pack`. The command alone decides which files are images,
-which class each has and what is left out, so its data set and penstock.pack's are the same, byte for byte."""
+"""A folder of images, or data in a format that penstock reads in place, packed by the command `penstock pack`. The
+command alone decides which files are images, which class each has and what is left out, so its data set and
+penstock.pack's are the same, byte for byte."""
 from __future__ import annotations
 
 import dataclasses
@@ -33,14 +34,23 @@ class ImageFolder:
     """A folder of images, flat or with a folder for each class."""
     path: str
 
+    has = "a folder of images, whose fields are jpg, cls and key"  # for messages
 
-def refuse_given(given: Mapping[str, Any]) -> None:
+
+@dataclasses.dataclass(frozen=True)
+class InPlace(ImageFolder):
+    """Data in another format that penstock reads in place: tar archives, TFRecords, MDS, ..."""
+
+    has = "data in a format that is read in place, whose fields are those that penstock.Dataset(path) has"
+
+
+def refuse_given(source: ImageFolder, given: Mapping[str, Any]) -> None:
     """Refuse settings of samples that the command has no option for. given: {setting: value; None: not given}.
     Raises SettingsError."""
     for name, value in given.items():
         if value is not None:
-            raise SettingsError(f"{name}: value is {value!r}; must be left out for a folder of images, whose fields "
-                                "are jpg, cls and key (to choose, pack samples: penstock.pack([{...}, ...], path))")
+            raise SettingsError(f"{name}: value is {value!r}; must be left out for {source.has} (to choose, pack samples: "
+                                "penstock.pack([{...}, ...], path))")
 
 
 def _line(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,

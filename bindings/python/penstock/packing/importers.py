@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files and data sets of others as map-style data sets of dicts, for penstock.pack: .npy, .npz, .pt, HDF5,
 Parquet, Hugging Face. Each reads rows as they are asked for, and opens its file again in a process made by
-fork. A folder that has none of them is one of images."""
+fork. All other formats that penstock reads in place are packed by the command; a folder of none of them is one of
+images."""
 from __future__ import annotations
 
 import bisect
@@ -15,10 +16,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .. import errors, paths
+from .. import _c, errors, paths
 from .._optional import is_a, needed
 from ..errors import SettingsError
-from .folder import ImageFolder
+from .folder import ImageFolder, InPlace
 from .values import is_array
 
 __all__ = ["Columns", "HDF5File", "HuggingFaceDataset", "ParquetFiles", "close", "from_numpy", "from_torch",
@@ -360,17 +361,26 @@ def _opened_folder(path: str) -> Any:
     files = sorted(glob.glob(os.path.join(glob.escape(path), "*.parquet")))
     if files:
         return ParquetFiles(files)
-    return ImageFolder(path)
+    return InPlace(path) if _is_in_place(path) else ImageFolder(path)
+
+
+def _is_in_place(path: str) -> bool:
+    """Does penstock read what is at a path, or the files of a pattern, record by record as they are?"""
+    found = _c.lib.pstk_find_format(os.fsencode(path), None)
+    return found is not None and found not in (b"pstk", b"folder")
 
 
 def _opened_path(path: str) -> Any:
     if os.path.isdir(path):
         return _opened_folder(path)
+    if os.path.splitext(path)[1].lower() not in _SUFFIXES and _is_in_place(path):
+        return InPlace(path)
     if not os.path.exists(path):
         raise FileNotFoundError(2, "there is no such file to pack", path)
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in _SUFFIXES:
-        raise SettingsError(f"{path}: suffix is {suffix or 'empty'}; must be one of {', '.join(_SUFFIXES)}")
+        raise SettingsError(f"{path}: suffix is {suffix or 'empty'}; must be one of {', '.join(_SUFFIXES)}, or that of a "
+                            "format that penstock.Dataset opens")
     return _SUFFIXES[suffix](path)
 
 

@@ -343,7 +343,9 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         arrays or tensors of one length, a DataFrame of pandas, a Hugging Face data set (of one split), or the
         path of a .npy, .npz, .pt, .h5 or .parquet file (or a folder of Parquet files, or what Hugging Face's
         save_to_disk made). Or the path of a folder of images, which is packed as `penstock pack` does, into the
-        same bytes: JPEG and PNG files, flat or with a folder for each class; fields jpg, cls and key. Samples are
+        same bytes: JPEG and PNG files, flat or with a folder for each class; fields jpg, cls and key. Or a path,
+        or a pattern of paths, of tar archives, TFRecords, MDS, Megatron's files, .safetensors or a folder of arrays,
+        packed by the same command, with the fields that penstock.Dataset(path) has. Samples are
         dicts, tuples, named tuples, dataclasses, or single values. A sample's number becomes its sample id.
         WebDataset's __url__ and __local_path__ are left out, unless the schema has them.
     num_workers: processes that share the work, each with a run of the samples; None: as many as there are
@@ -370,7 +372,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     skip_bad: for a folder of images: skip files that were read but cannot be packed, and print their names.
         False: a PackError names them, and nothing is packed.
 
-    A folder of images takes num_workers, overwrite, shard_size, progress, skip_bad, part and damaged, and no other
+    A folder of images, and data in such a format, takes num_workers, overwrite, shard_size, progress, skip_bad, part and damaged, and no other
     setting.
     What is left out of it is printed on stderr, as `penstock pack` prints it.
 
@@ -387,7 +389,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         raise SettingsError(f"part: value is {part!r}; must be a penstock.Task")
     source = importers.opened(dataset)
     if isinstance(source, folder.ImageFolder):
-        folder.refuse_given({"schema": schema, "note": note, "names": names, "dictionary_size": dictionary_size or None,
+        folder.refuse_given(source, {"schema": schema, "note": note, "names": names, "dictionary_size": dictionary_size or None,
                              "classes": classes,
                              "check_images": None if check_images else False})
         where = os.path.realpath(paths.local(path))

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fields.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "message.h"
+#include "names.h"
+#include "options.h"
+
+#define MAX_TYPES 64 /* words, and a NULL; there are some 20 */
+#define WORD_TEXT "text"
+
+/* NumPy's names, which the Python package takes; `penstock info` prints the short ones. */
+static const struct choice long_names[] = {{"int8", PSTK_I8},
+                                           {"int16", PSTK_I16},
+                                           {"int32", PSTK_I32},
+                                           {"int64", PSTK_I64},
+                                           {"uint8", PSTK_U8},
+                                           {"uint16", PSTK_U16},
+                                           {"uint32", PSTK_U32},
+                                           {"uint64", PSTK_U64},
+                                           {"float16", PSTK_F16},
+                                           {"float32", PSTK_F32},
+                                           {"float64", PSTK_F64},
+                                           {"bfloat16", PSTK_BF16},
+                                           {NULL, 0}};
+
+/* 1: values of this kind need no dtype and no attributes to be described. */
+static int is_plain(uint32_t kind)
+{
+    switch (kind) {
+    case PSTK_FIELD_SCALAR:
+    case PSTK_FIELD_NDARRAY:
+    case PSTK_FIELD_BOXES:
+    case PSTK_FIELD_KEYPOINTS:
+    case PSTK_FIELD_POLYGONS:
+    case PSTK_FIELD_RLE:
+        return 0;
+    default:
+        return 1;
+    }
+}
+
+/* All words that a type may be, ended by NULL. */
+static void list_types(const char *types[MAX_TYPES])
+{
+    int n = 0;
+    types[n++] = WORD_TEXT;
+    for (const struct choice *kind = names_field_kind; kind->name && n < MAX_TYPES / 2; kind++)
+        if (is_plain(kind->value))
+            types[n++] = kind->name;
+    for (const struct choice *dtype = long_names; dtype->name; dtype++)
+        types[n++] = dtype->name;
+    for (const struct choice *dtype = names_dtype; dtype->name && n < MAX_TYPES - 1; dtype++)
+        types[n++] = dtype->name;
+    types[n] = NULL;
+}
+
+static int refuse(const char *text, const char *must_be)
+{
+    message_say("--field: value is '%s'; %s", text, must_be);
+    return -1;
+}
+
+static int refuse_type(const char *text, const char *word)
+{
+    const char *types[MAX_TYPES];
+    char must_be[256];
+    list_types(types);
+    const char *near = option_nearest(word, types);
+    snprintf(must_be, sizeof must_be,
+             "the type must be image, bytes, utf8, or a dtype such as int64, uint8, float32%s%s%s",
+             near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    return refuse(text, must_be);
+}
+
+/* Set kind and dtype by a word. Returns 0, or -1: no such type. */
+static int set_type(struct pstk_field *field, const char *word)
+{
+    const char *kind = strcmp(word, WORD_TEXT) == 0 ? WORD_PSTK_FIELD_UTF8 : word;
+    for (const struct choice *choice = names_field_kind; choice->name; choice++)
+        if (is_plain(choice->value) && strcmp(choice->name, kind) == 0) {
+            field->kind = choice->value;
+            return 0;
+        }
+    field->kind = PSTK_FIELD_SCALAR;
+    field->dtype = pstk_dtype_parse(word);
+    for (const struct choice *name = long_names; name->name; name++)
+        if (strcmp(name->name, word) == 0)
+            field->dtype = name->value;
+    return field->dtype ? 0 : -1;
+}
+
+/* Read "2049]" or "*,4]". Returns 0, or -1: it is no shape. */
+static int set_shape(struct pstk_field *field, const char *text)
+{
+    field->kind = PSTK_FIELD_NDARRAY;
+    while (field->n_dims < PSTK_MAX_DIMS) {
+        uint64_t n = 0;
+        char *end;
+        while (*text == ' ')
+            text++;
+        if (*text == '*') {
+            text++;
+        } else {
+            if (*text < '1' || *text > '9')
+                return -1;
+            n = strtoull(text, &end, 10);
+            if (n > UINT32_MAX)
+                return -1;
+            text = end;
+        }
+        field->shape[field->n_dims++] = n;
+        if (strcmp(text, "]") == 0)
+            return 0;
+        if (*text++ != ',')
+            return -1;
+    }
+    return -1;
+}
+
+/* Append a field that is the first of several suffixes, which the library checks. */
+static int add_first_of(struct fields *fields, const char *text, const struct pstk_field *field,
+                        const char *suffixes)
+{
+    for (uint32_t i = 0; i < fields->n_first_of; i++)
+        if (strcmp(fields->names[i], field->name) == 0)
+            return refuse(text, "the field was given suffixes before");
+    if (fields->n_first_of == PSTK_MAX_FIELDS)
+        return refuse(text, "it is one field more than the 64 that a data set may have");
+    char *name = fields->names[fields->n_first_of];
+    memcpy(name, field->name, PSTK_MAX_NAME);
+    fields->first_of[fields->n_first_of++] =
+        (struct pstk_first_of){.name = name, .suffixes = suffixes};
+    return 0;
+}
+
+int fields_add(struct fields *fields, const char *text)
+{
+    static const char names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    struct pstk_field field = {.kind = 0};
+    char word[32];
+    const size_t length = strspn(text, names);
+    if (length == 0 || text[length] != '=' || !text[length + 1])
+        return refuse(text, "must be NAME=TYPE, such as cls=int64");
+    if (length >= PSTK_MAX_NAME)
+        return refuse(text, "the name must have at most 63 characters");
+    memcpy(field.name, text, length);
+    const char *type = text + length + 1;
+    if (strchr(type, ';'))
+        return add_first_of(fields, text, &field, type);
+    const size_t n = strcspn(type, "[");
+    if (n >= sizeof word)
+        return refuse_type(text, "");
+    snprintf(word, sizeof word, "%.*s", (int)n, type);
+    if (set_type(&field, word) < 0)
+        return refuse_type(text, word);
+    if (type[n] && field.kind != PSTK_FIELD_SCALAR)
+        return refuse(text, "only a dtype may have a shape");
+    if (type[n] && set_shape(&field, type + n + 1) < 0)
+        return refuse(text, "the shape must be as in uint16[2049] or float32[*,4]: 1 to 8 numbers "
+                            "below 2^32, or * for a dimension that differs");
+    for (uint32_t i = 0; i < fields->n; i++)
+        if (strcmp(fields->at[i].name, field.name) == 0)
+            return refuse(text, "the field was given a type before");
+    if (fields->n == PSTK_MAX_FIELDS)
+        return refuse(text, "it is one field more than the 64 that a data set may have");
+    fields->at[fields->n++] = field;
+    return 0;
+}
+
+void fields_apply(const struct fields *fields, struct pstk_foreign *foreign)
+{
+    foreign->fields = fields->n ? fields->at : NULL;
+    foreign->n_fields = fields->n;
+    foreign->first_of = fields->n_first_of ? fields->first_of : NULL;
+    foreign->n_first_of = fields->n_first_of;
+}
+
+/* Find the given field that the message names: value has 'NAME'. NULL: none. */
+static const char *named_in(const struct fields *fields, const char *message)
+{
+    const char *begin = strstr(message, "value has '");
+    const size_t before = strlen("value has '");
+    for (uint32_t i = 0; begin && i < fields->n; i++) {
+        const size_t n = strlen(fields->at[i].name);
+        if (strncmp(begin + before, fields->at[i].name, n) == 0 && begin[before + n] == '\'')
+            return fields->at[i].name;
+    }
+    for (uint32_t i = 0; begin && i < fields->n_first_of; i++) {
+        const size_t n = strlen(fields->names[i]);
+        if (strncmp(begin + before, fields->names[i], n) == 0 && begin[before + n] == '\'')
+            return fields->names[i];
+    }
+    return NULL;
+}
+
+void fields_explain(const struct fields *fields, struct pstk_error *err)
+{
+    static const char begin[] = "fields: value ";
+    char text[sizeof err->message], list[sizeof err->message];
+    const char *names[PSTK_MAX_FIELDS + 1], *near = NULL;
+    int n = 0;
+    if ((err->code != PSTK_EINVAL && err->code != PSTK_ENOTSUP) ||
+        strncmp(err->message, begin, sizeof begin - 1) != 0)
+        return;
+    const char *name = named_in(fields, err->message);
+    const char *last = strrchr(err->message, ':');
+    if (name && last) { /* the message ends with ": NAME, NAME" */
+        snprintf(list, sizeof list, "%s", last + 1);
+        char *rest = list, *word;
+        while ((word = strsep(&rest, ", ")) && n < PSTK_MAX_FIELDS)
+            if (*word)
+                names[n++] = word;
+        names[n] = NULL;
+        near = option_nearest(name, names);
+    }
+    snprintf(text, sizeof text, "--field: %s", err->message + strlen("fields: "));
+    const size_t used = strlen(text);
+    if (near)
+        snprintf(text + used, sizeof text - used, "; did you mean %s?", near);
+    memcpy(err->message, text, sizeof text);
+}

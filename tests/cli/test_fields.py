@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`--field NAME=TYPE` of the commands that open a data set in another format.
+usage: test_fields.py PENSTOCK [WORD]; TAP, as test_command.py.
+"""
+import io
+import os
+import sys
+import tarfile
+
+from test_command import expect, main, run, run_json
+
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def archive(world):
+    path = world.path("fields.tar")
+    if not os.path.exists(path):
+        with tarfile.open(path, "w") as tar:
+            for number in range(8):
+                for suffix, data in (("cls", str(number).encode()), ("txt", b"abcdefgh")):
+                    member = tarfile.TarInfo(f"{number:04d}.{suffix}")
+                    member.size = len(data)
+                    tar.addfile(member, io.BytesIO(data))
+    return path
+
+
+def types(path, *options):
+    """{name: (kind, dtype, shape)}, as info finds them."""
+    return {field["name"]: (field["kind"], field.get("dtype"), field.get("shape"))
+            for field in run_json("info", path, *options)["fields"]}
+
+
+def refused(*arguments):
+    out, err = run(*arguments, status=2)
+    expect(out, "")
+    return err.removeprefix("penstock: ").rstrip("\n")
+
+
+@test
+def a_field_is_read_as_the_type_that_the_option_names(world):
+    path = archive(world)
+    before = types(path)
+    for given, wanted in (("cls=int32", ("scalar", "i32", None)), ("cls=u8", ("scalar", "u8", None)),
+                          ("cls=text", ("utf8", None, None)), ("cls=utf8", ("utf8", None, None)),
+                          ("cls=bytes", ("bytes", None, None)), ("cls=image", ("image", None, None))):
+        found = types(path, "--field", given)
+        expect(found["cls"][0], wanted[0], given)
+        if wanted[1]:
+            expect(found["cls"][1], wanted[1], given)
+        expect(found["txt"], before["txt"])
+    for given, shape in (("txt=uint16[4]", [4]), ("txt=float32[*, 2]", [0, 2]), ("txt=uint8[2,2,2]", [2, 2, 2])):
+        expect(types(path, "--field", given)["txt"][::2], ("ndarray", shape), given)
+    both = types(path, "--field", "cls=int8", "--field=txt=bytes")
+    expect((both["cls"][1], both["txt"][0]), ("i8", "bytes"))
+
+
+@test
+def every_command_that_opens_the_data_reads_it_so(world):
+    path = archive(world)
+    one = ["--field", "cls=uint16"]
+    expect(run("get", path, 3, "cls", *one)[0], "\3\0")
+    expect(run_json("verify", path, *one)["n_bad"], 0)
+    expect(len(run("order", path, "--batch-size", 4, *one)[0].splitlines()), 2)
+    assert run_json("bench", path, "--epochs", 1, "--batch-size", 4, *one)
+    expect(run_json("pack", path, world.path("fields-packed"), *one)["n_samples"], 8)
+    expect(types(world.path("fields-packed"))["cls"][1], "u16")
+    run("export", path, world.path("fields-npy"), "--to", "npy", "--fields", "cls", *one)
+    expect(types(world.path("fields-npy"))["cls"][1], "u16")
+    assert "no field of images" in refused("show", path, *one)
+
+
+@test
+def a_name_that_no_sample_has_is_an_error_with_the_nearest_one(world):
+    path = archive(world)
+    for command in (["info", path], ["verify", path], ["get", path, 0, "cls"], ["order", path], ["bench", path],
+                    ["show", path], ["pack", path, world.path("no")], ["export", path, world.path("no"), "--to", "npy"]):
+        expect(refused(*command, "--field", "clss=int8"), f"--field: value has 'clss', which no sample of {path} has; "
+               "it has: cls, txt; did you mean cls?")
+    assert refused("info", path, "--field", "zebra=int8").endswith("it has: cls, txt")
+    assert not os.path.exists(world.path("no"))
+
+
+@test
+def a_value_that_is_no_type_is_refused_with_the_nearest_one(world):
+    path = archive(world)
+    start = "--field: value is '%s'; "
+    for given, wanted in (
+            ("cls", "must be NAME=TYPE, such as cls=int64"), ("=int8", "must be NAME=TYPE, such as cls=int64"),
+            ("cls=", "must be NAME=TYPE, such as cls=int64"), ("a b=int8", "must be NAME=TYPE, such as cls=int64"),
+            ("c" * 64 + "=int8", "the name must have at most 63 characters"),
+            ("txt=bytes[3]", "only a dtype may have a shape")):
+        expect(refused("info", path, "--field", given), start % given + wanted)
+    for given, near in (("cls=in64", "int64"), ("cls=flot32", "float32"), ("cls=imge", "image"), ("cls=byte", "bytes")):
+        expect(refused("info", path, "--field", given), start % given + "the type must be image, bytes, utf8, or a dtype "
+               f"such as int64, uint8, float32; did you mean {near}?")
+    for given in ("cls=scalar", "cls=elephant", "cls=" + "x" * 100):
+        assert refused("info", path, "--field", given).endswith("float32"), given
+    for given in ("int8[", "int8[]", "int8[0]", "int8[-1]", "int8[4", "int8[4,]", "int8[4]x", "int8[4294967296]",
+                  "int8[1,1,1,1,1,1,1,1,1]", "int8[99999999999999999999]"):
+        assert "the shape must be as in uint16[2049] or float32[*,4]" in refused("info", path, "--field", "txt=" + given), given
+    assert "was given a type before" in refused("info", path, "--field", "cls=int8", "--field", "cls=int16")
+    assert "--coco or --voc" in refused("pack", path, world.path("no"), "--coco", "a.json", "--field", "cls=int8")
+    folder = world.path("fields-none")
+    os.makedirs(folder, exist_ok=True)
+    assert "is none that pack reads record by record" in refused("pack", folder, world.path("no"), "--field", "cls=int8")
+
+
+if __name__ == "__main__":
+    sys.exit(main(TESTS))
