@@ -25,7 +25,7 @@ struct pstk__checksums_writer {
     const struct pstk__source *source;
     struct pstk__index_home home;
     char data[PATH_MAX];               /* for home.data */
-    uint64_t state[PSTK__INDEX_FACTS]; /* of the data set as it is now */
+    uint64_t state[PSTK__INDEX_FACTS]; /* of the data set as it is now; 0: not known yet */
     char *note;                        /* or NULL */
     struct pstk__index_rows rows;      /* of a segment */
     struct pstk__index_writer *writer;
@@ -88,9 +88,12 @@ static int find_plain_state(uint64_t state[PSTK__INDEX_FACTS], const struct pstk
     return 0;
 }
 
+/* Once, and only where checksums are there, or made: it may open files. */
 static int find_state(struct pstk__checksums_writer *writer, struct pstk_error *err)
 {
     const struct pstk__source *source = writer->source;
+    if (writer->state[0])
+        return 0;
     for (uint32_t i = 0; i < PSTK__INDEX_FACTS; i++)
         writer->state[i] = 1 + i % 2;
     if (!source->format->index)
@@ -162,7 +165,7 @@ static int begin(struct pstk__checksums_writer *writer, const struct pstk__sourc
                                              .key = {1, 2},
                                              .place = {1, 2}};
     digest_name(writer, foreign);
-    return find_state(writer, err);
+    return 0;
 }
 
 /* ---- looking at them ------------------------------------------------------------------------- */
@@ -189,7 +192,9 @@ static int has_segments(const struct pstk__index *index, uint64_t n_samples)
 /* The work of index/home.h: why they are not those of the data set as it is now. */
 static const char *differs(void *user, const struct pstk__index *index)
 {
-    const struct pstk__checksums_writer *writer = user;
+    struct pstk__checksums_writer *writer = user;
+    if (find_state(writer, NULL) < 0)
+        return "a file of the data set cannot be opened";
     if (facts_differ(writer, index, FACT_NAMES))
         return "since they were made, a file of the data set was added, removed or renamed";
     if (facts_differ(writer, index, FACT_SIZES))
@@ -348,6 +353,8 @@ int pstk__checksums_make(struct pstk__checksums **out, const struct pstk__source
     if (!writer)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for checksums");
     int r = begin(writer, source, foreign, err);
+    if (r == 0)
+        r = find_state(writer, err);
     writer->make = make;
     writer->user = user;
     const struct pstk__index_work work = {.user = writer, .differs = differs, .build = build};

@@ -92,17 +92,18 @@ static int check_named(const struct pstk__source *source, const struct pstk_fore
     return 0;
 }
 
-/* 1: there are checksums that fit. A failure to know is none. */
-static int has_kept(const struct pstk__source *source, const struct pstk_foreign *foreign)
+/* Look for checksums that were kept, and fit. */
+static int find_kept(struct pstk_dataset *dataset, const struct pstk_foreign *foreign,
+                     struct pstk_error *err)
 {
-    struct pstk__checksums *kept = NULL;
+    struct pstk__checksums *kept;
     char note[PSTK__CHECKSUMS_NOTE];
-    if (pstk__checksums_fields(source) == 0)
+    if (pstk__checksums_fields(dataset->source) == 0)
         return 0;
-    pstk__checksums_find(&kept, source, foreign, note, NULL);
-    const int has = kept != NULL;
+    const int r = pstk__checksums_find(&kept, dataset->source, foreign, note, err);
+    dataset->has_kept = kept != NULL;
     pstk__checksums_close(kept);
-    return has;
+    return r;
 }
 
 int pstk_dataset_open(struct pstk_dataset **out, const char *path, struct pstk_error *err)
@@ -127,7 +128,9 @@ int pstk_dataset_open_foreign(struct pstk_dataset **out, const char *path,
     }
     r = pstk__dataset_of(out, source, err);
     if (r == 0)
-        (*out)->has_kept = has_kept(source, foreign);
+        r = find_kept(*out, foreign, err);
+    if (r < 0)
+        pstk_dataset_close(out);
     return r;
 }
 

@@ -582,6 +582,10 @@ static int open_any(struct verify *verify, struct pstk_error *err)
     verify->is_salvaged = 1;
     const int salvaged =
         pstk__source_salvage(&source, request->path, request->foreign, &salvage, &why);
+    if (salvaged == 0 && verify->n_bad == 0) {
+        pstk__source_close(source); /* it could be read after all: that is no reason to trust it */
+        return rc;
+    }
     if (salvaged == 0)
         return pstk__dataset_of(&verify->dataset, source, err);
     if (salvaged == PSTK_ECANCELED || salvaged == PSTK_ENOMEM)
