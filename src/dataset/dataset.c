@@ -153,6 +153,13 @@ void pstk_free(void *data)
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
+/* 1: the data set lists a hash of its files, the first of them at least. */
+static int has_hashes(const struct pstk__source *source)
+{
+    const char *digits;
+    return source->format->file_hash && source->format->file_hash(source, 0, &digits);
+}
+
 /* Files that hold samples: an index is one file more. */
 static uint32_t n_data_files(const struct pstk__source *source)
 {
@@ -177,8 +184,9 @@ int pstk_dataset_get_info(const struct pstk_dataset *dataset, struct pstk_datase
     };
     memcpy(all.identity, source->identity, sizeof all.identity);
     all.has_checksums = source->format->checksum != PSTK__CHECKSUM_NONE ? 1
-                        : pstk__source_has_covers(source)               ? 2
                         : dataset->has_kept                             ? 3
+                        : pstk__source_has_covers(source)               ? 2
+                        : has_hashes(source)                            ? 2
                                                                         : 0;
     all.n_files = n_data_files(source);
     snprintf(all.format, sizeof all.format, "%s",

@@ -9,6 +9,7 @@
 #include "base/crc32c.h"
 #include "base/crew.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "dataset/checksums.h"
 #include "dataset/sets.h"
 #include "format/files.h"
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define TICK_NS 20000000u                /* between two reports of progress */
 #define BLOCK 64                         /* samples */
@@ -35,6 +37,7 @@ struct verify {
     uint64_t loose;    /* the fields, a set, whose values are read sample by sample */
     uint32_t n_whole;  /* fields that are read as a whole */
     uint32_t whole[PSTK_MAX_FIELDS];
+    uint64_t n_hashed; /* files that are read as a whole for their hash: the last jobs */
     uint64_t n_bad;
     uint64_t n_done;      /* reported, n_samples for the loose fields and for each whole one */
     uint64_t reported_ns; /* time of the last report of progress */
@@ -351,6 +354,72 @@ static int check_whole(struct member *member, uint32_t field, const struct pstk_
     return rc < 0 && rc != PSTK_ECANCELED ? pstk__fail_copy(err, &bad) : rc;
 }
 
+/* ---- a file as a whole: a job of the crew ----------------------------------------------------- */
+
+static int fail_hash(const char *file, const char *name, const char *is, const char *listed,
+                     struct pstk_error *bad)
+{
+    pstk__fail(bad, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+               "%s: the %s of the file is %s; must be %.64s, which the data set lists: it was "
+               "damaged, or written again; copy the file again",
+               file, name, is, listed);
+    return pstk__fail_at(bad, PSTK_EBADMSG, file, PSTK_NONE, PSTK_NONE, 0);
+}
+
+/* Add the bytes of an open file to its hash; progress in units of its samples. As check_bytes. */
+static int hash_file(const struct member *member, uint32_t number, const struct pstk__file *file,
+                     struct pstk__hash *hash, const struct pstk__crew_sink *sink,
+                     struct pstk_error *bad)
+{
+    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
+    struct pstk__cover all = {.file = number};
+    int64_t changed_ns;
+    uint64_t first, n, done = 0;
+    int rc = file->store->stat(file, &all.size, &changed_ns);
+    if (rc < 0)
+        return pstk__fail_errno(bad, -rc, PSTK_STAGE_SHARD, "cannot read a file");
+    pstk__source_range(source, number, &first, &n);
+    for (uint64_t at = 0, size; at < all.size && rc == 0; at += size) {
+        size = all.size - at < PIECE ? all.size - at : PIECE;
+        rc = read_piece(member, &all, file, at, size, bad);
+        if (rc == 0)
+            pstk__hash_add(hash, member->room.data, size);
+        const uint64_t now = (uint64_t)((unsigned __int128)n * (at + size) / all.size);
+        if (rc == 0 && sink->progress(sink->user, now - done))
+            return PSTK_ECANCELED;
+        done = now;
+    }
+    return rc;
+}
+
+static int check_hash(struct member *member, uint32_t number, const struct pstk__crew_sink *sink,
+                      struct pstk_error *err)
+{
+    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
+    const char *listed, *name = source->format->file_hash(source, number, &listed);
+    char is[PSTK__HASH_HEX], shown[PSTK__MAX_SHOWN];
+    struct pstk__file file;
+    struct pstk_error bad;
+    if (!name || !pstk__hash_is_known(name))
+        return 0;
+    struct pstk__hash *hash = pstk__hash_open(name);
+    if (!hash)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a hash");
+    pstk_error_init(&bad, sizeof bad);
+    int rc = pstk__source_open_file(source, number, &file, &bad);
+    if (rc == 0) {
+        rc = hash_file(member, number, &file, hash, sink, &bad);
+        pstk__file_end(&file);
+    }
+    pstk__hash_get(hash, is);
+    pstk__hash_close(hash);
+    if (rc == 0 && strcasecmp(is, listed) != 0)
+        rc = fail_hash(pstk__source_file_name(source, number, shown), name, is, listed, &bad);
+    if (is_damage(rc, &bad))
+        return sink->bad(sink->user, &bad) ? PSTK_ECANCELED : 0;
+    return rc < 0 && rc != PSTK_ECANCELED ? pstk__fail_copy(err, &bad) : rc;
+}
+
 /* ---- the crew -------------------------------------------------------------------------------- */
 
 static int run_job(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
@@ -360,9 +429,11 @@ static int run_job(void *state, uint64_t job, const struct pstk__crew_sink *sink
     const struct verify *verify = member->verify;
     if (verify->writer)
         ((struct block *)result)->n = 0;
-    return job < verify->n_blocks
-               ? check_block(member, job, sink, result, err)
-               : check_whole(member, verify->whole[job - verify->n_blocks], sink, err);
+    if (job < verify->n_blocks)
+        return check_block(member, job, sink, result, err);
+    job -= verify->n_blocks;
+    return job < verify->n_whole ? check_whole(member, verify->whole[job], sink, err)
+                                 : check_hash(member, (uint32_t)(job - verify->n_whole), sink, err);
 }
 
 static void close_member(void *state)
@@ -380,7 +451,7 @@ static uint64_t room_size(const struct verify *verify)
 {
     const uint64_t sample =
         verify->loose ? pstk__dataset_source(verify->dataset)->limits.max_size : 0;
-    return verify->n_whole && sample < PIECE ? PIECE : sample;
+    return (verify->n_whole || verify->n_hashed) && sample < PIECE ? PIECE : sample;
 }
 
 static int open_member(void *user, void **state, struct pstk_error *err)
@@ -431,7 +502,8 @@ static int report_progress(void *user, uint64_t n)
 {
     struct verify *verify = user;
     const struct pstk__verify_request *verify_request = verify->request;
-    const uint64_t now = pstk__clock_ns(), n_parts = verify->n_whole + (verify->n_blocks > 0);
+    const uint64_t now = pstk__clock_ns();
+    const uint64_t n_parts = verify->n_whole + (verify->n_blocks > 0) + (verify->n_hashed > 0);
     verify->n_done += n;
     if (verify->code < 0)
         return 1;
@@ -478,11 +550,32 @@ static void divide(struct verify *verify)
     verify->n_blocks = verify->loose ? (verify->n_samples + BLOCK - 1) / BLOCK : 0;
 }
 
+/* Decide which files are read for their hashes. Returns 1: every file has one that is checked. */
+static int find_hashes(struct verify *verify)
+{
+    const struct pstk__source *source = pstk__dataset_source(verify->dataset);
+    struct pstk_verify_report *report = verify->request->report;
+    uint64_t n_known = 0;
+    for (uint32_t i = 0; source->format->file_hash && i < source->n_shards; i++) {
+        const char *digits, *name = source->format->file_hash(source, i, &digits);
+        const int is_known = name && pstk__hash_is_known(name);
+        n_known += (uint64_t)is_known;
+        if (name && !is_known)
+            snprintf(report->note, sizeof report->note,
+                     "the data set lists hashes of its files by %.32s, which this build of penstock "
+                     "does not know: they were not checked",
+                     name);
+    }
+    verify->n_hashed = n_known ? source->n_shards : 0;
+    return n_known && n_known == source->n_shards;
+}
+
 /* Read everything once. */
 static int run(struct verify *verify, struct pstk_error *err)
 {
     const struct pstk__crew_work work = {.what = "verify",
-                                         .n_jobs = verify->n_blocks + verify->n_whole,
+                                         .n_jobs = verify->n_blocks + verify->n_whole +
+                                                   verify->n_hashed,
                                          .n_threads =
                                              threads_within(verify, verify->request->n_threads),
                                          .result_size = verify->writer ? sizeof(struct block) : 0,
@@ -528,6 +621,7 @@ static int keep(struct verify *verify, struct pstk_error *err)
     if (verify->has_run) {
         report->checksums = PSTK_VERIFY_KEPT;
         report->note[0] = 0;
+        find_hashes(verify); /* what it notes is still so */
         return 0;
     }
     report->checksums = PSTK_VERIFY_COMPARED; /* another process has made them meanwhile */
@@ -559,9 +653,12 @@ static int check_all(struct verify *verify, struct pstk_error *err)
     int rc = pstk__checksums_find(&verify->kept, source, request->foreign, report->note, err);
     if (rc < 0)
         return rc;
+    const int has_hashes = find_hashes(verify);
     if (!verify->kept && request->keep_checksums)
         return keep(verify, err);
-    report->checksums = verify->kept ? PSTK_VERIFY_COMPARED : PSTK_VERIFY_WITHOUT;
+    report->checksums = verify->kept ? PSTK_VERIFY_COMPARED
+                        : has_hashes ? PSTK_VERIFY_OWN
+                                     : PSTK_VERIFY_WITHOUT;
     return run(verify, err);
 }
 

@@ -2,6 +2,7 @@
 """`penstock verify` of other libraries' data: every damaged file is listed, and what lies before the damage is checked;
 checksums that were kept show later damage. The damage is done here, byte by byte: it is the oracle."""
 import ctypes
+import hashlib
 import json
 import os
 import subprocess
@@ -16,6 +17,12 @@ from tfrecords import example, frame
 
 
 SIZE = 512 + 1024 + 512 + 512  # bytes of a sample in an archive
+# Hashes of a shard, by Python's hashlib and its package xxhash.
+XXH32 = "c58ce22c"
+XXH64 = "e685e6cf81d67f4f"
+XXH3_64 = "bd0e1732a3231da4"
+XXH128 = "03400d51d6d0dcf3bd0e1732a3231da4"
+SHA1 = "688e8b6c716bfc62e85cabdc78547dad0f060971"
 
 
 class Verify(Case):
@@ -244,6 +251,35 @@ class Verify(Case):
                          [("shard.00001.mds", 0), ("shard.00002.mds", 24)])
         self.assertIn("index.json gives it 10", found["bad"][0]["reason"])
         self.assertEqual(found["n_samples"], 10 + 4)
+
+    def test_hashes_of_index_json_are_checked(self):
+        columns = [("x", "bytes", None)]
+        data = shard(columns, [[bytes([n + 1]) * 500] for n in range(10)])
+        known = {"xxh64": XXH64, "xxh3_64": XXH3_64, "xxh3_128": XXH128, "xxh128": XXH128, "xxh32": XXH32}
+        self.assertEqual(hashlib.sha1(data).hexdigest(), SHA1)  # the constants are of these bytes
+
+        def put(hashes):
+            one = entry(columns, "shard.00000.mds", data, 10, hashes=sorted(hashes))
+            one["raw_data"]["hashes"] = hashes
+            return self.put({"shard.00000.mds": data,
+                             "index.json": json.dumps({"version": 2, "shards": [one]}).encode()})
+        for name, digits in known.items():
+            with self.subTest(name):
+                folder = put({"sha1": SHA1, name: digits})
+                found = self.verify(folder, status=0)
+                if found["note"]:
+                    self.skipTest("missing: xxHash, when this was built")
+                self.assertEqual(found["checksums"], "own")
+                self.change(folder + "/shard.00000.mds", len(data) - 7)
+                found = self.verify(folder, status=1)
+                self.assertEqual((found["n_bad"], found["bad"][0]["shard"]), (1, "shard.00000.mds"))
+                for word in (name, digits, "copy the file again"):
+                    self.assertIn(word, found["bad"][0]["reason"])
+        found = self.verify(put({"sha1": SHA1}), status=0)
+        self.assertEqual(found["checksums"], "without")
+        self.assertIn("sha1", found["note"])
+        for odd in ({"xxh64": 5}, {}):
+            self.assertEqual(self.verify(put(odd), status=0)["checksums"], "without")
 
     def test_every_damaged_megatron_pair_is_listed(self):
         folder, *_ = self.data_sets()["megatron"]

@@ -117,6 +117,15 @@ static const struct pstk__mds *mds_of(const struct pstk__source *source)
     return ((const struct pstk__indexed *)source->state)->own;
 }
 
+static const char *file_hash(const struct pstk__source *source, uint32_t file, const char **digits)
+{
+    const struct pstk__mds *mds = mds_of(source);
+    if (file >= mds->n_shards || !mds->shards[file].hash)
+        return NULL;
+    *digits = mds->texts + mds->shards[file].digits;
+    return mds->texts + mds->shards[file].hash;
+}
+
 /* Find the field that each column is. */
 static void match_fields(struct pstk__source *source)
 {
@@ -316,6 +325,7 @@ const struct pstk__format pstk__format_mds = {
     .open = mds_open,
     .close = pstk__indexed_close,
     .index = pstk__indexed_index,
+    .file_hash = file_hash,
     .locate = pstk__indexed_locate,
     .range = pstk__indexed_range,
     .page = pstk__indexed_page,
