@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hash: hashes of whole files, by the names that Python's packages give them: xxh32, xxh64, xxh3_64,
- * xxh3_128 and xxh128, where the build found the header of xxHash; else none.
+ * hash: hashes of whole files, by the names that Python's packages give them: xxh32, xxh64,
+ * xxh3_64, xxh3_128 and xxh128, where the build found the header of xxHash; else none.
  */
 #ifndef PSTK_HASH_H
 #define PSTK_HASH_H

@@ -315,8 +315,8 @@ static int run(const struct command *self, int argc, char **argv)
         return options.status;
     if (json)
         v.bad = json_make_array();
-    int status = verify(&v, options_operand(&options, 0),
-                        n_threads ? n_threads : machine_n_cores(1024));
+    int status =
+        verify(&v, options_operand(&options, 0), n_threads ? n_threads : machine_n_cores(1024));
     json_drop(v.bad);
     return status;
 }

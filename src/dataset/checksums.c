@@ -111,9 +111,9 @@ static int find_folder(const struct pstk__source *source, char folder[PATH_MAX])
     const int n = snprintf(folder, PATH_MAX, "%s", from);
     if (n < 0 || n >= PATH_MAX)
         return PSTK_EINVAL;
-    if (from != source->path || (source->store->look &&
-                                 source->store->look(source->store, folder, &entry) == 0 &&
-                                 entry.kind == PSTK__STORE_FOLDER))
+    if (from != source->path ||
+        (source->store->look && source->store->look(source->store, folder, &entry) == 0 &&
+         entry.kind == PSTK__STORE_FOLDER))
         return 0;
     char *slash = strrchr(folder, '/');
     if (slash)
@@ -203,8 +203,7 @@ static const char *differs(void *user, const struct pstk__index *index)
         return "since they were made, a file was written to";
     if (facts_differ(writer, index, FACT_ROWS))
         return "since they were made, samples have moved in their files";
-    return has_segments(index, writer->source->n_samples) ? NULL
-                                                          : "they are of other samples";
+    return has_segments(index, writer->source->n_samples) ? NULL : "they are of other samples";
 }
 
 /* The work of index/home.h. */
@@ -287,8 +286,7 @@ int pstk__checksums_get(const struct pstk__checksums *checksums, uint64_t id,
     const uint64_t offset = table->pages + number * PSTK__PAGE_SIZE;
     if (page->offset != offset) {
         page->offset = 0;
-        const int64_t n =
-            pstk__file_read(&checksums->file, page->bytes, PSTK__PAGE_SIZE, offset);
+        const int64_t n = pstk__file_read(&checksums->file, page->bytes, PSTK__PAGE_SIZE, offset);
         const char *wrong = n == PSTK__PAGE_SIZE
                                 ? pstk__table_check(&table->table, segment, number, page->bytes)
                                 : "they cannot be read";

@@ -12,7 +12,7 @@
 #include "format/format.h"
 #include "index/home.h"
 
-#define PSTK__CHECKSUMS_SEGMENT (1u << 20) /* samples: one table each, so that memory is bounded */
+#define PSTK__CHECKSUMS_SEGMENT (1u << 20) /* samples: each has a table, so memory is bounded */
 
 struct pstk__checksums; /* opened; read-only, for any number of threads */
 
@@ -31,8 +31,8 @@ static inline int pstk__checksums_count(const struct pstk__source *source,
     return !source->format->index || extent->file != source->n_files - 1;
 }
 
-/* Open those that fit. *out NULL: there are none, and `note` says why those that are there cannot be
- * used, or is empty. Returns owned. */
+/* Open those that fit. *out NULL: there are none, and `note` says why those that are there cannot
+ * be used, or is empty. Returns owned. */
 #define PSTK__CHECKSUMS_NOTE 320 /* bytes */
 int pstk__checksums_find(struct pstk__checksums **out, const struct pstk__source *source,
                          const struct pstk_foreign *foreign, char note[PSTK__CHECKSUMS_NOTE],

@@ -35,8 +35,8 @@ int pstk__dataset_read_extents(struct pstk_dataset *dataset, uint64_t id, uint64
                                const struct pstk__room *room, struct pstk__extent *extents,
                                uint32_t *n_extents, struct pstk__record *out, uint32_t *shard,
                                struct pstk_error *err);
-/* 1: bytes *begin to *end - 1 of the extent's file, some of which the extent has, were never written:
- * the file system has a hole there. 0: there is none, or nobody can know. */
+/* 1: the file system has a hole at bytes *begin to *end - 1 of the file, which overlaps the extent:
+ * nothing was ever written there. 0: there is none, or nobody can know. */
 int pstk__dataset_find_hole(struct pstk_dataset *dataset, const struct pstk__extent *extent,
                             uint64_t *begin, uint64_t *end);
 

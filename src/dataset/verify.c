@@ -175,8 +175,7 @@ static int compare(struct member *member, const struct sample *sample, uint32_t 
                    struct pstk_error *bad)
 {
     uint32_t kept;
-    const int rc =
-        pstk__checksums_get(member->verify->kept, sample->id, &member->page, &kept, bad);
+    const int rc = pstk__checksums_get(member->verify->kept, sample->id, &member->page, &kept, bad);
     return rc < 0 || kept == crc ? rc : fail_changed(member, sample, crc, kept, bad);
 }
 
@@ -234,9 +233,9 @@ static int check_sample(struct member *member, uint64_t id, uint32_t *crc, struc
     struct sample sample = {.id = id};
     uint32_t shard;
     pstk_error_init(bad, sizeof *bad);
-    int rc = pstk__dataset_read_extents(verify->dataset, id, verify->loose, &member->room,
-                                        sample.extents, &sample.n_extents, &sample.record, &shard,
-                                        bad);
+    int rc =
+        pstk__dataset_read_extents(verify->dataset, id, verify->loose, &member->room,
+                                   sample.extents, &sample.n_extents, &sample.record, &shard, bad);
     if (rc == 0)
         rc = check_values(member, &sample.record, verify->loose, bad);
     if (rc == 0)
@@ -354,7 +353,8 @@ static int check_whole(struct member *member, uint32_t field, const struct pstk_
     return rc < 0 && rc != PSTK_ECANCELED ? pstk__fail_copy(err, &bad) : rc;
 }
 
-/* ---- a file as a whole: a job of the crew ----------------------------------------------------- */
+/* ---- a file as a whole: a job of the crew -----------------------------------------------------
+ */
 
 static int fail_hash(const char *file, const char *name, const char *is, const char *listed,
                      struct pstk_error *bad)
@@ -561,10 +561,11 @@ static int find_hashes(struct verify *verify)
         const int is_known = name && pstk__hash_is_known(name);
         n_known += (uint64_t)is_known;
         if (name && !is_known)
-            snprintf(report->note, sizeof report->note,
-                     "the data set lists hashes of its files by %.32s, which this build of penstock "
-                     "does not know: they were not checked",
-                     name);
+            snprintf(
+                report->note, sizeof report->note,
+                "the data set lists hashes of its files by %.32s, which this build of penstock "
+                "does not know: they were not checked",
+                name);
     }
     verify->n_hashed = n_known ? source->n_shards : 0;
     return n_known && n_known == source->n_shards;
@@ -573,19 +574,18 @@ static int find_hashes(struct verify *verify)
 /* Read everything once. */
 static int run(struct verify *verify, struct pstk_error *err)
 {
-    const struct pstk__crew_work work = {.what = "verify",
-                                         .n_jobs = verify->n_blocks + verify->n_whole +
-                                                   verify->n_hashed,
-                                         .n_threads =
-                                             threads_within(verify, verify->request->n_threads),
-                                         .result_size = verify->writer ? sizeof(struct block) : 0,
-                                         .user = verify,
-                                         .open = open_member,
-                                         .close = close_member,
-                                         .run = run_job,
-                                         .join = verify->writer ? join_block : NULL,
-                                         .bad = report_damage,
-                                         .progress = report_progress};
+    const struct pstk__crew_work work = {
+        .what = "verify",
+        .n_jobs = verify->n_blocks + verify->n_whole + verify->n_hashed,
+        .n_threads = threads_within(verify, verify->request->n_threads),
+        .result_size = verify->writer ? sizeof(struct block) : 0,
+        .user = verify,
+        .open = open_member,
+        .close = close_member,
+        .run = run_job,
+        .join = verify->writer ? join_block : NULL,
+        .bad = report_damage,
+        .progress = report_progress};
     verify->has_run = 1;
     verify->n_done = 0;
     return pstk__crew_run(&work, err);
@@ -637,8 +637,8 @@ static int check_all(struct verify *verify, struct pstk_error *err)
     divide(verify);
     report->n_samples = verify->n_samples;
     report->n_files = source->format->index && !source->format->has_file_each ? source->n_shards
-                      : source->format->has_file_each                        ? source->n_samples
-                                                                             : source->n_files;
+                      : source->format->has_file_each                         ? source->n_samples
+                                                                              : source->n_files;
     if (pstk__checksums_fields(source) == 0) {
         report->checksums = PSTK_VERIFY_OWN;
         return run(verify, err);
@@ -734,8 +734,8 @@ int64_t pstk_verify_data(const struct pstk_verify_settings *s, struct pstk_error
         return rc;
     if (format->verify)
         report.checksums = PSTK_VERIFY_OWN;
-    const int64_t n_bad = format->verify ? format->verify(&verify_request, err)
-                                         : verify_values(&verify_request, err);
+    const int64_t n_bad =
+        format->verify ? format->verify(&verify_request, err) : verify_values(&verify_request, err);
     report.n_bad = n_bad > 0 ? (uint64_t)n_bad : 0;
     if (s->report && n_bad >= 0)
         *s->report = report;

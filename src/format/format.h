@@ -159,8 +159,8 @@ struct pstk__format {
     const struct pstk__field_file *(*field_files)(const struct pstk__source *source);
     /* The checksum over all values of a field; NULL, or absent: it has none. */
     const struct pstk__cover *(*cover)(const struct pstk__source *source, uint32_t field);
-    /* The name of a hash that the data set lists of a file as a whole (base/hash.h), and *digits, as
-     * listed; NULL, or absent: none. Only verify checks it. */
+    /* The name of a hash that the data set lists of a file as a whole (base/hash.h), and *digits,
+     * as listed; NULL, or absent: none. Only verify checks it. */
     const char *(*file_hash)(const struct pstk__source *source, uint32_t file, const char **digits);
     /* Bytes of a sample that a reader reads for the values of `fields`: the most, or on average. */
     uint64_t (*read_size)(const struct pstk__source *source, uint64_t fields, int is_most);

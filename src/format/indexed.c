@@ -424,11 +424,11 @@ static int fill(struct pstk__source *source, const struct pstk__scanner *scanner
     if (!source->path || !indexed)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
     indexed->scanner = scanner;
-    int r = scanner->list ? scanner->list(&listing, &indexed->own, opening, err)
-            : opening->salvage
-                ? pstk__listing_salvage(&listing, opening->store, opening->path, scanner->wanted,
-                                        err)
-                : pstk__listing_open(&listing, opening->store, opening->path, scanner->wanted, err);
+    int r =
+        scanner->list ? scanner->list(&listing, &indexed->own, opening, err)
+        : opening->salvage
+            ? pstk__listing_salvage(&listing, opening->store, opening->path, scanner->wanted, err)
+            : pstk__listing_open(&listing, opening->store, opening->path, scanner->wanted, err);
     if (r < 0)
         return r;
     struct work work = {

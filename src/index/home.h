@@ -35,7 +35,7 @@ struct pstk__index_work {
     int (*build)(void *user, struct pstk__index_writer *writer, struct pstk__index_found *found,
                  struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
                  struct pstk_error *err);
-    /* Told of a file that is there and cannot be used: why, static storage. NULL: nobody asks. */
+    /* Called for a file that is there but cannot be used; why: static storage. NULL: nothing is. */
     void (*unusable)(void *user, const char *path, const char *why);
     pstk_progress_fn on_progress; /* of the caller, on its thread; or NULL */
     void *progress_user;

@@ -27,7 +27,7 @@ struct pstk__index_writer {
     char path[PATH_MAX];
     char temporary[PATH_MAX + 32];
     int is_nameless; /* 1: it was unlinked at once, and is never renamed */
-    uint64_t at; /* bytes written, with those that a failed write left out */
+    uint64_t at;     /* bytes written, with those that a failed write left out */
     uint64_t digest[2];
     uint32_t n_files, n_columns;
     struct bytes files; /* of the description */

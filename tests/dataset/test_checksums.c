@@ -164,13 +164,20 @@ TEST(names_of_sets_are_understood)
         const char *name;
         int is_set;
         uint32_t number, count;
-    } cases[] = {{"x-00003-of-00010", 1, 3, 10},       {"x-00003-of-00010.tfrecord", 1, 3, 10},
-                 {"x.tfrecord-0-of-1", 1, 0, 1},       {"a-of-b-1-of-2.tar", 1, 1, 2},
-                 {"x-00010-of-00010", 0, 0, 0},        {"x-1-of-", 0, 0, 0},
-                 {"-of-3", 0, 0, 0},                   {"1-of-3", 0, 0, 0},
-                 {"x1-of-3", 0, 0, 0},                 {"x-12345678-of-3", 0, 0, 0},
-                 {"x-1-of-99999999", 0, 0, 0},         {"d-0-of-9/plain.tar", 0, 0, 0},
-                 {"d/x-7-of-9.tar", 1, 7, 9},          {"", 0, 0, 0}};
+    } cases[] = {{"x-00003-of-00010", 1, 3, 10},
+                 {"x-00003-of-00010.tfrecord", 1, 3, 10},
+                 {"x.tfrecord-0-of-1", 1, 0, 1},
+                 {"a-of-b-1-of-2.tar", 1, 1, 2},
+                 {"x-00010-of-00010", 0, 0, 0},
+                 {"x-1-of-", 0, 0, 0},
+                 {"-of-3", 0, 0, 0},
+                 {"1-of-3", 0, 0, 0},
+                 {"x1-of-3", 0, 0, 0},
+                 {"x-12345678-of-3", 0, 0, 0},
+                 {"x-1-of-99999999", 0, 0, 0},
+                 {"d-0-of-9/plain.tar", 0, 0, 0},
+                 {"d/x-7-of-9.tar", 1, 7, 9},
+                 {"", 0, 0, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct pstk__set_name set;
         CHECK_EQ(pstk__set_parse(&set, cases[i].name), cases[i].is_set);

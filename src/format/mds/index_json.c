@@ -45,7 +45,7 @@ struct parse {
     struct pstk__texts *names;
     uint64_t *digest;
     uint64_t n_texts, max_texts; /* bytes of mds->texts */
-    json_t *columns[3]; /* owned; of the first shard: column_names, _encodings, _sizes */
+    json_t *columns[3];          /* owned; of the first shard: column_names, _encodings, _sizes */
 };
 
 static const char *const column_keys[] = {"column_names", "column_encodings", "column_sizes"};
@@ -207,9 +207,8 @@ static void add_hash(struct parse *parse, json_t *raw, struct pstk__mds_shard *s
 {
     const char *name, *best = NULL;
     json_t *value, *hashes = json_object_get(raw, "hashes");
-    json_object_foreach(hashes, name, value)
-        if (json_is_string(value) && (!best || pstk__hash_is_known(name)))
-            best = name;
+    json_object_foreach(hashes, name, value) if (json_is_string(value) &&
+                                                 (!best || pstk__hash_is_known(name))) best = name;
     if (!best || parse->code < 0)
         return;
     shard->hash = add_text(parse, best);
