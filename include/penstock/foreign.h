@@ -7,9 +7,9 @@
  * or a table of their paths, labels and more columns: CSV, TSV or JSON lines. Its files do not list
  * where their samples begin. The first pstk_open or pstk_dataset_open reads through them, or lists
  * the images, and keeps what it finds in an index: in the folder `.penstock` next to the data or,
- * if no file can be made there, in cache_path. A disk that fills up is an error. Later opens read
- * the index alone. An index is built again once a name, a size or a time of change differs; of
- * images, the time of a folder.
+ * if no file can be made there or the disk is full, in cache_path. ENOSPC: both are full. Later
+ * opens read the index alone. An index is built again once a name, a size or a time of change
+ * differs; of images, the time of a folder.
  */
 #ifndef PENSTOCK_FOREIGN_H
 #define PENSTOCK_FOREIGN_H
@@ -84,6 +84,34 @@ PSTK_API int pstk_dataset_open_foreign(struct pstk_dataset **out, const char *pa
  * NULL: no format knows it, and *err (may be NULL) has the reason. Static storage. */
 PSTK_API const char *pstk_find_format(const char *path, struct pstk_error *err);
 
+/* What pstk_verify_data did with the checksums of samples. */
+enum pstk_verify_checksums {
+    /* the format has none, and none were kept that could be used: pstk_verify_report.note */
+    PSTK_VERIFY_WITHOUT = 0,
+    /* the format has its own, which were checked */
+    PSTK_VERIFY_OWN = 1,
+    /* every sample was compared with the one that was kept */
+    PSTK_VERIFY_COMPARED = 2,
+    /* they were made, and are kept from now on */
+    PSTK_VERIFY_KEPT = 3,
+};
+
+/* What pstk_verify_data did. Zero it and set size. */
+struct pstk_verify_report {
+    /* sizeof(struct pstk_verify_report), set by the caller */
+    uint32_t size;
+    /* enum pstk_verify_checksums */
+    uint32_t checksums;
+    /* files that hold samples, those among them that cannot be read; of penstock's own format 0 */
+    uint64_t n_files;
+    /* samples that were read, damaged or not; of penstock's own format 0 */
+    uint64_t n_samples;
+    /* damaged places */
+    uint64_t n_bad;
+    /* why checksums that lie there were not used, or could not be kept; or empty */
+    char note[320];
+};
+
 /* What pstk_verify_data checks. Zero it and set size. */
 struct pstk_verify_settings {
     /* sizeof(struct pstk_verify_settings), set by the caller */
@@ -92,8 +120,12 @@ struct pstk_verify_settings {
     uint32_t decode;
     /* default: 0, one */
     uint32_t n_threads;
-    /* must be 0 */
-    uint32_t reserved;
+    /* 1: if the format has no checksums, keep a CRC32C of each sample's bytes in a file next to the
+     * index, or in cache_path. Later calls compare every sample with it, whatever this is, as long
+     * as names, sizes and times of the files stay; until then none replaces it. It is an act of
+     * this call, so it is set here, not in pstk_foreign: opening a data set never makes checksums,
+     * and no batch checks them. default: 0 */
+    uint32_t keep_checksums;
     /* the data set; borrows */
     const char *path;
     /* as of pstk_dataset_open_foreign; borrows. default: NULL */
@@ -103,11 +135,18 @@ struct pstk_verify_settings {
     pstk_progress_fn on_progress;
     /* the first argument of both; the caller's */
     void *user;
+    /* filled, if the result is not negative; borrows. default: NULL */
+    struct pstk_verify_report *report;
 };
 
 /* Check a data set as pstk_verify does. If the data set has another format, it reads every sample
- * and checks what that format can: headers, checksums if it has some, and that no field is missing.
- */
+ * and checks what that format can: headers, checksums if it has some or they were kept, that no
+ * field is missing, and that no sample lies in a hole of a sparse file. A file that is missing,
+ * unreadable or damaged is one damaged place, and verify goes on with the next. Where samples are
+ * found by an index, nothing after the first damage of such a file can be trusted: the samples
+ * before it are checked, too. Fields are those of the first file that is whole. Shards that the
+ * names of the others count ("-00003-of-00010"), but that are not there, are damaged places where
+ * the path is a folder or has * or ?. */
 PSTK_API int64_t pstk_verify_data(const struct pstk_verify_settings *s, struct pstk_error *err);
 
 /* The cache in a folder, pstk_foreign.cache_path. Zero it and set size. */

@@ -476,7 +476,9 @@ struct pstk_dataset_info {
     /* name of the record format: "pstk" */
     char format[16];
     /* 1: checksums cover every byte, and every read checks them; 2: each field has one over all its
-     * values, which pstk_verify alone checks; 0: there are none, or not for all fields */
+     * values, or each file, which pstk_verify alone checks; 3: the format has none, but
+     * pstk_verify_data kept them next to the index, and alone compares; 0: there are none, or not
+     * for all fields */
     uint32_t has_checksums;
     /* files that hold samples */
     uint32_t n_files;

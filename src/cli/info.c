@@ -196,6 +196,7 @@ static int print_json(struct info *all)
     json_put_text(object, "format", info->format);
     json_put_count(object, "format_version", info->format_version);
     json_put_bool(object, "has_checksums", info->has_checksums == 1);
+    json_put_bool(object, "has_kept_checksums", info->has_checksums == 3);
     json_put_text(object, "identity", info->identity);
     json_put_text(object, "note", json_text(all->manifest, "note"));
     put_part(all->manifest, object);
@@ -339,6 +340,8 @@ static void print_line(const char *what, const char *text)
 /* Which checksums a format has that has none of samples. */
 static const char *checksums_text(const struct pstk_dataset_info *info)
 {
+    if (info->has_checksums == 3)
+        return "which has no checksums: `penstock verify` keeps some and compares with them";
     if (info->has_checksums)
         return "whose checksums only `penstock verify` checks";
     return strcmp(info->format, "arrays") == 0 ? "in which only .npz files have checksums"

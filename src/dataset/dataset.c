@@ -2,20 +2,24 @@
 #include "dataset/dataset.h"
 
 #include "base/error.h"
+#include "dataset/checksums.h"
 #include "format/files.h"
 #include "image/image.h"
 #include "record/field.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define N_FILES 16 /* files kept open; more threads than that open one for their own use */
 
 struct pstk_dataset {
     struct pstk__source *source; /* owned */
     pthread_mutex_t lock;        /* guards files; never held during I/O */
+    int has_kept;                /* 1: verify keeps checksums of its samples (checksums.h) */
     struct pstk__files *files;   /* owned */
 };
 
@@ -107,6 +111,20 @@ static int check_named(const struct pstk__source *source, const struct pstk_fore
     return 0;
 }
 
+/* Look for checksums that were kept, and fit. */
+static int find_kept(struct pstk_dataset *dataset, const struct pstk_foreign *foreign,
+                     struct pstk_error *err)
+{
+    struct pstk__checksums *kept;
+    char note[PSTK__CHECKSUMS_NOTE];
+    if (pstk__checksums_fields(dataset->source) == 0)
+        return 0;
+    const int r = pstk__checksums_find(&kept, dataset->source, foreign, note, err);
+    dataset->has_kept = kept != NULL;
+    pstk__checksums_close(kept);
+    return r;
+}
+
 int pstk_dataset_open(struct pstk_dataset **out, const char *path, struct pstk_error *err)
 {
     return pstk_dataset_open_foreign(out, path, NULL, err);
@@ -127,7 +145,12 @@ int pstk_dataset_open_foreign(struct pstk_dataset **out, const char *path,
         pstk__source_close(source);
         return r;
     }
-    return pstk__dataset_of(out, source, err);
+    r = pstk__dataset_of(out, source, err);
+    if (r == 0)
+        r = find_kept(*out, foreign, err);
+    if (r < 0)
+        pstk_dataset_close(out);
+    return r;
 }
 
 void pstk_dataset_close(struct pstk_dataset **p)
@@ -148,6 +171,13 @@ void pstk_free(void *data)
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */
+
+/* 1: the data set lists a hash of its files, the first of them at least. */
+static int has_hashes(const struct pstk__source *source)
+{
+    const char *digits;
+    return source->format->file_hash && source->format->file_hash(source, 0, &digits);
+}
 
 /* Files that hold samples: an index is one file more. */
 static uint32_t n_data_files(const struct pstk__source *source)
@@ -173,7 +203,9 @@ int pstk_dataset_get_info(const struct pstk_dataset *dataset, struct pstk_datase
     };
     memcpy(all.identity, source->identity, sizeof all.identity);
     all.has_checksums = source->format->checksum != PSTK__CHECKSUM_NONE ? 1
+                        : dataset->has_kept                             ? 3
                         : pstk__source_has_covers(source)               ? 2
+                        : has_hashes(source)                            ? 2
                                                                         : 0;
     all.n_files = n_data_files(source);
     snprintf(all.format, sizeof all.format, "%s",
@@ -315,13 +347,42 @@ static int read_extents(struct pstk_dataset *dataset, struct pstk__extent *exten
     return r;
 }
 
+int pstk__dataset_find_hole(struct pstk_dataset *dataset, const struct pstk__extent *extent,
+                            uint64_t *begin, uint64_t *end)
+{
+    struct lease lease;
+    off_t hole = -1, data = -1;
+    if (extent->size == 0 || lease_file(dataset, extent->file, &lease, NULL) < 0)
+        return 0;
+    if (lease.file->fd >= 0) {
+        hole = lseek(lease.file->fd, (off_t)extent->offset, SEEK_HOLE);
+        data = lseek(lease.file->fd, hole, SEEK_DATA);
+        if (hole >= 0 && data < 0 && errno == ENXIO) /* to the end of the file */
+            data = lseek(lease.file->fd, 0, SEEK_END);
+    }
+    end_lease(dataset, &lease);
+    *begin = (uint64_t)hole;
+    *end = (uint64_t)data;
+    return hole >= 0 && data > hole && *begin < extent->offset + extent->size;
+}
+
 int pstk__dataset_read(struct pstk_dataset *dataset, uint64_t id, uint64_t fields,
                        const struct pstk__room *room, struct pstk__record *out, uint32_t *shard,
                        struct pstk_error *err)
 {
-    const struct pstk__source *source = dataset->source;
     struct pstk__extent extents[PSTK_MAX_FIELDS];
+    uint32_t n;
+    return pstk__dataset_read_extents(dataset, id, fields, room, extents, &n, out, shard, err);
+}
+
+int pstk__dataset_read_extents(struct pstk_dataset *dataset, uint64_t id, uint64_t fields,
+                               const struct pstk__room *room, struct pstk__extent *extents,
+                               uint32_t *n_extents, struct pstk__record *out, uint32_t *shard,
+                               struct pstk_error *err)
+{
+    const struct pstk__source *source = dataset->source;
     struct pstk__place at;
+    *n_extents = 0;
     if (id >= source->n_samples)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_READ,
                           "sample %llu: the data set has the samples 0 to %llu",
@@ -334,6 +395,7 @@ int pstk__dataset_read(struct pstk_dataset *dataset, uint64_t id, uint64_t field
     if (r == 0)
         r = source->format->parse(source, &at, fields, extents, n, out, err);
     *shard = at.shard;
+    *n_extents = n;
     if (r < 0 && err)
         err->sample_id = id;
     return r;

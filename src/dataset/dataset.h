@@ -29,4 +29,15 @@ int pstk__dataset_read(struct pstk_dataset *dataset, uint64_t id, uint64_t field
                        const struct pstk__room *room, struct pstk__record *out, uint32_t *shard,
                        struct pstk_error *err);
 
+/* The same, with the extents that were read and where their bytes are, which lie in `room` one
+ * after another. extents: room for PSTK_MAX_FIELDS. */
+int pstk__dataset_read_extents(struct pstk_dataset *dataset, uint64_t id, uint64_t fields,
+                               const struct pstk__room *room, struct pstk__extent *extents,
+                               uint32_t *n_extents, struct pstk__record *out, uint32_t *shard,
+                               struct pstk_error *err);
+/* 1: the file system has a hole at bytes *begin to *end - 1 of the file, which overlaps the extent:
+ * nothing was ever written there. 0: there is none, or nobody can know. */
+int pstk__dataset_find_hole(struct pstk_dataset *dataset, const struct pstk__extent *extent,
+                            uint64_t *begin, uint64_t *end);
+
 #endif

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pstk_verify: what the format has for it, or else every value read once, by a crew. Its jobs are
- * blocks of samples, then fields that have a checksum as a whole. */
+ * blocks of samples, then fields that have a checksum as a whole. A data set that is too damaged to
+ * be opened is salvaged (format.h): its files are reported, and what is left of it is read. */
 #include "dataset/dataset.h"
 
 #include "base/clock.h"
 #include "base/crc32.h"
+#include "base/crc32c.h"
 #include "base/crew.h"
 #include "base/error.h"
+#include "base/hash.h"
+#include "dataset/checksums.h"
+#include "dataset/sets.h"
 #include "format/files.h"
 #include "image/decoder.h"
 #include "record/field.h"
@@ -17,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define TICK_NS 20000000u                /* between two reports of progress */
 #define BLOCK 64                         /* samples */
@@ -31,9 +37,23 @@ struct verify {
     uint64_t loose;    /* the fields, a set, whose values are read sample by sample */
     uint32_t n_whole;  /* fields that are read as a whole */
     uint32_t whole[PSTK_MAX_FIELDS];
+    uint64_t n_hashed; /* files that are read as a whole for their hash: the last jobs */
     uint64_t n_bad;
     uint64_t n_done;      /* reported, n_samples for the loose fields and for each whole one */
     uint64_t reported_ns; /* time of the last report of progress */
+    char last_file[768];  /* message of the last place that was a file as a whole */
+    int is_salvaged;      /* 1: the data set is what was left of a damaged one */
+    struct pstk__checksums *kept;          /* owned; to compare with, or NULL */
+    struct pstk__checksums_writer *writer; /* to add to, or NULL; borrowed */
+    int has_run;                           /* 1: the crew has */
+    int code;                              /* of what a checksum could not be added for; or 0 */
+    struct pstk_error *err;                /* where the reason of that is put */
+};
+
+/* What a job leaves: the checksums of a block, if they are made. */
+struct block {
+    uint32_t n;
+    uint32_t crcs[BLOCK];
 };
 
 /* Who reads blocks. */
@@ -42,6 +62,7 @@ struct member {
     struct pstk__room room;  /* owned; for the largest sample, or a piece */
     struct pstk__room plain; /* owned; for the largest value */
     struct pstk__crc32 crc32;
+    struct pstk__checksums_page page; /* of those that were kept */
 };
 
 /* The pstk__field_memory_fn of values that are translated: one at a time, for their check.
@@ -102,35 +123,139 @@ static int check_values(const struct member *member, const struct pstk__record *
 /* ---- a block: a job of the crew ---------------------------------------------------------------
  */
 
+/* A sample that was read. */
+struct sample {
+    uint64_t id;
+    struct pstk__record record;
+    struct pstk__extent extents[PSTK_MAX_FIELDS]; /* one after another in the room */
+    uint32_t n_extents;
+};
+
+static uint32_t crc_of(const struct member *member, const struct sample *sample)
+{
+    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
+    uint32_t crc = 0;
+    for (uint32_t i = 0; i < sample->n_extents; i++)
+        if (pstk__checksums_count(source, &sample->extents[i]))
+            crc = pstk__crc32c(crc, sample->extents[i].data, sample->extents[i].size);
+    return crc;
+}
+
+/* Fail: the sample's bytes are not those of the day when checksums were made. */
+static int fail_changed(const struct member *member, const struct sample *sample, uint32_t crc,
+                        uint32_t kept, struct pstk_error *bad)
+{
+    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
+    const struct pstk__extent *first = &sample->extents[0];
+    char buffer[PSTK__MAX_SHOWN];
+    const char *name = pstk__source_file_name(source, first->file, buffer);
+    uint64_t begin = first->offset, end = begin + first->size;
+    uint32_t n_files = 1;
+    for (uint32_t i = 1; i < sample->n_extents; i++) {
+        const struct pstk__extent *extent = &sample->extents[i];
+        if (!pstk__checksums_count(source, extent) || extent->size == 0)
+            continue;
+        n_files += extent->file != first->file;
+        if (extent->file != first->file)
+            continue;
+        begin = extent->offset < begin ? extent->offset : begin;
+        end = extent->offset + extent->size > end ? extent->offset + extent->size : end;
+    }
+    pstk__fail(bad, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+               "%s: record %llu (bytes %llu to %llu%s): the CRC32C of its bytes is %08x; must be "
+               "%08x, which was kept: they were damaged, or changed in place; copy the file again",
+               name, (unsigned long long)first->record, (unsigned long long)begin,
+               (unsigned long long)(end - (end > begin)), n_files > 1 ? ", and other files" : "",
+               crc, kept);
+    return pstk__fail_at(bad, PSTK_EBADMSG, name, first->record, begin, end - begin);
+}
+
+/* Compare the sample with the checksum that was kept. */
+static int compare(struct member *member, const struct sample *sample, uint32_t crc,
+                   struct pstk_error *bad)
+{
+    uint32_t kept;
+    const int rc = pstk__checksums_get(member->verify->kept, sample->id, &member->page, &kept, bad);
+    return rc < 0 || kept == crc ? rc : fail_changed(member, sample, crc, kept, bad);
+}
+
+/* Of a format with an index: no sample lies in a hole. Arrays may have some, all of whose values
+ * are 0: numpy.memmap leaves them. */
+static int check_holes(const struct member *member, const struct sample *sample,
+                       struct pstk_error *bad)
+{
+    struct pstk_dataset *dataset = member->verify->dataset;
+    const struct pstk__source *source = pstk__dataset_source(dataset);
+    for (uint32_t i = 0; source->format->index && i < sample->n_extents; i++) {
+        const struct pstk__extent *extent = &sample->extents[i];
+        uint64_t begin, end;
+        if (!pstk__checksums_count(source, extent) ||
+            !pstk__dataset_find_hole(dataset, extent, &begin, &end))
+            continue;
+        char buffer[PSTK__MAX_SHOWN];
+        const char *name = pstk__source_file_name(source, extent->file, buffer);
+        pstk__fail(bad, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+                   "%s: record %llu: the file has a hole in its bytes (bytes %llu to %llu): they "
+                   "were never written; the copy was broken off; copy the file again",
+                   name, (unsigned long long)extent->record, (unsigned long long)begin,
+                   (unsigned long long)(end - 1));
+        return pstk__fail_at(bad, PSTK_EBADMSG, name, extent->record, begin, end - begin);
+    }
+    return 0;
+}
+
+/* What reading a sample cannot see: its checksum, and whether its bytes were ever written. */
+static int check_bytes_of(struct member *member, const struct sample *sample, uint32_t *crc,
+                          struct pstk_error *bad)
+{
+    const struct verify *verify = member->verify;
+    const struct pstk__source *source = pstk__dataset_source(verify->dataset);
+    if (source->format->checksum != PSTK__CHECKSUM_NONE)
+        return 0;
+    if (verify->kept || verify->writer)
+        *crc = crc_of(member, sample);
+    return verify->kept ? compare(member, sample, *crc, bad) : check_holes(member, sample, bad);
+}
+
+/* Is a result damage of the data, after which others may be whole? */
+static int is_damage(int rc, const struct pstk_error *bad)
+{
+    return rc == PSTK_EBADMSG || rc == PSTK_EIO || (rc < 0 && bad->stage == PSTK_STAGE_DECODE) ||
+           (bad->stage == PSTK_STAGE_SHARD &&
+            (rc == PSTK_ENOENT || rc == PSTK_EACCES || rc == PSTK_EPERM));
+}
+
 /* 0: the sample is right; 1: it is bad, *bad has the reason; < 0: the machine failed, or the data
  * set is gone. */
-static int check_sample(struct member *member, uint64_t id, struct pstk_error *bad)
+static int check_sample(struct member *member, uint64_t id, uint32_t *crc, struct pstk_error *bad)
 {
-    struct pstk__record record;
+    const struct verify *verify = member->verify;
+    struct sample sample = {.id = id};
     uint32_t shard;
     pstk_error_init(bad, sizeof *bad);
-    int rc = pstk__dataset_read(member->verify->dataset, id, member->verify->loose, &member->room,
-                                &record, &shard, bad);
+    int rc =
+        pstk__dataset_read_extents(verify->dataset, id, verify->loose, &member->room,
+                                   sample.extents, &sample.n_extents, &sample.record, &shard, bad);
     if (rc == 0)
-        rc = check_values(member, &record, member->verify->loose, bad);
+        rc = check_values(member, &sample.record, verify->loose, bad);
+    if (rc == 0)
+        rc = check_bytes_of(member, &sample, crc, bad);
     bad->sample_id = id;
-    /* Of a data set with a file a sample, one file may be gone. */
-    if (rc == PSTK_ENOENT && bad->stage == PSTK_STAGE_SHARD &&
-        pstk__dataset_source(member->verify->dataset)->format->has_file_each)
-        return 1;
-    return rc == PSTK_EBADMSG || rc == PSTK_EIO || (rc < 0 && bad->stage == PSTK_STAGE_DECODE) ? 1
-                                                                                               : rc;
+    return is_damage(rc, bad) ? 1 : rc;
 }
 
 static int check_block(struct member *member, uint64_t block, const struct pstk__crew_sink *sink,
-                       struct pstk_error *err)
+                       struct block *result, struct pstk_error *err)
 {
     const uint64_t first = block * BLOCK, left = member->verify->n_samples - first;
     const uint64_t n = left < BLOCK ? left : BLOCK;
     uint64_t n_ticked = 0, ticked_ns = pstk__clock_ns();
     for (uint64_t i = 0; i < n; i++) {
         struct pstk_error bad;
-        const int rc = check_sample(member, first + i, &bad);
+        uint32_t crc = 0;
+        const int rc = check_sample(member, first + i, &crc, &bad);
+        if (member->verify->writer)
+            result->crcs[result->n++] = crc;
         if (rc < 0)
             return pstk__fail_copy(err, &bad);
         if (rc > 0 && sink->bad(sink->user, &bad))
@@ -228,6 +353,73 @@ static int check_whole(struct member *member, uint32_t field, const struct pstk_
     return rc < 0 && rc != PSTK_ECANCELED ? pstk__fail_copy(err, &bad) : rc;
 }
 
+/* ---- a file as a whole: a job of the crew -----------------------------------------------------
+ */
+
+static int fail_hash(const char *file, const char *name, const char *is, const char *listed,
+                     struct pstk_error *bad)
+{
+    pstk__fail(bad, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+               "%s: the %s of the file is %s; must be %.64s, which the data set lists: it was "
+               "damaged, or written again; copy the file again",
+               file, name, is, listed);
+    return pstk__fail_at(bad, PSTK_EBADMSG, file, PSTK_NONE, PSTK_NONE, 0);
+}
+
+/* Add the bytes of an open file to its hash; progress in units of its samples. As check_bytes. */
+static int hash_file(const struct member *member, uint32_t number, const struct pstk__file *file,
+                     struct pstk__hash *hash, const struct pstk__crew_sink *sink,
+                     struct pstk_error *bad)
+{
+    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
+    struct pstk__cover all = {.file = number};
+    int64_t changed_ns;
+    uint64_t first, n, done = 0;
+    int rc = file->store->stat(file, &all.size, &changed_ns);
+    if (rc < 0)
+        return pstk__fail_errno(bad, -rc, PSTK_STAGE_SHARD, "cannot read a file");
+    pstk__source_range(source, number, &first, &n);
+    for (uint64_t at = 0, size; at < all.size && rc == 0; at += size) {
+        size = all.size - at < PIECE ? all.size - at : PIECE;
+        rc = read_piece(member, &all, file, at, size, bad);
+        if (rc == 0)
+            pstk__hash_add(hash, member->room.data, size);
+        const uint64_t now = (uint64_t)((unsigned __int128)n * (at + size) / all.size);
+        if (rc == 0 && sink->progress(sink->user, now - done))
+            return PSTK_ECANCELED;
+        done = now;
+    }
+    return rc;
+}
+
+static int check_hash(struct member *member, uint32_t number, const struct pstk__crew_sink *sink,
+                      struct pstk_error *err)
+{
+    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
+    const char *listed, *name = source->format->file_hash(source, number, &listed);
+    char is[PSTK__HASH_HEX], shown[PSTK__MAX_SHOWN];
+    struct pstk__file file;
+    struct pstk_error bad;
+    if (!name || !pstk__hash_is_known(name))
+        return 0;
+    struct pstk__hash *hash = pstk__hash_open(name);
+    if (!hash)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a hash");
+    pstk_error_init(&bad, sizeof bad);
+    int rc = pstk__source_open_file(source, number, &file, &bad);
+    if (rc == 0) {
+        rc = hash_file(member, number, &file, hash, sink, &bad);
+        pstk__file_end(&file);
+    }
+    pstk__hash_get(hash, is);
+    pstk__hash_close(hash);
+    if (rc == 0 && strcasecmp(is, listed) != 0)
+        rc = fail_hash(pstk__source_file_name(source, number, shown), name, is, listed, &bad);
+    if (is_damage(rc, &bad))
+        return sink->bad(sink->user, &bad) ? PSTK_ECANCELED : 0;
+    return rc < 0 && rc != PSTK_ECANCELED ? pstk__fail_copy(err, &bad) : rc;
+}
+
 /* ---- the crew -------------------------------------------------------------------------------- */
 
 static int run_job(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
@@ -235,10 +427,13 @@ static int run_job(void *state, uint64_t job, const struct pstk__crew_sink *sink
 {
     struct member *member = state;
     const struct verify *verify = member->verify;
-    (void)result;
-    return job < verify->n_blocks
-               ? check_block(member, job, sink, err)
-               : check_whole(member, verify->whole[job - verify->n_blocks], sink, err);
+    if (verify->writer)
+        ((struct block *)result)->n = 0;
+    if (job < verify->n_blocks)
+        return check_block(member, job, sink, result, err);
+    job -= verify->n_blocks;
+    return job < verify->n_whole ? check_whole(member, verify->whole[job], sink, err)
+                                 : check_hash(member, (uint32_t)(job - verify->n_whole), sink, err);
 }
 
 static void close_member(void *state)
@@ -256,7 +451,7 @@ static uint64_t room_size(const struct verify *verify)
 {
     const uint64_t sample =
         verify->loose ? pstk__dataset_source(verify->dataset)->limits.max_size : 0;
-    return verify->n_whole && sample < PIECE ? PIECE : sample;
+    return (verify->n_whole || verify->n_hashed) && sample < PIECE ? PIECE : sample;
 }
 
 static int open_member(void *user, void **state, struct pstk_error *err)
@@ -282,9 +477,22 @@ static int open_member(void *user, void **state, struct pstk_error *err)
 
 /* ---- reporting: on the caller's thread ------------------------------------------------------- */
 
+/* A file that many samples lie in is one place, as long as the reason is the same. */
+static int is_reported(struct verify *verify, const struct pstk_error *bad)
+{
+    if (bad->stage != PSTK_STAGE_SHARD)
+        return 0;
+    if (strcmp(verify->last_file, bad->message) == 0)
+        return 1;
+    snprintf(verify->last_file, sizeof verify->last_file, "%.767s", bad->message);
+    return 0;
+}
+
 static int report_damage(void *user, const struct pstk_error *bad)
 {
     struct verify *verify = user;
+    if (is_reported(verify, bad))
+        return 0;
     verify->n_bad++;
     return verify->request->on_bad ? verify->request->on_bad(verify->request->user, bad) : 0;
 }
@@ -294,14 +502,26 @@ static int report_progress(void *user, uint64_t n)
 {
     struct verify *verify = user;
     const struct pstk__verify_request *verify_request = verify->request;
-    const uint64_t now = pstk__clock_ns(), n_parts = verify->n_whole + (verify->n_blocks > 0);
+    const uint64_t now = pstk__clock_ns();
+    const uint64_t n_parts = verify->n_whole + (verify->n_blocks > 0) + (verify->n_hashed > 0);
     verify->n_done += n;
+    if (verify->code < 0)
+        return 1;
     if (!verify_request->on_progress ||
         (verify->n_done < verify->n_samples * n_parts && now - verify->reported_ns < TICK_NS))
         return 0;
     verify->reported_ns = now;
     return verify_request->on_progress(verify_request->user, verify->n_done / n_parts,
                                        verify->n_samples);
+}
+
+/* Take the checksums of a block, in the order of blocks; no more once a sample is bad. */
+static void join_block(void *user, const void *result)
+{
+    struct verify *verify = user;
+    const struct block *block = result;
+    for (uint32_t i = 0; i < block->n && verify->code == 0 && verify->n_bad == 0; i++)
+        verify->code = pstk__checksums_add(verify->writer, block->crcs[i], verify->err);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -330,26 +550,156 @@ static void divide(struct verify *verify)
     verify->n_blocks = verify->loose ? (verify->n_samples + BLOCK - 1) / BLOCK : 0;
 }
 
-static int64_t verify_values(const struct pstk__verify_request *verify_request,
-                             struct pstk_error *err)
+/* Decide which files are read for their hashes. Returns 1: every file has one that is checked. */
+static int find_hashes(struct verify *verify)
 {
-    struct verify verify = {.request = verify_request};
-    int rc = pstk_dataset_open_foreign(&verify.dataset, verify_request->path,
-                                       verify_request->foreign, err);
-    if (rc == 0) {
-        divide(&verify);
-        const struct pstk__crew_work work = {.what = "verify",
-                                             .n_jobs = verify.n_blocks + verify.n_whole,
-                                             .n_threads =
-                                                 threads_within(&verify, verify_request->n_threads),
-                                             .user = &verify,
-                                             .open = open_member,
-                                             .close = close_member,
-                                             .run = run_job,
-                                             .bad = report_damage,
-                                             .progress = report_progress};
-        rc = pstk__crew_run(&work, err);
+    const struct pstk__source *source = pstk__dataset_source(verify->dataset);
+    struct pstk_verify_report *report = verify->request->report;
+    uint64_t n_known = 0;
+    for (uint32_t i = 0; source->format->file_hash && i < source->n_shards; i++) {
+        const char *digits, *name = source->format->file_hash(source, i, &digits);
+        const int is_known = name && pstk__hash_is_known(name);
+        n_known += (uint64_t)is_known;
+        if (name && !is_known)
+            snprintf(
+                report->note, sizeof report->note,
+                "the data set lists hashes of its files by %.32s, which this build of penstock "
+                "does not know: they were not checked",
+                name);
     }
+    verify->n_hashed = n_known ? source->n_shards : 0;
+    return n_known && n_known == source->n_shards;
+}
+
+/* Read everything once. */
+static int run(struct verify *verify, struct pstk_error *err)
+{
+    const struct pstk__crew_work work = {
+        .what = "verify",
+        .n_jobs = verify->n_blocks + verify->n_whole + verify->n_hashed,
+        .n_threads = threads_within(verify, verify->request->n_threads),
+        .result_size = verify->writer ? sizeof(struct block) : 0,
+        .user = verify,
+        .open = open_member,
+        .close = close_member,
+        .run = run_job,
+        .join = verify->writer ? join_block : NULL,
+        .bad = report_damage,
+        .progress = report_progress};
+    verify->has_run = 1;
+    verify->n_done = 0;
+    return pstk__crew_run(&work, err);
+}
+
+/* The `make` of checksums.h. */
+static int make_checksums(void *user, struct pstk__checksums_writer *writer, struct pstk_error *err)
+{
+    struct verify *verify = user;
+    verify->writer = writer;
+    verify->code = 0;
+    verify->err = err;
+    const int rc = run(verify, err);
+    verify->writer = NULL;
+    if (verify->code < 0)
+        return verify->code; /* its message was written before the crew was stopped */
+    return rc < 0 ? rc : verify->n_bad > 0 ? PSTK_EBADMSG : 0;
+}
+
+/* Keep checksums, where none fit. */
+static int keep(struct verify *verify, struct pstk_error *err)
+{
+    struct pstk_verify_report *report = verify->request->report;
+    const int rc = pstk__checksums_make(&verify->kept, pstk__dataset_source(verify->dataset),
+                                        verify->request->foreign, make_checksums, verify, err);
+    if (rc == PSTK_EBADMSG && verify->has_run && verify->n_bad > 0) {
+        snprintf(report->note, sizeof report->note,
+                 "no checksums are kept of data that is damaged");
+        return 0;
+    }
+    if (rc < 0)
+        return rc;
+    if (verify->has_run) {
+        report->checksums = PSTK_VERIFY_KEPT;
+        report->note[0] = 0;
+        find_hashes(verify); /* what it notes is still so */
+        return 0;
+    }
+    report->checksums = PSTK_VERIFY_COMPARED; /* another process has made them meanwhile */
+    return run(verify, err);
+}
+
+/* Read what there is of the data set, with the checksums that there are. */
+static int check_all(struct verify *verify, struct pstk_error *err)
+{
+    const struct pstk__verify_request *request = verify->request;
+    const struct pstk__source *source = pstk__dataset_source(verify->dataset);
+    struct pstk_verify_report *report = request->report;
+    divide(verify);
+    report->n_samples = verify->n_samples;
+    report->n_files = source->format->index && !source->format->has_file_each ? source->n_shards
+                      : source->format->has_file_each                         ? source->n_samples
+                                                                              : source->n_files;
+    if (pstk__checksums_fields(source) == 0) {
+        report->checksums = PSTK_VERIFY_OWN;
+        return run(verify, err);
+    }
+    if (verify->is_salvaged) {
+        snprintf(report->note, sizeof report->note,
+                 "nothing after the first damage of a file can be trusted: it was not checked; no "
+                 "checksums were %s",
+                 request->keep_checksums ? "kept" : "compared");
+        return run(verify, err);
+    }
+    int rc = pstk__checksums_find(&verify->kept, source, request->foreign, report->note, err);
+    if (rc < 0)
+        return rc;
+    const int has_hashes = find_hashes(verify);
+    if (!verify->kept && request->keep_checksums)
+        return keep(verify, err);
+    report->checksums = verify->kept ? PSTK_VERIFY_COMPARED
+                        : has_hashes ? PSTK_VERIFY_OWN
+                                     : PSTK_VERIFY_WITHOUT;
+    return run(verify, err);
+}
+
+/* Open the data set or, if files are damaged, report these and open what is left. 0 with no data
+ * set: nothing is. */
+static int open_any(struct verify *verify, struct pstk_error *err)
+{
+    const struct pstk__verify_request *request = verify->request;
+    const struct pstk__salvage salvage = {.bad = report_damage, .user = verify};
+    struct pstk__source *source;
+    const int rc =
+        pstk_dataset_open_foreign(&verify->dataset, request->path, request->foreign, err);
+    if (rc != PSTK_EBADMSG && rc != PSTK_EIO && rc != PSTK_ENOENT && rc != PSTK_EACCES &&
+        rc != PSTK_EPERM)
+        return rc;
+    struct pstk_error why;
+    pstk_error_init(&why, sizeof why);
+    verify->is_salvaged = 1;
+    const int salvaged =
+        pstk__source_salvage(&source, request->path, request->foreign, &salvage, &why);
+    if (salvaged == 0 && verify->n_bad == 0) {
+        pstk__source_close(source); /* it could be read after all: that is no reason to trust it */
+        return rc;
+    }
+    if (salvaged == 0)
+        return pstk__dataset_of(&verify->dataset, source, err);
+    if (salvaged == PSTK_ECANCELED || salvaged == PSTK_ENOMEM)
+        return pstk__fail_copy(err, &why);
+    return verify->n_bad > 0 ? 0 : rc; /* the first reason is that of the data set as a whole */
+}
+
+static int64_t verify_values(const struct pstk__verify_request *request, struct pstk_error *err)
+{
+    struct verify verify = {.request = request};
+    int rc = open_any(&verify, err);
+    if (rc == 0 && verify.dataset)
+        rc = check_all(&verify, err);
+    if (rc == 0 && verify.dataset)
+        rc = pstk__sets_check(pstk__dataset_source(verify.dataset), request->path, report_damage,
+                              &verify, err);
+    pstk__checksums_close(verify.kept);
     pstk_dataset_close(&verify.dataset);
     return rc < 0 ? rc : verify.n_bad < INT32_MAX ? (int64_t)verify.n_bad : INT32_MAX;
 }
@@ -363,20 +713,33 @@ int64_t pstk_verify_data(const struct pstk_verify_settings *s, struct pstk_error
     if (!s->path || !*s->path)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "path: value is empty; must be the path of a data set");
+    if (s->report && s->report->size != sizeof *s->report)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "settings.report: size is not set, or is that of another version; set it "
+                          "by sizeof");
+    struct pstk_verify_report report = {.size = sizeof report};
     const struct pstk__verify_request verify_request = {.store = pstk__store_of(s->path),
                                                         .path = s->path,
                                                         .foreign = s->foreign,
                                                         .decode = s->decode != 0,
+                                                        .keep_checksums = s->keep_checksums != 0,
                                                         .n_threads = s->n_threads,
                                                         .on_bad = s->on_bad,
                                                         .on_progress = s->on_progress,
-                                                        .user = s->user};
+                                                        .user = s->user,
+                                                        .report = &report};
     const struct pstk__format *format;
     const int rc = pstk__format_find(&format, verify_request.store, s->path, err);
     if (rc < 0)
         return rc;
-    return format->verify ? format->verify(&verify_request, err)
-                          : verify_values(&verify_request, err);
+    if (format->verify)
+        report.checksums = PSTK_VERIFY_OWN;
+    const int64_t n_bad =
+        format->verify ? format->verify(&verify_request, err) : verify_values(&verify_request, err);
+    report.n_bad = n_bad > 0 ? (uint64_t)n_bad : 0;
+    if (s->report && n_bad >= 0)
+        *s->report = report;
+    return n_bad;
 }
 
 int64_t pstk_verify(const char *path, int decode, uint32_t n_threads, pstk_verify_fn on_bad,

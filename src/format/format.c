@@ -243,12 +243,19 @@ uint64_t pstk__foreign_cache_size(const struct pstk_foreign *foreign)
 int pstk__source_open(struct pstk__source **out, const char *path,
                       const struct pstk_foreign *foreign, struct pstk_error *err)
 {
+    return pstk__source_salvage(out, path, foreign, NULL, err);
+}
+
+int pstk__source_salvage(struct pstk__source **out, const char *path,
+                         const struct pstk_foreign *foreign, const struct pstk__salvage *salvage,
+                         struct pstk_error *err)
+{
     *out = NULL;
     if (!path || !path[0])
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "path: value is empty; must be the path of a data set");
     const struct pstk__opening opening = {
-        .store = pstk__store_of(path), .path = path, .foreign = foreign};
+        .store = pstk__store_of(path), .path = path, .foreign = foreign, .salvage = salvage};
     const struct pstk__format *format = NULL;
     int r = pstk__foreign_check(foreign, err);
     if (r == 0)

@@ -54,12 +54,24 @@ _Static_assert(PSTK_MAX_FIELDS <= 64, "a bit for each field");
 #define PSTK__ALL_FIELDS UINT64_MAX
 
 struct pstk__format;
+struct pstk__index;
+
+/* Who opens a damaged data set for what is left of it. */
+struct pstk__salvage {
+    /* Called for each file that is missing, unreadable or damaged; a non-zero result ends the open
+     * with ECANCELED. On the caller's thread. */
+    int (*bad)(void *user, const struct pstk_error *bad);
+    void *user;
+};
 
 /* What is opened. All pointers borrow for the call of open. */
 struct pstk__opening {
     const struct pstk__store *store;
     const char *path;
     const struct pstk_foreign *foreign; /* checked (foreign.h), or NULL: its defaults */
+    /* NULL: a file that is damaged fails the open. Else formats with a scanner (indexed.h) report
+     * it, keep its samples that lie before the damage, and go on with the next file. */
+    const struct pstk__salvage *salvage;
 };
 
 /* An opened data set. Memory is O(shards). Read-only after open. */
@@ -88,10 +100,12 @@ struct pstk__verify_request {
     const char *path;
     const struct pstk_foreign *foreign; /* or NULL */
     uint32_t decode;                    /* 1: decode every image in full */
+    uint32_t keep_checksums;            /* 1: keep some where the format has none */
     uint32_t n_threads;
     pstk_verify_fn on_bad;        /* or NULL */
     pstk_progress_fn on_progress; /* or NULL */
     void *user;
+    struct pstk_verify_report *report; /* zeroed; filled by verify, except n_bad */
 };
 
 struct pstk__format {
@@ -146,6 +160,9 @@ struct pstk__format {
     const struct pstk__field_file *(*field_files)(const struct pstk__source *source);
     /* The checksum over all values of a field; NULL, or absent: it has none. */
     const struct pstk__cover *(*cover)(const struct pstk__source *source, uint32_t field);
+    /* The name of a hash that the data set lists of a file as a whole (base/hash.h), and *digits,
+     * as listed; NULL, or absent: none. Only verify checks it. */
+    const char *(*file_hash)(const struct pstk__source *source, uint32_t file, const char **digits);
     /* Bytes of a sample that a reader reads for the values of `fields`: the most, or on average. */
     uint64_t (*read_size)(const struct pstk__source *source, uint64_t fields, int is_most);
     /* The data set of several joined ones that has a file, whose number becomes the one there. */
@@ -166,6 +183,8 @@ struct pstk__format {
      * opened data set still lie at the path? 0: yes, or nobody can know, or the check has the
      * better message; ENOENT, with a message: it was replaced or removed. Never allocates. */
     int (*stands)(const struct pstk__source *source, struct pstk_error *err);
+    /* The opened index of a format that finds samples by one; absent: it needs none. */
+    const struct pstk__index *(*index)(const struct pstk__source *source);
     /* Side columns; all of these functions or none. How many; what is known of column i, except the
      * bytes of its files; and these bytes, which take a step for each shard. */
     uint32_t (*n_columns)(const struct pstk__source *source);
@@ -194,6 +213,10 @@ uint64_t pstk__foreign_cache_size(const struct pstk_foreign *foreign);
 /* Find the format of `path` and open it. foreign: borrows, or NULL for its defaults. */
 int pstk__source_open(struct pstk__source **out, const char *path,
                       const struct pstk_foreign *foreign, struct pstk_error *err);
+/* The same of a damaged data set. ENODATA: nothing is left of it. */
+int pstk__source_salvage(struct pstk__source **out, const char *path,
+                         const struct pstk_foreign *foreign, const struct pstk__salvage *salvage,
+                         struct pstk_error *err);
 void pstk__source_close(struct pstk__source *source);
 
 static inline uint32_t pstk__source_n_extents(const struct pstk__source *source, uint64_t fields)

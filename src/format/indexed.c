@@ -79,6 +79,32 @@ static void begin_found(struct pstk__index_found *to, const struct pstk__index_f
     }
 }
 
+/* Is a failure of a file alone, so that others may be whole? */
+static int is_of_file(int code)
+{
+    return code == PSTK_EBADMSG || code == PSTK_EIO || code == PSTK_ENOENT || code == PSTK_EACCES ||
+           code == PSTK_EPERM || code == PSTK_ENOTSUP || code == PSTK_EFBIG;
+}
+
+/* A file of a damaged data set may be missing: its size is 0, then, and no scanner says why. */
+static int check_there(const struct work *work, const struct pstk__scan *scan,
+                       struct pstk_error *err)
+{
+    struct pstk__file file;
+    if (!work->opening->salvage || scan->size > 0)
+        return 0;
+    const int r = scan->store->open(scan->store, &file, scan->path);
+    pstk__file_end(&file);
+    return r < 0 ? pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", scan->path) : 0;
+}
+
+/* Name the file in a failure that does not, of which it is the place. */
+static void place_in_file(struct pstk_error *bad, const char *name)
+{
+    if (!bad->shard[0])
+        pstk__fail_at(bad, bad->code, name, bad->record, bad->offset, bad->length);
+}
+
 /* Scan file number `job`, on a thread of the crew. */
 static int scan_file(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
                      struct pstk_error *err)
@@ -93,10 +119,19 @@ static int scan_file(void *state, uint64_t job, const struct pstk__crew_sink *si
     if (work->scanner->n_columns)
         found->rows.n_columns = work->scanner->n_columns(work->found);
     begin_found(&found->found, work->found);
-    const int r = work->scanner->scan(&scan, &found->rows, &found->found, err);
+    struct pstk_error bad;
+    pstk_error_init(&bad, sizeof bad);
+    /* Also of a missing file: the scan sets the columns of its rows. */
+    int r = work->scanner->scan(&scan, &found->rows, &found->found, &bad);
+    if (r < 0 && r != PSTK_ENOMEM && check_there(work, &scan, &bad) < 0)
+        r = bad.code;
+    if (r < 0 && work->opening->salvage && is_of_file(r)) {
+        place_in_file(&bad, scan.name);
+        r = sink->bad(sink->user, &bad) ? PSTK_ECANCELED : 0;
+    }
     if (r < 0)
         pstk__index_rows_close(&found->rows);
-    return r;
+    return r < 0 ? pstk__fail_copy(err, &bad) : 0;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -138,10 +173,11 @@ static void drop_file(void *result)
     pstk__index_rows_close(&((struct result *)result)->rows);
 }
 
-static int no_bad(void *user, const struct pstk_error *bad)
+/* Only of a damaged data set: else the first failure ends the crew. */
+static int report_bad(void *user, const struct pstk_error *bad)
 {
-    (void)user, (void)bad;
-    return 0;
+    const struct work *work = user;
+    return work->opening->salvage->bad(work->opening->salvage->user, bad);
 }
 
 static int add_progress(void *user, uint64_t n)
@@ -160,13 +196,77 @@ uint32_t pstk__indexed_threads(const struct pstk__opening *opening)
     return sched_getaffinity(0, sizeof cores, &cores) < 0 ? 1 : (uint32_t)CPU_COUNT(&cores);
 }
 
+/* Find the fields, by the first file that has records. */
+static int infer(const struct work *work, struct pstk__index_found *found, struct pstk_error *err)
+{
+    char path[PATH_MAX];
+    int r = 0;
+    for (uint64_t i = 0; r == 0 && i < work->listing->names.n && found->n_fields == 0; i++) {
+        const struct pstk__scan scan = scan_of(work, i, path);
+        r = work->scanner->infer(&scan, work->opening->foreign, found, err);
+    }
+    return r;
+}
+
+/* Infer the fields of file i, which may be damaged. */
+static int infer_one(const struct work *work, uint64_t i, struct pstk__index_found *found,
+                     struct pstk_error *bad)
+{
+    char path[PATH_MAX];
+    const struct pstk__scan scan = scan_of(work, i, path);
+    pstk_error_init(bad, sizeof *bad);
+    *found = (struct pstk__index_found){0};
+    const int r = check_there(work, &scan, bad);
+    return r < 0 ? r : work->scanner->infer(&scan, work->opening->foreign, found, bad);
+}
+
+/* Report every file, because none has a record that can be read. */
+static int report_all(const struct work *work, struct pstk__index_found *found,
+                      struct pstk_error *err)
+{
+    for (uint64_t i = 0; i < work->listing->names.n; i++) {
+        struct pstk_error bad;
+        const int r = infer_one(work, i, found, &bad);
+        if (r == 0)
+            continue;
+        if (!is_of_file(r))
+            return pstk__fail_copy(err, &bad);
+        place_in_file(&bad, pstk__texts_get(&work->listing->names, i));
+        if (work->opening->salvage->bad(work->opening->salvage->user, &bad))
+            return pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_OPEN, "verify was canceled");
+    }
+    found->n_fields = 0;
+    return 0;
+}
+
+/* The same of a damaged data set: by the first file that is whole at its begin, or else by what the
+ * first one has before its damage. A damaged file is reported when it is scanned. */
+static int infer_salvaged(const struct work *work, struct pstk__index_found *found,
+                          struct pstk_error *err)
+{
+    uint64_t partial = PSTK_NONE;
+    struct pstk_error bad;
+    for (uint64_t i = 0; i < work->listing->names.n; i++) {
+        const int r = infer_one(work, i, found, &bad);
+        if (r == 0 && found->n_fields > 0)
+            return 0;
+        if (r < 0 && !is_of_file(r))
+            return pstk__fail_copy(err, &bad);
+        if (found->n_fields > 0 && partial == PSTK_NONE)
+            partial = i;
+    }
+    if (partial == PSTK_NONE)
+        return report_all(work, found, err);
+    infer_one(work, partial, found, &bad); /* what it found is what counts */
+    return 0;
+}
+
 /* The work of index/home.h. */
 static int build(void *user, struct pstk__index_writer *writer, struct pstk__index_found *found,
                  struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
                  struct pstk_error *err)
 {
     struct work *work = user;
-    char path[PATH_MAX];
     (void)classes;
     work->found = found;
     work->writer = writer;
@@ -175,11 +275,7 @@ static int build(void *user, struct pstk__index_writer *writer, struct pstk__ind
     work->err = err;
     work->n_done = work->n_joined = 0;
     work->code = 0;
-    int r = 0;
-    for (uint64_t i = 0; r == 0 && i < work->listing->names.n && found->n_fields == 0; i++) {
-        const struct pstk__scan scan = scan_of(work, i, path);
-        r = work->scanner->infer(&scan, work->opening->foreign, found, err);
-    }
+    int r = work->opening->salvage ? infer_salvaged(work, found, err) : infer(work, found, err);
     if (r == 0 && found->n_fields == 0)
         r = pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN, "%s is empty: its files have no samples",
                        work->opening->path);
@@ -195,7 +291,7 @@ static int build(void *user, struct pstk__index_writer *writer, struct pstk__ind
                                          .run = scan_file,
                                          .join = join_file,
                                          .drop = drop_file,
-                                         .bad = no_bad,
+                                         .bad = report_bad,
                                          .progress = add_progress};
     r = pstk__crew_run(&crew, err);
     if (work->code < 0)
@@ -265,7 +361,9 @@ static int get_index(struct pstk__indexed *indexed, struct work *work, struct ps
                                                 .on_progress =
                                                     foreign ? foreign->on_progress : NULL,
                                                 .progress_user = foreign ? foreign->user : NULL};
-    return pstk__index_get(&indexed->index, &home, &index_work, err);
+    return work->opening->salvage
+               ? pstk__index_get_nameless(&indexed->index, &home, &index_work, err)
+               : pstk__index_get(&indexed->index, &home, &index_work, err);
 }
 
 /* Give fields the kinds that the caller wants. */
@@ -332,9 +430,11 @@ static int fill(struct pstk__source *source, const struct pstk__scanner *scanner
     if (!source->path || !indexed)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
     indexed->scanner = scanner;
-    int r = scanner->list
-                ? scanner->list(&listing, &indexed->own, opening, err)
-                : pstk__listing_open(&listing, opening->store, opening->path, scanner->wanted, err);
+    int r =
+        scanner->list ? scanner->list(&listing, &indexed->own, opening, err)
+        : opening->salvage
+            ? pstk__listing_salvage(&listing, opening->store, opening->path, scanner->wanted, err)
+            : pstk__listing_open(&listing, opening->store, opening->path, scanner->wanted, err);
     if (r < 0)
         return r;
     struct work work = {

@@ -38,13 +38,15 @@ struct pstk__scanner {
     int (*list)(struct pstk__listing *listing, void **own, const struct pstk__opening *opening,
                 struct pstk_error *err);
     /* Find the fields by the first records of a file, with the forms of their values. `wanted`:
-     * fields that the caller names, which are kept even where no record of these has them. */
+     * fields that the caller names, which are kept even where no record of these has them. Where it
+     * fails, *found has the fields of the records before the damage, or none. */
     int (*infer)(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
                  struct pstk__index_found *found, struct pstk_error *err);
     /* Columns of a row; NULL: scan sets rows->n_columns, to the same for all files. */
     uint32_t (*n_columns)(const struct pstk__index_found *found);
     /* Find all records of a file: append their rows, and add up what was found, in fields whose n,
-     * sizes and bytes begin at 0, and in facts: the largest of all files counts. */
+     * sizes and bytes begin at 0, and in facts: the largest of all files counts. Where it fails,
+     * rows and sums are those of the records before the damage. */
     int (*scan)(const struct pstk__scan *scan, struct pstk__index_rows *rows,
                 struct pstk__index_found *found, struct pstk_error *err);
     /* Set the form of a field for the kind that the caller wants; ENOTSUP, with a message. */
@@ -83,6 +85,7 @@ int pstk__indexed_file_path(const struct pstk__source *source, uint32_t file, ch
 int pstk__indexed_file_check(const struct pstk__source *source, uint32_t number,
                              const struct pstk__file *file, struct pstk_error *err);
 
+/* Also an entry of its table. */
 static inline const struct pstk__index *pstk__indexed_index(const struct pstk__source *source)
 {
     return ((const struct pstk__indexed *)source->state)->index;

@@ -276,12 +276,14 @@ static int find_names(struct gathered *gathered, const struct pstk__store *store
     return r < 0 ? r : sort_names(gathered);
 }
 
-/* Size and time of each file; *missing is then the number of the one that cannot be opened. */
+/* Size and time of each file; *missing is then the number of the one that cannot be opened. NULL:
+ * such a file has none. */
 static int look_at_files(struct pstk__listing *listing, const struct pstk__store *store,
                          uint64_t *missing, struct pstk_error *err)
 {
     for (uint64_t i = 0; i < listing->names.n; i++) {
-        *missing = i;
+        if (missing)
+            *missing = i;
         char path[PATH_MAX];
         struct pstk__file file;
         const char *name = pstk__texts_get(&listing->names, i);
@@ -293,7 +295,7 @@ static int look_at_files(struct pstk__listing *listing, const struct pstk__store
         if (r == 0)
             r = store->stat(&file, &listing->sizes[i], &listing->changed_ns[i]);
         pstk__file_end(&file);
-        if (r < 0)
+        if (r < 0 && missing)
             return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
     }
     return 0;
@@ -331,12 +333,12 @@ static int keep_names(struct pstk__listing *listing, const struct gathered *gath
                : copy_names(&listing->names, gathered);
 }
 
-int pstk__listing_open(struct pstk__listing *listing, const struct pstk__store *store,
-                       const char *path, const char *wanted, struct pstk_error *err)
+static int list_path(struct pstk__listing *listing, const struct pstk__store *store,
+                     const char *path, const char *wanted, uint64_t *missing,
+                     struct pstk_error *err)
 {
     struct gathered gathered = {0};
     size_t folder;
-    uint64_t missing;
     *listing = (struct pstk__listing){0};
     int r = find_names(&gathered, store, path, wanted, &folder);
     if (r < 0)
@@ -347,11 +349,24 @@ int pstk__listing_open(struct pstk__listing *listing, const struct pstk__store *
     else if (keep_names(listing, &gathered, path, folder) < 0)
         r = fail_list(PSTK_ENOMEM, path, err);
     else
-        r = look_at_files(listing, store, &missing, err);
+        r = look_at_files(listing, store, missing, err);
     free(gathered.bytes);
     if (r < 0)
         pstk__listing_close(listing);
     return r;
+}
+
+int pstk__listing_open(struct pstk__listing *listing, const struct pstk__store *store,
+                       const char *path, const char *wanted, struct pstk_error *err)
+{
+    uint64_t missing;
+    return list_path(listing, store, path, wanted, &missing, err);
+}
+
+int pstk__listing_salvage(struct pstk__listing *listing, const struct pstk__store *store,
+                          const char *path, const char *wanted, struct pstk_error *err)
+{
+    return list_path(listing, store, path, wanted, NULL, err);
 }
 
 int pstk__listing_of(struct pstk__listing *listing, const struct pstk__store *store,
@@ -359,7 +374,8 @@ int pstk__listing_of(struct pstk__listing *listing, const struct pstk__store *st
                      struct pstk_error *err)
 {
     *listing = (struct pstk__listing){0};
-    *missing = PSTK_NONE;
+    if (missing)
+        *missing = PSTK_NONE;
     const struct gathered gathered = {.bytes = names->bytes, .size = names->size, .n = names->n};
     const int r = keep_names(listing, &gathered, folder, strlen(folder)) < 0
                       ? fail_list(PSTK_ENOMEM, folder, err)

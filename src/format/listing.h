@@ -30,8 +30,13 @@ int pstk__listing_probe(const struct pstk__store *store, const char *path, const
  * missing. On failure *listing is empty. */
 int pstk__listing_open(struct pstk__listing *listing, const struct pstk__store *store,
                        const char *path, const char *wanted, struct pstk_error *err);
+/* The same of a damaged data set: a file that cannot be opened is no failure, and has the size and
+ * the time 0. */
+int pstk__listing_salvage(struct pstk__listing *listing, const struct pstk__store *store,
+                          const char *path, const char *wanted, struct pstk_error *err);
 /* The files of these names below a folder: copies both. ENOENT: one is missing. On failure *listing
- * is empty, and *missing the number of the file that could not be opened, or PSTK_NONE. */
+ * is empty, and *missing the number of the file that could not be opened, or PSTK_NONE. missing
+ * NULL: as pstk__listing_salvage. */
 int pstk__listing_of(struct pstk__listing *listing, const struct pstk__store *store,
                      const char *folder, const struct pstk__texts *names, uint64_t *missing,
                      struct pstk_error *err);

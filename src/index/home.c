@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -34,10 +36,11 @@ static int join(char to[PATH_MAX], const char *a, const char *b, const char *c)
 /* 0, or EINVAL: a path is too long. */
 static int spot_of(const struct pstk__index_home *home, int in_cache, struct spot *spot)
 {
-    char name[64], path[PATH_MAX];
-    snprintf(name, sizeof name, "/%.14s-%016" PRIx64 "%016" PRIx64 ".index", home->format,
+    char name[80], path[PATH_MAX];
+    snprintf(name, sizeof name, "/%.14s-%016" PRIx64 "%016" PRIx64 "%.12s", home->format,
              home->key[0] ^ (in_cache ? home->place[0] : 0),
-             home->key[1] ^ (in_cache ? home->place[1] : 0));
+             home->key[1] ^ (in_cache ? home->place[1] : 0),
+             home->ending ? home->ending : ".index");
     int r = in_cache ? join(spot->folder, home->cache, "/index", "")
                      : join(spot->folder, home->data, "/", PSTK__INDEX_FOLDER);
     if (r == 0)
@@ -64,11 +67,20 @@ static int is_trusted(const struct pstk__index_home *home, const char *path)
 static int open_spot(struct pstk__index **out, const struct pstk__index_home *home,
                      const struct pstk__index_work *work, const struct spot *spot)
 {
-    if (!is_trusted(home, spot->index) ||
-        pstk__index_open(out, home->store, spot->index, home->key, NULL) < 0)
+    struct stat st;
+    const char *why = NULL;
+    if (lstat(spot->index, &st) < 0)
         return 0;
-    if (!work->differs(work->user, *out))
+    if (!is_trusted(home, spot->index))
+        why = "it belongs to another user than you, root and the owner of the data";
+    else if (pstk__index_open(out, home->store, spot->index, home->key, NULL) < 0)
+        why = "it is damaged, or another version of penstock wrote it";
+    else
+        why = work->differs(work->user, *out);
+    if (!why)
         return 1;
+    if (work->unusable)
+        work->unusable(work->user, spot->index, why);
     pstk__index_close(*out);
     *out = NULL;
     return 0;
@@ -96,12 +108,17 @@ static int make_cache(const char *path)
     return make_folder(path, 0777);
 }
 
+/* 0 or a negative errno. */
+static int make_folders(const struct pstk__index_home *home, int in_cache, const struct spot *spot)
+{
+    const int r = in_cache ? make_cache(home->cache) : 0;
+    return r < 0 ? r : make_folder(spot->folder, 0777);
+}
+
 /* Open the lock's file, making what is missing. Returns the descriptor or a negative errno. */
 static int open_lock(const struct pstk__index_home *home, int in_cache, const struct spot *spot)
 {
-    int r = in_cache ? make_cache(home->cache) : 0;
-    if (r == 0)
-        r = make_folder(spot->folder, 0777);
+    const int r = make_folders(home, in_cache, spot);
     if (r < 0)
         return r;
     const int fd = open(spot->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -181,7 +198,7 @@ static void remove_leftovers(const struct spot *spot)
         closedir(folder);
 }
 
-/* *is_refused becomes 1 when the folder cannot be written to. */
+/* *is_refused becomes 1 when the folder cannot be written to, or has too little room. */
 static int build(const struct pstk__index_home *home, const struct pstk__index_work *work,
                  const struct spot *spot, int lock, int *is_refused, struct pstk_error *err)
 {
@@ -195,6 +212,7 @@ static int build(const struct pstk__index_home *home, const struct pstk__index_w
         r = work->build(work->user, writer, &found, &classes, report, &reporter, err);
     if (r == 0)
         r = pstk__index_writer_commit(&writer, home->key, &found, &classes, err);
+    *is_refused |= r == PSTK_ENOSPC;
     pstk__index_writer_abort(&writer);
     pstk__texts_close(&classes);
     return r;
@@ -222,15 +240,28 @@ static int build_alone(struct pstk__index **out, const struct pstk__index_home *
 
 static int fail_nowhere(const struct pstk__index_home *home, int native, struct pstk_error *err)
 {
+    const char *what = home->what ? home->what : "index";
+    const int is_full = native == ENOSPC || native == EDQUOT;
+    if (is_full && home->cache)
+        return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
+                                "the %s of %s has room neither there nor in the cache folder "
+                                "%s: free some space in one of them, or set cache_path to a folder "
+                                "with more",
+                                what, home->data, home->cache);
+    if (is_full)
+        return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
+                                "the %s of %s has no room in its folder, and no cache folder is "
+                                "set: free some space, or set cache_path to a folder with more",
+                                what, home->data);
     if (home->cache)
         return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
-                                "the index of %s can be written neither there nor to the cache "
+                                "the %s of %s can be written neither there nor to the cache "
                                 "folder %s",
-                                home->data, home->cache);
+                                what, home->data, home->cache);
     return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
-                            "the index of %s cannot be written to its folder, and no cache folder "
+                            "the %s of %s cannot be written to its folder, and no cache folder "
                             "is set: set cache_path",
-                            home->data);
+                            what, home->data);
 }
 
 /* Where the index may lie: next to the data, then in the folder for caches. Returns how many. */
@@ -245,20 +276,34 @@ static int spots_of(const struct pstk__index_home *home, struct spot spots[2],
     return n;
 }
 
+/* An opened index knows the folder of its data. */
+static int set_home(struct pstk__index **out, const struct pstk__index_home *home, int r,
+                    struct pstk_error *err)
+{
+    if (r < 0 || !*out)
+        return r;
+    (*out)->home = strdup(home->data);
+    if ((*out)->home)
+        return 0;
+    pstk__index_close(*out);
+    *out = NULL;
+    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index of %s",
+                      home->data);
+}
+
 int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_home *home,
                              const struct pstk__index_work *work, struct pstk_error *err)
 {
     struct spot spots[2];
     *out = NULL;
     const int n = spots_of(home, spots, err);
-    for (int i = 0; i < n; i++)
-        if (open_spot(out, home, work, &spots[i]))
-            return 0;
-    return n < 0 ? n : 0;
+    for (int i = 0; i < n && !*out; i++)
+        open_spot(out, home, work, &spots[i]);
+    return set_home(out, home, n < 0 ? n : 0, err);
 }
 
-int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *home,
-                    const struct pstk__index_work *work, struct pstk_error *err)
+static int get(struct pstk__index **out, const struct pstk__index_home *home,
+               const struct pstk__index_work *work, struct pstk_error *err)
 {
     struct spot spots[2];
     int native = ENOENT;
@@ -278,8 +323,67 @@ int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *hom
         }
         const int r = build_alone(out, home, work, &spots[i], lock, &is_refused, err);
         close(lock);
-        if (!is_refused || i + 1 == n)
+        if (!is_refused || (i + 1 == n && r != PSTK_ENOSPC))
             return r;
+        native = r == PSTK_ENOSPC ? ENOSPC : EACCES;
     }
     return fail_nowhere(home, native, err);
+}
+
+int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *home,
+                    const struct pstk__index_work *work, struct pstk_error *err)
+{
+    return set_home(out, home, get(out, home, work, err), err);
+}
+
+/* No lock is taken: nobody else sees the file. */
+static int build_nameless(struct pstk__index **out, const struct pstk__index_home *home,
+                          const struct pstk__index_work *work, const struct spot *spot,
+                          int *is_refused, struct pstk_error *err)
+{
+    struct pstk__index_writer *writer;
+    struct pstk__index_found found = {0};
+    struct pstk__texts classes = {0};
+    struct reporter reporter = {.work = work, .fd = -1, .next_ns = UINT64_MAX};
+    char path[64];
+    int fd = -1;
+    int r = pstk__index_writer_open_nameless(&writer, spot->index, err);
+    *is_refused = r < 0 && r != PSTK_ENOMEM;
+    if (r == 0)
+        r = work->build(work->user, writer, &found, &classes, report, &reporter, err);
+    if (r == 0)
+        r = pstk__index_writer_end_nameless(&writer, home->key, &found, &fd, err);
+    pstk__index_writer_abort(&writer);
+    pstk__texts_close(&classes);
+    if (r < 0)
+        return r;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    r = pstk__index_open(out, home->store, path, home->key, err);
+    if (r < 0)
+        close(fd);
+    else
+        (*out)->nameless = fd + 1;
+    return r;
+}
+
+int pstk__index_get_nameless(struct pstk__index **out, const struct pstk__index_home *home,
+                             const struct pstk__index_work *work, struct pstk_error *err)
+{
+    struct spot spots[2];
+    int native = ENOENT;
+    *out = NULL;
+    const int n = spots_of(home, spots, err);
+    for (int i = n - 1; i >= 0; i--) { /* the folder for caches first: data is only looked at */
+        int is_refused = 0;
+        const int made = make_folders(home, i, &spots[i]);
+        if (made < 0) {
+            native = -made;
+            continue;
+        }
+        const int r = build_nameless(out, home, work, &spots[i], &is_refused, err);
+        if (!is_refused)
+            return r;
+        native = EACCES;
+    }
+    return n < 0 ? n : fail_nowhere(home, native, err);
 }

@@ -19,6 +19,8 @@ struct pstk__index_home {
     const char *data;   /* folder of the data set */
     const char *cache;  /* folder for caches, or NULL */
     const char *format; /* begins the name of the file */
+    const char *ending; /* ends it; NULL: ".index" */
+    const char *what;   /* it is, for messages; NULL: "index" */
     uint64_t key[2]; /* digest of all that the index depends on, except sizes and times of files */
     uint64_t place[2]; /* digest of the absolute path of the data set, for its name in `cache` */
 };
@@ -33,6 +35,8 @@ struct pstk__index_work {
     int (*build)(void *user, struct pstk__index_writer *writer, struct pstk__index_found *found,
                  struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
                  struct pstk_error *err);
+    /* Called for a file that is there but cannot be used; why: static storage. NULL: nothing is. */
+    void (*unusable)(void *user, const char *path, const char *why);
     pstk_progress_fn on_progress; /* of the caller, on its thread; or NULL */
     void *progress_user;
 };
@@ -41,9 +45,15 @@ struct pstk__index_work {
  * too long. */
 int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_home *home,
                              const struct pstk__index_work *work, struct pstk_error *err);
-/* Open the index, or build it first. Returns owned. EACCES, EROFS as EPERM: no folder can be
- * written to; ECANCELED: on_progress ended it; others of open and build. */
+/* Open the index, or build it first: next to the data or, where that cannot be written to or has no
+ * room for it, in the folder for caches. Returns owned. EACCES, EROFS as EPERM: no folder can be
+ * written to; ENOSPC: no folder has room; ECANCELED: on_progress ended it; others of open and
+ * build. */
 int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *home,
                     const struct pstk__index_work *work, struct pstk_error *err);
+/* Build an index in a file without a name, which is gone once *out is closed: of a data set that is
+ * damaged, by nobody else. As pstk__index_get. */
+int pstk__index_get_nameless(struct pstk__index **out, const struct pstk__index_home *home,
+                             const struct pstk__index_work *work, struct pstk_error *err);
 
 #endif

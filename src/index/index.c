@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define FILE_WORDS 7 /* of 8 bytes, of a file in the description; its widths follow */
 
@@ -243,8 +244,11 @@ void pstk__index_close(struct pstk__index *index)
         return;
     pstk__texts_close(&index->names);
     pstk__texts_close(&index->classes);
+    if (index->nameless)
+        close(index->nameless - 1);
     free(index->files);
     free(index->path);
+    free(index->home);
     free(index);
 }
 

@@ -54,8 +54,10 @@ struct pstk__index_found {
 
 /* An opened index. Read-only after open. */
 struct pstk__index {
-    char *path;         /* owned; of the index file */
-    uint64_t size;      /* bytes of it */
+    char *path;    /* owned; of the index file */
+    int nameless;  /* owned; 1 more than the descriptor of a file without a name; 0: it has one */
+    char *home;    /* owned; the folder next to whose data it may lie (home.h), or NULL */
+    uint64_t size; /* bytes of it */
     int64_t changed_ns; /* as store.h */
     uint64_t n_samples;
     uint64_t n_pages; /* of all files */

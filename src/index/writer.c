@@ -26,7 +26,8 @@ struct pstk__index_writer {
     int fd; /* owned */
     char path[PATH_MAX];
     char temporary[PATH_MAX + 32];
-    uint64_t at; /* bytes written, with those that a failed write left out */
+    int is_nameless; /* 1: it was unlinked at once, and is never renamed */
+    uint64_t at;     /* bytes written, with those that a failed write left out */
     uint64_t digest[2];
     uint32_t n_files, n_columns;
     struct bytes files; /* of the description */
@@ -157,6 +158,20 @@ int pstk__index_writer_open(struct pstk__index_writer **out, const char *path,
     return 0;
 }
 
+int pstk__index_writer_open_nameless(struct pstk__index_writer **out, const char *path,
+                                     struct pstk_error *err)
+{
+    const int r = pstk__index_writer_open(out, path, err);
+    if (r < 0)
+        return r;
+    (*out)->is_nameless = 1;
+    if (unlink((*out)->temporary) == 0)
+        return 0;
+    const int failed = fail_write(*out, errno, err);
+    pstk__index_writer_abort(out);
+    return failed;
+}
+
 static int write_pages(struct pstk__index_writer *writer, const struct pstk__table *table,
                        const uint64_t *cells, struct pstk_error *err)
 {
@@ -257,6 +272,8 @@ static int write_end(struct pstk__index_writer *writer, const uint64_t key[2],
     int r = write_at(writer, tail->data, tail->size, writer->at, err);
     if (r == 0)
         r = write_at(writer, header, sizeof header, 0, err);
+    if (writer->is_nameless)
+        return r;
     /* As others may read the data, they may read its index: mkostemp lets nobody. */
     if (r == 0 && fchmod(writer->fd, 0644) < 0)
         r = fail_write(writer, errno, err);
@@ -269,15 +286,17 @@ static int write_end(struct pstk__index_writer *writer, const uint64_t key[2],
 
 static void close_writer(struct pstk__index_writer *writer)
 {
-    close(writer->fd);
+    if (writer->fd >= 0)
+        close(writer->fd);
     free(writer->files.data);
     free(writer->names.data);
     free(writer);
 }
 
-int pstk__index_writer_commit(struct pstk__index_writer **p, const uint64_t key[2],
-                              const struct pstk__index_found *found,
-                              const struct pstk__texts *classes, struct pstk_error *err)
+/* Describe the index, and write that. On failure the writer is closed. */
+static int finish(struct pstk__index_writer **p, const uint64_t key[2],
+                  const struct pstk__index_found *found, const struct pstk__texts *classes,
+                  struct pstk_error *err)
 {
     struct pstk__index_writer *writer = *p;
     struct bytes tail = {0};
@@ -291,11 +310,34 @@ int pstk__index_writer_commit(struct pstk__index_writer **p, const uint64_t key[
     else
         r = write_end(writer, key, &tail, classes ? classes->n : 0, err);
     free(tail.data);
-    if (r < 0) {
+    if (r < 0)
         pstk__index_writer_abort(p);
+    return r;
+}
+
+int pstk__index_writer_commit(struct pstk__index_writer **p, const uint64_t key[2],
+                              const struct pstk__index_found *found,
+                              const struct pstk__texts *classes, struct pstk_error *err)
+{
+    const int r = finish(p, key, found, classes, err);
+    if (r < 0)
         return r;
-    }
-    close_writer(writer);
+    close_writer(*p);
+    *p = NULL;
+    return 0;
+}
+
+int pstk__index_writer_end_nameless(struct pstk__index_writer **p, const uint64_t key[2],
+                                    const struct pstk__index_found *found, int *fd,
+                                    struct pstk_error *err)
+{
+    *fd = -1;
+    const int r = finish(p, key, found, NULL, err);
+    if (r < 0)
+        return r;
+    *fd = (*p)->fd;
+    (*p)->fd = -1;
+    close_writer(*p);
     *p = NULL;
     return 0;
 }
@@ -304,7 +346,8 @@ void pstk__index_writer_abort(struct pstk__index_writer **p)
 {
     if (!*p)
         return;
-    unlink((*p)->temporary);
+    if (!(*p)->is_nameless)
+        unlink((*p)->temporary);
     close_writer(*p);
     *p = NULL;
 }

@@ -28,6 +28,10 @@ struct pstk__index_writer;
  * EACCES, EPERM, ENOENT, ...: the directory cannot be written to. */
 int pstk__index_writer_open(struct pstk__index_writer **out, const char *path,
                             struct pstk_error *err);
+/* The same, but the file never has a name: it is gone once nobody has it open, and lies in the
+ * directory of `path`. */
+int pstk__index_writer_open_nameless(struct pstk__index_writer **out, const char *path,
+                                     struct pstk_error *err);
 /* Append what was found in the next file of the data set, whose name, size and time these are. */
 int pstk__index_writer_add(struct pstk__index_writer *writer, const char *name, uint64_t size,
                            int64_t changed_ns, const struct pstk__index_rows *rows,
@@ -37,6 +41,10 @@ int pstk__index_writer_add(struct pstk__index_writer *writer, const char *name, 
 int pstk__index_writer_commit(struct pstk__index_writer **writer, const uint64_t key[2],
                               const struct pstk__index_found *found,
                               const struct pstk__texts *classes, struct pstk_error *err);
+/* The same of a file without a name: *fd is its descriptor, returned owned. */
+int pstk__index_writer_end_nameless(struct pstk__index_writer **writer, const uint64_t key[2],
+                                    const struct pstk__index_found *found, int *fd,
+                                    struct pstk_error *err);
 /* Give up: remove the file. NULL is fine. */
 void pstk__index_writer_abort(struct pstk__index_writer **writer);
 

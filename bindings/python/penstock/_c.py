@@ -194,6 +194,12 @@ TOO_LONG_ERROR = 0
 TOO_LONG_DROP = 1
 TOO_LONG_ALONE = 2
 
+# enum pstk_verify_checksums
+VERIFY_WITHOUT = 0
+VERIFY_OWN = 1
+VERIFY_COMPARED = 2
+VERIFY_KEPT = 3
+
 # enum pstk_export_target
 EXPORT_FOLDER = 1
 EXPORT_WEBDATASET = 2
@@ -461,6 +467,8 @@ NAMES: dict[str, dict[str, int]] = {
     "board_state": {"answered": BOARD_ANSWERED, "silent": BOARD_SILENT, "ended": BOARD_ENDED,
                     "elsewhere": BOARD_ELSEWHERE},
     "too_long": {"error": TOO_LONG_ERROR, "drop": TOO_LONG_DROP, "alone": TOO_LONG_ALONE},
+    "verify_checksums": {"without": VERIFY_WITHOUT, "own": VERIFY_OWN, "compared": VERIFY_COMPARED,
+                         "kept": VERIFY_KEPT},
     "export_target": {"folder": EXPORT_FOLDER, "webdataset": EXPORT_WEBDATASET, "tfrecord": EXPORT_TFRECORD,
                       "mds": EXPORT_MDS, "npy": EXPORT_NPY},
     "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
@@ -920,17 +928,29 @@ class Foreign(Structure):
     ]
 
 
+class VerifyReport(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("checksums", c_uint32),
+        ("n_files", c_uint64),
+        ("n_samples", c_uint64),
+        ("n_bad", c_uint64),
+        ("note", c_char * 320),
+    ]
+
+
 class VerifySettings(Structure):
     _fields_ = [
         ("size", c_uint32),
         ("decode", c_uint32),
         ("n_threads", c_uint32),
-        ("reserved", c_uint32),
+        ("keep_checksums", c_uint32),
         ("path", c_char_p),
         ("foreign", POINTER(Foreign)),
         ("on_bad", VerifyFn),
         ("on_progress", ProgressFn),
         ("user", c_void_p),
+        ("report", POINTER(VerifyReport)),
     ]
 
 

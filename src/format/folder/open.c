@@ -575,6 +575,7 @@ const struct pstk__format pstk__format_folder = {
     .probe = pstk__folder_probe,
     .open = folder_open,
     .close = folder_close,
+    .index = pstk__indexed_index,
     .locate = pstk__indexed_locate,
     .range = pstk__indexed_range,
     .page = folder_page,

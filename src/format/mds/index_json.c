@@ -2,6 +2,7 @@
 #include "format/mds/index_json.h"
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/json_piece.h"
 
 #include <inttypes.h>
@@ -43,7 +44,8 @@ struct parse {
     struct pstk__mds *mds;
     struct pstk__texts *names;
     uint64_t *digest;
-    json_t *columns[3]; /* owned; of the first shard: column_names, _encodings, _sizes */
+    uint64_t n_texts, max_texts; /* bytes of mds->texts */
+    json_t *columns[3];          /* owned; of the first shard: column_names, _encodings, _sizes */
 };
 
 static const char *const column_keys[] = {"column_names", "column_encodings", "column_sizes"};
@@ -188,6 +190,31 @@ static void add_name(struct parse *parse, json_t *raw)
         pstk__texts_add(parse->names, name, strlen(name));
 }
 
+/* Keep a text. Returns its byte of texts. */
+static uint32_t add_text(struct parse *parse, const char *text)
+{
+    const uint64_t n = strlen(text) + 1, at = parse->n_texts;
+    if (n > parse->max_texts - at)
+        return 0; /* not reached: every text is part of the file, with two quotes */
+    memcpy(parse->mds->texts + at, text, n);
+    parse->n_texts += n;
+    return (uint32_t)at;
+}
+
+/* Keep one hash of the shard's file: one that can be checked, if there is one. Only verify looks at
+ * it, so no data set is refused for it. */
+static void add_hash(struct parse *parse, json_t *raw, struct pstk__mds_shard *shard)
+{
+    const char *name, *best = NULL;
+    json_t *value, *hashes = json_object_get(raw, "hashes");
+    json_object_foreach(hashes, name, value) if (json_is_string(value) &&
+                                                 (!best || pstk__hash_is_known(name))) best = name;
+    if (!best || parse->code < 0)
+        return;
+    shard->hash = add_text(parse, best);
+    shard->digits = add_text(parse, json_string_value(json_object_get(hashes, best)));
+}
+
 static void add_shard(struct parse *parse, json_t *object)
 {
     struct pstk__mds_shard *shard = &parse->mds->shards[parse->index];
@@ -209,6 +236,7 @@ static void add_shard(struct parse *parse, json_t *object)
     shard->size = get_number(parse, raw, "bytes");
     shard->packing = packing_of(object);
     add_name(parse, raw);
+    add_hash(parse, raw, shard);
     pstk__index_digest(parse->digest, &shard->n_samples, sizeof shard->n_samples);
     pstk__index_digest(parse->digest, &shard->size, sizeof shard->size);
 }
@@ -322,13 +350,17 @@ int pstk__mds_index_parse(struct pstk__mds **out, struct pstk__texts *names, uin
     find_shards(&parse, text, size, &shards);
     const uint64_t n = count_shards(&parse, text, &shards);
     if (parse.code == 0) {
-        parse.mds = calloc(1, sizeof *parse.mds + n * sizeof parse.mds->shards[0]);
+        /* Byte 0 of the texts is none's; the pages of those that there are not stay untouched. */
+        parse.max_texts = size + 1;
+        parse.n_texts = 1;
+        parse.mds = calloc(1, sizeof *parse.mds + n * sizeof parse.mds->shards[0] + size + 1);
         /* Every name is part of the text; its 0 has the place of its quotes. */
         if (!parse.mds || pstk__texts_open(names, n, size) < 0)
             fail(&parse, PSTK_ENOMEM, "takes more memory than there is");
     }
     if (parse.code == 0) {
         parse.mds->n_shards = n;
+        parse.mds->texts = (char *)(parse.mds->shards + n);
         add_shards(&parse, &shards);
     }
     for (int k = 0; k < 3; k++)

@@ -16,6 +16,8 @@ struct pstk__mds_shard {
     uint64_t n_samples; /* below 2^32 */
     uint64_t size;      /* bytes of its file, below 2^32 */
     uint32_t packing;   /* 0, or for pstk__mds_packing: how its file may be compressed */
+    uint32_t hash;      /* byte of texts: the name of a hash of its file; 0: none is listed */
+    uint32_t digits;    /* byte of texts: that hash, as listed */
 };
 
 /* One piece of memory. */
@@ -25,6 +27,7 @@ struct pstk__mds {
     int32_t field[PSTK_MAX_FIELDS]; /* that a column is; -1: none */
     uint64_t mean[PSTK_MAX_FIELDS]; /* bytes of a column's value on average; 0: unknown */
     uint64_t n_shards;
+    char *texts; /* after the shards; each with its 0 */
     struct pstk__mds_shard shards[];
 };
 

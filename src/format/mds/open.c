@@ -80,7 +80,7 @@ static int list(struct pstk__listing *listing, void **own, const struct pstk__op
     char path[PATH_MAX];
     struct pstk__mds *mds;
     struct pstk__texts names = {0};
-    uint64_t digest[2] = {1, 2}, missing, size;
+    uint64_t digest[2] = {1, 2}, missing = PSTK_NONE, size;
     void *text;
     if (join(path, opening->path, PSTK__MDS_INDEX) < 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
@@ -93,7 +93,8 @@ static int list(struct pstk__listing *listing, void **own, const struct pstk__op
     if (r < 0)
         return r;
     *own = mds;
-    r = pstk__listing_of(listing, opening->store, opening->path, &names, &missing, err);
+    r = pstk__listing_of(listing, opening->store, opening->path, &names,
+                         opening->salvage ? NULL : &missing, err);
     if (r == PSTK_ENOENT && missing != PSTK_NONE)
         r = explain_missing(mds, opening->path, pstk__texts_get(&names, missing), missing,
                             opening->store, err);
@@ -114,6 +115,15 @@ static const struct pstk__scanner scanner = {
 static const struct pstk__mds *mds_of(const struct pstk__source *source)
 {
     return ((const struct pstk__indexed *)source->state)->own;
+}
+
+static const char *file_hash(const struct pstk__source *source, uint32_t file, const char **digits)
+{
+    const struct pstk__mds *mds = mds_of(source);
+    if (file >= mds->n_shards || !mds->shards[file].hash)
+        return NULL;
+    *digits = mds->texts + mds->shards[file].digits;
+    return mds->texts + mds->shards[file].hash;
 }
 
 /* Find the field that each column is. */
@@ -314,6 +324,8 @@ const struct pstk__format pstk__format_mds = {
     .probe = mds_probe,
     .open = mds_open,
     .close = pstk__indexed_close,
+    .index = pstk__indexed_index,
+    .file_hash = file_hash,
     .locate = pstk__indexed_locate,
     .range = pstk__indexed_range,
     .page = pstk__indexed_page,

@@ -235,6 +235,8 @@ int pstk__mds_infer(const struct pstk__scan *scan, const struct pstk_foreign *wa
     if (r == 0 && walk.n > 0 && found->n_fields == 0)
         r = fail_fields(&walk);
     walk_close(&walk);
+    if (r < 0)
+        found->n_fields = 0; /* of a sample alone that is damaged */
     return r;
 }
 

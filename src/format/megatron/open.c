@@ -141,13 +141,14 @@ static int list_bins(struct pstk__listing *listing, const struct pstk__listing *
                      const struct pstk__opening *opening, struct pstk_error *err)
 {
     struct pstk__texts bins = {0};
-    uint64_t missing;
+    uint64_t missing = PSTK_NONE;
     if (name_bins(&bins, idx) < 0) {
         pstk__texts_close(&bins);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to list the files of %s",
                           opening->path);
     }
-    int r = pstk__listing_of(listing, opening->store, idx->folder, &bins, &missing, err);
+    int r = pstk__listing_of(listing, opening->store, idx->folder, &bins,
+                             opening->salvage ? NULL : &missing, err);
     if (r == PSTK_ENOENT && missing != PSTK_NONE)
         r = pstk__fail(err, r, PSTK_STAGE_OPEN,
                        "%s/%s is missing; it has the tokens of the .idx next to it: copy both",
@@ -170,7 +171,8 @@ static int list(struct pstk__listing *listing, void **own, const struct pstk__op
                           megatron ? "the path is too long" : "there is no memory", opening->path);
     int r = read_length(&megatron->length, opening->foreign, err);
     if (r == 0)
-        r = pstk__listing_open(&idx, opening->store, path, ".idx", err);
+        r = opening->salvage ? pstk__listing_salvage(&idx, opening->store, path, ".idx", err)
+                             : pstk__listing_open(&idx, opening->store, path, ".idx", err);
     if (r < 0)
         return r;
     r = list_bins(listing, &idx, opening, err);
@@ -310,6 +312,7 @@ const struct pstk__format pstk__format_megatron = {
     .probe = megatron_probe,
     .open = megatron_open,
     .close = pstk__indexed_close,
+    .index = pstk__indexed_index,
     .locate = pstk__indexed_locate,
     .range = pstk__indexed_range,
     .page = pstk__indexed_page,

@@ -300,6 +300,7 @@ const struct pstk__format pstk__format_tar = {
     .probe = tar_probe,
     .open = tar_open,
     .close = pstk__indexed_close,
+    .index = pstk__indexed_index,
     .locate = pstk__indexed_locate,
     .range = pstk__indexed_range,
     .page = pstk__indexed_page,

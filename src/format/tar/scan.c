@@ -503,6 +503,19 @@ static void measure(struct samples *samples)
     }
 }
 
+/* Of an archive that is damaged: leave out the last sample, if the damage has cut it. */
+static void drop_begun(struct samples *samples)
+{
+    struct pstk__index_rows *rows = samples->rows;
+    int is_cut = 0;
+    if (rows->n == 0 || samples->row != rows->n - 1)
+        return;
+    const uint64_t *cells = rows->cells + samples->row * rows->n_columns;
+    for (uint32_t f = 0; f < samples->found->n_fields; f++)
+        is_cut |= !cells[pstk__tar_size(f)];
+    rows->n -= (uint64_t)is_cut;
+}
+
 int pstk__tar_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
                    struct pstk__index_found *found, struct pstk_error *err)
 {
@@ -517,8 +530,9 @@ int pstk__tar_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
     int r = walk_open(&samples->walk, scan, err);
     while (r >= 0 && (r = walk_next(&samples->walk, &member)) > 0)
         r = add_member(samples, &member);
-    if (r == 0)
-        measure(samples);
+    if (r < 0)
+        drop_begun(samples);
+    measure(samples);
     samples->walk.through.at = scan->size;
     if (r == 0)
         r = pstk__through_report(&samples->walk.through);

@@ -281,6 +281,7 @@ const struct pstk__format pstk__format_tfrecord = {
     .probe = tfrecord_probe,
     .open = tfrecord_open,
     .close = pstk__indexed_close,
+    .index = pstk__indexed_index,
     .locate = pstk__indexed_locate,
     .range = pstk__indexed_range,
     .page = pstk__indexed_page,

@@ -197,6 +197,7 @@ int pstk__tfrecord_scan(const struct pstk__scan *of, struct pstk__index_rows *ro
     while (r > 0 && (r = pstk__tfrecord_walk_next(&scan.walk)) > 0) {
         const int added = add_record(&scan, rows);
         r = added < 0 ? added : 1;
+        rows->n -= added < 0 && rows->n == scan.walk.n; /* it is damaged, and has a row already */
     }
     pstk__tfrecord_walk_close(&scan.walk);
     return r;

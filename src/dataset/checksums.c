@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dataset/checksums.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENDING ".checksums"
+
+/* What names the state of the data set that they are of: facts of the file, two words each. */
+enum { FACT_ROWS = 0, FACT_NAMES = 2, FACT_SIZES = 4, FACT_TIMES = 6 };
+_Static_assert(FACT_TIMES + 2 <= PSTK__INDEX_FACTS, "as many as the file has room for");
+
+struct pstk__checksums {
+    struct pstk__index *index; /* owned */
+    struct pstk__file file;    /* owned; of it */
+};
+
+/* Those of one data set being looked for, or made. */
+struct pstk__checksums_writer {
+    const struct pstk__source *source;
+    struct pstk__index_home home;
+    char data[PATH_MAX];               /* for home.data */
+    uint64_t state[PSTK__INDEX_FACTS]; /* of the data set as it is now; 0: not known yet */
+    char *note;                        /* or NULL */
+    struct pstk__index_rows rows;      /* of a segment */
+    struct pstk__index_writer *writer;
+    uint64_t n_added;
+    int (*make)(void *user, struct pstk__checksums_writer *writer, struct pstk_error *err);
+    void *user;
+};
+
+/* ---- of which data set ----------------------------------------------------------------------- */
+
+uint64_t pstk__checksums_fields(const struct pstk__source *source)
+{
+    const uint32_t n = source->schema.n_fields;
+    uint64_t fields = n == 64 ? PSTK__ALL_FIELDS : (UINT64_C(1) << n) - 1;
+    if (source->format->checksum != PSTK__CHECKSUM_NONE)
+        return 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (pstk__source_cover(source, i))
+            fields &= ~(UINT64_C(1) << i);
+    return fields;
+}
+
+static void add_file(uint64_t state[PSTK__INDEX_FACTS], const char *name, uint64_t size,
+                     int64_t changed_ns)
+{
+    pstk__index_digest(state + FACT_NAMES, name, strlen(name));
+    pstk__index_digest(state + FACT_SIZES, &size, sizeof size);
+    pstk__index_digest(state + FACT_TIMES, &changed_ns, sizeof changed_ns);
+}
+
+static void find_indexed_state(uint64_t state[PSTK__INDEX_FACTS], const struct pstk__index *index)
+{
+    state[FACT_ROWS] = index->digest[0];
+    state[FACT_ROWS + 1] = index->digest[1];
+    for (uint32_t i = 0; i < index->n_files; i++)
+        add_file(state, pstk__texts_get(&index->names, i), index->files[i].size,
+                 index->files[i].changed_ns);
+}
+
+/* Of a format without an index, whose files are few. */
+static int find_plain_state(uint64_t state[PSTK__INDEX_FACTS], const struct pstk__source *source,
+                            struct pstk_error *err)
+{
+    for (uint32_t i = 0; i < source->n_files; i++) {
+        char path[PATH_MAX], name[PSTK__MAX_SHOWN];
+        struct pstk__file file;
+        uint64_t size;
+        int64_t changed_ns;
+        int r = pstk__source_file_path(source, i, path, sizeof path);
+        if (r == 0)
+            r = source->store->open(source->store, &file, path);
+        if (r == 0) {
+            r = source->store->stat(&file, &size, &changed_ns);
+            pstk__file_end(&file);
+        }
+        if (r < 0)
+            return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
+        add_file(state, pstk__source_file_name(source, i, name), size, changed_ns);
+    }
+    return 0;
+}
+
+/* Once, and only where checksums are there, or made: it may open files. */
+static int find_state(struct pstk__checksums_writer *writer, struct pstk_error *err)
+{
+    const struct pstk__source *source = writer->source;
+    if (writer->state[0])
+        return 0;
+    for (uint32_t i = 0; i < PSTK__INDEX_FACTS; i++)
+        writer->state[i] = 1 + i % 2;
+    if (!source->format->index)
+        return find_plain_state(writer->state, source, err);
+    find_indexed_state(writer->state, source->format->index(source));
+    return 0;
+}
+
+/* The folder that the data set lies in, or is. 0, or EINVAL: its path is too long. */
+static int find_folder(const struct pstk__source *source, char folder[PATH_MAX])
+{
+    struct pstk__store_entry entry;
+    const struct pstk__index *index = source->format->index ? source->format->index(source) : NULL;
+    const char *from = index && index->home ? index->home : source->path;
+    const int n = snprintf(folder, PATH_MAX, "%s", from);
+    if (n < 0 || n >= PATH_MAX)
+        return PSTK_EINVAL;
+    if (from != source->path ||
+        (source->store->look && source->store->look(source->store, folder, &entry) == 0 &&
+         entry.kind == PSTK__STORE_FOLDER))
+        return 0;
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = 0;
+    else
+        snprintf(folder, PATH_MAX, ".");
+    return 0;
+}
+
+/* A digest of what the data set is called in its folder, and of how it is read: the name of the
+ * file, which stays when the data changes. */
+static void digest_name(struct pstk__checksums_writer *writer, const struct pstk_foreign *foreign)
+{
+    char of_path[PATH_MAX], of_data[PATH_MAX];
+    const char *path = writer->source->path, *name = path;
+    const uint64_t fields = pstk__checksums_fields(writer->source);
+    const size_t n = strlen(writer->data);
+    const char *place = realpath(writer->data, of_data) ? of_data : writer->data;
+    if (realpath(path, of_path)) {
+        const char *slash = strrchr(of_path, '/');
+        name = strcmp(of_path, place) == 0 ? "" : slash ? slash + 1 : of_path;
+    } else if (strncmp(path, writer->data, n) == 0) {
+        name = path + n + strspn(path + n, "/"); /* a pattern */
+    }
+    pstk__index_digest(writer->home.key, writer->home.format, strlen(writer->home.format));
+    pstk__index_digest(writer->home.key, name, strlen(name));
+    pstk__index_digest(writer->home.key, &fields, sizeof fields);
+    for (uint32_t i = 0; foreign && i < foreign->n_fields; i++) {
+        const struct pstk_field *field = &foreign->fields[i];
+        pstk__index_digest(writer->home.key, field->name, strlen(field->name));
+        pstk__index_digest(writer->home.key, field->shape, sizeof field->shape);
+    }
+    pstk__index_digest(writer->home.place, place, strlen(place));
+}
+
+static int begin(struct pstk__checksums_writer *writer, const struct pstk__source *source,
+                 const struct pstk_foreign *foreign, struct pstk_error *err)
+{
+    *writer = (struct pstk__checksums_writer){.source = source, .rows = {.n_columns = 1}};
+    if (find_folder(source, writer->data) < 0)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
+                          source->path);
+    writer->home = (struct pstk__index_home){.store = source->store,
+                                             .data = writer->data,
+                                             .cache = foreign ? foreign->cache_path : NULL,
+                                             .format = source->format->name,
+                                             .ending = ENDING,
+                                             .what = "checksums",
+                                             .key = {1, 2},
+                                             .place = {1, 2}};
+    digest_name(writer, foreign);
+    return 0;
+}
+
+/* ---- looking at them ------------------------------------------------------------------------- */
+
+static int facts_differ(const struct pstk__checksums_writer *writer,
+                        const struct pstk__index *index, uint32_t fact)
+{
+    return memcmp(&index->found.facts[fact], &writer->state[fact], 2 * sizeof(uint64_t)) != 0;
+}
+
+/* 1: the segments are those of a file that was made for so many samples. */
+static int has_segments(const struct pstk__index *index, uint64_t n_samples)
+{
+    if (index->n_samples != n_samples)
+        return 0;
+    for (uint32_t i = 0; i < index->n_files; i++)
+        if (index->files[i].first != (uint64_t)i * PSTK__CHECKSUMS_SEGMENT ||
+            index->files[i].table.n_columns != 1 ||
+            index->files[i].table.n_rows - 1 >= PSTK__CHECKSUMS_SEGMENT)
+            return 0;
+    return 1;
+}
+
+/* The work of index/home.h: why they are not those of the data set as it is now. */
+static const char *differs(void *user, const struct pstk__index *index)
+{
+    struct pstk__checksums_writer *writer = user;
+    if (find_state(writer, NULL) < 0)
+        return "a file of the data set cannot be opened";
+    if (facts_differ(writer, index, FACT_NAMES))
+        return "since they were made, a file of the data set was added, removed or renamed";
+    if (facts_differ(writer, index, FACT_SIZES))
+        return "since they were made, the size of a file has changed";
+    if (facts_differ(writer, index, FACT_TIMES))
+        return "since they were made, a file was written to";
+    if (facts_differ(writer, index, FACT_ROWS))
+        return "since they were made, samples have moved in their files";
+    return has_segments(index, writer->source->n_samples) ? NULL : "they are of other samples";
+}
+
+/* The work of index/home.h. */
+static void keep_note(void *user, const char *path, const char *why)
+{
+    const struct pstk__checksums_writer *writer = user;
+    if (writer->note)
+        snprintf(writer->note, PSTK__CHECKSUMS_NOTE, "the checksums %.180s are not used: %s", path,
+                 why);
+}
+
+static int open_file(struct pstk__checksums **out, struct pstk__index *index,
+                     const struct pstk__store *store, struct pstk_error *err)
+{
+    struct pstk__checksums *checksums = calloc(1, sizeof *checksums);
+    if (!checksums) {
+        pstk__index_close(index);
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for checksums");
+    }
+    checksums->index = index;
+    const int r = store->open(store, &checksums->file, index->path);
+    if (r < 0) {
+        pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open the checksums %s", index->path);
+        pstk__checksums_close(checksums);
+        return err ? err->code : PSTK_EIO;
+    }
+    *out = checksums;
+    return 0;
+}
+
+int pstk__checksums_find(struct pstk__checksums **out, const struct pstk__source *source,
+                         const struct pstk_foreign *foreign, char note[PSTK__CHECKSUMS_NOTE],
+                         struct pstk_error *err)
+{
+    struct pstk__index *index = NULL;
+    *out = NULL;
+    note[0] = 0;
+    struct pstk__checksums_writer *writer = malloc(sizeof *writer);
+    if (!writer)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for checksums");
+    int r = begin(writer, source, foreign, err);
+    writer->note = note;
+    const struct pstk__index_work work = {
+        .user = writer, .differs = differs, .unusable = keep_note};
+    if (r == 0)
+        r = pstk__index_find_fitting(&index, &writer->home, &work, err);
+    free(writer);
+    return r == 0 && index ? open_file(out, index, source->store, err) : r;
+}
+
+void pstk__checksums_close(struct pstk__checksums *checksums)
+{
+    if (!checksums)
+        return;
+    pstk__file_end(&checksums->file);
+    pstk__index_close(checksums->index);
+    free(checksums);
+}
+
+static int fail_page(const struct pstk__checksums *checksums, uint64_t offset, const char *wrong,
+                     struct pstk_error *err)
+{
+    const char *path = checksums->index->path;
+    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
+               "the checksums %s are damaged in bytes %" PRIu64 " to %" PRIu64
+               ": %s; the samples that these are of were read, but not compared; remove the file, "
+               "and keep checksums again",
+               path, offset, offset + PSTK__PAGE_SIZE - 1, wrong);
+    return pstk__fail_at(err, PSTK_EBADMSG, path, PSTK_NONE, offset, PSTK__PAGE_SIZE);
+}
+
+int pstk__checksums_get(const struct pstk__checksums *checksums, uint64_t id,
+                        struct pstk__checksums_page *page, uint32_t *crc, struct pstk_error *err)
+{
+    const struct pstk__index *index = checksums->index;
+    const uint32_t segment = (uint32_t)(id / PSTK__CHECKSUMS_SEGMENT);
+    const uint64_t row = id % PSTK__CHECKSUMS_SEGMENT;
+    const struct pstk__index_file *table = &index->files[segment];
+    const uint64_t number = pstk__index_page_of(table, row);
+    const uint64_t offset = table->pages + number * PSTK__PAGE_SIZE;
+    if (page->offset != offset) {
+        page->offset = 0;
+        const int64_t n = pstk__file_read(&checksums->file, page->bytes, PSTK__PAGE_SIZE, offset);
+        const char *wrong = n == PSTK__PAGE_SIZE
+                                ? pstk__table_check(&table->table, segment, number, page->bytes)
+                                : "they cannot be read";
+        if (wrong)
+            return fail_page(checksums, offset, wrong, err);
+        page->offset = offset;
+    }
+    *crc = (uint32_t)pstk__table_get(&table->table, page->bytes, row, 0);
+    return 0;
+}
+
+/* ---- making them ----------------------------------------------------------------------------- */
+
+/* Write the segment, which is full or the last one. */
+static int end_segment(struct pstk__checksums_writer *writer, struct pstk_error *err)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%" PRIu64, (writer->n_added - 1) / PSTK__CHECKSUMS_SEGMENT);
+    const int r = pstk__index_writer_add(writer->writer, name, 0, 0, &writer->rows, err);
+    pstk__index_rows_close(&writer->rows);
+    return r;
+}
+
+int pstk__checksums_add(struct pstk__checksums_writer *writer, uint32_t crc, struct pstk_error *err)
+{
+    const uint64_t cell = crc;
+    if (pstk__index_rows_add(&writer->rows, &cell) < 0)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for checksums");
+    writer->n_added++;
+    return writer->rows.n == PSTK__CHECKSUMS_SEGMENT ? end_segment(writer, err) : 0;
+}
+
+/* The work of index/home.h. */
+static int build(void *user, struct pstk__index_writer *to, struct pstk__index_found *found,
+                 struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
+                 struct pstk_error *err)
+{
+    struct pstk__checksums_writer *writer = user;
+    (void)classes, (void)progress, (void)progress_user; /* `make` reports by itself */
+    writer->writer = to;
+    writer->n_added = 0;
+    found->n_fields = 1;
+    found->fields[0] = (struct pstk__index_field){
+        .field = {.name = "crc32c", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_U32}};
+    memcpy(found->facts, writer->state, sizeof found->facts);
+    int r = writer->make(writer->user, writer, err);
+    if (r == 0 && writer->rows.n > 0)
+        r = end_segment(writer, err);
+    pstk__index_rows_close(&writer->rows);
+    return r;
+}
+
+int pstk__checksums_make(struct pstk__checksums **out, const struct pstk__source *source,
+                         const struct pstk_foreign *foreign,
+                         int (*make)(void *user, struct pstk__checksums_writer *writer,
+                                     struct pstk_error *err),
+                         void *user, struct pstk_error *err)
+{
+    struct pstk__index *index = NULL;
+    *out = NULL;
+    struct pstk__checksums_writer *writer = malloc(sizeof *writer);
+    if (!writer)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for checksums");
+    int r = begin(writer, source, foreign, err);
+    if (r == 0)
+        r = find_state(writer, err);
+    writer->make = make;
+    writer->user = user;
+    const struct pstk__index_work work = {.user = writer, .differs = differs, .build = build};
+    if (r == 0)
+        r = pstk__index_get(&index, &writer->home, &work, err);
+    free(writer);
+    return r == 0 && index ? open_file(out, index, source->store, err) : r;
+}
