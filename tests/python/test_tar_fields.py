@@ -182,6 +182,15 @@ class FirstOf(Members):
         path = self.put(samples[:25], samples[25:])
         for kinds in (("jpg", "png", "jpeg"), ("png", "jpeg", "jpg"), ("jpeg", "jpg", "png")):
             self.check(path, self.first(wanted, *kinds), {"image": ";".join(kinds)})
+            # with all members of a sample in one read
+            red = []
+            with penstock.Loader(path, batch_size=60, order="sequential", framework="numpy", fields={"image": ";".join(kinds)},
+                                 outputs={"i": penstock.image("image", [penstock.Resize((8, 8))]), "c": "cls"}) as loader:
+                for batch in loader.epoch(0):
+                    red += [int(row[4, 4, 0]) for row in batch["i"]]
+            for found, one in zip(red, self.first(wanted, *kinds), strict=True):
+                from PIL import Image
+                self.assertLess(abs(found - Image.open(io.BytesIO(one["image"])).getpixel((4, 4))[0]), 4)
 
     def test_members_that_lie_apart(self):
         samples, wanted = self.samples()
