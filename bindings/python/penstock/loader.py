@@ -156,7 +156,8 @@ class Loader(Hints):
         formats is read in place: a folder of archives, or a pattern of files ("shards/{000..127}.tar").
     fields: what fields of such data are, {name: field} as in a schema, in place of what its first samples show:
         {"cls": "int32"}. cache_path: a folder for its index, where its own folder cannot be written; None:
-        $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock.
+        $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. root_path: the folder below which the paths
+        in a table of images lie; None: the table's own.
 
     What a batch is:
 
