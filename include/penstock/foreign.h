@@ -3,13 +3,14 @@
  * penstock/foreign.h - data sets of other formats, read in place.
  *
  * The path of such a data set is a file, a folder, or a pattern: "shards/{000..127}.tar",
- * "shards/train-*.tar"; or a folder of images, in class folders or flat,
- * or a table of their paths, labels and more columns: CSV, TSV or JSON lines. Its files do not list
- * where their samples begin. The first pstk_open or pstk_dataset_open reads through them, or lists
- * the images, and keeps what it finds in an index: in the folder `.penstock` next to the data or,
- * if no file can be made there or the disk is full, in cache_path. ENOSPC: both are full. Later
- * opens read the index alone. An index is built again once a name, a size or a time of change
- * differs; of images, the time of a folder.
+ * "shards/train-*.tar"; or a folder of images, in class folders or flat; or a table of images, with
+ * their paths, labels and more columns: CSV, TSV or JSON lines, or a folder with a metadata.csv or
+ * metadata.jsonl that has a column file_name. Its files do not list where their samples begin. The
+ * first pstk_open or pstk_dataset_open reads through them, or lists the images, and keeps what it
+ * finds in an index: in the folder `.penstock` next to the data or, if no file can be made there or
+ * the disk is full, in cache_path. ENOSPC: both are full. Later opens read the index alone. An
+ * index is built again once a name, a size or a time of change differs; of images, the time of a
+ * folder, and of a table, its own.
  */
 #ifndef PENSTOCK_FOREIGN_H
 #define PENSTOCK_FOREIGN_H

@@ -158,6 +158,7 @@ class Loader(Hints):
         {"cls": "int32"}. cache_path: a folder for its index, where its own folder cannot be written; None:
         $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size: bytes that unpacked files
         there may have, those of all programs together; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free.
+        root_path: the folder below which the paths in a table of images lie; None: the table's own.
 
     What a batch is:
 
