@@ -258,7 +258,7 @@ def measure_images(page, asked, folder, has_peers):
     if has_peers:
         rows += peers_rows(asked, paths, Peers(asked, files, folder))
     measure(rows, asked.rounds)
-    found = table(page, f"{asked.n_images:,} JPEG files, {len(files)} different ones", rows, "images")
+    found = table(page, f"{asked.n_images:,} JPEG files, {min(len(files), asked.n_images)} different ones", rows, "images")
     page += ["", "Random resized crop to 224 x 224 and flip, uint8, batches of 64, with labels; `penstock bench --threads 2`. The "
              "ratio is to the same files kept in .pstk, and of the other readers what penstock has of the same format."]
     if has_peers:

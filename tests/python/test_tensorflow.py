@@ -2,7 +2,7 @@
 """What TensorFlow writes is read as it was given, and TensorFlow reads what `penstock export` writes.
 
 tests/golden/tfrecord was written by write_golden with tensorflow 2.21.0, and is always compared. Where TensorFlow is
-installed (requirements.txt), it writes the same files again, byte for byte.
+installed (scripts/environment tensorflow, by `make test-more`), it writes the same files again, byte for byte.
 """
 import os
 import pathlib
