@@ -284,6 +284,10 @@ TEST(two_keys_of_one_name_are_told_apart)
     CHECK(lies_at(path_of(&c.f, 1, ""))); /* it is whole: it stays */
     CHECK_EQ(make(c.cache, 1, 50, &c.f.err), 0);
     CHECK_EQ(has(c.cache, 1, 50), 1);
+    struct pstk__cache_ledger ledger;
+    CHECK_EQ(pstk__cache_lock(c.cache, 0, &ledger), 0);
+    CHECK_EQ(ledger.bytes, pstk__cache_file_size(50)); /* what was replaced does not count */
+    pstk__cache_unlock(&ledger);
     close_cached(&c);
 }
 
@@ -477,8 +481,10 @@ TEST(a_killed_maker_leaves_nothing_that_lasts)
     kill_a_maker(&c, 0);
     CHECK(lies_at(path_of(&c.f, 0, ".tmp")));
     CHECK_EQ(has(c.cache, 0, 50000), 0);
+    c.cache->max_bytes = PLENTY;                    /* nothing is counted anew */
     CHECK_EQ(make(c.cache, 0, 60000, &c.f.err), 0); /* takes over */
     CHECK_EQ(has(c.cache, 0, 60000), 1);
+    c.cache->max_bytes = 100000;
     struct pstk__cache_ledger ledger;
     CHECK_EQ(pstk__cache_lock(c.cache, 0, &ledger), 0);
     CHECK_EQ(ledger.bytes, pstk__cache_file_size(60000)); /* what was left does not count */
