@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """cache_size: bytes that what is unpacked into the cache may have, given or from the environment."""
-import ctypes
 import os
 import pickle
 import unittest
@@ -8,7 +7,6 @@ from unittest import mock
 
 import penstock
 from data_fixture import Case, image_file
-from penstock import _c
 from penstock.foreign import Foreign
 
 SMALL = penstock.image("image", [penstock.Resize((8, 8))])
@@ -56,18 +54,6 @@ class CacheSize(Case):
         with penstock.Loader(folder, batch_size=3, outputs=[SMALL], cache_size=1 << 30) as loader:
             self.assertEqual(len(list(loader)), 1)
             self.assertEqual(len(loader.dataset), 3)
-
-    def test_callers_of_before_have_none(self):
-        """A struct without cache_size is as large as this library had it before."""
-        folder = self.images()
-        for size, is_right in ((ctypes.sizeof(_c.Foreign), False), (_c.Foreign.cache_size.offset, True),
-                               (_c.Foreign.cache_size.offset - 8, False), (ctypes.sizeof(_c.Foreign) + 8, False)):
-            made, handle = Foreign().to_c(), ctypes.c_void_p()
-            made.size, made.cache_size = size, 7  # a size that is refused, if it is read
-            code = _c.lib.pstk_dataset_open_foreign(ctypes.byref(handle), os.fsencode(folder), ctypes.byref(made), None)
-            self.assertEqual(code == 0, is_right, size)
-            if code == 0:
-                _c.lib.pstk_dataset_close(ctypes.byref(handle))
 
 
 if __name__ == "__main__":

@@ -211,9 +211,9 @@ class Files(Case):
         self.assertEqual(len(quiet(self.path("own"), self.path("copy"))), 2)
         os.mkdir(self.path("folder"))
         self.assert_says("holds no images", quiet, self.path("folder"), self.path("no"))
-        with open(self.path("a.csv"), "w"):
+        with open(self.path("a.xls"), "w"):
             pass
-        self.assert_says([".csv", ".npz", ".parquet"], quiet, self.path("a.csv"), self.path("no"))
+        self.assert_says([".xls", ".npz", ".parquet"], quiet, self.path("a.xls"), self.path("no"))
         self.assertIsInstance(
             self.assert_says("no such file", quiet, self.path("none.npz"), self.path("no")), FileNotFoundError
         )
