@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unpack: a store over another store, in which the compressed files of a data set are as long and
+ * have the bytes that they unpack to. Unpacking begins at points (points.h), which are found by one
+ * pass over each file and kept where the index is kept (index/home.h).
+ *
+ * A read unpacks from the point before it, or goes on where an earlier one of that file stopped.
+ * Every byte that it gives was compared with a CRC32C of the pass. Files that are not compressed are
+ * those of the store below. Any thread may read; reads of one span wait for each other.
+ */
+#ifndef PSTK_UNPACK_H
+#define PSTK_UNPACK_H
+
+#include "base/texts.h"
+#include "store/store.h"
+
+#include <penstock/format.h>
+
+struct pstk__unpack;
+
+/* The files of a data set. Borrows all for the call of open, except the store. */
+struct pstk__unpack_files {
+    const struct pstk__store *store; /* borrowed for its life */
+    const char *folder;
+    const struct pstk__texts *names; /* below the folder */
+    const uint64_t *sizes;           /* bytes */
+    const int64_t *changed_ns;       /* as store.h */
+    const char *cache;               /* folder for caches, or NULL */
+    const char *format;              /* of the data set */
+    /* 1: a file with these first bytes is not compressed, whatever it looks like; NULL: nobody
+     * knows. */
+    int (*is_plain)(const uint8_t *head, uint64_t n);
+    uint32_t n_threads; /* to find points */
+    pstk_progress_fn on_progress; /* on the caller's thread; or NULL */
+    void *progress_user;
+};
+
+/* Find the points of all files, or open those that were found before. Returns owned; NULL: no file
+ * is compressed: neither is named so nor does the first of them begin so. EBADMSG: a file is
+ * damaged; ENOTSUP: its samples cannot be read alone; ECANCELED; others as of pstk__index_get. */
+int pstk__unpack_open(struct pstk__unpack **out, const struct pstk__unpack_files *files,
+                      struct pstk_error *err);
+/* No file of it is open any more. NULL is fine. */
+void pstk__unpack_close(struct pstk__unpack *unpack);
+/* The store; lives as long as `unpack`. */
+const struct pstk__store *pstk__unpack_store(const struct pstk__unpack *unpack);
+/* Unpacked bytes of file i. */
+uint64_t pstk__unpack_size(const struct pstk__unpack *unpack, uint64_t i);
+/* What the files are compressed by: "gzip", or "gzip, zstd". Static. */
+const char *pstk__unpack_name(const struct pstk__unpack *unpack);
+
+#endif
