@@ -347,11 +347,14 @@ int pstk__unread_fail(const struct pstk__unread *unread, struct pstk_error *err)
 {
     const unsigned long long from = unread->offset,
                              to = unread->offset + unread->size - (unread->size > 0);
+    char why[PSTK__WHY] = "";
     int r;
+    if (unread->got < 0 && unread->from)
+        pstk__file_why(unread->from, (int)-unread->got, why);
     if (unread->got < 0)
         r = pstk__fail_errno(err, (int)-unread->got, PSTK_STAGE_READ,
-                             "%s: %s: cannot read bytes %llu to %llu", unread->name, unread->what,
-                             from, to);
+                             "%s: %s: cannot read bytes %llu to %llu%s", unread->name, unread->what,
+                             from, to, why);
     else
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_READ,
                        "%s: %s: the file ends at byte %llu, within the bytes %llu to %llu",
@@ -373,6 +376,7 @@ int pstk__source_read(const struct pstk__source *source, const struct pstk__file
                                         .record = extent->record,
                                         .offset = extent->offset,
                                         .size = extent->size,
-                                        .got = n};
+                                        .got = n,
+                                        .from = file};
     return pstk__unread_fail(&unread, err);
 }

@@ -58,6 +58,7 @@ struct pstk__unread {
     uint64_t offset;  /* bytes */
     uint64_t size;    /* bytes wanted */
     int64_t got;      /* bytes read, or a negative errno */
+    const struct pstk__file *from; /* which may explain that; or NULL */
 };
 /* The message of it: EBADMSG where the file ends too early, else the code of the errno. */
 int pstk__unread_fail(const struct pstk__unread *unread, struct pstk_error *err);

@@ -340,7 +340,8 @@ static int unpack_files(struct pstk__source *source, struct pstk__listing *listi
     for (uint64_t i = 0; i < listing->names.n; i++)
         listing->sizes[i] = pstk__unpack_size(indexed->unpack, i);
     opening->store = source->store = pstk__unpack_store(indexed->unpack);
-    snprintf(indexed->kind, sizeof indexed->kind, "%.20s, compressed by %s", source->format->name,
+    source->is_checked = pstk__unpack_is_all(indexed->unpack) ? 1 : 0;
+    snprintf(indexed->kind, sizeof indexed->kind, "%.8s, %.5s", source->format->name,
              pstk__unpack_name(indexed->unpack));
     source->kind = indexed->kind;
     return 0;

@@ -63,7 +63,7 @@ struct pstk__indexed {
     struct pstk__index *index; /* owned */
     void *own;                 /* owned; of the scanner's list, or NULL */
     struct pstk__unpack *unpack; /* owned; NULL: no file is compressed */
-    char kind[64];               /* the format's name for users, where there is `unpack` */
+    char kind[16];               /* the format's name for users, where there is `unpack` */
 };
 
 /* Entries of a format's table. */

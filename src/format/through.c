@@ -62,9 +62,12 @@ int64_t pstk__through_fill(struct pstk__through *through, uint64_t wanted)
     more = more < through->max - kept ? more : through->max - kept;
     const int64_t n =
         pstk__file_read(&through->file, through->buffer + kept, more, through->at + kept);
-    if (n < 0)
-        return pstk__fail_errno(through->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s",
-                                through->scan->path);
+    if (n < 0) {
+        char why[PSTK__WHY];
+        return pstk__fail_errno(through->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s%s",
+                                through->scan->path,
+                                pstk__file_why(&through->file, (int)-n, why));
+    }
     through->n += (uint64_t)n;
     return (int64_t)through->n;
 }

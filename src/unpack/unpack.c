@@ -448,8 +448,13 @@ uint64_t pstk__unpack_size(const struct pstk__unpack *unpack, uint64_t i)
     return unpack->table.at[i].of.unpacked;
 }
 
+int pstk__unpack_is_all(const struct pstk__unpack *unpack)
+{
+    return !(unpack->packings & 1);
+}
+
 const char *pstk__unpack_name(const struct pstk__unpack *unpack)
 {
-    static const char *const names[] = {"", "gzip", "zstd", "gzip and zstd"};
+    static const char *const names[] = {"", "gzip", "zstd", "mixed"};
     return names[unpack->packings >> 1 & 3];
 }

@@ -40,13 +40,19 @@ struct pstk__unpack_files {
  * damaged; ENOTSUP: its samples cannot be read alone; ECANCELED; others as of pstk__index_get. */
 int pstk__unpack_open(struct pstk__unpack **out, const struct pstk__unpack_files *files,
                       struct pstk_error *err);
+/* Unpack the first n bytes of a file, n <= 4096: how many it has, 0 if it is not compressed or they
+ * are damaged, or a negative errno. */
+int64_t pstk__unpack_head(const struct pstk__store *store, const char *path, uint8_t *head,
+                          uint64_t n);
 /* No file of it is open any more. NULL is fine. */
 void pstk__unpack_close(struct pstk__unpack *unpack);
 /* The store; lives as long as `unpack`. */
 const struct pstk__store *pstk__unpack_store(const struct pstk__unpack *unpack);
 /* Unpacked bytes of file i. */
 uint64_t pstk__unpack_size(const struct pstk__unpack *unpack, uint64_t i);
-/* What the files are compressed by: "gzip", or "gzip, zstd". Static. */
+/* 1: all files are compressed, so every byte of them is checked. */
+int pstk__unpack_is_all(const struct pstk__unpack *unpack);
+/* What the files are compressed by: "gzip", "zstd"; "mixed": both. Static. */
 const char *pstk__unpack_name(const struct pstk__unpack *unpack);
 
 #endif
