@@ -44,6 +44,11 @@ struct pstk_foreign {
     pstk_progress_fn on_progress;
     /* the first argument of on_progress; the caller's */
     void *user;
+    /* bytes that entries of the cache in cache_path may take, those of all data sets and processes
+     * together: files that are unpacked once and then read. What was used least recently leaves
+     * first. At least 1 MiB. default: auto, half of what the disk has free when the cache is
+     * opened, entries included */
+    uint64_t cache_size;
 };
 
 /* Open a data set as pstk_dataset_open does; foreign: borrows, or NULL for its defaults. */
@@ -79,6 +84,40 @@ struct pstk_verify_settings {
  * and checks what that format can: headers, checksums if it has some, and that no field is missing.
  */
 PSTK_API int64_t pstk_verify_data(const struct pstk_verify_settings *s, struct pstk_error *err);
+
+/* The cache in a folder, pstk_foreign.cache_path. Zero it and set size. */
+struct pstk_cache_info {
+    /* sizeof(struct pstk_cache_info), set by the caller */
+    uint32_t size;
+    /* 0 */
+    uint32_t reserved;
+    /* complete entries, and bytes of their files */
+    uint64_t n_entries;
+    uint64_t bytes;
+    /* entries that are being written, or that a process left that was killed, and their bytes */
+    uint64_t n_writing;
+    uint64_t writing_bytes;
+    /* indexes of data sets, and bytes of their files, which cache_size does not limit */
+    uint64_t n_indexes;
+    uint64_t index_bytes;
+    /* bytes that entries may have: cache_size, or what it is if it is auto. PSTK_NONE: auto, and
+     * there is no such folder */
+    uint64_t max_bytes;
+    /* bytes that the disk has free. PSTK_NONE: there is no such folder */
+    uint64_t free_bytes;
+};
+
+/* Look at the cache in a folder, which need not exist; nothing is made there. cache_size: as in
+ * pstk_foreign. EPERM: it is another user's, or others can write to it; other errors as of a path.
+ */
+PSTK_API int pstk_cache_get_info(const char *cache_path, uint64_t cache_size,
+                                 struct pstk_cache_info *info, struct pstk_error *err);
+/* Remove all entries and indexes of the cache in a folder. What is being written stays, and data
+ * sets that are open stay readable. removed (may be NULL): the entries and indexes that were
+ * removed, and their bytes, with size set by the caller. EBUSY: another process has the folder
+ * locked. */
+PSTK_API int pstk_cache_clear(const char *cache_path, struct pstk_cache_info *removed,
+                              struct pstk_error *err);
 
 #ifdef __cplusplus
 }

@@ -27,31 +27,63 @@ struct pstk__cache_key {
     uint64_t begin, end; /* bytes of the file that it was made of; end is not one of them */
 };
 
-/* Open the folder at `path`, made if it is missing, with the folder that it is in. max_bytes: of
- * all entries in it, >= 1. Returns owned. EACCES, EPERM, EROFS, ...: it cannot be written to, or is
- * somebody else's; the message says what to do. */
+/* Open the cache in the folder `path` (pstk_foreign.cache_path), made if it is missing, with the
+ * folder that it is in; entries lie in its folder `entries`. max_bytes: of the files of all entries
+ * in it; 0: half of what the disk has free now, with what entries take. Returns owned. What killed
+ * writers left is removed. A folder that can be read but not written to opens; begin gives the
+ * reason. EACCES, EROFS, ...: it cannot be made; EPERM: it is another user's, or others can write
+ * to it; the message says what to do. */
 int pstk__cache_open(struct pstk__cache **out, const char *path, uint64_t max_bytes,
                      struct pstk_error *err);
-/* No thread uses it any more. NULL is fine. Files of its entries stay open. */
+/* No thread uses it any more, and no writer is open. NULL is fine. Files of its entries stay open.
+ */
 void pstk__cache_close(struct pstk__cache *cache);
 /* Open the entry of a key into *file, for reading its bytes as of any file (store.h), and mark it
  * as used now. 1: it is open; 0: there is none, *file is closed. A damaged or foreign entry is
  * removed where it can be, and counts as none. Reads of the file that find damage return -EBADMSG:
- * the caller has the entry dropped and makes it again. Allocates nothing. */
+ * the caller has the entry dropped and makes it again. The time that stat gives is that of the key.
+ * Allocates nothing. Any thread. */
 int pstk__cache_find(struct pstk__cache *cache, const struct pstk__cache_key *key,
                      struct pstk__file *file);
-/* Remove the entry of a key, if there is one. */
+/* Remove the entry of a key, if there is one and no process has the folder locked just now.
+ * Any thread. */
 void pstk__cache_drop(struct pstk__cache *cache, const struct pstk__cache_key *key);
+
+/*
+ * Making an entry. One process or thread makes the entry of a key; for others, begin fails with
+ * EBUSY at once, and they wait and look again:
+ *
+ *   while (!pstk__cache_find(cache, &key, &file)) {
+ *       r = pstk__cache_begin(&writer, cache, &key, size, err);
+ *       if (r == PSTK_EBUSY)   another makes it: show pstk__cache_making, sleep for 0.1 s
+ *       else if (r < 0)        go on without the cache
+ *       else                   append, commit
+ *   }
+ *
+ * A maker that dies is none any more: the next begin succeeds.
+ */
+
 /* Begin the entry of a key, which will have up to `size` bytes: entries that were used least
- * recently leave until it fits. Returns owned. ENOSPC: it is larger than the cache may be, or the
- * disk is full; the message says what to do. */
+ * recently leave until it fits, and the disk sets its room aside. Returns owned. Any thread.
+ * EBUSY: another is making it, or others are writing so much that there is no room for it now:
+ * wait, find, begin again. ENOSPC: it is larger than the cache may be, or the disk is full; EFBIG:
+ * larger than a file may be (ulimit -f), or than 2^60 bytes; EINVAL: the key's path is too long;
+ * EACCES, EPERM, EROFS as EACCES: the folder cannot be written to; ENOTSUP: its files cannot be
+ * locked; ETIMEDOUT: another process has had it locked for 10 s. Messages say what to do. */
 int pstk__cache_begin(struct pstk__cache_writer **out, struct pstk__cache *cache,
                       const struct pstk__cache_key *key, uint64_t size, struct pstk_error *err);
+/* 1: the entry of a key is being made; *n_done of about *n_total bytes are written. 0: it is not.
+ * Any thread. */
+int pstk__cache_making(struct pstk__cache *cache, const struct pstk__cache_key *key,
+                       uint64_t *n_done, uint64_t *n_total);
+/* Append bytes; the calls for one writer come one after another. EFBIG: more than `size` in all.
+ * After a failure only abort, or a commit that fails, may follow. */
 int pstk__cache_append(struct pstk__cache_writer *writer, const void *bytes, uint64_t size,
                        struct pstk_error *err);
-/* Finish: sync, rename. Frees and nulls *writer, also on failure. */
+/* Finish: sync, rename; replaces an older entry of that name. Frees and nulls *writer, also on
+ * failure. */
 int pstk__cache_commit(struct pstk__cache_writer **writer, struct pstk_error *err);
-/* Give up: remove the file. NULL is fine. */
+/* Give up: remove the file. Frees and nulls *writer; NULL in it is fine. */
 void pstk__cache_abort(struct pstk__cache_writer **writer);
 
 #endif

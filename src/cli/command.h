@@ -41,6 +41,7 @@ extern const struct command command_order;
 extern const struct command command_doctor;
 extern const struct command command_page;
 extern const struct command command_top;
+extern const struct command command_cache;
 
 /* All commands, in the order in which a newcomer needs them; ended by NULL. */
 extern const struct command *const commands[];

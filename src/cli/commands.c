@@ -6,5 +6,5 @@
 const struct command *const commands[] = {
     &command_pack,   &command_merge,  &command_column, &command_info,  &command_verify,
     &command_get,    &command_export, &command_show,   &command_bench, &command_order,
-    &command_doctor, &command_page,   &command_top,    NULL,
+    &command_doctor, &command_page,   &command_top,    &command_cache, NULL,
 };

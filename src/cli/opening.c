@@ -3,11 +3,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "command.h"
 #include "interrupt.h"
+#include "options.h"
 
-/* Write the folder's path; "": there is none. */
-static void find_cache(char path[OPENING_PATH_SIZE])
+void opening_find_cache(char path[OPENING_PATH_SIZE])
 {
     const char *own = getenv("PENSTOCK_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME");
@@ -22,6 +24,17 @@ static void find_cache(char path[OPENING_PATH_SIZE])
     }
     if (n < 0 || n >= OPENING_PATH_SIZE)
         path[0] = 0;
+}
+
+uint64_t opening_cache_size(void)
+{
+    const char *text = getenv("PENSTOCK_CACHE_SIZE");
+    uint64_t size = 0;
+    if (text && text[0] && strcmp(text, "0") != 0 &&
+        option_bytes("PENSTOCK_CACHE_SIZE", text, (struct range){1 << 20, UINT64_MAX >> 1}, &size) <
+            0)
+        exit(STATUS_USAGE);
+    return size;
 }
 
 /* A pstk_progress_fn: bytes of files. */
@@ -46,8 +59,9 @@ void opening_init(struct opening *opening)
                                             .field_size = sizeof(struct pstk_field),
                                             .on_progress = on_progress,
                                             .user = opening}};
-    find_cache(opening->cache);
+    opening_find_cache(opening->cache);
     opening->foreign.cache_path = opening->cache[0] ? opening->cache : NULL;
+    opening->foreign.cache_size = opening_cache_size();
 }
 
 int opening_dataset(struct pstk_dataset **out, const char *path, struct pstk_error *err)

@@ -2,8 +2,8 @@
 /*
  * opening: opens data sets for the commands, with what the library leaves to programs: where
  * indexes of data go that cannot be written next to it, and the progress of building one. The
- * folder is $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. The Python
- * package has the same rule, in foreign.py.
+ * folder is $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock; its entries may
+ * have $PENSTOCK_CACHE_SIZE bytes. The Python package has the same rules, in foreign.py.
  */
 #ifndef PSTK_CLI_OPENING_H
 #define PSTK_CLI_OPENING_H
@@ -21,6 +21,11 @@ struct opening {
     int has_begun; /* 1: an index is being built */
 };
 
+/* Write the path of the folder; "": there is none. */
+void opening_find_cache(char path[OPENING_PATH_SIZE]);
+/* Return the bytes of $PENSTOCK_CACHE_SIZE; 0: it is not set. Exits with STATUS_USAGE after a
+ * message where it is wrong. */
+uint64_t opening_cache_size(void);
 /* Fill *opening, which must not move while it is used. */
 void opening_init(struct opening *opening);
 /* Open a data set as pstk_dataset_open does. */

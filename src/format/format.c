@@ -10,6 +10,7 @@
 #include "format/tar/tar.h"
 #include "format/tfrecord/tfrecord.h"
 
+#include <stddef.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -117,11 +118,16 @@ const char *pstk_find_format(const char *path, struct pstk_error *err)
     return pstk__format_find(&format, pstk__store_of(path), path, err) < 0 ? NULL : format->name;
 }
 
+/* Of the struct before it had cache_size. */
+#define FOREIGN_SIZE_MIN offsetof(struct pstk_foreign, cache_size)
+#define CACHE_SIZE_MIN (1u << 20) /* less is a mistake: entries have 8 KiB and more */
+
 int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *err)
 {
     if (!foreign)
         return 0;
-    if (foreign->size != sizeof *foreign || foreign->field_size != sizeof(struct pstk_field))
+    if (foreign->size < FOREIGN_SIZE_MIN || foreign->size > sizeof *foreign ||
+        foreign->field_size != sizeof(struct pstk_field))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "foreign: its size or field_size is not set, or is that of another "
                           "version; set them by sizeof");
@@ -135,7 +141,16 @@ int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *e
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "foreign.fields[%u].name: value is longer than %u bytes", i,
                               PSTK_MAX_NAME - 1);
+    const uint64_t size = pstk__foreign_cache_size(foreign);
+    if (size > 0 && size < CACHE_SIZE_MIN)
+        return pstk__fail_setting(err, "foreign.cache_size", size,
+                                  "0, for auto, or at least %u (bytes)", CACHE_SIZE_MIN);
     return 0;
+}
+
+uint64_t pstk__foreign_cache_size(const struct pstk_foreign *foreign)
+{
+    return foreign && foreign->size > FOREIGN_SIZE_MIN ? foreign->cache_size : 0;
 }
 
 int pstk__source_open(struct pstk__source **out, const char *path,

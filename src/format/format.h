@@ -189,6 +189,8 @@ int pstk__format_find(const struct pstk__format **out, const struct pstk__store 
                       const char *path, struct pstk_error *err);
 /* Check what a caller asks of a foreign data set; NULL is fine. */
 int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *err);
+/* cache_size of what check has passed; 0: auto. Callers of an older version have none. */
+uint64_t pstk__foreign_cache_size(const struct pstk_foreign *foreign);
 /* Find the format of `path` and open it. foreign: borrows, or NULL for its defaults. */
 int pstk__source_open(struct pstk__source **out, const char *path,
                       const struct pstk_foreign *foreign, struct pstk_error *err);

@@ -19,6 +19,7 @@ struct pstk__file {
     const struct pstk__store *store; /* NULL: not open */
     int fd;                          /* native descriptor for others to read from, or -1 */
     void *state;                     /* the store's own */
+    uint64_t extent;                 /* the store's own, too */
 };
 
 /* What lies at a path. */

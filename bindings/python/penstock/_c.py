@@ -904,6 +904,7 @@ class Foreign(Structure):
         ("cache_path", c_char_p),
         ("on_progress", ProgressFn),
         ("user", c_void_p),
+        ("cache_size", c_uint64),
     ]
 
 
@@ -918,6 +919,21 @@ class VerifySettings(Structure):
         ("on_bad", VerifyFn),
         ("on_progress", ProgressFn),
         ("user", c_void_p),
+    ]
+
+
+class CacheInfo(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("reserved", c_uint32),
+        ("n_entries", c_uint64),
+        ("bytes", c_uint64),
+        ("n_writing", c_uint64),
+        ("writing_bytes", c_uint64),
+        ("n_indexes", c_uint64),
+        ("index_bytes", c_uint64),
+        ("max_bytes", c_uint64),
+        ("free_bytes", c_uint64),
     ]
 
 
@@ -1605,6 +1621,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_dataset_open_foreign": (c_int, [POINTER(c_void_p), c_char_p, POINTER(Foreign), POINTER(Error)]),
     "pstk_find_format": (c_char_p, [c_char_p, POINTER(Error)]),
     "pstk_verify_data": (c_int64, [POINTER(VerifySettings), POINTER(Error)]),
+    "pstk_cache_get_info": (c_int, [c_char_p, c_uint64, POINTER(CacheInfo), POINTER(Error)]),
+    "pstk_cache_clear": (c_int, [c_char_p, POINTER(CacheInfo), POINTER(Error)]),
     "pstk_export": (c_int, [POINTER(ExportSettings), POINTER(ExportResult), POINTER(Error)]),
     "pstk_predict": (c_int, [POINTER(Stats), POINTER(ForecastSettings), POINTER(Forecast)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),

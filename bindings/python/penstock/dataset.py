@@ -162,7 +162,8 @@ class Dataset:
     path: the data set's directory; of a data set of another format also a file, or a pattern of files. fields: read only
     these; or, of such a data set, a dict {name: field}, as in a schema: what these fields are, in place of what the data
     shows. decode: decode images, in full, as Pillow does. cache_path: a folder for the index of such a data set, where its
-    own folder cannot be written; None: $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock.
+    own folder cannot be written; None: $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size:
+    bytes that unpacked files there may have; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free.
 
     It is a map-style data set for torch.utils.data.DataLoader, with any number of workers. You may pickle it (it
     opens the data set again), use it after fork, and use it in several threads at once. `dataset[10:20]` and
@@ -173,9 +174,10 @@ class Dataset:
     """
 
     def __init__(self, path: str | os.PathLike[str], fields: Sequence[str] | Mapping[str, Any] | None = None, *,
-                 decode: bool = False, cache_path: str | os.PathLike[str] | None = None) -> None:
+                 decode: bool = False, cache_path: str | os.PathLike[str] | None = None,
+                 cache_size: int = 0) -> None:
         kinds, names = (fields, None) if isinstance(fields, Mapping) else (None, fields)
-        self._foreign = Foreign(kinds, cache_path)
+        self._foreign = Foreign(kinds, cache_path, cache_size)
         self.path = os.path.abspath(paths.local(path))
         self._decode = bool(decode)
         self._is_closed = False

@@ -2,16 +2,19 @@
 """How data sets of other formats are read: fields that the caller names, and where their indexes go.
 
 The folder for indexes of data that cannot be written to is $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or
-~/.cache/penstock; the command has the same rule, in src/cli/opening.c.
+~/.cache/penstock; what is unpacked there may have $PENSTOCK_CACHE_SIZE bytes. The command has the same rules, in
+src/cli/opening.c.
 """
 from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _c, paths
+from .settings import integer
 
 if TYPE_CHECKING:
     from .packing.schema import Field
@@ -28,6 +31,17 @@ def _cache_folder() -> str | None:
     if xdg.startswith("/"):
         return os.path.join(xdg, "penstock")
     return os.path.join(home, ".cache", "penstock") if home.startswith("/") else None
+
+
+def _cache_size() -> int:
+    """Bytes, from 500M or 2T, with powers of 1024; 0: not set."""
+    text = os.environ.get("PENSTOCK_CACHE_SIZE", "")
+    match = re.fullmatch(r"(\d{1,18})([KMGT]?)", text, re.ASCII | re.IGNORECASE)
+    size = int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ") if match else 0
+    if text not in ("", "0") and not 1 << 20 <= size < 1 << 63:
+        from .errors import SettingsError
+        raise SettingsError(f"PENSTOCK_CACHE_SIZE: value is {text!r}; must be a size such as 256M, at least 1M")
+    return size
 
 
 class _Watch:
@@ -58,12 +72,14 @@ class _Watch:
 
 
 class Foreign:
-    """fields: {name: field} in place of those found in the data, as in a schema. cache_path: a folder for indexes.
+    """fields: {name: field} in place of those found in the data, as in a schema. cache_path: a folder for indexes and
+    what is unpacked. cache_size: bytes that the latter may have; 0: $PENSTOCK_CACHE_SIZE, or half of the free disk.
 
     It may be pickled.
     """
 
-    def __init__(self, fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
+                 cache_size: int = 0) -> None:
         self.fields: dict[str, Field] = {}
         if fields is not None and fields != {}:
             if not isinstance(fields, Mapping):
@@ -71,12 +87,14 @@ class Foreign:
             from .packing.schema import schema_of
             self.fields = schema_of(fields)
         self.cache_path = None if cache_path is None else os.path.abspath(paths.local(cache_path))
+        self.cache_size = integer("cache_size", cache_size)
 
     def to_c(self, watch: _Watch | None = None) -> _c.Foreign:
         """The struct of the library, which keeps alive what it points to."""
         made = _c.Foreign(size=ctypes.sizeof(_c.Foreign), field_size=ctypes.sizeof(_c.Field))
         folder = self.cache_path or _cache_folder()
         made.cache_path = None if folder is None else os.fsencode(folder)
+        made.cache_size = self.cache_size or _cache_size()
         array = (_c.Field * len(self.fields))(*(field.to_c(name) for name, field in self.fields.items()))
         for field in array:
             field.codec = 0  # nothing is compressed

@@ -148,7 +148,8 @@ class Loader(Hints):
         formats is read in place: a folder of archives, or a pattern of files ("shards/{000..127}.tar").
     fields: what fields of such data are, {name: field} as in a schema, in place of what its first samples show:
         {"cls": "int32"}. cache_path: a folder for its index, where its own folder cannot be written; None:
-        $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock.
+        $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size: bytes that unpacked files
+        there may have, those of all programs together; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free.
 
     What a batch is:
 
@@ -261,6 +262,7 @@ class Loader(Hints):
             batch_size: sizes.Rows | None = None, global_batch_size: sizes.Rows | None = None, uneven: bool = False,
             max_batch_size: int | None = None,
             fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
+            cache_size: int = 0,
             outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
             copy: bool = False, mix: BatchMix | None = None,
             subset: Subset | None = None, weights: Weights | None = None, samples_per_epoch: int | None = None,
@@ -303,7 +305,7 @@ class Loader(Hints):
             timeout = words.seconds("timeout", timeout)
             given = path
             from .foreign import Foreign
-            self._foreign = Foreign(fields, cache_path)
+            self._foreign = Foreign(fields, cache_path, cache_size)
             path, self._mixture, self._catalog = _opened(given, self._foreign, outputs)
             self._members = _members(path, subset, weights, samples_per_epoch, order, self._mixture, self._foreign)
             self._costed = self._rows.costed(path, self._catalog, order, self._mixture)
@@ -475,7 +477,8 @@ class Loader(Hints):
         if self._mixture is not None:
             raise SettingsError(f"dataset: the loader has {self._path}; must have one (open penstock.Dataset(path) for a path "
                                 "of loader.mixture.paths)")
-        found = Dataset(self._path, self._foreign.fields or None, cache_path=self._foreign.cache_path)
+        found = Dataset(self._path, self._foreign.fields or None, cache_path=self._foreign.cache_path,
+                        cache_size=self._foreign.cache_size)
         if found.info.identity != self._catalog.info.identity:
             found.close()
             raise errors.DataSetNotFoundError(f"{self._path} was replaced after the loader opened it: open "
