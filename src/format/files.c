@@ -214,6 +214,9 @@ static int fail_open(const struct pstk__source *source, uint32_t number, int nat
                  pstk__source_file_name(source, number, name));
     else
         snprintf(what, sizeof what, "%.14s %s", file_noun(source), path);
+    char why[PSTK__WHY];
+    if (err && pstk__store_why(source->store, why)[0])
+        return pstk__fail_errno(err, native, PSTK_STAGE_SHARD, "cannot open %s%s", what, why);
     return pstk__file_fail(err, native, PSTK_STAGE_SHARD, what, path);
 }
 

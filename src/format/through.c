@@ -18,7 +18,10 @@ int pstk__through_open(struct pstk__through *through, const struct pstk__scan *s
     if (!through->buffer)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to index %s", scan->path);
     const int r = scan->store->open(scan->store, &through->file, scan->path);
-    return r < 0 ? pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", scan->path) : 0;
+    char why[PSTK__WHY];
+    return r < 0 ? pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s%s", scan->path,
+                                    pstk__store_why(scan->store, why))
+                 : 0;
 }
 
 void pstk__through_close(struct pstk__through *through)

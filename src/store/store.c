@@ -50,6 +50,15 @@ const char *pstk__file_why(const struct pstk__file *file, int native, char text[
     return text;
 }
 
+const char *pstk__store_why(const struct pstk__store *store, char text[PSTK__WHY])
+{
+    char why[PSTK__WHY - 4] = "";
+    if (store->explain_open)
+        store->explain_open(store, why, sizeof why);
+    snprintf(text, PSTK__WHY, why[0] ? " (%s)" : "%s", why);
+    return text;
+}
+
 /* Everything between opening and closing. */
 static int load(const struct pstk__file *file, const char *path, uint64_t max_size, void **bytes,
                 uint64_t *size, struct pstk_error *err)

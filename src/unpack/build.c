@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "index/home.h"
 #include "unpack/pass.h"
+#include "unpack/whole.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -59,7 +60,12 @@ static int look_at(const struct pstk__unpack_files *files, const char *path, str
 
 int pstk__unpack_is_needed(const struct pstk__unpack_files *files, struct pstk_error *err)
 {
-    uint64_t first = UINT64_MAX;
+    uint64_t first = UINT64_MAX, unpacked;
+    uint32_t known = 0;
+    for (uint64_t i = 0; files->known && !known && i < files->names->n; i++)
+        files->known(files->known_user, i, &known, &unpacked);
+    if (files->known)
+        return known != 0;
     for (uint64_t i = 0; i < files->names->n; i++) {
         if (pstk__packing_named(pstk__texts_get(files->names, i)))
             return 1;
@@ -85,6 +91,38 @@ static int fail_named(const struct pstk__pass *pass, struct pstk_error *err)
     return pstk__fail_at(err, PSTK_EBADMSG, pass->name, PSTK_NONE, 0, 0);
 }
 
+/* The number of what a file is compressed by, 0, or <0; of what is known sets packed->of.unpacked. */
+static int packing_of(const struct pstk__unpack_files *files, uint64_t i, const char *path,
+                      struct pstk__packed *packed, struct pstk_error *err)
+{
+    uint32_t packing = 0;
+    if (!files->known)
+        return look_at(files, path, err);
+    files->known(files->known_user, i, &packing, &packed->of.unpacked);
+    return (int)packing;
+}
+
+/* How much a file unpacks to that will be unpacked into the cache. */
+static int measure(const struct work *work, const struct pstk__pass *pass,
+                   struct pstk__packed *packed, struct pstk_error *err)
+{
+    if (!work->table->cache_path)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "%s has a zstd frame that unpacks to more than 8 MiB, so it is unpacked "
+                          "once, into the cache; no folder for caches is set: set cache_path, or "
+                          "unpack the file by zstd -d",
+                          pass->path);
+    struct pstk__whole_job job = {.store = pass->store,
+                                  .path = pass->path,
+                                  .name = pass->name,
+                                  .packing = pass->of.packing,
+                                  .size = pass->of.size,
+                                  .unpacked = PSTK_NONE};
+    const int r = pstk__whole_unpack(&job, err);
+    packed->of.unpacked = job.unpacked;
+    return r == 0 && pass->progress(pass->user, 0) ? PSTK_ECANCELED : r;
+}
+
 /* Find out about file `job`, on a thread of the crew. *result: its struct pstk__packed. */
 static int pass_file(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
                      struct pstk_error *err)
@@ -105,7 +143,7 @@ static int pass_file(void *state, uint64_t job, const struct pstk__crew_sink *si
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
                           path);
     *packed = (struct pstk__packed){.of = pass.of};
-    const int packing = look_at(work->files, path, err);
+    const int packing = packing_of(work->files, job, path, packed, err);
     if (packing < 0)
         return packing;
     if (packing == 0) {
@@ -113,8 +151,12 @@ static int pass_file(void *state, uint64_t job, const struct pstk__crew_sink *si
             return fail_named(&pass, err);
         return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
     }
-    pass.of.packing = (uint32_t)packing;
+    packed->of.packing = pass.of.packing = (uint32_t)packing;
+    if (work->files->known && packing != 1) /* it is unpacked when it is first read */
+        return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
     const int r = pstk__pass_run(&pass, err);
+    if (r > 0)
+        return measure(work, &pass, packed, err);
     *packed = (struct pstk__packed){
         .of = pass.of, .points_size = pass.points_size, .head_crc = pass.head_crc};
     return r;
@@ -248,7 +290,9 @@ static int take_rows(struct pstk__packed_files *table, const struct pstk__index 
         packed->of.unpacked = pstk__table_get(rows, page, 0, UNPACKED);
         packed->points_size = pstk__table_get(rows, page, 0, POINTS_SIZE);
         packed->head_crc = (uint32_t)pstk__table_get(rows, page, 0, HEAD_CRC);
-        if (packed->of.packing > PSTK__N_PACKINGS)
+        if (packed->of.packing > PSTK__N_WHOLE || packed->of.unpacked >= 1ull << 60 ||
+            (packed->of.packing == 1 && packed->points_size == 0) ||
+            (packed->of.packing > PSTK__N_PACKINGS && packed->points_size))
             r = -1;
     }
     pstk__file_end(&file);
@@ -262,7 +306,7 @@ static int has_points(const struct pstk__packed_files *table)
         char path[PATH_MAX];
         struct stat st;
         const struct pstk__packed *packed = &table->at[i];
-        if (packed->of.packing &&
+        if (packed->of.packing && !pstk__packed_is_cached(packed) &&
             (pstk__packed_points(table, i, path, sizeof path) < 0 || stat(path, &st) < 0 ||
              (uint64_t)st.st_size != packed->points_size ||
              !pstk__index_trusts(st.st_uid, table->data_owner)))
@@ -297,6 +341,13 @@ static void digest_key(const struct pstk__unpack_files *files, uint64_t key[2])
     pstk__index_digest(key, files->format, strlen(files->format));
     pstk__index_digest(key, &version, sizeof version);
     pstk__index_digest(key, files->names->bytes, files->names->size);
+    for (uint64_t i = 0; files->known && i < files->names->n; i++) {
+        uint32_t packing = 0;
+        uint64_t known[2] = {0};
+        files->known(files->known_user, i, &packing, &known[1]);
+        known[0] = packing;
+        pstk__index_digest(key, known, sizeof known);
+    }
 }
 
 int pstk__unpack_build(struct pstk__packed_files *table, const struct pstk__unpack_files *files,

@@ -46,14 +46,6 @@ static int fail_byte(const struct run *run, int code, uint64_t at, const char *w
     return pstk__fail_at(run->err, code, run->pass->name, PSTK_NONE, at, 0);
 }
 
-static int fail_large(const struct run *run)
-{
-    return fail_byte(run, PSTK_ENOTSUP, packed_at(run),
-                     "a frame unpacks to more than 8 MiB or has a larger window, so samples cannot "
-                     "be read alone",
-                     "unpack it by zstd -d, or compress it in frames of 1 MiB");
-}
-
 /* End the chunk that was filled, wholly or in part. */
 static int end_chunk(struct run *run)
 {
@@ -126,8 +118,8 @@ static int go_through(struct run *run)
 {
     int r = pstk__points_writer_point(run->writer, 0, 0, &(struct pstk__restart){0}, NULL, run->err);
     run->packing->begin(run->unpacker);
-    run->feed.out = run->chunk;
-    run->feed.n_out = PSTK__CHUNK;
+    run->feed = (struct pstk__feed){
+        .in = run->input, .out = run->chunk, .n_out = PSTK__CHUNK};
     while (r == 0) {
         const char *why;
         const enum pstk__unpacking step =
@@ -136,7 +128,7 @@ static int go_through(struct run *run)
             return fail_byte(run, PSTK_EBADMSG, packed_at(run), why, run->packing->repair);
         if (step == PSTK__UNPACK_LARGE ||
             (run->packing == &pstk__packing_zstd && unpacked_at(run) - run->span > PSTK__SPAN_MAX))
-            return fail_large(run);
+            return 1;
         if (step == PSTK__UNPACK_POINT)
             r = add_point(run);
         else if (run->feed.n_out == 0)

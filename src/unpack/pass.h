@@ -25,8 +25,8 @@ struct pstk__pass {
     void *user;
 };
 
-/* Make the points file. 0; EBADMSG: the file is damaged, with its byte; ENOTSUP: it has no points
- * that random reads could begin at; ECANCELED; others of store and writer. */
+/* Make the points file. 0; 1: a frame is too large to be read alone, so there is none; EBADMSG: the
+ * file is damaged, with its byte; ECANCELED; others of store and writer. */
 int pstk__pass_run(struct pstk__pass *pass, struct pstk_error *err);
 
 #endif

@@ -63,7 +63,7 @@ int pstk__span_begin(struct pstk__span *span, const struct pstk__points *points,
     struct pstk__unpacker *unpacker = span->unpackers[points->of.packing - 1];
     span->begin = span->end = span->point.begin;
     span->packed = span->point.packed;
-    span->feed = (struct pstk__feed){0};
+    span->feed = (struct pstk__feed){.in = span->input};
     if (span->point.restart.window_size && packing == &pstk__packing_gzip) {
         const int r = load_window(span, points, damage);
         if (r < 0)

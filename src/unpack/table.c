@@ -74,9 +74,12 @@ int pstk__packed_open(struct pstk__packed_files *table, const struct pstk__unpac
     while (table->mask + 1 < 2 * n)
         table->mask = 2 * table->mask + 1;
     table->folder = strdup(files->folder);
+    table->cache_path = files->cache ? strdup(files->cache) : NULL;
+    table->cache_size = files->cache_size;
+    table->has_mutex = pthread_mutex_init(&table->opening, NULL) == 0;
     table->at = calloc(n + 1, sizeof *table->at);
     table->places = calloc(table->mask + 1, sizeof *table->places);
-    if (!table->folder || !table->at || !table->places ||
+    if (!table->has_mutex || (files->cache && !table->cache_path) || !table->folder || !table->at || !table->places ||
         pstk__texts_open(&table->names, n, files->names->size) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the files of %s",
                           files->folder);
@@ -95,8 +98,12 @@ int pstk__packed_open(struct pstk__packed_files *table, const struct pstk__unpac
 
 void pstk__packed_close(struct pstk__packed_files *table)
 {
+    pstk__cache_close(table->cache);
+    if (table->has_mutex)
+        pthread_mutex_destroy(&table->opening);
     pstk__texts_close(&table->names);
     free(table->folder);
+    free(table->cache_path);
     free(table->points);
     free(table->at);
     free(table->places);

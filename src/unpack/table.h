@@ -3,13 +3,16 @@
 #ifndef PSTK_UNPACK_TABLE_H
 #define PSTK_UNPACK_TABLE_H
 
+#include "cache/cache.h"
 #include "unpack/points.h"
 #include "unpack/unpack.h"
+
+#include <pthread.h>
 
 /* A file. */
 struct pstk__packed {
     struct pstk__points_of of; /* packing 0: it is not compressed */
-    uint64_t points_size;      /* bytes of its points file */
+    uint64_t points_size;      /* bytes of its points file; 0: it is unpacked into the cache */
     uint32_t head_crc;         /* of its points file */
 };
 
@@ -22,6 +25,11 @@ struct pstk__packed_files {
     uint64_t n_bytes;        /* of all files, compressed */
     uint64_t place[2];       /* digest of the folder's absolute path */
     uint32_t data_owner;     /* user of the folder */
+    char *cache_path;        /* owned; folder for caches, or NULL */
+    uint64_t cache_size;     /* bytes, or 0 */
+    pthread_mutex_t opening; /* guards the next */
+    int has_mutex;
+    struct pstk__cache *cache; /* owned; NULL: not open */
     char *points;            /* owned; folder of the points files; NULL: not known yet */
     uint32_t *places;        /* owned; numbers by the hash of their path; PSTK__NO_FILE: free */
     uint64_t mask;           /* places - 1 */
@@ -40,6 +48,16 @@ int pstk__packed_path(const struct pstk__packed_files *table, uint64_t i, char *
 /* Set the folder of the points files: that of the index at this path. */
 int pstk__packed_place(struct pstk__packed_files *table, const char *index_path,
                        struct pstk_error *err);
+/* 1: the file is unpacked as a whole. */
+static inline int pstk__packed_is_cached(const struct pstk__packed *packed)
+{
+    return packed->of.packing && packed->points_size == 0;
+}
+/* Open the cache entry of such a file; makes it, if there is none. is_damaged: the one that there
+ * is is damaged, so it is dropped first. ENOTSUP: no folder for caches is set; others of the cache
+ * and of whole.h; the message says what to do. */
+int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_damaged,
+                       struct pstk__file *file, struct pstk_error *err);
 /* The path of a file's points. 0 or EINVAL. */
 int pstk__packed_points(const struct pstk__packed_files *table, uint64_t i, char *path,
                         size_t size);

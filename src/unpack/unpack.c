@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,10 @@ struct opened {
     struct pstk__file file;
     uint64_t device, inode;
     struct pstk__damage damage; /* the last that was found */
+    /* Of a file that is unpacked into the cache: `file` is its entry; again: that entry was damaged,
+     * so this one is read, which is open once has_again is set. */
+    struct pstk__file again;
+    _Atomic int has_again;
     struct pstk__unpack *unpack;
 };
 
@@ -43,12 +48,16 @@ struct pstk__unpack {
     struct pstk__store store; /* first */
     struct pstk__packed_files table;
     struct opened *opened; /* owned; one for each file */
-    uint32_t packings;     /* a set of bits by number */
+    uint32_t packings;     /* of files: a set of bits by number */
+    uint32_t spans;        /* of those that are read from points */
+    /* Guarded by opening: why the last open failed, or "". */
+    char why[sizeof((struct pstk_error *)0)->message];
     /* Locks. opening: held while a file is opened or closed, and taken before mutex. mutex: never
      * held while anything is read. */
     pthread_mutex_t opening, mutex;
+    pthread_mutex_t mending; /* held while a damaged entry of the cache is made again */
     pthread_cond_t changed; /* a place is no longer busy, or claims less */
-    int n_ready;            /* of these three, in the order of init */
+    int n_ready;            /* of these four, in the order of init */
     uint64_t n_reads;
     uint32_t n_places;
     struct place *places; /* owned */
@@ -219,6 +228,79 @@ static int open_packed(struct pstk__unpack *unpack, struct opened *opened, const
     return r;
 }
 
+/* 1: the file below is the one that was found. */
+static int is_same(const struct pstk__unpack *unpack, uint32_t number, const char *path)
+{
+    const struct pstk__store *below = unpack->table.store;
+    const struct pstk__points_of *of = &unpack->table.at[number].of;
+    struct pstk__file file;
+    uint64_t size;
+    int64_t changed_ns;
+    if (below->open(below, &file, path) < 0)
+        return 0;
+    const int r = below->stat(&file, &size, &changed_ns);
+    pstk__file_end(&file);
+    return r == 0 && size == of->size && changed_ns == of->changed_ns;
+}
+
+/* Replace an entry that a read found damaged. Called by reading threads, any number at once. */
+static int open_again(struct pstk__unpack *unpack, struct opened *opened)
+{
+    int r = 0;
+    pthread_mutex_lock(&unpack->mending);
+    if (!atomic_load_explicit(&opened->has_again, memory_order_relaxed)) {
+        r = pstk__packed_entry(&unpack->table, number_of(opened), 1, &opened->again, NULL);
+        if (r == 0) /* with the load in entry_of */
+            atomic_store_explicit(&opened->has_again, 1, memory_order_release);
+    }
+    pthread_mutex_unlock(&unpack->mending);
+    return r;
+}
+
+static const struct pstk__file *entry_of(const struct opened *opened)
+{
+    return atomic_load_explicit(&opened->has_again, memory_order_acquire) ? &opened->again
+                                                                           : &opened->file;
+}
+
+static int64_t read_entry(struct pstk__unpack *unpack, struct opened *opened, void *buffer,
+                          uint64_t size, uint64_t offset)
+{
+    const struct pstk__file *entry = entry_of(opened);
+    const int64_t r = entry->store->read_at(entry, buffer, size, offset);
+    if (r != -EBADMSG || entry == &opened->again || open_again(unpack, opened) < 0)
+        return r;
+    entry = entry_of(opened);
+    return entry->store->read_at(entry, buffer, size, offset);
+}
+
+/* Open the cache entry of a file, or count that it is open once more. Entries are made without a
+ * lock: the cache has one maker of each. */
+static int open_entry(struct pstk__unpack *unpack, struct opened *opened)
+{
+    struct pstk__file entry;
+    struct pstk_error err;
+    pthread_mutex_lock(&unpack->opening);
+    const int is_open = opened->n > 0;
+    opened->n += is_open ? 1 : 0;
+    pthread_mutex_unlock(&unpack->opening);
+    if (is_open)
+        return 0;
+    pstk_error_init(&err, sizeof err);
+    const int r = pstk__packed_entry(&unpack->table, number_of(opened), 0, &entry, &err);
+    pthread_mutex_lock(&unpack->opening);
+    if (r < 0) {
+        memcpy(unpack->why, err.message, sizeof unpack->why);
+    } else if (opened->n++ > 0) {
+        pstk__file_end(&entry); /* another thread has opened it meanwhile */
+    } else {
+        opened->file = entry;
+        atomic_store_explicit(&opened->has_again, 0, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&unpack->opening);
+    return r < 0 && err.native ? -err.native : r; /* codes are negative errnos */
+}
+
 static int unpack_open(const struct pstk__store *store, struct pstk__file *file, const char *path)
 {
     struct pstk__unpack *unpack = unpack_of(store);
@@ -227,10 +309,17 @@ static int unpack_open(const struct pstk__store *store, struct pstk__file *file,
     if (number == PSTK__NO_FILE || !unpack->table.at[number].of.packing)
         return below->open(below, file, path);
     struct opened *opened = &unpack->opened[number];
+    const int is_cached = pstk__packed_is_cached(&unpack->table.at[number]);
+    /* A file that is no longer what it was is opened as it is: its size and time show that. */
+    if (is_cached && !is_same(unpack, number, path))
+        return below->open(below, file, path);
     pthread_mutex_lock(&unpack->opening);
-    const int r = open_packed(unpack, opened, path);
-    opened->n += r == 0;
+    unpack->why[0] = 0;
+    int r = is_cached ? 0 : open_packed(unpack, opened, path);
+    opened->n += !is_cached && r == 0;
     pthread_mutex_unlock(&unpack->opening);
+    if (is_cached)
+        r = open_entry(unpack, opened);
     *file = (struct pstk__file){
         .store = r < 0 ? NULL : store, .fd = -1, .state = r < 0 ? NULL : opened};
     return r;
@@ -242,7 +331,7 @@ static int unpack_stat(const struct pstk__file *file, uint64_t *size, int64_t *c
     const struct opened *opened = file->state;
     const struct pstk__points_of *of = &opened->unpack->table.at[number_of(opened)].of;
     const int r = opened->file.store->stat(&opened->file, size, changed_ns);
-    if (r == 0)
+    if (r == 0 && !pstk__packed_is_cached(&opened->unpack->table.at[number_of(opened)]))
         *size = *size == of->size ? of->unpacked : of->unpacked + 1;
     return r;
 }
@@ -257,6 +346,8 @@ static int64_t unpack_read_at(const struct pstk__file *file, void *buffer, uint6
     struct pstk__damage damage = {0};
     if (size == 0 || offset >= unpack->table.at[number].of.unpacked)
         return 0;
+    if (pstk__packed_is_cached(&unpack->table.at[number]))
+        return read_entry(unpack, opened, buffer, size, offset);
     struct place *place = take_place(unpack, number, offset);
     int64_t r = seek(unpack, place, number, offset, &damage);
     if (r == 0)
@@ -286,6 +377,7 @@ static void unpack_close(struct pstk__file *file)
     if (--opened->n == 0) {
         forget(unpack, number_of(opened));
         pstk__file_end(&opened->file);
+        pstk__file_end(&opened->again);
     }
     pthread_mutex_unlock(&unpack->opening);
 }
@@ -295,7 +387,6 @@ static void unpack_explain(const struct pstk__file *file, char *text, size_t siz
     const struct opened *opened = file->state;
     struct pstk__unpack *unpack = opened->unpack;
     const uint32_t number = number_of(opened);
-    const struct pstk__packing *packing = pstk__packing_of(unpack->table.at[number].of.packing);
     char path[PATH_MAX];
     pthread_mutex_lock(&unpack->mutex);
     const struct pstk__damage damage = opened->damage;
@@ -307,7 +398,16 @@ static void unpack_explain(const struct pstk__file *file, char *text, size_t siz
                  "again", damage.why, path);
     else if (damage.why)
         snprintf(text, size, "byte %" PRIu64 " of the %s file: %s; %s", damage.packed,
-                 packing->name, damage.why, packing->repair);
+                 pstk__packing_of(unpack->table.at[number].of.packing)->name, damage.why,
+                 pstk__packing_of(unpack->table.at[number].of.packing)->repair);
+}
+
+static void unpack_explain_open(const struct pstk__store *store, char *text, size_t size)
+{
+    struct pstk__unpack *unpack = unpack_of(store);
+    pthread_mutex_lock(&unpack->opening);
+    snprintf(text, size, "%s", unpack->why);
+    pthread_mutex_unlock(&unpack->opening);
 }
 
 static int unpack_look(const struct pstk__store *store, const char *path,
@@ -341,8 +441,10 @@ static uint32_t places_for_cores(void)
 /* The spans; their memory is touched as they are used. */
 static int open_places(struct pstk__unpack *unpack)
 {
-    const uint64_t size = (pstk__span_memory(unpack->packings) + 63) / 64 * 64;
-    const uint32_t n = places_for_cores();
+    const uint64_t size = (pstk__span_memory(unpack->spans) + 63) / 64 * 64;
+    const uint32_t n = unpack->spans >> 1 ? places_for_cores() : 0;
+    if (n == 0)
+        return 0; /* nothing is read from points */
     unpack->places = calloc(n, sizeof *unpack->places);
     unpack->memory = aligned_alloc(64, n * size);
     if (!unpack->places || !unpack->memory)
@@ -352,7 +454,7 @@ static int open_places(struct pstk__unpack *unpack)
         place->number = place->claimed = PSTK__NO_FILE;
         place->points.fd = -1;
         if (pstk__span_init(&place->span, unpack->memory + unpack->n_places * size,
-                            unpack->packings) < 0)
+                            unpack->spans) < 0)
             return PSTK_ENOMEM;
     }
     return 0;
@@ -364,6 +466,9 @@ static int open_locks(struct pstk__unpack *unpack)
         return PSTK_ENOMEM;
     unpack->n_ready++;
     if (pthread_mutex_init(&unpack->mutex, NULL))
+        return PSTK_ENOMEM;
+    unpack->n_ready++;
+    if (pthread_mutex_init(&unpack->mending, NULL))
         return PSTK_ENOMEM;
     unpack->n_ready++;
     if (pthread_cond_init(&unpack->changed, NULL))
@@ -378,8 +483,11 @@ static int open_reading(struct pstk__unpack *unpack, struct pstk_error *err)
     const uint64_t n = unpack->table.names.n;
     unpack->opened = calloc(n + 1, sizeof *unpack->opened);
     for (uint64_t i = 0; unpack->opened && i < n; i++) {
-        unpack->opened[i] = (struct opened){.file = {.fd = -1}, .unpack = unpack};
+        unpack->opened[i] = (struct opened){
+            .file = {.fd = -1}, .again = {.fd = -1}, .unpack = unpack};
         unpack->packings |= 1u << unpack->table.at[i].of.packing;
+        if (!pstk__packed_is_cached(&unpack->table.at[i]))
+            unpack->spans |= 1u << unpack->table.at[i].of.packing;
     }
     if (!unpack->opened || open_locks(unpack) < 0 || open_places(unpack) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
@@ -404,6 +512,7 @@ int pstk__unpack_open(struct pstk__unpack **out, const struct pstk__unpack_files
                                          .read_at = unpack_read_at,
                                          .close = unpack_close,
                                          .explain = unpack_explain,
+                                         .explain_open = unpack_explain_open,
                                          .look = files->store->look ? unpack_look : NULL,
                                          .list = files->store->list ? unpack_list : NULL};
     r = pstk__packed_open(&unpack->table, files, err);
@@ -425,8 +534,10 @@ void pstk__unpack_close(struct pstk__unpack *unpack)
         return;
     for (uint32_t i = 0; i < unpack->n_places; i++)
         pstk__points_close(&unpack->places[i].points);
-    if (unpack->n_ready > 2)
+    if (unpack->n_ready > 3)
         pthread_cond_destroy(&unpack->changed);
+    if (unpack->n_ready > 2)
+        pthread_mutex_destroy(&unpack->mending);
     if (unpack->n_ready > 1)
         pthread_mutex_destroy(&unpack->mutex);
     if (unpack->n_ready > 0)
@@ -455,6 +566,8 @@ int pstk__unpack_is_all(const struct pstk__unpack *unpack)
 
 const char *pstk__unpack_name(const struct pstk__unpack *unpack)
 {
-    static const char *const names[] = {"", "gzip", "zstd", "mixed"};
-    return names[unpack->packings >> 1 & 3];
+    static const char *const names[] = {"mixed", "gzip", "zstd", "bzip2", "br", "snapp"};
+    const uint32_t packings = unpack->packings >> 1;
+    const int is_one = packings && !(packings & (packings - 1));
+    return names[is_one ? __builtin_ctz(packings) + 1 : 0];
 }

@@ -2,7 +2,9 @@
 /*
  * unpack: a store over another store, in which the compressed files of a data set are as long and
  * have the bytes that they unpack to. Unpacking begins at points (points.h), which are found by one
- * pass over each file and kept where the index is kept (index/home.h).
+ * pass over each file and kept where the index is kept (index/home.h). A file without points that
+ * are near enough, as a large frame of zstd, is unpacked into the cache (cache/) and read there; if
+ * its entry leaves the cache, the next open makes it again.
  *
  * A read unpacks from the point before it, or goes on where an earlier one of that file stopped.
  * Every byte that it gives was compared with a CRC32C of the pass. Files that are not compressed are
@@ -26,7 +28,12 @@ struct pstk__unpack_files {
     const uint64_t *sizes;           /* bytes */
     const int64_t *changed_ns;       /* as store.h */
     const char *cache;               /* folder for caches, or NULL */
+    uint64_t cache_size;             /* bytes of its entries at most; 0: auto */
     const char *format;              /* of the data set */
+    /* What is known of file i: the number of its packing (packing.h, whole.h), 0: none; and, if it
+     * is not 0, the bytes that it unpacks to. NULL: nothing is, so first bytes and names count. */
+    void (*known)(const void *user, uint64_t i, uint32_t *packing, uint64_t *unpacked);
+    const void *known_user;
     /* 1: a file with these first bytes is not compressed, whatever it looks like; NULL: nobody
      * knows. */
     int (*is_plain)(const uint8_t *head, uint64_t n);
@@ -52,7 +59,7 @@ const struct pstk__store *pstk__unpack_store(const struct pstk__unpack *unpack);
 uint64_t pstk__unpack_size(const struct pstk__unpack *unpack, uint64_t i);
 /* 1: all files are compressed, so every byte of them is checked. */
 int pstk__unpack_is_all(const struct pstk__unpack *unpack);
-/* What the files are compressed by: "gzip", "zstd"; "mixed": both. Static. */
+/* What the files are compressed by, in 5 letters: "gzip"; "mixed": different ways. Static. */
 const char *pstk__unpack_name(const struct pstk__unpack *unpack);
 
 #endif

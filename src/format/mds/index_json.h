@@ -16,6 +16,7 @@ struct pstk__mds_shard {
     uint64_t n_samples; /* below 2^32 */
     uint64_t size;      /* bytes of its file, below 2^32 */
     uint32_t packing;   /* 0, or for pstk__mds_packing: how its file may be compressed */
+    uint32_t is_packed; /* 1: that is the file that is there */
 };
 
 /* One piece of memory. */
@@ -41,8 +42,7 @@ int pstk__mds_index_parse(struct pstk__mds **out, struct pstk__texts *names, uin
 struct pstk__mds_packing {
     const char *name;   /* as index.json has it */
     const char *ending; /* ".zstd" */
-    const char *unpack; /* a command for the file named before `to`, then the raw file */
-    const char *to;
+    uint32_t number;    /* of unpack/packing.h, or whole.h */
 };
 /* packing of a shard, not 0. */
 const struct pstk__mds_packing *pstk__mds_packing(uint32_t packing);
