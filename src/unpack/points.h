@@ -5,8 +5,9 @@
  *
  * The file: a header of 4 KiB; the windows; a cell of 64 bytes for each PSTK__SPACING unpacked
  * bytes; 8 bytes with the CRC32C of each PSTK__CHUNK unpacked bytes from a point on. Header, cells,
- * windows and checksums each have a CRC32C. Cell k has the last point at or before byte k *
- * PSTK__SPACING; there is at most one more before cell k + 1. A file is complete or it is not
+ * windows and checksums each have a CRC32C. Cell k has the last point before byte k *
+ * PSTK__SPACING, cell 0 the first; there is at most one from there on to the next multiple, so the
+ * point before a byte is in one cell or in the next. A file is complete or it is not
  * there: it is written under another name.
  */
 #ifndef PSTK_UNPACK_POINTS_H

@@ -154,7 +154,7 @@ static void put_cell(uint8_t *cell, uint64_t number, const struct pstk__point *p
     pstk__put32(cell, pstk__crc32c(0, cell + 4, PSTK__PC_ALL - 4));
 }
 
-/* Cell k: the last point at or before byte k * PSTK__SPACING. */
+/* Cell k: the last point before byte k * PSTK__SPACING; cell 0: the first. */
 static int write_cells(struct pstk__points_writer *writer, uint64_t n_cells, struct pstk_error *err)
 {
     uint8_t *cells = malloc(AT_ONCE * PSTK__PC_ALL);
@@ -164,7 +164,7 @@ static int write_cells(struct pstk__points_writer *writer, uint64_t n_cells, str
         n = n_cells - k < AT_ONCE ? n_cells - k : AT_ONCE;
         for (uint64_t i = 0; i < n; i++) {
             while (at + 1 < writer->n_points &&
-                   writer->points[at + 1].begin <= (k + i) * PSTK__SPACING)
+                   writer->points[at + 1].begin < (k + i) * PSTK__SPACING)
                 at++;
             put_cell(cells + i * PSTK__PC_ALL, k + i, &writer->points[at]);
         }
