@@ -68,8 +68,7 @@ int64_t pstk__through_fill(struct pstk__through *through, uint64_t wanted)
     if (n < 0) {
         char why[PSTK__WHY];
         return pstk__fail_errno(through->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s%s",
-                                through->scan->path,
-                                pstk__file_why(&through->file, (int)-n, why));
+                                through->scan->path, pstk__file_why(&through->file, (int)-n, why));
     }
     through->n += (uint64_t)n;
     return (int64_t)through->n;

@@ -22,7 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEAD_SECONDS 3600 /* a file that nobody wrote to for so long is left of a killed builder */
+#define DEAD_SECONDS                                                                               \
+    3600 /* a file that nobody wrote to for so long is left of a killed builder                    \
+          */
 
 /* Columns of a row. */
 enum { UNPACKED, PACKING, POINTS_SIZE, HEAD_CRC, N_COLUMNS };
@@ -91,7 +93,8 @@ static int fail_named(const struct pstk__pass *pass, struct pstk_error *err)
     return pstk__fail_at(err, PSTK_EBADMSG, pass->name, PSTK_NONE, 0, 0);
 }
 
-/* The number of what a file is compressed by, 0, or <0; of what is known sets packed->of.unpacked. */
+/* The number of what a file is compressed by, 0, or <0; of what is known sets packed->of.unpacked.
+ */
 static int packing_of(const struct pstk__unpack_files *files, uint64_t i, const char *path,
                       struct pstk__packed *packed, struct pstk_error *err)
 {

@@ -15,11 +15,12 @@
 static int fail_without(const struct pstk__packed_files *table, uint64_t i, const char *why,
                         struct pstk_error *err)
 {
-    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                      "%s/%s is compressed by %s as a whole, so it is unpacked once, into the cache; "
-                      "%s, or unpack the files yourself",
-                      table->folder, pstk__texts_get(&table->names, i),
-                      pstk__whole_of(table->at[i].of.packing)->name, why);
+    return pstk__fail(
+        err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+        "%s/%s is compressed by %s as a whole, so it is unpacked once, into the cache; "
+        "%s, or unpack the files yourself",
+        table->folder, pstk__texts_get(&table->names, i),
+        pstk__whole_of(table->at[i].of.packing)->name, why);
 }
 
 /* The cache, which is opened where it is needed first. Any thread. */
@@ -29,9 +30,9 @@ static int get_cache(struct pstk__packed_files *table, uint64_t i, struct pstk__
     if (!table->cache_path)
         return fail_without(table, i, "no folder for caches is set: set cache_path", err);
     pthread_mutex_lock(&table->opening);
-    const int r = table->cache ? 0
-                               : pstk__cache_open(&table->cache, table->cache_path,
-                                                  table->cache_size, err);
+    const int r = table->cache
+                      ? 0
+                      : pstk__cache_open(&table->cache, table->cache_path, table->cache_size, err);
     *cache = table->cache;
     pthread_mutex_unlock(&table->opening);
     return r;

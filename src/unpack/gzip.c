@@ -2,7 +2,8 @@
 /*
  * gzip: files of one or more members (RFC 1952) of deflate blocks (RFC 1951). A point is the begin
  * of a member, or of a block, with the 32 KiB before it: the method of examples/zran.c of zlib, by
- * Mark Adler. Members' headers and trailers are parsed here, so that a point may lie in any of them.
+ * Mark Adler. Members' headers and trailers are parsed here, so that a point may lie in any of
+ * them.
  */
 #include "unpack/packing.h"
 
@@ -22,9 +23,9 @@ enum part { HEAD, EXTRA_SIZE, EXTRA, NAME, COMMENT, HEAD_CRC, BODY, TRAILER, PAD
 
 struct pstk__unpacker {
     z_stream zlib;
-    uint64_t used;    /* bytes of the arena */
-    enum part part;   /* of the member */
-    uint32_t n;       /* bytes in `bytes`, or that are left of EXTRA */
+    uint64_t used;  /* bytes of the arena */
+    enum part part; /* of the member */
+    uint32_t n;     /* bytes in `bytes`, or that are left of EXTRA */
     uint8_t bytes[10];
     uint32_t flags;    /* of the member */
     uint32_t head_crc; /* CRC-32 of its header so far */

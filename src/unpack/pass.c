@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define READ (256u << 10)    /* bytes of the file at once */
+#define READ (256u << 10)   /* bytes of the file at once */
 #define PROGRESS (4u << 20) /* bytes of the file between two reports */
 
 /* A file being read through. */
@@ -101,8 +101,10 @@ static int finish(struct run *run)
 {
     struct pstk__pass *pass = run->pass;
     if (run->n_read != pass->of.size)
-        return fail_byte(run, PSTK_EBADMSG, run->n_read, "the file ends here: it was cut while it "
-                         "was read", "open it again");
+        return fail_byte(run, PSTK_EBADMSG, run->n_read,
+                         "the file ends here: it was cut while it "
+                         "was read",
+                         "open it again");
     if (!run->packing->is_complete(run->unpacker))
         return fail_byte(run, PSTK_EBADMSG, run->n_read,
                          "the file ends within compressed bytes: it is cut short",
@@ -116,14 +118,13 @@ static int finish(struct run *run)
 
 static int go_through(struct run *run)
 {
-    int r = pstk__points_writer_point(run->writer, 0, 0, &(struct pstk__restart){0}, NULL, run->err);
+    int r =
+        pstk__points_writer_point(run->writer, 0, 0, &(struct pstk__restart){0}, NULL, run->err);
     run->packing->begin(run->unpacker);
-    run->feed = (struct pstk__feed){
-        .in = run->input, .out = run->chunk, .n_out = PSTK__CHUNK};
+    run->feed = (struct pstk__feed){.in = run->input, .out = run->chunk, .n_out = PSTK__CHUNK};
     while (r == 0) {
         const char *why;
-        const enum pstk__unpacking step =
-            run->packing->step(run->unpacker, &run->feed, 1, &why);
+        const enum pstk__unpacking step = run->packing->step(run->unpacker, &run->feed, 1, &why);
         if (step == PSTK__UNPACK_BAD)
             return fail_byte(run, PSTK_EBADMSG, packed_at(run), why, run->packing->repair);
         if (step == PSTK__UNPACK_LARGE ||

@@ -39,8 +39,7 @@ static int take_header(struct pstk__points *points, const uint8_t *head, uint64_
     return pstk__get64(head + PSTK__PH_FILE) == file_size && points->of.size < MAX_BYTES &&
            points->of.unpacked < MAX_BYTES && points->cells >= PSTK__POINTS_HEADER &&
            points->cells <= points->chunks && points->chunks <= file_size &&
-           points->n_cells ==
-               (points->of.unpacked + PSTK__SPACING - 1) / PSTK__SPACING + 1 &&
+           points->n_cells == (points->of.unpacked + PSTK__SPACING - 1) / PSTK__SPACING + 1 &&
            points->n_cells == (points->chunks - points->cells) / PSTK__PC_ALL &&
            points->n_chunks == (file_size - points->chunks) / PSTK__POINTS_CRC &&
            pstk__packing_of(points->of.packing);
@@ -59,8 +58,7 @@ int pstk__points_open(struct pstk__points *points, const char *path, uint32_t he
     int r = fstat(points->fd, &st) < 0 ? -errno : read_all(points, head, sizeof head, 0);
     points->owner = r == 0 ? st.st_uid : 0;
     if (r == 0 &&
-        (pstk__get32(head) != head_crc ||
-         pstk__crc32c(0, head + 4, sizeof head - 4) != head_crc ||
+        (pstk__get32(head) != head_crc || pstk__crc32c(0, head + 4, sizeof head - 4) != head_crc ||
          memcmp(head + PSTK__PH_MAGIC, PSTK__POINTS_MAGIC, 8) != 0 ||
          pstk__get32(head + PSTK__PH_VERSION) != PSTK__POINTS_VERSION ||
          !take_header(points, head, (uint64_t)st.st_size)))
@@ -111,8 +109,7 @@ int pstk__points_find(const struct pstk__points *points, uint64_t offset, struct
     const uint64_t number = offset / PSTK__SPACING;
     if (offset >= points->of.unpacked)
         return -EINVAL;
-    const int r =
-        read_all(points, cells, sizeof cells, points->cells + number * PSTK__PC_ALL);
+    const int r = read_all(points, cells, sizeof cells, points->cells + number * PSTK__PC_ALL);
     if (r < 0)
         return r;
     if (!take_cell(points, number, cells, point) ||
@@ -127,12 +124,13 @@ int pstk__points_window(const struct pstk__points *points, const struct pstk__po
                         uint8_t kept[PSTK__WINDOW])
 {
     const int r = read_all(points, kept, point->window_kept, point->window);
-    return r < 0                                                              ? r
+    return r < 0                                                            ? r
            : pstk__crc32c(0, kept, point->window_kept) == point->window_crc ? 0
-                                                                              : -EBADMSG;
+                                                                            : -EBADMSG;
 }
 
-/* The checksum of a chunk's checksum, which tells damage here from damage of the chunk. */
+/* The checksum of a chunk's checksum: where it is wrong, the points file is damaged, not the chunk.
+ */
 static uint32_t seal(uint64_t chunk, uint32_t crc)
 {
     uint8_t bytes[12];
@@ -146,8 +144,7 @@ int pstk__points_crc(const struct pstk__points *points, uint64_t chunk, uint32_t
     uint8_t bytes[PSTK__POINTS_CRC];
     if (chunk >= points->n_chunks)
         return -EBADMSG;
-    const int r =
-        read_all(points, bytes, sizeof bytes, points->chunks + chunk * PSTK__POINTS_CRC);
+    const int r = read_all(points, bytes, sizeof bytes, points->chunks + chunk * PSTK__POINTS_CRC);
     *crc = pstk__get32(bytes);
     return r < 0 ? r : pstk__get32(bytes + 4) == seal(chunk, *crc) ? 0 : -EBADMSG;
 }

@@ -38,7 +38,8 @@ struct pstk__points_of {
     uint64_t unpacked;  /* bytes */
 };
 
-static inline int pstk__points_same(const struct pstk__points_of *a, const struct pstk__points_of *b)
+static inline int pstk__points_same(const struct pstk__points_of *a,
+                                    const struct pstk__points_of *b)
 {
     return a->packing == b->packing && a->size == b->size && a->changed_ns == b->changed_ns &&
            a->unpacked == b->unpacked;
@@ -80,11 +81,11 @@ int pstk__points_writer_point(struct pstk__points_writer *writer, uint64_t unpac
 /* Add the checksum of the next chunk of the span. */
 int pstk__points_writer_chunk(struct pstk__points_writer *writer, uint32_t crc,
                               struct pstk_error *err);
-/* Finish: sync, rename. *size: bytes of the file; *head_crc: for open. Frees and nulls *writer, also
- * on failure. */
+/* Finish: sync, rename. *size: bytes of the file; *head_crc: for open. Frees and nulls *writer,
+ * also on failure. */
 int pstk__points_writer_commit(struct pstk__points_writer **writer,
-                               const struct pstk__points_of *of, uint64_t *size,
-                               uint32_t *head_crc, struct pstk_error *err);
+                               const struct pstk__points_of *of, uint64_t *size, uint32_t *head_crc,
+                               struct pstk_error *err);
 /* Give up: remove the file. NULL is fine. */
 void pstk__points_writer_abort(struct pstk__points_writer **writer);
 

@@ -114,9 +114,8 @@ static int unpack(struct pstk__span *span, const struct pstk__points *points,
             *damage = (struct pstk__damage){.packed = span->packed - span->feed.n_in, .why = why};
             return -EBADMSG;
         }
-        const int r = span->feed.n_out && span->feed.n_in == 0
-                          ? read_more(span, points, file, damage)
-                          : 0;
+        const int r =
+            span->feed.n_out && span->feed.n_in == 0 ? read_more(span, points, file, damage) : 0;
         if (r < 0)
             return r;
     }

@@ -26,7 +26,7 @@ struct pstk__span {
     uint64_t begin, end;
     uint64_t packed; /* byte of the file that is read next */
     struct pstk__feed feed;
-    uint8_t *buffer, *input;                             /* borrowed */
+    uint8_t *buffer, *input;                            /* borrowed */
     struct pstk__unpacker *unpackers[PSTK__N_PACKINGS]; /* NULL: no file needs it */
 };
 
@@ -39,8 +39,8 @@ int pstk__span_begin(struct pstk__span *span, const struct pstk__points *points,
                      struct pstk__damage *damage);
 /* Go on from the end of this span to the one that follows, whose point is at its end. */
 void pstk__span_continue(struct pstk__span *span, const struct pstk__point *point);
-/* Copy up to `size` bytes at `offset`, which is in the span and not before span->begin: how many, at
- * least 1, or a negative errno. After a failure begin is due. */
+/* Copy up to `size` bytes at `offset`, which is in the span and not before span->begin: how many,
+ * at least 1, or a negative errno. After a failure begin is due. */
 int64_t pstk__span_read(struct pstk__span *span, const struct pstk__points *points,
                         const struct pstk__file *file, void *to, uint64_t size, uint64_t offset,
                         struct pstk__damage *damage);

@@ -13,8 +13,7 @@
 
 int pstk__packed_path(const struct pstk__packed_files *table, uint64_t i, char *path, size_t size)
 {
-    const int n =
-        snprintf(path, size, "%s/%s", table->folder, pstk__texts_get(&table->names, i));
+    const int n = snprintf(path, size, "%s/%s", table->folder, pstk__texts_get(&table->names, i));
     return n < 0 || (size_t)n >= size ? PSTK_EINVAL : 0;
 }
 
@@ -79,8 +78,8 @@ int pstk__packed_open(struct pstk__packed_files *table, const struct pstk__unpac
     table->has_mutex = pthread_mutex_init(&table->opening, NULL) == 0;
     table->at = calloc(n + 1, sizeof *table->at);
     table->places = calloc(table->mask + 1, sizeof *table->places);
-    if (!table->has_mutex || (files->cache && !table->cache_path) || !table->folder || !table->at || !table->places ||
-        pstk__texts_open(&table->names, n, files->names->size) < 0)
+    if (!table->has_mutex || (files->cache && !table->cache_path) || !table->folder || !table->at ||
+        !table->places || pstk__texts_open(&table->names, n, files->names->size) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the files of %s",
                           files->folder);
     for (uint64_t i = 0; i < n; i++) {

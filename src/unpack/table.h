@@ -4,8 +4,8 @@
 #define PSTK_UNPACK_TABLE_H
 
 #include "cache/cache.h"
+#include "unpack/listed.h"
 #include "unpack/points.h"
-#include "unpack/unpack.h"
 
 #include <pthread.h>
 
@@ -30,9 +30,9 @@ struct pstk__packed_files {
     pthread_mutex_t opening; /* guards the next */
     int has_mutex;
     struct pstk__cache *cache; /* owned; NULL: not open */
-    char *points;            /* owned; folder of the points files; NULL: not known yet */
-    uint32_t *places;        /* owned; numbers by the hash of their path; PSTK__NO_FILE: free */
-    uint64_t mask;           /* places - 1 */
+    char *points;              /* owned; folder of the points files; NULL: not known yet */
+    uint32_t *places;          /* owned; numbers by the hash of their path; PSTK__NO_FILE: free */
+    uint64_t mask;             /* places - 1 */
 };
 
 #define PSTK__NO_FILE UINT32_MAX

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_PLACES 32 /* spans in memory: 1.7 MiB each, and 8.6 MiB more where there is zstd */
 #define MIN_PLACES 4
@@ -37,8 +38,8 @@ struct opened {
     struct pstk__file file;
     uint64_t device, inode;
     struct pstk__damage damage; /* the last that was found */
-    /* Of a file that is unpacked into the cache: `file` is its entry; again: that entry was damaged,
-     * so this one is read, which is open once has_again is set. */
+    /* Of a file that is unpacked into the cache: `file` is its entry; again: that entry was
+     * damaged, so this one is read, which is open once has_again is set. */
     struct pstk__file again;
     _Atomic int has_again;
     struct pstk__unpack *unpack;
@@ -56,8 +57,8 @@ struct pstk__unpack {
      * held while anything is read. */
     pthread_mutex_t opening, mutex;
     pthread_mutex_t mending; /* held while a damaged entry of the cache is made again */
-    pthread_cond_t changed; /* a place is no longer busy, or claims less */
-    int n_ready;            /* of these four, in the order of init */
+    pthread_cond_t changed;  /* a place is no longer busy, or claims less */
+    int n_ready;             /* of these four, in the order of init */
     uint64_t n_reads;
     uint32_t n_places;
     struct place *places; /* owned */
@@ -260,7 +261,7 @@ static int open_again(struct pstk__unpack *unpack, struct opened *opened)
 static const struct pstk__file *entry_of(const struct opened *opened)
 {
     return atomic_load_explicit(&opened->has_again, memory_order_acquire) ? &opened->again
-                                                                           : &opened->file;
+                                                                          : &opened->file;
 }
 
 static int64_t read_entry(struct pstk__unpack *unpack, struct opened *opened, void *buffer,
@@ -392,10 +393,15 @@ static void unpack_explain(const struct pstk__file *file, char *text, size_t siz
     const struct pstk__damage damage = opened->damage;
     pthread_mutex_unlock(&unpack->mutex);
     text[0] = 0;
-    if (damage.why && damage.in_points &&
-        pstk__packed_points(&unpack->table, number, path, sizeof path) == 0)
-        snprintf(text, size, "%s of the points file %s is damaged: remove that file, and it is made "
-                 "again", damage.why, path);
+    if (damage.in_points && pstk__packed_points(&unpack->table, number, path, sizeof path) < 0)
+        return;
+    if (damage.in_points && access(path, F_OK) < 0)
+        snprintf(text, size, "the points file %s is gone: open the data set again", path);
+    else if (damage.why && damage.in_points)
+        snprintf(text, size,
+                 "%s of the points file %s is damaged: remove that file, and it is made "
+                 "again",
+                 damage.why, path);
     else if (damage.why)
         snprintf(text, size, "byte %" PRIu64 " of the %s file: %s; %s", damage.packed,
                  pstk__packing_of(unpack->table.at[number].of.packing)->name, damage.why,
@@ -453,8 +459,8 @@ static int open_places(struct pstk__unpack *unpack)
         struct place *place = &unpack->places[unpack->n_places];
         place->number = place->claimed = PSTK__NO_FILE;
         place->points.fd = -1;
-        if (pstk__span_init(&place->span, unpack->memory + unpack->n_places * size,
-                            unpack->spans) < 0)
+        if (pstk__span_init(&place->span, unpack->memory + unpack->n_places * size, unpack->spans) <
+            0)
             return PSTK_ENOMEM;
     }
     return 0;
@@ -483,15 +489,15 @@ static int open_reading(struct pstk__unpack *unpack, struct pstk_error *err)
     const uint64_t n = unpack->table.names.n;
     unpack->opened = calloc(n + 1, sizeof *unpack->opened);
     for (uint64_t i = 0; unpack->opened && i < n; i++) {
-        unpack->opened[i] = (struct opened){
-            .file = {.fd = -1}, .again = {.fd = -1}, .unpack = unpack};
+        unpack->opened[i] =
+            (struct opened){.file = {.fd = -1}, .again = {.fd = -1}, .unpack = unpack};
         unpack->packings |= 1u << unpack->table.at[i].of.packing;
         if (!pstk__packed_is_cached(&unpack->table.at[i]))
             unpack->spans |= 1u << unpack->table.at[i].of.packing;
     }
     if (!unpack->opened || open_locks(unpack) < 0 || open_places(unpack) < 0)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                          "no memory to unpack the files of %s", unpack->table.folder);
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to unpack the files of %s",
+                          unpack->table.folder);
     return 0;
 }
 

@@ -7,13 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define READ (256u << 10)    /* bytes of the file at once */
-#define PIECE (256u << 10)   /* unpacked bytes at once */
+#define READ (256u << 10)   /* bytes of the file at once */
+#define PIECE (256u << 10)  /* unpacked bytes at once */
 #define PROGRESS (4u << 20) /* bytes of the file between two reports */
 
-static const struct pstk__whole *const wholes[] = {
-    [2] = &pstk__whole_zstd, [PSTK__WHOLE_BZIP2] = &pstk__whole_bzip2,
-    [PSTK__WHOLE_BROTLI] = &pstk__whole_brotli, [PSTK__WHOLE_SNAPPY] = &pstk__whole_snappy};
+static const struct pstk__whole *const wholes[] = {[2] = &pstk__whole_zstd,
+                                                   [PSTK__WHOLE_BZIP2] = &pstk__whole_bzip2,
+                                                   [PSTK__WHOLE_BROTLI] = &pstk__whole_brotli,
+                                                   [PSTK__WHOLE_SNAPPY] = &pstk__whole_snappy};
 
 const struct pstk__whole *pstk__whole_of(uint32_t number)
 {
@@ -42,9 +43,9 @@ static int fail_byte(const struct run *run, int code, const char *why)
 static int fail_size(const struct run *run)
 {
     char why[120];
-    snprintf(why, sizeof why, "it unpacks to %s %" PRIu64 " bytes, the number that is stated for it",
-             run->n_made > run->job->unpacked ? "more than the" : "fewer than the",
-             run->job->unpacked);
+    snprintf(
+        why, sizeof why, "it unpacks to %s %" PRIu64 " bytes, the number that is stated for it",
+        run->n_made > run->job->unpacked ? "more than the" : "fewer than the", run->job->unpacked);
     return fail_byte(run, PSTK_EBADMSG, why);
 }
 
@@ -100,8 +101,7 @@ static int finish(struct run *run)
 static int go_through(struct run *run)
 {
     int r = 0;
-    run->feed = (struct pstk__feed){
-        .in = run->memory, .out = run->memory + READ, .n_out = PIECE};
+    run->feed = (struct pstk__feed){.in = run->memory, .out = run->memory + READ, .n_out = PIECE};
     while (r == 0) {
         const char *why;
         const enum pstk__unpacking step = run->whole->step(run->stream, &run->feed, &why);
@@ -120,10 +120,11 @@ static int open_run(struct run *run)
 {
     const struct pstk__whole_job *job = run->job;
     if (run->whole->missing)
-        return pstk__fail(run->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "%s is compressed by %s, which this build of penstock cannot read: install "
-                          "%s and build again",
-                          job->path, run->whole->name, run->whole->missing);
+        return pstk__fail(
+            run->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+            "%s is compressed by %s, which this build of penstock cannot read: install "
+            "%s and build again",
+            job->path, run->whole->name, run->whole->missing);
     run->memory = malloc(READ + PIECE);
     run->stream = run->memory ? run->whole->open(job->size, job->unpacked) : NULL;
     if (!run->stream)

@@ -15,8 +15,8 @@ struct pstk__whole {
     const char *name;
     const char *repair;  /* as of struct pstk__packing */
     const char *missing; /* the package that the build lacked; NULL: it is there */
-    /* Begin a file of `size` bytes that unpacks to `unpacked`, or PSTK_NONE. Returns owned; NULL: no
-     * memory. */
+    /* Begin a file of `size` bytes that unpacks to `unpacked`, or PSTK_NONE. Returns owned; NULL:
+     * no memory. */
     struct pstk__whole_stream *(*open)(uint64_t size, uint64_t unpacked);
     /* Go on. MORE, LARGE or BAD, as of struct pstk__packing. */
     enum pstk__unpacking (*step)(struct pstk__whole_stream *stream, struct pstk__feed *feed,
@@ -38,10 +38,10 @@ const struct pstk__whole *pstk__whole_of(uint32_t number);
 
 struct pstk__whole_job {
     const struct pstk__store *store;
-    const char *path; /* of the file */
-    const char *name; /* as the data set lists it, for messages */
-    uint32_t packing; /* number */
-    uint64_t size;    /* bytes of the file */
+    const char *path;  /* of the file */
+    const char *name;  /* as the data set lists it, for messages */
+    uint32_t packing;  /* number */
+    uint64_t size;     /* bytes of the file */
     uint64_t unpacked; /* bytes that it must unpack to; PSTK_NONE: any number, which is set */
     /* Take the next bytes. <0 ends it. NULL: they are counted. */
     int (*take)(void *user, const void *bytes, uint64_t n, struct pstk_error *err);

@@ -36,8 +36,8 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct
         *why = "bytes follow the end of what brotli made";
         return n_in ? PSTK__UNPACK_BAD : PSTK__UNPACK_MORE;
     }
-    const BrotliDecoderResult r = BrotliDecoderDecompressStream(stream->brotli, &n_in, &feed->in,
-                                                                &n_out, &feed->out, NULL);
+    const BrotliDecoderResult r =
+        BrotliDecoderDecompressStream(stream->brotli, &n_in, &feed->in, &n_out, &feed->out, NULL);
     feed->n_in = n_in;
     feed->n_out = n_out;
     stream->is_complete = r == BROTLI_DECODER_RESULT_SUCCESS;

@@ -7,8 +7,8 @@
 
 struct pstk__whole_stream {
     bz_stream bzip2;
-    int is_open;    /* 1: a stream has begun */
-    int n_streams;  /* that have ended: 0 or 1, which means some */
+    int is_open;   /* 1: a stream has begun */
+    int n_streams; /* that have ended: 0 or 1, which means some */
 };
 
 static struct pstk__whole_stream *whole_open(uint64_t size, uint64_t unpacked)

@@ -26,8 +26,8 @@ static struct pstk__whole_stream *whole_open(uint64_t size, uint64_t unpacked)
     if (!stream)
         return NULL;
     stream->zstd = ZSTD_createDStream();
-    if (stream->zstd && !ZSTD_isError(ZSTD_DCtx_setParameter(stream->zstd, ZSTD_d_windowLogMax,
-                                                             WINDOW_LOG)))
+    if (stream->zstd &&
+        !ZSTD_isError(ZSTD_DCtx_setParameter(stream->zstd, ZSTD_d_windowLogMax, WINDOW_LOG)))
         return stream;
     whole_close(stream);
     return NULL;

@@ -42,8 +42,8 @@ static struct pstk__unpacker *zstd_init(void *memory, uint64_t size)
     struct pstk__unpacker *unpacker = memory;
     unpacker->is_between = 0;
     unpacker->zstd = ZSTD_initStaticDStream((uint8_t *)memory + HEAD, size - HEAD);
-    return unpacker->zstd && !ZSTD_isError(ZSTD_DCtx_setParameter(
-                                 unpacker->zstd, ZSTD_d_windowLogMax, WINDOW_LOG))
+    return unpacker->zstd && !ZSTD_isError(ZSTD_DCtx_setParameter(unpacker->zstd,
+                                                                  ZSTD_d_windowLogMax, WINDOW_LOG))
                ? unpacker
                : NULL;
 }

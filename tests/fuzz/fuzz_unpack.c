@@ -104,8 +104,7 @@ static void read_all(const struct pstk__pass *pass, const struct pstk__file *fil
             pstk__span_begin(&span, &points, &damage) < 0)
             abort();
         for (; at < span.point.end && at < 8u << 20;) {
-            const int64_t n =
-                pstk__span_read(&span, &points, file, to, PSTK__CHUNK, at, &damage);
+            const int64_t n = pstk__span_read(&span, &points, file, to, PSTK__CHUNK, at, &damage);
             if (n <= 0)
                 abort();
             at += (uint64_t)n;

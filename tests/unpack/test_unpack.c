@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compressed files read through the store are the bytes that were compressed, wherever one reads. */
+/* Compressed files read through the store are the bytes that were compressed, wherever one reads.
+ */
 #include "unpack/unpack.h"
 
 #include "support/test.h"
@@ -40,9 +41,10 @@ static uint64_t next(uint64_t *x)
     return *x;
 }
 
-/* Reads at n random places, some past the end, and one through all, are those of the plain bytes. */
-static int reads_as(const struct pstk__file *file, const uint8_t *plain, uint64_t size, uint64_t seed,
-                    int n)
+/* Reads at n random places, some past the end, and one through all, are those of the plain bytes.
+ */
+static int reads_as(const struct pstk__file *file, const uint8_t *plain, uint64_t size,
+                    uint64_t seed, int n)
 {
     uint8_t *buffer = malloc(size + 1);
     uint64_t x = seed + 88172645463325252ull, has_size;
@@ -251,6 +253,8 @@ TEST(every_flipped_bit_and_every_cut_of_a_small_file_is_refused)
         if (bit == 24 || (bit / 8 >= 4 && bit / 8 < 10))
             continue;
         packed.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        /* Two files of one size in one tick of the clock are taken for the same. */
+        fixture_remove(fixture_path(&f, ".penstock"));
         const int r = open_one(&opened, &f, "x.gz", &packed, NULL);
         /* A copy from another place may give the same bytes. */
         const int is_same = r == 0 && reads_as(&opened.file, plain, 700, 1, 1);
@@ -260,7 +264,7 @@ TEST(every_flipped_bit_and_every_cut_of_a_small_file_is_refused)
         CHECK(is_same || (strstr(f.err.message, "byte ") && strstr(f.err.message, "x.gz")));
         n_same += is_same;
     }
-    CHECK(n_same < 5);
+    CHECK(n_same < 10); /* among them the bits that fill the last byte of the last block */
     for (size_t size = 0; size < packed.size; size++) {
         const struct packed_bytes cut = {packed.data, size};
         const int r = open_one(&opened, &f, "x.gz", &cut, NULL);

@@ -23,8 +23,8 @@ static inline void packed_append(struct packed_bytes *packed, const void *data, 
 }
 
 /* A gzip member. */
-static inline void packed_gzip(struct packed_bytes *packed, const void *data, size_t size, int level,
-                               int strategy)
+static inline void packed_gzip(struct packed_bytes *packed, const void *data, size_t size,
+                               int level, int strategy)
 {
     z_stream zlib = {0};
     deflateInit2(&zlib, level, Z_DEFLATED, 31, 8, strategy);

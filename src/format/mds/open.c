@@ -61,8 +61,8 @@ static int is_there(const struct pstk__store *store, const char *path)
     return r == 0;
 }
 
-/* Name the compressed files of shards whose files are not there: of a shard with both the raw one is
- * read. */
+/* Name the compressed files of shards whose files are not there: of a shard with both the raw one
+ * is read. */
 static int name_packed(struct pstk__mds *mds, struct pstk__texts *names,
                        const struct pstk__opening *opening)
 {

@@ -23,8 +23,9 @@ static int begins_with_record(const uint8_t *head, uint64_t n)
 #define SCANNER(names)                                                                             \
     {                                                                                              \
         .format = &pstk__format_tfrecord, .version = 1, .wanted = (names), .may_be_packed = 1,     \
-        .is_plain = begins_with_record, .infer = pstk__tfrecord_infer, .n_columns = pstk__tfrecord_n_columns,                      \
-        .scan = pstk__tfrecord_scan, .retype = pstk__tfrecord_retype,                              \
+        .is_plain = begins_with_record, .infer = pstk__tfrecord_infer,                             \
+        .n_columns = pstk__tfrecord_n_columns, .scan = pstk__tfrecord_scan,                        \
+        .retype = pstk__tfrecord_retype,                                                           \
     }
 
 /* Which files are TFRecords: by names that say so, those of compressed files only in a folder
