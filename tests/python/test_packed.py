@@ -11,10 +11,11 @@ import subprocess
 import tarfile
 import threading
 import unittest
+import unittest.mock
 import zlib
 
 import penstock
-from data_fixture import Case
+from data_fixture import Case, optional
 
 MEMBERS = {"ustar": tarfile.USTAR_FORMAT, "pax": tarfile.PAX_FORMAT}
 
@@ -262,6 +263,43 @@ class Packed(Case):
             self.assertEqual(len(data_set), 30)
         with penstock.Dataset(os.path.join(folder, "0.tar.gz")) as data_set:
             self.assertEqual(len(data_set), 30)
+
+    def test_what_webdataset_compresses_is_what_webdataset_reads(self):
+        library = optional("webdataset")
+        folder = self.put({})
+        file = os.path.join(folder, "0.tar.gz")
+        with library.TarWriter(file) as out:
+            for n in range(300):
+                out.write({"__key__": f"{n:05d}", "bin": random.Random(n).randbytes(n * 40), "cls": n})
+        with open(file, "rb") as source:
+            self.assertEqual(source.read(2), b"\x1f\x8b")
+        theirs = [(sample["bin"], int(sample["cls"])) for sample in library.WebDataset(file, shardshuffle=False)]
+        with penstock.Dataset(folder) as data_set:
+            self.assertEqual([(sample["bin"], sample["cls"]) for sample in (data_set[i] for i in range(300))], theirs)
+
+    def test_zstd_in_frames_gives_the_samples_of_the_plain_archive_and_one_frame_needs_the_cache(self):
+        library = optional("zstandard")
+        data = archive(range(4000))
+        self.assertGreater(len(data), 9 << 20)
+        plain = self.put({"0.tar": data}, "plain")
+        coder = library.ZstdCompressor(write_checksum=True)
+        frames = b"".join(coder.compress(data[i:i + 500_000]) for i in range(0, len(data), 500_000))
+        self.check_equal(plain, self.put({"0.tar.zst": frames}, "frames"))
+        cut = self.put({"0.tar.zst": frames[:-9]}, "cut")
+        self.refused(cut, "0.tar.zst", "cut short")
+        for seed in range(20):
+            broken = bytearray(frames)
+            broken[random.Random(seed).randrange(len(frames))] ^= 1 << seed % 8
+            # A frame whose head then says that it is large needs the cache, where the damage is found.
+            with self.assertRaises(penstock.CorruptRecordError) as caught:
+                penstock.Dataset(self.put({"0.tar.zst": broken}, "broken"), cache_path=self.path("cache"))
+            self.assertIn("byte ", str(caught.exception))
+        one = self.put({"0.tar.zstd": coder.compress(data)}, "one")
+        with unittest.mock.patch("penstock.foreign._cache_folder", return_value=None):
+            self.refused(one, "0.tar.zstd", "set cache_path", kind=penstock.UnsupportedError)
+        with penstock.Dataset(plain) as a, penstock.Dataset(one, cache_path=self.path("cache")) as b:
+            for i in random.Random(1).sample(range(len(a)), 200):
+                self.assertEqual(a[i], b[i])
 
     def test_info_prints_the_compression(self):
         folder = self.put({"0.tar.gz": gzip.compress(archive(range(5)))})
