@@ -414,6 +414,16 @@ class Compressed(Mds):
                 self.assertEqual(data[i]["int"], -i)
                 self.assertEqual(data[i]["bytes"], samples[i]["bytes"][2])
 
+    def test_a_shard_that_changes_during_a_run_is_refused(self):
+        path, _ = self.pack("bz2:9")
+        with self.open(path) as data:
+            with open(os.path.join(path, "shard.00002.mds.bz2"), "ab") as out:
+                out.write(bytes(9))
+            with self.assertRaises(penstock.CorruptRecordError) as caught:
+                for i in range(N):
+                    _ = data[i]
+            self.assertIn("shard.00002.mds.bz2 was changed", str(caught.exception))
+
     def test_without_a_folder_for_caches_the_message_says_what_to_do(self):
         path, _ = self.pack("bz2:9")
         with unittest.mock.patch("penstock.foreign._cache_folder", return_value=None):

@@ -222,6 +222,22 @@ class Packed(Case):
         with penstock.Dataset(folder) as data_set:
             self.assertEqual(data_set[129]["cls"], 129)
 
+    @unittest.skipUnless(os.geteuid() == 0, "missing: root, to give a file away")
+    def test_points_of_another_user_are_not_used(self):
+        folder = self.put({"0.tar.gz": gzip.compress(archive(range(50)))})
+        penstock.Dataset(folder).close()
+        place = os.path.join(folder, ".penstock")
+        file, = [os.path.join(place, name) for name in os.listdir(place) if name.endswith(".points")]
+        os.chown(file, 12345, 12345)
+        with penstock.Dataset(folder) as data_set:
+            self.assertEqual(data_set[49]["cls"], 49)
+        self.assertEqual(os.stat(file).st_uid, 0)
+        with penstock.Dataset(folder) as data_set:
+            os.chown(file, 12345, 12345)
+            with self.assertRaises(penstock.CorruptRecordError) as caught:
+                _ = data_set[3]
+            self.assertIn(file, str(caught.exception))
+
     def test_damage_of_the_points_file_is_an_error_that_names_it(self):
         folder = self.put({"0.tar.gz": gzip.compress(archive(range(900)))})
         with penstock.Dataset(folder) as data_set:
