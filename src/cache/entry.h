@@ -20,7 +20,7 @@
 #define PSTK__CACHE_MAGIC "PSTKCACH"
 #define PSTK__CACHE_VERSION 1
 #define PSTK__CACHE_HEADER 8192
-#define PSTK__CACHE_BLOCK 16384
+#define PSTK__CACHE_BLOCK 4096
 #define PSTK__CACHE_MAX_SIZE (UINT64_C(1) << 60) /* bytes of an entry's data */
 #define PSTK__CACHE_MAX_PATH 4096                /* bytes of a key's path, its 0 included */
 #define PSTK__CACHE_MAX_MADE 256                 /* and of `made` */

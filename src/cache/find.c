@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define AT_ONCE 256   /* blocks of one read: 4 MiB */
+#define AT_ONCE 512   /* blocks of one read: 2 MiB */
 #define USED_AGAIN 60 /* seconds until an entry is marked as used once more */
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static const struct pstk__store entries = {
 /* 1: the CRCs of the blocks are as they were written. */
 static int is_table_whole(int fd, const struct pstk__cache_header *header)
 {
-    uint8_t bytes[4096];
+    uint8_t bytes[4 * PSTK__CACHE_BLOCK];
     uint64_t at = pstk__cache_table_at(header->size);
     const uint64_t end = at + 4 * pstk__cache_n_blocks(header->size);
     uint32_t crc = 0;

@@ -39,7 +39,9 @@ static int open_lock(const struct pstk__cache *cache)
         openat(cache->dir, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0)
         return -errno;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && pstk__cache_is_trusted(&st))
+    /* An umask may leave a file that nobody can open again. */
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && pstk__cache_is_trusted(&st) &&
+        ((st.st_mode & 0600) == 0600 || fchmod(fd, 0600) == 0))
         return fd;
     close(fd);
     return -EPERM;

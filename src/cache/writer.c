@@ -85,6 +85,9 @@ static int claim(struct pstk__cache_writer *writer, uint64_t *size)
         int native = fstat(writer->fd, &st) < 0 ? errno : 0;
         if (!native && (!S_ISREG(st.st_mode) || !pstk__cache_is_trusted(&st)))
             native = EPERM;
+        /* An umask may leave a file that nobody can open again. */
+        if (!native && (st.st_mode & 0600) != 0600 && fchmod(writer->fd, 0600) < 0)
+            native = errno;
         if (!native && flock(writer->fd, LOCK_EX | LOCK_NB) < 0)
             native = errno == EWOULDBLOCK ? EBUSY : errno;
         if (!native && is_in_place(writer, &st)) {
@@ -155,6 +158,16 @@ static void discard(struct pstk__cache_writer *writer, struct pstk__cache_ledger
     writer->fd = -1;
 }
 
+/* 1: since the caller looked, another has made the entry. */
+static int is_made(const struct pstk__cache_writer *writer)
+{
+    struct pstk__file file;
+    if (!pstk__cache_find(writer->cache, &writer->key, &file))
+        return 0;
+    pstk__file_end(&file);
+    return 1;
+}
+
 /* Everything under the lock of the folder. */
 static int begin(struct pstk__cache_writer *writer, struct pstk__cache_ledger *ledger,
                  struct pstk_error *err)
@@ -167,6 +180,10 @@ static int begin(struct pstk__cache_writer *writer, struct pstk__cache_ledger *l
                           writer->cache->path, writer->path);
     if (r < 0)
         return pstk__cache_fail_lock(writer->cache, -r, err);
+    if (is_made(writer))
+        return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_OPEN,
+                          "another process has just made an entry of the cache %s of %.300s",
+                          writer->cache->path, writer->path);
     if (old > 0 && ftruncate(writer->fd, 0) < 0)
         return fail_write(writer, errno, err);
     pstk__cache_subtract(ledger, old);

@@ -29,8 +29,8 @@ static void close_cached(struct cached *c)
 
 TEST(what_was_written_comes_back_from_any_offset)
 {
-    static const uint64_t sizes[] = {0, 1, B - 1, B, B + 1, 3 * B, 3 * B + 5, 300 * B + 9};
-    static uint8_t bytes[301 * B];
+    static const uint64_t sizes[] = {0, 1, B - 1, B, B + 1, 3 * B, 3 * B + 5, 1100 * B + 9};
+    static uint8_t bytes[1101 * B];
     struct cached c;
     CHECK_EQ(open_cached(&c, PLENTY), 0);
     for (uint32_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -102,12 +102,18 @@ TEST(each_part_of_a_key_tells_entries_apart)
     for (int part = 0; part < 6; part++) {
         struct pstk__cache_key key = key_of(0);
         struct pstk__file file;
+        char name[PSTK__CACHE_NAME], path[80];
         key.path = part == 0 ? "/data/shard.ta" : key.path;
         key.made = part == 1 ? "runpacked" : key.made;
         key.size += part == 2;
         key.changed_ns += part == 3;
         key.begin += part == 4;
         key.end += part == 5;
+        CHECK_EQ(pstk__cache_find(c.cache, &key, &file), 0);
+        /* nor where its name is the same */
+        pstk__cache_key_name(&key, name);
+        snprintf(path, sizeof path, "c/entries/%s", name);
+        CHECK_EQ(link(path_of(&c.f, 0, ""), fixture_path(&c.f, path)), 0);
         CHECK_EQ(pstk__cache_find(c.cache, &key, &file), 0);
     }
     CHECK_EQ(has(c.cache, 0, 100), 1);
@@ -278,6 +284,10 @@ TEST(two_keys_of_one_name_are_told_apart)
     CHECK(lies_at(path_of(&c.f, 1, ""))); /* it is whole: it stays */
     CHECK_EQ(make(c.cache, 1, 50, &c.f.err), 0);
     CHECK_EQ(has(c.cache, 1, 50), 1);
+    struct pstk__cache_ledger ledger;
+    CHECK_EQ(pstk__cache_lock(c.cache, 0, &ledger), 0);
+    CHECK_EQ(ledger.bytes, pstk__cache_file_size(50)); /* what was replaced does not count */
+    pstk__cache_unlock(&ledger);
     close_cached(&c);
 }
 
@@ -428,9 +438,14 @@ TEST(one_maker_at_a_time)
     CHECK(n_done == 8 << 20 && n_total > 20 << 20 && n_total < 21 << 20);
     CHECK_EQ(pstk__cache_commit(&writer, &c.f.err), 0);
     CHECK_EQ(pstk__cache_making(c.cache, &key, &n_done, &n_total), 0);
+    /* Who looked before that finds it now. */
+    CHECK_EQ(pstk__cache_begin(&second, c.cache, &key, 100, &c.f.err), PSTK_EBUSY);
+    CHECK(second == NULL && strstr(c.f.err.message, "has just made"));
+    CHECK(!lies_at(path_of(&c.f, 0, ".tmp")));
+    CHECK_EQ(has(c.cache, 0, 9 << 20), -1); /* it is there (has reads 1 MiB alone) */
+    pstk__cache_drop(c.cache, &key);
     CHECK_EQ(pstk__cache_begin(&second, c.cache, &key, 100, &c.f.err), 0);
     pstk__cache_abort(&second);
-    CHECK_EQ(has(c.cache, 0, 9 << 20), -1); /* it is there (has reads 1 MiB alone) */
     close_cached(&c);
 }
 
@@ -466,8 +481,14 @@ TEST(a_killed_maker_leaves_nothing_that_lasts)
     kill_a_maker(&c, 0);
     CHECK(lies_at(path_of(&c.f, 0, ".tmp")));
     CHECK_EQ(has(c.cache, 0, 50000), 0);
+    c.cache->max_bytes = PLENTY;                    /* nothing is counted anew */
     CHECK_EQ(make(c.cache, 0, 60000, &c.f.err), 0); /* takes over */
     CHECK_EQ(has(c.cache, 0, 60000), 1);
+    c.cache->max_bytes = 100000;
+    struct pstk__cache_ledger ledger;
+    CHECK_EQ(pstk__cache_lock(c.cache, 0, &ledger), 0);
+    CHECK_EQ(ledger.bytes, pstk__cache_file_size(60000)); /* what was left does not count */
+    pstk__cache_unlock(&ledger);
     kill_a_maker(&c, 1);
     CHECK_EQ(make(c.cache, 2, 80000, &c.f.err), 0); /* its room is free */
     CHECK(!lies_at(path_of(&c.f, 1, ".tmp")));
@@ -563,7 +584,7 @@ static int use_by_chance(struct cached *c, uint32_t seed, uint64_t max_bytes)
     struct pstk__cache *own;
     if (pstk__cache_open(&own, fixture_path(&c->f, "c"), max_bytes, NULL) < 0)
         return 1;
-    for (int turn = 0; turn < 200; turn++) {
+    for (int turn = 0; turn < 80; turn++) {
         seed = seed * 1664525u + 1013904223u;
         const uint32_t i = seed >> 8 & 31;
         const uint64_t size = i * 4000 + 1;
@@ -609,7 +630,7 @@ TEST(processes_that_write_at_once_stay_within_the_limit)
             children[k] = 0;
             n_running--;
             CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
-            if (WIFSIGNALED(status) && turn++ < 40) { /* another comes in its place */
+            if (WIFSIGNALED(status) && turn++ < 15) { /* another comes in its place */
                 n_running++;
                 seed += N;
                 if ((children[k] = fork()) == 0)
@@ -679,6 +700,36 @@ TEST(entries_are_for_their_owner_alone)
     close_cached(&c);
 }
 
+/* In a child that is not root. Returns what `see` does, or 100. */
+static int as_nobody(int (*see)(struct cached *c), struct cached *c)
+{
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0) ? 100 : see(c));
+    return status_of(child);
+}
+
+static int make_under_umask(struct cached *c)
+{
+    struct pstk__cache *cache;
+    if (pstk__cache_open(&cache, fixture_path(&c->f, "own/c"), PLENTY, &c->f.err) < 0)
+        return 1;
+    umask(0777);
+    return make(cache, 0, 100, &c->f.err) < 0 || has(cache, 0, 100) != 1 ||
+           make(cache, 1, 100, &c->f.err) < 0;
+}
+
+TEST(an_umask_hides_no_entry_from_its_owner)
+{
+    struct cached c;
+    CHECK_EQ(open_cached(&c, PLENTY), 0);
+    CHECK_EQ(chmod(c.f.dir, 0755), 0);
+    CHECK_EQ(mkdir(fixture_path(&c.f, "own"), 0700), 0);
+    CHECK_EQ(chmod(fixture_path(&c.f, "own"), 0777), 0);
+    CHECK_EQ(as_nobody(make_under_umask, &c), 0);
+    close_cached(&c);
+}
+
 TEST(another_users_folder_is_refused_and_entry_is_none)
 {
     struct cached c;
@@ -694,15 +745,6 @@ TEST(another_users_folder_is_refused_and_entry_is_none)
     CHECK_EQ(pstk__cache_open(&cache, fixture_path(&c.f, "c"), 1, &c.f.err), PSTK_EPERM);
     CHECK(strstr(c.f.err.message, "1234") && strstr(c.f.err.message, "cache_path"));
     close_cached(&c);
-}
-
-/* In a child that is not root. Returns what `see` does, or 100. */
-static int as_nobody(int (*see)(struct cached *c), struct cached *c)
-{
-    const pid_t child = fork();
-    if (child == 0)
-        _exit(geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0) ? 100 : see(c));
-    return status_of(child);
 }
 
 /* What root keeps for all is read by others; they cannot add to it. */
@@ -756,7 +798,7 @@ static struct pstk__cache *shared;
 
 static void *use_shared(void *user)
 {
-    uint8_t bytes[3 * B];
+    uint8_t bytes[39000];
     uint32_t seed = (uint32_t)(uintptr_t)user;
     for (int turn = 0; turn < 300; turn++) {
         seed = seed * 1664525u + 1013904223u;
@@ -831,6 +873,7 @@ int main(void)
         CASE(a_folder_that_is_a_link_or_that_others_write_to_is_refused),
         CASE(an_entry_that_others_may_write_to_is_none),
         CASE(entries_are_for_their_owner_alone),
+        CASE(an_umask_hides_no_entry_from_its_owner),
         CASE(another_users_folder_is_refused_and_entry_is_none),
         CASE(a_folder_that_cannot_be_written_to_is_read),
         CASE(a_folder_that_cannot_be_made_is_refused),

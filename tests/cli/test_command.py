@@ -28,7 +28,7 @@ except ImportError:
     sys.exit(0)
 
 PENSTOCK = os.path.abspath(sys.argv[1])
-COMMANDS = ["pack", "merge", "column", "info", "verify", "get", "export", "show", "bench", "order", "doctor", "page", "top"]
+COMMANDS = ["pack", "merge", "column", "info", "verify", "get", "export", "show", "bench", "order", "doctor", "page", "top", "cache"]
 TESTS = []
 
 

@@ -58,7 +58,7 @@ def the_parser_takes_what_help_lists_and_no_other_value(world):
     for command in COMMANDS:
         options = options_of(command)
         assert options or command == "get", command
-        wrong = {"doctor": ["x", "y"], "top": ["x"]}.get(command, [])  # they need no operand, and take one or none
+        wrong = {"cache": ["x", "y"], "doctor": ["x", "y"], "top": ["x"]}.get(command, [])  # they need no operand, and take one or none
         for name, value in options.items():
             _, err = run(command, "--" + name, *([] if value is None else ["--" + name]), *wrong, status=2)
             assert "no option" not in err, err

@@ -134,7 +134,8 @@ class Page(unittest.TestCase):
         (folder / "penstock").symlink_to(os.environ["PENSTOCK_COMMAND"])
         cls.environment = dict(
             os.environ, PATH=f"{folder}{os.pathsep}{os.environ['PATH']}",
-            PYTHONPATH=os.pathsep.join(sys.path), OMP_NUM_THREADS="1")
+            PYTHONPATH=os.pathsep.join(sys.path), OMP_NUM_THREADS="1",
+            PENSTOCK_CACHE=str(cls.folder / "cache"))  # not the developer's: a page empties it
 
     @classmethod
     def tearDownClass(cls):
