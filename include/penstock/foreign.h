@@ -11,6 +11,11 @@
  * the disk is full, in cache_path. ENOSPC: both are full. Later opens read the index alone. An
  * index is built again once a name, a size or a time of change differs; of images, the time of a
  * folder, and of a table, its own.
+ *
+ * Files may be compressed: archives (.tar.gz, .tgz, .tar.zst), TFRecords of gzip, and shards of
+ * MosaicML streaming. The first open also finds the points at which unpacking can begin, and keeps
+ * them next to the index. Files without points that are near enough are unpacked once into the
+ * cache.
  */
 #ifndef PENSTOCK_FOREIGN_H
 #define PENSTOCK_FOREIGN_H

@@ -365,6 +365,8 @@ static void print_text(const struct info *all)
     print_line("identity", info->identity);
     if (info->has_checksums != 1)
         printf("  format    %s, %s\n", info->format, checksums_text(info));
+    else if (strchr(info->format, ',')) /* its compression, whose checksums cover every byte */
+        print_line("format", info->format);
     print_part(all->manifest);
     const char *note = json_text(all->manifest, "note");
     if (note && *note)

@@ -202,11 +202,10 @@ int pstk_dataset_get_info(const struct pstk_dataset *dataset, struct pstk_datase
         .format_version = source->format->version,
     };
     memcpy(all.identity, source->identity, sizeof all.identity);
-    all.has_checksums = source->format->checksum != PSTK__CHECKSUM_NONE ? 1
-                        : dataset->has_kept                             ? 3
-                        : pstk__source_has_covers(source)               ? 2
-                        : has_hashes(source)                            ? 2
-                                                                        : 0;
+    all.has_checksums = source->format->checksum != PSTK__CHECKSUM_NONE || source->is_checked ? 1
+                        : dataset->has_kept                                                   ? 3
+                        : pstk__source_has_covers(source) || has_hashes(source)               ? 2
+                                                                                              : 0;
     all.n_files = n_data_files(source);
     snprintf(all.format, sizeof all.format, "%s",
              source->kind ? source->kind : source->format->name);

@@ -217,6 +217,9 @@ static int fail_open(const struct pstk__source *source, uint32_t number, int nat
         snprintf(what, sizeof what, "%.14s %s/%s", file_noun(source), source->path, shown);
     else
         snprintf(what, sizeof what, "%.14s %s", file_noun(source), path);
+    char why[PSTK__WHY];
+    if (err && pstk__store_why(source->store, why)[0])
+        return pstk__fail_errno(err, native, PSTK_STAGE_SHARD, "cannot open %s%s", what, why);
     return pstk__file_fail(err, native, PSTK_STAGE_SHARD, what, path);
 }
 
@@ -350,11 +353,14 @@ int pstk__unread_fail(const struct pstk__unread *unread, struct pstk_error *err)
 {
     const unsigned long long from = unread->offset,
                              to = unread->offset + unread->size - (unread->size > 0);
+    char why[PSTK__WHY] = "";
     int r;
+    if (unread->got < 0 && unread->from)
+        pstk__file_why(unread->from, (int)-unread->got, why);
     if (unread->got < 0)
         r = pstk__fail_errno(err, (int)-unread->got, PSTK_STAGE_READ,
-                             "%s: %s: cannot read bytes %llu to %llu", unread->name, unread->what,
-                             from, to);
+                             "%s: %s: cannot read bytes %llu to %llu%s", unread->name, unread->what,
+                             from, to, why);
     else
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_READ,
                        "%s: %s: the file ends at byte %llu, within the bytes %llu to %llu",
@@ -376,6 +382,7 @@ int pstk__source_read(const struct pstk__source *source, const struct pstk__file
                                         .record = extent->record,
                                         .offset = extent->offset,
                                         .size = extent->size,
-                                        .got = n};
+                                        .got = n,
+                                        .from = file};
     return pstk__unread_fail(&unread, err);
 }

@@ -52,12 +52,13 @@ int pstk__source_read(const struct pstk__source *source, const struct pstk__file
                       const struct pstk__extent *extent, void *buffer, struct pstk_error *err);
 /* Bytes of a file that could not be read. */
 struct pstk__unread {
-    const char *name; /* of the file */
-    const char *what; /* "record 7", "header" */
-    uint64_t record;  /* or PSTK_NONE */
-    uint64_t offset;  /* bytes */
-    uint64_t size;    /* bytes wanted */
-    int64_t got;      /* bytes read, or a negative errno */
+    const char *name;              /* of the file */
+    const char *what;              /* "record 7", "header" */
+    uint64_t record;               /* or PSTK_NONE */
+    uint64_t offset;               /* bytes */
+    uint64_t size;                 /* bytes wanted */
+    int64_t got;                   /* bytes read, or a negative errno */
+    const struct pstk__file *from; /* which may explain that; or NULL */
 };
 /* The message of it: EBADMSG where the file ends too early, else the code of the errno. */
 int pstk__unread_fail(const struct pstk__unread *unread, struct pstk_error *err);

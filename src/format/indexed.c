@@ -420,6 +420,40 @@ int pstk__indexed_describe(struct pstk__source *source, const struct pstk__index
     return 0;
 }
 
+/* Make compressed files look unpacked: in the listing, and in the store of the source and *opening.
+ */
+static int unpack_files(struct pstk__source *source, struct pstk__listing *listing,
+                        struct pstk__opening *opening, struct pstk_error *err)
+{
+    struct pstk__indexed *indexed = source->state;
+    const struct pstk_foreign *foreign = opening->foreign;
+    const struct pstk__unpack_files files = {.store = opening->store,
+                                             .folder = listing->folder,
+                                             .names = &listing->names,
+                                             .sizes = listing->sizes,
+                                             .changed_ns = listing->changed_ns,
+                                             .cache = foreign ? foreign->cache_path : NULL,
+                                             .cache_size = pstk__foreign_cache_size(foreign),
+                                             .format = source->format->name,
+                                             .known = indexed->scanner->known,
+                                             .known_user = indexed->own,
+                                             .is_plain = indexed->scanner->is_plain,
+                                             .n_threads = pstk__indexed_threads(opening),
+                                             .on_progress = foreign ? foreign->on_progress : NULL,
+                                             .progress_user = foreign ? foreign->user : NULL};
+    const int r = pstk__unpack_open(&indexed->unpack, &files, err);
+    if (r < 0 || !indexed->unpack)
+        return r;
+    for (uint64_t i = 0; i < listing->names.n; i++)
+        listing->sizes[i] = pstk__unpack_size(indexed->unpack, i);
+    opening->store = source->store = pstk__unpack_store(indexed->unpack);
+    source->is_checked = pstk__unpack_is_all(indexed->unpack) ? 1 : 0;
+    snprintf(indexed->kind, sizeof indexed->kind, "%.8s, %.5s", source->format->name,
+             pstk__unpack_name(indexed->unpack));
+    source->kind = indexed->kind;
+    return 0;
+}
+
 static int fill(struct pstk__source *source, const struct pstk__scanner *scanner,
                 const struct pstk__opening *opening, struct pstk_error *err)
 {
@@ -437,9 +471,13 @@ static int fill(struct pstk__source *source, const struct pstk__scanner *scanner
             : pstk__listing_open(&listing, opening->store, opening->path, scanner->wanted, err);
     if (r < 0)
         return r;
+    struct pstk__opening unpacked = *opening;
     struct work work = {
-        .scanner = scanner, .opening = opening, .listing = &listing, .own = indexed->own};
-    r = get_index(indexed, &work, err);
+        .scanner = scanner, .opening = &unpacked, .listing = &listing, .own = indexed->own};
+    if (scanner->may_be_packed)
+        r = unpack_files(source, &listing, &unpacked, err);
+    if (r == 0)
+        r = get_index(indexed, &work, err);
     indexed->folder = listing.folder;
     listing.folder = NULL;
     pstk__listing_close(&listing);
@@ -483,6 +521,7 @@ void pstk__indexed_close(struct pstk__source *source)
     struct pstk__indexed *indexed = source->state;
     if (indexed) {
         pstk__index_close(indexed->index);
+        pstk__unpack_close(indexed->unpack);
         free(indexed->folder);
         free(indexed->own);
         free(indexed);

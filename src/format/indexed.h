@@ -10,6 +10,7 @@
 #include "format/format.h"
 #include "format/listing.h"
 #include "index/writer.h"
+#include "unpack/unpack.h"
 
 /* A file being scanned. */
 struct pstk__scan {
@@ -32,6 +33,12 @@ struct pstk__scanner {
     uint32_t version;   /* of what a scan finds: an index of another version is built again */
     const char *wanted; /* names of files, as listing.h has them: ".tar"; unused where there is a
                            list */
+    uint32_t may_be_packed; /* 1: files may be compressed (unpack.h); scans read them unpacked */
+    /* 1: a file with these first bytes is not compressed, whatever it looks like; NULL: nobody
+     * knows. */
+    int (*is_plain)(const uint8_t *head, uint64_t n);
+    /* As of struct pstk__unpack_files; user: what `list` read. NULL: nothing is known. */
+    void (*known)(const void *own, uint64_t i, uint32_t *packing, uint64_t *unpacked);
     /* List the files of a data set that lists them itself; NULL: list them by `wanted`. Add to
      * the listing's digest all that records depend on and names, sizes and times do not show. *own:
      * what scans and the source need of that list; returns owned (free()). */
@@ -57,9 +64,11 @@ struct pstk__scanner {
 /* The state of such a source. */
 struct pstk__indexed {
     const struct pstk__scanner *scanner;
-    char *folder;              /* owned; the names of the files are below it */
-    struct pstk__index *index; /* owned */
-    void *own;                 /* owned; of the scanner's list, or NULL */
+    char *folder;                /* owned; the names of the files are below it */
+    struct pstk__index *index;   /* owned */
+    void *own;                   /* owned; of the scanner's list, or NULL */
+    struct pstk__unpack *unpack; /* owned; NULL: no file is compressed */
+    char kind[16];               /* the format's name for users, where there is `unpack` */
 };
 
 /* Entries of a format's table. */

@@ -18,7 +18,10 @@ int pstk__through_open(struct pstk__through *through, const struct pstk__scan *s
     if (!through->buffer)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to index %s", scan->path);
     const int r = scan->store->open(scan->store, &through->file, scan->path);
-    return r < 0 ? pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", scan->path) : 0;
+    char why[PSTK__WHY];
+    return r < 0 ? pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s%s", scan->path,
+                                    pstk__store_why(scan->store, why))
+                 : 0;
 }
 
 void pstk__through_close(struct pstk__through *through)
@@ -62,9 +65,11 @@ int64_t pstk__through_fill(struct pstk__through *through, uint64_t wanted)
     more = more < through->max - kept ? more : through->max - kept;
     const int64_t n =
         pstk__file_read(&through->file, through->buffer + kept, more, through->at + kept);
-    if (n < 0)
-        return pstk__fail_errno(through->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s",
-                                through->scan->path);
+    if (n < 0) {
+        char why[PSTK__WHY];
+        return pstk__fail_errno(through->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s%s",
+                                through->scan->path, pstk__file_why(&through->file, (int)-n, why));
+    }
     through->n += (uint64_t)n;
     return (int64_t)through->n;
 }

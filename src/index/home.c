@@ -52,15 +52,19 @@ static int spot_of(const struct pstk__index_home *home, int in_cache, struct spo
     return r;
 }
 
-/* 1: the file is of this user, of root, or of the owner of the data: nobody else decides what a
- * loader reads. One that is not there is nobody's. */
+/* Only this user, root and the owner of the data decide what a loader reads. */
+int pstk__index_trusts(uint32_t user, uint32_t data_owner)
+{
+    return user == geteuid() || user == 0 || user == data_owner;
+}
+
+/* 1: the file is of one of those. One that is not there is nobody's. */
 static int is_trusted(const struct pstk__index_home *home, const char *path)
 {
     struct stat file, data;
     if (stat(path, &file) < 0)
         return 0;
-    return file.st_uid == geteuid() || file.st_uid == 0 ||
-           (stat(home->data, &data) == 0 && file.st_uid == data.st_uid);
+    return pstk__index_trusts(file.st_uid, stat(home->data, &data) == 0 ? data.st_uid : 0);
 }
 
 /* 1: *out is an index that fits; 0: there is none there, or an old or damaged one. */

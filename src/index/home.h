@@ -41,6 +41,8 @@ struct pstk__index_work {
     void *progress_user;
 };
 
+/* 1: what this user wrote for data of that owner is used; both are user ids. */
+int pstk__index_trusts(uint32_t user, uint32_t data_owner);
 /* Open the index, if there is one that fits; else *out is NULL. Returns owned. EINVAL: its path is
  * too long. */
 int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_home *home,

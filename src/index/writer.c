@@ -172,6 +172,11 @@ int pstk__index_writer_open_nameless(struct pstk__index_writer **out, const char
     return failed;
 }
 
+const char *pstk__index_writer_path(const struct pstk__index_writer *writer)
+{
+    return writer->path;
+}
+
 static int write_pages(struct pstk__index_writer *writer, const struct pstk__table *table,
                        const uint64_t *cells, struct pstk_error *err)
 {

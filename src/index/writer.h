@@ -32,6 +32,8 @@ int pstk__index_writer_open(struct pstk__index_writer **out, const char *path,
  * directory of `path`. */
 int pstk__index_writer_open_nameless(struct pstk__index_writer **out, const char *path,
                                      struct pstk_error *err);
+/* The path that the file will have. */
+const char *pstk__index_writer_path(const struct pstk__index_writer *writer);
 /* Append what was found in the next file of the data set, whose name, size and time these are. */
 int pstk__index_writer_add(struct pstk__index_writer *writer, const char *name, uint64_t size,
                            int64_t changed_ns, const struct pstk__index_rows *rows,

@@ -6,6 +6,7 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Linux reads at most 0x7ffff000 bytes at once. */
@@ -38,6 +39,24 @@ int64_t pstk__file_read(const struct pstk__file *file, void *buffer, uint64_t si
             return n;
     }
     return (int64_t)done;
+}
+
+const char *pstk__file_why(const struct pstk__file *file, int native, char text[PSTK__WHY])
+{
+    char why[PSTK__WHY - 4] = "";
+    if (native == EBADMSG && file->store && file->store->explain)
+        file->store->explain(file, why, sizeof why);
+    snprintf(text, PSTK__WHY, why[0] ? " (%s)" : "%s", why);
+    return text;
+}
+
+const char *pstk__store_why(const struct pstk__store *store, char text[PSTK__WHY])
+{
+    char why[PSTK__WHY - 4] = "";
+    if (store->explain_open)
+        store->explain_open(store, why, sizeof why);
+    snprintf(text, PSTK__WHY, why[0] ? " (%s)" : "%s", why);
+    return text;
 }
 
 /* Everything between opening and closing. */

@@ -10,6 +10,8 @@
 
 #include <penstock/types.h>
 
+#include <stddef.h>
+
 struct pstk__store;
 
 /* An open file. It lies in its opener's memory and may be moved while nobody reads from it. */
@@ -46,6 +48,12 @@ struct pstk__store {
      * end, or a negative errno, EINTR and EAGAIN included. */
     int64_t (*read_at)(const struct pstk__file *f, void *buffer, uint64_t size, uint64_t offset);
     void (*close)(struct pstk__file *f);
+    /* Write into text[size] what is known of a read of the file that failed with -EBADMSG, or "".
+     * NULL: nothing ever is. */
+    void (*explain)(const struct pstk__file *f, char *text, size_t size);
+    /* Write into text[size] why the last open failed, if the errno does not say it, or "". NULL:
+     * nothing ever is known. */
+    void (*explain_open)(const struct pstk__store *s, char *text, size_t size);
     /* Look at an entry without opening it; follows links. 0 or a negative errno. NULL: the store
      * has no directories. */
     int (*look)(const struct pstk__store *s, const char *path, struct pstk__store_entry *entry);
@@ -67,6 +75,12 @@ void pstk__file_end(struct pstk__file *file);
  * bytes read, fewer than size only at the end of the file, or a negative native errno. */
 int64_t pstk__file_read(const struct pstk__file *file, void *buffer, uint64_t size,
                         uint64_t offset);
+/* What follows a message about a read that failed with this native errno (positive): " (why)", or
+ * "". Returns text. */
+#define PSTK__WHY 1024 /* bytes, with the 0 */
+const char *pstk__file_why(const struct pstk__file *file, int native, char text[PSTK__WHY]);
+/* The same of an open that failed. */
+const char *pstk__store_why(const struct pstk__store *store, char text[PSTK__WHY]);
 /* Read a whole regular file of at most max_size bytes. Returns owned bytes (free()), never NULL. */
 int pstk__store_load(const struct pstk__store *store, const char *path, uint64_t max_size,
                      void **bytes, uint64_t *size, struct pstk_error *err);

@@ -18,12 +18,12 @@ from data_fixture import Case, np, optional
 FILES = ("jpeg", "png", "jpeg_array", "jpegarray", "list[jpeg]", "list[png]")
 
 
-def write(path, samples, size_limit, hashes=()):
+def write(path, samples, size_limit, hashes=(), compression=None):
     """By the real encoders, except files of images, which it keeps as they are."""
     from streaming.base.format.mds.encodings import mds_decode
     from streaming.base.format.mds.writer import MDSWriter
     with MDSWriter(columns={c: v[0] for c, v in samples[0].items()}, out=path, size_limit=size_limit,
-                   hashes=list(hashes)) as out:
+                   hashes=list(hashes), compression=compression) as out:
         for sample in samples:
             out.write({c: v[2] if v[0] in FILES else mds_decode(v[0], v[2]) for c, v in sample.items()})
 
@@ -54,19 +54,27 @@ class Real(Case):
         convert = {"json": json.loads, "str_float": float, "str_decimal": decimal.Decimal}.get(encoding, lambda value: value)
         return real == convert(own)
 
-    def check(self, samples, size_limit):
+    def check(self, samples, size_limit, compression=None):
         from streaming.base.format.mds.encodings import mds_decode
-        write(self.path(), samples, size_limit)
-        with penstock.Dataset(self.path()) as data:
+        shutil.rmtree(self.path(), ignore_errors=True)
+        write(self.path(), samples, size_limit, compression=compression)
+        with penstock.Dataset(self.path(), cache_path=os.path.join(self.path(), "cache")) as data:
             self.assertEqual(len(data), len(samples))
             for i, sample in enumerate(samples):
                 got = data[i]
                 for name, value in sample.items():
                     self.assertTrue(self.same(value[0], mds_decode(value[0], value[2]), got[name]), (i, name))
-        return len([name for name in os.listdir(self.path()) if name.endswith(".mds")])
+        return len([name for name in os.listdir(self.path()) if ".mds" in name])
 
     def test_every_encoding_without_images(self):
         self.assertGreater(self.check([test_mds.every_encoding(i) for i in range(101)], 20000), 10)
+
+    def test_every_compression(self):
+        samples = [test_mds.every_encoding(i) for i in range(60)]
+        for compression in ("zstd", "zstd:16", "br:5", "bz2", "gz:1", "snappy"):
+            with self.subTest(compression):
+                self.assertGreater(self.check(samples, 20000, compression), 4)
+                self.assertFalse([name for name in os.listdir(self.path()) if name.endswith(".mds")])
 
     def test_every_encoding_of_images(self):
         self.check([test_mds.every_image(3 * i + 1 + i % 2) for i in range(10)], 1 << 20)

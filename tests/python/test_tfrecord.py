@@ -7,6 +7,7 @@ import random
 import struct
 import subprocess
 import unittest
+import zlib
 
 import penstock
 import tfrecords
@@ -200,10 +201,30 @@ class Right(Tfrecord):
         self.assertEqual(len(penstock.Dataset(self.put({"x-{0}": record, "x-1": record}, "patterns") + "/x-?")), 1)
         self.refused(self.put({"model.data-00000-of-00001": b"weights" * 9}, "weights"), "is not a data set", kind=penstock.PenstockError)
 
-    def test_what_is_compressed_is_refused_with_what_to_do(self):
-        packed = gzip.compress(b"".join(frame(data_of(n)) for n in range(9)))
-        for name in ("0.tfrecord", "0.tfrecord.gz"):
-            self.refused(self.put({name: packed}, "gz" + name), name, "gzip", "gunzip", kind=penstock.UnsupportedError)
+    def test_files_compressed_by_gzip_are_read_whatever_their_names(self):
+        records = b"".join(frame(data_of(n)) for n in range(900))
+        packed = gzip.compress(records)
+        for name in ("0.tfrecord", "0.tfrecord.gz", "x.tfrecord-00000-of-00001", "x.tfrecord-00000-of-00001.gz",
+                     "train-00000-of-00001"):
+            with penstock.Dataset(self.put({name: packed}, "gz" + name)) as data:
+                self.assertEqual(len(data), 900)
+                for n in (0, 899, *random.Random(3).sample(range(900), 40)):
+                    self.check(data[n], n)
+        with penstock.Dataset(self.put({"any.bin": packed}, "any") + "/any.bin") as data:
+            self.check(data[7], 7)
+        self.refused(self.put({"0.tfrecord": packed[:-3]}, "cut"), "0.tfrecord", "cut short")
+        self.refused(self.put({"0.tfrecord": records, "1.tfrecord": packed}, "both"), "1.tfrecord", "gunzip",
+                     kind=penstock.UnsupportedError)
+
+    def test_a_plain_file_that_begins_as_a_gzip_file_is_plain(self):
+        length = 0x088b1f  # the first bytes of such a file, and a right checksum
+        data = self.put({"0.tfrecord": [bytes(length), b"x"]})
+        with penstock.Dataset(data) as data_set:
+            self.assertEqual([len(data_set[i]["data"]) for i in range(2)], [length, 1])
+
+    def test_what_zlib_compressed_is_refused_with_what_to_do(self):
+        packed = zlib.compress(b"".join(frame(data_of(n)) for n in range(9)))
+        self.refused(self.put({"0.tfrecord": packed}, "zlib"), "0.tfrecord", "zlib", "pigz", kind=penstock.UnsupportedError)
 
     def test_mixtures_and_identities(self):
         a = self.put({"0.tfrecord": [data_of(n) for n in range(40)]}, "a")

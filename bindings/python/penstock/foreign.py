@@ -59,12 +59,15 @@ class _Watch:
     def __init__(self) -> None:
         self.raised: BaseException | None = None
         self._progress: Progress | None = None
+        self._n_total = 0
 
     def __call__(self, _user: Any, n_done: int, n_total: int) -> int:
         try:
-            if self._progress is None:
+            if self._progress is None or n_total != self._n_total:
                 from .progress import Progress
-                self._progress = Progress("indexing", "bytes", n_total)
+                if self._progress is not None:  # compressed files are read through first
+                    self._progress.__exit__(None, None, None)
+                self._progress, self._n_total = Progress("indexing", "bytes", n_total), n_total
                 self._progress.__enter__()
             self._progress.update(n_done)
         except BaseException as error:  # noqa: BLE001 - no exception may pass through the library

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json_piece.h"
+#include "unpack/whole.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -19,12 +20,12 @@
 #define PROBED 4096       /* bytes of a file in which an index.json of shards has its key */
 
 static const struct pstk__mds_packing packings[] = {
-    {"", "", "", ""}, /* none */
-    {"zstd", ".zstd", "zstd -d", "-o"},
-    {"gz", ".gz", "gzip -dc", ">"},
-    {"bz2", ".bz2", "bzip2 -dc", ">"},
-    {"br", ".br", "brotli -d", "-o"},
-    {"snappy", ".snappy", "python3 -m snappy -d", ""},
+    {"", "", 0}, /* none */
+    {"gz", ".gz", 1},
+    {"zstd", ".zstd", 2},
+    {"bz2", ".bz2", PSTK__WHOLE_BZIP2},
+    {"br", ".br", PSTK__WHOLE_BROTLI},
+    {"snappy", ".snappy", PSTK__WHOLE_SNAPPY},
 };
 
 #define N_PACKINGS (sizeof packings / sizeof packings[0])

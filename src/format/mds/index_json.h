@@ -18,6 +18,7 @@ struct pstk__mds_shard {
     uint32_t packing;   /* 0, or for pstk__mds_packing: how its file may be compressed */
     uint32_t hash;      /* byte of texts: the name of a hash of its file; 0: none is listed */
     uint32_t digits;    /* byte of texts: that hash, as listed */
+    uint32_t is_packed; /* 1: that is the file that is there */
 };
 
 /* One piece of memory. */
@@ -44,8 +45,7 @@ int pstk__mds_index_parse(struct pstk__mds **out, struct pstk__texts *names, uin
 struct pstk__mds_packing {
     const char *name;   /* as index.json has it */
     const char *ending; /* ".zstd" */
-    const char *unpack; /* a command for the file named before `to`, then the raw file */
-    const char *to;
+    uint32_t number;    /* of unpack/packing.h, or whole.h */
 };
 /* packing of a shard, not 0. */
 const struct pstk__mds_packing *pstk__mds_packing(uint32_t packing);

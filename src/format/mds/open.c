@@ -51,23 +51,59 @@ static int mds_probe(const struct pstk__store *store, const char *path, struct p
     return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
 }
 
-/* A shard whose file cannot be opened: it may be there, compressed. */
-static int explain_missing(const struct pstk__mds *mds, const char *folder, const char *name,
-                           uint64_t i, const struct pstk__store *store, struct pstk_error *err)
+/* 1: a regular file lies at the path. */
+static int is_there(const struct pstk__store *store, const char *path)
 {
-    char path[PATH_MAX];
     struct pstk__file file;
-    const struct pstk__mds_packing *packing = pstk__mds_packing(mds->shards[i].packing);
-    const int n = snprintf(path, sizeof path, "%s/%s%s", folder, name, packing->ending);
-    const int is_packed =
-        mds->shards[i].packing && n > 0 && n < PATH_MAX && store->open(store, &file, path) == 0;
-    if (is_packed)
+    const int r = store->open(store, &file, path);
+    if (r == 0)
         pstk__file_end(&file);
-    if (is_packed)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "%s is compressed, and samples are read in place: unpack all shards once "
-                          "(%s %s %s %s/%s)",
-                          path, packing->unpack, path, packing->to, folder, name);
+    return r == 0;
+}
+
+/* Name the compressed files of shards whose files are not there: of a shard with both the raw one
+ * is read. */
+static int name_packed(struct pstk__mds *mds, struct pstk__texts *names,
+                       const struct pstk__opening *opening)
+{
+    struct pstk__texts found = {0};
+    char raw[PATH_MAX], packed[PATH_MAX + 16];
+    uint64_t n_packed = 0;
+    int r = pstk__texts_open(&found, names->n, names->size + 8 * names->n);
+    for (uint64_t i = 0; r == 0 && i < names->n; i++) {
+        struct pstk__mds_shard *shard = &mds->shards[i];
+        const char *name = pstk__texts_get(names, i);
+        const char *ending = pstk__mds_packing(shard->packing)->ending;
+        if (shard->packing && join(raw, opening->path, name) == 0 &&
+            !is_there(opening->store, raw)) {
+            snprintf(packed, sizeof packed, "%s%s", raw, ending);
+            shard->is_packed = is_there(opening->store, packed) ? 1 : 0;
+        }
+        n_packed += shard->is_packed;
+        snprintf(packed, sizeof packed, "%s%s", name, shard->is_packed ? ending : "");
+        pstk__texts_add(&found, packed, strlen(packed));
+    }
+    if (r < 0 || n_packed == 0) {
+        pstk__texts_close(&found);
+        return r;
+    }
+    pstk__texts_close(names);
+    *names = found;
+    return 0;
+}
+
+/* The known of a pstk__scanner. */
+static void known(const void *own, uint64_t i, uint32_t *packing, uint64_t *unpacked)
+{
+    const struct pstk__mds *mds = own;
+    const struct pstk__mds_shard *shard = &mds->shards[i];
+    *packing = shard->is_packed ? pstk__mds_packing(shard->packing)->number : 0;
+    if (*packing)
+        *unpacked = shard->size;
+}
+
+static int fail_missing(const char *folder, const char *name, struct pstk_error *err)
+{
     return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
                       "the shard %s/%s is missing; index.json lists it: copy the data set again",
                       folder, name);
@@ -93,11 +129,15 @@ static int list(struct pstk__listing *listing, void **own, const struct pstk__op
     if (r < 0)
         return r;
     *own = mds;
+    if (name_packed(mds, &names, opening) < 0) {
+        pstk__texts_close(&names);
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the shards of %s",
+                          opening->path);
+    }
     r = pstk__listing_of(listing, opening->store, opening->path, &names,
                          opening->salvage ? NULL : &missing, err);
     if (r == PSTK_ENOENT && missing != PSTK_NONE)
-        r = explain_missing(mds, opening->path, pstk__texts_get(&names, missing), missing,
-                            opening->store, err);
+        r = fail_missing(opening->path, pstk__texts_get(&names, missing), err);
     memcpy(listing->digest, digest, sizeof digest);
     pstk__texts_close(&names);
     return r;
@@ -107,6 +147,8 @@ static const struct pstk__scanner scanner = {
     .format = &pstk__format_mds,
     .version = 2,
     .list = list,
+    .may_be_packed = 1,
+    .known = known,
     .infer = pstk__mds_infer,
     .scan = pstk__mds_scan,
     .retype = pstk__mds_retype,

@@ -44,9 +44,10 @@ static const uint8_t *look(const struct walk *walk, struct pstk__peek *peek, uin
 {
     int64_t n;
     const uint8_t *bytes = pstk__peek_at(peek, &walk->file, at, size, &n);
+    char why[PSTK__WHY];
     *r = bytes   ? 0
-         : n < 0 ? pstk__fail_errno(walk->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s",
-                                    walk->scan->path)
+         : n < 0 ? pstk__fail_errno(walk->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s%s",
+                                    walk->scan->path, pstk__file_why(&walk->file, (int)-n, why))
                  : fail_at(walk, PSTK_NONE, at + (uint64_t)n,
                            "the file ends here: it was cut while it was read; open it again");
     return bytes;
@@ -120,6 +121,7 @@ static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct ps
 {
     *walk = (struct walk){.scan = scan, .mds = scan->own, .err = err, .file = {.fd = -1}};
     walk->n = walk->mds->shards[scan->number].n_samples;
+    char why[PSTK__WHY];
     const int is_small = walk->n == 0 || scan->size / walk->n <= SMALL_SAMPLE;
     if (pstk__peek_open(&walk->offsets, PSTK__PEEK_SIZE) < 0 ||
         pstk__peek_open(&walk->samples, is_small ? PSTK__PEEK_SIZE : READ_HEAD) < 0)
@@ -129,7 +131,8 @@ static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct ps
         return r;
     r = scan->store->open(scan->store, &walk->file, scan->path);
     if (r < 0)
-        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", scan->path);
+        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s%s", scan->path,
+                                pstk__store_why(scan->store, why));
     return check_head(walk);
 }
 

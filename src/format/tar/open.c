@@ -13,21 +13,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENDING ".tar"
+#define SCANNER(names, packed)                                                                     \
+    {                                                                                              \
+        .format = &pstk__format_tar, .version = 5, .wanted = (names), .may_be_packed = (packed),   \
+        .infer = pstk__tar_infer, .n_columns = pstk__tar_n_columns, .scan = pstk__tar_scan,        \
+        .retype = pstk__form_retype,                                                               \
+    }
 
-static const struct pstk__scanner scanner = {
-    .format = &pstk__format_tar,
-    .version = 4,
-    .wanted = ENDING,
-    .infer = pstk__tar_infer,
-    .n_columns = pstk__tar_n_columns,
-    .scan = pstk__tar_scan,
-    .retype = pstk__form_retype,
+/* Plain archives; and compressed ones, which of a folder with both are left out: they are likely to
+ * be the same archives. */
+enum { PLAIN, PACKED, N_SCANNERS };
+static const struct pstk__scanner scanners[N_SCANNERS] = {
+    [PLAIN] = SCANNER(".tar", 0),
+    [PACKED] = SCANNER(".tar.gz .tgz .tar.zst .tar.zstd", 1),
 };
+
+/* The number of the scanner for a path; N_SCANNERS: none; <0: it cannot be read. */
+static int choose(const struct pstk__store *store, const char *path, struct pstk_error *err)
+{
+    int r = 0, i = 0;
+    while (i < N_SCANNERS && (r = pstk__listing_probe(store, path, scanners[i].wanted, err)) == 0)
+        i++;
+    return r < 0 ? r : i;
+}
 
 static int tar_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)
 {
-    return pstk__listing_probe(store, path, ENDING, err);
+    const int i = choose(store, path, err);
+    return i < 0 ? i : i < N_SCANNERS;
 }
 
 /* 1: every member is an extent of its own; 0: the members of a sample are one. */
@@ -52,10 +65,13 @@ static const struct pstk__tar_suffixes *suffixes_of(const struct pstk__source *s
 static int tar_open(struct pstk__source **out, const struct pstk__opening *opening,
                     struct pstk_error *err)
 {
+    *out = NULL;
     struct pstk__tar_suffixes *suffixes = malloc(sizeof *suffixes);
     if (!suffixes)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
-    const int r = pstk__indexed_open(out, &scanner, opening, err);
+    int r = choose(opening->store, opening->path, err);
+    if (r >= 0)
+        r = pstk__indexed_open(out, &scanners[r < N_SCANNERS ? r : PLAIN], opening, err);
     if (r < 0) {
         free(suffixes);
         return r;
@@ -293,7 +309,7 @@ static int tar_parse(const struct pstk__source *source, const struct pstk__place
 
 const struct pstk__format pstk__format_tar = {
     .name = "tar",
-    .needs = "*.tar archives of samples, as WebDataset has them",
+    .needs = "*.tar, *.tar.gz or *.tar.zst archives of samples, as WebDataset has them",
     .file = "archive",
     .checksum = PSTK__CHECKSUM_NONE,
     .has_suffixes = 1,

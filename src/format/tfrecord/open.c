@@ -13,18 +13,28 @@
 #include <stdio.h>
 #include <string.h>
 
+/* 1: no file with these first bytes is compressed: they are the head of a record. */
+static int begins_with_record(const uint8_t *head, uint64_t n)
+{
+    uint64_t length;
+    return n >= PSTK__TFRECORD_HEAD && pstk__tfrecord_head(head, &length);
+}
+
 #define SCANNER(names)                                                                             \
     {                                                                                              \
-        .format = &pstk__format_tfrecord, .version = 1, .wanted = (names),                         \
-        .infer = pstk__tfrecord_infer, .n_columns = pstk__tfrecord_n_columns,                      \
-        .scan = pstk__tfrecord_scan, .retype = pstk__tfrecord_retype,                              \
+        .format = &pstk__format_tfrecord, .version = 1, .wanted = (names), .may_be_packed = 1,     \
+        .is_plain = begins_with_record, .infer = pstk__tfrecord_infer,                             \
+        .n_columns = pstk__tfrecord_n_columns, .scan = pstk__tfrecord_scan,                        \
+        .retype = pstk__tfrecord_retype,                                                           \
     }
 
-/* Which files are TFRecords: by names that say so; by names that files of other formats have, too,
+/* Which files are TFRecords: by names that say so, those of compressed files only in a folder
+ * without others; by names that files of other formats have, too,
  * where the first of these files begins with a record; and those that a path names itself. */
-enum { NAMED, SHARDS, ANY };
+enum { NAMED, PACKED, SHARDS, ANY };
 static const struct pstk__scanner scanners[] = {
-    [NAMED] = SCANNER(".tfrecord .tfrecords .tfrec *.tfrecord-*-of-*[0-9}*] .tfrecord.gz"),
+    [NAMED] = SCANNER(".tfrecord .tfrecords .tfrec *.tfrecord-*-of-*[0-9}*]"),
+    [PACKED] = SCANNER(".tfrecord.gz .tfrecords.gz .tfrec.gz *.tfrecord-*-of-*.gz .tfrecord.zst"),
     [SHARDS] = SCANNER("*-[0-9]*[0-9]-of-[0-9]*[0-9] part-r-*"),
     [ANY] = SCANNER("*"),
 };
@@ -39,7 +49,7 @@ static int begins_so(const struct pstk__store *store, const char *path, const ch
     struct pstk__file file;
     char name[PATH_MAX];
     uint8_t head[PSTK__TFRECORD_HEAD];
-    uint64_t length, i = 0;
+    uint64_t i = 0;
     if (pstk__listing_open(&listing, store, path, wanted, NULL) < 0)
         return 0;
     while (i < listing.names.n && listing.sizes[i] == 0)
@@ -50,8 +60,11 @@ static int begins_so(const struct pstk__store *store, const char *path, const ch
             (int)sizeof name &&
         store->open(store, &file, name) == 0) {
         r = pstk__file_read(&file, head, sizeof head, 0) == sizeof head &&
-            pstk__tfrecord_head(head, &length);
+            begins_with_record(head, sizeof head);
         pstk__file_end(&file);
+        if (!r)
+            r = pstk__unpack_head(store, name, head, sizeof head) == sizeof head &&
+                begins_with_record(head, sizeof head);
     }
     pstk__listing_close(&listing);
     return r;
@@ -71,10 +84,13 @@ static int names_files(const struct pstk__store *store, const char *path)
 static int choose(const struct pstk__store *store, const char *path,
                   const struct pstk__scanner **scanner, struct pstk_error *err)
 {
-    *scanner = &scanners[NAMED];
-    int r = pstk__listing_probe(store, path, scanners[NAMED].wanted, err);
-    if (r != 0)
-        return r;
+    int r = 0;
+    for (int i = NAMED; i <= PACKED; i++) {
+        *scanner = &scanners[i];
+        r = pstk__listing_probe(store, path, (*scanner)->wanted, err);
+        if (r != 0)
+            return r;
+    }
     *scanner = &scanners[SHARDS];
     r = pstk__listing_probe(store, path, scanners[SHARDS].wanted, err);
     if (r == 0 && names_files(store, path)) {
@@ -275,7 +291,7 @@ static int tfrecord_parse(const struct pstk__source *source, const struct pstk__
 
 const struct pstk__format pstk__format_tfrecord = {
     .name = "tfrecord",
-    .needs = "*.tfrecord files",
+    .needs = "*.tfrecord or *.tfrecord.gz files",
     .file = "TFRecord file",
     .checksum = PSTK__CHECKSUM_CRC32C,
     .probe = tfrecord_probe,

@@ -42,12 +42,17 @@ static int fail_head(struct pstk__tfrecord_walk *walk, const uint8_t *head)
 {
     const int is_gzip = head[0] == 0x1f && head[1] == 0x8b;
     const int is_zlib = head[0] == 0x78 && (head[0] << 8 | head[1]) % 31 == 0;
-    if (walk->begin == 0 && (is_gzip || is_zlib))
+    if (walk->begin == 0 && is_gzip) /* of a data set that was taken for a plain one */
         return pstk__tfrecord_walk_fail(
-            walk, PSTK_ENOTSUP, "the file is compressed by %s, so records cannot be read alone: %s",
-            is_gzip ? "gzip" : "zlib",
-            is_gzip ? "unpack it by gunzip"
-                    : "write it again without compression, or unpack it by pigz -dz");
+            walk, PSTK_ENOTSUP,
+            "the file is compressed by gzip, the first of the data set is not: "
+            "unpack this one by gunzip");
+    if (walk->begin == 0 && is_zlib)
+        return pstk__tfrecord_walk_fail(
+            walk, PSTK_ENOTSUP,
+            "the file is compressed by zlib, so records cannot be read alone: "
+            "write it again without compression or with that of gzip, or "
+            "unpack it by pigz -dz");
     return pstk__tfrecord_walk_fail(
         walk, PSTK_EBADMSG, "%s: the checksum of its length is %08x, but these bytes state %08x",
         walk->begin ? "no record begins here, or its length is damaged"

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layout: where things lie in a points file; its reader and its writer agree on it. */
+#ifndef PSTK_UNPACK_LAYOUT_H
+#define PSTK_UNPACK_LAYOUT_H
+
+#define PSTK__POINTS_MAGIC "PSTKPTS"
+#define PSTK__POINTS_HEADER 4096 /* bytes */
+
+/* Bytes of the header; the others are zero. */
+enum pstk__points_header {
+    PSTK__PH_CRC = 0, /* of the bytes after it */
+    PSTK__PH_VERSION = 4,
+    PSTK__PH_MAGIC = 8,
+    PSTK__PH_PACKING = 16,
+    PSTK__PH_SIZE = 24, /* of the compressed file */
+    PSTK__PH_CHANGED = 32,
+    PSTK__PH_UNPACKED = 40,
+    PSTK__PH_N_CELLS = 48,
+    PSTK__PH_CELLS = 56,
+    PSTK__PH_N_CHUNKS = 64,
+    PSTK__PH_CHUNKS = 72,
+    PSTK__PH_FILE = 80, /* bytes of this file */
+    PSTK__PH_END = 88,
+};
+
+/* Bytes of a cell. */
+enum pstk__points_cell {
+    PSTK__PC_CRC = 0,    /* of the bytes after it */
+    PSTK__PC_NUMBER = 4, /* of the cell, modulo 2^32 */
+    PSTK__PC_BEGIN = 8,
+    PSTK__PC_END = 16,
+    PSTK__PC_PACKED = 24,
+    PSTK__PC_WINDOW = 32,
+    PSTK__PC_KEPT = 40,
+    PSTK__PC_WINDOW_SIZE = 44,
+    PSTK__PC_WINDOW_CRC = 48,
+    PSTK__PC_BITS = 52,
+    PSTK__PC_CHUNK = 56,
+    PSTK__PC_ALL = 64,
+};
+
+/* Bytes for a chunk: the CRC32C of its bytes, and one of that with the chunk's number. */
+#define PSTK__POINTS_CRC 8
+
+#endif

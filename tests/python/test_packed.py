@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compressed archives as data sets. The plain archives are the oracle: the same samples in the same order, whatever the
+compression, and every damage of a compressed file is reported."""
+import gzip
+import io
+import os
+import random
+import shutil
+import struct
+import subprocess
+import tarfile
+import threading
+import unittest
+import unittest.mock
+import zlib
+
+import penstock
+from data_fixture import Case, optional
+
+MEMBERS = {"ustar": tarfile.USTAR_FORMAT, "pax": tarfile.PAX_FORMAT}
+
+
+def archive(numbers, size=3000, form="ustar"):
+    """An archive of samples, half of whose bytes do not compress."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=MEMBERS[form]) as tar:
+        for n in numbers:
+            chance = random.Random(n)
+            noise = chance.randbytes(chance.randrange(size))
+            for suffix, data in (("cls", str(n).encode()), ("bin", noise + bytes(chance.randrange(size))),
+                                 ("txt", b"all of it is text %d " % n * 9)):
+                info = tarfile.TarInfo(f"{n:06d}.{suffix}")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def stored(data, level=0, strategy=zlib.Z_DEFAULT_STRATEGY):
+    coder = zlib.compressobj(level, zlib.DEFLATED, 31, 8, strategy)
+    return coder.compress(data) + coder.flush()
+
+
+def full_header(data):
+    """A member whose header has everything that RFC 1952 knows."""
+    head = b"\x1f\x8b\x08" + bytes([2 | 4 | 8 | 16]) + bytes(6)
+    head += struct.pack("<H", 300) + bytes(300) + b"a name\0" + b"a comment\0"
+    head += struct.pack("<H", zlib.crc32(head) & 0xffff)
+    coder = zlib.compressobj(6, zlib.DEFLATED, -15)
+    return head + coder.compress(data) + coder.flush() + struct.pack("<II", zlib.crc32(data), len(data) & 0xffffffff)
+
+
+def members(data, size):
+    return b"".join(gzip.compress(data[i:i + size], 5) for i in range(0, len(data), size))
+
+
+# Ways to write the same bytes.
+GZIPS = {
+    **{f"level {level}": lambda data, level=level: gzip.compress(data, level) for level in (1, 6, 9)},
+    "stored blocks": stored,
+    "fixed codes": lambda data: stored(data, 6, zlib.Z_FIXED),
+    "codes without copies": lambda data: stored(data, 6, zlib.Z_HUFFMAN_ONLY),
+    "members of 64 KiB": lambda data: members(data, 65536),
+    "members of 3 MB": lambda data: members(data, 3_000_000),
+    "an empty member first": lambda data: gzip.compress(b"") + gzip.compress(data),
+    "an empty member last": lambda data: gzip.compress(data) + gzip.compress(b""),
+    "zeros after it": lambda data: gzip.compress(data) + bytes(5000),
+    "a header with all": full_header,
+}
+
+
+class Packed(Case):
+    def put(self, files, name="data"):
+        folder = self.path(name)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        for file, data in files.items():
+            with open(os.path.join(folder, file), "wb") as out:
+                out.write(data)
+        return folder
+
+    def command(self, *arguments, status=0):
+        done = subprocess.run([os.environ["PENSTOCK_COMMAND"], *arguments], capture_output=True, check=False)
+        self.assertEqual(done.returncode, status, done)
+        return done.stdout + done.stderr
+
+    def check_equal(self, plain, packed, seed=1):
+        """The same samples, one after another and in random order."""
+        with penstock.Dataset(plain) as a, penstock.Dataset(packed) as b:
+            self.assertEqual(len(a), len(b))
+            self.assertEqual([a[i] for i in range(len(a))], [b[i] for i in range(len(b))])
+            for i in random.Random(seed).sample(range(len(a)), min(len(a), 60)):
+                self.assertEqual(a[i], b[i])
+
+    def refused(self, path, *words, kind=penstock.CorruptRecordError):
+        with self.assertRaises(kind) as caught:
+            penstock.Dataset(path)
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+        return str(caught.exception)
+
+    def test_every_way_to_write_gzip_gives_the_samples_of_the_plain_archive(self):
+        data = archive(range(1300))
+        plain = self.put({"0.tar": data}, "plain")
+        for name, write in GZIPS.items():
+            with self.subTest(name):
+                self.check_equal(plain, self.put({"0.tar.gz": write(data)}, "packed"))
+
+    def test_order_batches_and_resume_are_those_of_the_plain_archives(self):
+        shards = [archive(range(400 * k, 400 * k + 400), form="pax") for k in range(3)]
+        plain = self.put({f"{k}.tar": data for k, data in enumerate(shards)}, "plain")
+        packed = self.put({f"{k}.tgz": gzip.compress(data, 3) for k, data in enumerate(shards)}, "packed")
+        for keywords in ({"order": "full"}, {"order": "sequential"}, {"order": "windowed", "strands": 1}):
+            with self.subTest(keywords):
+                state, found = None, {}
+                for folder in (plain, packed):
+                    with penstock.Loader(folder, batch_size=32, framework="numpy", seed=5, **keywords) as loader:
+                        batches = iter(loader.epoch(0))
+                        first = [self.rows(next(batches)) for _ in range(7)]
+                        state = loader.state_dict()
+                        found[folder] = first + [self.rows(batch) for batch in batches]
+                self.assertEqual(found[plain], found[packed])
+                with penstock.Loader(packed, batch_size=32, framework="numpy", seed=5, **keywords) as loader:
+                    loader.load_state_dict(state)
+                    self.assertEqual([self.rows(batch) for batch in loader], found[plain][7:])
+
+    @staticmethod
+    def rows(batch):
+        return [(int(i), int(n), bytes(data)) for i, n, data in zip(batch.sample_ids, batch["cls"], batch["bin"])]
+
+    def test_threads_that_read_one_file_at_once_get_its_bytes(self):
+        data = archive(range(1200))
+        plain, packed = self.put({"0.tar": data}, "plain"), self.put({"0.tar.gz": gzip.compress(data)}, "packed")
+        with penstock.Dataset(plain) as a, penstock.Dataset(packed) as b:
+            wanted, wrong = [a[i] for i in range(len(a))], []
+
+            def read(seed):
+                for i in random.Random(seed).choices(range(len(a)), k=150):
+                    if b[i] != wanted[i]:
+                        wrong.append(i)
+            threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(wrong, [])
+
+    def test_a_cut_file_is_refused_wherever_it_is_cut(self):
+        data = gzip.compress(archive(range(60)))
+        for size in [*range(0, 24), *range(24, len(data), 7919), *range(len(data) - 12, len(data))]:
+            message = self.refused(self.put({"0.tar.gz": data[:size]}), "0.tar.gz", "byte ")
+            self.assertTrue("cut short" in message or size < 4, message)
+
+    def test_every_flipped_bit_of_a_trailer_is_seen(self):
+        data = gzip.compress(archive(range(20)))
+        for bit in range(64):
+            broken = bytearray(data)
+            broken[len(data) - 8 + bit // 8] ^= 1 << bit % 8
+            self.refused(self.put({"0.tar.gz": broken}), "0.tar.gz", "CRC-32" if bit < 32 else "the size that ends")
+
+    def test_flipped_bits_are_seen_at_the_first_open(self):
+        data = gzip.compress(archive(range(100)))
+        for seed in range(40):
+            chance = random.Random(seed)
+            broken = bytearray(data)
+            broken[chance.randrange(10, len(data) - 8)] ^= 1 << chance.randrange(8)
+            self.refused(self.put({"0.tar.gz": broken}), "0.tar.gz", "of the gzip file")
+
+    def test_what_follows_the_last_member_is_refused(self):
+        data = gzip.compress(archive(range(20)))
+        self.refused(self.put({"0.tar.gz": data + b"x"}), "byte ")
+        self.refused(self.put({"0.tar.gz": data + bytes(600) + b"rest of it"}), "bytes follow the last gzip member")
+
+    def test_a_name_that_lies_is_refused(self):
+        self.refused(self.put({"0.tar.gz": archive(range(3))}), "0.tar.gz", "does not begin as a gzip file")
+
+    def test_a_bit_that_flips_later_is_found_by_the_read_of_its_sample_and_by_verify(self):
+        data = gzip.compress(archive(range(1500)), 1)
+        folder = self.put({"0.tar.gz": data})
+        with penstock.Dataset(folder) as data_set:
+            wanted = [data_set[i] for i in range(len(data_set))]
+        file = os.path.join(folder, "0.tar.gz")
+        times = os.stat(file)
+        for seed in range(8):
+            broken = bytearray(data)
+            at = random.Random(seed).randrange(len(data) // 4, len(data) - 100)
+            broken[at] ^= 1 << seed
+            with open(file, "r+b") as out:
+                out.write(broken)
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+            messages = []
+            with penstock.Dataset(folder) as data_set:
+                for i in range(0, len(data_set), 10):
+                    try:
+                        self.assertEqual(data_set[i], wanted[i])
+                    except penstock.CorruptRecordError as error:
+                        messages.append(str(error))
+            self.assertTrue(messages, seed)
+            self.assertIn("of the gzip file", messages[0])
+            self.assertIn("0.tar.gz", messages[0])
+            found = self.command("verify", folder, status=1).decode()
+            self.assertIn("of the gzip file", found)
+
+    def test_points_are_kept_and_made_again_when_a_file_changes(self):
+        folder = self.put({"0.tar.gz": gzip.compress(archive(range(100)))})
+
+        def kept():
+            place = os.path.join(folder, ".penstock")
+            return {name: os.stat(os.path.join(place, name)).st_mtime_ns for name in os.listdir(place)
+                    if name.endswith(".points")}
+        penstock.Dataset(folder).close()
+        first = kept()
+        self.assertEqual(len(first), 1)
+        penstock.Dataset(folder).close()
+        self.assertEqual(kept(), first)
+        with open(os.path.join(folder, "0.tar.gz"), "wb") as out:
+            out.write(gzip.compress(archive(range(130))))
+        with penstock.Dataset(folder) as data_set:
+            self.assertEqual(len(data_set), 130)
+        self.assertNotEqual(kept(), first)
+        for name in kept():  # removed: made again
+            os.remove(os.path.join(folder, ".penstock", name))
+        with penstock.Dataset(folder) as data_set:
+            self.assertEqual(data_set[129]["cls"], 129)
+
+    @unittest.skipUnless(os.geteuid() == 0, "missing: root, to give a file away")
+    def test_points_of_another_user_are_not_used(self):
+        folder = self.put({"0.tar.gz": gzip.compress(archive(range(50)))})
+        penstock.Dataset(folder).close()
+        place = os.path.join(folder, ".penstock")
+        file, = [os.path.join(place, name) for name in os.listdir(place) if name.endswith(".points")]
+        os.chown(file, 12345, 12345)
+        with penstock.Dataset(folder) as data_set:
+            self.assertEqual(data_set[49]["cls"], 49)
+        self.assertEqual(os.stat(file).st_uid, 0)
+        with penstock.Dataset(folder) as data_set:
+            os.chown(file, 12345, 12345)
+            with self.assertRaises(penstock.CorruptRecordError) as caught:
+                _ = data_set[3]
+            self.assertIn(file, str(caught.exception))
+
+    def test_damage_of_the_points_file_is_an_error_that_names_it(self):
+        folder = self.put({"0.tar.gz": gzip.compress(archive(range(900)))})
+        with penstock.Dataset(folder) as data_set:
+            wanted = data_set[800]
+        place = os.path.join(folder, ".penstock")
+        file, = [os.path.join(place, name) for name in os.listdir(place) if name.endswith(".points")]
+        with open(file, "rb") as source:
+            good = source.read()
+        seen = 0
+        for at in [0, 9, 50, *range(4096, len(good), 997)]:
+            with open(file, "r+b") as out:
+                out.seek(at)
+                out.write(bytes([good[at] ^ 64]))
+            with penstock.Dataset(folder) as data_set:
+                try:
+                    self.assertEqual(data_set[800], wanted)
+                except penstock.CorruptRecordError as error:
+                    self.assertIn("of the points file", str(error))
+                    self.assertIn(file, str(error))
+                    seen += 1
+            with open(file, "r+b") as out:
+                out.write(good)
+        self.assertGreater(seen, 3)
+
+    def test_a_file_that_changes_during_a_run_is_refused(self):
+        folder = self.put({f"{k}.tar.gz": gzip.compress(archive(range(50 * k, 50 * k + 50))) for k in range(3)})
+        with penstock.Dataset(folder) as data_set:
+            with open(os.path.join(folder, "2.tar.gz"), "ab") as out:
+                out.write(bytes(100))
+            with self.assertRaises(penstock.CorruptRecordError) as caught:
+                for i in range(149, -1, -1):
+                    _ = data_set[i]
+            self.assertIn("2.tar.gz was changed", str(caught.exception))
+
+    def test_plain_archives_of_a_folder_are_taken_before_compressed_ones(self):
+        data = archive(range(30))
+        folder = self.put({"0.tar": data, "0.tar.gz": gzip.compress(data)})
+        with penstock.Dataset(folder) as data_set:
+            self.assertEqual(len(data_set), 30)
+        with penstock.Dataset(os.path.join(folder, "0.tar.gz")) as data_set:
+            self.assertEqual(len(data_set), 30)
+
+    def test_what_webdataset_compresses_is_what_webdataset_reads(self):
+        library = optional("webdataset")
+        folder = self.put({})
+        file = os.path.join(folder, "0.tar.gz")
+        with library.TarWriter(file) as out:
+            for n in range(300):
+                out.write({"__key__": f"{n:05d}", "bin": random.Random(n).randbytes(n * 40), "cls": n})
+        with open(file, "rb") as source:
+            self.assertEqual(source.read(2), b"\x1f\x8b")
+        theirs = [(sample["bin"], int(sample["cls"])) for sample in library.WebDataset(file, shardshuffle=False)]
+        with penstock.Dataset(folder) as data_set:
+            self.assertEqual([(sample["bin"], sample["cls"]) for sample in (data_set[i] for i in range(300))], theirs)
+
+    def test_zstd_in_frames_gives_the_samples_of_the_plain_archive_and_one_frame_needs_the_cache(self):
+        library = optional("zstandard")
+        data = archive(range(4000))
+        self.assertGreater(len(data), 9 << 20)
+        plain = self.put({"0.tar": data}, "plain")
+        coder = library.ZstdCompressor(write_checksum=True)
+        frames = b"".join(coder.compress(data[i:i + 500_000]) for i in range(0, len(data), 500_000))
+        self.check_equal(plain, self.put({"0.tar.zst": frames}, "frames"))
+        cut = self.put({"0.tar.zst": frames[:-9]}, "cut")
+        self.refused(cut, "0.tar.zst", "cut short")
+        for seed in range(20):
+            broken = bytearray(frames)
+            broken[random.Random(seed).randrange(len(frames))] ^= 1 << seed % 8
+            # A frame whose head then says that it is large needs the cache, where the damage is found.
+            with self.assertRaises(penstock.CorruptRecordError) as caught:
+                penstock.Dataset(self.put({"0.tar.zst": broken}, "broken"), cache_path=self.path("cache"))
+            self.assertIn("byte ", str(caught.exception))
+        one = self.put({"0.tar.zstd": coder.compress(data)}, "one")
+        with unittest.mock.patch("penstock.foreign._cache_folder", return_value=None):
+            self.refused(one, "0.tar.zstd", "set cache_path", kind=penstock.UnsupportedError)
+        with penstock.Dataset(plain) as a, penstock.Dataset(one, cache_path=self.path("cache")) as b:
+            for i in random.Random(1).sample(range(len(a)), 200):
+                self.assertEqual(a[i], b[i])
+
+    def test_info_prints_the_compression(self):
+        folder = self.put({"0.tar.gz": gzip.compress(archive(range(5)))})
+        self.assertIn(b"tar, gzip", self.command("info", folder))
+        self.assertIn(b"no damage found", self.command("verify", folder))
+
+    def test_empty_members_alone_are_no_archive(self):
+        self.refused(self.put({"0.tar.gz": gzip.compress(b"")}), "0.tar.gz")
+
+
+if __name__ == "__main__":
+    unittest.main()
