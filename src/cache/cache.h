@@ -66,10 +66,10 @@ void pstk__cache_drop(struct pstk__cache *cache, const struct pstk__cache_key *k
 /* Begin the entry of a key, which will have up to `size` bytes: entries that were used least
  * recently leave until it fits, and the disk sets its room aside. Returns owned. Any thread.
  * EBUSY: another is making it, or has just made it, or others are writing so much that there is no
- * room for it now: wait, find, begin again. ENOSPC: it is larger than the cache may be, or the disk
- * is full; EFBIG: larger than a file may be (ulimit -f), or than 2^60 bytes; EINVAL: the key's path
- * is too long; EACCES, EPERM, EROFS as EACCES: the folder cannot be written to; ENOTSUP: its files
- * cannot be locked; ETIMEDOUT: another process has had it locked for 10 s. Messages say what to do.
+ * room for it now: wait, find, begin again. ENOSPC: the disk is full; EFBIG: it is larger than the
+ * cache may be, than a file may be (ulimit -f), or than 2^60 bytes; EINVAL: the key's path is too
+ * long; EACCES, EPERM, EROFS as EACCES: the folder cannot be written to; ENOTSUP: its files cannot
+ * be locked; ETIMEDOUT: another process has had it locked for 10 s. Messages say what to do.
  */
 int pstk__cache_begin(struct pstk__cache_writer **out, struct pstk__cache *cache,
                       const struct pstk__cache_key *key, uint64_t size, struct pstk_error *err);

@@ -296,7 +296,7 @@ int pstk__cache_make_room(const struct pstk__cache *cache, struct pstk__cache_le
 {
     const uint64_t max = cache->max_bytes;
     if (bytes > max)
-        return pstk__fail(err, PSTK_ENOSPC, PSTK_STAGE_OPEN,
+        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
                           "%llu bytes are more than the cache %s may have, %llu; set cache_size to "
                           "more, or cache_path to a folder with more room",
                           (unsigned long long)bytes, cache->path, (unsigned long long)max);

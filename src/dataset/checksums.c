@@ -40,7 +40,7 @@ uint64_t pstk__checksums_fields(const struct pstk__source *source)
 {
     const uint32_t n = source->schema.n_fields;
     uint64_t fields = n == 64 ? PSTK__ALL_FIELDS : (UINT64_C(1) << n) - 1;
-    if (source->format->checksum != PSTK__CHECKSUM_NONE)
+    if (source->format->checksum != PSTK__CHECKSUM_NONE || source->is_checked)
         return 0;
     for (uint32_t i = 0; i < n; i++)
         if (pstk__source_cover(source, i))

@@ -364,7 +364,7 @@ TEST(what_is_larger_than_the_cache_is_refused_and_nothing_leaves)
     struct cached c;
     CHECK_EQ(open_cached(&c, 60000), 0);
     CHECK_EQ(make(c.cache, 0, 40000, &c.f.err), 0);
-    CHECK_EQ(make(c.cache, 1, 60000, &c.f.err), PSTK_ENOSPC);
+    CHECK_EQ(make(c.cache, 1, 60000, &c.f.err), PSTK_EFBIG);
     CHECK(strstr(c.f.err.message, "cache_size"));
     CHECK_EQ(has(c.cache, 0, 40000), 1);
     CHECK_EQ(make(c.cache, 1, UINT64_MAX, &c.f.err), PSTK_EFBIG);
