@@ -427,6 +427,7 @@ static int unpack_files(struct pstk__source *source, struct pstk__listing *listi
 {
     struct pstk__indexed *indexed = source->state;
     const struct pstk_foreign *foreign = opening->foreign;
+    const struct pstk__salvage *salvage = opening->salvage;
     const struct pstk__unpack_files files = {.store = opening->store,
                                              .folder = listing->folder,
                                              .names = &listing->names,
@@ -438,6 +439,8 @@ static int unpack_files(struct pstk__source *source, struct pstk__listing *listi
                                              .known = indexed->scanner->known,
                                              .known_user = indexed->own,
                                              .is_plain = indexed->scanner->is_plain,
+                                             .on_bad = salvage ? salvage->bad : NULL,
+                                             .bad_user = salvage ? salvage->user : NULL,
                                              .n_threads = pstk__indexed_threads(opening),
                                              .on_progress = foreign ? foreign->on_progress : NULL,
                                              .progress_user = foreign ? foreign->user : NULL};

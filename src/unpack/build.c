@@ -37,6 +37,7 @@ struct work {
     void *progress_user;
     uint64_t n_done;   /* bytes of files */
     uint64_t n_joined; /* files */
+    uint64_t n_bad;    /* damaged files that were handed on */
     int code;          /* of the first file that could not be described */
     struct pstk_error *err;
 };
@@ -165,6 +166,24 @@ static int pass_file(void *state, uint64_t job, const struct pstk__crew_sink *si
     return r;
 }
 
+/* The same, where a damaged file is handed on. */
+static int pass_file_or_tell(void *state, uint64_t job, const struct pstk__crew_sink *sink,
+                             void *result, struct pstk_error *err)
+{
+    const struct work *work = state;
+    struct pstk_error bad;
+    pstk_error_init(&bad, sizeof bad);
+    const int r = pass_file(state, job, sink, result, &bad);
+    if (r == 0 || r == PSTK_ECANCELED)
+        return r;
+    if (r != PSTK_EBADMSG && r != PSTK_EIO && r != PSTK_ENOENT && r != PSTK_EACCES)
+        return pstk__fail_copy(err, &bad);
+    if (!bad.shard[0])
+        pstk__fail_at(&bad, r, pstk__texts_get(&work->table->names, job), PSTK_NONE, bad.offset,
+                      bad.length);
+    return sink->bad(sink->user, &bad) ? PSTK_ECANCELED : 0;
+}
+
 /* ---- building -------------------------------------------------------------------------------- */
 
 static int open_job(void *user, void **state, struct pstk_error *err)
@@ -179,10 +198,11 @@ static void close_job(void *state)
     (void)state;
 }
 
-static int no_bad(void *user, const struct pstk_error *bad)
+static int hand_on(void *user, const struct pstk_error *bad)
 {
-    (void)user, (void)bad;
-    return 0;
+    struct work *work = user;
+    work->n_bad++;
+    return work->files->on_bad(work->files->bad_user, bad);
 }
 
 static int add_progress(void *user, uint64_t n)
@@ -243,7 +263,7 @@ static int build(void *user, struct pstk__index_writer *writer, struct pstk__ind
     work->writer = writer;
     work->progress = progress;
     work->progress_user = progress_user;
-    work->n_done = work->n_joined = 0;
+    work->n_done = work->n_joined = work->n_bad = 0;
     work->code = 0;
     work->err = err;
     int r = pstk__packed_place(work->table, pstk__index_writer_path(writer), err);
@@ -257,9 +277,9 @@ static int build(void *user, struct pstk__index_writer *writer, struct pstk__ind
                                          .user = work,
                                          .open = open_job,
                                          .close = close_job,
-                                         .run = pass_file,
+                                         .run = work->files->on_bad ? pass_file_or_tell : pass_file,
                                          .join = join_file,
-                                         .bad = no_bad,
+                                         .bad = hand_on,
                                          .progress = add_progress};
     r = pstk__crew_run(&crew, err);
     if (work->code < 0)
@@ -269,6 +289,10 @@ static int build(void *user, struct pstk__index_writer *writer, struct pstk__ind
                           "reading through the compressed files of %s was canceled: nothing is "
                           "kept of it",
                           work->table->folder);
+    if (r == 0 && work->n_bad)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "%llu compressed files of %s are damaged: no sample can be read",
+                          (unsigned long long)work->n_bad, work->table->folder);
     return r;
 }
 

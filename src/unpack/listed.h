@@ -25,6 +25,10 @@ struct pstk__unpack_files {
     /* 1: a file with these first bytes is not compressed, whatever it looks like; NULL: nobody
      * knows. */
     int (*is_plain)(const uint8_t *head, uint64_t n);
+    /* NULL: a damaged file fails the open at once. Else each one is handed on, and the open fails
+     * after the last; a non-zero result ends it with ECANCELED. On the caller's thread. */
+    int (*on_bad)(void *user, const struct pstk_error *bad);
+    void *bad_user;
     uint32_t n_threads;           /* to find points */
     pstk_progress_fn on_progress; /* on the caller's thread; or NULL */
     void *progress_user;

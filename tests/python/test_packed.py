@@ -3,6 +3,7 @@
 compression, and every damage of a compressed file is reported."""
 import gzip
 import io
+import json
 import os
 import random
 import shutil
@@ -321,6 +322,16 @@ class Packed(Case):
         folder = self.put({"0.tar.gz": gzip.compress(archive(range(5)))})
         self.assertIn(b"tar, gzip", self.command("info", folder))
         self.assertIn(b"no damage found", self.command("verify", folder))
+
+    def test_verify_names_every_damaged_file(self):
+        whole = gzip.compress(archive(range(50)))
+        folder = self.put({"0.tar.gz": whole, "1.tar.gz": whole[:-1] + b"x", "2.tar.gz": whole[:len(whole) // 2],
+                           "3.tar.gz": whole})
+        done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", folder, "--json"], capture_output=True, check=False)
+        told = json.loads(done.stdout)
+        self.assertEqual((done.returncode, told["n_bad"], told["n_samples"]), (1, 2, 0))
+        self.assertEqual([bad["shard"] for bad in told["bad"]], ["1.tar.gz", "2.tar.gz"])
+        self.refused(folder, "1.tar.gz")
 
     def test_empty_members_alone_are_no_archive(self):
         self.refused(self.put({"0.tar.gz": gzip.compress(b"")}), "0.tar.gz")
