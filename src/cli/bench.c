@@ -52,7 +52,7 @@ static const struct option_row table[] = {
      .text = "so many epochs"},
     PIPELINE_IMAGE_OPTIONS,
     {.text = "of which data"},
-    FIELDS_OPTION,
+    FIELDS_OPTIONS,
     {.text = "in which order"},
     PIPELINE_SEED_OPTIONS,
     PIPELINE_ORDER_OPTIONS,

@@ -312,7 +312,7 @@ static void look_at_labels(struct patient *patient)
         find(patient->checkup, "labels", FINDING_OK,
              "%s classes; `penstock info --counts` counts their samples",
              unit_count(n, patient->info.n_names));
-    } else if (labels_count(&labels, patient->path, patient->dataset, &err) < 0) {
+    } else if (labels_count(&labels, patient->path, NULL, patient->dataset, &err) < 0) {
         find(patient->checkup, "labels", FINDING_ERROR, "cannot be read: %s", err.message)
             ->is_damage = is_damage(&err);
         snprintf(patient->labels_error, sizeof patient->labels_error, "%s", err.message);
@@ -439,7 +439,7 @@ void checkup(struct checkup *checkup, const char *path, const struct pstk_machin
     pstk_error_init(&err, sizeof err);
     const int r = opening_dataset(&patient.dataset, path, &err);
     const char *format = r < 0 ? pstk_find_format(path, NULL) : NULL;
-    if (r == PSTK_ENOENT || (format && strcmp(format, "folder") == 0))
+    if ((r == PSTK_ENOENT && !format) || (format && strcmp(format, "folder") == 0))
         return; /* perhaps a folder for future data, or any folder with pictures */
     checkup->is_data_set = 1;
     if (r < 0) {

@@ -48,7 +48,7 @@ static const struct option_row table[] = {
      .value = "NAMES",
      .initial = "all",
      .text = "the fields to export, with commas between them"},
-    FIELDS_OPTION,
+    FIELDS_OPTIONS,
     {.name = "image",
      .code = OPT_IMAGE,
      .value = "FIELD",
@@ -242,7 +242,8 @@ static int set_option(struct export *export, int code, const char *value)
     case OPT_FIELDS:
         return set_fields(export, value);
     case OPT_FIELD:
-        return fields_add(&export->read_as, value);
+    case OPT_ROOT_PATH:
+        return fields_take(&export->read_as, code, value);
     case OPT_IMAGE:
         s->image = value;
         return 0;

@@ -137,7 +137,7 @@ static int add_first_of(struct fields *fields, const char *text, const struct ps
     return 0;
 }
 
-int fields_add(struct fields *fields, const char *text)
+static int add(struct fields *fields, const char *text)
 {
     static const char names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
     struct pstk_field field = {.kind = 0};
@@ -171,12 +171,25 @@ int fields_add(struct fields *fields, const char *text)
     return 0;
 }
 
+int fields_take(struct fields *fields, int code, const char *text)
+{
+    if (code == OPT_FIELD)
+        return add(fields, text);
+    if (!text[0]) {
+        message_say("--root-path: value is empty; must be a folder");
+        return -1;
+    }
+    fields->root_path = text;
+    return 0;
+}
+
 void fields_apply(const struct fields *fields, struct pstk_foreign *foreign)
 {
     foreign->fields = fields->n ? fields->at : NULL;
     foreign->n_fields = fields->n;
     foreign->first_of = fields->n_first_of ? fields->first_of : NULL;
     foreign->n_first_of = fields->n_first_of;
+    foreign->root_path = fields->root_path;
 }
 
 /* Find the given field that the message names: value has 'NAME'. NULL: none. */
@@ -197,8 +210,22 @@ static const char *named_in(const struct fields *fields, const char *message)
     return NULL;
 }
 
+/* Name the option where a message names the setting. */
+static void explain_root(struct pstk_error *err)
+{
+    static const char setting[] = "root_path", option[] = "--root-path";
+    char text[sizeof err->message];
+    const char *at = strstr(err->message, setting);
+    if (!at)
+        return;
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - err->message), err->message, option,
+             at + sizeof setting - 1);
+    memcpy(err->message, text, sizeof text);
+}
+
 void fields_explain(const struct fields *fields, struct pstk_error *err)
 {
+    explain_root(err);
     static const char begin[] = "fields: value ";
     char text[sizeof err->message], list[sizeof err->message];
     const char *names[PSTK_MAX_FIELDS + 1], *near = NULL;

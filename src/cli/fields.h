@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fields: what fields of a data set in another format are to be read as, which --field names, one
- * an option: `cls=int32`, `tokens=uint16[2049]`, `boxes=float32[*,4]`; or of which members of a
- * sample of a tar archive they are the first: `image=jpg;png`.
+ * fields: how a data set in another format is read: --root-path, the folder below which a table's
+ * images lie, and --field, what a field is to be read as, one an option: `cls=int32`,
+ * `tokens=uint16[2049]`, `boxes=float32[*,4]`; or of which members of a sample of a tar archive
+ * they are the first: `image=jpg;png`.
  */
 #ifndef PSTK_CLI_FIELDS_H
 #define PSTK_CLI_FIELDS_H
@@ -11,15 +12,21 @@
 
 #include "option.h"
 
-enum { OPT_FIELD = 4096 }; /* above the codes of all commands */
+enum { OPT_FIELD = 4096, OPT_ROOT_PATH }; /* above the codes of all commands */
 
-#define FIELDS_OPTION                                                                              \
+#define FIELDS_OPTIONS                                                                             \
+    {.name = "field",                                                                              \
+     .code = OPT_FIELD,                                                                            \
+     .value = "NAME=TYPE",                                                                         \
+     .initial = "what the data has",                                                               \
+     .text = "of a data set in another format: read a field as TYPE: image, bytes, utf8 (or "      \
+             "text), a dtype such as int64, or a dtype with a shape such as 'uint16[2049]' or "    \
+             "'float32[*,4]' (*: this dimension differs from sample to sample); in tar "           \
+             "archives also the first of several members, 'image=jpg;png'; may be given again"},   \
     {                                                                                              \
-        .name = "field", .code = OPT_FIELD, .value = "NAME=TYPE", .initial = "what the data has",  \
-        .text = "of a data set in another format: read a field as TYPE: image, bytes, utf8 (or "   \
-                "text), a dtype such as int64, or a dtype with a shape such as 'uint16[2049]' or " \
-                "'float32[*,4]' (*: this dimension differs from sample to sample); in tar "        \
-                "archives also the first of several members, 'image=jpg;png'; may be given again"  \
+        .name = "root-path", .code = OPT_ROOT_PATH, .value = "DIR",                                \
+        .initial = "the table's folder",                                                           \
+        .text = "of a table of images: the folder below which its paths lie"                       \
     }
 
 /* Zero it. It must not move while a data set is opened with it. */
@@ -29,14 +36,21 @@ struct fields {
     uint32_t n_first_of;
     struct pstk_first_of first_of[PSTK_MAX_FIELDS];
     char names[PSTK_MAX_FIELDS][PSTK_MAX_NAME]; /* of first_of */
+    const char *root_path;                      /* borrowed; NULL: not given */
 };
 
-/* Read one option and append it. Returns 0, or -1 after a message. */
-int fields_add(struct fields *fields, const char *text);
-/* Have a data set opened with the fields. Borrows. */
+/* Take one of these options; borrows its text. Returns 0, or -1 after a message. */
+int fields_take(struct fields *fields, int code, const char *text);
+/* 1: one of them was given. */
+static inline int fields_are_given(const struct fields *fields)
+{
+    return fields->n || fields->n_first_of || fields->root_path;
+}
+/* Have a data set opened so. Borrows. */
 void fields_apply(const struct fields *fields, struct pstk_foreign *foreign);
 /* Word the error of an open that names a field which no sample has as one of --field, with the
- * field that was probably meant. Other errors stay. */
+ * field that was probably meant; and one that names root_path as one of --root-path. Other errors
+ * stay. */
 void fields_explain(const struct fields *fields, struct pstk_error *err);
 
 #endif

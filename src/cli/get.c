@@ -15,7 +15,7 @@
 #include "status.h"
 #include "text.h"
 
-static const struct option_row table[] = {FIELDS_OPTION, OPTION_END};
+static const struct option_row table[] = {FIELDS_OPTIONS, OPTION_END};
 
 /* Print the texts of a list, a line each, with control characters escaped. Returns an exit
  * status. */
@@ -134,7 +134,7 @@ static int run(const struct command *self, int argc, char **argv)
     struct pstk_error err;
     int c;
     while ((c = options_next(&options)) > 0)
-        if (fields_add(&fields, optarg) < 0)
+        if (fields_take(&fields, c, optarg) < 0)
             return STATUS_USAGE;
     if (c < 0 || options_operands(&options, 3, 3, "DATA, ID and FIELD") < 0)
         return options.status;

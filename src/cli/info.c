@@ -37,12 +37,13 @@ static const struct option_row table[] = {
      .text = "list the JPEGs that are not stored as planes, and why: read the head of every "
              "record, and encode those JPEGs once more"},
     {.name = "all", .code = OPT_ALL, .text = "list all classes and files, not the first 20"},
-    FIELDS_OPTION,
+    FIELDS_OPTIONS,
     OPTION_JSON("print one JSON object, with all classes and files"),
     OPTION_END};
 
 struct info {
     const char *path;
+    const struct fields *fields; /* that it was opened with */
     int counts, kept, all, json; /* options */
 
     struct pstk_dataset *dataset;
@@ -470,7 +471,7 @@ static int count_labels(struct info *all, struct pstk_error *err)
 {
     if (!all->counts && (all->damage.code || all->info.n_samples > COUNTED_UNASKED))
         return 0;
-    const int r = labels_count(&all->labels, all->path, all->dataset, err);
+    const int r = labels_count(&all->labels, all->path, all->fields, all->dataset, err);
     if (r == 0 || all->counts)
         return r;
     note_damage(all, err);
@@ -516,9 +517,10 @@ static int run(const struct command *self, int argc, char **argv)
     struct pstk_error err;
     int c;
     while ((c = options_next(&options)) > 0) {
-        if (c == OPT_FIELD && fields_add(&fields, optarg) < 0)
+        const int is_foreign = c == OPT_FIELD || c == OPT_ROOT_PATH;
+        if (is_foreign && fields_take(&fields, c, optarg) < 0)
             return STATUS_USAGE;
-        else if (c != OPT_FIELD)
+        if (!is_foreign)
             *(c == OPT_COUNTS ? &all.counts
               : c == OPT_KEPT ? &all.kept
               : c == OPT_ALL  ? &all.all
@@ -527,6 +529,7 @@ static int run(const struct command *self, int argc, char **argv)
     if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0)
         return options.status;
     all.path = options_operand(&options, 0);
+    all.fields = &fields;
     pstk_error_init(&err, sizeof err);
     if (opening_dataset_as(&all.dataset, all.path, &fields, &err) < 0)
         return status_refuse(&err, all.path);

@@ -10,6 +10,7 @@
 
 #include "json.h"
 #include "message.h"
+#include "opening.h"
 #include "text.h"
 #include "unit.h"
 
@@ -61,15 +62,20 @@ static void count(struct labels *labels, const struct pstk_batch *batch, uint32_
     }
 }
 
-static int count_all(struct labels *labels, const char *path, const struct pstk_field *field,
-                     struct pstk_error *err)
+static int count_all(struct labels *labels, const char *path, const struct fields *fields,
+                     const struct pstk_field *field, struct pstk_error *err)
 {
+    struct opening opening;
     const struct pstk_output output = {.field = field->name, .kind = PSTK_OUTPUT_SCALAR};
     struct pstk_settings s;
     struct pstk_loader *loader;
     struct pstk_batch *batch;
+    opening_init(&opening);
+    if (fields)
+        fields_apply(fields, &opening.foreign);
     pstk_settings_init(&s, sizeof s);
     s.path = path;
+    s.foreign = &opening.foreign;
     s.outputs = &output;
     s.n_outputs = 1;
     s.batch_size = BATCH;
@@ -84,8 +90,8 @@ static int count_all(struct labels *labels, const char *path, const struct pstk_
     return r;
 }
 
-int labels_count(struct labels *labels, const char *path, const struct pstk_dataset *dataset,
-                 struct pstk_error *err)
+int labels_count(struct labels *labels, const char *path, const struct fields *fields,
+                 const struct pstk_dataset *dataset, struct pstk_error *err)
 {
     struct pstk_dataset_info info = {.size = sizeof info};
     struct pstk_field field;
@@ -101,7 +107,7 @@ int labels_count(struct labels *labels, const char *path, const struct pstk_data
     labels->n = calloc(info.n_names, sizeof *labels->n);
     if (!labels->n)
         message_no_memory();
-    return count_all(labels, path, &field, err);
+    return count_all(labels, path, fields, &field, err);
 }
 
 void labels_print(const struct labels *labels, const struct pstk_dataset *dataset, int all)

@@ -6,6 +6,7 @@
 
 #include <penstock/format.h>
 
+struct fields;
 struct json_t;
 
 /* The counts of a data set's classes. */
@@ -22,11 +23,12 @@ enum { LABELS_NONE = -1, LABELS_SEVERAL = -2 };
 /* Return the field that holds class numbers: `cls`, or the only integer scalar. LABELS_NONE: there
  * is no integer scalar; LABELS_SEVERAL: there are several, and none is `cls`. */
 int labels_field(const struct pstk_dataset *dataset);
-/* Count the samples of each class of the data set at `path`. Returns 0, with a negative field when
+/* Count the samples of each class of the data set at `path`, which was opened with these fields, or
+ * NULL. Returns 0, with a negative field when
  * nothing can be counted, or a negative result with err filled in. labels_close is needed in every
  * case. */
-int labels_count(struct labels *labels, const char *path, const struct pstk_dataset *dataset,
-                 struct pstk_error *err);
+int labels_count(struct labels *labels, const char *path, const struct fields *fields,
+                 const struct pstk_dataset *dataset, struct pstk_error *err);
 /* Print a table of the classes, with their counts if there are any: all classes, or the first ones
  * and the number of the others. */
 void labels_print(const struct labels *labels, const struct pstk_dataset *dataset, int all);

@@ -28,7 +28,7 @@ static const struct option_row table[] = {
      .code = OPT_EXPLAIN,
      .text = "print, in place of ids, what the order means for rank R of W: how samples are mixed, "
              "what is read how often, memory, batches"},
-    FIELDS_OPTION,
+    FIELDS_OPTIONS,
     OPTION_JSON("print one JSON object: batches, a list of lists; with --explain the numbers"),
     OPTION_END};
 

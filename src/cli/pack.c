@@ -88,7 +88,7 @@ static const struct option_row table[] = {
     {.name = "no-columns",
      .code = OPT_NO_COLUMNS,
      .text = "make no side columns of classes and sizes, which take 4 to 8 bytes a sample each"},
-    FIELDS_OPTION,
+    FIELDS_OPTIONS,
     {.name = "skip-bad",
      .code = OPT_SKIP_BAD,
      .text = "skip files that were read but cannot be packed, and list them; a file that cannot "
@@ -202,7 +202,8 @@ static int set_option(struct pack *pack, int code, const char *value)
         pack->no_columns = 1;
         return 0;
     case OPT_FIELD:
-        return fields_add(&pack->fields, value);
+    case OPT_ROOT_PATH:
+        return fields_take(&pack->fields, code, value);
     case OPT_SKIP_BAD:
         pack->skip_bad = 1;
         return 0;
@@ -683,8 +684,9 @@ static int run(const struct command *self, int argc, char **argv)
     int status = form_check(&p.form);
     if (status == 0)
         status = annotated_check(&p.annotated, &p.form);
-    if (status == 0 && p.fields.n + p.fields.n_first_of && annotated_is_asked(&p.annotated))
-        status = message_usage("--field: cannot be given together with --coco or --voc");
+    if (status == 0 && fields_are_given(&p.fields) && annotated_is_asked(&p.annotated))
+        status =
+            message_usage("--field, --root-path: cannot be given together with --coco or --voc");
     if (status == 0)
         status = part_settle(&p.part);
     if (status == 0)

@@ -145,7 +145,8 @@ int pipeline_set(struct pipeline *pipeline, int code, const char *value)
     case OPT_KERNELS:
         return option_choice("--kernels", value, names_kernels, &pipeline->kernels);
     case OPT_FIELD:
-        return fields_add(&pipeline->read_as, value);
+    case OPT_ROOT_PATH:
+        return fields_take(&pipeline->read_as, code, value);
     case OPT_ON_BAD:
         return option_choice("--on-bad", value, names_bad_sample, &pipeline->bad_sample);
     default:

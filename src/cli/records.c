@@ -41,8 +41,8 @@ int records_open(struct records *records, const char *src, const struct fields *
     pstk_error_init(&err, sizeof err);
     const char *format = pstk_find_format(src, NULL);
     if (!format || !is_taken(format))
-        return fields->n + fields->n_first_of
-                   ? message_usage("--field: names fields of a data set in another format; %s "
+        return fields_are_given(fields)
+                   ? message_usage("--field, --root-path: for a data set in another format; %s "
                                    "is none that pack reads record by record",
                                    src)
                    : 0;

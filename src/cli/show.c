@@ -46,7 +46,7 @@ static const struct option_row table[] = {
          "them: python3 -m penstock show DATA --recipe NAME"},
     OPTION_JSON("print one JSON object: crop [top, left, height, width] and flip; of several ids a "
                 "list of them, samples"),
-    FIELDS_OPTION,
+    FIELDS_OPTIONS,
     PIPELINE_IMAGE_OPTIONS,
     {.text = "whose crops"},
     PIPELINE_SEED_OPTIONS,

@@ -30,7 +30,7 @@ static const struct option_row table[] = {
      .initial = "all cores",
      .text = "check with N threads"},
     {.name = "decode", .code = OPT_DECODE, .text = "decode every image in full, too"},
-    FIELDS_OPTION,
+    FIELDS_OPTIONS,
     {.name = "checksums",
      .code = OPT_CHECKSUMS,
      .text = "if the format has no checksums, keep some next to the index, with which later runs "
@@ -307,8 +307,8 @@ static int run(const struct command *self, int argc, char **argv)
     uint32_t n_threads = 0; /* 0: all cores */
     int c, json = 0;
     while ((c = options_next(&options)) > 0) {
-        if (c == OPT_FIELD) {
-            if (fields_add(&v.fields, optarg) < 0)
+        if (c == OPT_FIELD || c == OPT_ROOT_PATH) {
+            if (fields_take(&v.fields, c, optarg) < 0)
                 return STATUS_USAGE;
         } else if (c == OPT_DECODE)
             v.decode = 1;

@@ -3,6 +3,7 @@
  * ceiling: how fast each part of the path is alone, on the same data and machine. Each ceiling is
  * measured by the simplest correct code, not by the code of the path that it is compared with.
  */
+#include <penstock/foreign.h>
 #include <penstock/penstock.h>
 
 #include "base/clock.h"
@@ -614,7 +615,7 @@ int pstk_measure_ceilings(const struct pstk_settings *settings, double seconds,
     if (r == 0)
         r = pstk__device_ops(s->device)->find(s->device_index, bus_id, err);
     if (r == 0)
-        r = pstk_dataset_open(&dataset, s->path, err);
+        r = pstk_dataset_open_foreign(&dataset, s->path, s->foreign, err);
     if (r < 0)
         return r;
     r = measure_all(s, dataset, seconds, &c, err);

@@ -5,6 +5,8 @@ usage: test_fields.py PENSTOCK [WORD]; TAP, as test_command.py.
 """
 import io
 import os
+import pathlib
+import shutil
 import sys
 import tarfile
 
@@ -109,6 +111,25 @@ def a_value_that_is_no_type_is_refused_with_the_nearest_one(world):
     folder = world.path("fields-none")
     os.makedirs(folder, exist_ok=True)
     assert "is none that pack reads record by record" in refused("pack", folder, world.path("no"), "--field", "cls=int8")
+
+
+@test
+def the_images_of_a_table_lie_below_the_root_path(world):
+    os.makedirs(world.path("rooted/lists"), exist_ok=True)
+    image = next(path for path in sorted(pathlib.Path(world.src).rglob("*")) if path.suffix.lower() in (".jpg", ".jpeg"))
+    shutil.copy(image, world.path("rooted/a.jpg"))
+    table, root = world.path("rooted/lists/l.csv"), world.path("rooted")
+    pathlib.Path(table).write_text("path,label\na.jpg,cat\na.jpg,dog\n", encoding="utf-8")
+    for command in (["info"], ["verify"], ["order"], ["export", "--to", "folder"], ["pack"]):
+        out = [world.path("rooted-out-" + command[0])] if command[0] in ("export", "pack") else []
+        assert refused(*command, table, *out).endswith("give the folder that they are below (--root-path)"), command
+        run(*command, table, *out, "--root-path", root)
+    told, _ = run("bench", table, "--root-path", root, "--seconds", "0.2", "--batch-size", "2")
+    assert "ceiling" in told, told  # which has a data set of its own
+    assert "--root-path: cannot open" in refused("info", table, "--root-path", world.path("nothing"))
+    assert "value is empty" in refused("info", table, "--root-path", "")
+    told, _ = run("doctor", table, status=1)
+    assert "none of the 2 images" in " ".join(told.split()), told
 
 
 if __name__ == "__main__":
