@@ -98,7 +98,7 @@ def export(data: str | os.PathLike[str], *, to: str, out: str | os.PathLike[str]
     export.
 
     image, label, of "folder": the image field, and the field with the numbers of classes, whose names become folders.
-    key, of "folder" and "webdataset": the text field that names the files; "": number them. None: `key` or `file_name`.
+    key, of "folder" and "webdataset": the text field that names the files; "": number them. None: `key`, `file_name` or `path`.
 
     Images are byte for byte the packed files; the result counts those that are not. `out` gets its name as the last step;
     after any error, and after Ctrl-C, nothing is left.
