@@ -86,8 +86,10 @@ struct pstk_foreign {
 PSTK_API int pstk_dataset_open_foreign(struct pstk_dataset **out, const char *path,
                                        const struct pstk_foreign *foreign, struct pstk_error *err);
 
-/* Return the name of the record format at a path, "pstk", "tar", ..., without opening the data set;
- * NULL: no format knows it, and *err (may be NULL) has the reason. Static storage. */
+/* Return the name of the record format at a path, "pstk", "tar", ..., without opening the data set.
+ * NULL: *err (may be NULL) has the reason. ENOENT, ENOTSUP: no format knows it. Other errors: it
+ * cannot be told, because what decides cannot be read, or two formats or tables claim the path.
+ * Static storage. */
 PSTK_API const char *pstk_find_format(const char *path, struct pstk_error *err);
 
 /* What pstk_verify_data did with the checksums of samples. */
