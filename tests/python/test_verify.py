@@ -3,6 +3,7 @@
 checksums that were kept show later damage. The damage is done here, byte by byte: it is the oracle."""
 import ctypes
 import hashlib
+import itertools
 import json
 import os
 import subprocess
@@ -233,6 +234,25 @@ class Verify(Case):
         self.assertIn("to number 4, are missing", found["bad"][1]["reason"])
         self.assertEqual([shard for shard, *_ in self.bad(folder + "/train-*-of-00010")], want)
         self.verify(folder + "/train-0000{1,2}-of-00010", status=0)  # chosen
+
+    def test_shards_of_sets_are_counted_in_any_order_of_names(self):
+        data, numbers = self.archive([0]), itertools.count()
+
+        def missing(*names, files=None):
+            folder = self.put({name: data for name in names}, str(next(numbers)))
+            if files is None:
+                return [shard for shard, *_ in self.bad(folder)]
+            return self.assertEqual(self.verify(folder, status=0)["n_files"], files)
+        plain = [f"data-{k}-of-12.tar" for k in range(12)]  # by name: 0, 1, 10, 11, 2, ...
+        missing(*plain, files=12)
+        self.assertEqual(missing(*plain[1:9], *plain[10:11]), [plain[0], plain[9], plain[11]])
+        woven = [f"data-{k:05d}-of-00003.{kind}.tar" for k in range(3) for kind in ("images", "more")]
+        missing(*woven, files=6)
+        self.assertEqual(missing(*woven[:2], *woven[3:]), woven[2:3])
+        both = [f"data-{k}-of-{count}.tar" for count in (2, 11) for k in range(count)]
+        missing(*both, files=13)
+        self.assertEqual(missing(*both[1:-1]), [both[0], both[-1]])
+        missing("x-0-of-2.tar", "x-00-of-2.tar", "x-1-of-2.tar", "xy-0-of-1.tar", "x-0-of-1-of-1.tar", files=5)
 
     def test_every_damaged_mds_shard_is_listed(self):
         folder, *_ = self.data_sets()["mds"]
