@@ -3,9 +3,11 @@
 checksums that were kept show later damage. The damage is done here, byte by byte: it is the oracle."""
 import ctypes
 import hashlib
+import io
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import unittest
 
@@ -309,15 +311,58 @@ class Verify(Case):
         self.assertEqual([bad["shard"] for bad in found["bad"]], ["0.idx", "2.bin"])
         self.assertEqual((found["n_files"], found["n_samples"]), (3, 3 + 10))
 
-    def test_holes_are_listed(self):
+    def punch(self, path, at, size):
+        """Make a hole of these bytes, which are multiples of 4096."""
         libc = ctypes.CDLL(None, use_errno=True)
         libc.fallocate.argtypes = ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long
+        with open(path, "r+b") as file:
+            if libc.fallocate(file.fileno(), 3, at, size):
+                self.skipTest("missing: a file system that makes holes")
+
+    def test_bytes_are_judged_the_same_in_a_hole(self):
+        zeros = io.BytesIO()
+        np.save(zeros, np.zeros((100, 100)))
+        folder = self.put({"a.tar": packed([member(f"{n}.npy", zeros.getvalue()) for n in range(4)])}, "plain")
+        plain = self.verify(folder, status=0)
+        self.assertEqual((plain["n_holes"], plain["note"]), (0, None))
+        os.mkdir(self.path("sparse"))
+        shutil.copy(folder + "/a.tar", self.path("sparse/a.tar"))
+        for n in range(4):
+            first = -(-(512 + 128 + n * (1024 + 80128 + 384)) // 4096) * 4096
+            self.punch(self.path("sparse/a.tar"), first, 4096 * 3)
+        with open(folder + "/a.tar", "rb") as one, open(self.path("sparse/a.tar"), "rb") as other:
+            self.assertEqual(one.read(), other.read())
+        sparse = self.verify(self.path("sparse"), status=0)
+        self.assertEqual(sparse["n_holes"], 4)
+        for word in ("4 samples have bytes in holes", "a.tar, record 0, bytes 4096 to 16383", "copy the file again"):
+            self.assertIn(word, sparse["note"])
+        done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", self.path("sparse")], capture_output=True,
+                              text=True, check=True)
+        self.assertIn("4 samples have bytes in holes", done.stdout)
+        kept = self.verify(self.path("sparse"), "--checksums", status=0)
+        self.assertEqual((kept["checksums"], kept["n_holes"]), ("kept", 4))
+        compared = self.verify(self.path("sparse"), status=0)
+        self.assertEqual((compared["checksums"], compared["n_holes"], compared["note"]), ("compared", 0, None))
+        os.utime(self.path("sparse/a.tar"))
+        self.assertRegex(self.verify(self.path("sparse"), status=0)["note"], "are not used: .*; 4 samples have bytes in")
+
+    def test_holes_are_told_of(self):
         data = packed([member(f"{n}.bin", bytes([n + 1]) * 20000) for n in range(10)])
         path = self.put({"0.tar": data}) + "/0.tar"
-        with open(path, "r+b") as file:
-            if libc.fallocate(file.fileno(), 3, 5 * 20992 // 4096 * 4096 + 4096, 4096):
-                self.skipTest("missing: a file system that makes holes")
-        self.assertEqual(self.bad(path), [("0.tar", 5, 5 * 20992 // 4096 * 4096 + 4096)])
+        at = 5 * 20992 // 4096 * 4096 + 4096
+        self.punch(path, at, 4096)
+        found = self.verify(path, status=0)
+        self.assertEqual(found["n_holes"], 1)
+        self.assertIn(f"1 sample has bytes in holes of sparse files, of which all bytes are read as 0 (the first in 0.tar, "
+                      f"record 5, bytes {at} to {at + 4095})", found["note"])
+        image = image_file(0, height=300, width=200)
+        path = self.put({"0.tar": packed([member(f"{n}.jpg", image) for n in range(3)])}, "images") + "/0.tar"
+        size = 512 + -(-len(image) // 512) * 512
+        at = -(-(size + 512 + 1000) // 4096) * 4096
+        self.punch(path, at, (2 * size - at) // 4096 * 4096)
+        self.assertEqual(self.verify(path, status=0)["n_holes"], 1)
+        found = self.verify(path, "--decode", status=1)  # no image
+        self.assertEqual([bad["record"] for bad in found["bad"]], [1])
         values = np.lib.format.open_memmap(self.path("zeros.npy"), "w+", np.int64, (4000,))  # a hole by design
         values[0] = 1
         del values
