@@ -86,8 +86,10 @@ struct pstk_foreign {
 PSTK_API int pstk_dataset_open_foreign(struct pstk_dataset **out, const char *path,
                                        const struct pstk_foreign *foreign, struct pstk_error *err);
 
-/* Return the name of the record format at a path, "pstk", "tar", ..., without opening the data set;
- * NULL: no format knows it, and *err (may be NULL) has the reason. Static storage. */
+/* Return the name of the record format at a path, "pstk", "tar", ..., without opening the data set.
+ * NULL: *err (may be NULL) has the reason. ENOENT, ENOTSUP: no format knows it. Other errors: it
+ * cannot be told, because what decides cannot be read, or two formats or tables claim the path.
+ * Static storage. */
 PSTK_API const char *pstk_find_format(const char *path, struct pstk_error *err);
 
 /* What pstk_verify_data did with the checksums of samples. */
@@ -114,8 +116,12 @@ struct pstk_verify_report {
     uint64_t n_samples;
     /* damaged places */
     uint64_t n_bad;
-    /* why checksums that lie there were not used, or could not be kept; or empty */
-    char note[320];
+    /* samples with bytes in a hole of a sparse file, which are no damage by themselves: all bytes
+     * of a hole are read as 0, whether a program wrote zeros and a copy made the hole of them, or a
+     * copy was broken off. Of formats with checksums, and where kept ones were compared, 0 */
+    uint64_t n_holes;
+    /* why checksums that lie there were not used, or could not be kept; the holes; or empty */
+    char note[640];
 };
 
 /* What pstk_verify_data checks. Zero it and set size. */
@@ -146,8 +152,8 @@ struct pstk_verify_settings {
 };
 
 /* Check a data set as pstk_verify does. If the data set has another format, it reads every sample
- * and checks what that format can: headers, checksums if it has some or they were kept, that no
- * field is missing, and that no sample lies in a hole of a sparse file. A file that is missing,
+ * and checks what that format can: headers, checksums if it has some or they were kept, and that no
+ * field is missing; it counts samples in holes of sparse files. A file that is missing,
  * unreadable or damaged is one damaged place, and verify goes on with the next. Where samples are
  * found by an index, nothing after the first damage of such a file can be trusted: the samples
  * before it are checked, too. Fields are those of the first file that is whole. Shards that the

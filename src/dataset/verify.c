@@ -25,6 +25,7 @@
 #include <strings.h>
 
 #define TICK_NS 20000000u                /* between two reports of progress */
+#define IN_HOLE 2                        /* of a sample: pstk_verify_report.n_holes */
 #define BLOCK 64                         /* samples */
 #define PIECE (UINT64_C(1) << 20)        /* bytes of a field that are read at once */
 #define ROOMS_SIZE (UINT64_C(512) << 20) /* bytes of all threads' rooms; one room may be larger */
@@ -42,6 +43,8 @@ struct verify {
     uint64_t n_done;      /* reported, n_samples for the loose fields and for each whole one */
     uint64_t reported_ns; /* time of the last report of progress */
     char last_file[768];  /* message of the last place that was a file as a whole */
+    uint64_t n_holes;     /* samples with bytes in a hole */
+    char first_hole[256]; /* where the first of them is */
     int is_salvaged;      /* 1: the data set is what was left of a damaged one */
     struct pstk__checksums *kept;          /* owned; to compare with, or NULL */
     struct pstk__checksums_writer *writer; /* to add to, or NULL; borrowed */
@@ -179,10 +182,11 @@ static int compare(struct member *member, const struct sample *sample, uint32_t 
     return rc < 0 || kept == crc ? rc : fail_changed(member, sample, crc, kept, bad);
 }
 
-/* Of a format with an index: no sample lies in a hole. Arrays may have some, all of whose values
- * are 0: numpy.memmap leaves them. */
-static int check_holes(const struct member *member, const struct sample *sample,
-                       struct pstk_error *bad)
+/* 1: a file of a format with an index has a hole in the sample's bytes; *found says where, with the
+ * code 0. That is no damage: the zeros read there may be what was written, before a copy that makes
+ * holes. Arrays have none that are worth a word: numpy.memmap leaves them. */
+static int find_hole(const struct member *member, const struct sample *sample,
+                     struct pstk_error *found)
 {
     struct pstk_dataset *dataset = member->verify->dataset;
     const struct pstk__source *source = pstk__dataset_source(dataset);
@@ -193,18 +197,17 @@ static int check_holes(const struct member *member, const struct sample *sample,
             !pstk__dataset_find_hole(dataset, extent, &begin, &end))
             continue;
         char buffer[PSTK__MAX_SHOWN];
-        const char *name = pstk__source_file_name(source, extent->file, buffer);
-        pstk__fail(bad, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-                   "%s: record %llu: the file has a hole in its bytes (bytes %llu to %llu): they "
-                   "were never written; the copy was broken off; copy the file again",
-                   name, (unsigned long long)extent->record, (unsigned long long)begin,
+        pstk__fail(found, PSTK_OK, PSTK_STAGE_RECORD, "%.80s, record %llu, bytes %llu to %llu",
+                   pstk__source_file_name(source, extent->file, buffer),
+                   (unsigned long long)extent->record, (unsigned long long)begin,
                    (unsigned long long)(end - 1));
-        return pstk__fail_at(bad, PSTK_EBADMSG, name, extent->record, begin, end - begin);
+        return 1;
     }
     return 0;
 }
 
-/* What reading a sample cannot see: its checksum, and whether its bytes were ever written. */
+/* What reading a sample cannot see: its checksum, and whether its bytes were ever written. 0, or
+ * IN_HOLE, or a negative result. */
 static int check_bytes_of(struct member *member, const struct sample *sample, uint32_t *crc,
                           struct pstk_error *bad)
 {
@@ -214,7 +217,9 @@ static int check_bytes_of(struct member *member, const struct sample *sample, ui
         return 0;
     if (verify->kept || verify->writer)
         *crc = crc_of(member, sample);
-    return verify->kept ? compare(member, sample, *crc, bad) : check_holes(member, sample, bad);
+    if (verify->kept)
+        return compare(member, sample, *crc, bad);
+    return find_hole(member, sample, bad) ? IN_HOLE : 0;
 }
 
 /* Is a result damage of the data, after which others may be whole? */
@@ -225,8 +230,8 @@ static int is_damage(int rc, const struct pstk_error *bad)
             (rc == PSTK_ENOENT || rc == PSTK_EACCES || rc == PSTK_EPERM));
 }
 
-/* 0: the sample is right; 1: it is bad, *bad has the reason; < 0: the machine failed, or the data
- * set is gone. */
+/* 0: the sample is right; 1: it is bad, *bad has the reason; IN_HOLE: it is right, but *bad, whose
+ * code is 0, names a hole; < 0: the machine failed, or the data set is gone. */
 static int check_sample(struct member *member, uint64_t id, uint32_t *crc, struct pstk_error *bad)
 {
     const struct verify *verify = member->verify;
@@ -491,6 +496,11 @@ static int is_reported(struct verify *verify, const struct pstk_error *bad)
 static int report_damage(void *user, const struct pstk_error *bad)
 {
     struct verify *verify = user;
+    if (bad->code == PSTK_OK) {
+        if (verify->n_holes++ == 0)
+            snprintf(verify->first_hole, sizeof verify->first_hole, "%.255s", bad->message);
+        return 0;
+    }
     if (is_reported(verify, bad))
         return 0;
     verify->n_bad++;
@@ -588,6 +598,7 @@ static int run(struct verify *verify, struct pstk_error *err)
         .progress = report_progress};
     verify->has_run = 1;
     verify->n_done = 0;
+    verify->n_holes = 0;
     return pstk__crew_run(&work, err);
 }
 
@@ -690,6 +701,22 @@ static int open_any(struct verify *verify, struct pstk_error *err)
     return verify->n_bad > 0 ? 0 : rc; /* the first reason is that of the data set as a whole */
 }
 
+/* Tell of holes, after what else is noted. */
+static void note_holes(const struct verify *verify)
+{
+    struct pstk_verify_report *report = verify->request->report;
+    const size_t n = strlen(report->note);
+    report->n_holes = verify->n_holes;
+    if (verify->n_holes == 0)
+        return;
+    snprintf(
+        report->note + n, sizeof report->note - n,
+        "%s%llu sample%s in holes of sparse files, of which all bytes are read as 0 (the first "
+        "in %s); if the data should not have them, a copy was broken off: copy the file again",
+        n > 0 ? "; " : "", (unsigned long long)verify->n_holes,
+        verify->n_holes == 1 ? " has bytes" : "s have bytes", verify->first_hole);
+}
+
 static int64_t verify_values(const struct pstk__verify_request *request, struct pstk_error *err)
 {
     struct verify verify = {.request = request};
@@ -699,6 +726,7 @@ static int64_t verify_values(const struct pstk__verify_request *request, struct 
     if (rc == 0 && verify.dataset)
         rc = pstk__sets_check(pstk__dataset_source(verify.dataset), request->path, report_damage,
                               &verify, err);
+    note_holes(&verify);
     pstk__checksums_close(verify.kept);
     pstk_dataset_close(&verify.dataset);
     return rc < 0 ? rc : verify.n_bad < INT32_MAX ? (int64_t)verify.n_bad : INT32_MAX;

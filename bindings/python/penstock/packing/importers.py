@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import ctypes
 import dataclasses
 import functools
 import glob
@@ -365,8 +366,12 @@ def _opened_folder(path: str) -> Any:
 
 
 def _is_in_place(path: str) -> bool:
-    """Does penstock read what is at a path, or the files of a pattern, record by record as they are?"""
-    found = _c.lib.pstk_find_format(os.fsencode(path), None)
+    """Does penstock read what is at a path, or the files of a pattern, record by record as they are? Raises where
+    it cannot tell: another way to read the path may give other labels."""
+    error = errors.new()
+    found = _c.lib.pstk_find_format(os.fsencode(path), ctypes.byref(error))
+    if found is None and error.code not in (_c.ENOENT, _c.ENOTSUP):  # of these no format knows it
+        raise errors.of(error, error.code)
     return found is not None and found not in (b"pstk", b"folder")
 
 
