@@ -2,6 +2,7 @@
 """Tables of images (CSV, TSV, JSON lines, Parquet) as data sets. csv, json and pyarrow are the oracles, with Pillow for
 pixels; `datasets` for a folder with metadata."""
 import csv
+import ctypes
 import io
 import json
 import math
@@ -44,6 +45,11 @@ class Tables(Case):
                 file.write(image_file(i, "JPEG" if i % 3 else "PNG", height=20 + i))
             paths.append(path)
         return paths
+
+    def tail(self, path):
+        """Let bytes follow an image, which its decoder passes over."""
+        with open(path, "ab") as file:
+            file.write(bytes(1 << 16))
 
     def rows(self, n=12, name="data"):
         return [{"path": path, "label": CLASSES[i * 7 % len(CLASSES)], "score": i / 3 - 1, "count": (i - 5) * 10**15,
@@ -182,6 +188,21 @@ class Tables(Case):
                 f"import penstock\npenstock.Dataset({path!r})")
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         self.assertIn("reading Parquet tables needs pyarrow: pip install pyarrow", done.stderr)
+
+    def test_a_table_of_paths_alone(self):
+        rows = [{"path": path} for path in self.images(3)]
+        for path in (self.put_csv(rows), self.put_csv(rows, "labels.tsv", delimiter="\t"), self.put_json(rows)):
+            self.assertEqual(list(self.check(path, rows).fields), ["image", "path"])
+        many = "".join(json.dumps(rows[i % 3]) + "\n" for i in range(10001))
+        self.refused(["line 10002", "column late is none of the first 10000 rows"],
+                     many + json.dumps({**rows[0], "late": 1}) + "\n", "labels.jsonl")
+
+    def test_a_parquet_table_of_paths_alone(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        rows = [{"path": path} for path in self.images(3)]
+        path = os.path.join(self.path(), "labels.parquet")
+        parquet.write_table(arrow.Table.from_pylist(rows), path)
+        self.check(path, rows)
 
     # ---- Hugging Face's imagefolder --------------------------------------------------------------------
 
@@ -392,6 +413,80 @@ class Tables(Case):
         rows = [{"path": path, "note": "ab\"" * 10**6}, {"path": path, "note": "x"}]
         self.check(self.put_csv(rows), rows)
         self.check(self.put_json(rows), rows)
+
+    def verify(self, path, *options):
+        done = subprocess.run([COMMAND, "verify", path, "--json", *options], capture_output=True, text=True)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        return json.loads(done.stdout)
+
+    def in_place(self, path):
+        """Flip a bit of the file's last byte, which no image has; size and times stay. Twice: it is as it was."""
+        times = os.stat(path)
+        with open(path, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([byte ^ 1]))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def test_checksums_are_of_the_images(self):
+        rows = self.rows()
+        path = self.put_csv(rows)
+        image = os.path.join(self.path(), rows[3]["path"])
+        self.tail(image)
+        self.assertEqual(self.verify(path, "--checksums")["checksums"], "kept")
+        self.assertEqual(self.verify(path)["checksums"], "compared")
+        self.in_place(image)
+        found = self.verify(path)
+        self.assertEqual((found["checksums"], [bad["record"] for bad in found["bad"]]), ("compared", [3]))
+        self.assertIn("which was kept", found["bad"][0]["reason"])
+        self.in_place(image)
+        self.assertEqual(self.verify(path)["n_bad"], 0)
+
+    def test_checksums_of_an_index_elsewhere_are_compared(self):
+        """The rows are the same wherever the index lies: its bytes are none of the samples'."""
+        path = self.put_csv(self.rows())
+        self.verify(path, "--checksums")
+        index, = [name for name in os.listdir(self.path(".penstock")) if name.endswith(".index")]
+        os.unlink(os.path.join(self.path(".penstock"), index))
+        self.assertEqual(self.verify(path)["checksums"], "compared")
+
+    def test_checksums_of_tables_of_one_name_are_apart(self):
+        tables = []
+        for k, name in enumerate(("a", "b")):
+            rows = [{"path": row["path"], "n": k} for row in self.rows(name=name)]
+            tables += [self.put_csv(rows, folder=name), self.put_csv(rows[:5], "some.csv", folder=name)]
+        image = os.path.join(self.path("a"), "images/3.png")
+        self.tail(image)
+        for path in tables:
+            self.assertEqual(self.verify(path, "--checksums")["checksums"], "kept")
+        for path in tables:
+            self.assertEqual(self.verify(path)["checksums"], "compared", path)
+        # Files of other bytes, with the same names and sizes below another root.
+        copy = shutil.copytree(self.path("a"), self.path("copy"))
+        image = os.path.join(copy, "images/3.png")
+        self.in_place(image)
+        self.assertEqual(self.verify(tables[0], "--root-path", copy, "--checksums")["checksums"], "kept")
+        for options in ((), ("--root-path", copy)):
+            found = self.verify(tables[0], *options)
+            self.assertEqual((found["checksums"], found["n_bad"]), ("compared", 0))
+        self.in_place(image)
+        self.assertEqual([bad["record"] for bad in self.verify(tables[0], "--root-path", copy)["bad"]], [3])
+
+    def test_holes_in_images_are_listed(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.fallocate.argtypes = ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long
+        rows = self.rows(3)
+        image = os.path.join(self.path(), rows[1]["path"])
+        self.tail(image)
+        path = self.put_csv(rows)
+        self.assertEqual(self.verify(path)["n_bad"], 0)
+        times = os.stat(image)
+        with open(image, "r+b") as file:
+            if libc.fallocate(file.fileno(), 3, 1 << 15, 4096):
+                self.skipTest("missing: a file system that makes holes")
+        os.utime(image, ns=(times.st_atime_ns, times.st_mtime_ns))
+        self.assertEqual([bad["record"] for bad in self.verify(path)["bad"]], [1])
 
     # ---- changes ---------------------------------------------------------------------------------------
 
