@@ -173,8 +173,149 @@ class Tables(Case):
         parquet.write_table(table.slice(0, 5), path)
         os.utime(path, ns=(1, 1))
         self.check(path, rows[:5])
-        self.assertEqual(len([name for _, _, names in os.walk(self.path("cache")) for name in names
-                              if name.endswith(".jsonl")]), 1)
+
+    def put_parquet(self, columns, name="labels.parquet", n=4):
+        """A table of n images and these columns."""
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        path = os.path.join(self.path(), name)
+        parquet.write_table(arrow.table({"file_name": self.images(n), **columns}), path)
+        return path
+
+    def made(self):
+        """The files of rewritten tables."""
+        return sorted(os.path.join(at, name) for at, _, names in os.walk(self.path("cache/tables")) for name in names
+                      if name.endswith((".jsonl", ".fields")))
+
+    def test_parquet_columns_have_the_names_of_the_library(self):
+        arrow = optional("pyarrow")
+        ints = arrow.array([1, 2, 3, 4], arrow.int8())
+        for columns, wanted in (
+                ({"größe": ints}, {"gr____e": "int8"}),
+                ({"a b": ["01", "x", "y", "z"], "a_b": arrow.array([1, 2, 3, 4], arrow.uint16())},
+                 {"a_b": "utf8", "a_b_": "uint16"}),
+                ({"": ints, "image": ints, "path": arrow.array([.5, 1, 2, 3], arrow.float32())},
+                 {"column2": "int8", "image_": "int8", "path_": "float32"}),
+                ({"x" * 62 + "é": ints}, {"x" * 62 + "_": "int8"}),
+                ({"image_": ints, "image": arrow.array([1, 2, 3, 4], arrow.uint8())}, {"image_": "int8", "image__": "uint8"})):
+            dataset = penstock.Dataset(self.put_parquet(columns))
+            self.assertEqual({name: dataset.fields[name].field.kind for name in list(dataset.fields)[2:]}, wanted)
+        again = penstock.Dataset(self.put_parquet({"größe": ints}), fields={"gr____e": "float64"})
+        self.assertEqual(again[1]["gr____e"], 2.0)
+        twice = self.put_parquet({"a": ints})
+        table = optional("pyarrow.parquet").read_table(twice)
+        optional("pyarrow.parquet").write_table(table.rename_columns(["a", "a"]), twice)
+        self.assert_says([twice, "must have different names"], penstock.Dataset, twice)
+
+    def test_parquet_nulls(self):
+        arrow = optional("pyarrow")
+        dataset = penstock.Dataset(self.put_parquet({
+            "x": arrow.array([1.5, None, math.inf, math.nan], arrow.float32()), "h": arrow.array([None] * 4, arrow.float64()),
+            "n": [1, None, 3, 4], "b": [True, None, False, True], "t": ["a", "b", None, "null"], "label": ["a", None, "b", "c"],
+            "all": arrow.nulls(4), "list": [[1.0, math.nan], None, [-math.inf], []],
+            "whole": arrow.array([1, 2, 3, 4], arrow.uint8()), "code": arrow.array([5, 6, None, 7]).dictionary_encode()}))
+        self.assertEqual({name: field.field.kind for name, field in dataset.fields.items()},
+                         {"image": "image", "path": "utf8", "x": "float32", "h": "float64", "n": "utf8", "b": "utf8",
+                          "t": "utf8", "label": "utf8", "all": "utf8", "list": "utf8", "whole": "uint8", "code": "utf8"})
+        rows = list(dataset)
+        np.testing.assert_array_equal([row["x"] for row in rows], [1.5, math.nan, math.inf, math.nan])
+        self.assertTrue(all(math.isnan(row["h"]) for row in rows))
+        for name, wanted in (("n", ["1", "null", "3", "4"]), ("b", ["true", "null", "false", "true"]),
+                             ("t", ["a", "b", "null", "null"]), ("label", ["a", "null", "b", "c"]), ("all", ["null"] * 4),
+                             ("list", ["[1.0, NaN]", "null", "[-Infinity]", "[]"]), ("whole", [1, 2, 3, 4]),
+                             ("code", ["5", "6", "null", "7"])):
+            self.assertEqual([row[name] for row in rows], wanted, name)
+        path = self.put_parquet({}, n=4)
+        optional("pyarrow.parquet").write_table(arrow.table({"file_name": [*self.images(2), None]}), path)
+        error = self.assert_says([path, "row 2", "file_name is null"], penstock.Dataset, path)
+        self.assertIsInstance(error, penstock.CorruptRecordError)
+
+    def test_parquet_nulls_after_the_first_rows(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        paths = self.images(2)
+        path = os.path.join(self.path(), "labels.parquet")
+        parquet.write_table(arrow.table({"file_name": [paths[i % 2] for i in range(11001)], "n": [*range(11000), None],
+                                         "t": ["x"] * 11000 + [None]}), path)
+        sample = penstock.Dataset(path)[11000]
+        self.assertEqual((sample["n"], sample["t"]), ("null", "null"))
+
+    def test_a_parquet_table_that_changes_leaves_jobs_what_they_read(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        path = self.put_parquet({"n": arrow.array([1, 2, 3, 4])})
+        first = penstock.Dataset(path)
+        parquet.write_table(parquet.read_table(path).set_column(1, "n", arrow.array([5, 6, 7, 8])), path)
+        os.utime(path, ns=(1, 1))
+        second = penstock.Dataset(path)
+        self.assertEqual([sample["n"] for sample in first], [1, 2, 3, 4])
+        self.assertEqual([sample["n"] for sample in second], [5, 6, 7, 8])
+
+        def cache(*options):
+            done = subprocess.run([COMMAND, "cache", self.path("cache"), "--json", *options], capture_output=True, text=True,
+                                  check=True)
+            return json.loads(done.stdout)
+        third = penstock.Dataset(path)  # has opened no image yet
+        sizes = sum(os.path.getsize(name) for name in self.made())
+        before = cache()
+        self.assertEqual(len(self.made()), 4)
+        for found in (before, cache("--clear")):
+            self.assertGreaterEqual(found["n_indexes"], 2)
+            self.assertGreaterEqual(found["index_bytes"], sizes)
+        self.assertEqual((self.made(), cache()["n_indexes"], cache()["index_bytes"]), ([], 0, 0))
+        self.assert_says(["removed since", "open the data set again"], lambda: third[0])
+        self.assertEqual(penstock.Dataset(path)[0]["n"], 5)
+
+    def test_a_parquet_table_is_as_readable_as_the_umask_says(self):
+        path = self.put_parquet({})
+        old = os.umask(0o027)
+        try:
+            penstock.Dataset(path)
+        finally:
+            os.umask(old)
+        self.assertEqual([os.stat(name).st_mode & 0o777 for name in self.made()], [0o640] * 2)
+
+    def test_a_cache_of_a_parquet_table_that_cannot_be_written_to(self):
+        path = self.put_parquet({})
+        penstock.Dataset(path)
+        place = os.path.dirname(self.made()[0])
+
+        def unwritable(mode):
+            for at, _, names in os.walk(self.folder):
+                for name in names:
+                    os.chmod(os.path.join(at, name), 0o444)
+                os.chmod(at, mode)
+        code = ("import os, sys, penstock.tables, pyarrow.parquet\n"
+                "if os.geteuid() == 0: os.setegid(65534); os.seteuid(65534)\n"
+                f"try: print(len(penstock.Dataset({path!r})))\nexcept penstock.SettingsError as error: print(error)")
+
+        def opened():
+            return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        unwritable(0o555)
+        try:
+            done = opened()
+            self.assertEqual((done.stdout, done.stderr), ("4\n", ""))
+            os.chmod(place, 0o755)
+            for name in self.made():
+                os.unlink(name)
+            os.chmod(place, 0o555)
+            done = opened()
+            self.assertIn("cache_path: " + path, done.stdout + done.stderr)
+            self.assertIn("cannot be written to", done.stdout)
+        finally:
+            unwritable(0o755)
+
+    def test_pack_of_a_parquet_table_has_its_images(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        rows = [{"file_name": row["path"], "label": row["label"], "count": row["count"]} for row in self.rows()]
+        parquet.write_table(arrow.Table.from_pylist(rows), os.path.join(self.path(), "metadata.parquet"))
+        for path in (self.path(), os.path.join(self.path(), "metadata.parquet")):
+            dataset = penstock.Dataset(path)
+            packed = penstock.pack(path, self.path("packed"), overwrite=True)
+            self.assertEqual(tuple(packed.names), tuple(dataset.names))
+            self.assertEqual({name: field.field.kind for name, field in packed.fields.items()},
+                             {name: field.field.kind for name, field in dataset.fields.items()})
+            self.assertEqual(list(packed), list(dataset))
+        os.unlink(os.path.join(self.path(), rows[0]["file_name"]))  # names no file: rows of something else
+        packed = penstock.pack(os.path.join(self.path(), "metadata.parquet"), self.path("rows"))
+        self.assertEqual(list(packed.fields), ["file_name", "label", "count"])
 
     def test_parquet_that_is_none(self):
         optional("pyarrow")
