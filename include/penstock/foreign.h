@@ -173,7 +173,8 @@ struct pstk_cache_info {
     /* entries that are being written, or that a process left that was killed, and their bytes */
     uint64_t n_writing;
     uint64_t writing_bytes;
-    /* indexes of data sets, and bytes of their files, which cache_size does not limit */
+    /* indexes of data sets and rewritten Parquet tables, and bytes of their files, which cache_size
+     * does not limit */
     uint64_t n_indexes;
     uint64_t index_bytes;
     /* bytes that entries may have: cache_size, or what it is if it is auto. PSTK_NONE: auto, and
@@ -188,8 +189,8 @@ struct pstk_cache_info {
  */
 PSTK_API int pstk_cache_get_info(const char *cache_path, uint64_t cache_size,
                                  struct pstk_cache_info *info, struct pstk_error *err);
-/* Remove all entries and indexes of the cache in a folder. What is being written stays, and data
- * sets that are open stay readable. removed (may be NULL): the entries and indexes that were
+/* Remove all entries, indexes and rewritten tables of the cache in a folder. What is being written
+ * stays, and data sets that are open stay readable, except those of Parquet tables. removed (may be NULL): the entries and indexes that were
  * removed, and their bytes, with size set by the caller. EBUSY: another process has the folder
  * locked. */
 PSTK_API int pstk_cache_clear(const char *cache_path, struct pstk_cache_info *removed,

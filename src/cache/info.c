@@ -15,47 +15,90 @@
 
 #define INDEX_FOLDER "index" /* next to that of the entries: index/home.c */
 #define INDEX_END ".index"
+/* Parquet tables that the Python package has rewritten, each in a folder of its own, and a folder
+ * with their indexes: bindings/python/penstock/tables.py. */
+#define TABLE_FOLDER "tables"
+#define TABLE_END ".jsonl"
+#define TYPES_END ".fields" /* next to a table: they are no file to count */
 
-/* Files of indexes. Not their locks, nor what is being built. */
+/* Files of indexes and of rewritten tables. Not their locks, nor what is being built. */
 struct indexes {
     uint64_t n, bytes;
 };
 
-static int is_index(const char *name)
+static int has_end(const char *name, const char *end)
 {
-    const size_t n = strlen(name), end = sizeof INDEX_END - 1;
-    return n > end && strcmp(name + n - end, INDEX_END) == 0;
+    const size_t n = strlen(name), n_end = strlen(end);
+    return n > n_end && strcmp(name + n - n_end, end) == 0;
 }
 
-/* Count the indexes, and remove them if is_removed: then only what was removed counts. Without such
- * a folder there are none. 0 or a negative errno. */
-static int each_index(const char *cache_path, int is_removed, struct indexes *indexes)
+/* Open a folder in another one (AT_FDCWD: a path). NULL: *r is 0 where there is none, or a negative
+ * errno. */
+static DIR *open_folder(int at, const char *name, int *r)
 {
-    char path[PATH_MAX];
-    *indexes = (struct indexes){0};
-    const int n = snprintf(path, sizeof path, "%s/" INDEX_FOLDER, cache_path);
-    if (n < 0 || (size_t)n >= sizeof path)
-        return -ENAMETOOLONG;
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : -errno;
-    DIR *folder = fdopendir(fd);
-    if (!folder) {
+    const int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    *r = fd >= 0 || errno == ENOENT ? 0 : -errno;
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    if (fd >= 0 && !folder) {
         close(fd);
-        return -ENOMEM;
+        *r = -ENOMEM;
     }
+    return folder;
+}
+
+/* Add the indexes and tables in a folder, and remove them if is_removed: then only what was removed
+ * counts. Closes the folder. */
+static void each_file(DIR *folder, int is_removed, struct indexes *indexes)
+{
     const struct dirent *entry;
     while ((entry = readdir(folder))) {
+        const char *name = entry->d_name;
+        const int is_types = has_end(name, TYPES_END);
         struct stat st;
-        if (!is_index(entry->d_name) ||
-            fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-            !S_ISREG(st.st_mode) || (is_removed && unlinkat(dirfd(folder), entry->d_name, 0) < 0))
+        if ((!is_types && !has_end(name, INDEX_END) && !has_end(name, TABLE_END)) ||
+            fstatat(dirfd(folder), name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+            (is_removed && unlinkat(dirfd(folder), name, 0) < 0))
             continue;
-        indexes->n++;
+        indexes->n += !is_types;
         indexes->bytes += (uint64_t)st.st_size;
     }
     closedir(folder);
-    return 0;
+}
+
+/* Those in the folders of a folder; its links are passed over. */
+static void each_folder(DIR *folder, int is_removed, struct indexes *indexes)
+{
+    const struct dirent *entry;
+    int r;
+    while ((entry = readdir(folder))) {
+        const int is_parent = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        DIR *inside = is_parent ? NULL : open_folder(dirfd(folder), entry->d_name, &r);
+        if (inside)
+            each_file(inside, is_removed, indexes);
+    }
+    closedir(folder);
+}
+
+/* Count the indexes and tables, and remove them if is_removed. Without such folders there are none.
+ * 0 or a negative errno. */
+static int each_index(const char *cache_path, int is_removed, struct indexes *indexes)
+{
+    char path[PATH_MAX];
+    int r;
+    *indexes = (struct indexes){0};
+    const int n = snprintf(path, sizeof path, "%s/" INDEX_FOLDER, cache_path);
+    if (n < 0 || (size_t)n >= sizeof path - sizeof TABLE_FOLDER)
+        return -ENAMETOOLONG;
+    DIR *folder = open_folder(AT_FDCWD, path, &r);
+    if (folder)
+        each_file(folder, is_removed, indexes);
+    if (r < 0)
+        return r;
+    snprintf(path, sizeof path, "%s/" TABLE_FOLDER, cache_path);
+    folder = open_folder(AT_FDCWD, path, &r);
+    if (folder)
+        each_folder(folder, is_removed, indexes);
+    return r;
 }
 
 /* 0: nothing lies where the entries would. */

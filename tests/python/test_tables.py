@@ -2,6 +2,7 @@
 """Tables of images (CSV, TSV, JSON lines, Parquet) as data sets. csv, json and pyarrow are the oracles, with Pillow for
 pixels; `datasets` for a folder with metadata."""
 import csv
+import ctypes
 import io
 import json
 import math
@@ -44,6 +45,11 @@ class Tables(Case):
                 file.write(image_file(i, "JPEG" if i % 3 else "PNG", height=20 + i))
             paths.append(path)
         return paths
+
+    def tail(self, path):
+        """Let bytes follow an image, which its decoder passes over."""
+        with open(path, "ab") as file:
+            file.write(bytes(1 << 16))
 
     def rows(self, n=12, name="data"):
         return [{"path": path, "label": CLASSES[i * 7 % len(CLASSES)], "score": i / 3 - 1, "count": (i - 5) * 10**15,
@@ -167,8 +173,149 @@ class Tables(Case):
         parquet.write_table(table.slice(0, 5), path)
         os.utime(path, ns=(1, 1))
         self.check(path, rows[:5])
-        self.assertEqual(len([name for _, _, names in os.walk(self.path("cache")) for name in names
-                              if name.endswith(".jsonl")]), 1)
+
+    def put_parquet(self, columns, name="labels.parquet", n=4):
+        """A table of n images and these columns."""
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        path = os.path.join(self.path(), name)
+        parquet.write_table(arrow.table({"file_name": self.images(n), **columns}), path)
+        return path
+
+    def made(self):
+        """The files of rewritten tables."""
+        return sorted(os.path.join(at, name) for at, _, names in os.walk(self.path("cache/tables")) for name in names
+                      if name.endswith((".jsonl", ".fields")))
+
+    def test_parquet_columns_have_the_names_of_the_library(self):
+        arrow = optional("pyarrow")
+        ints = arrow.array([1, 2, 3, 4], arrow.int8())
+        for columns, wanted in (
+                ({"größe": ints}, {"gr____e": "int8"}),
+                ({"a b": ["01", "x", "y", "z"], "a_b": arrow.array([1, 2, 3, 4], arrow.uint16())},
+                 {"a_b": "utf8", "a_b_": "uint16"}),
+                ({"": ints, "image": ints, "path": arrow.array([.5, 1, 2, 3], arrow.float32())},
+                 {"column2": "int8", "image_": "int8", "path_": "float32"}),
+                ({"x" * 62 + "é": ints}, {"x" * 62 + "_": "int8"}),
+                ({"image_": ints, "image": arrow.array([1, 2, 3, 4], arrow.uint8())}, {"image_": "int8", "image__": "uint8"})):
+            dataset = penstock.Dataset(self.put_parquet(columns))
+            self.assertEqual({name: dataset.fields[name].field.kind for name in list(dataset.fields)[2:]}, wanted)
+        again = penstock.Dataset(self.put_parquet({"größe": ints}), fields={"gr____e": "float64"})
+        self.assertEqual(again[1]["gr____e"], 2.0)
+        twice = self.put_parquet({"a": ints})
+        table = optional("pyarrow.parquet").read_table(twice)
+        optional("pyarrow.parquet").write_table(table.rename_columns(["a", "a"]), twice)
+        self.assert_says([twice, "must have different names"], penstock.Dataset, twice)
+
+    def test_parquet_nulls(self):
+        arrow = optional("pyarrow")
+        dataset = penstock.Dataset(self.put_parquet({
+            "x": arrow.array([1.5, None, math.inf, math.nan], arrow.float32()), "h": arrow.array([None] * 4, arrow.float64()),
+            "n": [1, None, 3, 4], "b": [True, None, False, True], "t": ["a", "b", None, "null"], "label": ["a", None, "b", "c"],
+            "all": arrow.nulls(4), "list": [[1.0, math.nan], None, [-math.inf], []],
+            "whole": arrow.array([1, 2, 3, 4], arrow.uint8()), "code": arrow.array([5, 6, None, 7]).dictionary_encode()}))
+        self.assertEqual({name: field.field.kind for name, field in dataset.fields.items()},
+                         {"image": "image", "path": "utf8", "x": "float32", "h": "float64", "n": "utf8", "b": "utf8",
+                          "t": "utf8", "label": "utf8", "all": "utf8", "list": "utf8", "whole": "uint8", "code": "utf8"})
+        rows = list(dataset)
+        np.testing.assert_array_equal([row["x"] for row in rows], [1.5, math.nan, math.inf, math.nan])
+        self.assertTrue(all(math.isnan(row["h"]) for row in rows))
+        for name, wanted in (("n", ["1", "null", "3", "4"]), ("b", ["true", "null", "false", "true"]),
+                             ("t", ["a", "b", "null", "null"]), ("label", ["a", "null", "b", "c"]), ("all", ["null"] * 4),
+                             ("list", ["[1.0, NaN]", "null", "[-Infinity]", "[]"]), ("whole", [1, 2, 3, 4]),
+                             ("code", ["5", "6", "null", "7"])):
+            self.assertEqual([row[name] for row in rows], wanted, name)
+        path = self.put_parquet({}, n=4)
+        optional("pyarrow.parquet").write_table(arrow.table({"file_name": [*self.images(2), None]}), path)
+        error = self.assert_says([path, "row 2", "file_name is null"], penstock.Dataset, path)
+        self.assertIsInstance(error, penstock.CorruptRecordError)
+
+    def test_parquet_nulls_after_the_first_rows(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        paths = self.images(2)
+        path = os.path.join(self.path(), "labels.parquet")
+        parquet.write_table(arrow.table({"file_name": [paths[i % 2] for i in range(11001)], "n": [*range(11000), None],
+                                         "t": ["x"] * 11000 + [None]}), path)
+        sample = penstock.Dataset(path)[11000]
+        self.assertEqual((sample["n"], sample["t"]), ("null", "null"))
+
+    def test_a_parquet_table_that_changes_leaves_jobs_what_they_read(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        path = self.put_parquet({"n": arrow.array([1, 2, 3, 4])})
+        first = penstock.Dataset(path)
+        parquet.write_table(parquet.read_table(path).set_column(1, "n", arrow.array([5, 6, 7, 8])), path)
+        os.utime(path, ns=(1, 1))
+        second = penstock.Dataset(path)
+        self.assertEqual([sample["n"] for sample in first], [1, 2, 3, 4])
+        self.assertEqual([sample["n"] for sample in second], [5, 6, 7, 8])
+
+        def cache(*options):
+            done = subprocess.run([COMMAND, "cache", self.path("cache"), "--json", *options], capture_output=True, text=True,
+                                  check=True)
+            return json.loads(done.stdout)
+        third = penstock.Dataset(path)  # has opened no image yet
+        sizes = sum(os.path.getsize(name) for name in self.made())
+        before = cache()
+        self.assertEqual(len(self.made()), 4)
+        for found in (before, cache("--clear")):
+            self.assertGreaterEqual(found["n_indexes"], 2)
+            self.assertGreaterEqual(found["index_bytes"], sizes)
+        self.assertEqual((self.made(), cache()["n_indexes"], cache()["index_bytes"]), ([], 0, 0))
+        self.assert_says(self.path("cache/tables"), lambda: third[0])
+        self.assertEqual(penstock.Dataset(path)[0]["n"], 5)
+
+    def test_a_parquet_table_is_as_readable_as_the_umask_says(self):
+        path = self.put_parquet({})
+        old = os.umask(0o027)
+        try:
+            penstock.Dataset(path)
+        finally:
+            os.umask(old)
+        self.assertEqual([os.stat(name).st_mode & 0o777 for name in self.made()], [0o640] * 2)
+
+    def test_a_cache_of_a_parquet_table_that_cannot_be_written_to(self):
+        path = self.put_parquet({})
+        penstock.Dataset(path)
+        place = os.path.dirname(self.made()[0])
+
+        def unwritable(mode):
+            for at, _, names in os.walk(self.folder):
+                for name in names:
+                    os.chmod(os.path.join(at, name), 0o444)
+                os.chmod(at, mode)
+        code = ("import os, sys, penstock.tables, pyarrow.parquet\n"
+                "if os.geteuid() == 0: os.setegid(65534); os.seteuid(65534)\n"
+                f"try: print(len(penstock.Dataset({path!r})))\nexcept penstock.SettingsError as error: print(error)")
+
+        def opened():
+            return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        unwritable(0o555)
+        try:
+            done = opened()
+            self.assertEqual((done.stdout, done.stderr), ("4\n", ""))
+            os.chmod(place, 0o755)
+            for name in self.made():
+                os.unlink(name)
+            os.chmod(place, 0o555)
+            done = opened()
+            self.assertIn("cache_path: " + path, done.stdout + done.stderr)
+            self.assertIn("cannot be written to", done.stdout)
+        finally:
+            unwritable(0o755)
+
+    def test_pack_of_a_parquet_table_has_its_images(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        rows = [{"file_name": row["path"], "label": row["label"], "count": row["count"]} for row in self.rows()]
+        parquet.write_table(arrow.Table.from_pylist(rows), os.path.join(self.path(), "metadata.parquet"))
+        for path in (self.path(), os.path.join(self.path(), "metadata.parquet")):
+            dataset = penstock.Dataset(path)
+            packed = penstock.pack(path, self.path("packed"), overwrite=True)
+            self.assertEqual(tuple(packed.names), tuple(dataset.names))
+            self.assertEqual({name: field.field.kind for name, field in packed.fields.items()},
+                             {name: field.field.kind for name, field in dataset.fields.items()})
+            self.assertEqual(list(packed), list(dataset))
+        os.unlink(os.path.join(self.path(), rows[0]["file_name"]))  # names no file: rows of something else
+        packed = penstock.pack(os.path.join(self.path(), "metadata.parquet"), self.path("rows"))
+        self.assertEqual(list(packed.fields), ["file_name", "label", "count"])
 
     def test_parquet_that_is_none(self):
         optional("pyarrow")
@@ -182,6 +329,21 @@ class Tables(Case):
                 f"import penstock\npenstock.Dataset({path!r})")
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         self.assertIn("reading Parquet tables needs pyarrow: pip install pyarrow", done.stderr)
+
+    def test_a_table_of_paths_alone(self):
+        rows = [{"path": path} for path in self.images(3)]
+        for path in (self.put_csv(rows), self.put_csv(rows, "labels.tsv", delimiter="\t"), self.put_json(rows)):
+            self.assertEqual(list(self.check(path, rows).fields), ["image", "path"])
+        many = "".join(json.dumps(rows[i % 3]) + "\n" for i in range(10001))
+        self.refused(["line 10002", "column late is none of the first 10000 rows"],
+                     many + json.dumps({**rows[0], "late": 1}) + "\n", "labels.jsonl")
+
+    def test_a_parquet_table_of_paths_alone(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        rows = [{"path": path} for path in self.images(3)]
+        path = os.path.join(self.path(), "labels.parquet")
+        parquet.write_table(arrow.Table.from_pylist(rows), path)
+        self.check(path, rows)
 
     # ---- Hugging Face's imagefolder --------------------------------------------------------------------
 
@@ -392,6 +554,80 @@ class Tables(Case):
         rows = [{"path": path, "note": "ab\"" * 10**6}, {"path": path, "note": "x"}]
         self.check(self.put_csv(rows), rows)
         self.check(self.put_json(rows), rows)
+
+    def verify(self, path, *options):
+        done = subprocess.run([COMMAND, "verify", path, "--json", *options], capture_output=True, text=True)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        return json.loads(done.stdout)
+
+    def in_place(self, path):
+        """Flip a bit of the file's last byte, which no image has; size and times stay. Twice: it is as it was."""
+        times = os.stat(path)
+        with open(path, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([byte ^ 1]))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def test_checksums_are_of_the_images(self):
+        rows = self.rows()
+        path = self.put_csv(rows)
+        image = os.path.join(self.path(), rows[3]["path"])
+        self.tail(image)
+        self.assertEqual(self.verify(path, "--checksums")["checksums"], "kept")
+        self.assertEqual(self.verify(path)["checksums"], "compared")
+        self.in_place(image)
+        found = self.verify(path)
+        self.assertEqual((found["checksums"], [bad["record"] for bad in found["bad"]]), ("compared", [3]))
+        self.assertIn("which was kept", found["bad"][0]["reason"])
+        self.in_place(image)
+        self.assertEqual(self.verify(path)["n_bad"], 0)
+
+    def test_checksums_of_an_index_elsewhere_are_compared(self):
+        """The rows are the same wherever the index lies: its bytes are none of the samples'."""
+        path = self.put_csv(self.rows())
+        self.verify(path, "--checksums")
+        index, = [name for name in os.listdir(self.path(".penstock")) if name.endswith(".index")]
+        os.unlink(os.path.join(self.path(".penstock"), index))
+        self.assertEqual(self.verify(path)["checksums"], "compared")
+
+    def test_checksums_of_tables_of_one_name_are_apart(self):
+        tables = []
+        for k, name in enumerate(("a", "b")):
+            rows = [{"path": row["path"], "n": k} for row in self.rows(name=name)]
+            tables += [self.put_csv(rows, folder=name), self.put_csv(rows[:5], "some.csv", folder=name)]
+        image = os.path.join(self.path("a"), "images/3.png")
+        self.tail(image)
+        for path in tables:
+            self.assertEqual(self.verify(path, "--checksums")["checksums"], "kept")
+        for path in tables:
+            self.assertEqual(self.verify(path)["checksums"], "compared", path)
+        # Files of other bytes, with the same names and sizes below another root.
+        copy = shutil.copytree(self.path("a"), self.path("copy"))
+        image = os.path.join(copy, "images/3.png")
+        self.in_place(image)
+        self.assertEqual(self.verify(tables[0], "--root-path", copy, "--checksums")["checksums"], "kept")
+        for options in ((), ("--root-path", copy)):
+            found = self.verify(tables[0], *options)
+            self.assertEqual((found["checksums"], found["n_bad"]), ("compared", 0))
+        self.in_place(image)
+        self.assertEqual([bad["record"] for bad in self.verify(tables[0], "--root-path", copy)["bad"]], [3])
+
+    def test_holes_in_images_are_listed(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.fallocate.argtypes = ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long
+        rows = self.rows(3)
+        image = os.path.join(self.path(), rows[1]["path"])
+        self.tail(image)
+        path = self.put_csv(rows)
+        self.assertEqual(self.verify(path)["n_bad"], 0)
+        times = os.stat(image)
+        with open(image, "r+b") as file:
+            if libc.fallocate(file.fileno(), 3, 1 << 15, 4096):
+                self.skipTest("missing: a file system that makes holes")
+        os.utime(image, ns=(times.st_atime_ns, times.st_mtime_ns))
+        self.assertEqual([bad["record"] for bad in self.verify(path)["bad"]], [1])
 
     # ---- changes ---------------------------------------------------------------------------------------
 

@@ -599,6 +599,7 @@ const struct pstk__format pstk__format_table = {
     .probe = pstk__table_probe,
     .open = table_open,
     .close = folder_close,
+    .index = pstk__indexed_index,
     .locate = pstk__indexed_locate,
     .range = pstk__indexed_range,
     .page = folder_page,

@@ -25,6 +25,7 @@
 #define PART (4u << 20)     /* bytes of the table */
 #define PROGRESS (1u << 18) /* bytes between two reports */
 #define MAX_IMAGE 0xffffffffu
+#define MIN_MORE 256 /* bytes */
 
 /* A run of rows. */
 struct part {
@@ -168,7 +169,7 @@ struct reader {
     const struct work *work;
     struct pstk__sheet_file file;
     locale_t locale;
-    uint8_t *more; /* owned; a row's columns */
+    uint8_t *more; /* owned; a row's columns: at least their CRC32C, which one without any has */
     uint64_t max_more, n_more;
     char path[PSTK__VALUES_MAX_PATH]; /* of a row's image, below the root */
 };
@@ -194,7 +195,9 @@ static int open_reader(void *user, void **state, struct pstk_error *err)
         return fail_memory(work, err);
     reader->work = work;
     reader->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    int r = reader->locale ? 0 : fail_memory(work, err);
+    reader->max_more = MIN_MORE;
+    reader->more = malloc(MIN_MORE);
+    int r = reader->locale && reader->more ? 0 : fail_memory(work, err);
     if (r == 0)
         r = pstk__sheet_file_open(&reader->file, work->opening->store, work->place->table,
                                   work->table.size, err);

@@ -20,6 +20,8 @@ from typing import Any
 from .. import _c, errors, paths
 from .._optional import is_a, needed
 from ..errors import SettingsError
+from ..foreign import parquet_of
+from ..tables import is_of_images
 from .folder import ImageFolder, InPlace
 from .values import is_array
 
@@ -350,13 +352,19 @@ _SUFFIXES: dict[str, Callable[[str], Any]] = {
     ".hdf5": HDF5File, ".parquet": lambda path: ParquetFiles([path])}
 
 
+def _is_table(path: str) -> bool:
+    """Is it a Parquet table that lists images, or a folder with one?"""
+    table = parquet_of(path)
+    return table is not None and is_of_images(table)
+
+
 def _opened_folder(path: str) -> Any:
     def has(name: str) -> bool:
         return os.path.exists(os.path.join(path, name))
 
     if has("state.json") or has("dataset_dict.json"):
         return _hugging_face_from_disk(path)
-    if has("manifest.json"):
+    if has("manifest.json") or _is_table(path):
         from ..dataset import Dataset
         return Dataset(path)
     files = sorted(glob.glob(os.path.join(glob.escape(path), "*.parquet")))
@@ -378,6 +386,9 @@ def _is_in_place(path: str) -> bool:
 def _opened_path(path: str) -> Any:
     if os.path.isdir(path):
         return _opened_folder(path)
+    if _is_table(path):  # its images are read, as Dataset does, not the rows alone
+        from ..dataset import Dataset
+        return Dataset(path)
     if os.path.splitext(path)[1].lower() not in _SUFFIXES and _is_in_place(path):
         return InPlace(path)
     if not os.path.exists(path):
