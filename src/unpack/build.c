@@ -121,6 +121,7 @@ static int measure(const struct work *work, const struct pstk__pass *pass,
                                   .name = pass->name,
                                   .packing = pass->of.packing,
                                   .size = pass->of.size,
+                                  .changed_ns = pass->of.changed_ns,
                                   .unpacked = PSTK_NONE};
     const int r = pstk__whole_unpack(&job, err);
     packed->of.unpacked = job.unpacked;
