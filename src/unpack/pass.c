@@ -122,6 +122,7 @@ static int finish(struct run *run)
                          run->packing->repair);
     const int r = end_chunk(run);
     pass->of.unpacked = run->unpacked;
+    pass->is_checked = !run->packing->is_checked || run->packing->is_checked(run->unpacker);
     return r < 0 ? r
                  : pstk__points_writer_commit(&run->writer, &pass->of, &pass->points_size,
                                               &pass->head_crc, run->err);

@@ -20,6 +20,7 @@ struct pstk__pass {
     struct pstk__points_of of; /* of.unpacked: set by the pass */
     uint64_t points_size;      /* bytes; set by the pass */
     uint32_t head_crc;         /* set by the pass */
+    int is_checked;            /* 1: all of it has checksums in the file; set by the pass */
     /* Report n more bytes of the file as done; a non-zero result: stop with ECANCELED. Or NULL. */
     int (*progress)(void *user, uint64_t n);
     void *user;

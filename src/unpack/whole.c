@@ -101,6 +101,7 @@ static int finish(struct run *run)
     if (r == 0 && run->job->unpacked != PSTK_NONE && run->n_made != run->job->unpacked)
         return fail_size(run);
     run->job->unpacked = run->n_made;
+    run->job->is_checked = run->whole->is_checked && run->whole->is_checked(run->stream);
     return r;
 }
 

@@ -22,6 +22,8 @@ struct pstk__whole {
     enum pstk__unpacking (*step)(struct pstk__whole_stream *stream, struct pstk__feed *feed,
                                  const char **why);
     int (*is_complete)(const struct pstk__whole_stream *stream);
+    /* 1: all that was unpacked has checksums in the file. NULL: it never has. */
+    int (*is_checked)(const struct pstk__whole_stream *stream);
     void (*close)(struct pstk__whole_stream *stream);
 };
 
@@ -45,6 +47,7 @@ struct pstk__whole_job {
     uint64_t size;      /* bytes */
     int64_t changed_ns; /* as store.h */
     uint64_t unpacked; /* bytes that it must unpack to; PSTK_NONE: any number, which is set */
+    int is_checked;    /* set: 1, all of it has checksums in the file */
     /* Take the next bytes. <0 ends it. NULL: they are counted. */
     int (*take)(void *user, const void *bytes, uint64_t n, struct pstk_error *err);
     void *take_user;

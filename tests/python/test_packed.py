@@ -393,6 +393,30 @@ class Packed(Case):
         replace(old, 10**18)
         self.assertEqual(self.sample(folder, cache), first)
 
+    def verified(self, folder, *more):
+        done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", folder, "--json", *more], capture_output=True, check=False,
+                              env={**os.environ, "PENSTOCK_CACHE": self.path("cache")})
+        return json.loads(done.stdout)
+
+    def test_zstd_without_checksums_counts_as_data_without_and_gets_some(self):
+        data = archive(range(100))
+        checked = gzip.compress(data)
+        for name, packed in (("0.tar.zst", one_frame(data)), ("0.tar.zst", one_frame(large_archive(1)))):
+            folder = self.put({name: packed})
+            wanted = self.verified(self.put({"0.tar": data}, "plain"))["checksums"]
+            self.assertEqual(self.verified(folder)["checksums"], wanted)
+            self.assertEqual(self.verified(folder, "--checksums")["checksums"], "kept")
+            self.assertEqual(self.verified(folder)["checksums"], "compared")
+            times = os.stat(os.path.join(folder, name))
+            with open(os.path.join(folder, name), "r+b") as out:
+                out.seek(len(packed) // 2)
+                out.write(b"other bytes")
+            os.utime(os.path.join(folder, name), ns=(times.st_atime_ns, times.st_mtime_ns))
+            shutil.rmtree(self.path("cache/entries"), ignore_errors=True)
+            self.assertGreater(self.verified(folder)["n_bad"], 0)
+        self.assertEqual(self.verified(self.put({"0.tar.gz": checked}))["checksums"], "own")
+        self.assertNotEqual(self.verified(self.put({"0.tar.gz": checked, "1.tar.zst": one_frame(data)}))["checksums"], "own")
+
     def test_info_prints_the_compression(self):
         folder = self.put({"0.tar.gz": gzip.compress(archive(range(5)))})
         self.assertIn(b"tar, gzip", self.command("info", folder))
