@@ -27,7 +27,7 @@
           */
 
 /* Columns of a row. */
-enum { UNPACKED, PACKING, POINTS_SIZE, HEAD_CRC, N_COLUMNS };
+enum { UNPACKED, PACKING, POINTS_SIZE, HEAD_CRC, IS_CHECKED, N_COLUMNS };
 
 struct work {
     struct pstk__packed_files *table;
@@ -121,9 +121,11 @@ static int measure(const struct work *work, const struct pstk__pass *pass,
                                   .name = pass->name,
                                   .packing = pass->of.packing,
                                   .size = pass->of.size,
+                                  .changed_ns = pass->of.changed_ns,
                                   .unpacked = PSTK_NONE};
     const int r = pstk__whole_unpack(&job, err);
     packed->of.unpacked = job.unpacked;
+    packed->is_checked = job.is_checked != 0;
     return r == 0 && pass->progress(pass->user, 0) ? PSTK_ECANCELED : r;
 }
 
@@ -156,13 +158,18 @@ static int pass_file(void *state, uint64_t job, const struct pstk__crew_sink *si
         return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
     }
     packed->of.packing = pass.of.packing = (uint32_t)packing;
-    if (work->files->known && packing != 1) /* it is unpacked when it is first read */
+    /* It is unpacked when it is first read. Of zstd, nothing says before that it has checksums. */
+    packed->is_checked = packing == PSTK__WHOLE_BZIP2;
+    if (work->files->known && packing != 1)
         return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
     const int r = pstk__pass_run(&pass, err);
     if (r > 0)
         return measure(work, &pass, packed, err);
     *packed = (struct pstk__packed){
-        .of = pass.of, .points_size = pass.points_size, .head_crc = pass.head_crc};
+        .of = pass.of,
+        .points_size = pass.points_size,
+        .head_crc = pass.head_crc,
+        .is_checked = pass.is_checked != 0};
     return r;
 }
 
@@ -222,7 +229,8 @@ static void join_file(void *user, const void *result)
     const uint64_t cells[N_COLUMNS] = {[UNPACKED] = packed->of.unpacked,
                                        [PACKING] = packed->of.packing,
                                        [POINTS_SIZE] = packed->points_size,
-                                       [HEAD_CRC] = packed->head_crc};
+                                       [HEAD_CRC] = packed->head_crc,
+                                       [IS_CHECKED] = packed->is_checked};
     struct pstk__index_rows rows = {.n_columns = N_COLUMNS};
     if (work->code == 0 && pstk__index_rows_add(&rows, cells) < 0)
         work->code = pstk__fail(work->err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
@@ -317,6 +325,7 @@ static int take_rows(struct pstk__packed_files *table, const struct pstk__index 
         packed->of.unpacked = pstk__table_get(rows, page, 0, UNPACKED);
         packed->points_size = pstk__table_get(rows, page, 0, POINTS_SIZE);
         packed->head_crc = (uint32_t)pstk__table_get(rows, page, 0, HEAD_CRC);
+        packed->is_checked = pstk__table_get(rows, page, 0, IS_CHECKED) == 1;
         if (packed->of.packing > PSTK__N_WHOLE || packed->of.unpacked >= 1ull << 60 ||
             (packed->of.packing == 1 && packed->points_size == 0) ||
             (packed->of.packing > PSTK__N_PACKINGS && packed->points_size))

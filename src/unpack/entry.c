@@ -54,6 +54,7 @@ static int fill(const struct pstk__packed_files *table, uint64_t i, const char *
                                   .name = pstk__texts_get(&table->names, i),
                                   .packing = of->packing,
                                   .size = of->size,
+                                  .changed_ns = of->changed_ns,
                                   .unpacked = of->unpacked,
                                   .take = append,
                                   .take_user = *writer};

@@ -59,6 +59,8 @@ struct pstk__packing {
                   uint8_t window[PSTK__WINDOW]);
     /* 1: the file may end here. */
     int (*is_complete)(const struct pstk__unpacker *unpacker);
+    /* 1: all that was unpacked since begin has checksums in the file. NULL: it always has. */
+    int (*is_checked)(const struct pstk__unpacker *unpacker);
 };
 
 extern const struct pstk__packing pstk__packing_gzip;

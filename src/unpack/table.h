@@ -14,6 +14,9 @@ struct pstk__packed {
     struct pstk__points_of of; /* packing 0: it is not compressed */
     uint64_t points_size;      /* bytes of its points file; 0: it is unpacked into the cache */
     uint32_t head_crc;         /* of its points file */
+    /* 1: it is compressed, and all bytes of it have checksums in the file, as far as is known
+     * before it is unpacked. */
+    uint32_t is_checked;
 };
 
 /* All of them, read-only after open. */

@@ -565,9 +565,12 @@ uint64_t pstk__unpack_size(const struct pstk__unpack *unpack, uint64_t i)
     return unpack->table.at[i].of.unpacked;
 }
 
-int pstk__unpack_is_all(const struct pstk__unpack *unpack)
+int pstk__unpack_is_checked(const struct pstk__unpack *unpack)
 {
-    return !(unpack->packings & 1);
+    for (uint64_t i = 0; i < unpack->table.names.n; i++)
+        if (!unpack->table.at[i].is_checked)
+            return 0;
+    return 1;
 }
 
 const char *pstk__unpack_name(const struct pstk__unpack *unpack)

@@ -2,6 +2,7 @@
 #include "unpack/whole.h"
 
 #include "base/error.h"
+#include "unpack/same.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -86,6 +87,11 @@ static int read_more(struct run *run)
 
 static int finish(struct run *run)
 {
+    const struct pstk__whole_job *job = run->job;
+    const int same = pstk__unpack_check_same(&run->file, job->path, job->name, job->size,
+                                             job->changed_ns, run->err);
+    if (same < 0)
+        return same;
     if (run->n_read != run->job->size)
         return fail_byte(run, PSTK_EBADMSG, "the file ends here: it was cut while it was read");
     if (!run->whole->is_complete(run->stream))
@@ -95,6 +101,7 @@ static int finish(struct run *run)
     if (r == 0 && run->job->unpacked != PSTK_NONE && run->n_made != run->job->unpacked)
         return fail_size(run);
     run->job->unpacked = run->n_made;
+    run->job->is_checked = run->whole->is_checked && run->whole->is_checked(run->stream);
     return r;
 }
 
@@ -130,9 +137,12 @@ static int open_run(struct run *run)
     if (!run->stream)
         return pstk__fail(run->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to unpack %s",
                           job->path);
-    const int r = job->store->open(job->store, &run->file, job->path);
-    return r < 0 ? pstk__fail_errno(run->err, -r, PSTK_STAGE_OPEN, "cannot open %s", job->path)
-                 : go_through(run);
+    int r = job->store->open(job->store, &run->file, job->path);
+    if (r < 0)
+        return pstk__fail_errno(run->err, -r, PSTK_STAGE_OPEN, "cannot open %s", job->path);
+    r = pstk__unpack_check_same(&run->file, job->path, job->name, job->size, job->changed_ns,
+                                run->err);
+    return r < 0 ? r : go_through(run);
 }
 
 int pstk__whole_unpack(struct pstk__whole_job *job, struct pstk_error *err)
