@@ -449,6 +449,7 @@ int pipeline_open(const struct pipeline *pipeline, struct pstk_loader **out)
     if (r == 0)
         interrupt_attach(*out);
     interrupt_unblock();
+    fields_explain(&pipeline->read_as, &err);
     return r < 0 ? status_refuse(&err, pipeline->path) : 0;
 }
 

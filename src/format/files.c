@@ -219,7 +219,7 @@ static int fail_open(const struct pstk__source *source, uint32_t number, int nat
         snprintf(what, sizeof what, "%.14s %s", file_noun(source), path);
     char why[PSTK__WHY];
     if (err && pstk__store_why(source->store, why)[0])
-        return pstk__fail_errno(err, native, PSTK_STAGE_SHARD, "cannot open %s%s", what, why);
+        return pstk__store_fail_open(source->store, native, PSTK_STAGE_SHARD, what, err);
     return pstk__file_fail(err, native, PSTK_STAGE_SHARD, what, path);
 }
 

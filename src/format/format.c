@@ -6,6 +6,7 @@
 #include "format/arrays/arrays.h"
 #include "format/folder/folder.h"
 #include "format/form.h"
+#include "format/listing.h"
 #include "format/mds/mds.h"
 #include "format/megatron/megatron.h"
 #include "format/pstk/pstk.h"
@@ -65,15 +66,31 @@ static int is_unfinished(const char *path)
     return n > 0 && (size_t)n < sizeof journal && access(journal, F_OK) == 0;
 }
 
+/* No file lies at `path`; a pattern may name some. */
+static int fail_absent(const struct pstk__store *store, const char *path, struct pstk_error *err)
+{
+    struct pstk__listing listing;
+    if (!strpbrk(path, "{*?") || !store->list)
+        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "no such file or directory: %s", path);
+    const int r = pstk__listing_open(&listing, store, path, "*", err);
+    if (r < 0)
+        return r;
+    pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+               "%s names %llu file%s that are of no format that is read; the first is %s/%s", path,
+               (unsigned long long)listing.names.n, listing.names.n == 1 ? "" : "s",
+               listing.folder, pstk__texts_get(&listing.names, 0));
+    pstk__listing_close(&listing);
+    return PSTK_ENOTSUP;
+}
+
 /* Why no format knows `path`. */
-static int fail_unknown(const char *path, struct pstk_error *err)
+static int fail_unknown(const struct pstk__store *store, const char *path, struct pstk_error *err)
 {
     struct stat st;
     char known[512], files[256];
     if (stat(path, &st) < 0)
         return errno == ENOENT || errno == ENOTDIR
-                   ? pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "no such file or directory: %s",
-                                path)
+                   ? fail_absent(store, path, err)
                    : pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", path);
     size_t n = strlen(path);
     if (S_ISDIR(st.st_mode) && is_unfinished(path))
@@ -112,7 +129,7 @@ int pstk__format_find(const struct pstk__format **out, const struct pstk__store 
             return 0;
         }
     }
-    return fail_unknown(path, err);
+    return fail_unknown(store, path, err);
 }
 
 const char *pstk_find_format(const char *path, struct pstk_error *err)

@@ -81,6 +81,9 @@ int64_t pstk__file_read(const struct pstk__file *file, void *buffer, uint64_t si
 const char *pstk__file_why(const struct pstk__file *file, int native, char text[PSTK__WHY]);
 /* The same of an open that failed. */
 const char *pstk__store_why(const struct pstk__store *store, char text[PSTK__WHY]);
+/* Fail after an open that returned -native: "cannot open WHAT", and why. */
+int pstk__store_fail_open(const struct pstk__store *store, int native, int stage, const char *what,
+                          struct pstk_error *err);
 /* Read a whole regular file of at most max_size bytes. Returns owned bytes (free()), never NULL. */
 int pstk__store_load(const struct pstk__store *store, const char *path, uint64_t max_size,
                      void **bytes, uint64_t *size, struct pstk_error *err);

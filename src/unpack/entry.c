@@ -23,6 +23,27 @@ static int fail_without(const struct pstk__packed_files *table, uint64_t i, cons
         pstk__whole_of(table->at[i].of.packing)->name, why);
 }
 
+/* A folder for caches that cannot be used, or may not have enough, is a wrong setting: the data is
+ * neither damaged nor absent. Other errors stay. */
+static int as_setting(int r, struct pstk_error *err)
+{
+    switch (r) {
+    case PSTK_EACCES:
+    case PSTK_EEXIST:
+    case PSTK_EFBIG:
+    case PSTK_ENOENT:
+    case PSTK_ENOTSUP:
+    case PSTK_EPERM:
+        if (err) {
+            err->code = PSTK_EINVAL;
+            err->native = 0;
+        }
+        return PSTK_EINVAL;
+    default:
+        return r;
+    }
+}
+
 /* The cache, which is opened where it is needed first. Any thread. */
 static int get_cache(struct pstk__packed_files *table, uint64_t i, struct pstk__cache **cache,
                      struct pstk_error *err)
@@ -35,7 +56,7 @@ static int get_cache(struct pstk__packed_files *table, uint64_t i, struct pstk__
                       : pstk__cache_open(&table->cache, table->cache_path, table->cache_size, err);
     *cache = table->cache;
     pthread_mutex_unlock(&table->opening);
-    return r;
+    return as_setting(r, err);
 }
 
 /* A take of struct pstk__whole_job. */
@@ -88,7 +109,9 @@ int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_dama
         if (r == PSTK_EBUSY) {
             nanosleep(&(struct timespec){.tv_nsec = PATIENCE_NS}, NULL);
             r = 0;
-        } else if (r == 0) {
+        } else if (r < 0) {
+            r = as_setting(r, err);
+        } else {
             r = fill(table, i, path, &writer, err);
         }
     }

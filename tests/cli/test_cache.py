@@ -3,8 +3,10 @@
 """The command cache: what lies in a folder for caches, and emptying it.
 usage: test_cache.py PENSTOCK [WORD]; TAP, as test_command.py.
 """
+import io
 import os
 import sys
+import tarfile
 
 from test_command import expect, main, run, run_json
 
@@ -114,6 +116,39 @@ def what_is_wrong_is_reported(world):
         pass
     run("cache", file, status=2)
     run("cache", file, "--clear", status=2)
+
+
+def write_frame(path, data):
+    """One frame of zstd, of raw blocks, whose window is all of it."""
+    with open(path, "wb") as file:
+        file.write(bytes.fromhex("28b52ffda0") + len(data).to_bytes(4, "little"))
+        for at in range(0, len(data), 1 << 17):
+            block = data[at:at + (1 << 17)]
+            file.write((len(block) << 3 | (at + len(block) == len(data))).to_bytes(3, "little") + block)
+
+
+@test
+def a_cache_that_cannot_be_used_is_a_wrong_setting_named_as_the_command_has_it(world):
+    folder = world.fresh("large")
+    os.mkdir(folder)
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for i in range(3):
+            member = tarfile.TarInfo(f"{i}.bin")
+            member.size = 3 << 20
+            tar.addfile(member, io.BytesIO(bytes(member.size)))
+    write_frame(folder + "/a.tar.zst", out.getvalue())
+    for names, word in (({"PENSTOCK_CACHE": folder + "/a.tar.zst/x"}, "set $PENSTOCK_CACHE to"),
+                        ({"PENSTOCK_CACHE": folder + "/cache", "PENSTOCK_CACHE_SIZE": "1M"}, "set $PENSTOCK_CACHE_SIZE to more")):
+        for command in (["verify", folder], ["verify", folder, "--json"], ["info", folder], ["bench", folder]):
+            out, err = run(*command, env=environment(**names), status=2)
+            expect(out, "")
+            assert word in err and "a.tar.zst" in err and err.count("errno") <= 1 and "cache_" not in err, err
+    run("verify", folder, env=environment(PENSTOCK_CACHE=folder + "/cache"))
+    for word, names in (("set $PENSTOCK_CACHE to", {"PENSTOCK_CACHE": folder + "/a.tar.zst/x"}),
+                        ("set $PENSTOCK_CACHE_SIZE to more", {"PENSTOCK_CACHE": folder + "/new", "PENSTOCK_CACHE_SIZE": "1M"})):
+        _, err = run("verify", folder, env=environment(**names), status=2)  # the index is there: the entry is not
+        assert word in err and err.count("errno") <= 1, err
 
 
 if __name__ == "__main__":
