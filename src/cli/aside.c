@@ -41,7 +41,8 @@ uint32_t aside_find(const char *path, const char *format, char text[ASIDE_SIZE])
         const char *name = tables[i]->d_name;
         n_metadata += is_metadata(name);
         if (i < SHOWN)
-            used += (size_t)snprintf(text + used, ASIDE_SIZE - used, "%s%.60s", i ? ", " : "", name);
+            used +=
+                (size_t)snprintf(text + used, ASIDE_SIZE - used, "%s%.60s", i ? ", " : "", name);
         free(tables[i]);
     }
     free(tables);
@@ -51,7 +52,7 @@ uint32_t aside_find(const char *path, const char *format, char text[ASIDE_SIZE])
              n == 1 ? " lies in it and is not read: " : " lie in it and are not read: ",
              n_metadata < n ? n == 1 ? "if it lists the images, open it as the data set"
                                      : "if one lists the images, open it as the data set"
-             : n == 1 ? "it has no column file_name"
-                      : "neither has a column file_name");
+             : n == 1       ? "it has no column file_name"
+                            : "neither has a column file_name");
     return (uint32_t)n;
 }

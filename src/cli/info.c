@@ -217,8 +217,7 @@ static int print_json(struct info *all)
     json_put(object, "classes", classes);
     labels_put(&all->labels, object);
     char aside[ASIDE_SIZE];
-    json_put_text(object, "aside",
-                  aside_find(all->path, info->format, aside) > 0 ? aside : NULL);
+    json_put_text(object, "aside", aside_find(all->path, info->format, aside) > 0 ? aside : NULL);
     json_put_text(object, "damage", all->damage.code ? all->damage.message : NULL);
     if (all->listed) {
         json_put(object, "kept", kept_json(&all->kept_images));

@@ -37,8 +37,10 @@ static const char *describe(char text[512])
     size_t used = 0;
     text[0] = 0;
     for (size_t i = 0; i < N_FORMATS && used < 512; i++) {
-        const int n =
-            snprintf(text + used, 512 - used, "%s%s", i == 0 ? "" : i + 1 < N_FORMATS ? ", " : ", or ",
+        const int n = snprintf(text + used, 512 - used, "%s%s",
+                               i == 0              ? ""
+                               : i + 1 < N_FORMATS ? ", "
+                                                   : ", or ",
                                formats[i]->needs);
         used += n > 0 ? (size_t)n : 0;
     }

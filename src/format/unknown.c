@@ -22,9 +22,9 @@
 /* Images that others read and this library does not, by the ends of their names. */
 static const struct {
     const char *suffix, *name;
-} images[] = {{"webp", "WebP"},      {"gif", "GIF"},       {"bmp", "BMP"},   {"tif", "TIFF"},
-              {"tiff", "TIFF"},      {"heic", "HEIC"},     {"heif", "HEIF"}, {"avif", "AVIF"},
-              {"jxl", "JPEG XL"},    {"jp2", "JPEG 2000"}, {"ppm", "PPM"},   {"pgm", "PGM"},
+} images[] = {{"webp", "WebP"},    {"gif", "GIF"},       {"bmp", "BMP"},   {"tif", "TIFF"},
+              {"tiff", "TIFF"},    {"heic", "HEIC"},     {"heif", "HEIF"}, {"avif", "AVIF"},
+              {"jxl", "JPEG XL"},  {"jp2", "JPEG 2000"}, {"ppm", "PPM"},   {"pgm", "PGM"},
               {"j2k", "JPEG 2000"}};
 
 static const char *suffix_of(const char *name)
@@ -120,7 +120,7 @@ static void describe(const struct pstk__texts *names, char found[FOUND_SIZE])
 
 /* What lies in a directory. 1: it says all that there is to do. */
 static int look_into(const struct pstk__store *store, const char *path, pstk__unknown_find_fn find,
-                      char found[FOUND_SIZE])
+                     char found[FOUND_SIZE])
 {
     struct pstk__texts names = {0};
     found[0] = 0;

@@ -475,8 +475,7 @@ int pstk__mds_retype(struct pstk__index_field *field, const struct pstk_field *w
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "field %s: its column holds values of the type %s, which cannot be read "
                           "as %s; read them as they are, or as bytes",
-                          field->field.name, describe(&field->field, own),
-                          describe(wanted, other));
+                          field->field.name, describe(&field->field, own), describe(wanted, other));
     if (how == 2)
         field->form = PSTK__FORM_PLAIN;
     field->field = *wanted;
