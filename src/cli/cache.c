@@ -19,7 +19,8 @@ enum { OPT_CLEAR = 256, OPT_JSON };
 static const struct option_row table[] = {
     {.name = "clear",
      .code = OPT_CLEAR,
-     .text = "remove all entries, indexes and rewritten tables; what is being written stays"},
+     .text = "remove all entries, indexes and rewritten tables; what is being written stays, and "
+             "so do the checksums that verify kept"},
     OPTION_JSON("print one JSON object"),
     OPTION_END};
 

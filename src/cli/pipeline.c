@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "interrupt.h"
@@ -305,6 +306,15 @@ int pipeline_look(struct pipeline *pipeline, const char *path)
         return message_usage("--start-batch: value is %llu; must be a batch of the epoch",
                              (unsigned long long)pipeline->start_batch);
     return 0;
+}
+
+int pipeline_say_too_few(const struct pipeline *pipeline)
+{
+    return message_usage("%s has %" PRIu64 " samples, too few for one batch of %u on %u rank%s; "
+                         "take a smaller --%sbatch-size, or --last short",
+                         pipeline->path ? pipeline->path : "the mixture", pipeline->n_samples,
+                         pipeline->batch_size, pipeline->world, pipeline->world == 1 ? "" : "s",
+                         pipeline->global_batch_size ? "global-" : "");
 }
 
 struct pstk_order_settings pipeline_order(const struct pipeline *pipeline)

@@ -22,7 +22,8 @@ def filled(world):
     """A folder with two entries, one that a dead process left, an index and files of others."""
     folder = world.fresh("cached")
     for name, size in (("entries/" + "0" * 32, 1000), ("entries/" + "af" * 16, 2500), ("entries/" + "12" * 16 + ".tmp", 70),
-                       ("entries/lock", 3), ("entries/notes", 5), ("index/tar-1.index", 400), ("index/tar-1.index.lock", 16)):
+                       ("entries/lock", 3), ("entries/notes", 5), ("index/tar-1.index", 400), ("index/tar-1.index.lock", 16),
+                       ("index/tar-1.checksums", 50)):
         path = os.path.join(folder, name)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         os.chmod(os.path.dirname(path), 0o700)
@@ -63,7 +64,7 @@ def clear_removes_entries_and_indexes_and_nothing_else(world):
     text, _ = run("cache", folder, "--clear")
     expect(text, f"{folder}: removed 2 entries and 1 index, 3.90 kB\n")
     expect(sorted(os.listdir(folder + "/entries")), ["lock", "notes"])  # what the dead process left is removed, too
-    expect(os.listdir(folder + "/index"), ["tar-1.index.lock"])
+    expect(sorted(os.listdir(folder + "/index")), ["tar-1.checksums", "tar-1.index.lock"])  # verify keeps these: none can be made again
     told = run_json("cache", folder, "--clear")
     expect(told, {"path": folder, "cleared": True, "n_entries": 0, "bytes": 0, "n_indexes": 0, "index_bytes": 0})
     expect(run_json("cache", folder)["n_entries"], 0)

@@ -394,6 +394,7 @@ class Tar(Case):
         done = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
         self.assertIn("sample 3: ", done.stderr)
+        self.assertIn(f"1 of {len(data)} samples cannot be packed:", done.stderr)
         subprocess.run([*command, "--skip-bad"], check=True, capture_output=True)
         found = penstock.Dataset(made)
         self.assertEqual([(record["cls"], record["jpg"]) for record in found],

@@ -209,7 +209,7 @@ class Right(Tfrecord):
         self.refused(folder + "/none-*", "matches no file", kind=penstock.DataSetNotFoundError)
         with open(folder + "/x1.txt", "w"):
             pass
-        self.refused(folder + "/x*.txt", "names 1 file that", "x1.txt", kind=penstock.UnsupportedError)
+        self.refused(folder + "/x*.txt", "names 1 file of no format", "x1.txt", kind=penstock.UnsupportedError)
 
     def test_files_compressed_by_gzip_are_read_whatever_their_names(self):
         records = b"".join(frame(data_of(n)) for n in range(900))

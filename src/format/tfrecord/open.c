@@ -293,7 +293,7 @@ static int tfrecord_parse(const struct pstk__source *source, const struct pstk__
 
 const struct pstk__format pstk__format_tfrecord = {
     .name = "tfrecord",
-    .needs = "*.tfrecord or *.tfrecord.gz files",
+    .needs = "TFRecord files",
     .file = "TFRecord file",
     .checksum = PSTK__CHECKSUM_CRC32C,
     .probe = tfrecord_probe,
