@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "format/joined.h"
 #include <penstock/penstock.h>
 
 #include <assert.h>
@@ -251,6 +252,14 @@ int pstk__source_open_file(const struct pstk__source *source, uint32_t number,
         pstk__fail_at(err, r, pstk__source_file_name(source, number, name), err->record,
                       err->offset, err->length);
     return r;
+}
+
+void pstk__source_stop(const struct pstk__source *source)
+{
+    for (uint32_t i = 0; i < source->n_joined; i++)
+        pstk__source_stop(pstk__joined_part(source, i));
+    if (!source->n_joined && source->store && source->store->stop)
+        source->store->stop(source->store);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

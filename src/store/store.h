@@ -61,6 +61,9 @@ struct pstk__store {
      * NULL: the store has no directories. */
     int (*list)(const struct pstk__store *s, const char *path, pstk__store_name_fn each,
                 void *user);
+    /* Nobody wants what is read any more: opens and reads that wait for another program, or make
+     * what they read, fail soon with -ECANCELED. Close is due all the same. NULL: none does. */
+    void (*stop)(const struct pstk__store *s);
 };
 
 /* Files of the machine: local and mounted ones. */

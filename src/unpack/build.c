@@ -165,11 +165,10 @@ static int pass_file(void *state, uint64_t job, const struct pstk__crew_sink *si
     const int r = pstk__pass_run(&pass, err);
     if (r > 0)
         return measure(work, &pass, packed, err);
-    *packed = (struct pstk__packed){
-        .of = pass.of,
-        .points_size = pass.points_size,
-        .head_crc = pass.head_crc,
-        .is_checked = pass.is_checked != 0};
+    *packed = (struct pstk__packed){.of = pass.of,
+                                    .points_size = pass.points_size,
+                                    .head_crc = pass.head_crc,
+                                    .is_checked = pass.is_checked != 0};
     return r;
 }
 

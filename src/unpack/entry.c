@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* entry: files that are unpacked as a whole, once, into the cache. */
+#include "base/clock.h"
 #include "base/error.h"
+#include "cache/entry.h"
+#include "cache/folder.h"
 #include "unpack/table.h"
 #include "unpack/whole.h"
 
@@ -10,7 +13,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define PATIENCE_NS 100000000 /* between two looks at an entry that another makes */
+#define LOOK_NS 100000000 /* between two looks at an entry that another makes */
+#define NOTED_EVERY                                                                                \
+    (16u << 20) /* bytes: an entry has a note of what is written at least so often */
+#define SLOW 10 /* times the patience, where no progress is seen though there may be some */
 
 static int fail_without(const struct pstk__packed_files *table, uint64_t i, const char *why,
                         struct pstk_error *err)
@@ -59,10 +65,33 @@ static int get_cache(struct pstk__packed_files *table, uint64_t i, struct pstk__
     return as_setting(r, err);
 }
 
+/* ---- making one ------------------------------------------------------------------------------ */
+
+/* Who makes an entry. */
+struct maker {
+    const struct pstk__packed_files *table;
+    struct pstk__cache_writer *writer;
+};
+
+static int is_stopped(const struct pstk__packed_files *table)
+{
+    return atomic_load_explicit(&table->is_stopped, memory_order_relaxed);
+}
+
 /* A take of struct pstk__whole_job. */
 static int append(void *user, const void *bytes, uint64_t n, struct pstk_error *err)
 {
-    return pstk__cache_append(user, bytes, n, err);
+    const struct maker *maker = user;
+    return is_stopped(maker->table) ? PSTK_ECANCELED
+                                    : pstk__cache_append(maker->writer, bytes, n, err);
+}
+
+/* A progress of struct pstk__whole_job. */
+static int ends(void *user, uint64_t n)
+{
+    const struct maker *maker = user;
+    (void)n;
+    return is_stopped(maker->table);
 }
 
 /* Make an entry, whose writer is open. */
@@ -70,6 +99,7 @@ static int fill(const struct pstk__packed_files *table, uint64_t i, const char *
                 struct pstk__cache_writer **writer, struct pstk_error *err)
 {
     const struct pstk__points_of *of = &table->at[i].of;
+    struct maker maker = {table, *writer};
     struct pstk__whole_job job = {.store = table->store,
                                   .path = path,
                                   .name = pstk__texts_get(&table->names, i),
@@ -78,12 +108,72 @@ static int fill(const struct pstk__packed_files *table, uint64_t i, const char *
                                   .changed_ns = of->changed_ns,
                                   .unpacked = of->unpacked,
                                   .take = append,
-                                  .take_user = *writer};
+                                  .take_user = &maker,
+                                  .progress = ends,
+                                  .user = &maker};
     int r = pstk__whole_unpack(&job, err);
     if (r == 0)
         r = pstk__cache_commit(writer, err);
     pstk__cache_abort(writer);
     return r;
+}
+
+/* ---- waiting for another --------------------------------------------------------------------- */
+
+/* What was seen of an entry that another makes. */
+struct wait {
+    uint64_t since_ns; /* when it was first seen as it is; 0: it never was */
+    uint64_t n_done, n_total;
+    int is_making;
+};
+
+static uint64_t patience_of(const struct pstk__packed_files *table, uint64_t i,
+                            const struct wait *wait)
+{
+    /* A block of snappy is read as a whole before its first byte is there; and an entry that is
+     * written is synced, which takes as long as the disk likes. */
+    const int is_slow = table->at[i].of.packing == PSTK__WHOLE_SNAPPY ||
+                        (wait->n_total && wait->n_done + NOTED_EVERY >= wait->n_total);
+    return table->patience_ns * (is_slow ? SLOW : 1);
+}
+
+static int fail_wait(const struct pstk__packed_files *table, uint64_t i,
+                     const struct pstk__cache_key *key, const struct wait *wait, uint64_t ns,
+                     struct pstk_error *err)
+{
+    char name[PSTK__CACHE_NAME], begin[300] = "";
+    if (!wait->is_making) { /* begin says what it waits for */
+        if (err)
+            snprintf(begin, sizeof begin, "%.299s", err->message);
+        return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
+                          "%s/%s cannot be unpacked into the cache: %s (for %" PRIu64 " s)",
+                          table->folder, pstk__texts_get(&table->names, i), begin, ns / 1000000000);
+    }
+    pstk__cache_key_name(key, name);
+    return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
+                      "another process unpacks %s/%s into the cache, and has made no progress for "
+                      "%" PRIu64 " s: it wrote %" PRIu64 " bytes to %s/" PSTK__CACHE_FOLDER
+                      "/%s.tmp; end that process (fuser prints it) or remove that file, and open "
+                      "the data set again",
+                      table->folder, pstk__texts_get(&table->names, i), ns / 1000000000,
+                      wait->n_done, table->cache_path, name);
+}
+
+/* Wait a little for an entry that another makes, or for room. 0: look again; <0. */
+static int wait_for(struct pstk__packed_files *table, uint64_t i, struct pstk__cache *cache,
+                    const struct pstk__cache_key *key, struct wait *wait, struct pstk_error *err)
+{
+    struct wait now = {.since_ns = pstk__clock_ns()};
+    now.is_making = pstk__cache_making(cache, key, &now.n_done, &now.n_total);
+    if (wait->since_ns && now.is_making == wait->is_making && now.n_done == wait->n_done &&
+        now.n_total == wait->n_total)
+        now.since_ns = wait->since_ns;
+    *wait = now;
+    const uint64_t ns = pstk__clock_ns() - now.since_ns;
+    if (ns >= patience_of(table, i, wait))
+        return fail_wait(table, i, key, wait, ns, err);
+    nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    return 0;
 }
 
 int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_damaged,
@@ -103,17 +193,19 @@ int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_dama
                                         .end = of->size};
     if (r == 0 && is_damaged)
         pstk__cache_drop(cache, &key);
+    struct wait wait = {0};
     while (r == 0 && !pstk__cache_find(cache, &key, file)) {
         struct pstk__cache_writer *writer;
-        r = pstk__cache_begin(&writer, cache, &key, of->unpacked, err);
-        if (r == PSTK_EBUSY) {
-            nanosleep(&(struct timespec){.tv_nsec = PATIENCE_NS}, NULL);
-            r = 0;
-        } else if (r < 0) {
+        r = is_stopped(table) ? PSTK_ECANCELED
+                              : pstk__cache_begin(&writer, cache, &key, of->unpacked, err);
+        if (r == PSTK_EBUSY)
+            r = wait_for(table, i, cache, &key, &wait, err);
+        else if (r < 0)
             r = as_setting(r, err);
-        } else {
+        else
             r = fill(table, i, path, &writer, err);
-        }
     }
+    if (r == PSTK_ECANCELED)
+        pstk__fail(err, r, PSTK_STAGE_OPEN, "%s is not unpacked: the data set was closed", path);
     return r;
 }

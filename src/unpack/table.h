@@ -8,6 +8,7 @@
 #include "unpack/points.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* A file. */
 struct pstk__packed {
@@ -36,6 +37,8 @@ struct pstk__packed_files {
     char *points;              /* owned; folder of the points files; NULL: not known yet */
     uint32_t *places;          /* owned; numbers by the hash of their path; PSTK__NO_FILE: free */
     uint64_t mask;             /* places - 1 */
+    uint64_t patience_ns;      /* how long others may make no progress; tests have less */
+    _Atomic int is_stopped;    /* 1: nobody wants entries any more */
 };
 
 #define PSTK__NO_FILE UINT32_MAX
@@ -57,8 +60,9 @@ static inline int pstk__packed_is_cached(const struct pstk__packed *packed)
     return packed->of.packing && packed->points_size == 0;
 }
 /* Open the cache entry of such a file; makes it, if there is none. is_damaged: the one that there
- * is is damaged, so it is dropped first. ENOTSUP: no folder for caches is set; others of the cache
- * and of whole.h; the message says what to do. */
+ * is is damaged, so it is dropped first. ENOTSUP: no folder for caches is set; ETIMEDOUT:
+ * another process makes it, and makes no progress; ECANCELED: is_stopped was set; others of the
+ * cache and of whole.h; the message says what to do. */
 int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_damaged,
                        struct pstk__file *file, struct pstk_error *err);
 /* The path of a file's points. 0 or EINVAL. */

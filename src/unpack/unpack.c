@@ -435,6 +435,11 @@ static int unpack_list(const struct pstk__store *store, const char *path, pstk__
     return below->list(below, path, each, user);
 }
 
+static void unpack_stop(const struct pstk__store *store)
+{
+    atomic_store_explicit(&unpack_of(store)->table.is_stopped, 1, memory_order_relaxed);
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static uint32_t places_for_cores(void)
@@ -520,7 +525,8 @@ int pstk__unpack_open(struct pstk__unpack **out, const struct pstk__unpack_files
                                          .explain = unpack_explain,
                                          .explain_open = unpack_explain_open,
                                          .look = files->store->look ? unpack_look : NULL,
-                                         .list = files->store->list ? unpack_list : NULL};
+                                         .list = files->store->list ? unpack_list : NULL,
+                                         .stop = unpack_stop};
     r = pstk__packed_open(&unpack->table, files, err);
     if (r == 0)
         r = pstk__unpack_build(&unpack->table, files, err);

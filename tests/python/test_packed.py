@@ -413,6 +413,17 @@ class Packed(Case):
         replace(old, 10**18)
         self.assertEqual(self.sample(folder, cache), first)
 
+    def test_a_loader_that_waits_for_an_entry_is_closed_at_once(self):
+        folder, cache = self.put({"0.tar.zst": one_frame(large_archive(1))}), self.path("cache")
+        self.sample(folder, cache)
+        making = Making(cache)
+        with penstock.Loader(folder, batch_size=4, framework="numpy", cache_path=cache, timeout=0.5) as loader:
+            with self.assertRaises(penstock.TimedOutError):
+                next(iter(loader.epoch(0)))
+            began = time.monotonic()
+        self.assertLess(time.monotonic() - began, 2)
+        making.give_up()
+
     def verified(self, folder, *more):
         done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", folder, "--json", *more], capture_output=True, check=False,
                               env={**os.environ, "PENSTOCK_CACHE": self.path("cache")})
