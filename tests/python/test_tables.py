@@ -3,6 +3,7 @@
 pixels; `datasets` for a folder with metadata."""
 import csv
 import ctypes
+import decimal
 import io
 import json
 import math
@@ -401,6 +402,35 @@ class Tables(Case):
         self.assert_says(["no column scroe", "score"], penstock.Dataset, path, fields={"scroe": "float32"})
         self.assert_says("must be an integer that i8 holds", penstock.Dataset, path, fields={"count": "int8"})
         self.assert_says("must be a scalar, utf8 or bytes", penstock.Dataset, path, fields={"note": ("float32", [3])})
+
+    def test_halves_are_rounded_once(self):
+        """As numpy.float16 rounds float64, and as bfloat16 by exact fractions: random numbers, and those next to the
+        middle between two halves, which float32 cannot hold."""
+        path, = self.images(1)
+        draw = random.Random(11)
+        texts = ["%.17g" % (draw.uniform(-1, 1) * draw.choice([1, 1e-4, 1e-7, 60000])) for _ in range(2000)]
+        for _ in range(2000):
+            half = np.array([draw.randrange(0, 0x7bff)], np.uint16).view(np.float16)[0]
+            middle = (float(half) + float(np.nextafter(half, np.float16(np.inf)))) / 2
+            texts += [repr(middle * (1 + draw.choice([-1, 1]) * 2**-40)), str(decimal.Decimal(-middle))]  # the latter exact
+        texts += ["65519.999999999", "-65519.999999999", "2.98023223876953125e-08", "1e-400", "-0.0",
+                  "1.000488281250000000000000000000000000000001"]  # above a middle by less than float64 shows
+        dataset = penstock.Dataset(self.put_csv([{"path": path, "x": text} for text in texts]), fields={"x": "float16"})
+        wanted = [np.float16(float(text)) for text in texts[:-1]] + [np.float16(1 + 2**-10)]
+        for text, sample, number in zip(texts, dataset, wanted):
+            self.assertEqual(np.float16(sample["x"]).tobytes(), number.tobytes(), text)
+        self.refused("a number that f16 holds", f"path,x\n{path},65520\n", fields={"x": "float16"})
+        texts = []
+        for _ in range(2000):
+            bits = draw.randrange(0x0080, 0x7f7f) << 16
+            low, high = np.array([bits, bits + 0x10000], np.uint32).view(np.float32).astype(float).tolist()
+            middle = (low + high) / 2
+            texts += [(str(decimal.Decimal(middle)), low if bits >> 16 & 1 == 0 else high), (repr(middle * (1 + 2**-40)), high),
+                      (repr(middle * (1 - 2**-40)), low)]
+        dataset = penstock.Dataset(self.put_csv([{"path": path, "x": text} for text, _ in texts]), fields={"x": "bfloat16"})
+        with penstock.Loader(dataset, batch_size=len(texts), device="cpu", framework="numpy", shuffle=False,
+                             outputs={"x": penstock.tensor("x", dtype="float32")}) as loader:
+            np.testing.assert_array_equal(next(iter(loader))["x"], [number for _, number in texts])
 
     def test_labels_of_numbers_are_no_classes(self):
         paths = self.images(3)

@@ -7,6 +7,7 @@
 #include "record/translate.h"
 #include "record/utf8.h"
 
+#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,6 +180,34 @@ static int is_infinite(uint32_t dtype, double value, float single)
            (dtype == PSTK_BF16 && (pstk__bf16_from_f32(single) & 0x7fff) == 0x7f80);
 }
 
+/* The number rounded to odd: exact, or the one of its two neighbours whose last bit is 1. Rounded
+ * again, to fewer bits by 2 or more, it is what rounding once gives. */
+static double read_odd(const char *number, locale_t locale)
+{
+    const int mode = fegetround();
+    uint64_t bits;
+    fesetround(FE_DOWNWARD);
+    const double low = strtod_l(number, NULL, locale);
+    fesetround(FE_UPWARD);
+    const double high = strtod_l(number, NULL, locale);
+    fesetround(mode);
+    memcpy(&bits, &low, sizeof low);
+    return bits & 1 || low == high ? low : high;
+}
+
+/* The same, of a double that was itself rounded to odd. */
+static float narrow_odd(double value)
+{
+    float single = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof single);
+    if (isnan(value) || (double)single == value || bits & 1)
+        return single;
+    bits += fabs((double)single) > fabs(value) ? -1u : 1u;
+    memcpy(&single, &bits, sizeof single);
+    return single;
+}
+
 static const char *read_float(const struct pstk__sheet_column *column,
                               const struct pstk__cell *cell, locale_t locale, uint8_t room[8],
                               char text[240])
@@ -197,7 +226,8 @@ static const char *read_float(const struct pstk__sheet_column *column,
     memcpy(number, cell->text, cell->size);
     number[cell->size] = 0;
     const double value = strtod_l(number, NULL, locale);
-    const float single = strtof_l(number, NULL, locale);
+    const float single = column->dtype == PSTK_F32 ? strtof_l(number, NULL, locale)
+                                                   : narrow_odd(read_odd(number, locale));
     if (is_infinite(column->dtype, value, single) && !is_not_finite(begin, finish)) {
         char what[64];
         snprintf(what, sizeof what, "a number that %s holds", pstk_dtype_name(column->dtype));
