@@ -214,6 +214,10 @@ static const char *read_float(const struct pstk__sheet_column *column,
 {
     const char *begin = cell->text, *finish = begin + cell->size;
     char number[MAX_NUMBER + 1];
+    if (cell->kind == PSTK__CELL_NULL) { /* of a column whose type was given */
+        put_float(column->dtype, (double)NAN, NAN, room);
+        return NULL;
+    }
     if (!is_integer(begin, finish) && !is_float(begin, finish) &&
         !(cell->size > 0 &&
           skip_digits(begin + (*begin == '-' || *begin == '+'), finish) == finish &&
