@@ -184,9 +184,9 @@ struct pstk_cache_info {
 PSTK_API int pstk_cache_get_info(const char *cache_path, uint64_t cache_size,
                                  struct pstk_cache_info *info, struct pstk_error *err);
 /* Remove all entries, indexes and rewritten tables of the cache in a folder. What is being written
- * stays, and data sets that are open stay readable, except those of Parquet tables. removed (may be NULL): the entries and indexes that were
- * removed, and their bytes, with size set by the caller. EBUSY: another process has the folder
- * locked. */
+ * stays, and data sets that are open stay readable, except those of Parquet tables. removed (may be
+ * NULL): the entries and indexes that were removed, and their bytes, with size set by the caller.
+ * EBUSY: another process has the folder locked. */
 PSTK_API int pstk_cache_clear(const char *cache_path, struct pstk_cache_info *removed,
                               struct pstk_error *err);
 
