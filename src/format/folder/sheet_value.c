@@ -262,8 +262,8 @@ static const char *read_float(const struct pstk__sheet_column *column,
     memcpy(number, cell->text, cell->size);
     number[cell->size] = 0;
     const double value = strtod_l(number, NULL, locale);
-    const float single =
-        column->dtype == PSTK_F32 ? strtof_l(number, NULL, locale) : round_to_odd(number, value);
+    const int is_half = column->dtype == PSTK_F16 || column->dtype == PSTK_BF16;
+    const float single = is_half ? round_to_odd(number, value) : strtof_l(number, NULL, locale);
     if (is_infinite(column->dtype, value, single) && !is_not_finite(begin, finish)) {
         char what[64];
         snprintf(what, sizeof what, "a number that %s holds", pstk_dtype_name(column->dtype));
