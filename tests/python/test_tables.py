@@ -3,6 +3,7 @@
 pixels; `datasets` for a folder with metadata."""
 import csv
 import ctypes
+import decimal
 import io
 import json
 import math
@@ -139,6 +140,49 @@ class Tables(Case):
             self.assertEqual(json.loads(sample["boxes"]), row["boxes"])
             self.assertEqual(json.loads(sample["maybe"]), row["maybe"])
             self.assertEqual(json.loads(sample["sometimes"]), row.get("sometimes"))
+
+    def test_json_in_json_may_have_any_number_and_character(self):
+        path, = self.images(1)
+        texts = ["[12345678901234567890]", "[1e400, -0, -1E-999]", '["a\\u0000b"]', '{"\\u0000": "\\\\u0000"}',
+                 '{"a": [{"b": 1.5e+3}], "c": "-1"}', "[" * 100 + "]" * 100]
+        for text in texts:
+            dataset = penstock.Dataset(self.put(f'{{"path": "{path}", "a": {text}}}\n', "labels.jsonl"))
+            self.assertEqual(dataset[0]["a"], text)
+            json.loads(text)
+        for text in ("[01]", "[1.]", "[-]", "[1e]", "[+1]", "[.5]", "[1-2]", "[NaN]", '["\\u000"]', '["\\ud800"]', '["\\x"]',
+                     "[1,]", "[1 2]", '{"a": 1, "a": 2}', '{1: 2}', '["a\x01"]', "[1}", "[--1]", "[0x1]"):
+            self.refused(["not JSON", "line 1"], f'{{"path": "{path}", "a": {text}}}\n', "labels.jsonl")
+
+    def test_a_json_path_must_be_a_text(self):
+        path, = self.images(1)
+        for value in ("null", "5", "true", "[1]"):
+            for at in (2, 10002):
+                self.refused([f"line {at}", f"path is '{value}'", "must be a text"],
+                             f'{{"path": "{path}", "n": 1}}\n' * (at - 1) + f'{{"path": {value}, "n": 2}}\n', "labels.jsonl")
+
+    def test_json_columns_that_come_late_can_be_given(self):
+        path, = self.images(1)
+        text = f'{{"path": "{path}", "n": 1}}\n' * 10001 + f'{{"path": "{path}", "n": 2, "note": "x", "r": 1.5}}\n'
+        error = self.refused(["line 10002", "column note", "utf8"], text, "labels.jsonl")
+        for kind, wanted in (("utf8", ("null", "x")), ("bytes", (b"null", b"x"))):
+            dataset = penstock.Dataset(self.put(text, "labels.jsonl"), fields={"note": kind, "r": "float32"})
+            self.assertEqual((dataset[0]["note"], dataset[10001]["note"]), wanted)
+            self.assertTrue(math.isnan(dataset[0]["r"]))
+            self.assertEqual(dataset[10001]["r"], 1.5)
+        self.refused(["line 1 ", "the row has no column r", "float"], text, "labels.jsonl", fields={"note": "utf8", "r": "int64"})
+        # A column that some of the first rows lack can be given a type as well; one that all have cannot be absent later.
+        some = f'{{"path": "{path}", "x": 1}}\n{{"path": "{path}"}}\n'
+        dataset = penstock.Dataset(self.put(some, "labels.jsonl"), fields={"x": "float32"})
+        self.assertEqual(dataset[0]["x"], 1)
+        self.assertTrue(math.isnan(dataset[1]["x"]))
+        lacking = f'{{"path": "{path}", "x": 1}}\n' * 10000 + f'{{"path": "{path}"}}\n'
+        self.refused(["line 10001", "has no column x"], lacking, "labels.jsonl", fields={"x": "float32"})
+
+    def test_json_nulls_of_a_column_that_is_given_as_float_are_nan(self):
+        path, = self.images(1)
+        text = f'{{"path": "{path}", "x": 1}}\n{{"path": "{path}", "x": null}}\n'
+        self.assertTrue(math.isnan(penstock.Dataset(self.put(text, "labels.jsonl"), fields={"x": "float64"})[1]["x"]))
+        self.refused(["line 2", "'null'", "must be an integer"], text, "labels.jsonl", fields={"x": "int64"})
 
     def test_random_tables(self):
         paths = self.images(5)
@@ -401,6 +445,34 @@ class Tables(Case):
         self.assert_says(["no column scroe", "score"], penstock.Dataset, path, fields={"scroe": "float32"})
         self.assert_says("must be an integer that i8 holds", penstock.Dataset, path, fields={"count": "int8"})
         self.assert_says("must be a scalar, utf8 or bytes", penstock.Dataset, path, fields={"note": ("float32", [3])})
+
+    def test_halves_are_rounded_once(self):
+        """As numpy.float16 rounds float64, and as bfloat16 by exact fractions: random numbers, and those next to the
+        middle between two halves, which float32 cannot hold."""
+        path, = self.images(1)
+        draw = random.Random(11)
+        texts = ["%.17g" % (draw.uniform(-1, 1) * draw.choice([1, 1e-4, 1e-7, 60000])) for _ in range(2000)]
+        for _ in range(2000):
+            half = np.array([draw.randrange(0, 0x7bff)], np.uint16).view(np.float16)[0]
+            middle = (float(half) + float(np.nextafter(half, np.float16(np.inf)))) / 2
+            texts += [repr(middle * (1 + draw.choice([-1, 1]) * 2**-40)), str(decimal.Decimal(-middle))]  # the latter exact
+        texts += ["65519.999999999", "-65519.999999999", "2.98023223876953125e-08", "1e-400", "-0.0",
+                  "1.000488281250000000000000000000000000000001"]  # above a middle by less than float64 shows
+        dataset = penstock.Dataset(self.put_csv([{"path": path, "x": text} for text in texts]), fields={"x": "float16"})
+        wanted = [np.float16(float(text)) for text in texts[:-1]] + [np.float16(1 + 2**-10)]
+        for text, sample, number in zip(texts, dataset, wanted):
+            self.assertEqual(np.float16(sample["x"]).tobytes(), number.tobytes(), text)
+        self.refused("a number that f16 holds", f"path,x\n{path},65520\n", fields={"x": "float16"})
+        texts = []
+        for _ in range(2000):
+            bits = draw.randrange(0x0080, 0x7f7f) << 16
+            low, high = np.array([bits, bits + 0x10000], np.uint32).view(np.float32).astype(float).tolist()
+            middle = (low + high) / 2
+            texts += [(str(decimal.Decimal(middle)), low if bits >> 16 & 1 == 0 else high), (repr(middle * (1 + 2**-40)), high),
+                      (repr(middle * (1 - 2**-40)), low)]
+        dataset = penstock.Dataset(self.put_csv([{"path": path, "x": text} for text, _ in texts]), fields={"x": "bfloat16"})
+        for (text, number), sample in zip(texts, dataset):
+            self.assertEqual(float(sample["x"]), number, text)
 
     def test_labels_of_numbers_are_no_classes(self):
         paths = self.images(3)

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 1           /* of what a scan finds: an index of another version is built again */
+#define VERSION 2           /* of what a scan finds: an index of another version is built again */
 #define PART (4u << 20)     /* bytes of the table */
 #define PROGRESS (1u << 18) /* bytes between two reports */
 #define MAX_IMAGE 0xffffffffu
@@ -278,6 +278,11 @@ static int look_at_image(struct reader *reader, const struct pstk__cell *cell,
 {
     const struct work *work = reader->work;
     char path[PATH_MAX], shown[256];
+    if (cell->kind != PSTK__CELL_PLAIN && cell->kind != PSTK__CELL_STRING) {
+        pstk__sheet_show(cell->raw, cell->raw_size, shown);
+        return pstk__sheet_file_fail(&reader->file, cell->at,
+                                     "the path is '%s'; must be a text that names an image", shown);
+    }
     const char *wrong = pstk__sheet_image_path(work->place, cell->text, cell->size, reader->path);
     if (wrong)
         return pstk__sheet_file_fail(&reader->file, cell->at, "%s", wrong);
