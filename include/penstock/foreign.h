@@ -88,7 +88,7 @@ PSTK_API int pstk_dataset_open_foreign(struct pstk_dataset **out, const char *pa
 
 /* Return the name of the record format at a path, "pstk", "tar", ..., without opening the data set.
  * NULL: *err (may be NULL) has the reason. ENOENT, ENOTSUP: no format knows it. Other errors: it
- * cannot be told, because what decides cannot be read, or two formats or tables claim the path.
+ * is unknown, because what decides cannot be read, or a folder has two tables.
  * Static storage. */
 PSTK_API const char *pstk_find_format(const char *path, struct pstk_error *err);
 

@@ -17,7 +17,7 @@ static int is_taken(const char *format)
     return strcmp(format, "pstk") != 0 && strcmp(format, "folder") != 0;
 }
 
-/* 1: pstk_find_format says that no format knows the path; 0: it could not tell. */
+/* 1: pstk_find_format says that no format knows the path; 0: it failed. */
 static int is_unknown(int code)
 {
     return code == PSTK_ENOENT || code == PSTK_ENOTSUP;

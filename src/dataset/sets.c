@@ -67,7 +67,7 @@ static int compare_sets(const struct name *a, const struct name *b)
     return order ? order : (a->set.count > b->set.count) - (a->set.count < b->set.count);
 }
 
-/* Sets in their order, the shards of a set by their numbers: names of which the numbers have no
+/* Sets in their order, the shards of a set by their numbers: names whose numbers have no
  * leading zeros, or that differ after the count, are in another order. */
 static int compare_names(const void *a, const void *b)
 {

@@ -701,7 +701,7 @@ static int open_any(struct verify *verify, struct pstk_error *err)
     return verify->n_bad > 0 ? 0 : rc; /* the first reason is that of the data set as a whole */
 }
 
-/* Tell of holes, after what else is noted. */
+/* Note holes, after what else is noted. */
 static void note_holes(const struct verify *verify)
 {
     struct pstk_verify_report *report = verify->request->report;

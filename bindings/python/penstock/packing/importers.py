@@ -375,7 +375,7 @@ def _opened_folder(path: str) -> Any:
 
 def _is_in_place(path: str) -> bool:
     """Does penstock read what is at a path, or the files of a pattern, record by record as they are? Raises where
-    it cannot tell: another way to read the path may give other labels."""
+    that is unknown: another way to read the path may give other labels."""
     error = errors.new()
     found = _c.lib.pstk_find_format(os.fsencode(path), ctypes.byref(error))
     if found is None and error.code not in (_c.ENOENT, _c.ENOTSUP):  # of these no format knows it
