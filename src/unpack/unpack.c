@@ -299,7 +299,9 @@ static int open_entry(struct pstk__unpack *unpack, struct opened *opened)
         atomic_store_explicit(&opened->has_again, 0, memory_order_relaxed);
     }
     pthread_mutex_unlock(&unpack->opening);
-    return r < 0 && err.native ? -err.native : r; /* codes are negative errnos */
+    /* Codes are negative errnos. ETIMEDOUT would tell a loader's caller to wait on. */
+    const int native = r < 0 && err.native ? err.native : -r;
+    return native == ETIMEDOUT ? -EBUSY : -native;
 }
 
 static int unpack_open(const struct pstk__store *store, struct pstk__file *file, const char *path)
@@ -440,6 +442,17 @@ static void unpack_stop(const struct pstk__store *store)
     atomic_store_explicit(&unpack_of(store)->table.is_stopped, 1, memory_order_relaxed);
 }
 
+static int unpack_check(const struct pstk__store *store, const char *path,
+                        int (*progress)(void *user, uint64_t n), void *user,
+                        struct pstk_error *err)
+{
+    struct pstk__unpack *unpack = unpack_of(store);
+    const uint32_t number = pstk__packed_find(&unpack->table, path);
+    return number == PSTK__NO_FILE || !pstk__packed_is_cached(&unpack->table.at[number])
+               ? 0
+               : pstk__packed_check(&unpack->table, number, progress, user, err);
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static uint32_t places_for_cores(void)
@@ -526,7 +539,8 @@ int pstk__unpack_open(struct pstk__unpack **out, const struct pstk__unpack_files
                                          .explain_open = unpack_explain_open,
                                          .look = files->store->look ? unpack_look : NULL,
                                          .list = files->store->list ? unpack_list : NULL,
-                                         .stop = unpack_stop};
+                                         .stop = unpack_stop,
+                                         .check = unpack_check};
     r = pstk__packed_open(&unpack->table, files, err);
     if (r == 0)
         r = pstk__unpack_build(&unpack->table, files, err);

@@ -409,6 +409,26 @@ class Packed(Case):
                               env={**os.environ, "PENSTOCK_CACHE": self.path("cache")})
         return json.loads(done.stdout)
 
+    def test_verify_reads_files_whose_bytes_are_in_the_cache(self):
+        packed = one_frame(large_archive(1))
+        folder, cache = self.put({"0.tar.zst": packed}), self.path("cache")
+        file = os.path.join(folder, "0.tar.zst")
+        wanted = self.sample(folder, cache)
+        times = os.stat(file)
+        self.assertEqual(self.verified(folder)["n_bad"], 0)
+        # A byte of a sample, and the head of a block that then has no type.
+        for at, byte, word in ((5_000_000, b"!", "does not unpack to what it did"), (6 + (3 + (1 << 17)) * 40, b"\xff", "byte ")):
+            with open(file, "r+b") as out:
+                out.write(packed)
+                out.seek(at)
+                out.write(byte)
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+            told = self.verified(folder)
+            self.assertEqual(told["n_bad"], 1)
+            self.assertEqual(told["bad"][0]["shard"], "0.tar.zst")
+            self.assertIn(word, str(told["bad"][0]))
+            self.assertEqual(self.sample(folder, cache), wanted)
+
     def test_zstd_without_checksums_counts_as_data_without_and_gets_some(self):
         data = archive(range(100))
         checked = gzip.compress(data)
