@@ -421,7 +421,8 @@ static int check_hash(struct member *member, uint32_t number, const struct pstk_
     return rc < 0 && rc != PSTK_ECANCELED ? pstk__fail_copy(err, &bad) : rc;
 }
 
-/* ---- a file of which a copy is read: a job of the crew ---------------------------------------- */
+/* ---- a file of which a copy is read: a job of the crew ----------------------------------------
+ */
 
 /* The progress of the check of a store: samples count when it has ended. */
 static int is_ended(void *user, uint64_t n)
@@ -540,8 +541,8 @@ static int report_progress(void *user, uint64_t n)
     struct verify *verify = user;
     const struct pstk__verify_request *verify_request = verify->request;
     const uint64_t now = pstk__clock_ns();
-    const uint64_t n_parts = verify->n_whole + (verify->n_blocks > 0) + (verify->n_hashed > 0) +
-                             (verify->n_copied > 0);
+    const uint64_t n_parts =
+        verify->n_whole + (verify->n_blocks > 0) + (verify->n_hashed > 0) + (verify->n_copied > 0);
     verify->n_done += n;
     if (verify->code < 0)
         return 1;

@@ -14,8 +14,9 @@
 #include <string.h>
 #include <time.h>
 
-#define LOOK_NS 100000000        /* between two looks at an entry that another makes */
-#define NOTED_EVERY (16u << 20) /* bytes: an entry has a note of what is written at least so often */
+#define LOOK_NS 100000000 /* between two looks at an entry that another makes */
+#define NOTED_EVERY                                                                                \
+    (16u << 20) /* bytes: an entry has a note of what is written at least so often */
 #define SLOW 10 /* times the patience, where no progress is seen though there may be some */
 
 static int fail_without(const struct pstk__packed_files *table, uint64_t i, const char *why,
@@ -126,8 +127,7 @@ static int fail_wait(const struct pstk__packed_files *table, uint64_t i,
             snprintf(begin, sizeof begin, "%.299s", err->message);
         return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
                           "%s/%s cannot be unpacked into the cache: %s (for %" PRIu64 " s)",
-                          table->folder, pstk__texts_get(&table->names, i), begin,
-                          ns / 1000000000);
+                          table->folder, pstk__texts_get(&table->names, i), begin, ns / 1000000000);
     }
     pstk__cache_key_name(key, name);
     return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
@@ -196,8 +196,7 @@ int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_dama
             r = fill(table, i, path, &writer, err);
     }
     if (r == PSTK_ECANCELED)
-        pstk__fail(err, r, PSTK_STAGE_OPEN,
-                   "%s is not unpacked: the data set was closed", path);
+        pstk__fail(err, r, PSTK_STAGE_OPEN, "%s is not unpacked: the data set was closed", path);
     return r;
 }
 

@@ -27,7 +27,8 @@ struct pstk__pass {
 };
 
 /* Make the points file. 0; 1: a frame is too large to be read alone, so there is none; EBADMSG: the
- * file is damaged, with its byte, or not the one that was listed; ECANCELED; others of store and writer. */
+ * file is damaged, with its byte, or not the one that was listed; ECANCELED; others of store and
+ * writer. */
 int pstk__pass_run(struct pstk__pass *pass, struct pstk_error *err);
 
 #endif

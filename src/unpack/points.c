@@ -62,8 +62,7 @@ int pstk__points_open(struct pstk__points *points, const char *path, uint32_t he
     if (r == 0 && pstk__get32(head) == is_crc && is_crc != head_crc)
         r = -ESTALE;
     if (r == 0 &&
-        (pstk__get32(head) != is_crc ||
-         memcmp(head + PSTK__PH_MAGIC, PSTK__POINTS_MAGIC, 8) != 0 ||
+        (pstk__get32(head) != is_crc || memcmp(head + PSTK__PH_MAGIC, PSTK__POINTS_MAGIC, 8) != 0 ||
          pstk__get32(head + PSTK__PH_VERSION) != PSTK__POINTS_VERSION ||
          !take_header(points, head, (uint64_t)st.st_size)))
         r = -EBADMSG;

@@ -15,7 +15,7 @@
 
 #include "unpack/packing.h"
 
-#define PSTK__POINTS_VERSION 2 /* of the file, and of the rows in the index (build.c) */
+#define PSTK__POINTS_VERSION 2   /* of the file, and of the rows in the index (build.c) */
 #define PSTK__SPACING (1u << 20) /* unpacked bytes */
 #define PSTK__CHUNK (1u << 16)   /* unpacked bytes */
 

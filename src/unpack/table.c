@@ -71,7 +71,8 @@ int pstk__packed_open(struct pstk__packed_files *table, const struct pstk__unpac
                       struct pstk_error *err)
 {
     const uint64_t n = files->names->n;
-    *table = (struct pstk__packed_files){.store = files->store, .mask = 1, .patience_ns = PATIENCE_NS};
+    *table =
+        (struct pstk__packed_files){.store = files->store, .mask = 1, .patience_ns = PATIENCE_NS};
     while (table->mask + 1 < 2 * n)
         table->mask = 2 * table->mask + 1;
     table->folder = strdup(files->folder);

@@ -156,8 +156,8 @@ static int open_points(struct pstk__unpack *unpack, struct place *place, uint32_
                    !pstk__points_same(&place->points.of, &packed->of)))
         r = -EBADMSG;
     if (r == -EBADMSG || r == -ENOENT || r == -ESTALE) {
-        *damage = (struct pstk__damage){
-            .why = "its header", .in_points = 1, .is_replaced = r == -ESTALE};
+        *damage =
+            (struct pstk__damage){.why = "its header", .in_points = 1, .is_replaced = r == -ESTALE};
         r = -EBADMSG;
     }
     return r;
@@ -448,8 +448,7 @@ static void unpack_stop(const struct pstk__store *store)
 }
 
 static int unpack_check(const struct pstk__store *store, const char *path,
-                        int (*progress)(void *user, uint64_t n), void *user,
-                        struct pstk_error *err)
+                        int (*progress)(void *user, uint64_t n), void *user, struct pstk_error *err)
 {
     struct pstk__unpack *unpack = unpack_of(store);
     const uint32_t number = pstk__packed_find(&unpack->table, path);

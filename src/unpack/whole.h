@@ -40,14 +40,14 @@ const struct pstk__whole *pstk__whole_of(uint32_t number);
 
 struct pstk__whole_job {
     const struct pstk__store *store;
-    const char *path;  /* of the file */
-    const char *name;  /* as the data set lists it, for messages */
-    uint32_t packing;  /* number */
+    const char *path; /* of the file */
+    const char *name; /* as the data set lists it, for messages */
+    uint32_t packing; /* number */
     /* What the file was when it was listed; checked before the first read and after the last. */
     uint64_t size;      /* bytes */
     int64_t changed_ns; /* as store.h */
-    uint64_t unpacked; /* bytes that it must unpack to; PSTK_NONE: any number, which is set */
-    int is_checked;    /* set: 1, all of it has checksums in the file */
+    uint64_t unpacked;  /* bytes that it must unpack to; PSTK_NONE: any number, which is set */
+    int is_checked;     /* set: 1, all of it has checksums in the file */
     /* Take the next bytes. <0 ends it. NULL: they are counted. */
     int (*take)(void *user, const void *bytes, uint64_t n, struct pstk_error *err);
     void *take_user;
