@@ -38,7 +38,8 @@ struct verify {
     uint64_t loose;    /* the fields, a set, whose values are read sample by sample */
     uint32_t n_whole;  /* fields that are read as a whole */
     uint32_t whole[PSTK_MAX_FIELDS];
-    uint64_t n_hashed; /* files that are read as a whole for their hash: the last jobs */
+    uint64_t n_hashed; /* files that are read as a whole for their hash: jobs after those */
+    uint64_t n_copied; /* files of which a copy may be what is read: the last jobs */
     uint64_t n_bad;
     uint64_t n_done;      /* reported, n_samples for the loose fields and for each whole one */
     uint64_t reported_ns; /* time of the last report of progress */
@@ -425,6 +426,39 @@ static int check_hash(struct member *member, uint32_t number, const struct pstk_
     return rc < 0 && rc != PSTK_ECANCELED ? pstk__fail_copy(err, &bad) : rc;
 }
 
+/* ---- a file of which a copy is read: a job of the crew ----------------------------------------
+ */
+
+/* The progress of the check of a store: samples count when it has ended. */
+static int is_ended(void *user, uint64_t n)
+{
+    const struct pstk__crew_sink *sink = user;
+    (void)n;
+    return sink->progress(sink->user, 0);
+}
+
+static int check_copied(struct member *member, uint32_t number, const struct pstk__crew_sink *sink,
+                        struct pstk_error *err)
+{
+    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
+    char path[4096];
+    uint64_t first, n;
+    struct pstk_error bad;
+    pstk_error_init(&bad, sizeof bad);
+    int rc = pstk__source_file_path(source, number, path, sizeof path);
+    if (rc == 0)
+        rc = source->store->check(source->store, path, is_ended, (void *)(uintptr_t)sink, &bad);
+    if (rc == PSTK_ECANCELED)
+        return rc;
+    bad.stage = PSTK_STAGE_SHARD;
+    if (rc < 0 && !is_damage(rc, &bad))
+        return pstk__fail_copy(err, &bad);
+    if (rc < 0 && sink->bad(sink->user, &bad))
+        return PSTK_ECANCELED;
+    pstk__source_range(source, number, &first, &n);
+    return sink->progress(sink->user, n) ? PSTK_ECANCELED : 0;
+}
+
 /* ---- the crew -------------------------------------------------------------------------------- */
 
 static int run_job(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
@@ -437,8 +471,12 @@ static int run_job(void *state, uint64_t job, const struct pstk__crew_sink *sink
     if (job < verify->n_blocks)
         return check_block(member, job, sink, result, err);
     job -= verify->n_blocks;
-    return job < verify->n_whole ? check_whole(member, verify->whole[job], sink, err)
-                                 : check_hash(member, (uint32_t)(job - verify->n_whole), sink, err);
+    if (job < verify->n_whole)
+        return check_whole(member, verify->whole[job], sink, err);
+    job -= verify->n_whole;
+    return job < verify->n_hashed
+               ? check_hash(member, (uint32_t)job, sink, err)
+               : check_copied(member, (uint32_t)(job - verify->n_hashed), sink, err);
 }
 
 static void close_member(void *state)
@@ -513,7 +551,8 @@ static int report_progress(void *user, uint64_t n)
     struct verify *verify = user;
     const struct pstk__verify_request *verify_request = verify->request;
     const uint64_t now = pstk__clock_ns();
-    const uint64_t n_parts = verify->n_whole + (verify->n_blocks > 0) + (verify->n_hashed > 0);
+    const uint64_t n_parts =
+        verify->n_whole + (verify->n_blocks > 0) + (verify->n_hashed > 0) + (verify->n_copied > 0);
     verify->n_done += n;
     if (verify->code < 0)
         return 1;
@@ -557,6 +596,7 @@ static void divide(struct verify *verify)
         }
     if (verify->n_whole == source->schema.n_fields)
         verify->loose = 0;
+    verify->n_copied = source->store->check ? source->n_shards : 0;
     verify->n_blocks = verify->loose ? (verify->n_samples + BLOCK - 1) / BLOCK : 0;
 }
 
@@ -586,7 +626,7 @@ static int run(struct verify *verify, struct pstk_error *err)
 {
     const struct pstk__crew_work work = {
         .what = "verify",
-        .n_jobs = verify->n_blocks + verify->n_whole + verify->n_hashed,
+        .n_jobs = verify->n_blocks + verify->n_whole + verify->n_hashed + verify->n_copied,
         .n_threads = threads_within(verify, verify->request->n_threads),
         .result_size = verify->writer ? sizeof(struct block) : 0,
         .user = verify,

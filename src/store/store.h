@@ -64,6 +64,12 @@ struct pstk__store {
     /* Nobody wants what is read any more: opens and reads that wait for another program, or make
      * what they read, fail soon with -ECANCELED. Close is due all the same. NULL: none does. */
     void (*stop)(const struct pstk__store *s);
+    /* Read the file at `path` in full where reads of it are answered from a copy, which does not
+     * show damage of the file. 0: it is well, or there is no copy; EBADMSG: it is damaged;
+     * ECANCELED: `progress`, which is called now and then, gave a non-zero result. NULL: there are
+     * no copies. */
+    int (*check)(const struct pstk__store *s, const char *path,
+                 int (*progress)(void *user, uint64_t n), void *user, struct pstk_error *err);
 };
 
 /* Files of the machine: local and mounted ones. */

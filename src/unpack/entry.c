@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define LOOK_NS 100000000 /* between two looks at an entry that another makes */
@@ -176,21 +177,33 @@ static int wait_for(struct pstk__packed_files *table, uint64_t i, struct pstk__c
     return 0;
 }
 
+/* The key of a file's entry; *path and *real have room for the paths. */
+static int find_key(const struct pstk__packed_files *table, uint64_t i, char path[PATH_MAX],
+                    char real[PATH_MAX], struct pstk__cache_key *key, struct pstk_error *err)
+{
+    const struct pstk__points_of *of = &table->at[i].of;
+    if (pstk__packed_path(table, i, path, PATH_MAX) < 0)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
+                          path);
+    *key = (struct pstk__cache_key){.path = realpath(path, real) ? real : path,
+                                    .made = "unpacked",
+                                    .size = of->size,
+                                    .changed_ns = of->changed_ns,
+                                    .begin = 0,
+                                    .end = of->size};
+    return 0;
+}
+
 int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_damaged,
                        struct pstk__file *file, struct pstk_error *err)
 {
     const struct pstk__points_of *of = &table->at[i].of;
     char path[PATH_MAX], real[PATH_MAX];
     struct pstk__cache *cache = NULL;
+    struct pstk__cache_key key;
     int r = get_cache(table, i, &cache, err);
-    if (r == 0 && pstk__packed_path(table, i, path, sizeof path) < 0)
-        r = pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...", path);
-    const struct pstk__cache_key key = {.path = r == 0 && realpath(path, real) ? real : path,
-                                        .made = "unpacked",
-                                        .size = of->size,
-                                        .changed_ns = of->changed_ns,
-                                        .begin = 0,
-                                        .end = of->size};
+    if (r == 0)
+        r = find_key(table, i, path, real, &key, err);
     if (r == 0 && is_damaged)
         pstk__cache_drop(cache, &key);
     struct wait wait = {0};
@@ -207,5 +220,80 @@ int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_dama
     }
     if (r == PSTK_ECANCELED)
         pstk__fail(err, r, PSTK_STAGE_OPEN, "%s is not unpacked: the data set was closed", path);
+    return r;
+}
+
+/* ---- checking a file that has one ------------------------------------------------------------ */
+
+/* A file that is unpacked once more. */
+struct check {
+    const char *path, *name;
+    struct pstk__file entry; /* or closed */
+    uint8_t *memory;         /* owned */
+    uint64_t size, at;       /* of memory; unpacked bytes that were compared */
+};
+
+/* A take of struct pstk__whole_job. An entry that is damaged itself is not compared: reads of it
+ * tell. */
+static int compare(void *user, const void *bytes, uint64_t n, struct pstk_error *err)
+{
+    struct check *check = user;
+    const uint8_t *is = bytes;
+    for (uint64_t done = 0, part; done < n && check->entry.store; done += part) {
+        part = n - done < check->size ? n - done : check->size;
+        if (pstk__file_read(&check->entry, check->memory, part, check->at + done) !=
+            (int64_t)part) {
+            pstk__file_end(&check->entry);
+            return 0;
+        }
+        if (memcmp(check->memory, is + done, part) == 0)
+            continue;
+        uint64_t same = 0;
+        while (is[done + same] == check->memory[same])
+            same++;
+        pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
+                   "%s: it does not unpack to what it did when it was first read, from unpacked "
+                   "byte %" PRIu64 " on: it was damaged or changed in place; copy it again",
+                   check->path, check->at + done + same);
+        return pstk__fail_at(err, PSTK_EBADMSG, check->name, PSTK_NONE, PSTK_NONE, 0);
+    }
+    check->at += n;
+    return 0;
+}
+
+int pstk__packed_check(struct pstk__packed_files *table, uint64_t i,
+                       int (*progress)(void *user, uint64_t n), void *user, struct pstk_error *err)
+{
+    const struct pstk__points_of *of = &table->at[i].of;
+    char path[PATH_MAX], real[PATH_MAX];
+    struct pstk__cache_key key;
+    struct pstk__cache *cache;
+    int r = get_cache(table, i, &cache, err);
+    if (r == 0)
+        r = find_key(table, i, path, real, &key, err);
+    if (r < 0)
+        return r;
+    struct check check = {.path = path,
+                          .name = pstk__texts_get(&table->names, i),
+                          .entry = {.fd = -1},
+                          .size = 1u << 16};
+    check.memory = malloc(check.size);
+    if (!check.memory)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to check %s", path);
+    pstk__cache_find(cache, &key, &check.entry);
+    struct pstk__whole_job job = {.store = table->store,
+                                  .path = path,
+                                  .name = check.name,
+                                  .packing = of->packing,
+                                  .size = of->size,
+                                  .changed_ns = of->changed_ns,
+                                  .unpacked = of->unpacked,
+                                  .take = compare,
+                                  .take_user = &check,
+                                  .progress = progress,
+                                  .user = user};
+    r = pstk__whole_unpack(&job, err);
+    pstk__file_end(&check.entry);
+    free(check.memory);
     return r;
 }

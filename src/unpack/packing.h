@@ -22,10 +22,11 @@ struct pstk__feed {
 };
 
 enum pstk__unpacking {
-    PSTK__UNPACK_MORE,  /* in is empty or out is full */
-    PSTK__UNPACK_POINT, /* all that was unpacked is in out, and reading may begin here */
-    PSTK__UNPACK_LARGE, /* it takes more memory than random reading may have */
-    PSTK__UNPACK_BAD,   /* damage in the last bytes: *why, static storage */
+    PSTK__UNPACK_MORE,   /* in is empty or out is full */
+    PSTK__UNPACK_POINT,  /* all that was unpacked is in out, and reading may begin here */
+    PSTK__UNPACK_LARGE,  /* it takes more memory than random reading may have */
+    PSTK__UNPACK_MEMORY, /* there is no memory to go on: of whole.h alone */
+    PSTK__UNPACK_BAD,    /* damage in the last bytes: *why, static storage */
 };
 
 /* Where unpacking can begin. */

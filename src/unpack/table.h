@@ -65,6 +65,10 @@ static inline int pstk__packed_is_cached(const struct pstk__packed *packed)
  * cache and of whole.h; the message says what to do. */
 int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_damaged,
                        struct pstk__file *file, struct pstk_error *err);
+/* Unpack such a file, which may have an entry in the cache, to see that it is well; its bytes are
+ * compared with those of the entry. As pstk__packed_entry; EBADMSG: it is damaged. */
+int pstk__packed_check(struct pstk__packed_files *table, uint64_t i,
+                       int (*progress)(void *user, uint64_t n), void *user, struct pstk_error *err);
 /* The path of a file's points. 0 or EINVAL. */
 int pstk__packed_points(const struct pstk__packed_files *table, uint64_t i, char *path,
                         size_t size);

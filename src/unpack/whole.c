@@ -33,6 +33,11 @@ struct run {
     uint64_t n_read, n_made, reported;
 };
 
+static int fail_memory(const struct pstk__whole_job *job, struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to unpack %s", job->path);
+}
+
 static int fail_byte(const struct run *run, int code, const char *why)
 {
     const uint64_t at = run->n_read - run->feed.n_in;
@@ -112,6 +117,8 @@ static int go_through(struct run *run)
     while (r == 0) {
         const char *why;
         const enum pstk__unpacking step = run->whole->step(run->stream, &run->feed, &why);
+        if (step == PSTK__UNPACK_MEMORY)
+            return fail_memory(run->job, run->err);
         if (step == PSTK__UNPACK_BAD || step == PSTK__UNPACK_LARGE)
             return fail_byte(run, step == PSTK__UNPACK_BAD ? PSTK_EBADMSG : PSTK_ENOTSUP, why);
         if (run->feed.n_out == 0)
@@ -135,8 +142,7 @@ static int open_run(struct run *run)
     run->memory = malloc(READ + PIECE);
     run->stream = run->memory ? run->whole->open(job->size, job->unpacked) : NULL;
     if (!run->stream)
-        return pstk__fail(run->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to unpack %s",
-                          job->path);
+        return fail_memory(job, run->err);
     int r = job->store->open(job->store, &run->file, job->path);
     if (r < 0)
         return pstk__fail_errno(run->err, -r, PSTK_STAGE_OPEN, "cannot open %s", job->path);

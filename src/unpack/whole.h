@@ -18,7 +18,7 @@ struct pstk__whole {
     /* Begin a file of `size` bytes that unpacks to `unpacked`, or PSTK_NONE. Returns owned; NULL:
      * no memory. */
     struct pstk__whole_stream *(*open)(uint64_t size, uint64_t unpacked);
-    /* Go on. MORE, LARGE or BAD, as of struct pstk__packing. */
+    /* Go on. MORE, LARGE, MEMORY or BAD, as of struct pstk__packing. */
     enum pstk__unpacking (*step)(struct pstk__whole_stream *stream, struct pstk__feed *feed,
                                  const char **why);
     int (*is_complete)(const struct pstk__whole_stream *stream);
@@ -58,8 +58,8 @@ struct pstk__whole_job {
 
 /* Unpack a file. 0; EBADMSG: it is damaged, with its byte, unpacks to another number of bytes, or
  * is no longer the one that was listed: what was taken counts for nothing;
- * ENOTSUP: this build has no library for it, or it needs a window above 128 MiB; ECANCELED; others
- * of store and take. */
+ * ENOTSUP: this build has no library for it, or it needs a window above 128 MiB; ECANCELED;
+ * ENOMEM; others of store and take. */
 int pstk__whole_unpack(struct pstk__whole_job *job, struct pstk_error *err);
 
 #endif

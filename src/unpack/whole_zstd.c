@@ -48,10 +48,11 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct
         feed->out += out.pos;
         feed->n_out -= out.pos;
         if (ZSTD_isError(r)) {
-            *why = ZSTD_getErrorString(ZSTD_getErrorCode(r));
-            return ZSTD_getErrorCode(r) == ZSTD_error_frameParameter_windowTooLarge
-                       ? PSTK__UNPACK_LARGE
-                       : PSTK__UNPACK_BAD;
+            const ZSTD_ErrorCode code = ZSTD_getErrorCode(r);
+            *why = ZSTD_getErrorString(code);
+            return code == ZSTD_error_frameParameter_windowTooLarge ? PSTK__UNPACK_LARGE
+                   : code == ZSTD_error_memory_allocation           ? PSTK__UNPACK_MEMORY
+                                                                    : PSTK__UNPACK_BAD;
         }
         stream->is_between = r == 0;
         if (feed->n_in == 0)

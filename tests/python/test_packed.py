@@ -424,10 +424,71 @@ class Packed(Case):
         self.assertLess(time.monotonic() - began, 2)
         making.give_up()
 
+    def test_a_file_that_is_replaced_and_opened_by_others_is_told_as_that(self):
+        folder = self.put({f"{k}.tar.gz": gzip.compress(large_archive(k), 1) for k in range(2)})
+        with penstock.Dataset(folder) as data_set:
+            data_set.get(0, "bin")
+            file = os.path.join(folder, "0.tar.gz")
+            with open(file + ".new", "wb") as out:
+                out.write(gzip.compress(large_archive(5), 1))
+            os.rename(file + ".new", file)
+            self.command("info", folder)
+            data_set.get(30, "bin")
+            seen = []
+            for i in range(23, 0, -1):
+                try:
+                    data_set.get(i, "bin")
+                except penstock.CorruptRecordError as error:
+                    seen.append(str(error))
+            self.assertTrue(seen)
+            for message in seen:
+                self.assertNotIn("damaged", message)
+                self.assertIn("open the data set again", message)
+
+    def test_the_reason_of_another_file_is_not_told(self):
+        folder, cache = self.put({f"{k}.tar.zst": one_frame(large_archive(k)) for k in range(2)}), self.path("cache")
+        penstock.Dataset(folder, cache_path=cache).close()
+        shutil.rmtree(self.path("cache/entries"))
+        with penstock.Dataset(folder, cache_path=cache, cache_size=2 << 20) as data_set:
+            for i, word in ((0, "cache"), (30, "No such file")):
+                if i:
+                    os.rename(os.path.join(folder, "1.tar.zst"), os.path.join(folder, "gone"))
+                with self.assertRaises(Exception) as caught:
+                    data_set.get(i, "bin")
+                self.assertIn(word, str(caught.exception))
+            self.assertNotIn("cache", str(caught.exception))
+
+    def test_a_failed_first_read_keeps_no_points(self):
+        whole = gzip.compress(archive(range(50)))
+        folder = self.put({"0.tar.gz": whole, "1.tar.gz": whole, "2.tar.gz": whole[:-9]})
+        self.refused(folder, "2.tar.gz")
+        place = os.path.join(folder, ".penstock")
+        self.assertEqual([name for name in os.listdir(place) if ".points" in name and "lock" not in name], [])
+
     def verified(self, folder, *more):
         done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", folder, "--json", *more], capture_output=True, check=False,
                               env={**os.environ, "PENSTOCK_CACHE": self.path("cache")})
         return json.loads(done.stdout)
+
+    def test_verify_reads_files_whose_bytes_are_in_the_cache(self):
+        packed = one_frame(large_archive(1))
+        folder, cache = self.put({"0.tar.zst": packed}), self.path("cache")
+        file = os.path.join(folder, "0.tar.zst")
+        wanted = self.sample(folder, cache)
+        times = os.stat(file)
+        self.assertEqual(self.verified(folder)["n_bad"], 0)
+        # A byte of a sample, and the head of a block that then has no type.
+        for at, byte, word in ((5_000_000, b"!", "does not unpack to what it did"), (6 + (3 + (1 << 17)) * 40, b"\xff", "byte ")):
+            with open(file, "r+b") as out:
+                out.write(packed)
+                out.seek(at)
+                out.write(byte)
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+            told = self.verified(folder)
+            self.assertEqual(told["n_bad"], 1)
+            self.assertEqual(told["bad"][0]["shard"], "0.tar.zst")
+            self.assertIn(word, str(told["bad"][0]))
+            self.assertEqual(self.sample(folder, cache), wanted)
 
     def test_zstd_without_checksums_counts_as_data_without_and_gets_some(self):
         data = archive(range(100))
