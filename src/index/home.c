@@ -116,7 +116,8 @@ static int make_cache(const char *path)
 static int make_folders(const struct pstk__index_home *home, int in_cache, const struct spot *spot)
 {
     const int r = in_cache ? make_cache(home->cache) : 0;
-    return r < 0 ? r : make_folder(spot->folder, 0777);
+    /* What others can write to, `penstock cache --clear` does not touch, whatever the umask is. */
+    return r < 0 ? r : make_folder(spot->folder, in_cache ? 0755 : 0777);
 }
 
 /* Open the lock's file, making what is missing. Returns the descriptor or a negative errno. */
