@@ -66,7 +66,8 @@ struct pstk_export_settings {
      * default: NULL, the only scalar of whole numbers, if the data set has class names */
     const char *label;
     /* FOLDER, WEBDATASET: the text field that has file names or keys; "": samples are numbered.
-     * default: NULL, the text field `key`, `__key__` or `file_name`, if there is one */
+     * default: NULL, the text field `key`, `__key__`, `file_name` or `path`: the first
+     * that there is */
     const char *key;
     /* which samples (subset.h), in the order of the data set or of a list. default: NULL, all */
     const struct pstk_subset *subset;

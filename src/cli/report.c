@@ -14,6 +14,7 @@
 #include "unit.h"
 
 /* Fallbacks, described for people. */
+#define UNPACKED "files are compressed, so threads read and unpack them"
 static const struct choice steps[] = {
     {"io_uring is refused here, so threads read", PSTK_FALLBACK_NO_IO_URING},
     {"buffers are not registered (RLIMIT_MEMLOCK; see `penstock doctor`)",
@@ -208,9 +209,11 @@ static void print_machine(const struct report *report)
            option_choice_name(names_reader_kind, stats->reader),
            stats->direct ? "direct" : "buffered",
            stats->registered ? "registered" : "not registered", stats->queue_depth);
+    const int is_packed = strchr(report->pipeline->info.format, ',') != NULL; /* "tar, gzip" */
     for (const struct choice *step = steps; step->name; step++)
         if (stats->fallbacks & step->value)
-            printf("              %s\n", step->name);
+            printf("              %s\n",
+                   step->value == PSTK_FALLBACK_NO_IO_URING && is_packed ? UNPACKED : step->name);
     printf("  memory      %s at its peak\n", unit_bytes(a, (double)report->rss_peak));
     printf("              slots %s, reads %s, index %s, scratch up to %s\n",
            unit_bytes(b, (double)stats->slot_memory), unit_bytes(c, (double)stats->io_memory),

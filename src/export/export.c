@@ -245,7 +245,7 @@ static int32_t likely_label(const struct pstk__export *e)
 
 static int32_t likely_key(const struct pstk__export *e)
 {
-    static const char *const names[] = {"key", "__key__", "file_name"};
+    static const char *const names[] = {"key", "__key__", "file_name", "path"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const int32_t named = find(e, names[i]);
         if (named >= 0 && is_text(&e->fields[named]))

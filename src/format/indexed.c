@@ -457,6 +457,26 @@ static int unpack_files(struct pstk__source *source, struct pstk__listing *listi
     return 0;
 }
 
+/* Refuse a folder of which only some files would be read. */
+static int check_lone(const struct pstk__scanner *scanner, const struct pstk__listing *listing,
+                      const struct pstk__opening *opening, struct pstk_error *err)
+{
+    char name[256];
+    if (!scanner->packed)
+        return 0;
+    const int r = pstk__listing_lone(listing, opening->store, opening->path, scanner->packed, name,
+                                     sizeof name);
+    if (r == 0)
+        return 0;
+    if (r < 0)
+        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot list %s", opening->path);
+    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                      "%s has plain files and compressed ones, and of %s there is no plain one: "
+                      "unpack it, or name the files that are meant by a pattern such as '%s/*%s'",
+                      opening->path, name, opening->path,
+                      strchr(name, '.') ? strchr(name, '.') : "");
+}
+
 static int fill(struct pstk__source *source, const struct pstk__scanner *scanner,
                 const struct pstk__opening *opening, struct pstk_error *err)
 {
@@ -472,8 +492,12 @@ static int fill(struct pstk__source *source, const struct pstk__scanner *scanner
         : opening->salvage
             ? pstk__listing_salvage(&listing, opening->store, opening->path, scanner->wanted, err)
             : pstk__listing_open(&listing, opening->store, opening->path, scanner->wanted, err);
-    if (r < 0)
+    if (r == 0)
+        r = check_lone(scanner, &listing, opening, err);
+    if (r < 0) {
+        pstk__listing_close(&listing);
         return r;
+    }
     struct pstk__opening unpacked = *opening;
     struct work work = {
         .scanner = scanner, .opening = &unpacked, .listing = &listing, .own = indexed->own};

@@ -39,6 +39,8 @@ struct pstk__scanner {
     int (*is_plain)(const uint8_t *head, uint64_t n);
     /* As of struct pstk__unpack_files; user: what `list` read. NULL: nothing is known. */
     void (*known)(const void *own, uint64_t i, uint32_t *packing, uint64_t *unpacked);
+    const char *packed; /* names of compressed files, which of a folder that has `wanted` ones are
+                           not read; NULL: there are none such */
     /* List the files of a data set that lists them itself; NULL: list them by `wanted`. Add to
      * the listing's digest all that records depend on and names, sizes and times do not show. *own:
      * what scans and the source need of that list; returns owned (free()). */

@@ -385,6 +385,55 @@ int pstk__listing_of(struct pstk__listing *listing, const struct pstk__store *st
     return r;
 }
 
+/* Write what the name of a compressed file is once it is unpacked. */
+static void name_unpacked(const char *name, char *unpacked, size_t size)
+{
+    static const struct {
+        const char *end, *becomes;
+    } ends[] = {{".gz", ""}, {".zst", ""}, {".zstd", ""}, {".tgz", ".tar"}};
+    snprintf(unpacked, size, "%s", name);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (ends_with(name, ends[i].end)) {
+            const size_t n = strlen(name) - strlen(ends[i].end);
+            snprintf(unpacked, size, "%.*s%s", (int)n, name, ends[i].becomes);
+        }
+}
+
+/* 1: the name is in a sorted listing. */
+static int is_listed(const struct pstk__listing *listing, const char *name)
+{
+    uint64_t low = 0, n = listing->names.n;
+    while (n > 0) {
+        const uint64_t half = n / 2;
+        const int order = strcmp(pstk__texts_get(&listing->names, low + half), name);
+        if (order == 0)
+            return 1;
+        low += order < 0 ? half + 1 : 0;
+        n = order < 0 ? n - half - 1 : half;
+    }
+    return 0;
+}
+
+int pstk__listing_lone(const struct pstk__listing *listing, const struct pstk__store *store,
+                       const char *path, const char *packed, char *name, size_t size)
+{
+    struct gathered gathered = {0};
+    struct filter filter = {.gathered = &gathered, .wanted = packed};
+    char unpacked[PATH_MAX];
+    int r = store->list ? store->list(store, path, add_name, &filter) : -ENOTDIR;
+    r = r == -ENOTDIR || r == -ENOENT ? 0 : r < 0 ? r : sort_names(&gathered);
+    const char *at = gathered.bytes;
+    for (uint64_t i = 0; r == 0 && i < gathered.n; i++, at += strlen(at) + 1) {
+        name_unpacked(at, unpacked, sizeof unpacked);
+        if (!is_listed(listing, unpacked)) {
+            snprintf(name, size, "%s", at);
+            r = 1;
+        }
+    }
+    free(gathered.bytes);
+    return r;
+}
+
 void pstk__listing_close(struct pstk__listing *listing)
 {
     pstk__texts_close(&listing->names);

@@ -40,6 +40,11 @@ int pstk__listing_salvage(struct pstk__listing *listing, const struct pstk__stor
 int pstk__listing_of(struct pstk__listing *listing, const struct pstk__store *store,
                      const char *folder, const struct pstk__texts *names, uint64_t *missing,
                      struct pstk_error *err);
+/* Find a compressed file in a folder that was listed, with a name that is `packed`, whose unpacked
+ * form is not listed: "a.tar.gz" without "a.tar". 1: `name` is its name; 0: there is none, or the
+ * path is no folder; <0: ENOMEM, ... */
+int pstk__listing_lone(const struct pstk__listing *listing, const struct pstk__store *store,
+                       const char *path, const char *packed, char *name, size_t size);
 void pstk__listing_close(struct pstk__listing *listing);
 /* All names in a folder that do not begin with a dot, sorted by their bytes. 0 or a negative errno:
  * EFBIG, they are more than 2^24. */

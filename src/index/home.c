@@ -327,6 +327,7 @@ static int get(struct pstk__index **out, const struct pstk__index_home *home,
             continue;
         }
         const int r = build_alone(out, home, work, &spots[i], lock, &is_refused, err);
+        flock(lock, LOCK_UN); /* a child that was forked meanwhile has the lock, too */
         close(lock);
         if (!is_refused || (i + 1 == n && r != PSTK_ENOSPC))
             return r;

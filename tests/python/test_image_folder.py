@@ -176,6 +176,13 @@ class Right(Folders):
         bench = json.loads(self.command("bench", folder, "--json", "--epochs", "1", "--batch-size", "4"))
         self.assertEqual(bench["samples"], 12)
 
+    def test_export_gives_the_folder_back(self):
+        folder, out = self.tree(), self.path("back")
+        self.command("export", folder, out, "--to", "folder")
+        self.assertEqual(walk(out), walk(folder))
+        for path, _ in walk(folder):
+            self.assertEqual(read(out, path), read(folder, path))
+
     def test_pack_takes_the_folder_as_before(self):
         folder = self.tree()
         with penstock.Dataset(folder) as data:

@@ -281,6 +281,26 @@ class Packed(Case):
         with penstock.Dataset(os.path.join(folder, "0.tar.gz")) as data_set:
             self.assertEqual(len(data_set), 30)
 
+    def test_a_folder_that_is_unpacked_in_part_is_refused(self):
+        data = archive(range(30))
+        for lone in ("1.tar.gz", "1.tgz", "0.tar.x.tar.gz"):
+            folder = self.put({"0.tar": data, "0.tar.gz": gzip.compress(data), lone: gzip.compress(data)}, name=lone + ".d")
+            self.assert_says([f"of {lone} there is no plain one", "*.tar.gz" if lone == "1.tar.gz" else "*."],
+                             penstock.Dataset, folder)
+            with penstock.Dataset(os.path.join(folder, "*.tar")) as data_set:
+                self.assertEqual(len(data_set), 30)
+            with penstock.Dataset(os.path.join(folder, lone)) as data_set:
+                self.assertEqual(len(data_set), 30)
+        folder = self.put({"0.tar": data, "0.tgz": gzip.compress(data)}, name="twins")
+        with penstock.Dataset(folder) as data_set:
+            self.assertEqual(len(data_set), 30)
+
+    def test_bench_says_why_threads_read(self):
+        folder = self.put({"0.tar.gz": gzip.compress(archive(range(40)))})
+        told = self.command("bench", folder, "--seconds", "0.1", "--batch-size", "4", "--no-ceilings").decode()
+        self.assertIn("files are compressed, so threads read and unpack them", told)
+        self.assertNotIn("io_uring is refused", told)
+
     def test_what_webdataset_compresses_is_what_webdataset_reads(self):
         library = optional("webdataset")
         folder = self.put({})

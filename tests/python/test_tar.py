@@ -326,6 +326,23 @@ class Tar(Case):
         process.wait()
         self.assertEqual(len(penstock.Dataset(folder)), 12000)
 
+    def test_ctrl_c_ends_the_indexing(self):
+        folder = self.put({"0.tar": self.archive(range(500), size=10)})
+        for i in range(1, 600):  # enough bytes to be interrupted in
+            os.link(os.path.join(folder, "0.tar"), os.path.join(folder, f"{i}.tar"))
+        code = """if True:
+            import os, penstock, signal, sys, threading, time
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            threading.Thread(target=lambda: (time.sleep(0.05), os.kill(os.getpid(), signal.SIGINT))).start()
+            try:
+                penstock.Dataset(sys.argv[1])
+            except KeyboardInterrupt:
+                print("interrupted", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+        """
+        done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, check=False)
+        self.assertEqual((done.stdout, done.stderr), ("interrupted True\n", ""))
+        self.assertFalse([name for name in os.listdir(os.path.join(folder, ".penstock")) if name.endswith(".index")])
+
     def test_mixtures_subsets_and_identities(self):
         a = self.put({"0.tar": self.archive(range(40))}, "a")
         b = self.put({"0.tar": self.archive(range(40, 100))}, "b")

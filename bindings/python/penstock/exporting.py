@@ -2,17 +2,14 @@
 """Give a data set back in the format of another library."""
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import dataclasses
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from ctypes import byref, sizeof
 from typing import Any
 
-from . import _c, cores, errors, paths
+from . import _c, cores, errors, interrupts, paths
 from .errors import SettingsError
 from .foreign import Foreign
 from .hints import explained, near
@@ -45,21 +42,6 @@ class Exported:
     n_renamed: int
 
 
-@contextlib.contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """Collect Ctrl-C in a list while the library works: an exception in its callback would be lost."""
-    seen: list[int] = []
-    if threading.current_thread() is not threading.main_thread() or \
-            signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield seen
-        return
-    signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
-    try:
-        yield seen
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def _names(fields: Sequence[str] | None) -> list[bytes] | None:
     if fields is None:
         return None
@@ -85,11 +67,11 @@ def _run(settings: _c.ExportSettings, foreign: Foreign, on_progress: Callable[[i
                 on_progress(n_done, n_total)
         except BaseException as raised:
             failed.append(raised)
-        return 1 if failed or interrupts else 0
+        return 1 if failed or seen else 0
 
     opening = foreign.to_c()
     settings.foreign = ctypes.pointer(opening)
-    with _interrupts() as interrupts:
+    with interrupts.collected() as seen:
         settings.on_progress = _c.ProgressFn(watch)
         code = _c.lib.pstk_export(byref(settings), byref(result), byref(error))
     if failed:
@@ -116,7 +98,7 @@ def export(data: str | os.PathLike[str], *, to: str, out: str | os.PathLike[str]
     export.
 
     image, label, of "folder": the image field, and the field with the numbers of classes, whose names become folders.
-    key, of "folder" and "webdataset": the text field that names the files; "": number them. None: `key` or `file_name`.
+    key, of "folder" and "webdataset": the text field that names the files; "": number them. None: `key`, `file_name` or `path`.
 
     Images are byte for byte the packed files; the result counts those that are not. `out` gets its name as the last step;
     after any error, and after Ctrl-C, nothing is left.

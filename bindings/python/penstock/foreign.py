@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import _c, paths
+from . import _c, interrupts, paths
 from .errors import SettingsError
 from .settings import integer
 
@@ -58,6 +58,7 @@ class _Watch:
 
     def __init__(self) -> None:
         self.raised: BaseException | None = None
+        self.interrupts: list[int] = []  # while the library works
         self._progress: Progress | None = None
         self._n_total = 0
 
@@ -73,7 +74,7 @@ class _Watch:
         except BaseException as error:  # noqa: BLE001 - no exception may pass through the library
             self.raised = error
             return 1
-        return 0
+        return 1 if self.interrupts else 0
 
     def end(self) -> None:
         """Remove the bar; raise what was raised."""
@@ -81,6 +82,8 @@ class _Watch:
             self._progress.__exit__(None, None, None)
         if self.raised is not None:
             raise self.raised
+        if self.interrupts:
+            raise KeyboardInterrupt
 
 
 def _parted(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -159,8 +162,13 @@ class Foreign:
         path, foreign = self.at(path)
         handle, error, watch = ctypes.c_void_p(), errors.new(), _Watch()
         settings = foreign.to_c(watch)
-        code = _c.lib.pstk_dataset_open_foreign(ctypes.byref(handle), os.fsencode(path), ctypes.byref(settings),
-                                                ctypes.byref(error))
-        watch.end()
+        with interrupts.collected() as watch.interrupts:
+            code = _c.lib.pstk_dataset_open_foreign(ctypes.byref(handle), os.fsencode(path), ctypes.byref(settings),
+                                                    ctypes.byref(error))
+        try:
+            watch.end()
+        except BaseException:
+            _c.lib.pstk_dataset_close(ctypes.byref(handle))  # NULL is fine
+            raise
         errors.check(code, error)
         return handle

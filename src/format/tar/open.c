@@ -13,19 +13,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCANNER(names, packed)                                                                     \
+#define PACKED_NAMES ".tar.gz .tgz .tar.zst .tar.zstd"
+#define SCANNER(names, is_packed)                                                                  \
     {                                                                                              \
-        .format = &pstk__format_tar, .version = 5, .wanted = (names), .may_be_packed = (packed),   \
+        .format = &pstk__format_tar, .version = 5, .wanted = (names),                              \
+        .may_be_packed = (is_packed), .packed = (is_packed) ? NULL : PACKED_NAMES,                 \
         .infer = pstk__tar_infer, .n_columns = pstk__tar_n_columns, .scan = pstk__tar_scan,        \
         .retype = pstk__form_retype,                                                               \
     }
 
-/* Plain archives; and compressed ones, which of a folder with both are left out: they are likely to
- * be the same archives. */
+/* Plain archives; and compressed ones, which of a folder with both are left out: they must be the
+ * same archives. */
 enum { PLAIN, PACKED, N_SCANNERS };
 static const struct pstk__scanner scanners[N_SCANNERS] = {
     [PLAIN] = SCANNER(".tar", 0),
-    [PACKED] = SCANNER(".tar.gz .tgz .tar.zst .tar.zstd", 1),
+    [PACKED] = SCANNER(PACKED_NAMES, 1),
 };
 
 /* The number of the scanner for a path; N_SCANNERS: none; <0: it cannot be read. */

@@ -20,10 +20,12 @@ static int begins_with_record(const uint8_t *head, uint64_t n)
     return n >= PSTK__TFRECORD_HEAD && pstk__tfrecord_head(head, &length);
 }
 
-#define SCANNER(names)                                                                             \
+#define PACKED_NAMES                                                                               \
+    ".tfrecord.gz .tfrecords.gz .tfrec.gz *.tfrecord-*-of-*.gz .tfrecord.zst .tfrecords.zst"
+#define SCANNER(names, packed_names)                                                               \
     {                                                                                              \
         .format = &pstk__format_tfrecord, .version = 1, .wanted = (names), .may_be_packed = 1,     \
-        .is_plain = begins_with_record, .infer = pstk__tfrecord_infer,                             \
+        .packed = (packed_names), .is_plain = begins_with_record, .infer = pstk__tfrecord_infer,   \
         .n_columns = pstk__tfrecord_n_columns, .scan = pstk__tfrecord_scan,                        \
         .retype = pstk__tfrecord_retype,                                                           \
     }
@@ -33,10 +35,10 @@ static int begins_with_record(const uint8_t *head, uint64_t n)
  * where the first of these files begins with a record; and those that a path names itself. */
 enum { NAMED, PACKED, SHARDS, ANY };
 static const struct pstk__scanner scanners[] = {
-    [NAMED] = SCANNER(".tfrecord .tfrecords .tfrec *.tfrecord-*-of-*[0-9}*]"),
-    [PACKED] = SCANNER(".tfrecord.gz .tfrecords.gz .tfrec.gz *.tfrecord-*-of-*.gz .tfrecord.zst"),
-    [SHARDS] = SCANNER("*-[0-9]*[0-9]-of-[0-9]*[0-9] part-r-*"),
-    [ANY] = SCANNER("*"),
+    [NAMED] = SCANNER(".tfrecord .tfrecords .tfrec *.tfrecord-*-of-*[0-9}*]", PACKED_NAMES),
+    [PACKED] = SCANNER(PACKED_NAMES, NULL),
+    [SHARDS] = SCANNER("*-[0-9]*[0-9]-of-[0-9]*[0-9] part-r-*", NULL),
+    [ANY] = SCANNER("*", NULL),
 };
 
 /* ---- which files ----------------------------------------------------------------------------- */

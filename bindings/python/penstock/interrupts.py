@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C during a call of the library that has a callback: an exception that is raised in a callback is lost."""
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+__all__ = ["collected"]
+
+
+@contextlib.contextmanager
+def collected() -> Iterator[list[int]]:
+    """Collect Ctrl-C in a list while the library works; the caller raises KeyboardInterrupt once it has returned."""
+    seen: list[int] = []
+    if threading.current_thread() is not threading.main_thread() or \
+            signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield seen
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
