@@ -191,10 +191,12 @@ PSTK_API int pstk_cache_get_info(const char *cache_path, uint64_t cache_size,
                                  struct pstk_cache_info *info, struct pstk_error *err);
 /* Remove all entries and indexes of the cache in a folder, and what killed processes left.
  * with_checksums: 1: and the checksums that pstk_verify_data kept; else 0. Files that penstock did
- * not write stay, whatever their names are, and so does what is being written. removed (may be
- * NULL): the entries, indexes and checksums that were removed, and their bytes, with size set by
- * the caller. EBUSY: another process has the folder locked; EPERM: as of pstk_cache_get_info,
- * nothing was removed, or what could be was, and the message says how many files could not. */
+ * not write stay, whatever their names are, and so does what is being written. Data
+ * sets that are open stay readable, except compressed files whose points were removed: reads of
+ * those fail with EBADMSG, and the data set must be opened again. removed (may be NULL): the
+ * entries, indexes and checksums that were removed, and their bytes, with size set by the caller.
+ * EBUSY: another process has the folder locked; EPERM: as of pstk_cache_get_info, nothing was
+ * removed, or what could be was, and the message says how many files could not. */
 PSTK_API int pstk_cache_clear(const char *cache_path, uint32_t with_checksums,
                               struct pstk_cache_info *removed, struct pstk_error *err);
 

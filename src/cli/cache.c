@@ -153,7 +153,8 @@ const struct command command_cache = {
             "What was used least recently leaves first. Indexes list the samples of data whose "
             "own folder cannot be written to, and with them lie the points at which compressed "
             "files are entered. All of that is made again when it is needed: --clear loses time "
-            "alone. Data sets that are open may have to be opened again.\n"
+            "alone. Programs that have a data set open go on, but one whose compressed files have "
+            "points there may have to be opened again.\n"
             "\n"
             "Checksums that `penstock verify --checksums` keeps of such data lie there, too. Only "
             "they tell whether the data has changed since: --clear alone does not remove them.\n",
