@@ -45,9 +45,12 @@ void pstk__cache_close(struct pstk__cache *cache);
  * Allocates nothing. Any thread. */
 int pstk__cache_find(struct pstk__cache *cache, const struct pstk__cache_key *key,
                      struct pstk__file *file);
-/* Remove the entry of a key, if there is one and no process has the folder locked just now.
- * Any thread. */
-void pstk__cache_drop(struct pstk__cache *cache, const struct pstk__cache_key *key);
+/* Remove the entry of a key that a read found damaged. file: the open file that was read; one that
+ * another has made since stays; NULL: whichever there is. Waits for up to 10 s for a process that
+ * has the folder locked. 1: it is gone, so find and begin do not meet it again; 0: it is still
+ * there: the folder is locked, or cannot be written to. Any thread. */
+int pstk__cache_drop(struct pstk__cache *cache, const struct pstk__cache_key *key,
+                     const struct pstk__file *file);
 
 /*
  * Making an entry. One process or thread makes the entry of a key; for others, begin fails with

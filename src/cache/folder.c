@@ -375,17 +375,29 @@ int pstk__cache_empty(const struct pstk__cache *cache, struct pstk__cache_ledger
     return r;
 }
 
-void pstk__cache_remove(const struct pstk__cache *cache, const char *name, const struct stat *seen)
+/* 1: a file lies at the name; where seen is not NULL, that one. *st: of it. */
+static int lies_there(const struct pstk__cache *cache, const char *name, const struct stat *seen,
+                      struct stat *st)
+{
+    if (fstatat(cache->dir, name, st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno != ENOENT;
+    return !seen || (st->st_dev == seen->st_dev && st->st_ino == seen->st_ino);
+}
+
+int pstk__cache_remove(const struct pstk__cache *cache, const char *name, const struct stat *seen,
+                       uint64_t patience_ns)
 {
     struct pstk__cache_ledger ledger;
-    struct stat st;
-    if (pstk__cache_lock(cache, 0, &ledger) < 0)
-        return;
-    if (fstatat(cache->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode) &&
-        (!seen || (st.st_dev == seen->st_dev && st.st_ino == seen->st_ino)) &&
-        unlinkat(cache->dir, name, 0) == 0)
+    struct stat st = {0};
+    if (pstk__cache_lock(cache, patience_ns, &ledger) < 0)
+        return !lies_there(cache, name, seen, &st);
+    int is_gone = !lies_there(cache, name, seen, &st);
+    if (!is_gone && !S_ISDIR(st.st_mode) && unlinkat(cache->dir, name, 0) == 0) {
         pstk__cache_subtract(&ledger, (uint64_t)st.st_size);
+        is_gone = 1;
+    }
     pstk__cache_unlock(&ledger);
+    return is_gone;
 }
 
 /* A see_fn. */

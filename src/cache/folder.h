@@ -60,8 +60,10 @@ int pstk__cache_make_room(const struct pstk__cache *cache, struct pstk__cache_le
  * were removed, 0 where there are no entries any more, or a negative errno. */
 int64_t pstk__cache_evict(const struct pstk__cache *cache, struct pstk__cache_ledger *ledger,
                           uint64_t bytes);
-/* Remove an entry; where seen is not NULL, only that very file. Waits for nobody. */
-void pstk__cache_remove(const struct pstk__cache *cache, const char *name, const struct stat *seen);
+/* Remove an entry; where seen is not NULL, only that very file. Waits for the lock as lock does. 1:
+ * it is gone; 0: it is still there. */
+int pstk__cache_remove(const struct pstk__cache *cache, const char *name, const struct stat *seen,
+                       uint64_t patience_ns);
 
 /* Open the folder as pstk__cache_open does. is_made: make what is missing; else ENOENT where it is
  * not there. */

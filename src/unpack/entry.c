@@ -64,8 +64,9 @@ static int fill(const struct pstk__packed_files *table, uint64_t i, const char *
     return r;
 }
 
-int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_damaged,
-                       struct pstk__file *file, struct pstk_error *err)
+int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i,
+                       const struct pstk__file *damaged, struct pstk__file *file,
+                       struct pstk_error *err)
 {
     const struct pstk__points_of *of = &table->at[i].of;
     char path[PATH_MAX], real[PATH_MAX];
@@ -79,8 +80,10 @@ int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_dama
                                         .changed_ns = of->changed_ns,
                                         .begin = 0,
                                         .end = of->size};
-    if (r == 0 && is_damaged)
-        pstk__cache_drop(cache, &key);
+    if (r == 0 && damaged && !pstk__cache_drop(cache, &key, damaged))
+        r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                       "the entry of the cache %s of %s is damaged, and cannot be removed just now",
+                       table->cache_path, path);
     while (r == 0 && !pstk__cache_find(cache, &key, file)) {
         struct pstk__cache_writer *writer;
         r = pstk__cache_begin(&writer, cache, &key, of->unpacked, err);

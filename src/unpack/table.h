@@ -53,11 +53,12 @@ static inline int pstk__packed_is_cached(const struct pstk__packed *packed)
 {
     return packed->of.packing && packed->points_size == 0;
 }
-/* Open the cache entry of such a file; makes it, if there is none. is_damaged: the one that there
- * is is damaged, so it is dropped first. ENOTSUP: no folder for caches is set; others of the cache
- * and of whole.h; the message says what to do. */
-int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_damaged,
-                       struct pstk__file *file, struct pstk_error *err);
+/* Open the cache entry of such a file; makes it, if there is none. damaged: an open one that a
+ * read found damaged, or NULL; it is dropped first. EBADMSG: it cannot be; ENOTSUP: no folder for
+ * caches is set; others of the cache and of whole.h; the message says what to do. */
+int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i,
+                       const struct pstk__file *damaged, struct pstk__file *file,
+                       struct pstk_error *err);
 /* The path of a file's points. 0 or EINVAL. */
 int pstk__packed_points(const struct pstk__packed_files *table, uint64_t i, char *path,
                         size_t size);
