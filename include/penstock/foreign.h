@@ -67,8 +67,11 @@ struct pstk_foreign {
     void *user;
     /* bytes that entries of the cache in cache_path may take, those of all data sets and processes
      * together: files that are unpacked once and then read. What was used least recently leaves
-     * first. At least 1 MiB. default: auto, half of what the disk has free when the cache is
-     * opened, entries included */
+     * first. It bounds what lies in the folder: an entry that leaves while a data set has it open
+     * takes its room on the disk until it is closed, and a data set keeps as many files open as
+     * half of RLIMIT_NOFILE, at most 16384. So the disk needs room for what an epoch reads, too;
+     * where it has none, reads fail with ENOSPC. At least 1 MiB. default: auto, half of what the
+     * disk has free when the cache is opened, entries included */
     uint64_t cache_size;
     /* folder below which the paths lie that a table of images has; other formats ignore it; copies.
      * default: NULL, the table's own folder */

@@ -6,9 +6,13 @@
  * it is not there: it is written under another name. Every block of an entry has a CRC32C, which is
  * checked at each read. Several processes share a folder; what one of them writes, all can read.
  * The folder has a size: what was used least recently leaves it first. An entry that leaves while a
- * file of it is open stays readable through that file.
+ * file of it is open, in any process, stays readable through that file, and takes its room on the
+ * disk until that is closed: so the size bounds the files that lie in the folder, not the bytes
+ * that the disk has less. Whoever keeps entries open (format/files.h) may thus fill a disk whose
+ * folder is small; nothing here can give that room back, and begin fails with ENOSPC.
  *
- * A cache never fails a run: what cannot be kept is reported once, and its caller goes on without.
+ * A failure is an error of the call, whose message says what to do; whether it ends the run is the
+ * caller's choice. A file that can only be read unpacked cannot be read without its entry.
  */
 #ifndef PSTK_CACHE_H
 #define PSTK_CACHE_H
