@@ -67,8 +67,11 @@ struct pstk_foreign {
     void *user;
     /* bytes that entries of the cache in cache_path may take, those of all data sets and processes
      * together: files that are unpacked once and then read. What was used least recently leaves
-     * first. At least 1 MiB. default: auto, half of what the disk has free when the cache is
-     * opened, entries included */
+     * first. It bounds what lies in the folder: an entry that leaves while a data set has it open
+     * takes its room on the disk until it is closed, and a data set keeps as many files open as
+     * half of RLIMIT_NOFILE, at most 16384. So the disk needs room for what an epoch reads, too;
+     * where it has none, reads fail with ENOSPC. At least 1 MiB. default: auto, half of what the
+     * disk has free when the cache is opened, entries included */
     uint64_t cache_size;
     /* folder below which the paths lie that a table of images has; other formats ignore it; copies.
      * default: NULL, the table's own folder */
@@ -170,13 +173,19 @@ struct pstk_cache_info {
     /* complete entries, and bytes of their files */
     uint64_t n_entries;
     uint64_t bytes;
-    /* entries that are being written, or that a process left that was killed, and their bytes */
+    /* entries and indexes that are being written, or that a process left that was killed, and their
+     * bytes */
     uint64_t n_writing;
     uint64_t writing_bytes;
-    /* indexes of data sets and rewritten Parquet tables, and bytes of their files, which cache_size
-     * does not limit */
+    /* indexes of data sets, with the points at which compressed files are entered, and rewritten
+     * Parquet tables; and bytes of their files, which cache_size does not limit */
     uint64_t n_indexes;
     uint64_t index_bytes;
+    /* files of checksums that pstk_verify_data kept (keep_checksums), and their bytes, which
+     * cache_size does not limit. They are the only record of what the data was when they were made
+     */
+    uint64_t n_checksums;
+    uint64_t checksum_bytes;
     /* bytes that entries may have: cache_size, or what it is if it is auto. PSTK_NONE: auto, and
      * there is no such folder */
     uint64_t max_bytes;
@@ -189,12 +198,16 @@ struct pstk_cache_info {
  */
 PSTK_API int pstk_cache_get_info(const char *cache_path, uint64_t cache_size,
                                  struct pstk_cache_info *info, struct pstk_error *err);
-/* Remove all entries, indexes and rewritten tables of the cache in a folder. What is being written
- * stays, and data sets that are open stay readable, except those of Parquet tables. removed (may be
- * NULL): the entries and indexes that were removed, and their bytes, with size set by the caller.
- * EBUSY: another process has the folder locked. */
-PSTK_API int pstk_cache_clear(const char *cache_path, struct pstk_cache_info *removed,
-                              struct pstk_error *err);
+/* Remove all entries, indexes and rewritten tables of the cache in a folder, and what killed
+ * processes left. with_checksums: 1: and the checksums that pstk_verify_data kept; else 0. Files
+ * that penstock did not write stay, whatever their names are, and so does what is being written.
+ * Data sets that are open stay readable, except compressed files whose points were removed, and
+ * Parquet tables: reads of those fail, and the data set must be opened again. removed (may be
+ * NULL): the entries, indexes and checksums that were removed, and their bytes, with size set by
+ * the caller. EBUSY: another process has the folder locked; EPERM: as of pstk_cache_get_info,
+ * nothing was removed, or what could be was, and the message says how many files could not. */
+PSTK_API int pstk_cache_clear(const char *cache_path, uint32_t with_checksums,
+                              struct pstk_cache_info *removed, struct pstk_error *err);
 
 #ifdef __cplusplus
 }

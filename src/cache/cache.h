@@ -6,9 +6,13 @@
  * it is not there: it is written under another name. Every block of an entry has a CRC32C, which is
  * checked at each read. Several processes share a folder; what one of them writes, all can read.
  * The folder has a size: what was used least recently leaves it first. An entry that leaves while a
- * file of it is open stays readable through that file.
+ * file of it is open, in any process, stays readable through that file, and takes its room on the
+ * disk until that is closed: so the size bounds the files that lie in the folder, not the bytes
+ * that the disk has less. Whoever keeps entries open (format/files.h) may thus fill a disk whose
+ * folder is small; nothing here can give that room back, and begin fails with ENOSPC.
  *
- * A cache never fails a run: what cannot be kept is reported once, and its caller goes on without.
+ * A failure is an error of the call, whose message says what to do; whether it ends the run is the
+ * caller's choice. A file that can only be read unpacked cannot be read without its entry.
  */
 #ifndef PSTK_CACHE_H
 #define PSTK_CACHE_H
@@ -45,9 +49,12 @@ void pstk__cache_close(struct pstk__cache *cache);
  * Allocates nothing. Any thread. */
 int pstk__cache_find(struct pstk__cache *cache, const struct pstk__cache_key *key,
                      struct pstk__file *file);
-/* Remove the entry of a key, if there is one and no process has the folder locked just now.
- * Any thread. */
-void pstk__cache_drop(struct pstk__cache *cache, const struct pstk__cache_key *key);
+/* Remove the entry of a key that a read found damaged. file: the open file that was read; one that
+ * another has made since stays; NULL: whichever there is. Waits for up to 10 s for a process that
+ * has the folder locked. 1: it is gone, so find and begin do not meet it again; 0: it is still
+ * there: the folder is locked, or cannot be written to. Any thread. */
+int pstk__cache_drop(struct pstk__cache *cache, const struct pstk__cache_key *key,
+                     const struct pstk__file *file);
 
 /*
  * Making an entry. One process or thread makes the entry of a key; for others, begin fails with

@@ -201,14 +201,14 @@ int pstk__cache_find(struct pstk__cache *cache, const struct pstk__cache_key *ke
         openat(cache->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         if (errno == ELOOP) /* a link: none of ours */
-            pstk__cache_remove(cache, name, NULL);
+            pstk__cache_remove(cache, name, NULL, 0);
         return 0;
     }
     uint64_t size = 0;
     const enum found found = fstat(fd, &st) < 0 ? OTHER : look(fd, &st, key, &size);
     if (found != FOUND) {
         if (found == DAMAGED)
-            pstk__cache_remove(cache, name, &st);
+            pstk__cache_remove(cache, name, &st, 0);
         close(fd);
         return 0;
     }
@@ -218,11 +218,15 @@ int pstk__cache_find(struct pstk__cache *cache, const struct pstk__cache_key *ke
     return 1;
 }
 
-void pstk__cache_drop(struct pstk__cache *cache, const struct pstk__cache_key *key)
+int pstk__cache_drop(struct pstk__cache *cache, const struct pstk__cache_key *key,
+                     const struct pstk__file *file)
 {
     char name[PSTK__CACHE_NAME];
+    struct stat st;
     if (!pstk__cache_key_fits(key))
-        return;
+        return 1;
+    if (file && (file->store != &entries || fstat(descriptor_of(file), &st) < 0))
+        return 0;
     pstk__cache_key_name(key, name);
-    pstk__cache_remove(cache, name, NULL);
+    return pstk__cache_remove(cache, name, file ? &st : NULL, PSTK__CACHE_PATIENCE_NS);
 }

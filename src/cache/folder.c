@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/little.h"
 
 #include <dirent.h>
@@ -27,6 +28,18 @@
 int pstk__cache_is_trusted(const struct stat *st)
 {
     return (st->st_uid == geteuid() || st->st_uid == 0) && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+int pstk__cache_is_ours(int fd, const char magic[8], int is_temporary)
+{
+    static const uint8_t none[16] = {0};
+    uint8_t bytes[16] = {0};
+    const int64_t n = pstk__file_pread(fd, bytes, sizeof bytes, 0);
+    if (n < 0)
+        return 0;
+    if (is_temporary && memcmp(bytes + 8, none, 8) == 0)
+        return n == (int64_t)sizeof bytes || memcmp(bytes, none, 8) == 0;
+    return memcmp(bytes + 8, magic, 8) == 0;
 }
 
 /* ---- the ledger ------------------------------------------------------------------------------ */
@@ -164,17 +177,32 @@ static enum kind kind_of(const char *name)
     return name[digits] == 0 ? ENTRY : strcmp(name + digits, ".tmp") == 0 ? TEMPORARY : NO_FILE;
 }
 
-/* A writer that lives holds the lock of its file. */
-static int is_being_written(const struct pstk__cache *cache, const char *name)
+/* 1: a dead writer's: it is ours, and a writer that lives holds the lock of its file. */
+static int is_left(const struct pstk__cache *cache, const char *name)
 {
     const int fd = openat(cache->dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return errno != ENOENT && errno != ELOOP;
+        return 0;
     const int is_free = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    const int is_ours = is_free && pstk__cache_is_ours(fd, PSTK__CACHE_MAGIC, 1);
     if (is_free)
         flock(fd, LOCK_UN);
     close(fd);
-    return !is_free;
+    return is_ours;
+}
+
+/* Remove a file if it is an entry. 0; -ENOENT: it is another's, or is gone; or a negative errno. */
+static int remove_entry(const struct pstk__cache *cache, const char *name)
+{
+    const int fd =
+        openat(cache->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return errno == ELOOP ? -ENOENT : -errno;
+    const int is_ours = pstk__cache_is_ours(fd, PSTK__CACHE_MAGIC, 0);
+    close(fd);
+    if (!is_ours)
+        return -ENOENT;
+    return unlinkat(cache->dir, name, 0) < 0 ? -errno : 0;
 }
 
 static int keep_item(struct items *items, const char *name, const struct stat *st)
@@ -235,7 +263,7 @@ static int gather(void *user, const char *name, enum kind kind, const struct sta
     struct gathering *gathering = user;
     struct items *items = &gathering->items;
     const uint64_t size = (uint64_t)st->st_size;
-    if (kind == TEMPORARY && !is_being_written(gathering->cache, name) &&
+    if (kind == TEMPORARY && is_left(gathering->cache, name) &&
         unlinkat(gathering->cache->dir, name, 0) == 0)
         return 0;
     items->bytes += size < UNKNOWN - 1 - items->bytes ? size : 0;
@@ -272,7 +300,7 @@ static uint64_t remove_items(const struct pstk__cache *cache, struct pstk__cache
 {
     uint64_t removed = 0;
     for (size_t i = 0; i < items->n && ledger->bytes > max_bytes; i++)
-        if (unlinkat(cache->dir, items->of[i].name, 0) == 0) {
+        if (remove_entry(cache, items->of[i].name) == 0) {
             pstk__cache_subtract(ledger, items->of[i].size);
             removed += items->of[i].size;
         }
@@ -327,17 +355,49 @@ int64_t pstk__cache_evict(const struct pstk__cache *cache, struct pstk__cache_le
     return r < 0 ? r : (int64_t)removed;
 }
 
-void pstk__cache_remove(const struct pstk__cache *cache, const char *name, const struct stat *seen)
+int pstk__cache_empty(const struct pstk__cache *cache, struct pstk__cache_ledger *ledger,
+                      struct pstk__cache_sum *removed, uint64_t *n_refused)
+{
+    struct items items = {0};
+    int r = gather_all(cache, ledger, &items);
+    *removed = (struct pstk__cache_sum){0};
+    *n_refused = 0;
+    for (size_t i = 0; r == 0 && i < items.n; i++) {
+        const int gone = remove_entry(cache, items.of[i].name);
+        *n_refused += gone < 0 && gone != -ENOENT;
+        if (gone < 0)
+            continue;
+        pstk__cache_subtract(ledger, items.of[i].size);
+        removed->n_entries++;
+        removed->bytes += items.of[i].size;
+    }
+    free(items.of);
+    return r;
+}
+
+/* 1: a file lies at the name; where seen is not NULL, that one. *st: of it. */
+static int lies_there(const struct pstk__cache *cache, const char *name, const struct stat *seen,
+                      struct stat *st)
+{
+    if (fstatat(cache->dir, name, st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno != ENOENT;
+    return !seen || (st->st_dev == seen->st_dev && st->st_ino == seen->st_ino);
+}
+
+int pstk__cache_remove(const struct pstk__cache *cache, const char *name, const struct stat *seen,
+                       uint64_t patience_ns)
 {
     struct pstk__cache_ledger ledger;
-    struct stat st;
-    if (pstk__cache_lock(cache, 0, &ledger) < 0)
-        return;
-    if (fstatat(cache->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode) &&
-        (!seen || (st.st_dev == seen->st_dev && st.st_ino == seen->st_ino)) &&
-        unlinkat(cache->dir, name, 0) == 0)
+    struct stat st = {0};
+    if (pstk__cache_lock(cache, patience_ns, &ledger) < 0)
+        return !lies_there(cache, name, seen, &st);
+    int is_gone = !lies_there(cache, name, seen, &st);
+    if (!is_gone && !S_ISDIR(st.st_mode) && unlinkat(cache->dir, name, 0) == 0) {
         pstk__cache_subtract(&ledger, (uint64_t)st.st_size);
+        is_gone = 1;
+    }
     pstk__cache_unlock(&ledger);
+    return is_gone;
 }
 
 /* A see_fn. */
@@ -410,18 +470,17 @@ static void tidy(const struct pstk__cache *cache)
     pstk__cache_unlock(&ledger);
 }
 
-static int fail_folder(const struct pstk__cache *cache, const struct stat *st,
-                       struct pstk_error *err)
+int pstk__cache_fail_trust(const char *path, const struct stat *st, struct pstk_error *err)
 {
     if (st->st_uid != geteuid() && st->st_uid != 0)
         return pstk__fail(err, PSTK_EPERM, PSTK_STAGE_OPEN,
                           "the cache %s belongs to user %u, not to this one; set cache_path to a "
                           "folder of your own",
-                          cache->path, (unsigned)st->st_uid);
+                          path, (unsigned)st->st_uid);
     return pstk__fail(err, PSTK_EPERM, PSTK_STAGE_OPEN,
                       "others can write to the cache %s; remove their permission (chmod go-w), or "
                       "set cache_path to another folder",
-                      cache->path);
+                      path);
 }
 
 static int open_folder(struct pstk__cache *cache, const char *path, int is_made,
@@ -447,7 +506,7 @@ static int open_folder(struct pstk__cache *cache, const char *path, int is_made,
     if (fstat(cache->dir, &st) < 0)
         return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot look at the cache %s",
                                 cache->path);
-    return pstk__cache_is_trusted(&st) ? 0 : fail_folder(cache, &st, err);
+    return pstk__cache_is_trusted(&st) ? 0 : pstk__cache_fail_trust(cache->path, &st, err);
 }
 
 int pstk__cache_open(struct pstk__cache **out, const char *path, uint64_t max_bytes,

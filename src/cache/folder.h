@@ -39,6 +39,10 @@ struct pstk__cache_ledger {
 
 /* 1: the file or folder is this user's or root's, and no other can write to it. */
 int pstk__cache_is_trusted(const struct stat *st);
+/* EPERM: the folder at `path` is not trusted; st: of it. */
+int pstk__cache_fail_trust(const char *path, const struct stat *st, struct pstk_error *err);
+/* 1: bytes 8 to 15 of the file are the magic. is_temporary: or it has none yet: they are 0. */
+int pstk__cache_is_ours(int fd, const char magic[8], int is_temporary);
 /* Lock; waits at most patience_ns. 0 or a negative errno; -EAGAIN: another process has it. */
 int pstk__cache_lock(const struct pstk__cache *cache, uint64_t patience_ns,
                      struct pstk__cache_ledger *ledger);
@@ -51,12 +55,15 @@ void pstk__cache_unlock(struct pstk__cache_ledger *ledger);
  * caller may try again when they are done. */
 int pstk__cache_make_room(const struct pstk__cache *cache, struct pstk__cache_ledger *ledger,
                           uint64_t bytes, struct pstk_error *err);
-/* Remove the entries that were used least recently until they had `bytes`. Returns the bytes that
+/* Remove the entries that were used least recently until they had `bytes`. Files without the magic
+ * of entries are others', and stay. Returns the bytes that
  * were removed, 0 where there are no entries any more, or a negative errno. */
 int64_t pstk__cache_evict(const struct pstk__cache *cache, struct pstk__cache_ledger *ledger,
                           uint64_t bytes);
-/* Remove an entry; where seen is not NULL, only that very file. Waits for nobody. */
-void pstk__cache_remove(const struct pstk__cache *cache, const char *name, const struct stat *seen);
+/* Remove an entry; where seen is not NULL, only that very file. Waits for the lock as lock does. 1:
+ * it is gone; 0: it is still there. */
+int pstk__cache_remove(const struct pstk__cache *cache, const char *name, const struct stat *seen,
+                       uint64_t patience_ns);
 
 /* Open the folder as pstk__cache_open does. is_made: make what is missing; else ENOENT where it is
  * not there. */
@@ -70,6 +77,10 @@ struct pstk__cache_sum {
     uint64_t n_entries, bytes;         /* complete entries */
     uint64_t n_writing, writing_bytes; /* being written */
 };
+/* Remove all entries, for people. removed: complete ones; *n_refused: those that could not be. 0 or
+ * a negative errno. */
+int pstk__cache_empty(const struct pstk__cache *cache, struct pstk__cache_ledger *ledger,
+                      struct pstk__cache_sum *removed, uint64_t *n_refused);
 /* Count the files without the lock; they may change meanwhile. 0 or a negative errno. */
 int pstk__cache_survey(const struct pstk__cache *cache, struct pstk__cache_sum *sum);
 

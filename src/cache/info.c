@@ -2,104 +2,14 @@
 /* What the folder of a cache holds, and emptying it, for people. */
 #include "base/error.h"
 #include "cache/folder.h"
+#include "cache/indexes.h"
+#include "cache/tables.h"
 
 #include <penstock/foreign.h>
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
-
-#define INDEX_FOLDER "index" /* next to that of the entries: index/home.c */
-#define INDEX_END ".index"
-/* Parquet tables that the Python package has rewritten, each in a folder of its own, and a folder
- * with their indexes: bindings/python/penstock/tables.py. */
-#define TABLE_FOLDER "tables"
-#define TABLE_END ".jsonl"
-#define TYPES_END ".fields" /* next to a table: they are no file to count */
-
-/* Files of indexes and of rewritten tables. Not their locks, nor what is being built. */
-struct indexes {
-    uint64_t n, bytes;
-};
-
-static int has_end(const char *name, const char *end)
-{
-    const size_t n = strlen(name), n_end = strlen(end);
-    return n > n_end && strcmp(name + n - n_end, end) == 0;
-}
-
-/* Open a folder in another one (AT_FDCWD: a path). NULL: *r is 0 where there is none, or a negative
- * errno. */
-static DIR *open_folder(int at, const char *name, int *r)
-{
-    const int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    *r = fd >= 0 || errno == ENOENT ? 0 : -errno;
-    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-    if (fd >= 0 && !folder) {
-        close(fd);
-        *r = -ENOMEM;
-    }
-    return folder;
-}
-
-/* Add the indexes and tables in a folder, and remove them if is_removed: then only what was removed
- * counts. Closes the folder. */
-static void each_file(DIR *folder, int is_removed, struct indexes *indexes)
-{
-    const struct dirent *entry;
-    while ((entry = readdir(folder))) {
-        const char *name = entry->d_name;
-        const int is_types = has_end(name, TYPES_END);
-        struct stat st;
-        if ((!is_types && !has_end(name, INDEX_END) && !has_end(name, TABLE_END)) ||
-            fstatat(dirfd(folder), name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-            (is_removed && unlinkat(dirfd(folder), name, 0) < 0))
-            continue;
-        indexes->n += !is_types;
-        indexes->bytes += (uint64_t)st.st_size;
-    }
-    closedir(folder);
-}
-
-/* Those in the folders of a folder; its links are passed over. */
-static void each_folder(DIR *folder, int is_removed, struct indexes *indexes)
-{
-    const struct dirent *entry;
-    int r;
-    while ((entry = readdir(folder))) {
-        const int is_parent = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
-        DIR *inside = is_parent ? NULL : open_folder(dirfd(folder), entry->d_name, &r);
-        if (inside)
-            each_file(inside, is_removed, indexes);
-    }
-    closedir(folder);
-}
-
-/* Count the indexes and tables, and remove them if is_removed. Without such folders there are none.
- * 0 or a negative errno. */
-static int each_index(const char *cache_path, int is_removed, struct indexes *indexes)
-{
-    char path[PATH_MAX];
-    int r;
-    *indexes = (struct indexes){0};
-    const int n = snprintf(path, sizeof path, "%s/" INDEX_FOLDER, cache_path);
-    if (n < 0 || (size_t)n >= sizeof path - sizeof TABLE_FOLDER)
-        return -ENAMETOOLONG;
-    DIR *folder = open_folder(AT_FDCWD, path, &r);
-    if (folder)
-        each_file(folder, is_removed, indexes);
-    if (r < 0)
-        return r;
-    snprintf(path, sizeof path, "%s/" TABLE_FOLDER, cache_path);
-    folder = open_folder(AT_FDCWD, path, &r);
-    if (folder)
-        each_folder(folder, is_removed, indexes);
-    return r;
-}
 
 /* 0: nothing lies where the entries would. */
 static int has_entries(const char *cache_path)
@@ -138,12 +48,51 @@ static int look(const struct pstk__cache *cache, struct pstk_cache_info *info,
         return fail_list(cache->path, r, err);
     info->n_entries = sum.n_entries;
     info->bytes = sum.bytes;
-    info->n_writing = sum.n_writing;
-    info->writing_bytes = sum.writing_bytes;
+    info->n_writing += sum.n_writing;
+    info->writing_bytes += sum.writing_bytes;
     info->max_bytes = cache->max_bytes;
     if (fstatvfs(cache->dir, &disk) == 0)
         info->free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     return 0;
+}
+
+/* The folders that have indexes: that of all data sets, and that of rewritten tables. */
+static const char *const index_folders[] = {PSTK__CACHE_INDEXES, PSTK__CACHE_TABLES "/.penstock"};
+
+/* Add the indexes of a folder of the cache. */
+static int look_at_indexes(const char *cache_path, const char *folder, struct pstk_cache_info *info,
+                           struct pstk_error *err)
+{
+    struct pstk__cache_indexes indexes;
+    int r = pstk__cache_indexes_open(&indexes, cache_path, folder, 0, err);
+    if (r < 0)
+        return r;
+    r = pstk__cache_indexes_count(&indexes);
+    pstk__cache_indexes_close(&indexes);
+    if (r < 0)
+        return fail_list(cache_path, r, err);
+    info->n_indexes += indexes.n;
+    info->index_bytes += indexes.bytes;
+    info->n_checksums += indexes.n_checksums;
+    info->checksum_bytes += indexes.checksum_bytes;
+    info->n_writing += indexes.n_writing;
+    info->writing_bytes += indexes.writing_bytes;
+    return 0;
+}
+
+/* Fill in all but the entries. */
+static int look_at_others(const char *cache_path, struct pstk_cache_info *info,
+                          struct pstk_error *err)
+{
+    struct pstk__cache_tables tables;
+    int r = pstk__cache_tables_see(&tables, cache_path, 0);
+    if (r < 0)
+        return fail_list(cache_path, r, err);
+    info->n_indexes = tables.n;
+    info->index_bytes = tables.bytes;
+    for (size_t i = 0; r == 0 && i < sizeof index_folders / sizeof *index_folders; i++)
+        r = look_at_indexes(cache_path, index_folders[i], info, err);
+    return r;
 }
 
 /* The limit and the disk of a folder without entries, if there is one. */
@@ -166,15 +115,12 @@ int pstk_cache_get_info(const char *cache_path, uint64_t cache_size, struct pstk
     if (!info)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "info: value is NULL");
     struct pstk__cache *cache;
-    struct indexes indexes;
     *info = (struct pstk_cache_info){.size = sizeof *info,
                                      .max_bytes = cache_size ? cache_size : PSTK_NONE,
                                      .free_bytes = PSTK_NONE};
-    r = each_index(cache_path, 0, &indexes);
+    r = look_at_others(cache_path, info, err);
     if (r < 0)
-        return fail_list(cache_path, r, err);
-    info->n_indexes = indexes.n;
-    info->index_bytes = indexes.bytes;
+        return r;
     if (!has_entries(cache_path)) {
         look_at_disk(cache_path, info);
         return 0;
@@ -187,55 +133,92 @@ int pstk_cache_get_info(const char *cache_path, uint64_t cache_size, struct pstk
     return r;
 }
 
+/* n: files that stay though they should go. */
+static int fail_refused(const char *path, const char *what, uint64_t n, struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_EPERM, PSTK_STAGE_OPEN,
+                      "%llu %s of the cache %s cannot be removed; look at who owns them",
+                      (unsigned long long)n, what, path);
+}
+
 /* Remove the entries. */
 static int clear(const struct pstk__cache *cache, struct pstk_cache_info *removed,
                  struct pstk_error *err)
 {
     struct pstk__cache_ledger ledger;
-    struct pstk__cache_sum before, after;
+    struct pstk__cache_sum sum;
+    uint64_t n_refused;
     int r = pstk__cache_lock(cache, PSTK__CACHE_PATIENCE_NS, &ledger);
     if (r == -EAGAIN)
         return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_OPEN,
                           "another process has had the cache %s locked for 10 s", cache->path);
     if (r < 0)
         return pstk__cache_fail_lock(cache, -r, err);
-    r = pstk__cache_survey(cache, &before);
-    const int64_t evicted = r < 0 ? r : pstk__cache_evict(cache, &ledger, UINT64_MAX);
-    r = evicted < 0 ? (int)evicted : pstk__cache_survey(cache, &after);
+    r = pstk__cache_empty(cache, &ledger, &sum, &n_refused);
     pstk__cache_unlock(&ledger);
     if (r < 0)
         return fail_list(cache->path, r, err);
-    removed->n_entries = before.n_entries - after.n_entries;
-    removed->bytes = (uint64_t)evicted;
-    if (after.n_entries > 0)
-        return pstk__fail(err, PSTK_EPERM, PSTK_STAGE_OPEN,
-                          "%llu entries of the cache %s cannot be removed; look at who owns them",
-                          (unsigned long long)after.n_entries, cache->path);
-    return 0;
+    removed->n_entries = sum.n_entries;
+    removed->bytes = sum.bytes;
+    return n_refused ? fail_refused(cache->path, "entries", n_refused, err) : 0;
 }
 
-int pstk_cache_clear(const char *cache_path, struct pstk_cache_info *removed,
-                     struct pstk_error *err)
+static int clear_indexes(struct pstk__cache_indexes *indexes, const char *cache_path,
+                         int with_checksums, struct pstk_cache_info *removed,
+                         struct pstk_error *err)
+{
+    const int r = pstk__cache_indexes_remove(indexes, with_checksums);
+    removed->n_indexes += indexes->n;
+    removed->index_bytes += indexes->bytes;
+    removed->n_checksums += indexes->n_checksums;
+    removed->checksum_bytes += indexes->checksum_bytes;
+    if (r < 0)
+        return fail_list(cache_path, r, err);
+    return indexes->n_refused ? fail_refused(cache_path, "indexes", indexes->n_refused, err) : 0;
+}
+
+static int clear_tables(const char *cache_path, struct pstk_cache_info *removed,
+                        struct pstk_error *err)
+{
+    struct pstk__cache_tables tables;
+    const int r = pstk__cache_tables_see(&tables, cache_path, 1);
+    removed->n_indexes += tables.n;
+    removed->index_bytes += tables.bytes;
+    if (r < 0)
+        return fail_list(cache_path, r, err);
+    return tables.n_refused ? fail_refused(cache_path, "tables", tables.n_refused, err) : 0;
+}
+
+int pstk_cache_clear(const char *cache_path, uint32_t with_checksums,
+                     struct pstk_cache_info *removed, struct pstk_error *err)
 {
     struct pstk__cache *cache;
-    struct indexes indexes;
+    struct pstk__cache_indexes indexes, of_tables = {.dir = -1};
     struct pstk_cache_info own = {.size = sizeof own};
     int r = check(cache_path, removed, err);
     if (r < 0)
         return r;
-    if (has_entries(cache_path)) {
+    if (with_checksums > 1)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "with_checksums: value is %u; must be 0 or 1", with_checksums);
+    /* First: where it is refused, the entries stay as well. */
+    r = pstk__cache_indexes_open(&indexes, cache_path, index_folders[0], 1, err);
+    if (r == 0)
+        r = pstk__cache_indexes_open(&of_tables, cache_path, index_folders[1], 1, err);
+    if (r == 0 && has_entries(cache_path)) {
         r = pstk__cache_open_folder(&cache, cache_path, 1, 0, err);
         if (r == 0)
             r = clear(cache, &own, err);
         pstk__cache_close(cache);
     }
-    if (r == 0) {
-        r = each_index(cache_path, 1, &indexes);
-        own.n_indexes = indexes.n;
-        own.index_bytes = indexes.bytes;
-        if (r < 0)
-            r = fail_list(cache_path, r, err);
-    }
+    if (r == 0)
+        r = clear_indexes(&indexes, cache_path, (int)with_checksums, &own, err);
+    if (r == 0)
+        r = clear_indexes(&of_tables, cache_path, (int)with_checksums, &own, err);
+    if (r == 0)
+        r = clear_tables(cache_path, &own, err);
+    pstk__cache_indexes_close(&indexes);
+    pstk__cache_indexes_close(&of_tables);
     if (removed)
         *removed = own;
     return r;

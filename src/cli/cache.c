@@ -14,13 +14,16 @@
 #include "text.h"
 #include "unit.h"
 
-enum { OPT_CLEAR = 256, OPT_JSON };
+enum { OPT_CHECKSUMS = 256, OPT_CLEAR, OPT_JSON };
 
 static const struct option_row table[] = {
+    {.name = "checksums",
+     .code = OPT_CHECKSUMS,
+     .text = "with --clear: remove the checksums that `penstock verify` kept as well"},
     {.name = "clear",
      .code = OPT_CLEAR,
-     .text = "remove all entries, indexes and rewritten tables; what is being written stays, and "
-             "so do the checksums that verify kept"},
+     .text = "remove all entries, indexes and rewritten tables; what is being written stays, "
+             "and checksums do"},
     OPTION_JSON("print one JSON object"),
     OPTION_END};
 
@@ -33,6 +36,8 @@ static int print_json(const char *path, const struct pstk_cache_info *info, int 
     json_put_count(object, "bytes", info->bytes);
     json_put_count(object, "n_indexes", info->n_indexes);
     json_put_count(object, "index_bytes", info->index_bytes);
+    json_put_count(object, "n_checksums", info->n_checksums);
+    json_put_count(object, "checksum_bytes", info->checksum_bytes);
     if (!cleared) {
         json_put_count(object, "n_writing", info->n_writing);
         json_put_count(object, "writing_bytes", info->writing_bytes);
@@ -58,6 +63,8 @@ static int print(const char *path, const struct pstk_cache_info *info, int is_au
     if (info->n_writing > 0)
         print_row("unready", info->n_writing, info->writing_bytes);
     print_row("indexes", info->n_indexes, info->index_bytes);
+    if (info->n_checksums > 0)
+        print_row("checksums", info->n_checksums, info->checksum_bytes);
     if (info->max_bytes == PSTK_NONE)
         printf("  limit     half of the free disk; there is no such folder yet\n");
     else
@@ -68,21 +75,40 @@ static int print(const char *path, const struct pstk_cache_info *info, int is_au
     return message_finish(STATUS_OK);
 }
 
-static int clear(const char *path, int json)
+/* What of the checksums was not removed, for people; nothing where there are none. */
+static void print_kept(const char *path)
+{
+    struct pstk_cache_info left = {.size = sizeof left};
+    char n[UNIT_SIZE];
+    if (pstk_cache_get_info(path, 1, &left, NULL) == 0 && left.n_checksums > 0)
+        printf("  %s file%s of checksums stay%s: `penstock verify --checksums` kept them, and only "
+               "they tell\n"
+               "  whether data has changed since. To remove them as well: --clear --checksums\n",
+               unit_count(n, left.n_checksums), left.n_checksums == 1 ? "" : "s",
+               left.n_checksums == 1 ? "s" : "");
+}
+
+static int clear(const char *path, int with_checksums, int json)
 {
     struct pstk_cache_info removed = {.size = sizeof removed};
     struct pstk_error err;
     char n[UNIT_SIZE], more[UNIT_SIZE], bytes[UNIT_SIZE];
     pstk_error_init(&err, sizeof err);
-    if (pstk_cache_clear(path, &removed, &err) < 0)
+    if (pstk_cache_clear(path, (uint32_t)with_checksums, &removed, &err) < 0)
         return status_refuse(&err, path);
     if (json)
         return print_json(path, &removed, 1);
     text_print(stdout, path);
-    printf(": removed %s %s and %s index%s, %s\n", unit_count(n, removed.n_entries),
+    printf(": removed %s %s and %s index%s", unit_count(n, removed.n_entries),
            removed.n_entries == 1 ? "entry" : "entries", unit_count(more, removed.n_indexes),
-           removed.n_indexes == 1 ? "" : "es",
-           unit_bytes(bytes, (double)(removed.bytes + removed.index_bytes)));
+           removed.n_indexes == 1 ? "" : "es");
+    if (removed.n_checksums > 0)
+        printf(" and %s file%s of checksums", unit_count(n, removed.n_checksums),
+               removed.n_checksums == 1 ? "" : "s");
+    printf(", %s\n", unit_bytes(bytes, (double)(removed.bytes + removed.index_bytes +
+                                                removed.checksum_bytes)));
+    if (!with_checksums)
+        print_kept(path);
     return message_finish(STATUS_OK);
 }
 
@@ -92,11 +118,13 @@ static int run(const struct command *self, int argc, char **argv)
     struct pstk_cache_info info = {.size = sizeof info};
     struct pstk_error err;
     char own[OPENING_PATH_SIZE];
-    int c, is_cleared = 0, json = 0;
+    int c, is_cleared = 0, with_checksums = 0, json = 0;
     while ((c = options_next(&options)) > 0)
-        *(c == OPT_CLEAR ? &is_cleared : &json) = 1;
+        *(c == OPT_CLEAR ? &is_cleared : c == OPT_CHECKSUMS ? &with_checksums : &json) = 1;
     if (c < 0 || options_operands(&options, 0, 1, "FOLDER") < 0)
         return options.status;
+    if (with_checksums && !is_cleared)
+        return message_usage("--checksums goes with --clear alone");
     opening_find_cache(own);
     const char *path = options_n_operands(&options) ? options_operand(&options, 0) : own;
     if (!path[0])
@@ -104,7 +132,7 @@ static int run(const struct command *self, int argc, char **argv)
             "there is no folder for a cache: set PENSTOCK_CACHE, XDG_CACHE_HOME or "
             "HOME, or name one");
     if (is_cleared)
-        return clear(path, json);
+        return clear(path, with_checksums, json);
     const uint64_t size = opening_cache_size();
     pstk_error_init(&err, sizeof err);
     if (pstk_cache_get_info(path, size, &info, &err) < 0)
@@ -116,18 +144,25 @@ const struct command command_cache = {
     .name = "cache",
     .summary = "print what the cache folder holds, or empty it",
     .operands = "[FOLDER]",
-    .text = "Print what lies in the folder for caches: how many entries and indexes, their bytes, "
+    .text = "Print what lies in the folder for caches: how many entries, indexes and checksums, "
+            "their bytes, "
             "and how many bytes entries may have. FOLDER is $PENSTOCK_CACHE, or penstock in "
             "$XDG_CACHE_HOME, or ~/.cache/penstock; name another where programs set cache_path.\n"
             "\n"
             "Entries are files that were unpacked, once for all processes; they may have "
             "$PENSTOCK_CACHE_SIZE bytes together (500M, 2T), else half of what the disk has free. "
             "What was used least recently leaves first. Indexes list the samples of data whose "
-            "own folder cannot be written to. All of it is made again when it is needed: "
-            "--clear loses time alone, and programs that have a data set open go on.\n",
+            "own folder cannot be written to, and with them lie the points at which compressed "
+            "files are entered. All of that is made again when it is needed: --clear loses time "
+            "alone. Programs that have a data set open go on, but one whose compressed files have "
+            "points there may have to be opened again.\n"
+            "\n"
+            "Checksums that `penstock verify --checksums` keeps of such data lie there, too. Only "
+            "they tell whether the data has changed since: --clear alone does not remove them.\n",
     .options = table,
     .examples = "penstock cache\n"
                 "penstock cache --clear\n"
+                "penstock cache --clear --checksums\n"
                 "PENSTOCK_CACHE_SIZE=200G penstock cache /scratch/penstock --json\n",
     .exit_status = "0 printed or emptied; 1 a failing machine; 2 wrong usage, or a folder that is "
                    "not yours",

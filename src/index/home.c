@@ -116,7 +116,8 @@ static int make_cache(const char *path)
 static int make_folders(const struct pstk__index_home *home, int in_cache, const struct spot *spot)
 {
     const int r = in_cache ? make_cache(home->cache) : 0;
-    return r < 0 ? r : make_folder(spot->folder, 0777);
+    /* What others can write to, `penstock cache --clear` does not touch, whatever the umask is. */
+    return r < 0 ? r : make_folder(spot->folder, in_cache ? 0755 : 0777);
 }
 
 /* Open the lock's file, making what is missing. Returns the descriptor or a negative errno. */
@@ -287,12 +288,36 @@ static int spots_of(const struct pstk__index_home *home, struct spot spots[2],
     return n;
 }
 
+/* An index in the folder for caches may be removed at any time (`penstock cache --clear`): an open
+ * one keeps its file. Where that cannot be, it is opened by its name whenever it is read. */
+static void hold(struct pstk__index *index, const struct pstk__index_home *home)
+{
+    char folder[PATH_MAX], path[64];
+    struct stat st, again;
+    if (index->held || !home->cache || join(folder, home->cache, "/index/", "") < 0 ||
+        strncmp(index->path, folder, strlen(folder)) != 0)
+        return;
+    const int fd = open(index->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return;
+    snprintf(path, sizeof path, PSTK__INDEX_HELD, fd);
+    /* The file that was read: another may have replaced it since. */
+    if (fstat(fd, &st) == 0 && (uint64_t)st.st_size == index->size &&
+        (int64_t)((uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec) ==
+            index->changed_ns &&
+        stat(path, &again) == 0 && again.st_ino == st.st_ino && again.st_dev == st.st_dev)
+        index->held = fd + 1;
+    else
+        close(fd);
+}
+
 /* An opened index knows the folder of its data. */
 static int set_home(struct pstk__index **out, const struct pstk__index_home *home, int r,
                     struct pstk_error *err)
 {
     if (r < 0 || !*out)
         return r;
+    hold(*out, home);
     (*out)->home = strdup(home->data);
     if ((*out)->home)
         return 0;
@@ -369,12 +394,12 @@ static int build_nameless(struct pstk__index **out, const struct pstk__index_hom
     pstk__texts_close(&classes);
     if (r < 0)
         return r;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    snprintf(path, sizeof path, PSTK__INDEX_HELD, fd);
     r = pstk__index_open(out, home->store, path, home->key, err);
     if (r < 0)
         close(fd);
     else
-        (*out)->nameless = fd + 1;
+        (*out)->held = fd + 1;
     return r;
 }
 

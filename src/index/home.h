@@ -48,7 +48,8 @@ int pstk__index_trusts(uint32_t user, uint32_t data_owner);
 int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_home *home,
                              const struct pstk__index_work *work, struct pstk_error *err);
 /* Open the index, or build it first: next to the data or, where that cannot be written to or has no
- * room for it, in the folder for caches. Returns owned. EACCES, EROFS as EPERM: no folder can be
+ * room for it, in the folder for caches, where it may then be removed: an open one holds its file.
+ * Returns owned. EACCES, EROFS as EPERM: no folder can be
  * written to; ENOSPC: no folder has room; ECANCELED: on_progress ended it; others of open and
  * build. */
 int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *home,

@@ -244,8 +244,8 @@ void pstk__index_close(struct pstk__index *index)
         return;
     pstk__texts_close(&index->names);
     pstk__texts_close(&index->classes);
-    if (index->nameless)
-        close(index->nameless - 1);
+    if (index->held)
+        close(index->held - 1);
     free(index->files);
     free(index->path);
     free(index->home);

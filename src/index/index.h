@@ -52,12 +52,16 @@ struct pstk__index_found {
     uint64_t facts[PSTK__INDEX_FACTS]; /* the format's own */
 };
 
+/* The path that opens a file which is held, from its descriptor. */
+#define PSTK__INDEX_HELD "/proc/self/fd/%d"
+
 /* An opened index. Read-only after open. */
 struct pstk__index {
-    char *path;    /* owned; of the index file */
-    int nameless;  /* owned; 1 more than the descriptor of a file without a name; 0: it has one */
-    char *home;    /* owned; the folder next to whose data it may lie (home.h), or NULL */
-    uint64_t size; /* bytes of it */
+    char *path; /* owned; of the index file */
+    int held;   /* owned; 1 more than a descriptor of it, for a file that has no name, or may lose
+                   it (home.h); 0: it is opened by its path */
+    char *home; /* owned; the folder next to whose data it may lie (home.h), or NULL */
+    uint64_t size;      /* bytes of it */
     int64_t changed_ns; /* as store.h */
     uint64_t n_samples;
     uint64_t n_pages; /* of all files */

@@ -194,8 +194,9 @@ static int find_key(const struct pstk__packed_files *table, uint64_t i, char pat
     return 0;
 }
 
-int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_damaged,
-                       struct pstk__file *file, struct pstk_error *err)
+int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i,
+                       const struct pstk__file *damaged, struct pstk__file *file,
+                       struct pstk_error *err)
 {
     const struct pstk__points_of *of = &table->at[i].of;
     char path[PATH_MAX], real[PATH_MAX];
@@ -204,8 +205,10 @@ int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_dama
     int r = get_cache(table, i, &cache, err);
     if (r == 0)
         r = find_key(table, i, path, real, &key, err);
-    if (r == 0 && is_damaged)
-        pstk__cache_drop(cache, &key);
+    if (r == 0 && damaged && !pstk__cache_drop(cache, &key, damaged))
+        r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                       "the entry of the cache %s of %s is damaged, and cannot be removed just now",
+                       table->cache_path, path);
     struct wait wait = {0};
     while (r == 0 && !pstk__cache_find(cache, &key, file)) {
         struct pstk__cache_writer *writer;

@@ -59,12 +59,13 @@ static inline int pstk__packed_is_cached(const struct pstk__packed *packed)
 {
     return packed->of.packing && packed->points_size == 0;
 }
-/* Open the cache entry of such a file; makes it, if there is none. is_damaged: the one that there
- * is is damaged, so it is dropped first. ENOTSUP: no folder for caches is set; ETIMEDOUT:
- * another process makes it, and makes no progress; ECANCELED: is_stopped was set; others of the
- * cache and of whole.h; the message says what to do. */
-int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i, int is_damaged,
-                       struct pstk__file *file, struct pstk_error *err);
+/* Open the cache entry of such a file; makes it, if there is none. damaged: an open one that a
+ * read found damaged, or NULL; it is dropped first. EBADMSG: it cannot be; ENOTSUP: no folder for
+ * caches is set; ETIMEDOUT: another process makes it, and makes no progress; ECANCELED: is_stopped
+ * was set; others of the cache and of whole.h; the message says what to do. */
+int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i,
+                       const struct pstk__file *damaged, struct pstk__file *file,
+                       struct pstk_error *err);
 /* Unpack such a file, which may have an entry in the cache, to see that it is well; its bytes are
  * compared with those of the entry. As pstk__packed_entry; EBADMSG: it is damaged. */
 int pstk__packed_check(struct pstk__packed_files *table, uint64_t i,

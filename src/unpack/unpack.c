@@ -252,7 +252,8 @@ static int open_again(struct pstk__unpack *unpack, struct opened *opened)
     int r = 0;
     pthread_mutex_lock(&unpack->mending);
     if (!atomic_load_explicit(&opened->has_again, memory_order_relaxed)) {
-        r = pstk__packed_entry(&unpack->table, number_of(opened), 1, &opened->again, NULL);
+        r = pstk__packed_entry(&unpack->table, number_of(opened), &opened->file, &opened->again,
+                               NULL);
         if (r == 0) /* with the load in entry_of */
             atomic_store_explicit(&opened->has_again, 1, memory_order_release);
     }
@@ -290,7 +291,7 @@ static int open_entry(struct pstk__unpack *unpack, struct opened *opened)
     if (is_open)
         return 0;
     pstk_error_init(&err, sizeof err);
-    const int r = pstk__packed_entry(&unpack->table, number_of(opened), 0, &entry, &err);
+    const int r = pstk__packed_entry(&unpack->table, number_of(opened), NULL, &entry, &err);
     pthread_mutex_lock(&unpack->opening);
     if (r < 0) {
         memcpy(open_why, err.message, sizeof open_why);

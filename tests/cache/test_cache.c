@@ -246,7 +246,7 @@ TEST(flipped_data_fails_the_reads_of_its_block_alone)
     CHECK_EQ(truncate(path_of(&c.f, 0, ""), 2 * B), 0); /* under an open file */
     CHECK_EQ(pstk__file_read(&file, bytes, size, 0), -EBADMSG);
     pstk__file_end(&file);
-    pstk__cache_drop(c.cache, &key);
+    pstk__cache_drop(c.cache, &key, NULL);
     CHECK(!lies_at(path_of(&c.f, 0, "")));
     close_cached(&c);
 }
@@ -443,7 +443,7 @@ TEST(one_maker_at_a_time)
     CHECK(second == NULL && strstr(c.f.err.message, "has just made"));
     CHECK(!lies_at(path_of(&c.f, 0, ".tmp")));
     CHECK_EQ(has(c.cache, 0, 9 << 20), -1); /* it is there (has reads 1 MiB alone) */
-    pstk__cache_drop(c.cache, &key);
+    pstk__cache_drop(c.cache, &key, NULL);
     CHECK_EQ(pstk__cache_begin(&second, c.cache, &key, 100, &c.f.err), 0);
     pstk__cache_abort(&second);
     close_cached(&c);
@@ -594,7 +594,7 @@ static int use_by_chance(struct cached *c, uint32_t seed, uint64_t max_bytes)
         if (found < 0)
             return 2;
         if (found && seed >> 28 == 0)
-            pstk__cache_drop(own, &key);
+            pstk__cache_drop(own, &key, NULL);
         if (found || pstk__cache_begin(&writer, own, &key, size + 9000, NULL) < 0)
             continue;
         if (append_bytes(writer, i, size, 1 << 16, NULL) < 0)

@@ -30,7 +30,7 @@ static int use(const char *path, struct pstk_error *err)
     r = make(cache, 3, 90000, err);
     if (pstk__cache_find(cache, &key, &file))
         pstk__file_end(&file);
-    pstk__cache_drop(cache, &key);
+    pstk__cache_drop(cache, &key, NULL);
     pstk__cache_close(cache);
     return r;
 }
@@ -64,7 +64,7 @@ static int is_sound(const char *path)
         pstk__cache_unlock(&ledger);
     }
     const struct pstk__cache_key key = key_of(4);
-    pstk__cache_drop(cache, &key);
+    pstk__cache_drop(cache, &key, NULL);
     is = is && make(cache, 4, 150000, &err) == 0 && has(cache, 4, 150000) == 1;
     if (!is)
         printf("# %s\n", err.message);
@@ -133,7 +133,7 @@ TEST(finding_and_reading_allocate_nothing)
     const int r = found ? file.store->stat(&file, &size, &changed_ns) : -1;
     pstk__file_end(&file);
     const int damaged = pstk__cache_find(cache, &keys[1], &file);
-    pstk__cache_drop(cache, &keys[0]);
+    pstk__cache_drop(cache, &keys[0], NULL);
     CHECK_EQ(fault_disarm(), 0);
     CHECK(found == 1 && n == 70000 && r == 0 && size == 70000 && damaged == 0);
     CHECK(!lies_at(path_of(&f, 0, "")) && !lies_at(path_of(&f, 1, "")));
@@ -157,7 +157,7 @@ static int use_limited(struct fixture *f, rlim_t bytes)
     if (bytes > 10000 && make(cache, 4, 1000, &f->err) < 0)
         return 5;
     const struct pstk__cache_key key = key_of(1);
-    pstk__cache_drop(cache, &key);
+    pstk__cache_drop(cache, &key, NULL);
     return 0;
 }
 
@@ -206,8 +206,11 @@ static void see_full_disk(struct fixture *f)
     CHECK(write(fd, bytes, sizeof bytes) > 0); /* to the last byte */
     CHECK_EQ(make(cache, 3, 100000, &f->err), PSTK_ENOSPC);
     pstk__cache_close(cache);
+    /* Auto is half of what the full disk had free at the open: more than that can never be kept, so
+     * it is EFBIG, not ENOSPC, and the message names another folder. */
     CHECK_EQ(pstk__cache_open(&cache, fixture_path(f, "disk/d"), 0, &f->err), 0);
-    CHECK_EQ(make(cache, 3, 100000, &f->err), PSTK_ENOSPC);
+    CHECK_EQ(make(cache, 3, 100000, &f->err), PSTK_EFBIG);
+    CHECK(strstr(f->err.message, "cache_path to a folder with more room"));
     pstk__cache_close(cache);
     close(fd);
 }
@@ -223,6 +226,51 @@ TEST(entries_leave_a_full_disk_and_what_does_not_fit_is_refused)
     }
     see_full_disk(&f);
     umount2(fixture_path(&f, "disk"), MNT_DETACH);
+    fixture_close(&f);
+}
+
+TEST(a_damaged_entry_leaves_and_one_that_was_made_since_stays)
+{
+    struct fixture f;
+    struct pstk__cache *cache;
+    struct pstk__file old, file;
+    const struct pstk__cache_key key = key_of(0);
+    fixture_open(&f);
+    CHECK_EQ(pstk__cache_open(&cache, fixture_path(&f, "c"), MAX_BYTES, &f.err), 0);
+    CHECK_EQ(make(cache, 0, 9000, &f.err), 0);
+    CHECK_EQ(pstk__cache_find(cache, &key, &old), 1);
+    CHECK_EQ(pstk__cache_drop(cache, &key, NULL), 1); /* another rank does, and makes it anew */
+    CHECK_EQ(pstk__cache_drop(cache, &key, &old), 1); /* gone is gone */
+    CHECK_EQ(make(cache, 0, 9000, &f.err), 0);
+    CHECK_EQ(pstk__cache_drop(cache, &key, &old), 1);
+    CHECK_EQ(has(cache, 0, 9000), 1);
+    pstk__file_end(&old);
+    /* While another has the folder locked it waits. */
+    CHECK_EQ(pstk__cache_find(cache, &key, &file), 1);
+    int ready[2];
+    char byte;
+    CHECK_EQ(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        struct pstk__cache_ledger ledger;
+        const int is_locked = pstk__cache_lock(cache, 0, &ledger) == 0;
+        const int is_told = write(ready[1], "x", 1) == 1;
+        usleep(300000);
+        pstk__cache_unlock(&ledger);
+        _exit(!is_locked || !is_told);
+    }
+    CHECK_EQ(read(ready[0], &byte, 1), 1);
+    CHECK_EQ(pstk__cache_drop(cache, &key, &file), 1);
+    CHECK(!lies_at(path_of(&f, 0, "")));
+    CHECK_EQ(status_of(child), 0);
+    close(ready[0]);
+    close(ready[1]);
+    /* What cannot be removed is reported: a folder has taken its place. */
+    CHECK_EQ(mkdir(path_of(&f, 0, ""), 0700), 0);
+    CHECK_EQ(pstk__cache_drop(cache, &key, NULL), 0);
+    CHECK_EQ(pstk__cache_drop(cache, &key, &file), 1);
+    pstk__file_end(&file);
+    pstk__cache_close(cache);
     fixture_close(&f);
 }
 
@@ -252,6 +300,7 @@ int main(void)
         CASE(finding_and_reading_allocate_nothing),
         CASE(a_limit_of_files_is_reported_and_kills_nobody),
         CASE(entries_leave_a_full_disk_and_what_does_not_fit_is_refused),
+        CASE(a_damaged_entry_leaves_and_one_that_was_made_since_stays),
         CASE(a_lock_that_is_never_given_back_is_reported),
     };
     return RUN_CASES(cases);

@@ -3,10 +3,9 @@
 """The command cache: what lies in a folder for caches, and emptying it.
 usage: test_cache.py PENSTOCK [WORD]; TAP, as test_command.py.
 """
-import io
+import fcntl
 import os
 import sys
-import tarfile
 
 from test_command import expect, main, run, run_json
 
@@ -18,18 +17,34 @@ def test(function):
     return function
 
 
+HEX = "0123456789abcdef" * 2
+OURS = {"entries/" + "0" * 32: 1000, "entries/" + "af" * 16: 2500, "entries/" + "12" * 16 + ".tmp": 70, f"index/tar-{HEX}.index": 400}
+
+
+def magic_of(name):
+    return b"" if ".tmp" in name else b"PSTKCACH" if name.startswith("entries/") else b"PSTKPTS\0" if ".points" in name else b"PSTKIDX\0"
+
+
+def put(folder, name, content):
+    path = os.path.join(folder, name)
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    os.chmod(os.path.dirname(path), 0o700)
+    with open(path, "wb") as file:
+        file.write(content)
+    os.chmod(path, 0o600)
+
+
+def put_ours(folder, name, size):
+    put(folder, name, (bytes(8) + magic_of(name)).ljust(size, b"\0"))
+
+
 def filled(world):
     """A folder with two entries, one that a dead process left, an index and files of others."""
     folder = world.fresh("cached")
-    for name, size in (("entries/" + "0" * 32, 1000), ("entries/" + "af" * 16, 2500), ("entries/" + "12" * 16 + ".tmp", 70),
-                       ("entries/lock", 3), ("entries/notes", 5), ("index/tar-1.index", 400), ("index/tar-1.index.lock", 16),
-                       ("index/tar-1.checksums", 50)):
-        path = os.path.join(folder, name)
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        os.chmod(os.path.dirname(path), 0o700)
-        with open(path, "wb") as file:
-            file.write(bytes(size))
-        os.chmod(path, 0o600)
+    for name, size in OURS.items():
+        put_ours(folder, name, size)
+    for name, size in (("entries/lock", 3), ("entries/notes", 5), (f"index/tar-{HEX}.index.lock", 16)):
+        put(folder, name, bytes(size))
     return folder
 
 
@@ -47,7 +62,7 @@ def entries_and_indexes_are_counted(world):
     free = disk.f_bavail * disk.f_frsize
     assert abs(told.pop("free_bytes") - free) < 0.1 * free
     expect(told, {"path": folder, "cleared": False, "n_entries": 2, "bytes": 3500, "n_indexes": 1, "index_bytes": 400,
-                  "n_writing": 1, "writing_bytes": 70, "max_bytes": 3 << 20})
+                  "n_checksums": 0, "checksum_bytes": 0, "n_writing": 1, "writing_bytes": 70, "max_bytes": 3 << 20})
     told = run_json("cache", folder, env=environment())
     assert 0.4 * free < told["max_bytes"] < 0.6 * free
     text, _ = run("cache", folder, env=environment())
@@ -64,10 +79,92 @@ def clear_removes_entries_and_indexes_and_nothing_else(world):
     text, _ = run("cache", folder, "--clear")
     expect(text, f"{folder}: removed 2 entries and 1 index, 3.90 kB\n")
     expect(sorted(os.listdir(folder + "/entries")), ["lock", "notes"])  # what the dead process left is removed, too
-    expect(sorted(os.listdir(folder + "/index")), ["tar-1.checksums", "tar-1.index.lock"])  # verify keeps these: none can be made again
+    expect(os.listdir(folder + "/index"), [f"tar-{HEX}.index.lock"])
     told = run_json("cache", folder, "--clear")
-    expect(told, {"path": folder, "cleared": True, "n_entries": 0, "bytes": 0, "n_indexes": 0, "index_bytes": 0})
+    expect(told, {"path": folder, "cleared": True, "n_entries": 0, "bytes": 0, "n_indexes": 0, "index_bytes": 0, "n_checksums": 0,
+                  "checksum_bytes": 0})
     expect(run_json("cache", folder)["n_entries"], 0)
+
+
+@test
+def files_of_others_stay(world):
+    """Neither a name alone nor a magic alone makes a file penstock's."""
+    folder = filled(world)
+    index = bytes(8) + magic_of("index/") + bytes(400)
+    others = {"index/vectors.index": b"IxFI" + bytes(400), "index/tar-1.index": index, f"index/{HEX}.index": index,
+              f"index/faiss-{HEX}.index": b"IxFI" + bytes(400), f"index/tar-{HEX}.indexes": index,
+              f"index/tar-{HEX.upper()}.index": index, f"index/tar-{HEX}f.index": index, f"index/a b-{HEX}.index": index,
+              f"index/empty-{HEX}.index": b"", "entries/" + "cd" * 16: b"an entry of another tool" * 9,
+              "entries/" + "ce" * 16 + ".tmp": b"that it is writing" * 9}
+    for name, content in others.items():
+        put(folder, name, content)
+    os.symlink(os.path.join(folder, "index/vectors.index"), os.path.join(folder, f"index/link-{HEX}.index"))
+    os.symlink(os.path.join(folder, "index/vectors.index"), os.path.join(folder, "entries/" + "ab" * 16))
+    expect((run_json("cache", folder)["n_indexes"], run_json("cache", folder)["index_bytes"]), (1, 400))
+    told = run_json("cache", folder, "--clear")
+    expect((told["n_entries"], told["bytes"], told["n_indexes"], told["index_bytes"]), (2, 3500, 1, 400))
+    for name, content in others.items():
+        with open(os.path.join(folder, name), "rb") as file:
+            expect(file.read(), content)
+    assert os.path.islink(os.path.join(folder, f"index/link-{HEX}.index")) and os.path.islink(os.path.join(folder, "entries/" + "ab" * 16))
+    for name in OURS:
+        assert not os.path.lexists(os.path.join(folder, name)), name
+
+
+@test
+def points_and_what_builders_left_are_counted_and_removed(world):
+    folder = filled(world)
+    put_ours(folder, f"index/{HEX}.points", 700)
+    put_ours(folder, f"index/points-{HEX}.index", 90)
+    left = [f"index/{HEX}.points.tmp-aB3xyz", f"index/tar-{HEX}.index.tmp-aB3xyz", f"index/mds-{HEX}.checksums.tmp-aB3xyz"]
+    young, written = f"index/{HEX}.points.tmp-young1", f"index/mds-{HEX}.index.tmp-young1"
+    for name in left + [young, written]:
+        put_ours(folder, name, 50)
+    put(folder, f"index/mds-{HEX}.index.lock", b"")
+    os.utime(os.path.join(folder, left[0]), (0, 0))
+    told = run_json("cache", folder)
+    expect((told["n_indexes"], told["index_bytes"], told["n_writing"], told["writing_bytes"]), (3, 1190, 6, 320))
+    with open(os.path.join(folder, f"index/mds-{HEX}.index.lock"), "r+b") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        told = run_json("cache", folder, "--clear")
+    expect((told["n_indexes"], told["index_bytes"]), (3, 1190))
+    expect(sorted(name for name in os.listdir(folder + "/index") if ".lock" not in name), sorted(name[6:] for name in (young, written)))
+
+
+@test
+def checksums_stay_unless_they_are_asked_for(world):
+    folder = filled(world)
+    name = f"index/mds-{HEX}.checksums"
+    put_ours(folder, name, 600)
+    told = run_json("cache", folder)
+    expect((told["n_indexes"], told["n_checksums"], told["checksum_bytes"]), (1, 1, 600))
+    text, _ = run("cache", folder)
+    assert ["checksums", "1", "600", "bytes"] in [line.split() for line in text.splitlines()], text
+    text, _ = run("cache", folder, "--clear")
+    expect(text.splitlines()[0], f"{folder}: removed 2 entries and 1 index, 3.90 kB")
+    assert "1 file of checksums stays" in text and "--clear --checksums" in text, text
+    assert os.path.exists(os.path.join(folder, name))
+    _, err = run("cache", folder, "--checksums", status=2)
+    assert "--clear" in err, err
+    text, _ = run("cache", folder, "--clear", "--checksums")
+    expect(text, f"{folder}: removed 0 entries and 0 indexes and 1 file of checksums, 600 bytes\n")
+    assert not os.path.exists(os.path.join(folder, name))
+
+
+@test
+def indexes_that_others_can_write_to_are_not_removed(world):
+    folder = filled(world)
+    os.chmod(folder + "/index", 0o770)
+    _, err = run("cache", folder, "--clear", status=2)
+    assert f"{folder}/index" in err and "chmod go-w" in err, err
+    for name in OURS:  # neither are entries: all or nothing
+        assert os.path.exists(os.path.join(folder, name)), name
+    expect(run_json("cache", folder)["n_indexes"], 1)
+    os.chmod(folder + "/index", 0o700)
+    run("cache", folder, "--clear")
+    os.rename(folder + "/index", folder + "/elsewhere")
+    os.symlink(folder + "/elsewhere", folder + "/index")
+    run("cache", folder, "--clear", status=2)
 
 
 @test
@@ -117,39 +214,6 @@ def what_is_wrong_is_reported(world):
         pass
     run("cache", file, status=2)
     run("cache", file, "--clear", status=2)
-
-
-def write_frame(path, data):
-    """One frame of zstd, of raw blocks, whose window is all of it."""
-    with open(path, "wb") as file:
-        file.write(bytes.fromhex("28b52ffda0") + len(data).to_bytes(4, "little"))
-        for at in range(0, len(data), 1 << 17):
-            block = data[at:at + (1 << 17)]
-            file.write((len(block) << 3 | (at + len(block) == len(data))).to_bytes(3, "little") + block)
-
-
-@test
-def a_cache_that_cannot_be_used_is_a_wrong_setting_named_as_the_command_has_it(world):
-    folder = world.fresh("large")
-    os.mkdir(folder)
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as tar:
-        for i in range(3):
-            member = tarfile.TarInfo(f"{i}.bin")
-            member.size = 3 << 20
-            tar.addfile(member, io.BytesIO(bytes(member.size)))
-    write_frame(folder + "/a.tar.zst", out.getvalue())
-    for names, word in (({"PENSTOCK_CACHE": folder + "/a.tar.zst/x"}, "set $PENSTOCK_CACHE to"),
-                        ({"PENSTOCK_CACHE": folder + "/cache", "PENSTOCK_CACHE_SIZE": "1M"}, "set $PENSTOCK_CACHE_SIZE to more")):
-        for command in (["verify", folder], ["verify", folder, "--json"], ["info", folder], ["bench", folder]):
-            out, err = run(*command, env=environment(**names), status=2)
-            expect(out, "")
-            assert word in err and "a.tar.zst" in err and err.count("errno") <= 1 and "cache_" not in err, err
-    run("verify", folder, env=environment(PENSTOCK_CACHE=folder + "/cache"))
-    for word, names in (("set $PENSTOCK_CACHE to", {"PENSTOCK_CACHE": folder + "/a.tar.zst/x"}),
-                        ("set $PENSTOCK_CACHE_SIZE to more", {"PENSTOCK_CACHE": folder + "/new", "PENSTOCK_CACHE_SIZE": "1M"})):
-        _, err = run("verify", folder, env=environment(**names), status=2)  # the index is there: the entry is not
-        assert word in err and err.count("errno") <= 1, err
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """cache_size: bytes that what is unpacked into the cache may have, given or from the environment."""
+import io
 import os
 import pickle
+import subprocess
+import tarfile
 import unittest
 from unittest import mock
 
@@ -54,6 +57,29 @@ class CacheSize(Case):
         with penstock.Loader(folder, batch_size=3, outputs=[SMALL], cache_size=1 << 30) as loader:
             self.assertEqual(len(list(loader)), 1)
             self.assertEqual(len(loader.dataset), 3)
+
+    def test_open_data_sets_go_on_when_the_cache_is_cleared(self):
+        """The index of data whose folder cannot be written to lies in the cache."""
+        folder, cache = self.path("shards"), self.path("cache")
+        os.makedirs(folder)
+        with open(f"{folder}/.penstock", "w", encoding="ascii"):
+            pass  # no folder for an index can be made here
+        for k in range(3):
+            with tarfile.open(f"{folder}/{k}.tar", "w") as shard:
+                for i in range(8):
+                    info = tarfile.TarInfo(f"{k}-{i}.bin")
+                    info.size = 700
+                    shard.addfile(info, io.BytesIO(bytes([k * 8 + i]) * 700))
+        dataset = penstock.Dataset(folder, cache_path=cache)
+        with penstock.Loader(folder, batch_size=4, framework="numpy", seed=1, cache_path=cache) as loader:
+            self.assertEqual(len([name for name in os.listdir(cache + "/index") if name.endswith(".index")]), 1)
+            subprocess.run([os.environ["PENSTOCK_COMMAND"], "cache", cache, "--clear"], check=True, stdout=subprocess.DEVNULL)
+            self.assertFalse([name for name in os.listdir(cache + "/index") if name.endswith(".index")])
+            self.assertEqual([bytes(dataset.get(i, "bin"))[0] for i in range(24)], list(range(24)))
+            for epoch in range(2):
+                self.assertEqual(len(list(loader.epoch(epoch))), 6)
+        again = pickle.loads(pickle.dumps(dataset))  # builds the index anew
+        self.assertEqual(bytes(again.get(23, "bin"))[0], 23)
 
 
 if __name__ == "__main__":

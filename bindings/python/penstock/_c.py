@@ -965,6 +965,8 @@ class CacheInfo(Structure):
         ("writing_bytes", c_uint64),
         ("n_indexes", c_uint64),
         ("index_bytes", c_uint64),
+        ("n_checksums", c_uint64),
+        ("checksum_bytes", c_uint64),
         ("max_bytes", c_uint64),
         ("free_bytes", c_uint64),
     ]
@@ -1655,7 +1657,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_find_format": (c_char_p, [c_char_p, POINTER(Error)]),
     "pstk_verify_data": (c_int64, [POINTER(VerifySettings), POINTER(Error)]),
     "pstk_cache_get_info": (c_int, [c_char_p, c_uint64, POINTER(CacheInfo), POINTER(Error)]),
-    "pstk_cache_clear": (c_int, [c_char_p, POINTER(CacheInfo), POINTER(Error)]),
+    "pstk_cache_clear": (c_int, [c_char_p, c_uint32, POINTER(CacheInfo), POINTER(Error)]),
     "pstk_export": (c_int, [POINTER(ExportSettings), POINTER(ExportResult), POINTER(Error)]),
     "pstk_predict": (c_int, [POINTER(Stats), POINTER(ForecastSettings), POINTER(Forecast)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
