@@ -236,8 +236,7 @@ struct check {
     uint64_t size, at;       /* of memory; unpacked bytes that were compared */
 };
 
-/* A take of struct pstk__whole_job. An entry that is damaged itself is not compared: reads of it
- * tell. */
+/* A take of struct pstk__whole_job. An entry that is damaged is not compared: its reads fail. */
 static int compare(void *user, const void *bytes, uint64_t n, struct pstk_error *err)
 {
     struct check *check = user;

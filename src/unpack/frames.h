@@ -6,9 +6,9 @@
 #include "base/little.h"
 
 #include <string.h>
-#include <zstd.h>
 
 #define PSTK__FRAME_HEAD 5 /* bytes: the magic number and the descriptor */
+#define PSTK__FRAME_MAGIC 0xfd2fb528u
 
 /* Zeroed: no frame was seen. */
 struct pstk__frames {
@@ -29,7 +29,7 @@ static inline void pstk__frames_add(struct pstk__frames *frames, const uint8_t *
     if (!is_end)
         return;
     /* A skippable frame gives no bytes. */
-    if (frames->n_head == PSTK__FRAME_HEAD && pstk__get32(frames->head) == ZSTD_MAGICNUMBER &&
+    if (frames->n_head == PSTK__FRAME_HEAD && pstk__get32(frames->head) == PSTK__FRAME_MAGIC &&
         !(frames->head[4] & 4))
         frames->is_unchecked = 1;
     frames->n_head = 0;

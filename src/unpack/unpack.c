@@ -302,7 +302,7 @@ static int open_entry(struct pstk__unpack *unpack, struct opened *opened)
         atomic_store_explicit(&opened->has_again, 0, memory_order_relaxed);
     }
     pthread_mutex_unlock(&unpack->opening);
-    /* Codes are negative errnos. ETIMEDOUT would tell a loader's caller to wait on. */
+    /* Codes are negative errnos. With ETIMEDOUT a loader's caller would call next again. */
     const int native = r < 0 && err.native ? err.native : -r;
     return native == ETIMEDOUT ? -EBUSY : -native;
 }

@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import struct
+import subprocess
 import unittest.mock
 
 import penstock
@@ -389,6 +390,18 @@ class Compressed(Mds):
     def entries(self):
         place = self.path("cache/entries")
         return [os.path.join(place, name) for name in os.listdir(place)] if os.path.isdir(place) else []
+
+    def test_data_counts_as_checked_where_its_compression_has_checksums(self):
+        for compression, (ending, function) in self.packers().items():
+            with self.subTest(compression):
+                path, _ = self.pack(compression)
+                raw = os.path.join(path, "shard.00000.mds")
+                with open(raw, "rb") as file, open(raw + ending, "wb") as out:
+                    out.write(function(file.read()))
+                os.remove(raw)
+                done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", path, "--json"], check=True, capture_output=True,
+                                      env={**os.environ, "PENSTOCK_CACHE": self.path("cache")})
+                self.assertEqual(json.loads(done.stdout)["checksums"], "own" if compression in ("gz", "bz2:9") else "without")
 
     def test_an_entry_that_left_the_cache_is_made_again(self):
         path, samples = self.pack("bz2:9")

@@ -11,6 +11,7 @@ import random
 import shutil
 import struct
 import subprocess
+import sys
 import tarfile
 import threading
 import time
@@ -83,9 +84,9 @@ def large_archive(seed):
     return buffer.getvalue()
 
 
-def one_frame(data):
+def one_frame(data, window=13):
     """One zstd frame of blocks that are stored, without a checksum: it is unpacked into the cache, if it is large."""
-    out = [struct.pack("<IBB", 0xfd2fb528, 0, 13 << 3)]
+    out = [struct.pack("<IBB", 0xfd2fb528, 0, window << 3)]
     for i in range(0, len(data), 1 << 17):
         block = data[i:i + (1 << 17)]
         out += [struct.pack("<I", len(block) << 3 | (i + len(block) == len(data)))[:3], block]
@@ -457,6 +458,25 @@ class Packed(Case):
                     data_set.get(i, "bin")
                 self.assertIn(word, str(caught.exception))
             self.assertNotIn("cache", str(caught.exception))
+
+    def test_want_of_memory_is_no_damage(self):
+        folder, cache = self.put({"0.tar.zst": one_frame(large_archive(1), 17)}), self.path("cache")
+        penstock.Dataset(folder, cache_path=cache).close()
+        shutil.rmtree(self.path("cache/entries"))
+        code = f"""
+import penstock, resource
+with penstock.Dataset({folder!r}, cache_path={cache!r}) as data_set:
+    with open("/proc/self/statm") as file:
+        pages = int(file.read().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (100 << 20),) * 2)
+    try:
+        data_set.get(0, "bin")
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        self.assertIn(b"no memory to unpack", done.stdout)
+        self.assertNotIn(b"CorruptRecordError", done.stdout)
 
     def test_a_failed_first_read_keeps_no_points(self):
         whole = gzip.compress(archive(range(50)))
