@@ -79,15 +79,18 @@ class CacheSize(Case):
             self.assertEqual([bytes(dataset.get(i, "bin"))[0] for i in range(24)], list(range(24)))
             for epoch in range(2):
                 self.assertEqual(len(list(loader.epoch(epoch))), 6)
-        with open(f"{folder}/2.tar", "rb") as plain, gzip.open(f"{folder}/2.tar.gz", "wb") as packed:
-            packed.write(plain.read())
-        os.remove(f"{folder}/2.tar")
-        penstock.Dataset(folder, cache_path=cache)
-        self.assertTrue([name for name in os.listdir(cache + "/index") if name.endswith(".points")])
-        subprocess.run([os.environ["PENSTOCK_COMMAND"], "cache", cache, "--clear"], check=True, stdout=subprocess.DEVNULL)
-        self.assertFalse([name for name in os.listdir(cache + "/index") if not name.endswith(".lock")])
         again = pickle.loads(pickle.dumps(dataset))  # builds the index anew
         self.assertEqual(bytes(again.get(23, "bin"))[0], 23)
+        packed = self.path("packed")
+        os.makedirs(packed)
+        with open(f"{packed}/.penstock", "w", encoding="ascii"):
+            pass
+        with open(f"{folder}/2.tar", "rb") as plain, gzip.open(f"{packed}/2.tar.gz", "wb") as file:
+            file.write(plain.read())
+        self.assertEqual(len(penstock.Dataset(packed, cache_path=cache)), 8)
+        self.assertTrue([name for name in os.listdir(cache + "/index") if name.endswith(".points")])
+        subprocess.run([os.environ["PENSTOCK_COMMAND"], "cache", cache, "--clear"], check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual([name for name in os.listdir(cache + "/index") if not name.endswith(".lock")], [])
 
 
 if __name__ == "__main__":
