@@ -89,8 +89,10 @@ struct pstk_foreign {
 PSTK_API int pstk_dataset_open_foreign(struct pstk_dataset **out, const char *path,
                                        const struct pstk_foreign *foreign, struct pstk_error *err);
 
-/* Return the name of the record format at a path, "pstk", "tar", ..., without opening the data set;
- * NULL: no format knows it, and *err (may be NULL) has the reason. Static storage. */
+/* Return the name of the record format at a path, "pstk", "tar", ..., without opening the data set.
+ * NULL: *err (may be NULL) has the reason. ENOENT, ENOTSUP: no format knows it. Other errors: it
+ * cannot be known, because what decides cannot be read, or two formats or tables claim the path.
+ * Static storage. */
 PSTK_API const char *pstk_find_format(const char *path, struct pstk_error *err);
 
 /* What pstk_verify_data did with the checksums of samples. */
@@ -117,8 +119,12 @@ struct pstk_verify_report {
     uint64_t n_samples;
     /* damaged places */
     uint64_t n_bad;
-    /* why checksums that lie there were not used, or could not be kept; or empty */
-    char note[320];
+    /* samples with bytes in a hole of a sparse file, which are no damage by themselves: all bytes
+     * of a hole are read as 0, whether a program wrote zeros and a copy made the hole of them, or a
+     * copy was broken off. Of formats with checksums, and where kept ones were compared, 0 */
+    uint64_t n_holes;
+    /* why checksums that lie there were not used, or could not be kept; the holes; or empty */
+    char note[640];
 };
 
 /* What pstk_verify_data checks. Zero it and set size. */
@@ -149,8 +155,8 @@ struct pstk_verify_settings {
 };
 
 /* Check a data set as pstk_verify does. If the data set has another format, it reads every sample
- * and checks what that format can: headers, checksums if it has some or they were kept, that no
- * field is missing, and that no sample lies in a hole of a sparse file. A file that is missing,
+ * and checks what that format can: headers, checksums if it has some or they were kept, and that no
+ * field is missing; it counts samples in holes of sparse files. A file that is missing,
  * unreadable or damaged is one damaged place, and verify goes on with the next. Where samples are
  * found by an index, nothing after the first damage of such a file can be trusted: the samples
  * before it are checked, too. Fields are those of the first file that is whole. Shards that the
@@ -171,8 +177,8 @@ struct pstk_cache_info {
      * bytes */
     uint64_t n_writing;
     uint64_t writing_bytes;
-    /* indexes of data sets, with the points at which compressed files are entered, and bytes of
-     * their files, which cache_size does not limit */
+    /* indexes of data sets, with the points at which compressed files are entered, and rewritten
+     * Parquet tables; and bytes of their files, which cache_size does not limit */
     uint64_t n_indexes;
     uint64_t index_bytes;
     /* files of checksums that pstk_verify_data kept (keep_checksums), and their bytes, which
@@ -192,14 +198,14 @@ struct pstk_cache_info {
  */
 PSTK_API int pstk_cache_get_info(const char *cache_path, uint64_t cache_size,
                                  struct pstk_cache_info *info, struct pstk_error *err);
-/* Remove all entries and indexes of the cache in a folder, and what killed processes left.
- * with_checksums: 1: and the checksums that pstk_verify_data kept; else 0. Files that penstock did
- * not write stay, whatever their names are, and so does what is being written. Data
- * sets that are open stay readable, except compressed files whose points were removed: reads of
- * those fail with EBADMSG, and the data set must be opened again. removed (may be NULL): the
- * entries, indexes and checksums that were removed, and their bytes, with size set by the caller.
- * EBUSY: another process has the folder locked; EPERM: as of pstk_cache_get_info, nothing was
- * removed, or what could be was, and the message says how many files could not. */
+/* Remove all entries, indexes and rewritten tables of the cache in a folder, and what killed
+ * processes left. with_checksums: 1: and the checksums that pstk_verify_data kept; else 0. Files
+ * that penstock did not write stay, whatever their names are, and so does what is being written.
+ * Data sets that are open stay readable, except compressed files whose points were removed, and
+ * Parquet tables: reads of those fail, and the data set must be opened again. removed (may be
+ * NULL): the entries, indexes and checksums that were removed, and their bytes, with size set by
+ * the caller. EBUSY: another process has the folder locked; EPERM: as of pstk_cache_get_info,
+ * nothing was removed, or what could be was, and the message says how many files could not. */
 PSTK_API int pstk_cache_clear(const char *cache_path, uint32_t with_checksums,
                               struct pstk_cache_info *removed, struct pstk_error *err);
 

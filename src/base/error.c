@@ -172,6 +172,21 @@ int pstk__fail_errno(struct pstk_error *err, int native, int stage, const char *
     return code;
 }
 
+int pstk__fail_known(struct pstk_error *err, int native, int stage, const char *fmt, ...)
+{
+    const int code = code_of_errno(native);
+    if (!writable(err))
+        return code;
+    char message[sizeof err->message];
+    va_list args;
+    va_start(args, fmt);
+    if (vsnprintf(message, sizeof message, fmt, args) < 0)
+        message[0] = 0;
+    va_end(args);
+    write_failure(err, code, stage, native, message);
+    return code;
+}
+
 int pstk__fail_at(struct pstk_error *err, int code, const char *shard, uint64_t record,
                   uint64_t offset, uint64_t length)
 {

@@ -23,6 +23,10 @@ int pstk__fail_setting(struct pstk_error *err, const char *setting, uint64_t val
 int pstk__fail_errno(struct pstk_error *err, int native, int stage, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* As pstk__fail_errno, where the message has the reason already: appends nothing. */
+int pstk__fail_known(struct pstk_error *err, int native, int stage, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* Set the place of an error that was just written: shard file name (copied, may be NULL), record,
  * byte range. Returns err->code, or code when err is NULL. */
 int pstk__fail_at(struct pstk_error *err, int code, const char *shard, uint64_t record,

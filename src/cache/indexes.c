@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FOLDER "index" /* next to that of the entries: index/home.c */
 /* Of index/layout.h and unpack/layout.h, which lie above the cache. */
 #define INDEX_MAGIC "PSTKIDX"
 #define POINTS_MAGIC "PSTKPTS"
@@ -169,12 +168,12 @@ int pstk__cache_indexes_remove(struct pstk__cache_indexes *indexes, int with_che
 }
 
 int pstk__cache_indexes_open(struct pstk__cache_indexes *indexes, const char *cache_path,
-                             int is_removing, struct pstk_error *err)
+                             const char *folder, int is_removing, struct pstk_error *err)
 {
     char path[PATH_MAX];
     struct stat st;
     *indexes = (struct pstk__cache_indexes){.dir = -1};
-    const int n = snprintf(path, sizeof path, "%s/" FOLDER, cache_path);
+    const int n = snprintf(path, sizeof path, "%s/%s", cache_path, folder);
     if (n < 0 || (size_t)n >= sizeof path)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "cache_path: value is too long: %.400s...", cache_path);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * indexes: the files that others than the cache keep in its folder `index`: index/home.h, and
- * unpack/table.h. A file is one of those if its name is as theirs are, and its magic is theirs: the
- * folder of the cache may be one that other programs use as well.
+ * indexes: the files that others than the cache keep in its folder `index` (index/home.h, and
+ * unpack/table.h), and those of rewritten tables next to these. A file is one of those if its name
+ * is as theirs are, and its magic is theirs: the folder of the cache may be one that other programs
+ * use as well.
  */
 #ifndef PSTK_CACHE_INDEXES_H
 #define PSTK_CACHE_INDEXES_H
@@ -19,9 +20,12 @@ struct pstk__cache_indexes {
     uint64_t n_refused;                   /* could not be removed */
 };
 
-/* Open the folder of a cache. is_removing: as for cache.h, EPERM where others can write to it. */
+#define PSTK__CACHE_INDEXES "index" /* index/home.h */
+
+/* Open a folder of the cache that has such files. is_removing: as for cache.h, EPERM where others
+ * can write to it. */
 int pstk__cache_indexes_open(struct pstk__cache_indexes *indexes, const char *cache_path,
-                             int is_removing, struct pstk_error *err);
+                             const char *folder, int is_removing, struct pstk_error *err);
 void pstk__cache_indexes_close(struct pstk__cache_indexes *indexes);
 /* Count them. 0 or a negative errno. */
 int pstk__cache_indexes_count(struct pstk__cache_indexes *indexes);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "cache/folder.h"
 #include "cache/indexes.h"
+#include "cache/tables.h"
 
 #include <penstock/foreign.h>
 
@@ -55,25 +56,43 @@ static int look(const struct pstk__cache *cache, struct pstk_cache_info *info,
     return 0;
 }
 
-/* Fill in the indexes of the cache. */
-static int look_at_indexes(const char *cache_path, struct pstk_cache_info *info,
+/* The folders that have indexes: that of all data sets, and that of rewritten tables. */
+static const char *const index_folders[] = {PSTK__CACHE_INDEXES, PSTK__CACHE_TABLES "/.penstock"};
+
+/* Add the indexes of a folder of the cache. */
+static int look_at_indexes(const char *cache_path, const char *folder, struct pstk_cache_info *info,
                            struct pstk_error *err)
 {
     struct pstk__cache_indexes indexes;
-    int r = pstk__cache_indexes_open(&indexes, cache_path, 0, err);
+    int r = pstk__cache_indexes_open(&indexes, cache_path, folder, 0, err);
     if (r < 0)
         return r;
     r = pstk__cache_indexes_count(&indexes);
     pstk__cache_indexes_close(&indexes);
     if (r < 0)
         return fail_list(cache_path, r, err);
-    info->n_indexes = indexes.n;
-    info->index_bytes = indexes.bytes;
-    info->n_checksums = indexes.n_checksums;
-    info->checksum_bytes = indexes.checksum_bytes;
-    info->n_writing = indexes.n_writing;
-    info->writing_bytes = indexes.writing_bytes;
+    info->n_indexes += indexes.n;
+    info->index_bytes += indexes.bytes;
+    info->n_checksums += indexes.n_checksums;
+    info->checksum_bytes += indexes.checksum_bytes;
+    info->n_writing += indexes.n_writing;
+    info->writing_bytes += indexes.writing_bytes;
     return 0;
+}
+
+/* Fill in all but the entries. */
+static int look_at_others(const char *cache_path, struct pstk_cache_info *info,
+                          struct pstk_error *err)
+{
+    struct pstk__cache_tables tables;
+    int r = pstk__cache_tables_see(&tables, cache_path, 0);
+    if (r < 0)
+        return fail_list(cache_path, r, err);
+    info->n_indexes = tables.n;
+    info->index_bytes = tables.bytes;
+    for (size_t i = 0; r == 0 && i < sizeof index_folders / sizeof *index_folders; i++)
+        r = look_at_indexes(cache_path, index_folders[i], info, err);
+    return r;
 }
 
 /* The limit and the disk of a folder without entries, if there is one. */
@@ -99,7 +118,7 @@ int pstk_cache_get_info(const char *cache_path, uint64_t cache_size, struct pstk
     *info = (struct pstk_cache_info){.size = sizeof *info,
                                      .max_bytes = cache_size ? cache_size : PSTK_NONE,
                                      .free_bytes = PSTK_NONE};
-    r = look_at_indexes(cache_path, info, err);
+    r = look_at_others(cache_path, info, err);
     if (r < 0)
         return r;
     if (!has_entries(cache_path)) {
@@ -149,20 +168,32 @@ static int clear_indexes(struct pstk__cache_indexes *indexes, const char *cache_
                          struct pstk_error *err)
 {
     const int r = pstk__cache_indexes_remove(indexes, with_checksums);
-    removed->n_indexes = indexes->n;
-    removed->index_bytes = indexes->bytes;
-    removed->n_checksums = indexes->n_checksums;
-    removed->checksum_bytes = indexes->checksum_bytes;
+    removed->n_indexes += indexes->n;
+    removed->index_bytes += indexes->bytes;
+    removed->n_checksums += indexes->n_checksums;
+    removed->checksum_bytes += indexes->checksum_bytes;
     if (r < 0)
         return fail_list(cache_path, r, err);
     return indexes->n_refused ? fail_refused(cache_path, "indexes", indexes->n_refused, err) : 0;
+}
+
+static int clear_tables(const char *cache_path, struct pstk_cache_info *removed,
+                        struct pstk_error *err)
+{
+    struct pstk__cache_tables tables;
+    const int r = pstk__cache_tables_see(&tables, cache_path, 1);
+    removed->n_indexes += tables.n;
+    removed->index_bytes += tables.bytes;
+    if (r < 0)
+        return fail_list(cache_path, r, err);
+    return tables.n_refused ? fail_refused(cache_path, "tables", tables.n_refused, err) : 0;
 }
 
 int pstk_cache_clear(const char *cache_path, uint32_t with_checksums,
                      struct pstk_cache_info *removed, struct pstk_error *err)
 {
     struct pstk__cache *cache;
-    struct pstk__cache_indexes indexes;
+    struct pstk__cache_indexes indexes, of_tables = {.dir = -1};
     struct pstk_cache_info own = {.size = sizeof own};
     int r = check(cache_path, removed, err);
     if (r < 0)
@@ -171,7 +202,9 @@ int pstk_cache_clear(const char *cache_path, uint32_t with_checksums,
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "with_checksums: value is %u; must be 0 or 1", with_checksums);
     /* First: where it is refused, the entries stay as well. */
-    r = pstk__cache_indexes_open(&indexes, cache_path, 1, err);
+    r = pstk__cache_indexes_open(&indexes, cache_path, index_folders[0], 1, err);
+    if (r == 0)
+        r = pstk__cache_indexes_open(&of_tables, cache_path, index_folders[1], 1, err);
     if (r == 0 && has_entries(cache_path)) {
         r = pstk__cache_open_folder(&cache, cache_path, 1, 0, err);
         if (r == 0)
@@ -180,7 +213,12 @@ int pstk_cache_clear(const char *cache_path, uint32_t with_checksums,
     }
     if (r == 0)
         r = clear_indexes(&indexes, cache_path, (int)with_checksums, &own, err);
+    if (r == 0)
+        r = clear_indexes(&of_tables, cache_path, (int)with_checksums, &own, err);
+    if (r == 0)
+        r = clear_tables(cache_path, &own, err);
     pstk__cache_indexes_close(&indexes);
+    pstk__cache_indexes_close(&of_tables);
     if (removed)
         *removed = own;
     return r;

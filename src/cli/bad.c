@@ -74,8 +74,11 @@ void bad_print(const struct bad *bad, const struct tree *tree, uint64_t n_files)
         print_files(bad, tree, 1);
     }
     if (n_others) {
-        message_say("%s of %s files %s:", unit_count(n, n_others), all,
-                    n_others == 1 ? "is an unreadable image" : "are unreadable images");
+        if (tree->files)
+            message_say("%s of %s files %s:", unit_count(n, n_others), all,
+                        n_others == 1 ? "is an unreadable image" : "are unreadable images");
+        else
+            message_say("%s of %s samples cannot be packed:", unit_count(n, n_others), all);
         print_files(bad, tree, 0);
     }
 }

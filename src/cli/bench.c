@@ -243,11 +243,7 @@ static int check_length(struct bench *bench)
     struct pstk_order_settings order = pipeline_order(pipeline);
     uint64_t n = pstk_order_n_batches(&order, 0);
     if (n == 0)
-        return message_usage(
-            "%s has %" PRIu64 " samples, too few for one batch of %u on %u rank%s; "
-            "take a smaller --%sbatch-size, or --last short",
-            pipeline->path, pipeline->n_samples, pipeline->batch_size, pipeline->world,
-            pipeline->world == 1 ? "" : "s", pipeline->global_batch_size ? "global-" : "");
+        return pipeline_say_too_few(pipeline);
     if (pipeline->start_batch >= n)
         return message_usage("--start-batch: value is %" PRIu64 "; must be below %" PRIu64
                              ", the batches of the epoch",

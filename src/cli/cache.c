@@ -22,7 +22,8 @@ static const struct option_row table[] = {
      .text = "with --clear: remove the checksums that `penstock verify` kept as well"},
     {.name = "clear",
      .code = OPT_CLEAR,
-     .text = "remove all entries and indexes; what is being written stays, and checksums do"},
+     .text = "remove all entries, indexes and rewritten tables; what is being written stays, "
+             "and checksums do"},
     OPTION_JSON("print one JSON object"),
     OPTION_END};
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "aside.h"
 #include "census.h"
 #include "command.h"
 #include "files.h"
@@ -405,6 +406,9 @@ static void look(struct patient *patient)
     else
         find(patient->checkup, "data set", FINDING_OK, "%s samples; %s",
              unit_count(n, info->n_samples), info->format);
+    char aside[ASIDE_SIZE];
+    if (aside_find(patient->path, info->format, aside) > 0)
+        find(patient->checkup, "aside", FINDING_NOTE, "%s", aside);
     const uint64_t n_bad = look_at_files(patient);
     look_at_storage(patient);
     if (info->n_samples == 0)

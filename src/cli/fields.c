@@ -226,6 +226,7 @@ static void explain_root(struct pstk_error *err)
 void fields_explain(const struct fields *fields, struct pstk_error *err)
 {
     explain_root(err);
+    message_settings(err);
     static const char begin[] = "fields: value ";
     char text[sizeof err->message], list[sizeof err->message];
     const char *names[PSTK_MAX_FIELDS + 1], *near = NULL;

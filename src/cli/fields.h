@@ -48,9 +48,9 @@ static inline int fields_are_given(const struct fields *fields)
 }
 /* Have a data set opened so. Borrows. */
 void fields_apply(const struct fields *fields, struct pstk_foreign *foreign);
-/* Word the error of an open that names a field which no sample has as one of --field, with the
- * field that was probably meant; and one that names root_path as one of --root-path. Other errors
- * stay. */
+/* Word the error of an open by what the command has: a field which no sample has as one of --field,
+ * with the field that was probably meant; root_path as --root-path; cache_path and cache_size as
+ * $PENSTOCK_CACHE and $PENSTOCK_CACHE_SIZE. Other errors stay. */
 void fields_explain(const struct fields *fields, struct pstk_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <penstock/format.h>
 
+#include "aside.h"
 #include "census.h"
 #include "command.h"
 #include "files.h"
@@ -215,6 +216,8 @@ static int print_json(struct info *all)
         json_append_text(classes, pstk_dataset_name(dataset, i));
     json_put(object, "classes", classes);
     labels_put(&all->labels, object);
+    char aside[ASIDE_SIZE];
+    json_put_text(object, "aside", aside_find(all->path, info->format, aside) > 0 ? aside : NULL);
     json_put_text(object, "damage", all->damage.code ? all->damage.message : NULL);
     if (all->listed) {
         json_put(object, "kept", kept_json(&all->kept_images));
@@ -370,8 +373,11 @@ static void print_text(const struct info *all)
         print_line("format", info->format);
     print_part(all->manifest);
     const char *note = json_text(all->manifest, "note");
+    char aside[ASIDE_SIZE];
     if (note && *note)
         print_line("note", note);
+    if (aside_find(all->path, info->format, aside) > 0)
+        print_line("aside", aside);
     const int width = width_of_names(dataset);
     printf("\n  %-*s  %-12s  %10s  %10s  details\n", width, "field", "kind", "stored", "largest");
     for (uint32_t i = 0; i < info->n_fields; i++) {

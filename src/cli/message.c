@@ -73,9 +73,33 @@ static int errno_of(const struct pstk_error *err)
     return err->stage == PSTK_STAGE_DECODE || err->stage == PSTK_STAGE_DEVICE ? 0 : err->native;
 }
 
+/* Name the variable where a message says to set a setting of the cache: after "set " or "or ". */
+static void name_variable(struct pstk_error *err, const char *setting, const char *variable)
+{
+    char text[sizeof err->message];
+    const size_t n = strlen(setting);
+    for (char *at = err->message; (at = strstr(at, setting)); at++) {
+        const size_t begin = (size_t)(at - err->message);
+        const int is_advice = (begin >= 4 && strncmp(at - 4, "set ", 4) == 0) ||
+                              (begin >= 4 && strncmp(at - 4, " or ", 4) == 0);
+        if (!is_advice || (at[n] && !strchr(" ,:;)", at[n])))
+            continue;
+        snprintf(text, sizeof text, "%.*s%s%s", (int)begin, err->message, variable, at + n);
+        memcpy(err->message, text, sizeof text);
+    }
+}
+
+void message_settings(struct pstk_error *err)
+{
+    name_variable(err, "cache_path", "$PENSTOCK_CACHE");
+    name_variable(err, "cache_size", "$PENSTOCK_CACHE_SIZE");
+}
+
 void message_error(const struct pstk_error *err, const char *path)
 {
-    const char *text = err->message[0] ? err->message : pstk_strerror(err->code);
+    struct pstk_error worded = *err;
+    message_settings(&worded);
+    const char *text = worded.message[0] ? worded.message : pstk_strerror(err->code);
     char advice[MESSAGE_ADVICE_SIZE];
     message_advice(errno_of(err), advice);
     if (path && !strstr(text, path))

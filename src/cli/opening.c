@@ -67,14 +67,16 @@ void opening_init(struct opening *opening)
 int opening_dataset_as(struct pstk_dataset **out, const char *path, const struct fields *fields,
                        struct pstk_error *err)
 {
+    static const struct fields none;
     struct opening opening;
     opening_init(&opening);
-    if (fields)
-        fields_apply(fields, &opening.foreign);
+    if (!fields)
+        fields = &none;
+    fields_apply(fields, &opening.foreign);
     const int r = pstk_dataset_open_foreign(out, path, &opening.foreign, err);
     if (opening.has_begun)
         progress_end(&opening.progress);
-    if (r < 0 && fields && err)
+    if (r < 0 && err)
         fields_explain(fields, err);
     return r;
 }

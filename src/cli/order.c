@@ -85,6 +85,8 @@ static int order(struct pipeline *pipeline, const char *path, uint64_t n, int js
         return message_usage("--start-batch: value is %" PRIu64 "; must be at most %" PRIu64
                              ", the batches of the epoch",
                              pipeline->start_batch, whole);
+    if (whole == 0)
+        pipeline_say_too_few(pipeline);
     struct json_t *batches = json ? json_make_array() : NULL;
     status = print_batches(&s, pipeline, n, batches);
     if (status < 0) {

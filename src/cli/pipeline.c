@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "interrupt.h"
@@ -307,6 +308,15 @@ int pipeline_look(struct pipeline *pipeline, const char *path)
     return 0;
 }
 
+int pipeline_say_too_few(const struct pipeline *pipeline)
+{
+    return message_usage("%s has %" PRIu64 " samples, too few for one batch of %u on %u rank%s; "
+                         "take a smaller --%sbatch-size, or --last short",
+                         pipeline->path ? pipeline->path : "the mixture", pipeline->n_samples,
+                         pipeline->batch_size, pipeline->world, pipeline->world == 1 ? "" : "s",
+                         pipeline->global_batch_size ? "global-" : "");
+}
+
 struct pstk_order_settings pipeline_order(const struct pipeline *pipeline)
 {
     return (struct pstk_order_settings){.size = sizeof(struct pstk_order_settings),
@@ -449,6 +459,7 @@ int pipeline_open(const struct pipeline *pipeline, struct pstk_loader **out)
     if (r == 0)
         interrupt_attach(*out);
     interrupt_unblock();
+    fields_explain(&pipeline->read_as, &err);
     return r < 0 ? status_refuse(&err, pipeline->path) : 0;
 }
 

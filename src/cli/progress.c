@@ -44,13 +44,20 @@ static int facts(const struct progress *progress, double part, uint64_t n_items,
     char count[UNIT_SIZE], rate[UNIT_SIZE], left[UNIT_SIZE];
     double elapsed = progress->last - progress->start;
     double per_second = elapsed > 0 ? (double)n_items / elapsed : 0;
-    unit_count(count, n_items);
-    unit_count(rate, (uint64_t)(per_second + 0.5));
+    const char *what = progress->what, *space = " ";
+    if (strcmp(what, "bytes") == 0) { /* their texts have the unit */
+        unit_bytes(count, (double)n_items);
+        unit_bytes(rate, per_second);
+        what = space = "";
+    } else {
+        unit_count(count, n_items);
+        unit_count(rate, (uint64_t)(per_second + 0.5));
+    }
     if (part > 0.001 && part <= 1 && elapsed > 0.5) {
         unit_clock(left, elapsed * (1 - part) / part);
-        return snprintf(text, size, "%s %s, %s/s, %s left", count, progress->what, rate, left);
+        return snprintf(text, size, "%s%s%s, %s/s, %s left", count, space, what, rate, left);
     }
-    return snprintf(text, size, "%s %s, %s/s", count, progress->what, rate);
+    return snprintf(text, size, "%s%s%s, %s/s", count, space, what, rate);
 }
 
 static void draw(struct progress *progress, double part, const char *text, int length)

@@ -17,6 +17,12 @@ static int is_taken(const char *format)
     return strcmp(format, "pstk") != 0 && strcmp(format, "folder") != 0;
 }
 
+/* 1: pstk_find_format says that no format knows the path; 0: it could not find out. */
+static int is_unknown(int code)
+{
+    return code == PSTK_ENOENT || code == PSTK_ENOTSUP;
+}
+
 static void describe(struct records *records)
 {
     records->info.size = sizeof records->info;
@@ -39,7 +45,9 @@ int records_open(struct records *records, const char *src, const struct fields *
 {
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    const char *format = pstk_find_format(src, NULL);
+    const char *format = pstk_find_format(src, &err);
+    if (!format && !is_unknown(err.code))
+        return status_refuse(&err, src); /* another way to read SRC may give other labels */
     if (!format || !is_taken(format))
         return fields_are_given(fields)
                    ? message_usage("--field, --root-path: for a data set in another format; %s "

@@ -196,6 +196,7 @@ static int report_json(struct verify *verify, const char *path, double seconds, 
     json_put_real(object, "seconds", seconds);
     json_put_count(object, "n_files", found->n_files);
     json_put_count(object, "n_samples", found->n_samples);
+    json_put_count(object, "n_holes", found->n_holes);
     json_put_bool(object, "has_checksums", !is_known || found->checksums != PSTK_VERIFY_WITHOUT);
     json_put_text(object, "checksums", is_known ? names[found->checksums % 4] : NULL);
     json_put_text(object, "note", found->note[0] ? found->note : NULL);
@@ -336,7 +337,8 @@ const struct command command_verify = {
     .text = "Read and check every byte of a data set: manifest, shard headers, index, record heads "
             "and fields. Verify names each damaged place by shard, record, byte range and reason, "
             "and goes on with the next. Of other formats it reads every sample, finds files that "
-            "are missing, cut short or have holes, and checks the checksums that the format has. "
+            "are missing or cut short, counts samples in holes of sparse files, and checks the "
+            "checksums that the format has. "
             "If it has none, --checksums keeps some in the folder .penstock next to the data, or "
             "in the cache folder; a later verify compares with them, until the size or the time of "
             "a file changes.\n",

@@ -123,8 +123,20 @@ static int find_folder(const struct pstk__source *source, char folder[PATH_MAX])
     return 0;
 }
 
+/* What a path is called in the folder `place`, both real: its path below it, or its name. */
+static const char *name_below(const char *place, const char *path)
+{
+    const size_t n = strlen(place);
+    const char *slash = strrchr(path, '/');
+    if (strcmp(path, place) == 0)
+        return "";
+    if (strncmp(path, place, n) == 0 && (n == 1 || path[n] == '/')) /* "/" ends with its own */
+        return path + n + (n > 1);
+    return slash ? slash + 1 : path;
+}
+
 /* A digest of what the data set is called in its folder, and of how it is read: the name of the
- * file, which stays when the data changes. */
+ * file, which stays when the data changes, and the folder of a table's images. */
 static void digest_name(struct pstk__checksums_writer *writer, const struct pstk_foreign *foreign)
 {
     char of_path[PATH_MAX], of_data[PATH_MAX];
@@ -132,15 +144,15 @@ static void digest_name(struct pstk__checksums_writer *writer, const struct pstk
     const uint64_t fields = pstk__checksums_fields(writer->source);
     const size_t n = strlen(writer->data);
     const char *place = realpath(writer->data, of_data) ? of_data : writer->data;
-    if (realpath(path, of_path)) {
-        const char *slash = strrchr(of_path, '/');
-        name = strcmp(of_path, place) == 0 ? "" : slash ? slash + 1 : of_path;
-    } else if (strncmp(path, writer->data, n) == 0) {
+    if (realpath(path, of_path))
+        name = name_below(place, of_path);
+    else if (strncmp(path, writer->data, n) == 0)
         name = path + n + strspn(path + n, "/"); /* a pattern */
-    }
     pstk__index_digest(writer->home.key, writer->home.format, strlen(writer->home.format));
     pstk__index_digest(writer->home.key, name, strlen(name));
     pstk__index_digest(writer->home.key, &fields, sizeof fields);
+    if (foreign && foreign->root_path && realpath(foreign->root_path, of_path))
+        pstk__index_digest(writer->home.key, of_path, strlen(of_path));
     for (uint32_t i = 0; foreign && i < foreign->n_fields; i++) {
         const struct pstk_field *field = &foreign->fields[i];
         pstk__index_digest(writer->home.key, field->name, strlen(field->name));

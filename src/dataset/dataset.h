@@ -36,7 +36,7 @@ int pstk__dataset_read_extents(struct pstk_dataset *dataset, uint64_t id, uint64
                                uint32_t *n_extents, struct pstk__record *out, uint32_t *shard,
                                struct pstk_error *err);
 /* 1: the file system has a hole at bytes *begin to *end - 1 of the file, which overlaps the extent:
- * nothing was ever written there. 0: there is none, or nobody can know. */
+ * zeros are read there, written or not. 0: there is none, or nobody can know. */
 int pstk__dataset_find_hole(struct pstk_dataset *dataset, const struct pstk__extent *extent,
                             uint64_t *begin, uint64_t *end);
 

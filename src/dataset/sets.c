@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_DIGITS 7
@@ -41,33 +42,67 @@ int pstk__set_parse(struct pstk__set_name *out, const char *name)
            begin[-1] == '-' && out->number < out->count;
 }
 
-/* The set being gone through. */
-struct walk {
-    char name[PSTK__MAX_SHOWN]; /* of its last shard */
-    struct pstk__set_name set;
-    int has_set;
+/* The file names that count their sets. */
+struct names {
+    struct name *names; /* owned */
+    uint64_t n;
     int (*bad)(void *user, const struct pstk_error *bad);
     void *user;
 };
 
-static int is_same_set(const struct walk *walk, const char *name, const struct pstk__set_name *set)
+struct name {
+    char *text; /* owned; set.end lies in it */
+    struct pstk__set_name set;
+};
+
+/* The order of sets, by prefix, end and count. 0: both names are of one set. */
+static int compare_sets(const struct name *a, const struct name *b)
 {
-    return walk->has_set && walk->set.count == set->count && walk->set.prefix == set->prefix &&
-           memcmp(walk->name, name, set->prefix) == 0 && strcmp(walk->set.end, set->end) == 0;
+    const size_t shorter = a->set.prefix < b->set.prefix ? a->set.prefix : b->set.prefix;
+    int order = memcmp(a->text, b->text, shorter);
+    if (order == 0)
+        order = (a->set.prefix > b->set.prefix) - (a->set.prefix < b->set.prefix);
+    if (order == 0)
+        order = strcmp(a->set.end, b->set.end);
+    return order ? order : (a->set.count > b->set.count) - (a->set.count < b->set.count);
 }
 
-/* Report the shards first to last of a set as missing, if there are some. */
-static int report(struct walk *walk, const char *name, const struct pstk__set_name *set,
-                  uint32_t first, uint64_t last)
+/* Sets in their order, the shards of a set by their numbers: names whose numbers have no leading
+ * zeros, or that differ after the count, are in another order. */
+static int compare_names(const void *a, const void *b)
 {
+    const struct name *x = a, *y = b;
+    const int order = compare_sets(x, y);
+    return order ? order : (x->set.number > y->set.number) - (x->set.number < y->set.number);
+}
+
+/* Keep a name, if it counts its set. 0, or ENOMEM. */
+static int add_name(struct names *names, const char *text)
+{
+    struct name *name = &names->names[names->n];
+    if (!pstk__set_parse(&name->set, text))
+        return 0;
+    name->text = strdup(text);
+    if (!name->text)
+        return PSTK_ENOMEM;
+    pstk__set_parse(&name->set, name->text);
+    names->n++;
+    return 0;
+}
+
+/* Report the shards first to last of a set as missing, if there are some. of: one that is there.
+ * width: digits of the numbers, at least. */
+static int report(const struct names *names, const struct name *of, int width, uint64_t first,
+                  uint64_t last)
+{
+    const struct pstk__set_name *set = &of->set;
     struct pstk_error bad;
     char shard[PSTK__MAX_SHOWN];
-    const int prefix = (int)set->prefix, width = set->width;
     if (first > last)
         return 0;
     pstk_error_init(&bad, sizeof bad);
-    const char *of = name + set->prefix + set->width;
-    snprintf(shard, sizeof shard, "%.*s%0*u%s", prefix, name, width, first, of);
+    snprintf(shard, sizeof shard, "%.*s%0*llu%s", (int)set->prefix, of->text, width,
+             (unsigned long long)first, of->text + set->prefix + set->width);
     if (first == last)
         pstk__fail(&bad, PSTK_ENOENT, PSTK_STAGE_OPEN,
                    "%s is missing: the names of the others count %u shards; copy it again", shard,
@@ -78,37 +113,36 @@ static int report(struct walk *walk, const char *name, const struct pstk__set_na
                    "count %u shards; copy them again",
                    shard, (unsigned long long)last, set->count);
     pstk__fail_at(&bad, PSTK_ENOENT, shard, PSTK_NONE, PSTK_NONE, 0);
-    return walk->bad(walk->user, &bad) ? PSTK_ECANCELED : 0;
+    return names->bad(names->user, &bad) ? PSTK_ECANCELED : 0;
 }
 
-/* What is missing at the end of the set. */
-static int end_set(struct walk *walk)
+/* Report what is missing of a set: names first to end - 1, sorted. */
+static int report_set(const struct names *names, uint64_t first, uint64_t end)
 {
-    const int has_set = walk->has_set;
-    walk->has_set = 0;
-    return has_set ? report(walk, walk->name, &walk->set, walk->set.number + 1,
-                            (uint64_t)walk->set.count - 1)
-                   : 0;
+    uint64_t expected = 0;
+    int width = names->names[first].set.width, rc = 0;
+    for (uint64_t i = first; i < end; i++)
+        width = names->names[i].set.width < width ? names->names[i].set.width : width;
+    for (uint64_t i = first; rc == 0 && i < end; i++) {
+        const struct name *name = &names->names[i];
+        if (name->set.number > expected)
+            rc = report(names, name, width, expected, (uint64_t)name->set.number - 1);
+        expected = (uint64_t)name->set.number + 1;
+    }
+    const struct name *last = &names->names[end - 1];
+    return rc < 0 ? rc : report(names, last, width, expected, (uint64_t)last->set.count - 1);
 }
 
-/* Go on to the next file, in the order of names. */
-static int next_name(struct walk *walk, const char *name)
+static int report_all(struct names *names)
 {
-    struct pstk__set_name set;
     int rc = 0;
-    const int is_one = pstk__set_parse(&set, name);
-    uint32_t expected = 0;
-    if (is_one && is_same_set(walk, name, &set))
-        expected = walk->set.number + 1;
-    else
-        rc = end_set(walk);
-    if (rc < 0 || !is_one)
-        return rc;
-    rc = set.number > expected ? report(walk, name, &set, expected, (uint64_t)set.number - 1) : 0;
-    if (strlen(name) >= sizeof walk->name)
-        return rc; /* longer than any file's name */
-    snprintf(walk->name, sizeof walk->name, "%s", name);
-    walk->has_set = pstk__set_parse(&walk->set, walk->name);
+    qsort(names->names, names->n, sizeof *names->names, compare_names);
+    for (uint64_t first = 0, end; rc == 0 && first < names->n; first = end) {
+        for (end = first + 1; end < names->n; end++)
+            if (compare_sets(&names->names[first], &names->names[end]) != 0)
+                break;
+        rc = report_set(names, first, end);
+    }
     return rc;
 }
 
@@ -125,15 +159,23 @@ int pstk__sets_check(const struct pstk__source *source, const char *path,
                      int (*bad)(void *user, const struct pstk_error *bad), void *user,
                      struct pstk_error *err)
 {
-    struct walk walk = {.bad = bad, .user = user};
-    if (!source->format->index || source->format->has_file_each || is_choice(source, path))
+    if (!source->format->index || source->format->has_file_each || is_choice(source, path) ||
+        source->n_shards == 0)
         return 0;
-    int rc = 0;
+    struct names names = {
+        .names = calloc(source->n_shards, sizeof *names.names), .bad = bad, .user = user};
+    int rc = names.names ? 0 : PSTK_ENOMEM;
     for (uint32_t i = 0; rc == 0 && i < source->n_shards; i++) {
         char name[PSTK__MAX_SHOWN];
-        rc = next_name(&walk, pstk__source_file_name(source, i, name));
+        rc = add_name(&names, pstk__source_file_name(source, i, name));
     }
     if (rc == 0)
-        rc = end_set(&walk);
+        rc = report_all(&names);
+    for (uint64_t i = 0; i < names.n; i++)
+        free(names.names[i].text);
+    free(names.names);
+    if (rc == PSTK_ENOMEM)
+        return pstk__fail(err, rc, PSTK_STAGE_OPEN, "no memory for the names of %llu files",
+                          (unsigned long long)source->n_shards);
     return rc < 0 ? pstk__fail(err, rc, PSTK_STAGE_OPEN, "verify was canceled") : 0;
 }

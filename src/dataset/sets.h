@@ -18,7 +18,7 @@ struct pstk__set_name {
 /* 1: the name counts its set, NUMBER below COUNT; 0: it does not. */
 int pstk__set_parse(struct pstk__set_name *out, const char *name);
 /* Report each run of shards that are missing, if the path is a folder or has * or ?: else whoever
- * named the files has chosen among them. 0, or ECANCELED: `bad` says stop. */
+ * named the files has chosen among them. 0, or ECANCELED: `bad` says stop, or ENOMEM. */
 int pstk__sets_check(const struct pstk__source *source, const char *path,
                      int (*bad)(void *user, const struct pstk_error *bad), void *user,
                      struct pstk_error *err);

@@ -25,6 +25,7 @@
 #include <strings.h>
 
 #define TICK_NS 20000000u                /* between two reports of progress */
+#define IN_HOLE 2                        /* of a sample: pstk_verify_report.n_holes */
 #define BLOCK 64                         /* samples */
 #define PIECE (UINT64_C(1) << 20)        /* bytes of a field that are read at once */
 #define ROOMS_SIZE (UINT64_C(512) << 20) /* bytes of all threads' rooms; one room may be larger */
@@ -37,11 +38,14 @@ struct verify {
     uint64_t loose;    /* the fields, a set, whose values are read sample by sample */
     uint32_t n_whole;  /* fields that are read as a whole */
     uint32_t whole[PSTK_MAX_FIELDS];
-    uint64_t n_hashed; /* files that are read as a whole for their hash: the last jobs */
+    uint64_t n_hashed; /* files that are read as a whole for their hash: jobs after those */
+    uint64_t n_copied; /* files of which a copy may be what is read: the last jobs */
     uint64_t n_bad;
     uint64_t n_done;      /* reported, n_samples for the loose fields and for each whole one */
     uint64_t reported_ns; /* time of the last report of progress */
     char last_file[768];  /* message of the last place that was a file as a whole */
+    uint64_t n_holes;     /* samples with bytes in a hole */
+    char first_hole[256]; /* where the first of them is */
     int is_salvaged;      /* 1: the data set is what was left of a damaged one */
     struct pstk__checksums *kept;          /* owned; to compare with, or NULL */
     struct pstk__checksums_writer *writer; /* to add to, or NULL; borrowed */
@@ -179,10 +183,11 @@ static int compare(struct member *member, const struct sample *sample, uint32_t 
     return rc < 0 || kept == crc ? rc : fail_changed(member, sample, crc, kept, bad);
 }
 
-/* Of a format with an index: no sample lies in a hole. Arrays may have some, all of whose values
- * are 0: numpy.memmap leaves them. */
-static int check_holes(const struct member *member, const struct sample *sample,
-                       struct pstk_error *bad)
+/* 1: a file of a format with an index has a hole in the sample's bytes; *found says where, with the
+ * code 0. That is no damage: the zeros read there may be what was written, before a copy that makes
+ * holes. Arrays have none that are worth a word: numpy.memmap leaves them. */
+static int find_hole(const struct member *member, const struct sample *sample,
+                     struct pstk_error *found)
 {
     struct pstk_dataset *dataset = member->verify->dataset;
     const struct pstk__source *source = pstk__dataset_source(dataset);
@@ -193,18 +198,17 @@ static int check_holes(const struct member *member, const struct sample *sample,
             !pstk__dataset_find_hole(dataset, extent, &begin, &end))
             continue;
         char buffer[PSTK__MAX_SHOWN];
-        const char *name = pstk__source_file_name(source, extent->file, buffer);
-        pstk__fail(bad, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-                   "%s: record %llu: the file has a hole in its bytes (bytes %llu to %llu): they "
-                   "were never written; the copy was broken off; copy the file again",
-                   name, (unsigned long long)extent->record, (unsigned long long)begin,
+        pstk__fail(found, PSTK_OK, PSTK_STAGE_RECORD, "%.80s, record %llu, bytes %llu to %llu",
+                   pstk__source_file_name(source, extent->file, buffer),
+                   (unsigned long long)extent->record, (unsigned long long)begin,
                    (unsigned long long)(end - 1));
-        return pstk__fail_at(bad, PSTK_EBADMSG, name, extent->record, begin, end - begin);
+        return 1;
     }
     return 0;
 }
 
-/* What reading a sample cannot see: its checksum, and whether its bytes were ever written. */
+/* What reading a sample cannot see: its checksum, and whether its bytes were ever written. 0, or
+ * IN_HOLE, or a negative result. */
 static int check_bytes_of(struct member *member, const struct sample *sample, uint32_t *crc,
                           struct pstk_error *bad)
 {
@@ -214,7 +218,9 @@ static int check_bytes_of(struct member *member, const struct sample *sample, ui
         return 0;
     if (verify->kept || verify->writer)
         *crc = crc_of(member, sample);
-    return verify->kept ? compare(member, sample, *crc, bad) : check_holes(member, sample, bad);
+    if (verify->kept)
+        return compare(member, sample, *crc, bad);
+    return find_hole(member, sample, bad) ? IN_HOLE : 0;
 }
 
 /* Is a result damage of the data, after which others may be whole? */
@@ -225,8 +231,8 @@ static int is_damage(int rc, const struct pstk_error *bad)
             (rc == PSTK_ENOENT || rc == PSTK_EACCES || rc == PSTK_EPERM));
 }
 
-/* 0: the sample is right; 1: it is bad, *bad has the reason; < 0: the machine failed, or the data
- * set is gone. */
+/* 0: the sample is right; 1: it is bad, *bad has the reason; IN_HOLE: it is right, but *bad, whose
+ * code is 0, names a hole; < 0: the machine failed, or the data set is gone. */
 static int check_sample(struct member *member, uint64_t id, uint32_t *crc, struct pstk_error *bad)
 {
     const struct verify *verify = member->verify;
@@ -420,6 +426,39 @@ static int check_hash(struct member *member, uint32_t number, const struct pstk_
     return rc < 0 && rc != PSTK_ECANCELED ? pstk__fail_copy(err, &bad) : rc;
 }
 
+/* ---- a file of which a copy is read: a job of the crew ----------------------------------------
+ */
+
+/* The progress of the check of a store: samples count when it has ended. */
+static int is_ended(void *user, uint64_t n)
+{
+    const struct pstk__crew_sink *sink = user;
+    (void)n;
+    return sink->progress(sink->user, 0);
+}
+
+static int check_copied(struct member *member, uint32_t number, const struct pstk__crew_sink *sink,
+                        struct pstk_error *err)
+{
+    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
+    char path[4096];
+    uint64_t first, n;
+    struct pstk_error bad;
+    pstk_error_init(&bad, sizeof bad);
+    int rc = pstk__source_file_path(source, number, path, sizeof path);
+    if (rc == 0)
+        rc = source->store->check(source->store, path, is_ended, (void *)(uintptr_t)sink, &bad);
+    if (rc == PSTK_ECANCELED)
+        return rc;
+    bad.stage = PSTK_STAGE_SHARD;
+    if (rc < 0 && !is_damage(rc, &bad))
+        return pstk__fail_copy(err, &bad);
+    if (rc < 0 && sink->bad(sink->user, &bad))
+        return PSTK_ECANCELED;
+    pstk__source_range(source, number, &first, &n);
+    return sink->progress(sink->user, n) ? PSTK_ECANCELED : 0;
+}
+
 /* ---- the crew -------------------------------------------------------------------------------- */
 
 static int run_job(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
@@ -432,8 +471,12 @@ static int run_job(void *state, uint64_t job, const struct pstk__crew_sink *sink
     if (job < verify->n_blocks)
         return check_block(member, job, sink, result, err);
     job -= verify->n_blocks;
-    return job < verify->n_whole ? check_whole(member, verify->whole[job], sink, err)
-                                 : check_hash(member, (uint32_t)(job - verify->n_whole), sink, err);
+    if (job < verify->n_whole)
+        return check_whole(member, verify->whole[job], sink, err);
+    job -= verify->n_whole;
+    return job < verify->n_hashed
+               ? check_hash(member, (uint32_t)job, sink, err)
+               : check_copied(member, (uint32_t)(job - verify->n_hashed), sink, err);
 }
 
 static void close_member(void *state)
@@ -491,6 +534,11 @@ static int is_reported(struct verify *verify, const struct pstk_error *bad)
 static int report_damage(void *user, const struct pstk_error *bad)
 {
     struct verify *verify = user;
+    if (bad->code == PSTK_OK) {
+        if (verify->n_holes++ == 0)
+            snprintf(verify->first_hole, sizeof verify->first_hole, "%.255s", bad->message);
+        return 0;
+    }
     if (is_reported(verify, bad))
         return 0;
     verify->n_bad++;
@@ -503,7 +551,8 @@ static int report_progress(void *user, uint64_t n)
     struct verify *verify = user;
     const struct pstk__verify_request *verify_request = verify->request;
     const uint64_t now = pstk__clock_ns();
-    const uint64_t n_parts = verify->n_whole + (verify->n_blocks > 0) + (verify->n_hashed > 0);
+    const uint64_t n_parts =
+        verify->n_whole + (verify->n_blocks > 0) + (verify->n_hashed > 0) + (verify->n_copied > 0);
     verify->n_done += n;
     if (verify->code < 0)
         return 1;
@@ -547,6 +596,7 @@ static void divide(struct verify *verify)
         }
     if (verify->n_whole == source->schema.n_fields)
         verify->loose = 0;
+    verify->n_copied = source->store->check ? source->n_shards : 0;
     verify->n_blocks = verify->loose ? (verify->n_samples + BLOCK - 1) / BLOCK : 0;
 }
 
@@ -576,7 +626,7 @@ static int run(struct verify *verify, struct pstk_error *err)
 {
     const struct pstk__crew_work work = {
         .what = "verify",
-        .n_jobs = verify->n_blocks + verify->n_whole + verify->n_hashed,
+        .n_jobs = verify->n_blocks + verify->n_whole + verify->n_hashed + verify->n_copied,
         .n_threads = threads_within(verify, verify->request->n_threads),
         .result_size = verify->writer ? sizeof(struct block) : 0,
         .user = verify,
@@ -588,6 +638,7 @@ static int run(struct verify *verify, struct pstk_error *err)
         .progress = report_progress};
     verify->has_run = 1;
     verify->n_done = 0;
+    verify->n_holes = 0;
     return pstk__crew_run(&work, err);
 }
 
@@ -690,6 +741,22 @@ static int open_any(struct verify *verify, struct pstk_error *err)
     return verify->n_bad > 0 ? 0 : rc; /* the first reason is that of the data set as a whole */
 }
 
+/* Report holes, after what else is noted. */
+static void note_holes(const struct verify *verify)
+{
+    struct pstk_verify_report *report = verify->request->report;
+    const size_t n = strlen(report->note);
+    report->n_holes = verify->n_holes;
+    if (verify->n_holes == 0)
+        return;
+    snprintf(
+        report->note + n, sizeof report->note - n,
+        "%s%llu sample%s in holes of sparse files, of which all bytes are read as 0 (the first "
+        "in %s); if the data should not have them, a copy was broken off: copy the file again",
+        n > 0 ? "; " : "", (unsigned long long)verify->n_holes,
+        verify->n_holes == 1 ? " has bytes" : "s have bytes", verify->first_hole);
+}
+
 static int64_t verify_values(const struct pstk__verify_request *request, struct pstk_error *err)
 {
     struct verify verify = {.request = request};
@@ -699,6 +766,7 @@ static int64_t verify_values(const struct pstk__verify_request *request, struct 
     if (rc == 0 && verify.dataset)
         rc = pstk__sets_check(pstk__dataset_source(verify.dataset), request->path, report_damage,
                               &verify, err);
+    note_holes(&verify);
     pstk__checksums_close(verify.kept);
     pstk_dataset_close(&verify.dataset);
     return rc < 0 ? rc : verify.n_bad < INT32_MAX ? (int64_t)verify.n_bad : INT32_MAX;

@@ -5,8 +5,8 @@
  * begin with it. Without a key the name is the sample's number.
  *
  * If there are fields other than image, label and key, metadata.jsonl has an object for each
- * sample: file_name, then all fields except the image. That is what Hugging Face's imagefolder
- * reads.
+ * sample: file_name, then all fields except the image; the label as the name of its class. That is
+ * what Hugging Face's imagefolder reads.
  */
 #include "base/error.h"
 #include "export/array.h"
@@ -23,6 +23,7 @@
 struct folder {
     struct pstk__export *export; /* borrowed */
     int has_metadata;
+    const char *label; /* the label's name in metadata, if its values are class names; or NULL */
     struct pstk__out_file metadata; /* open if has_metadata */
     struct pstk__bytes path;        /* owned; of the sample's file, with a 0 */
     struct pstk__bytes line;        /* owned; of metadata */
@@ -49,24 +50,31 @@ static const char *refuse(const struct pstk__export *e, uint32_t i)
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
+/* The name of the sample's class. NULL: it has none. number: gets the label as digits, with a 0. */
+static const char *class_of(const struct folder *folder, const struct pstk__export_sample *sample,
+                            struct pstk__bytes *number)
+{
+    const struct pstk__export *e = folder->export;
+    struct pstk__array label;
+    pstk__array_of(&label, &e->fields[e->label], sample->values[e->label].data,
+                   sample->values[e->label].size);
+    pstk__json_number(number, label.dtype, label.data);
+    pstk__bytes_put(number, "", 1);
+    const uint64_t cls = number->failed || number->data[0] == '-'
+                             ? UINT64_MAX
+                             : strtoull((const char *)number->data, NULL, 10);
+    return pstk_dataset_name(e->dataset, cls);
+}
+
 /* Append the folder of the sample's class: its name; its number where it has none. */
 static void put_class(struct folder *folder, const struct pstk__export_sample *sample)
 {
-    const struct pstk__export *e = folder->export;
-    struct pstk__array number;
-    pstk__array_of(&number, &e->fields[e->label], sample->values[e->label].data,
-                   sample->values[e->label].size);
-    struct pstk__bytes text = {0};
-    pstk__json_number(&text, number.dtype, number.data);
-    pstk__bytes_put(&text, "", 1);
-    const uint64_t cls = text.failed || text.data[0] == '-'
-                             ? UINT64_MAX
-                             : strtoull((const char *)text.data, NULL, 10);
-    const char *name = pstk_dataset_name(e->dataset, cls);
-    if (!name || pstk__name_part(&folder->path, name, strlen(name)) < 0)
-        pstk__bytes_put(&folder->path, text.data, text.size - 1);
-    folder->path.failed |= text.failed;
-    pstk__bytes_free(&text);
+    struct pstk__bytes number = {0};
+    const char *name = class_of(folder, sample, &number);
+    if (!number.failed && (!name || pstk__name_part(&folder->path, name, strlen(name)) < 0))
+        pstk__bytes_put(&folder->path, number.data, number.size - 1);
+    folder->path.failed |= number.failed;
+    pstk__bytes_free(&number);
     pstk__bytes_text(&folder->path, "/");
 }
 
@@ -166,6 +174,23 @@ static void put_value(struct folder *folder, uint32_t i, const struct pstk__expo
     }
 }
 
+/* Append the label as the name of its class, in all lines a text: a class without a name is its
+ * number, as its folder is. */
+static void put_label(struct folder *folder, const struct pstk__export_sample *sample)
+{
+    struct pstk__bytes number = {0};
+    const char *name = class_of(folder, sample, &number);
+    pstk__bytes_text(&folder->line, ", ");
+    pstk__json_text(&folder->line, folder->label, strlen(folder->label));
+    pstk__bytes_text(&folder->line, ": ");
+    if (!number.failed && (!name || !*name))
+        name = (const char *)number.data;
+    if (!number.failed)
+        pstk__json_text(&folder->line, name, strlen(name));
+    folder->line.failed |= number.failed;
+    pstk__bytes_free(&number);
+}
+
 static int add_metadata(struct folder *folder, const struct pstk__export_sample *sample,
                         struct pstk_error *err)
 {
@@ -174,7 +199,9 @@ static int add_metadata(struct folder *folder, const struct pstk__export_sample 
     pstk__bytes_text(&folder->line, "{\"file_name\": ");
     pstk__json_text(&folder->line, (const char *)folder->path.data, folder->path.size - 1);
     for (uint32_t i = 0; i < e->n_fields; i++)
-        if ((int32_t)i != e->image && strcmp(e->fields[i].name, "file_name") != 0)
+        if ((int32_t)i == e->label && folder->label)
+            put_label(folder, sample);
+        else if ((int32_t)i != e->image && strcmp(e->fields[i].name, "file_name") != 0)
             put_value(folder, i, &sample->values[i]);
     pstk__bytes_text(&folder->line, "}\n");
     return folder->line.failed
@@ -184,12 +211,26 @@ static int add_metadata(struct folder *folder, const struct pstk__export_sample 
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
+/* Name the label in metadata, if the data set has class names: `label`, whose texts are classes for
+ * whoever reads the folder; or its own name, if another field is called so. */
+static void name_label(struct folder *folder)
+{
+    const struct pstk__export *e = folder->export;
+    if (e->label < 0 || !pstk_dataset_name(e->dataset, 0))
+        return;
+    folder->label = "label";
+    for (uint32_t i = 0; i < e->n_fields; i++)
+        if ((int32_t)i != e->image && strcmp(e->fields[i].name, "label") == 0)
+            folder->label = e->fields[e->label].name;
+}
+
 static int open_folder(void **state, struct pstk__export *e, struct pstk_error *err)
 {
     struct folder *folder = *state = calloc(1, sizeof *folder);
     if (!folder)
         return pstk__export_no_memory(e, err);
     folder->export = e;
+    name_label(folder);
     for (uint32_t i = 0; i < e->n_fields; i++)
         folder->has_metadata |=
             (int32_t)i != e->image && (int32_t)i != e->label && (int32_t)i != e->key;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "format/joined.h"
 #include <penstock/penstock.h>
 
 #include <assert.h>
@@ -219,7 +220,7 @@ static int fail_open(const struct pstk__source *source, uint32_t number, int nat
         snprintf(what, sizeof what, "%.14s %s", file_noun(source), path);
     char why[PSTK__WHY];
     if (err && pstk__store_why(source->store, why)[0])
-        return pstk__fail_errno(err, native, PSTK_STAGE_SHARD, "cannot open %s%s", what, why);
+        return pstk__store_fail_open(source->store, native, PSTK_STAGE_SHARD, what, err);
     return pstk__file_fail(err, native, PSTK_STAGE_SHARD, what, path);
 }
 
@@ -251,6 +252,14 @@ int pstk__source_open_file(const struct pstk__source *source, uint32_t number,
         pstk__fail_at(err, r, pstk__source_file_name(source, number, name), err->record,
                       err->offset, err->length);
     return r;
+}
+
+void pstk__source_stop(const struct pstk__source *source)
+{
+    for (uint32_t i = 0; i < source->n_joined; i++)
+        pstk__source_stop(pstk__joined_part(source, i));
+    if (!source->n_joined && source->store && source->store->stop)
+        source->store->stop(source->store);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

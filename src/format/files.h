@@ -45,6 +45,8 @@ int pstk__files_keep(struct pstk__files *files, uint32_t number, struct pstk__fi
 /* Open and check a file; needs no table, any thread. An error names the file. */
 int pstk__source_open_file(const struct pstk__source *source, uint32_t number,
                            struct pstk__file *file, struct pstk_error *err);
+/* The stop of the stores (store.h) of a data set, or of all that it joins. Any thread. */
+void pstk__source_stop(const struct pstk__source *source);
 
 /* Read exactly what `e` says into buffer, from the file of that number. Fewer bytes are damage: the
  * file was cut short after the check. */

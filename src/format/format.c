@@ -11,6 +11,7 @@
 #include "format/pstk/pstk.h"
 #include "format/tar/tar.h"
 #include "format/tfrecord/tfrecord.h"
+#include "format/unknown.h"
 
 #include <stddef.h>
 #include <errno.h>
@@ -30,14 +31,17 @@ static const struct pstk__format *const formats[] = {
 
 /* ---- finding and opening --------------------------------------------------------------------- */
 
-/* "a directory with A, or with B": the form of data sets. */
+/* "A, B, or C": what a directory of a data set has. */
 static const char *describe(char text[512])
 {
     size_t used = 0;
     text[0] = 0;
     for (size_t i = 0; i < N_FORMATS && used < 512; i++) {
-        const int n =
-            snprintf(text + used, 512 - used, "%s%s", i ? ", or with " : "", formats[i]->needs);
+        const int n = snprintf(text + used, 512 - used, "%s%s",
+                               i == 0              ? ""
+                               : i + 1 < N_FORMATS ? ", "
+                                                   : ", or ",
+                               formats[i]->needs);
         used += n > 0 ? (size_t)n : 0;
     }
     return text;
@@ -57,46 +61,13 @@ static const char *describe_files(char text[256])
     return text;
 }
 
-/* Return 1 when a writer is at work in the directory, or was killed there. */
-static int is_unfinished(const char *path)
+/* A pstk__unknown_find_fn. */
+static const char *name_of(const struct pstk__store *store, const char *path)
 {
-    char journal[PATH_MAX];
-    const int n = snprintf(journal, sizeof journal, "%s/%s", path, PSTK__JOURNAL_FILE);
-    return n > 0 && (size_t)n < sizeof journal && access(journal, F_OK) == 0;
-}
-
-/* Why no format knows `path`. */
-static int fail_unknown(const char *path, struct pstk_error *err)
-{
-    struct stat st;
-    char known[512], files[256];
-    if (stat(path, &st) < 0)
-        return errno == ENOENT || errno == ENOTDIR
-                   ? pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "no such file or directory: %s",
-                                path)
-                   : pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", path);
-    size_t n = strlen(path);
-    if (S_ISDIR(st.st_mode) && is_unfinished(path))
-        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
-                          "%s is not a data set: its writer is at work, or was killed; wait for "
-                          "it, or pack again to the same place",
-                          path);
-    if (S_ISDIR(st.st_mode))
-        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
-                          "%s is not a data set; must be a directory with %s", path,
-                          describe(known));
-    if (n >= 5 && strcmp(path + n - 5, ".pstk") == 0)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "%s is one shard of a data set; name the directory that holds it", path);
-    if (n >= 8 && strcmp(path + n - 8, ".parquet") == 0)
-        return pstk__fail(
-            err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-            "%s is a Parquet table, which penstock.Dataset and penstock.Loader open in "
-            "Python; here it must be CSV or JSON lines",
-            path);
-    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                      "%s is a file; must be a directory with %s%s", path, describe(known),
-                      describe_files(files));
+    for (size_t i = 0; i < N_FORMATS; i++)
+        if (formats[i]->probe(store, path, NULL) > 0)
+            return formats[i]->name;
+    return NULL;
 }
 
 int pstk__format_find(const struct pstk__format **out, const struct pstk__store *store,
@@ -112,7 +83,8 @@ int pstk__format_find(const struct pstk__format **out, const struct pstk__store 
             return 0;
         }
     }
-    return fail_unknown(path, err);
+    char known[512], files[256];
+    return pstk__unknown_fail(store, path, describe(known), describe_files(files), name_of, err);
 }
 
 const char *pstk_find_format(const char *path, struct pstk_error *err)

@@ -88,7 +88,7 @@ struct pstk__source {
     uint64_t n_pages;    /* index pages in all */
     uint64_t bytes;      /* of all files that hold samples, and dictionaries */
     uint32_t n_joined;   /* data sets that it joins (joined.h); 0: it is one */
-    uint32_t is_checked; /* 1: the store compares every byte that it gives with a checksum */
+    uint32_t is_checked; /* 1: every byte has a checksum in its file, and is compared */
     char identity[40];
     char *path;               /* owned */
     struct pstk__texts names; /* class names */

@@ -450,7 +450,7 @@ static int unpack_files(struct pstk__source *source, struct pstk__listing *listi
     for (uint64_t i = 0; i < listing->names.n; i++)
         listing->sizes[i] = pstk__unpack_size(indexed->unpack, i);
     opening->store = source->store = pstk__unpack_store(indexed->unpack);
-    source->is_checked = pstk__unpack_is_all(indexed->unpack) ? 1 : 0;
+    source->is_checked = (uint32_t)pstk__unpack_is_checked(indexed->unpack);
     snprintf(indexed->kind, sizeof indexed->kind, "%.8s, %.5s", source->format->name,
              pstk__unpack_name(indexed->unpack));
     source->kind = indexed->kind;

@@ -18,10 +18,7 @@ int pstk__through_open(struct pstk__through *through, const struct pstk__scan *s
     if (!through->buffer)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to index %s", scan->path);
     const int r = scan->store->open(scan->store, &through->file, scan->path);
-    char why[PSTK__WHY];
-    return r < 0 ? pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s%s", scan->path,
-                                    pstk__store_why(scan->store, why))
-                 : 0;
+    return r < 0 ? pstk__store_fail_open(scan->store, -r, PSTK_STAGE_OPEN, scan->path, err) : 0;
 }
 
 void pstk__through_close(struct pstk__through *through)

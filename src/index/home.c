@@ -258,11 +258,18 @@ static int fail_nowhere(const struct pstk__index_home *home, int native, struct 
                                 "the %s of %s has no room in its folder, and no cache folder is "
                                 "set: free some space, or set cache_path to a folder with more",
                                 what, home->data);
-    if (home->cache)
-        return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
-                                "the %s of %s can be written neither there nor to the cache "
-                                "folder %s",
-                                what, home->data, home->cache);
+    if (home->cache) {
+        const int r = pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
+                                       "the %s of %s can be written neither there nor to the cache "
+                                       "folder %s (set cache_path to a folder that can be written "
+                                       "to)",
+                                       what, home->data, home->cache);
+        if (r != PSTK_ENOENT)
+            return r;
+        if (err)
+            err->code = PSTK_EINVAL; /* the data is there: the folder is a wrong setting */
+        return PSTK_EINVAL;
+    }
     return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
                             "the %s of %s cannot be written to its folder, and no cache folder "
                             "is set: set cache_path",

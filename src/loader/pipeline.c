@@ -245,6 +245,8 @@ static void forget_gates(struct pstk__slots *slots)
 void pstk__pipeline_stop(struct pstk__pipeline *pipeline)
 {
     atomic_store_explicit(&pipeline->closing, 1, memory_order_release);
+    if (pipeline->source)
+        pstk__source_stop(pipeline->source); /* or readers would wait for an entry of the cache */
     pstk__gate_notify(&pipeline->window.uploads);
     if (pipeline->uploader.running)
         pthread_join(pipeline->uploader.thread, NULL);

@@ -59,6 +59,15 @@ const char *pstk__store_why(const struct pstk__store *store, char text[PSTK__WHY
     return text;
 }
 
+int pstk__store_fail_open(const struct pstk__store *store, int native, int stage, const char *what,
+                          struct pstk_error *err)
+{
+    char why[PSTK__WHY];
+    return pstk__store_why(store, why)[0]
+               ? pstk__fail_known(err, native, stage, "cannot open %s%s", what, why)
+               : pstk__fail_errno(err, native, stage, "cannot open %s", what);
+}
+
 /* Everything between opening and closing. */
 static int load(const struct pstk__file *file, const char *path, uint64_t max_size, void **bytes,
                 uint64_t *size, struct pstk_error *err)

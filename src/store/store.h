@@ -61,6 +61,15 @@ struct pstk__store {
      * NULL: the store has no directories. */
     int (*list)(const struct pstk__store *s, const char *path, pstk__store_name_fn each,
                 void *user);
+    /* Nobody wants what is read any more: opens and reads that wait for another program, or make
+     * what they read, fail soon with -ECANCELED. Close is due all the same. NULL: none does. */
+    void (*stop)(const struct pstk__store *s);
+    /* Read the file at `path` in full where reads of it are answered from a copy, which does not
+     * show damage of the file. 0: it is well, or there is no copy; EBADMSG: it is damaged;
+     * ECANCELED: `progress`, which is called now and then, gave a non-zero result. NULL: there are
+     * no copies. */
+    int (*check)(const struct pstk__store *s, const char *path,
+                 int (*progress)(void *user, uint64_t n), void *user, struct pstk_error *err);
 };
 
 /* Files of the machine: local and mounted ones. */
@@ -81,6 +90,9 @@ int64_t pstk__file_read(const struct pstk__file *file, void *buffer, uint64_t si
 const char *pstk__file_why(const struct pstk__file *file, int native, char text[PSTK__WHY]);
 /* The same of an open that failed. */
 const char *pstk__store_why(const struct pstk__store *store, char text[PSTK__WHY]);
+/* Fail after an open that returned -native: "cannot open WHAT", and why. */
+int pstk__store_fail_open(const struct pstk__store *store, int native, int stage, const char *what,
+                          struct pstk_error *err);
 /* Read a whole regular file of at most max_size bytes. Returns owned bytes (free()), never NULL. */
 int pstk__store_load(const struct pstk__store *store, const char *path, uint64_t max_size,
                      void **bytes, uint64_t *size, struct pstk_error *err);

@@ -27,7 +27,7 @@
           */
 
 /* Columns of a row. */
-enum { UNPACKED, PACKING, POINTS_SIZE, HEAD_CRC, N_COLUMNS };
+enum { UNPACKED, PACKING, POINTS_SIZE, HEAD_CRC, IS_CHECKED, N_COLUMNS };
 
 struct work {
     struct pstk__packed_files *table;
@@ -39,6 +39,8 @@ struct work {
     uint64_t n_joined; /* files */
     uint64_t n_bad;    /* damaged files that were handed on */
     int code;          /* of the first file that could not be described */
+    uint8_t *is_new;   /* owned; of each file: 1, its points were made and none were there; each
+                        * byte is its job's until the crew has ended */
     struct pstk_error *err;
 };
 
@@ -121,9 +123,11 @@ static int measure(const struct work *work, const struct pstk__pass *pass,
                                   .name = pass->name,
                                   .packing = pass->of.packing,
                                   .size = pass->of.size,
+                                  .changed_ns = pass->of.changed_ns,
                                   .unpacked = PSTK_NONE};
     const int r = pstk__whole_unpack(&job, err);
     packed->of.unpacked = job.unpacked;
+    packed->is_checked = job.is_checked != 0;
     return r == 0 && pass->progress(pass->user, 0) ? PSTK_ECANCELED : r;
 }
 
@@ -156,13 +160,19 @@ static int pass_file(void *state, uint64_t job, const struct pstk__crew_sink *si
         return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
     }
     packed->of.packing = pass.of.packing = (uint32_t)packing;
-    if (work->files->known && packing != 1) /* it is unpacked when it is first read */
+    /* It is unpacked when it is first read. Of zstd, nothing says before that it has checksums. */
+    packed->is_checked = packing == PSTK__WHOLE_BZIP2;
+    if (work->files->known && packing != 1)
         return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
+    const int had = access(points, F_OK) == 0;
     const int r = pstk__pass_run(&pass, err);
+    work->is_new[job] = r == 0 && !had;
     if (r > 0)
         return measure(work, &pass, packed, err);
-    *packed = (struct pstk__packed){
-        .of = pass.of, .points_size = pass.points_size, .head_crc = pass.head_crc};
+    *packed = (struct pstk__packed){.of = pass.of,
+                                    .points_size = pass.points_size,
+                                    .head_crc = pass.head_crc,
+                                    .is_checked = pass.is_checked != 0};
     return r;
 }
 
@@ -222,7 +232,8 @@ static void join_file(void *user, const void *result)
     const uint64_t cells[N_COLUMNS] = {[UNPACKED] = packed->of.unpacked,
                                        [PACKING] = packed->of.packing,
                                        [POINTS_SIZE] = packed->points_size,
-                                       [HEAD_CRC] = packed->head_crc};
+                                       [HEAD_CRC] = packed->head_crc,
+                                       [IS_CHECKED] = packed->is_checked};
     struct pstk__index_rows rows = {.n_columns = N_COLUMNS};
     if (work->code == 0 && pstk__index_rows_add(&rows, cells) < 0)
         work->code = pstk__fail(work->err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
@@ -249,6 +260,46 @@ static void remove_leftovers(const char *path)
         closedir(folder);
 }
 
+/* Remove the points that a build made which failed. Those that were there before may be another
+ * index's, as that of one file of the folder. */
+static void remove_new(const struct work *work)
+{
+    char path[PATH_MAX];
+    for (uint64_t i = 0; i < work->table->names.n; i++)
+        if (work->is_new[i] && pstk__packed_points(work->table, i, path, sizeof path) == 0)
+            unlink(path); /* what stays wastes room alone */
+    memset(work->is_new, 0, work->table->names.n);
+}
+
+/* Read through all files. */
+static int read_all(struct work *work, struct pstk_error *err)
+{
+    const struct pstk__crew_work crew = {.what = "unpack",
+                                         .n_jobs = work->table->names.n,
+                                         .n_threads = work->files->n_threads,
+                                         .result_size = sizeof(struct pstk__packed),
+                                         .user = work,
+                                         .open = open_job,
+                                         .close = close_job,
+                                         .run = work->files->on_bad ? pass_file_or_tell : pass_file,
+                                         .join = join_file,
+                                         .bad = hand_on,
+                                         .progress = add_progress};
+    int r = pstk__crew_run(&crew, err);
+    if (work->code < 0)
+        return work->code; /* its message was written before the crew was stopped */
+    if (r == PSTK_ECANCELED)
+        r = pstk__fail(err, r, PSTK_STAGE_OPEN,
+                       "reading through the compressed files of %s was canceled: nothing is kept "
+                       "of it",
+                       work->table->folder);
+    if (r == 0 && work->n_bad)
+        r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                       "%llu compressed files of %s are damaged: no sample can be read",
+                       (unsigned long long)work->n_bad, work->table->folder);
+    return r;
+}
+
 /* The work of index/home.h. */
 static int build(void *user, struct pstk__index_writer *writer, struct pstk__index_found *found,
                  struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
@@ -270,29 +321,9 @@ static int build(void *user, struct pstk__index_writer *writer, struct pstk__ind
     if (r < 0)
         return r;
     remove_leftovers(work->table->points);
-    const struct pstk__crew_work crew = {.what = "unpack",
-                                         .n_jobs = work->table->names.n,
-                                         .n_threads = work->files->n_threads,
-                                         .result_size = sizeof(struct pstk__packed),
-                                         .user = work,
-                                         .open = open_job,
-                                         .close = close_job,
-                                         .run = work->files->on_bad ? pass_file_or_tell : pass_file,
-                                         .join = join_file,
-                                         .bad = hand_on,
-                                         .progress = add_progress};
-    r = pstk__crew_run(&crew, err);
-    if (work->code < 0)
-        return work->code; /* its message was written before the crew was stopped */
-    if (r == PSTK_ECANCELED)
-        return pstk__fail(err, r, PSTK_STAGE_OPEN,
-                          "reading through the compressed files of %s was canceled: nothing is "
-                          "kept of it",
-                          work->table->folder);
-    if (r == 0 && work->n_bad)
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                          "%llu compressed files of %s are damaged: no sample can be read",
-                          (unsigned long long)work->n_bad, work->table->folder);
+    r = read_all(work, err);
+    if (r < 0)
+        remove_new(work);
     return r;
 }
 
@@ -317,6 +348,7 @@ static int take_rows(struct pstk__packed_files *table, const struct pstk__index 
         packed->of.unpacked = pstk__table_get(rows, page, 0, UNPACKED);
         packed->points_size = pstk__table_get(rows, page, 0, POINTS_SIZE);
         packed->head_crc = (uint32_t)pstk__table_get(rows, page, 0, HEAD_CRC);
+        packed->is_checked = pstk__table_get(rows, page, 0, IS_CHECKED) == 1;
         if (packed->of.packing > PSTK__N_WHOLE || packed->of.unpacked >= 1ull << 60 ||
             (packed->of.packing == 1 && packed->points_size == 0) ||
             (packed->of.packing > PSTK__N_PACKINGS && packed->points_size))
@@ -388,12 +420,19 @@ int pstk__unpack_build(struct pstk__packed_files *table, const struct pstk__unpa
                                     .format = "points",
                                     .place = {table->place[0], table->place[1]}};
     digest_key(files, home.key);
+    work.is_new = calloc(table->names.n + 1, 1);
+    if (!work.is_new)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the files of %s",
+                          table->folder);
     const struct pstk__index_work index_work = {.user = &work,
                                                 .differs = differs,
                                                 .build = build,
                                                 .on_progress = files->on_progress,
                                                 .progress_user = files->progress_user};
     int r = pstk__index_get(&index, &home, &index_work, err);
+    if (r < 0 && table->points)
+        remove_new(&work); /* of which no index could be written */
+    free(work.is_new);
     if (r < 0)
         return r;
     r = pstk__packed_place(table, index->path, err);

@@ -22,10 +22,11 @@ struct pstk__feed {
 };
 
 enum pstk__unpacking {
-    PSTK__UNPACK_MORE,  /* in is empty or out is full */
-    PSTK__UNPACK_POINT, /* all that was unpacked is in out, and reading may begin here */
-    PSTK__UNPACK_LARGE, /* it takes more memory than random reading may have */
-    PSTK__UNPACK_BAD,   /* damage in the last bytes: *why, static storage */
+    PSTK__UNPACK_MORE,   /* in is empty or out is full */
+    PSTK__UNPACK_POINT,  /* all that was unpacked is in out, and reading may begin here */
+    PSTK__UNPACK_LARGE,  /* it takes more memory than random reading may have */
+    PSTK__UNPACK_MEMORY, /* there is no memory to go on: of whole.h alone */
+    PSTK__UNPACK_BAD,    /* damage in the last bytes: *why, static storage */
 };
 
 /* Where unpacking can begin. */
@@ -59,6 +60,8 @@ struct pstk__packing {
                   uint8_t window[PSTK__WINDOW]);
     /* 1: the file may end here. */
     int (*is_complete)(const struct pstk__unpacker *unpacker);
+    /* 1: all that was unpacked since begin has checksums in the file. NULL: it always has. */
+    int (*is_checked)(const struct pstk__unpacker *unpacker);
 };
 
 extern const struct pstk__packing pstk__packing_gzip;

@@ -3,6 +3,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "unpack/same.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -96,10 +97,20 @@ static int read_more(struct run *run)
     return n > 0;
 }
 
+static int check_same(const struct run *run)
+{
+    const struct pstk__pass *pass = run->pass;
+    return pstk__unpack_check_same(&run->file, pass->path, pass->name, pass->of.size,
+                                   pass->of.changed_ns, run->err);
+}
+
 /* Check that the file may end where it does. */
 static int finish(struct run *run)
 {
     struct pstk__pass *pass = run->pass;
+    const int same = check_same(run);
+    if (same < 0)
+        return same;
     if (run->n_read != pass->of.size)
         return fail_byte(run, PSTK_EBADMSG, run->n_read,
                          "the file ends here: it was cut while it "
@@ -111,6 +122,7 @@ static int finish(struct run *run)
                          run->packing->repair);
     const int r = end_chunk(run);
     pass->of.unpacked = run->unpacked;
+    pass->is_checked = !run->packing->is_checked || run->packing->is_checked(run->unpacker);
     return r < 0 ? r
                  : pstk__points_writer_commit(&run->writer, &pass->of, &pass->points_size,
                                               &pass->head_crc, run->err);
@@ -155,7 +167,9 @@ static int open_run(struct run *run)
     int r = pass->store->open(pass->store, &run->file, pass->path);
     if (r < 0)
         return pstk__fail_errno(run->err, -r, PSTK_STAGE_OPEN, "cannot open %s", pass->path);
-    r = pstk__points_writer_open(&run->writer, pass->points, run->err);
+    r = check_same(run);
+    if (r == 0)
+        r = pstk__points_writer_open(&run->writer, pass->points, run->err);
     return r < 0 ? r : go_through(run);
 }
 

@@ -20,13 +20,15 @@ struct pstk__pass {
     struct pstk__points_of of; /* of.unpacked: set by the pass */
     uint64_t points_size;      /* bytes; set by the pass */
     uint32_t head_crc;         /* set by the pass */
+    int is_checked;            /* 1: all of it has checksums in the file; set by the pass */
     /* Report n more bytes of the file as done; a non-zero result: stop with ECANCELED. Or NULL. */
     int (*progress)(void *user, uint64_t n);
     void *user;
 };
 
 /* Make the points file. 0; 1: a frame is too large to be read alone, so there is none; EBADMSG: the
- * file is damaged, with its byte; ECANCELED; others of store and writer. */
+ * file is damaged, with its byte, or not the one that was listed; ECANCELED; others of store and
+ * writer. */
 int pstk__pass_run(struct pstk__pass *pass, struct pstk_error *err);
 
 #endif

@@ -57,9 +57,12 @@ int pstk__points_open(struct pstk__points *points, const char *path, uint32_t he
     }
     int r = fstat(points->fd, &st) < 0 ? -errno : read_all(points, head, sizeof head, 0);
     points->owner = r == 0 ? st.st_uid : 0;
+    const uint32_t is_crc = r == 0 ? pstk__crc32c(0, head + 4, sizeof head - 4) : 0;
+    /* A whole header, but another one. */
+    if (r == 0 && pstk__get32(head) == is_crc && is_crc != head_crc)
+        r = -ESTALE;
     if (r == 0 &&
-        (pstk__get32(head) != head_crc || pstk__crc32c(0, head + 4, sizeof head - 4) != head_crc ||
-         memcmp(head + PSTK__PH_MAGIC, PSTK__POINTS_MAGIC, 8) != 0 ||
+        (pstk__get32(head) != is_crc || memcmp(head + PSTK__PH_MAGIC, PSTK__POINTS_MAGIC, 8) != 0 ||
          pstk__get32(head + PSTK__PH_VERSION) != PSTK__POINTS_VERSION ||
          !take_header(points, head, (uint64_t)st.st_size)))
         r = -EBADMSG;

@@ -15,7 +15,7 @@
 
 #include "unpack/packing.h"
 
-#define PSTK__POINTS_VERSION 1
+#define PSTK__POINTS_VERSION 2   /* of the file, and of the rows in the index (build.c) */
 #define PSTK__SPACING (1u << 20) /* unpacked bytes */
 #define PSTK__CHUNK (1u << 16)   /* unpacked bytes */
 
@@ -55,7 +55,8 @@ struct pstk__points {
 };
 
 /* Open the points file at `path`. head_crc: the checksum of its header, which it must have. 0 or a
- * negative errno: EBADMSG, it is damaged. Allocates nothing. */
+ * negative errno: EBADMSG, it is damaged; ESTALE: it is intact, and was made anew since. Allocates
+ * nothing. */
 int pstk__points_open(struct pstk__points *points, const char *path, uint32_t head_crc);
 void pstk__points_close(struct pstk__points *points);
 /* Find the point whose span has an unpacked byte: `offset` < of.unpacked. 0 or a negative errno. */

@@ -16,6 +16,7 @@ struct pstk__damage {
     uint64_t packed;
     const char *why; /* NULL: none */
     int in_points;   /* 1: the points file is damaged, not the file */
+    int is_replaced; /* 1: no, it is another than it was */
 };
 
 /* A span. */

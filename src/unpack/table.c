@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define PATIENCE_NS 60000000000u /* less is a pause of a disk */
+
 int pstk__packed_path(const struct pstk__packed_files *table, uint64_t i, char *path, size_t size)
 {
     const int n = snprintf(path, size, "%s/%s", table->folder, pstk__texts_get(&table->names, i));
@@ -69,7 +71,8 @@ int pstk__packed_open(struct pstk__packed_files *table, const struct pstk__unpac
                       struct pstk_error *err)
 {
     const uint64_t n = files->names->n;
-    *table = (struct pstk__packed_files){.store = files->store, .mask = 1};
+    *table =
+        (struct pstk__packed_files){.store = files->store, .mask = 1, .patience_ns = PATIENCE_NS};
     while (table->mask + 1 < 2 * n)
         table->mask = 2 * table->mask + 1;
     table->folder = strdup(files->folder);

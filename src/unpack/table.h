@@ -8,12 +8,16 @@
 #include "unpack/points.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* A file. */
 struct pstk__packed {
     struct pstk__points_of of; /* packing 0: it is not compressed */
     uint64_t points_size;      /* bytes of its points file; 0: it is unpacked into the cache */
     uint32_t head_crc;         /* of its points file */
+    /* 1: it is compressed, and all bytes of it have checksums in the file, as far as is known
+     * before it is unpacked. */
+    uint32_t is_checked;
 };
 
 /* All of them, read-only after open. */
@@ -33,6 +37,8 @@ struct pstk__packed_files {
     char *points;              /* owned; folder of the points files; NULL: not known yet */
     uint32_t *places;          /* owned; numbers by the hash of their path; PSTK__NO_FILE: free */
     uint64_t mask;             /* places - 1 */
+    uint64_t patience_ns;      /* how long others may make no progress; tests have less */
+    _Atomic int is_stopped;    /* 1: nobody wants entries any more */
 };
 
 #define PSTK__NO_FILE UINT32_MAX
@@ -55,10 +61,15 @@ static inline int pstk__packed_is_cached(const struct pstk__packed *packed)
 }
 /* Open the cache entry of such a file; makes it, if there is none. damaged: an open one that a
  * read found damaged, or NULL; it is dropped first. EBADMSG: it cannot be; ENOTSUP: no folder for
- * caches is set; others of the cache and of whole.h; the message says what to do. */
+ * caches is set; ETIMEDOUT: another process makes it, and makes no progress; ECANCELED: is_stopped
+ * was set; others of the cache and of whole.h; the message says what to do. */
 int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i,
                        const struct pstk__file *damaged, struct pstk__file *file,
                        struct pstk_error *err);
+/* Unpack such a file, which may have an entry in the cache, to see that it is well; its bytes are
+ * compared with those of the entry. As pstk__packed_entry; EBADMSG: it is damaged. */
+int pstk__packed_check(struct pstk__packed_files *table, uint64_t i,
+                       int (*progress)(void *user, uint64_t n), void *user, struct pstk_error *err);
 /* The path of a file's points. 0 or EINVAL. */
 int pstk__packed_points(const struct pstk__packed_files *table, uint64_t i, char *path,
                         size_t size);

@@ -51,8 +51,6 @@ struct pstk__unpack {
     struct opened *opened; /* owned; one for each file */
     uint32_t packings;     /* of files: a set of bits by number */
     uint32_t spans;        /* of those that are read from points */
-    /* Guarded by opening: why the last open failed, or "". */
-    char why[sizeof((struct pstk_error *)0)->message];
     /* Locks. opening: held while a file is opened or closed, and taken before mutex. mutex: never
      * held while anything is read. */
     pthread_mutex_t opening, mutex;
@@ -64,6 +62,9 @@ struct pstk__unpack {
     struct place *places; /* owned */
     uint8_t *memory;      /* owned; of the spans */
 };
+
+/* Why the thread's last open failed, or "". */
+static _Thread_local char open_why[sizeof((struct pstk_error *)0)->message];
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -154,8 +155,9 @@ static int open_points(struct pstk__unpack *unpack, struct place *place, uint32_
     if (r == 0 && (!pstk__index_trusts(place->points.owner, unpack->table.data_owner) ||
                    !pstk__points_same(&place->points.of, &packed->of)))
         r = -EBADMSG;
-    if (r == -EBADMSG || r == -ENOENT) {
-        *damage = (struct pstk__damage){.why = "its header", .in_points = 1};
+    if (r == -EBADMSG || r == -ENOENT || r == -ESTALE) {
+        *damage =
+            (struct pstk__damage){.why = "its header", .in_points = 1, .is_replaced = r == -ESTALE};
         r = -EBADMSG;
     }
     return r;
@@ -292,7 +294,7 @@ static int open_entry(struct pstk__unpack *unpack, struct opened *opened)
     const int r = pstk__packed_entry(&unpack->table, number_of(opened), NULL, &entry, &err);
     pthread_mutex_lock(&unpack->opening);
     if (r < 0) {
-        memcpy(unpack->why, err.message, sizeof unpack->why);
+        memcpy(open_why, err.message, sizeof open_why);
     } else if (opened->n++ > 0) {
         pstk__file_end(&entry); /* another thread has opened it meanwhile */
     } else {
@@ -300,7 +302,9 @@ static int open_entry(struct pstk__unpack *unpack, struct opened *opened)
         atomic_store_explicit(&opened->has_again, 0, memory_order_relaxed);
     }
     pthread_mutex_unlock(&unpack->opening);
-    return r < 0 && err.native ? -err.native : r; /* codes are negative errnos */
+    /* Codes are negative errnos. ETIMEDOUT would tell a loader's caller to wait on. */
+    const int native = r < 0 && err.native ? err.native : -r;
+    return native == ETIMEDOUT ? -EBUSY : -native;
 }
 
 static int unpack_open(const struct pstk__store *store, struct pstk__file *file, const char *path)
@@ -308,6 +312,7 @@ static int unpack_open(const struct pstk__store *store, struct pstk__file *file,
     struct pstk__unpack *unpack = unpack_of(store);
     const struct pstk__store *below = unpack->table.store;
     const uint32_t number = pstk__packed_find(&unpack->table, path);
+    open_why[0] = 0;
     if (number == PSTK__NO_FILE || !unpack->table.at[number].of.packing)
         return below->open(below, file, path);
     struct opened *opened = &unpack->opened[number];
@@ -316,7 +321,6 @@ static int unpack_open(const struct pstk__store *store, struct pstk__file *file,
     if (is_cached && !is_same(unpack, number, path))
         return below->open(below, file, path);
     pthread_mutex_lock(&unpack->opening);
-    unpack->why[0] = 0;
     int r = is_cached ? 0 : open_packed(unpack, opened, path);
     opened->n += !is_cached && r == 0;
     pthread_mutex_unlock(&unpack->opening);
@@ -398,6 +402,11 @@ static void unpack_explain(const struct pstk__file *file, char *text, size_t siz
         return;
     if (damage.in_points && access(path, F_OK) < 0)
         snprintf(text, size, "the points file %s is gone: open the data set again", path);
+    else if (damage.is_replaced)
+        snprintf(text, size,
+                 "its points file %s was made anew since the data set was opened, as the file was "
+                 "changed or replaced: open the data set again",
+                 path);
     else if (damage.why && damage.in_points)
         snprintf(text, size,
                  "%s of the points file %s is damaged: remove that file, and it is made "
@@ -411,10 +420,8 @@ static void unpack_explain(const struct pstk__file *file, char *text, size_t siz
 
 static void unpack_explain_open(const struct pstk__store *store, char *text, size_t size)
 {
-    struct pstk__unpack *unpack = unpack_of(store);
-    pthread_mutex_lock(&unpack->opening);
-    snprintf(text, size, "%s", unpack->why);
-    pthread_mutex_unlock(&unpack->opening);
+    (void)store;
+    snprintf(text, size, "%s", open_why);
 }
 
 static int unpack_look(const struct pstk__store *store, const char *path,
@@ -434,6 +441,21 @@ static int unpack_list(const struct pstk__store *store, const char *path, pstk__
 {
     const struct pstk__store *below = unpack_of(store)->table.store;
     return below->list(below, path, each, user);
+}
+
+static void unpack_stop(const struct pstk__store *store)
+{
+    atomic_store_explicit(&unpack_of(store)->table.is_stopped, 1, memory_order_relaxed);
+}
+
+static int unpack_check(const struct pstk__store *store, const char *path,
+                        int (*progress)(void *user, uint64_t n), void *user, struct pstk_error *err)
+{
+    struct pstk__unpack *unpack = unpack_of(store);
+    const uint32_t number = pstk__packed_find(&unpack->table, path);
+    return number == PSTK__NO_FILE || !pstk__packed_is_cached(&unpack->table.at[number])
+               ? 0
+               : pstk__packed_check(&unpack->table, number, progress, user, err);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -521,7 +543,9 @@ int pstk__unpack_open(struct pstk__unpack **out, const struct pstk__unpack_files
                                          .explain = unpack_explain,
                                          .explain_open = unpack_explain_open,
                                          .look = files->store->look ? unpack_look : NULL,
-                                         .list = files->store->list ? unpack_list : NULL};
+                                         .list = files->store->list ? unpack_list : NULL,
+                                         .stop = unpack_stop,
+                                         .check = unpack_check};
     r = pstk__packed_open(&unpack->table, files, err);
     if (r == 0)
         r = pstk__unpack_build(&unpack->table, files, err);
@@ -566,9 +590,12 @@ uint64_t pstk__unpack_size(const struct pstk__unpack *unpack, uint64_t i)
     return unpack->table.at[i].of.unpacked;
 }
 
-int pstk__unpack_is_all(const struct pstk__unpack *unpack)
+int pstk__unpack_is_checked(const struct pstk__unpack *unpack)
 {
-    return !(unpack->packings & 1);
+    for (uint64_t i = 0; i < unpack->table.names.n; i++)
+        if (!unpack->table.at[i].is_checked)
+            return 0;
+    return 1;
 }
 
 const char *pstk__unpack_name(const struct pstk__unpack *unpack)

@@ -32,8 +32,8 @@ void pstk__unpack_close(struct pstk__unpack *unpack);
 const struct pstk__store *pstk__unpack_store(const struct pstk__unpack *unpack);
 /* Unpacked bytes of file i. */
 uint64_t pstk__unpack_size(const struct pstk__unpack *unpack, uint64_t i);
-/* 1: all files are compressed, so every byte of them is checked. */
-int pstk__unpack_is_all(const struct pstk__unpack *unpack);
+/* 1: all files are compressed, and each has checksums of all its bytes. */
+int pstk__unpack_is_checked(const struct pstk__unpack *unpack);
 /* What the files are compressed by, in 5 letters: "gzip"; "mixed": different ways. Static. */
 const char *pstk__unpack_name(const struct pstk__unpack *unpack);
 

@@ -2,6 +2,7 @@
 #include "unpack/whole.h"
 
 #include "base/error.h"
+#include "unpack/same.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,6 +32,11 @@ struct run {
     struct pstk__feed feed;
     uint64_t n_read, n_made, reported;
 };
+
+static int fail_memory(const struct pstk__whole_job *job, struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to unpack %s", job->path);
+}
 
 static int fail_byte(const struct run *run, int code, const char *why)
 {
@@ -86,6 +92,11 @@ static int read_more(struct run *run)
 
 static int finish(struct run *run)
 {
+    const struct pstk__whole_job *job = run->job;
+    const int same = pstk__unpack_check_same(&run->file, job->path, job->name, job->size,
+                                             job->changed_ns, run->err);
+    if (same < 0)
+        return same;
     if (run->n_read != run->job->size)
         return fail_byte(run, PSTK_EBADMSG, "the file ends here: it was cut while it was read");
     if (!run->whole->is_complete(run->stream))
@@ -95,6 +106,7 @@ static int finish(struct run *run)
     if (r == 0 && run->job->unpacked != PSTK_NONE && run->n_made != run->job->unpacked)
         return fail_size(run);
     run->job->unpacked = run->n_made;
+    run->job->is_checked = run->whole->is_checked && run->whole->is_checked(run->stream);
     return r;
 }
 
@@ -105,6 +117,8 @@ static int go_through(struct run *run)
     while (r == 0) {
         const char *why;
         const enum pstk__unpacking step = run->whole->step(run->stream, &run->feed, &why);
+        if (step == PSTK__UNPACK_MEMORY)
+            return fail_memory(run->job, run->err);
         if (step == PSTK__UNPACK_BAD || step == PSTK__UNPACK_LARGE)
             return fail_byte(run, step == PSTK__UNPACK_BAD ? PSTK_EBADMSG : PSTK_ENOTSUP, why);
         if (run->feed.n_out == 0)
@@ -128,11 +142,13 @@ static int open_run(struct run *run)
     run->memory = malloc(READ + PIECE);
     run->stream = run->memory ? run->whole->open(job->size, job->unpacked) : NULL;
     if (!run->stream)
-        return pstk__fail(run->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to unpack %s",
-                          job->path);
-    const int r = job->store->open(job->store, &run->file, job->path);
-    return r < 0 ? pstk__fail_errno(run->err, -r, PSTK_STAGE_OPEN, "cannot open %s", job->path)
-                 : go_through(run);
+        return fail_memory(job, run->err);
+    int r = job->store->open(job->store, &run->file, job->path);
+    if (r < 0)
+        return pstk__fail_errno(run->err, -r, PSTK_STAGE_OPEN, "cannot open %s", job->path);
+    r = pstk__unpack_check_same(&run->file, job->path, job->name, job->size, job->changed_ns,
+                                run->err);
+    return r < 0 ? r : go_through(run);
 }
 
 int pstk__whole_unpack(struct pstk__whole_job *job, struct pstk_error *err)

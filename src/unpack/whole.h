@@ -18,10 +18,12 @@ struct pstk__whole {
     /* Begin a file of `size` bytes that unpacks to `unpacked`, or PSTK_NONE. Returns owned; NULL:
      * no memory. */
     struct pstk__whole_stream *(*open)(uint64_t size, uint64_t unpacked);
-    /* Go on. MORE, LARGE or BAD, as of struct pstk__packing. */
+    /* Go on. MORE, LARGE, MEMORY or BAD, as of struct pstk__packing. */
     enum pstk__unpacking (*step)(struct pstk__whole_stream *stream, struct pstk__feed *feed,
                                  const char **why);
     int (*is_complete)(const struct pstk__whole_stream *stream);
+    /* 1: all that was unpacked has checksums in the file. NULL: it never has. */
+    int (*is_checked)(const struct pstk__whole_stream *stream);
     void (*close)(struct pstk__whole_stream *stream);
 };
 
@@ -38,11 +40,14 @@ const struct pstk__whole *pstk__whole_of(uint32_t number);
 
 struct pstk__whole_job {
     const struct pstk__store *store;
-    const char *path;  /* of the file */
-    const char *name;  /* as the data set lists it, for messages */
-    uint32_t packing;  /* number */
-    uint64_t size;     /* bytes of the file */
-    uint64_t unpacked; /* bytes that it must unpack to; PSTK_NONE: any number, which is set */
+    const char *path; /* of the file */
+    const char *name; /* as the data set lists it, for messages */
+    uint32_t packing; /* number */
+    /* What the file was when it was listed; checked before the first read and after the last. */
+    uint64_t size;      /* bytes */
+    int64_t changed_ns; /* as store.h */
+    uint64_t unpacked;  /* bytes that it must unpack to; PSTK_NONE: any number, which is set */
+    int is_checked;     /* set: 1, all of it has checksums in the file */
     /* Take the next bytes. <0 ends it. NULL: they are counted. */
     int (*take)(void *user, const void *bytes, uint64_t n, struct pstk_error *err);
     void *take_user;
@@ -51,9 +56,10 @@ struct pstk__whole_job {
     void *user;
 };
 
-/* Unpack a file. 0; EBADMSG: it is damaged, with its byte, or unpacks to another number of bytes;
- * ENOTSUP: this build has no library for it, or it needs a window above 128 MiB; ECANCELED; others
- * of store and take. */
+/* Unpack a file. 0; EBADMSG: it is damaged, with its byte, unpacks to another number of bytes, or
+ * is no longer the one that was listed: what was taken counts for nothing;
+ * ENOTSUP: this build has no library for it, or it needs a window above 128 MiB; ECANCELED;
+ * ENOMEM; others of store and take. */
 int pstk__whole_unpack(struct pstk__whole_job *job, struct pstk_error *err);
 
 #endif

@@ -28,6 +28,12 @@ static void whole_close(struct pstk__whole_stream *stream)
     free(stream);
 }
 
+static int is_memory(BrotliDecoderErrorCode code)
+{
+    return code <= BROTLI_DECODER_ERROR_ALLOC_CONTEXT_MODES &&
+           code >= BROTLI_DECODER_ERROR_ALLOC_BLOCK_TYPE_TREES;
+}
+
 static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct pstk__feed *feed,
                                        const char **why)
 {
@@ -43,7 +49,8 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct
     stream->is_complete = r == BROTLI_DECODER_RESULT_SUCCESS;
     *why = "it is not that of brotli, or damaged";
     if (r == BROTLI_DECODER_RESULT_ERROR)
-        return PSTK__UNPACK_BAD;
+        return is_memory(BrotliDecoderGetErrorCode(stream->brotli)) ? PSTK__UNPACK_MEMORY
+                                                                    : PSTK__UNPACK_BAD;
     *why = "bytes follow the end of what brotli made";
     return stream->is_complete && n_in ? PSTK__UNPACK_BAD : PSTK__UNPACK_MORE;
 }

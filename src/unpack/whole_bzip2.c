@@ -29,10 +29,8 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct
 {
     bz_stream *bzip2 = &stream->bzip2;
     while (feed->n_out && (feed->n_in || stream->is_open)) {
-        if (!stream->is_open && BZ2_bzDecompressInit(bzip2, 0, 0) != BZ_OK) {
-            *why = "there is no memory to unpack it";
-            return PSTK__UNPACK_BAD;
-        }
+        if (!stream->is_open && BZ2_bzDecompressInit(bzip2, 0, 0) != BZ_OK)
+            return PSTK__UNPACK_MEMORY; /* the parameters are right */
         stream->is_open = 1;
         const uint32_t n_in = (uint32_t)feed->n_in, n_out = (uint32_t)feed->n_out; /* of pieces */
         bzip2->next_in = (char *)(uintptr_t)feed->in;                              /* only read */
@@ -48,6 +46,8 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct
             BZ2_bzDecompressEnd(bzip2);
             stream->is_open = 0;
             stream->n_streams = 1;
+        } else if (r == BZ_MEM_ERROR) {
+            return PSTK__UNPACK_MEMORY;
         } else if (r != BZ_OK) {
             *why = "it is not that of bzip2, or one of its checksums is wrong";
             return PSTK__UNPACK_BAD;
@@ -63,11 +63,18 @@ static int whole_is_complete(const struct pstk__whole_stream *stream)
     return stream->n_streams && !stream->is_open;
 }
 
+static int whole_is_checked(const struct pstk__whole_stream *stream)
+{
+    (void)stream;
+    return 1;
+}
+
 const struct pstk__whole pstk__whole_bzip2 = {
     .name = "bzip2",
     .repair = "copy it again, and check it by bzip2 -t",
     .open = whole_open,
     .step = whole_step,
     .is_complete = whole_is_complete,
+    .is_checked = whole_is_checked,
     .close = whole_close,
 };

@@ -36,7 +36,7 @@ static struct pstk__whole_stream *whole_open(uint64_t size, uint64_t unpacked)
     return NULL;
 }
 
-/* Unpack what was gathered. NULL, or what is wrong. */
+/* Unpack what was gathered. NULL, or what is wrong. Without memory there is no stream->out. */
 static const char *unpack(struct pstk__whole_stream *stream)
 {
     size_t n;
@@ -45,7 +45,7 @@ static const char *unpack(struct pstk__whole_stream *stream)
         return "the size that begins it is not the one that is stated for it";
     stream->out = malloc(n ? n : 1);
     if (!stream->out)
-        return "there is no memory to unpack it";
+        return NULL;
     return snappy_uncompress(stream->in, stream->size, stream->out, &n) == SNAPPY_OK &&
                    n == stream->unpacked
                ? NULL
@@ -67,6 +67,8 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct
     *why = stream->out ? NULL : unpack(stream);
     if (*why)
         return PSTK__UNPACK_BAD;
+    if (!stream->out)
+        return PSTK__UNPACK_MEMORY;
     const uint64_t left = stream->unpacked - stream->n_out;
     const uint64_t m = left < feed->n_out ? left : feed->n_out;
     if (m)

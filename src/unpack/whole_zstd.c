@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of zstd whose frames are too large to be read alone. */
+#include "unpack/frames.h"
 #include "unpack/whole.h"
 
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 struct pstk__whole_stream {
     ZSTD_DStream *zstd; /* owned */
     int is_between;     /* 1: a frame has ended, and no byte of the next was read */
+    struct pstk__frames frames;
 };
 
 static void whole_close(struct pstk__whole_stream *stream)
@@ -40,15 +42,17 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct
         ZSTD_inBuffer in = {feed->in, feed->n_in, 0};
         ZSTD_outBuffer out = {feed->out, feed->n_out, 0};
         const size_t r = ZSTD_decompressStream(stream->zstd, &out, &in);
+        pstk__frames_add(&stream->frames, feed->in, in.pos, r == 0);
         feed->in += in.pos;
         feed->n_in -= in.pos;
         feed->out += out.pos;
         feed->n_out -= out.pos;
         if (ZSTD_isError(r)) {
-            *why = ZSTD_getErrorString(ZSTD_getErrorCode(r));
-            return ZSTD_getErrorCode(r) == ZSTD_error_frameParameter_windowTooLarge
-                       ? PSTK__UNPACK_LARGE
-                       : PSTK__UNPACK_BAD;
+            const ZSTD_ErrorCode code = ZSTD_getErrorCode(r);
+            *why = ZSTD_getErrorString(code);
+            return code == ZSTD_error_frameParameter_windowTooLarge ? PSTK__UNPACK_LARGE
+                   : code == ZSTD_error_memory_allocation           ? PSTK__UNPACK_MEMORY
+                                                                    : PSTK__UNPACK_BAD;
         }
         stream->is_between = r == 0;
         if (feed->n_in == 0)
@@ -62,11 +66,17 @@ static int whole_is_complete(const struct pstk__whole_stream *stream)
     return stream->is_between;
 }
 
+static int whole_is_checked(const struct pstk__whole_stream *stream)
+{
+    return !stream->frames.is_unchecked;
+}
+
 const struct pstk__whole pstk__whole_zstd = {
     .name = "zstd",
     .repair = "copy it again, and check it by zstd -t",
     .open = whole_open,
     .step = whole_step,
     .is_complete = whole_is_complete,
+    .is_checked = whole_is_checked,
     .close = whole_close,
 };

@@ -9,6 +9,7 @@
 #include "unpack/packing.h"
 
 #include "base/little.h"
+#include "unpack/frames.h"
 
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -18,6 +19,7 @@
 struct pstk__unpacker {
     ZSTD_DStream *zstd; /* in the memory after this struct; never allocates */
     int is_between;     /* 1: a frame has ended, and no byte of the next was read */
+    struct pstk__frames frames;
 };
 
 #define HEAD 64
@@ -52,6 +54,7 @@ static void zstd_begin(struct pstk__unpacker *unpacker)
 {
     ZSTD_DCtx_reset(unpacker->zstd, ZSTD_reset_session_only);
     unpacker->is_between = 0;
+    unpacker->frames = (struct pstk__frames){0};
 }
 
 static int zstd_resume(struct pstk__unpacker *unpacker, const struct pstk__restart *restart,
@@ -72,6 +75,7 @@ static enum pstk__unpacking zstd_step(struct pstk__unpacker *unpacker, struct ps
         if (unpacker->is_between && in.size == 0)
             return PSTK__UNPACK_MORE;
         const size_t r = ZSTD_decompressStream(unpacker->zstd, &out, &in);
+        pstk__frames_add(&unpacker->frames, feed->in, in.pos, r == 0);
         feed->in += in.pos;
         feed->n_in -= in.pos;
         feed->out += out.pos;
@@ -104,6 +108,11 @@ static int zstd_is_complete(const struct pstk__unpacker *unpacker)
     return unpacker->is_between;
 }
 
+static int zstd_is_checked(const struct pstk__unpacker *unpacker)
+{
+    return !unpacker->frames.is_unchecked;
+}
+
 const struct pstk__packing pstk__packing_zstd = {
     .name = "zstd",
     .endings = " .zst .zstd",
@@ -116,4 +125,5 @@ const struct pstk__packing pstk__packing_zstd = {
     .step = zstd_step,
     .point = zstd_point,
     .is_complete = zstd_is_complete,
+    .is_checked = zstd_is_checked,
 };

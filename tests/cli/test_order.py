@@ -159,5 +159,14 @@ def explain_knows_the_other_orders(world):
         expect(err, "penstock: --explain: cannot be given together with --batches or --start-batch\n")
 
 
+@test
+def too_few_samples_for_a_batch_are_said(world):
+    out, err = run("order", world.data, "--batch-size", 100)
+    expect(out, "")
+    assert "has 27 samples, too few for one batch of 100 on 1 rank; take a smaller --batch-size, or --last short" in err, err
+    out, err = run("order", world.data, "--batch-size", 27)
+    expect((len(out.split()), err), (27, ""))
+
+
 if __name__ == "__main__":
     sys.exit(main(TESTS))

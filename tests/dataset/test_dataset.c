@@ -600,7 +600,8 @@ TEST(what_is_no_data_set_is_told_by_what_it_is)
     snprintf(path, sizeof path, "%s/manifest.json", k.dir);
     CHECK_EQ(unlink(path), 0);
     CHECK_EQ(pstk_dataset_open(&d, k.dir, &err), PSTK_ENOENT);
-    CHECK(strstr(err.message, "is not a data set; must be a directory with a manifest.json"));
+    CHECK(strstr(err.message, "is not a data set: it has s0.pstk, but no manifest.json") &&
+          strstr(err.message, "; must be a directory with a manifest.json"));
     unmake(&k);
 }
 

@@ -109,7 +109,7 @@ TEST(what_is_no_data_set_is_refused_and_says_what_it_is)
         {"plain/below", PSTK_ENOENT, "no such file or directory: "},
         {"plain", PSTK_ENOTSUP, " is a file; must be a directory with a manifest.json"},
         {"x.pstk", PSTK_ENOTSUP, " is one shard of a data set; name the directory"},
-        {".", PSTK_ENOENT, " is not a data set; must be a directory with "},
+        {".", PSTK_ENOENT, " is not a data set: it has "},
     };
     sample_set_path(path, sizeof path);
     CHECK_EQ(mkdir(path, 0700), 0);

@@ -124,12 +124,12 @@ static void as_file(const char *path, const char *points, const uint8_t *data, s
                               .points = points,
                               .of = {.packing = pstk__packing_find(data, size), .size = size}};
     write_all(path, data, size);
-    if (!pass.of.packing || pstk__pass_run(&pass, NULL) != 0)
-        return;
-    if (pstk__store_local.open(&pstk__store_local, &file, path) == 0) {
+    if (pstk__store_local.open(&pstk__store_local, &file, path) < 0 ||
+        file.store->stat(&file, &pass.of.size, &pass.of.changed_ns) < 0)
+        abort();
+    if (pass.of.packing && pstk__pass_run(&pass, NULL) == 0)
         read_all(&pass, &file);
-        pstk__file_end(&file);
-    }
+    pstk__file_end(&file);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

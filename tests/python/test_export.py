@@ -5,6 +5,7 @@ import io
 import json
 import os
 import signal
+import shutil
 import struct
 import tarfile
 import threading
@@ -400,6 +401,36 @@ class Folder(Export):
         self.assertEqual(self.classes([(0, "x.jpg"), (1, "y.jpg")], ["cat", "dog"], key=""),
                          (["cat/000000.jpg", "dog/000001.jpg", "metadata.jsonl"], 0))
         self.assertEqual([line["key"] for line in self.metadata()], ["x.jpg", "y.jpg"])
+
+    def labels(self, names, numbers, **more):
+        """The labels of metadata, of a data set whose class names are these; and the folder as penstock opens it."""
+        shutil.rmtree(self.path(), ignore_errors=True)
+        shutil.rmtree(self.out, ignore_errors=True)
+        schema = {"image": "image", "cls": "int32", "score": "float32", **{name: "utf8" for name in more}}
+        with penstock.Writer(self.path(), schema, names=names) as writer:
+            for i, number in enumerate(numbers):
+                writer.add(image=image_file(i), cls=number, score=i / 4, **more)
+        penstock.export(self.path(), to="folder", out=self.out)
+        return self.metadata(), penstock.Dataset(self.out)
+
+    def test_labels_of_metadata_are_class_names(self):
+        names = ["10", "9", "\u00e9", 'a "b"\n', "dog"]
+        numbers = [4, 0, 2, 3, 1, 0]
+        lines, again = self.labels(names, numbers)
+        self.assertEqual([list(line) for line in lines], [["file_name", "label", "score"]] * 6)
+        self.assertEqual([line["label"] for line in lines], [names[i] for i in numbers])
+        self.assertEqual(again.names, tuple(sorted(names)))
+        self.assertEqual([again.names[again[i]["label"]] for i in range(6)], [names[i] for i in numbers])
+        again.close()
+        again = penstock.Dataset(penstock.pack(self.out, self.path("again")).path)  # and packed, they are still
+        self.assertEqual([again.names[again[i]["label"]] for i in range(6)], [names[i] for i in numbers])
+        lines, again = self.labels(["cat", "dog"], [1, 7, -1])  # one text each: a column has one type
+        self.assertEqual([line["label"] for line in lines], ["dog", "7", "-1"])
+        self.assertEqual(again.names, ("-1", "7", "dog"))
+        lines, _ = self.labels(["cat", "dog"], [1, 0], label="mine")
+        self.assertEqual([(line["cls"], line["label"]) for line in lines], [("dog", "mine"), ("cat", "mine")])
+        lines, again = self.labels(None, [1, 0])
+        self.assertEqual([line["cls"] for line in lines], [1, 0])
 
     def test_which_image_is_asked_where_there_are_several(self):
         data = self.path()

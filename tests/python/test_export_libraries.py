@@ -193,6 +193,16 @@ class Libraries(Case):
             self.assertEqual((one["cls"], list(one["captions"])), (given["cls"], given["captions"]))
             self.assertEqual(np.asarray(one["image"]).shape, (40, 56, 3))
 
+    def test_hugging_face_reads_class_names(self):
+        datasets = optional("datasets")
+        datasets.disable_progress_bars()
+        with penstock.Writer(self.path(), {"jpg": "image", "cls": "int64", "id": "int64"}, names=["dog", "cat"]) as writer:
+            for i in range(20):
+                writer.add(jpg=image_file(i), cls=i % 2, id=i)
+        penstock.export(self.path(), to="folder", out=self.path("out"))
+        read = datasets.load_dataset("imagefolder", data_dir=self.path("out"), split="train", cache_dir=self.path("cache"))
+        self.assertEqual({one["id"]: one["label"] for one in read}, {i: ["dog", "cat"][i % 2] for i in range(20)})
+
 
 if __name__ == "__main__":
     unittest.main()

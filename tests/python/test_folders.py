@@ -5,7 +5,9 @@ print of what is left out."""
 import contextlib
 import hashlib
 import io
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -137,6 +139,31 @@ class FolderTest(Case):
         self.assertIn("1 PNG file has a palette", str(caught[0].message))
         self.assertIn("in a field of kind mask, with their image", str(caught[0].message))
         self.assertEqual(said, "")
+
+    def test_a_folder_whose_labels_cannot_be_told_is_refused(self):
+        image = image_file(0)
+        tables = {"metadata.csv": b"file_name,label\na/1.jpg,x\nb/1.jpg,y\n",
+                  "metadata.jsonl": b'{"file_name": "a/1.jpg", "label": "z"}\n'}
+        folder = self.make("two", {"a/1.jpg": image, "b/1.jpg": image, **tables})
+
+        def check(words, kind):
+            self.assertIn(words, self.command(folder, self.path("out"), status=2))
+            self.assertIsInstance(self.assert_says(words, penstock.pack, folder, self.path("out")), kind)
+            self.assertFalse(os.path.exists(self.path("out")))
+        check("has a metadata.csv and a metadata.jsonl", penstock.SettingsError)
+        coco = self.make("coco", {"all.json": json.dumps({
+            "images": [{"id": 1, "file_name": "a/1.jpg"}], "annotations": [], "categories": []}).encode()})
+        self.command(f"--coco={coco}/all.json", folder, self.path("out"))  # says which labels
+        shutil.rmtree(self.path("out"))
+        shutil.rmtree(coco)
+        if os.geteuid():
+            os.remove(os.path.join(folder, "metadata.jsonl"))
+            os.chmod(os.path.join(folder, "metadata.csv"), 0)
+            check(f"cannot read {folder}/metadata.csv: Permission denied", penstock.PenstockError)
+        for name in os.listdir(folder):
+            if name.startswith("metadata"):
+                os.remove(os.path.join(folder, name))
+        self.assertEqual(self.pack(folder, self.path("out"))[0].names, ("a", "b"))
 
     def test_what_is_refused(self):
         good = self.make("good", {"a/1.jpg": image_file(0)})

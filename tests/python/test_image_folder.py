@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A folder of images as a data set, read in place. A naive walk is the oracle, and torchvision's ImageFolder."""
+import io
 import json
 import os
 import shutil
@@ -299,10 +300,20 @@ class Index(Folders):
 
 class Wrong(Folders):
     def test_what_is_no_folder_of_images_is_refused(self):
-        for name, files in (("text", {"a.txt": b"x"}), ("deep", {"a/b.txt": b"x"}), ("webp", {"a/b.webp": b"x"})):
-            self.refuse(self.put(files, name), "is not a data set", "images, in class folders or flat")
+        array = io.BytesIO()
+        np.save(array, np.zeros(3))
+        array = array.getvalue()
+        for name, files, found in (("text", {"a.txt": b"x"}, "it has only a.txt"), ("deep", {"a/b.txt": b"x", "c": b""}, "the first a;"),
+                                   ("webp", {"a/b.webp": b"x"}, "1 of its images is WebP (a/b.webp)"),
+                                   ("gif", {"a.GIF": b"x", "b.gif": b"", "c.txt": b""}, "2 of its images are GIF (a.GIF)"),
+                                   ("shard", {"0.pstk": b"x"}, "it has 0.pstk, but no manifest.json"),
+                                   ("table", {"a.txt": b"", "t.csv": b"file_name\na.jpg\n"}, "t.csv in it is one, of the format table: open that"),
+                                   ("deeper", {"n/t.npy": array, "x/y.txt": b"", "z.txt": b""}, "n in it is one, of the format arrays: open that")):
+            self.refuse(self.put(files, name), "is not a data set: ", found, "open that" if "open that" in found else "images, in class folders or flat")
         os.makedirs(self.path("empty"))
-        self.refuse(self.path("empty"), "is not a data set")
+        self.refuse(self.path("empty"), "is not a data set: it is empty;")
+        folder = self.put({"a.txt": b"x", "n/t.npy": array, "n/index.json": b""}, "part")
+        self.refuse(folder + "/n/index.json", "is one file of a data set of the format arrays; open its directory")
         self.refuse(self.path("missing"), "no such file")
 
     def test_a_folder_of_anything_with_a_picture_in_it_is_none(self):

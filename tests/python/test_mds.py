@@ -442,6 +442,18 @@ class Compressed(Mds):
         error = self.assert_says("cache", penstock.Dataset, path, cache_path=self.path("cache"), cache_size=1 << 20)
         self.assertIn("cache_size", str(error))
 
+    def test_a_shape_that_a_column_does_not_have_is_named(self):
+        path = self.write([{"x": ("ndarray:uint16:4", 8, bytes(8), None)}] * 3, (3,))
+        self.assert_says("type ndarray u16 [4], which cannot be read as ndarray u16 [5]", penstock.Dataset, path, fields={"x": ("uint16", (5,))})
+
+    def test_a_cache_that_cannot_be_made_is_a_wrong_setting(self):
+        path, _ = self.pack("bz2:9")
+        with open(self.path("file"), "w"):
+            pass
+        with self.assertRaisesRegex(penstock.SettingsError, "set cache_path to a folder") as caught:
+            penstock.Dataset(path, cache_path=self.path("file/below"))
+        self.assertEqual(str(caught.exception).count("errno"), 1)
+
     def test_damaged_and_lying_shards_are_refused_with_their_bytes(self):
         for compression in self.packers():
             with self.subTest(compression):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compressed archives as data sets. The plain archives are the oracle: the same samples in the same order, whatever the
 compression, and every damage of a compressed file is reported."""
+import fcntl
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -11,6 +13,7 @@ import struct
 import subprocess
 import tarfile
 import threading
+import time
 import unittest
 import unittest.mock
 import zlib
@@ -67,6 +70,42 @@ GZIPS = {
     "zeros after it": lambda data: gzip.compress(data) + bytes(5000),
     "a header with all": full_header,
 }
+
+
+def large_archive(seed):
+    """An archive of 12 MB, of one size whatever the seed."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for i in range(24):
+            info = tarfile.TarInfo(f"{i:06d}.bin")
+            info.size = 500_000
+            tar.addfile(info, io.BytesIO(random.Random(seed * 100 + i).randbytes(info.size)))
+    return buffer.getvalue()
+
+
+def one_frame(data):
+    """One zstd frame of blocks that are stored, without a checksum: it is unpacked into the cache, if it is large."""
+    out = [struct.pack("<IBB", 0xfd2fb528, 0, 13 << 3)]
+    for i in range(0, len(data), 1 << 17):
+        block = data[i:i + (1 << 17)]
+        out += [struct.pack("<I", len(block) << 3 | (i + len(block) == len(data)))[:3], block]
+    return b"".join(out)
+
+
+class Making:
+    """Another process that makes the entry of the cache that a data set has now, and makes no progress."""
+    def __init__(self, cache):
+        place = os.path.join(cache, "entries")
+        self.entry, = [os.path.join(place, name) for name in os.listdir(place) if os.path.getsize(os.path.join(place, name)) > 4096]
+        os.unlink(self.entry)
+        self.path = self.entry + ".tmp"
+        self.file = open(self.path, "wb")  # pylint: disable=consider-using-with
+        os.fchmod(self.file.fileno(), 0o600)
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+
+    def give_up(self):
+        os.unlink(self.path)
+        self.file.close()
 
 
 class Packed(Case):
@@ -337,6 +376,138 @@ class Packed(Case):
         with penstock.Dataset(plain) as a, penstock.Dataset(one, cache_path=self.path("cache")) as b:
             for i in random.Random(1).sample(range(len(a)), 200):
                 self.assertEqual(a[i], b[i])
+
+    @staticmethod
+    def sample(folder, cache, i=0, out=None):
+        """The hash of a sample of a large archive, or the exception."""
+        out = [] if out is None else out
+        try:
+            with penstock.Dataset(folder, cache_path=cache) as data_set:
+                out.append(hashlib.sha256(data_set.get(i, "bin")).hexdigest())
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            out.append(error)
+        return out[-1]
+
+    def test_a_file_that_is_replaced_while_its_entry_is_awaited_does_not_get_into_the_cache(self):
+        old, new = one_frame(large_archive(1)), one_frame(large_archive(2))
+        self.assertEqual(len(old), len(new))
+        folder, cache = self.put({"0.tar.zst": old}), self.path("cache")
+        file = os.path.join(folder, "0.tar.zst")
+        os.utime(file, ns=(10**18, 10**18))
+        first = self.sample(folder, cache)
+        making, out = Making(cache), []
+        reader = threading.Thread(target=self.sample, args=(folder, cache, 0, out))
+        reader.start()
+        time.sleep(1)
+
+        def replace(data, when):
+            with open(file + ".new", "wb") as to:
+                to.write(data)
+            os.utime(file + ".new", ns=(when, when))
+            os.rename(file + ".new", file)
+        replace(new, 11 * 10**17)
+        making.give_up()
+        reader.join()
+        self.assertIsInstance(out[0], penstock.CorruptRecordError)
+        self.assertIn("0.tar.zst was changed or replaced since the data set was opened (its time of change differs)", str(out[0]))
+        replace(old, 10**18)
+        self.assertEqual(self.sample(folder, cache), first)
+
+    def test_a_loader_that_waits_for_an_entry_is_closed_at_once(self):
+        folder, cache = self.put({"0.tar.zst": one_frame(large_archive(1))}), self.path("cache")
+        self.sample(folder, cache)
+        making = Making(cache)
+        with penstock.Loader(folder, batch_size=4, framework="numpy", cache_path=cache, timeout=0.5) as loader:
+            with self.assertRaises(penstock.TimedOutError):
+                next(iter(loader.epoch(0)))
+            began = time.monotonic()
+        self.assertLess(time.monotonic() - began, 2)
+        making.give_up()
+
+    def test_a_file_that_is_replaced_and_opened_by_others_is_told_as_that(self):
+        folder = self.put({f"{k}.tar.gz": gzip.compress(large_archive(k), 1) for k in range(2)})
+        with penstock.Dataset(folder) as data_set:
+            data_set.get(0, "bin")
+            file = os.path.join(folder, "0.tar.gz")
+            with open(file + ".new", "wb") as out:
+                out.write(gzip.compress(large_archive(5), 1))
+            os.rename(file + ".new", file)
+            self.command("info", folder)
+            data_set.get(30, "bin")
+            seen = []
+            for i in range(23, 0, -1):
+                try:
+                    data_set.get(i, "bin")
+                except penstock.CorruptRecordError as error:
+                    seen.append(str(error))
+            self.assertTrue(seen)
+            for message in seen:
+                self.assertNotIn("damaged", message)
+                self.assertIn("open the data set again", message)
+
+    def test_the_reason_of_another_file_is_not_told(self):
+        folder, cache = self.put({f"{k}.tar.zst": one_frame(large_archive(k)) for k in range(2)}), self.path("cache")
+        penstock.Dataset(folder, cache_path=cache).close()
+        shutil.rmtree(self.path("cache/entries"))
+        with penstock.Dataset(folder, cache_path=cache, cache_size=2 << 20) as data_set:
+            for i, word in ((0, "cache"), (30, "No such file")):
+                if i:
+                    os.rename(os.path.join(folder, "1.tar.zst"), os.path.join(folder, "gone"))
+                with self.assertRaises(Exception) as caught:
+                    data_set.get(i, "bin")
+                self.assertIn(word, str(caught.exception))
+            self.assertNotIn("cache", str(caught.exception))
+
+    def test_a_failed_first_read_keeps_no_points(self):
+        whole = gzip.compress(archive(range(50)))
+        folder = self.put({"0.tar.gz": whole, "1.tar.gz": whole, "2.tar.gz": whole[:-9]})
+        self.refused(folder, "2.tar.gz")
+        place = os.path.join(folder, ".penstock")
+        self.assertEqual([name for name in os.listdir(place) if ".points" in name and "lock" not in name], [])
+
+    def verified(self, folder, *more):
+        done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", folder, "--json", *more], capture_output=True, check=False,
+                              env={**os.environ, "PENSTOCK_CACHE": self.path("cache")})
+        return json.loads(done.stdout)
+
+    def test_verify_reads_files_whose_bytes_are_in_the_cache(self):
+        packed = one_frame(large_archive(1))
+        folder, cache = self.put({"0.tar.zst": packed}), self.path("cache")
+        file = os.path.join(folder, "0.tar.zst")
+        wanted = self.sample(folder, cache)
+        times = os.stat(file)
+        self.assertEqual(self.verified(folder)["n_bad"], 0)
+        # A byte of a sample, and the head of a block that then has no type.
+        for at, byte, word in ((5_000_000, b"!", "does not unpack to what it did"), (6 + (3 + (1 << 17)) * 40, b"\xff", "byte ")):
+            with open(file, "r+b") as out:
+                out.write(packed)
+                out.seek(at)
+                out.write(byte)
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+            told = self.verified(folder)
+            self.assertEqual(told["n_bad"], 1)
+            self.assertEqual(told["bad"][0]["shard"], "0.tar.zst")
+            self.assertIn(word, str(told["bad"][0]))
+            self.assertEqual(self.sample(folder, cache), wanted)
+
+    def test_zstd_without_checksums_counts_as_data_without_and_gets_some(self):
+        data = archive(range(100))
+        checked = gzip.compress(data)
+        for name, packed in (("0.tar.zst", one_frame(data)), ("0.tar.zst", one_frame(large_archive(1)))):
+            folder = self.put({name: packed})
+            wanted = self.verified(self.put({"0.tar": data}, "plain"))["checksums"]
+            self.assertEqual(self.verified(folder)["checksums"], wanted)
+            self.assertEqual(self.verified(folder, "--checksums")["checksums"], "kept")
+            self.assertEqual(self.verified(folder)["checksums"], "compared")
+            times = os.stat(os.path.join(folder, name))
+            with open(os.path.join(folder, name), "r+b") as out:
+                out.seek(len(packed) // 2)
+                out.write(b"other bytes")
+            os.utime(os.path.join(folder, name), ns=(times.st_atime_ns, times.st_mtime_ns))
+            shutil.rmtree(self.path("cache/entries"), ignore_errors=True)
+            self.assertGreater(self.verified(folder)["n_bad"], 0)
+        self.assertEqual(self.verified(self.put({"0.tar.gz": checked}))["checksums"], "own")
+        self.assertNotEqual(self.verified(self.put({"0.tar.gz": checked, "1.tar.zst": one_frame(data)}))["checksums"], "own")
 
     def test_info_prints_the_compression(self):
         folder = self.put({"0.tar.gz": gzip.compress(archive(range(5)))})

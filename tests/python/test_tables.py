@@ -2,6 +2,8 @@
 """Tables of images (CSV, TSV, JSON lines, Parquet) as data sets. csv, json and pyarrow are the oracles, with Pillow for
 pixels; `datasets` for a folder with metadata."""
 import csv
+import ctypes
+import decimal
 import io
 import json
 import math
@@ -44,6 +46,11 @@ class Tables(Case):
                 file.write(image_file(i, "JPEG" if i % 3 else "PNG", height=20 + i))
             paths.append(path)
         return paths
+
+    def tail(self, path):
+        """Let bytes follow an image, which its decoder passes over."""
+        with open(path, "ab") as file:
+            file.write(bytes(1 << 16))
 
     def rows(self, n=12, name="data"):
         return [{"path": path, "label": CLASSES[i * 7 % len(CLASSES)], "score": i / 3 - 1, "count": (i - 5) * 10**15,
@@ -134,6 +141,49 @@ class Tables(Case):
             self.assertEqual(json.loads(sample["maybe"]), row["maybe"])
             self.assertEqual(json.loads(sample["sometimes"]), row.get("sometimes"))
 
+    def test_json_in_json_may_have_any_number_and_character(self):
+        path, = self.images(1)
+        texts = ["[12345678901234567890]", "[1e400, -0, -1E-999]", '["a\\u0000b"]', '{"\\u0000": "\\\\u0000"}',
+                 '{"a": [{"b": 1.5e+3}], "c": "-1"}', "[" * 100 + "]" * 100]
+        for text in texts:
+            dataset = penstock.Dataset(self.put(f'{{"path": "{path}", "a": {text}}}\n', "labels.jsonl"))
+            self.assertEqual(dataset[0]["a"], text)
+            json.loads(text)
+        for text in ("[01]", "[1.]", "[-]", "[1e]", "[+1]", "[.5]", "[1-2]", "[NaN]", '["\\u000"]', '["\\ud800"]', '["\\x"]',
+                     "[1,]", "[1 2]", '{"a": 1, "a": 2}', '{1: 2}', '["a\x01"]', "[1}", "[--1]", "[0x1]"):
+            self.refused(["not JSON", "line 1"], f'{{"path": "{path}", "a": {text}}}\n', "labels.jsonl")
+
+    def test_a_json_path_must_be_a_text(self):
+        path, = self.images(1)
+        for value in ("null", "5", "true", "[1]"):
+            for at in (2, 10002):
+                self.refused([f"line {at}", f"path is '{value}'", "must be a text"],
+                             f'{{"path": "{path}", "n": 1}}\n' * (at - 1) + f'{{"path": {value}, "n": 2}}\n', "labels.jsonl")
+
+    def test_json_columns_that_come_late_can_be_given(self):
+        path, = self.images(1)
+        text = f'{{"path": "{path}", "n": 1}}\n' * 10001 + f'{{"path": "{path}", "n": 2, "note": "x", "r": 1.5}}\n'
+        error = self.refused(["line 10002", "column note", "utf8"], text, "labels.jsonl")
+        for kind, wanted in (("utf8", ("null", "x")), ("bytes", (b"null", b"x"))):
+            dataset = penstock.Dataset(self.put(text, "labels.jsonl"), fields={"note": kind, "r": "float32"})
+            self.assertEqual((dataset[0]["note"], dataset[10001]["note"]), wanted)
+            self.assertTrue(math.isnan(dataset[0]["r"]))
+            self.assertEqual(dataset[10001]["r"], 1.5)
+        self.refused(["line 1 ", "the row has no column r", "float"], text, "labels.jsonl", fields={"note": "utf8", "r": "int64"})
+        # A column that some of the first rows lack can be given a type as well; one that all have cannot be absent later.
+        some = f'{{"path": "{path}", "x": 1}}\n{{"path": "{path}"}}\n'
+        dataset = penstock.Dataset(self.put(some, "labels.jsonl"), fields={"x": "float32"})
+        self.assertEqual(dataset[0]["x"], 1)
+        self.assertTrue(math.isnan(dataset[1]["x"]))
+        lacking = f'{{"path": "{path}", "x": 1}}\n' * 10000 + f'{{"path": "{path}"}}\n'
+        self.refused(["line 10001", "has no column x"], lacking, "labels.jsonl", fields={"x": "float32"})
+
+    def test_json_nulls_of_a_column_that_is_given_as_float_are_nan(self):
+        path, = self.images(1)
+        text = f'{{"path": "{path}", "x": 1}}\n{{"path": "{path}", "x": null}}\n'
+        self.assertTrue(math.isnan(penstock.Dataset(self.put(text, "labels.jsonl"), fields={"x": "float64"})[1]["x"]))
+        self.refused(["line 2", "'null'", "must be an integer"], text, "labels.jsonl", fields={"x": "int64"})
+
     def test_random_tables(self):
         paths = self.images(5)
         draw = random.Random(7)
@@ -167,8 +217,149 @@ class Tables(Case):
         parquet.write_table(table.slice(0, 5), path)
         os.utime(path, ns=(1, 1))
         self.check(path, rows[:5])
-        self.assertEqual(len([name for _, _, names in os.walk(self.path("cache")) for name in names
-                              if name.endswith(".jsonl")]), 1)
+
+    def put_parquet(self, columns, name="labels.parquet", n=4):
+        """A table of n images and these columns."""
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        path = os.path.join(self.path(), name)
+        parquet.write_table(arrow.table({"file_name": self.images(n), **columns}), path)
+        return path
+
+    def made(self):
+        """The files of rewritten tables."""
+        return sorted(os.path.join(at, name) for at, _, names in os.walk(self.path("cache/tables")) for name in names
+                      if name.endswith((".jsonl", ".fields")))
+
+    def test_parquet_columns_have_the_names_of_the_library(self):
+        arrow = optional("pyarrow")
+        ints = arrow.array([1, 2, 3, 4], arrow.int8())
+        for columns, wanted in (
+                ({"größe": ints}, {"gr____e": "int8"}),
+                ({"a b": ["01", "x", "y", "z"], "a_b": arrow.array([1, 2, 3, 4], arrow.uint16())},
+                 {"a_b": "utf8", "a_b_": "uint16"}),
+                ({"": ints, "image": ints, "path": arrow.array([.5, 1, 2, 3], arrow.float32())},
+                 {"column2": "int8", "image_": "int8", "path_": "float32"}),
+                ({"x" * 62 + "é": ints}, {"x" * 62 + "_": "int8"}),
+                ({"image_": ints, "image": arrow.array([1, 2, 3, 4], arrow.uint8())}, {"image_": "int8", "image__": "uint8"})):
+            dataset = penstock.Dataset(self.put_parquet(columns))
+            self.assertEqual({name: dataset.fields[name].field.kind for name in list(dataset.fields)[2:]}, wanted)
+        again = penstock.Dataset(self.put_parquet({"größe": ints}), fields={"gr____e": "float64"})
+        self.assertEqual(again[1]["gr____e"], 2.0)
+        twice = self.put_parquet({"a": ints})
+        table = optional("pyarrow.parquet").read_table(twice)
+        optional("pyarrow.parquet").write_table(table.rename_columns(["a", "a"]), twice)
+        self.assert_says([twice, "must have different names"], penstock.Dataset, twice)
+
+    def test_parquet_nulls(self):
+        arrow = optional("pyarrow")
+        dataset = penstock.Dataset(self.put_parquet({
+            "x": arrow.array([1.5, None, math.inf, math.nan], arrow.float32()), "h": arrow.array([None] * 4, arrow.float64()),
+            "n": [1, None, 3, 4], "b": [True, None, False, True], "t": ["a", "b", None, "null"], "label": ["a", None, "b", "c"],
+            "all": arrow.nulls(4), "list": [[1.0, math.nan], None, [-math.inf], []],
+            "whole": arrow.array([1, 2, 3, 4], arrow.uint8()), "code": arrow.array([5, 6, None, 7]).dictionary_encode()}))
+        self.assertEqual({name: field.field.kind for name, field in dataset.fields.items()},
+                         {"image": "image", "path": "utf8", "x": "float32", "h": "float64", "n": "utf8", "b": "utf8",
+                          "t": "utf8", "label": "utf8", "all": "utf8", "list": "utf8", "whole": "uint8", "code": "utf8"})
+        rows = list(dataset)
+        np.testing.assert_array_equal([row["x"] for row in rows], [1.5, math.nan, math.inf, math.nan])
+        self.assertTrue(all(math.isnan(row["h"]) for row in rows))
+        for name, wanted in (("n", ["1", "null", "3", "4"]), ("b", ["true", "null", "false", "true"]),
+                             ("t", ["a", "b", "null", "null"]), ("label", ["a", "null", "b", "c"]), ("all", ["null"] * 4),
+                             ("list", ["[1.0, NaN]", "null", "[-Infinity]", "[]"]), ("whole", [1, 2, 3, 4]),
+                             ("code", ["5", "6", "null", "7"])):
+            self.assertEqual([row[name] for row in rows], wanted, name)
+        path = self.put_parquet({}, n=4)
+        optional("pyarrow.parquet").write_table(arrow.table({"file_name": [*self.images(2), None]}), path)
+        error = self.assert_says([path, "row 2", "file_name is null"], penstock.Dataset, path)
+        self.assertIsInstance(error, penstock.CorruptRecordError)
+
+    def test_parquet_nulls_after_the_first_rows(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        paths = self.images(2)
+        path = os.path.join(self.path(), "labels.parquet")
+        parquet.write_table(arrow.table({"file_name": [paths[i % 2] for i in range(11001)], "n": [*range(11000), None],
+                                         "t": ["x"] * 11000 + [None]}), path)
+        sample = penstock.Dataset(path)[11000]
+        self.assertEqual((sample["n"], sample["t"]), ("null", "null"))
+
+    def test_a_parquet_table_that_changes_leaves_jobs_what_they_read(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        path = self.put_parquet({"n": arrow.array([1, 2, 3, 4])})
+        first = penstock.Dataset(path)
+        parquet.write_table(parquet.read_table(path).set_column(1, "n", arrow.array([5, 6, 7, 8])), path)
+        os.utime(path, ns=(1, 1))
+        second = penstock.Dataset(path)
+        self.assertEqual([sample["n"] for sample in first], [1, 2, 3, 4])
+        self.assertEqual([sample["n"] for sample in second], [5, 6, 7, 8])
+
+        def cache(*options):
+            done = subprocess.run([COMMAND, "cache", self.path("cache"), "--json", *options], capture_output=True, text=True,
+                                  check=True)
+            return json.loads(done.stdout)
+        third = penstock.Dataset(path)  # has opened no image yet
+        sizes = sum(os.path.getsize(name) for name in self.made())
+        before = cache()
+        self.assertEqual(len(self.made()), 4)
+        for found in (before, cache("--clear")):
+            self.assertGreaterEqual(found["n_indexes"], 2)
+            self.assertGreaterEqual(found["index_bytes"], sizes)
+        self.assertEqual((self.made(), cache()["n_indexes"], cache()["index_bytes"]), ([], 0, 0))
+        self.assert_says(self.path("cache/tables"), lambda: third[0])
+        self.assertEqual(penstock.Dataset(path)[0]["n"], 5)
+
+    def test_a_parquet_table_is_as_readable_as_the_umask_says(self):
+        path = self.put_parquet({})
+        old = os.umask(0o027)
+        try:
+            penstock.Dataset(path)
+        finally:
+            os.umask(old)
+        self.assertEqual([os.stat(name).st_mode & 0o777 for name in self.made()], [0o640] * 2)
+
+    def test_a_cache_of_a_parquet_table_that_cannot_be_written_to(self):
+        path = self.put_parquet({})
+        penstock.Dataset(path)
+        place = os.path.dirname(self.made()[0])
+
+        def unwritable(mode):
+            for at, _, names in os.walk(self.folder):
+                for name in names:
+                    os.chmod(os.path.join(at, name), 0o444)
+                os.chmod(at, mode)
+        code = ("import os, sys, penstock.tables, pyarrow.parquet\n"
+                "if os.geteuid() == 0: os.setegid(65534); os.seteuid(65534)\n"
+                f"try: print(len(penstock.Dataset({path!r})))\nexcept penstock.SettingsError as error: print(error)")
+
+        def opened():
+            return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        unwritable(0o555)
+        try:
+            done = opened()
+            self.assertEqual((done.stdout, done.stderr), ("4\n", ""))
+            os.chmod(place, 0o755)
+            for name in self.made():
+                os.unlink(name)
+            os.chmod(place, 0o555)
+            done = opened()
+            self.assertIn("cache_path: " + path, done.stdout + done.stderr)
+            self.assertIn("cannot be written to", done.stdout)
+        finally:
+            unwritable(0o755)
+
+    def test_pack_of_a_parquet_table_has_its_images(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        rows = [{"file_name": row["path"], "label": row["label"], "count": row["count"]} for row in self.rows()]
+        parquet.write_table(arrow.Table.from_pylist(rows), os.path.join(self.path(), "metadata.parquet"))
+        for path in (self.path(), os.path.join(self.path(), "metadata.parquet")):
+            dataset = penstock.Dataset(path)
+            packed = penstock.pack(path, self.path("packed"), overwrite=True)
+            self.assertEqual(tuple(packed.names), tuple(dataset.names))
+            self.assertEqual({name: field.field.kind for name, field in packed.fields.items()},
+                             {name: field.field.kind for name, field in dataset.fields.items()})
+            self.assertEqual(list(packed), list(dataset))
+        os.unlink(os.path.join(self.path(), rows[0]["file_name"]))  # names no file: rows of something else
+        packed = penstock.pack(os.path.join(self.path(), "metadata.parquet"), self.path("rows"))
+        self.assertEqual(list(packed.fields), ["file_name", "label", "count"])
 
     def test_parquet_that_is_none(self):
         optional("pyarrow")
@@ -182,6 +373,21 @@ class Tables(Case):
                 f"import penstock\npenstock.Dataset({path!r})")
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         self.assertIn("reading Parquet tables needs pyarrow: pip install pyarrow", done.stderr)
+
+    def test_a_table_of_paths_alone(self):
+        rows = [{"path": path} for path in self.images(3)]
+        for path in (self.put_csv(rows), self.put_csv(rows, "labels.tsv", delimiter="\t"), self.put_json(rows)):
+            self.assertEqual(list(self.check(path, rows).fields), ["image", "path"])
+        many = "".join(json.dumps(rows[i % 3]) + "\n" for i in range(10001))
+        self.refused(["line 10002", "column late is none of the first 10000 rows"],
+                     many + json.dumps({**rows[0], "late": 1}) + "\n", "labels.jsonl")
+
+    def test_a_parquet_table_of_paths_alone(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        rows = [{"path": path} for path in self.images(3)]
+        path = os.path.join(self.path(), "labels.parquet")
+        parquet.write_table(arrow.Table.from_pylist(rows), path)
+        self.check(path, rows)
 
     # ---- Hugging Face's imagefolder --------------------------------------------------------------------
 
@@ -239,6 +445,34 @@ class Tables(Case):
         self.assert_says(["no column scroe", "score"], penstock.Dataset, path, fields={"scroe": "float32"})
         self.assert_says("must be an integer that i8 holds", penstock.Dataset, path, fields={"count": "int8"})
         self.assert_says("must be a scalar, utf8 or bytes", penstock.Dataset, path, fields={"note": ("float32", [3])})
+
+    def test_halves_are_rounded_once(self):
+        """As numpy.float16 rounds float64, and as bfloat16 by exact fractions: random numbers, and those next to the
+        middle between two halves, which float32 cannot hold."""
+        path, = self.images(1)
+        draw = random.Random(11)
+        texts = ["%.17g" % (draw.uniform(-1, 1) * draw.choice([1, 1e-4, 1e-7, 60000])) for _ in range(2000)]
+        for _ in range(2000):
+            half = np.array([draw.randrange(0, 0x7bff)], np.uint16).view(np.float16)[0]
+            middle = (float(half) + float(np.nextafter(half, np.float16(np.inf)))) / 2
+            texts += [repr(middle * (1 + draw.choice([-1, 1]) * 2**-40)), str(decimal.Decimal(-middle))]  # the latter exact
+        texts += ["65519.999999999", "-65519.999999999", "2.98023223876953125e-08", "1e-400", "-0.0",
+                  "1.000488281250000000000000000000000000000001"]  # above a middle by less than float64 shows
+        dataset = penstock.Dataset(self.put_csv([{"path": path, "x": text} for text in texts]), fields={"x": "float16"})
+        wanted = [np.float16(float(text)) for text in texts[:-1]] + [np.float16(1 + 2**-10)]
+        for text, sample, number in zip(texts, dataset, wanted):
+            self.assertEqual(np.float16(sample["x"]).tobytes(), number.tobytes(), text)
+        self.refused("a number that f16 holds", f"path,x\n{path},65520\n", fields={"x": "float16"})
+        texts = []
+        for _ in range(2000):
+            bits = draw.randrange(0x0080, 0x7f7f) << 16
+            low, high = np.array([bits, bits + 0x10000], np.uint32).view(np.float32).astype(float).tolist()
+            middle = (low + high) / 2
+            texts += [(str(decimal.Decimal(middle)), low if bits >> 16 & 1 == 0 else high), (repr(middle * (1 + 2**-40)), high),
+                      (repr(middle * (1 - 2**-40)), low)]
+        dataset = penstock.Dataset(self.put_csv([{"path": path, "x": text} for text, _ in texts]), fields={"x": "bfloat16"})
+        for (text, number), sample in zip(texts, dataset):
+            self.assertEqual(float(sample["x"]), number, text)
 
     def test_labels_of_numbers_are_no_classes(self):
         paths = self.images(3)
@@ -392,6 +626,82 @@ class Tables(Case):
         rows = [{"path": path, "note": "ab\"" * 10**6}, {"path": path, "note": "x"}]
         self.check(self.put_csv(rows), rows)
         self.check(self.put_json(rows), rows)
+
+    def verify(self, path, *options):
+        done = subprocess.run([COMMAND, "verify", path, "--json", *options], capture_output=True, text=True)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        return json.loads(done.stdout)
+
+    def in_place(self, path):
+        """Flip a bit of the file's last byte, which no image has; size and times stay. Twice: it is as it was."""
+        times = os.stat(path)
+        with open(path, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([byte ^ 1]))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def test_checksums_are_of_the_images(self):
+        rows = self.rows()
+        path = self.put_csv(rows)
+        image = os.path.join(self.path(), rows[3]["path"])
+        self.tail(image)
+        self.assertEqual(self.verify(path, "--checksums")["checksums"], "kept")
+        self.assertEqual(self.verify(path)["checksums"], "compared")
+        self.in_place(image)
+        found = self.verify(path)
+        self.assertEqual((found["checksums"], [bad["record"] for bad in found["bad"]]), ("compared", [3]))
+        self.assertIn("which was kept", found["bad"][0]["reason"])
+        self.in_place(image)
+        self.assertEqual(self.verify(path)["n_bad"], 0)
+
+    def test_checksums_of_an_index_elsewhere_are_compared(self):
+        """The rows are the same wherever the index lies: its bytes are none of the samples'."""
+        path = self.put_csv(self.rows())
+        self.verify(path, "--checksums")
+        index, = [name for name in os.listdir(self.path(".penstock")) if name.endswith(".index")]
+        os.unlink(os.path.join(self.path(".penstock"), index))
+        self.assertEqual(self.verify(path)["checksums"], "compared")
+
+    def test_checksums_of_tables_of_one_name_are_apart(self):
+        tables = []
+        for k, name in enumerate(("a", "b")):
+            rows = [{"path": row["path"], "n": k} for row in self.rows(name=name)]
+            tables += [self.put_csv(rows, folder=name), self.put_csv(rows[:5], "some.csv", folder=name)]
+        image = os.path.join(self.path("a"), "images/3.png")
+        self.tail(image)
+        for path in tables:
+            self.assertEqual(self.verify(path, "--checksums")["checksums"], "kept")
+        for path in tables:
+            self.assertEqual(self.verify(path)["checksums"], "compared", path)
+        # Files of other bytes, with the same names and sizes below another root.
+        copy = shutil.copytree(self.path("a"), self.path("copy"))
+        image = os.path.join(copy, "images/3.png")
+        self.in_place(image)
+        self.assertEqual(self.verify(tables[0], "--root-path", copy, "--checksums")["checksums"], "kept")
+        for options in ((), ("--root-path", copy)):
+            found = self.verify(tables[0], *options)
+            self.assertEqual((found["checksums"], found["n_bad"]), ("compared", 0))
+        self.in_place(image)
+        self.assertEqual([bad["record"] for bad in self.verify(tables[0], "--root-path", copy)["bad"]], [3])
+
+    def test_holes_in_images_are_told_of(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.fallocate.argtypes = ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long
+        rows = self.rows(3)
+        image = os.path.join(self.path(), rows[1]["path"])
+        self.tail(image)
+        path = self.put_csv(rows)
+        self.assertEqual(self.verify(path)["n_bad"], 0)
+        times = os.stat(image)
+        with open(image, "r+b") as file:
+            if libc.fallocate(file.fileno(), 3, 1 << 15, 4096):
+                self.skipTest("missing: a file system that makes holes")
+        os.utime(image, ns=(times.st_atime_ns, times.st_mtime_ns))
+        found = self.verify(path)
+        self.assertEqual((found["n_bad"], found["n_holes"]), (0, 1))
+        self.assertIn("record 1, bytes 32768 to 36863", found["note"])
 
     # ---- changes ---------------------------------------------------------------------------------------
 

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Archives of samples as data sets. Python's tarfile is the oracle: what it extracts is what a sample has."""
+import bz2
+import gzip
 import io
 import json
+import lzma
 import os
 import random
 import signal
@@ -252,6 +255,13 @@ class Tar(Case):
         for size in (1, 511, 513, 1000, end - 1):
             self.refused(self.put({"0.tar": whole[:size]}, f"odd{size}"), "cut short")
 
+    def test_a_compressed_archive_with_a_plain_name_is_named_as_what_it_is(self):
+        whole = self.archive(range(3), size=100)
+        for data, word in ((gzip.compress(whole), "begins as a gzip file: name it .tar.gz"), (gzip.compress(b""), "gzip"),
+                             (bytes.fromhex("28b52ffd") + bytes(600), "begins as a zstd file: name it .tar.zst"),
+                             (bz2.compress(whole), "bzip2"), (lzma.compress(whole), "xz"), (b"PK\3\4" + bytes(99), "zip")):
+            self.refused(self.put({"0.tar": data}, "packed"), "0.tar", word, kind=penstock.UnsupportedError)
+
     def test_flipped_bits_of_headers_are_seen_at_open_and_in_a_run(self):
         whole = bytearray(self.archive(range(30), size=100))
         folder = self.put({"0.tar": bytes(whole)})
@@ -384,6 +394,7 @@ class Tar(Case):
         done = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
         self.assertIn("sample 3: ", done.stderr)
+        self.assertIn(f"1 of {len(data)} samples cannot be packed:", done.stderr)
         subprocess.run([*command, "--skip-bad"], check=True, capture_output=True)
         found = penstock.Dataset(made)
         self.assertEqual([(record["cls"], record["jpg"]) for record in found],
@@ -397,7 +408,7 @@ class Tar(Case):
         os.mkdir(cache)
         os.chmod(cache, 0o777)
         command = ["setpriv", "--reuid=65534", "--clear-groups", os.environ["PENSTOCK_COMMAND"], "info", folder]
-        for environment, says in (({"PENSTOCK_CACHE": cache}, "samples   20"), ({"HOME": ""}, "set cache_path")):
+        for environment, says in (({"PENSTOCK_CACHE": cache}, "samples   20"), ({"HOME": ""}, "set $PENSTOCK_CACHE")):
             done = subprocess.run(command, capture_output=True, text=True, env={"PATH": os.environ["PATH"], **environment})
             self.assertIn(says, done.stdout + done.stderr)
         self.assertEqual(os.listdir(folder), ["0.tar"])

@@ -201,6 +201,16 @@ class Right(Tfrecord):
         self.assertEqual(len(penstock.Dataset(self.put({"x-{0}": record, "x-1": record}, "patterns") + "/x-?")), 1)
         self.refused(self.put({"model.data-00000-of-00001": b"weights" * 9}, "weights"), "is not a data set", kind=penstock.PenstockError)
 
+    def test_of_a_pattern_the_missing_file_is_named(self):
+        folder = self.put({f"train-0000{k}-of-00004": [data_of(k)] for k in (1, 3)}, "missing")
+        for pattern, file in (("train-{00000..00003}-of-00004", "train-00000-of-00004"), ("train-{00003,00002}-of-00004", "train-00002-of-00004"),
+                              ("none-{a,b}", "none-a"), ("none-{1..3}.tfrecord", "none-1.tfrecord")):
+            self.refused(f"{folder}/{pattern}", f"cannot open {folder}/{file}: No such file", kind=penstock.DataSetNotFoundError)
+        self.refused(folder + "/none-*", "matches no file", kind=penstock.DataSetNotFoundError)
+        with open(folder + "/x1.txt", "w"):
+            pass
+        self.refused(folder + "/x*.txt", "names 1 file of no format", "x1.txt", kind=penstock.UnsupportedError)
+
     def test_files_compressed_by_gzip_are_read_whatever_their_names(self):
         records = b"".join(frame(data_of(n)) for n in range(900))
         packed = gzip.compress(records)

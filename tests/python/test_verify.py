@@ -3,8 +3,11 @@
 checksums that were kept show later damage. The damage is done here, byte by byte: it is the oracle."""
 import ctypes
 import hashlib
+import io
+import itertools
 import json
 import os
+import shutil
 import subprocess
 import unittest
 
@@ -234,6 +237,25 @@ class Verify(Case):
         self.assertEqual([shard for shard, *_ in self.bad(folder + "/train-*-of-00010")], want)
         self.verify(folder + "/train-0000{1,2}-of-00010", status=0)  # chosen
 
+    def test_shards_of_sets_are_counted_in_any_order_of_names(self):
+        data, numbers = self.archive([0]), itertools.count()
+
+        def missing(*names, files=None):
+            folder = self.put({name: data for name in names}, str(next(numbers)))
+            if files is None:
+                return [shard for shard, *_ in self.bad(folder)]
+            return self.assertEqual(self.verify(folder, status=0)["n_files"], files)
+        plain = [f"data-{k}-of-12.tar" for k in range(12)]  # by name: 0, 1, 10, 11, 2, ...
+        missing(*plain, files=12)
+        self.assertEqual(missing(*plain[1:9], *plain[10:11]), [plain[0], plain[9], plain[11]])
+        woven = [f"data-{k:05d}-of-00003.{kind}.tar" for k in range(3) for kind in ("images", "more")]
+        missing(*woven, files=6)
+        self.assertEqual(missing(*woven[:2], *woven[3:]), woven[2:3])
+        both = [f"data-{k}-of-{count}.tar" for count in (2, 11) for k in range(count)]
+        missing(*both, files=13)
+        self.assertEqual(missing(*both[1:-1]), [both[0], both[-1]])
+        missing("x-0-of-2.tar", "x-00-of-2.tar", "x-1-of-2.tar", "xy-0-of-1.tar", "x-0-of-1-of-1.tar", files=5)
+
     def test_every_damaged_mds_shard_is_listed(self):
         folder, *_ = self.data_sets()["mds"]
         paths = [os.path.join(folder, f"shard.{k:05d}.mds") for k in range(3)]
@@ -289,15 +311,58 @@ class Verify(Case):
         self.assertEqual([bad["shard"] for bad in found["bad"]], ["0.idx", "2.bin"])
         self.assertEqual((found["n_files"], found["n_samples"]), (3, 3 + 10))
 
-    def test_holes_are_listed(self):
+    def punch(self, path, at, size):
+        """Make a hole of these bytes, which are multiples of 4096."""
         libc = ctypes.CDLL(None, use_errno=True)
         libc.fallocate.argtypes = ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long
+        with open(path, "r+b") as file:
+            if libc.fallocate(file.fileno(), 3, at, size):
+                self.skipTest("missing: a file system that makes holes")
+
+    def test_bytes_are_judged_the_same_in_a_hole(self):
+        zeros = io.BytesIO()
+        np.save(zeros, np.zeros((100, 100)))
+        folder = self.put({"a.tar": packed([member(f"{n}.npy", zeros.getvalue()) for n in range(4)])}, "plain")
+        plain = self.verify(folder, status=0)
+        self.assertEqual((plain["n_holes"], plain["note"]), (0, None))
+        os.mkdir(self.path("sparse"))
+        shutil.copy(folder + "/a.tar", self.path("sparse/a.tar"))
+        for n in range(4):
+            first = -(-(512 + 128 + n * (1024 + 80128 + 384)) // 4096) * 4096
+            self.punch(self.path("sparse/a.tar"), first, 4096 * 3)
+        with open(folder + "/a.tar", "rb") as one, open(self.path("sparse/a.tar"), "rb") as other:
+            self.assertEqual(one.read(), other.read())
+        sparse = self.verify(self.path("sparse"), status=0)
+        self.assertEqual(sparse["n_holes"], 4)
+        for word in ("4 samples have bytes in holes", "a.tar, record 0, bytes 4096 to 16383", "copy the file again"):
+            self.assertIn(word, sparse["note"])
+        done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", self.path("sparse")], capture_output=True,
+                              text=True, check=True)
+        self.assertIn("4 samples have bytes in holes", done.stdout)
+        kept = self.verify(self.path("sparse"), "--checksums", status=0)
+        self.assertEqual((kept["checksums"], kept["n_holes"]), ("kept", 4))
+        compared = self.verify(self.path("sparse"), status=0)
+        self.assertEqual((compared["checksums"], compared["n_holes"], compared["note"]), ("compared", 0, None))
+        os.utime(self.path("sparse/a.tar"))
+        self.assertRegex(self.verify(self.path("sparse"), status=0)["note"], "are not used: .*; 4 samples have bytes in")
+
+    def test_holes_are_told_of(self):
         data = packed([member(f"{n}.bin", bytes([n + 1]) * 20000) for n in range(10)])
         path = self.put({"0.tar": data}) + "/0.tar"
-        with open(path, "r+b") as file:
-            if libc.fallocate(file.fileno(), 3, 5 * 20992 // 4096 * 4096 + 4096, 4096):
-                self.skipTest("missing: a file system that makes holes")
-        self.assertEqual(self.bad(path), [("0.tar", 5, 5 * 20992 // 4096 * 4096 + 4096)])
+        at = 5 * 20992 // 4096 * 4096 + 4096
+        self.punch(path, at, 4096)
+        found = self.verify(path, status=0)
+        self.assertEqual(found["n_holes"], 1)
+        self.assertIn(f"1 sample has bytes in holes of sparse files, of which all bytes are read as 0 (the first in 0.tar, "
+                      f"record 5, bytes {at} to {at + 4095})", found["note"])
+        image = image_file(0, height=300, width=200)
+        path = self.put({"0.tar": packed([member(f"{n}.jpg", image) for n in range(3)])}, "images") + "/0.tar"
+        size = 512 + -(-len(image) // 512) * 512
+        at = -(-(size + 512 + 1000) // 4096) * 4096
+        self.punch(path, at, (2 * size - at) // 4096 * 4096)
+        self.assertEqual(self.verify(path, status=0)["n_holes"], 1)
+        found = self.verify(path, "--decode", status=1)  # no image
+        self.assertEqual([bad["record"] for bad in found["bad"]], [1])
         values = np.lib.format.open_memmap(self.path("zeros.npy"), "w+", np.int64, (4000,))  # a hole by design
         values[0] = 1
         del values

@@ -5,10 +5,12 @@
 
 #include "support/test.h"
 #include "unpack/points.h"
+#include "unpack/table.h"
 #include "unpack_fixture.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <time.h>
 
 /* One file, opened through the store. */
 struct opened {
@@ -321,6 +323,82 @@ TEST(every_flipped_bit_of_a_points_file_gives_the_bytes_or_an_error)
     fixture_close(&f);
 }
 
+/* The table of one file that is unpacked as a whole, and the key of its entry. */
+static void open_table(struct pstk__packed_files *table, struct pstk__cache_key *key,
+                       struct fixture *f)
+{
+    static char path[4096];
+    struct pstk__texts names = {0};
+    struct pstk__file file;
+    uint64_t size;
+    int64_t changed_ns;
+    snprintf(path, sizeof path, "%s", fixture_path(f, "x.zst"));
+    CHECK_EQ(pstk__store_local.open(&pstk__store_local, &file, path), 0);
+    CHECK_EQ(file.store->stat(&file, &size, &changed_ns), 0);
+    pstk__file_end(&file);
+    CHECK_EQ(pstk__texts_open(&names, 1, 64), 0);
+    pstk__texts_add(&names, "x.zst", 5);
+    const struct pstk__unpack_files files = {.store = &pstk__store_local,
+                                             .folder = f->dir,
+                                             .names = &names,
+                                             .sizes = &size,
+                                             .changed_ns = &changed_ns,
+                                             .cache = f->dir,
+                                             .format = "test"};
+    CHECK_EQ(pstk__packed_open(table, &files, &f->err), 0);
+    pstk__texts_close(&names);
+    table->at[0].of.packing = 2;
+    table->at[0].of.unpacked = 700;
+    *key = (struct pstk__cache_key){
+        .path = path, .made = "unpacked", .size = size, .changed_ns = changed_ns, .end = size};
+}
+
+static void *stop_table(void *user)
+{
+    struct pstk__packed_files *table = user;
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    atomic_store(&table->is_stopped, 1);
+    return NULL;
+}
+
+TEST(waiting_for_an_entry_ends_where_its_maker_does_nothing_and_where_it_is_stopped)
+{
+    struct fixture f;
+    struct pstk__packed_files table;
+    struct pstk__cache_key key;
+    struct pstk__cache *cache;
+    struct pstk__cache_writer *writer;
+    struct pstk__file file;
+    struct packed_bytes packed = {0};
+    pthread_t thread;
+    uint8_t *plain = plain_bytes(700, 5);
+    fixture_open(&f);
+    packed_zstd(&packed, plain, 700);
+    packed_write(fixture_path(&f, "x.zst"), packed.data, packed.size);
+    open_table(&table, &key, &f);
+    CHECK_EQ(pstk__cache_open(&cache, f.dir, 0, &f.err), 0);
+    CHECK_EQ(pstk__cache_begin(&writer, cache, &key, 700, &f.err), 0);
+    table.patience_ns = 30000000;
+    CHECK_EQ(pstk__packed_entry(&table, 0, 0, &file, &f.err), PSTK_ETIMEDOUT);
+    CHECK(strstr(f.err.message, "no progress") && strstr(f.err.message, ".tmp;") &&
+          strstr(f.err.message, "x.zst"));
+    table.patience_ns = 3600000000000u;
+    CHECK_EQ(pthread_create(&thread, NULL, stop_table, &table), 0);
+    CHECK_EQ(pstk__packed_entry(&table, 0, 0, &file, &f.err), PSTK_ECANCELED);
+    pthread_join(thread, NULL);
+    pstk__cache_abort(&writer);
+    CHECK_EQ(pstk__packed_entry(&table, 0, 0, &file, &f.err), PSTK_ECANCELED);
+    atomic_store(&table.is_stopped, 0);
+    CHECK_EQ(pstk__packed_entry(&table, 0, 0, &file, &f.err), 0);
+    CHECK(reads_as(&file, plain, 700, 3, 1));
+    pstk__file_end(&file);
+    pstk__cache_close(cache);
+    pstk__packed_close(&table);
+    free(packed.data);
+    free(plain);
+    fixture_close(&f);
+}
+
 TEST(files_that_are_not_compressed_are_left_alone)
 {
     struct fixture f;
@@ -344,6 +422,7 @@ int main(void)
         CASE(four_threads_at_once_get_the_bytes),
         CASE(every_flipped_bit_and_every_cut_of_a_small_file_is_refused),
         CASE(every_flipped_bit_of_a_points_file_gives_the_bytes_or_an_error),
+        CASE(waiting_for_an_entry_ends_where_its_maker_does_nothing_and_where_it_is_stopped),
         CASE(files_that_are_not_compressed_are_left_alone),
     };
     return RUN_CASES(cases);

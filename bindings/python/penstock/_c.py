@@ -935,7 +935,8 @@ class VerifyReport(Structure):
         ("n_files", c_uint64),
         ("n_samples", c_uint64),
         ("n_bad", c_uint64),
-        ("note", c_char * 320),
+        ("n_holes", c_uint64),
+        ("note", c_char * 640),
     ]
 
 

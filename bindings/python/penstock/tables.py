@@ -1,37 +1,88 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parquet tables of images: rewritten once as JSON lines, in the folder for caches, which the library reads. The user's
-folders stay as they are."""
+folders stay as they are.
+
+A table's folder there, named by its path, has KEY.jsonl, the rows, and KEY.fields, the types of their fields; KEY is of the
+table's size and time of change. A file is there in full or not at all, is never changed, and stays when the table changes:
+running jobs read it. `penstock cache --clear` removes it.
+"""
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
-import tempfile
-from collections.abc import Iterator
+import secrets
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ._optional import needed
 from .errors import CorruptRecordError, SettingsError, UnsupportedError
 
-__all__ = ["rewritten"]
+__all__ = ["is_of_images", "rewritten"]
 
-VERSION = 1  # of what is written: others are written again
+VERSION = 2  # of what is written: others are written again
 BATCH = 4096  # rows in memory
-NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
-ARROW_NAMES = {"halffloat": "float16", "float": "float32", "double": "float64", "bool": "uint8"}
+LEFT_SECONDS = 86400  # what a writer that died left is removed then
+FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}  # by Arrow's names
+INTEGERS = {name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")}
+INTEGERS["bool"] = "uint8"
+PATHS = ("file_name", "path", "filename", "file", "image")  # the first of them has the paths, as in the library
+MAX_NAME = 63  # bytes
+LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 
-def _types(schema: Any) -> dict[str, str]:
-    """The dtypes of the columns of numbers, by the names of their fields: they need not be guessed."""
+# ---- fields ------------------------------------------------------------------------------------------------
+
+
+def _path_of(columns: Sequence[str]) -> str | None:
+    """The column of the images' paths."""
+    return next((key for key in PATHS if key in columns), None)
+
+
+def _field_names(columns: Sequence[str]) -> dict[str, str]:
+    """The field that the library makes of each column, except that of paths: src/format/folder/sheet_columns.c."""
+    names: dict[str, str] = {}
+    taken = {"image", "path"}
+    path = _path_of(columns)
+    for number, column in enumerate(columns, 1):
+        if column == path:
+            continue
+        name = "".join(chr(byte) if byte in LETTERS else "_" for byte in column.encode()[:MAX_NAME]) or f"column{number}"
+        while name in taken and len(name) < MAX_NAME:
+            name += "_"
+        if name not in taken:  # else the library refuses the table
+            names[column] = name
+        taken.add(name)
+    return names
+
+
+def _value_type(column: Any) -> str:
+    return str(getattr(column.type, "value_type", column.type) if str(column.type).startswith("dictionary<") else column.type)
+
+
+def _types(schema: Any, nested: set[str], with_nulls: set[str]) -> dict[str, str]:
+    """The types of fields that need not be guessed, or cannot be from the first rows."""
     found: dict[str, str] = {}
+    names = _field_names(schema.names)
     for column in schema:
-        dtype = ARROW_NAMES.get(str(column.type), str(column.type))
-        name = "".join(c if c.isascii() and (c.isalnum() or c in "_.-") else "_" for c in column.name)[:63]
-        if dtype in NUMBERS and name and name not in ("image", "path") and name not in found:
-            found[name] = dtype
+        name, kind = names.get(column.name), _value_type(column)
+        if name is None:
+            continue
+        if kind in FLOATS:
+            found[name] = FLOATS[kind]
+        elif column.name in nested or column.name in with_nulls:
+            found[name] = "utf8"
+        elif kind in INTEGERS:
+            found[name] = INTEGERS[kind]
     return found
+
+
+# ---- rows --------------------------------------------------------------------------------------------------
 
 
 def _plain(value: Any) -> Any:
@@ -41,41 +92,55 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _line(row: dict[str, Any], number: int, table: str) -> str:
+def _line(row: dict[str, Any], floats: Sequence[str], nested: set[str]) -> str:
+    for name in floats:
+        value = row[name]
+        if value is None or not math.isfinite(value):  # JSON has no word for it, and the reader of numbers takes text
+            row[name] = "nan" if value is None else str(value)
     for name, value in row.items():
-        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-            row[name] = str(value)  # JSON has no word for it, and the reader of numbers takes text
-    try:
-        return json.dumps(row, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
-    except (TypeError, ValueError) as error:
-        raise UnsupportedError(f"{table}, row {number}: a column cannot be read ({error})") from error
+        if name in nested or isinstance(value, (list, tuple, dict)):
+            row[name] = json.dumps(value, ensure_ascii=False, default=_plain)  # with NaN and Infinity
+    return json.dumps(row, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
 
 
-def _lines(file: Any, table: str) -> Iterator[str]:
-    number = 0
+def _lines(file: Any, table: str, nested: set[str], with_nulls: set[str]) -> Iterator[str]:
+    """with_nulls: columns with nulls are added to it."""
+    schema, number = file.schema_arrow, 0
+    floats = [column.name for column in schema if _value_type(column) in FLOATS]
+    path = _path_of(schema.names)
     for batch in file.iter_batches(batch_size=BATCH):
+        with_nulls.update(name for name, column in zip(batch.schema.names, batch.columns) if column.null_count)
         for row in batch.to_pylist():
-            yield _line(row, number, table)
+            if path is not None and row[path] is None:
+                raise CorruptRecordError(f"{table}, row {number}: column {path} is null; must be the path of an image")
+            try:
+                yield _line(row, floats, nested)
+            except (TypeError, ValueError) as error:
+                raise UnsupportedError(f"{table}, row {number}: a column cannot be read ({error})") from error
             number += 1
+
+
+# ---- files -------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def _alone(folder: str) -> Iterator[None]:
-    """One process at a time; the kernel frees the lock of a process that dies."""
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "lock"), "w") as lock:
-        with contextlib.suppress(OSError):  # where files cannot be locked, several may write the same bytes
+    """One process at a time; the kernel frees the lock of a process that dies. Where files cannot be locked, several may
+    write the same bytes."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            lock = stack.enter_context(open(os.path.join(folder, "lock"), "w", encoding="utf-8"))
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _write(file: Any, table: str, path: str) -> None:
-    """Write the rows to a file that is there in full or not at all; older ones of the same table go."""
-    folder = os.path.dirname(path)
-    handle, temporary = tempfile.mkstemp(prefix=".writing-", dir=folder)
+@contextlib.contextmanager
+def _whole(path: str) -> Iterator[Any]:
+    """A file that gets its name once it is written; with the mode that the umask leaves."""
+    temporary = os.path.join(os.path.dirname(path), f".writing-{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
-            out.writelines(_lines(file, table))
+        with open(temporary, "x", encoding="utf-8", newline="\n") as out:
+            yield out
             out.flush()
             os.fsync(out.fileno())
         os.replace(temporary, path)
@@ -83,41 +148,103 @@ def _write(file: Any, table: str, path: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _remove_left(folder: str) -> None:
+    """Remove what writers that died left."""
     for name in os.listdir(folder):
-        if name not in ("lock", os.path.basename(path)):
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(folder, name))
+        path = os.path.join(folder, name)
+        with contextlib.suppress(OSError):
+            if name.startswith(".writing-") and os.stat(path).st_mtime < time.time() - LEFT_SECONDS:
+                os.unlink(path)
+
+
+def _write(file: Any, table: str, before: os.stat_result, made: str) -> None:
+    """Write the rows, and before they get their name the types."""
+    import pyarrow
+    schema = file.schema_arrow
+    if len(set(schema.names)) != len(schema.names):
+        raise UnsupportedError(f"{table}: columns are {', '.join(schema.names)}; must have different names (rename some)")
+    nested = {column.name for column in schema if pyarrow.types.is_nested(column.type)}
+    with_nulls: set[str] = set()
+    _remove_left(os.path.dirname(made))
+    with _whole(made + ".jsonl") as out:
+        out.writelines(_lines(file, table, nested, with_nulls))
+        after = os.stat(table)
+        if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+            raise CorruptRecordError(f"{table} was changed while it was read: open it again")
+        with _whole(made + ".fields") as fields:
+            json.dump(_types(schema, nested, with_nulls), fields)
+
+
+def _made_types(made: str) -> dict[str, str] | None:
+    """The types, if the table was rewritten; None: it was not, or not in full."""
+    try:
+        with open(made + ".fields", encoding="utf-8") as file:
+            types = json.load(file)
+    except (FileNotFoundError, ValueError):
+        return None
+    is_known = isinstance(types, dict) and all(isinstance(kind, str) for kind in types.values())
+    return types if is_known and os.path.exists(made + ".jsonl") else None
+
+
+def _make(table: str, before: os.stat_result, made: str) -> dict[str, str]:
+    """Rewrite the table, unless another process has."""
+    parquet = needed("pyarrow.parquet", "reading Parquet tables", "pyarrow")
+    folder = os.path.dirname(made)
+    try:
+        with parquet.ParquetFile(table) as file:
+            os.makedirs(folder, exist_ok=True)
+            with _alone(folder):
+                types = _made_types(made)
+                if types is None:
+                    _write(file, table, before, made)
+                    types = _made_types(made)
+    except (SettingsError, CorruptRecordError, UnsupportedError):
+        raise
+    except (ValueError, EOFError) as error:  # ArrowInvalid is a ValueError
+        raise CorruptRecordError(f"{table} is no Parquet file, or is damaged ({error})") from error
+    except OSError as error:
+        if error.errno is None:  # pyarrow's own, of a damaged page
+            raise CorruptRecordError(f"{table} is no Parquet file, or is damaged ({error})") from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and error.filename != table:
+            raise SettingsError(f"cache_path: {table} is to be kept as text in {folder}, which cannot be written to "
+                                f"({error.strerror}); must be a folder that can be") from error
+        raise
+    if types is None:
+        raise CorruptRecordError(f"{made}.jsonl was removed while it was written: open {table} again")
+    return types
 
 
 def rewritten(table: str, cache: str | None) -> tuple[str, str, dict[str, str]]:
-    """The JSON lines of a Parquet file, the folder of the table, and the dtypes of its columns of numbers.
+    """The JSON lines of a Parquet file, the folder of the table, and types of fields.
 
     Raises MissingPackageError, CorruptRecordError, SettingsError, UnsupportedError.
     """
     table = os.path.abspath(table)
-    parquet = needed("pyarrow.parquet", "reading Parquet tables", "pyarrow")
     if cache is None:
         raise SettingsError(f"cache_path: value is None, and there is no home directory; must be a folder, in which {table} is "
                             "kept as text")
     before = os.stat(table)
     key = hashlib.sha256(f"{VERSION} {before.st_size} {before.st_mtime_ns}".encode()).hexdigest()[:24]
     place = hashlib.sha256(os.fsencode(os.path.realpath(table))).hexdigest()[:24]
-    made = os.path.join(cache, "tables", place, key + ".jsonl")
+    made = os.path.join(cache, "tables", place, key)
+    types = _made_types(made)
+    if types is None:
+        types = _make(table, before, made)
+    return made + ".jsonl", os.path.dirname(table), types
+
+
+def is_of_images(table: str) -> bool:
+    """Has a Parquet file a column file_name, and is what its first row names a file below the table's folder? Then it
+    lists images, as metadata.parquet does. Raises MissingPackageError."""
+    parquet = needed("pyarrow.parquet", "reading Parquet tables", "pyarrow")
     try:
         with parquet.ParquetFile(table) as file:
-            types = _types(file.schema_arrow)
-            with _alone(os.path.dirname(made)):
-                if not os.path.exists(made):
-                    _write(file, table, made)
-    except (ValueError, EOFError) as error:  # ArrowInvalid is a ValueError
-        raise CorruptRecordError(f"{table} is no Parquet file, or is damaged ({error})") from error
-    except OSError as error:
-        if error.errno is None:  # pyarrow's own, of a damaged page
-            raise CorruptRecordError(f"{table} is no Parquet file, or is damaged ({error})") from error
-        raise
-    after = os.stat(table)
-    if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-        with contextlib.suppress(OSError):
-            os.unlink(made)
-        raise CorruptRecordError(f"{table} was changed while it was read: open it again")
-    return made, os.path.dirname(table), types
+            if "file_name" not in file.schema_arrow.names:
+                return False
+            first = next(iter(file.iter_batches(batch_size=1, columns=["file_name"])), None)
+    except (ValueError, EOFError, OSError):
+        return False  # for whoever reads it to say
+    name = first.column(0)[0].as_py() if first is not None and len(first) else None
+    return isinstance(name, str) and os.path.isfile(os.path.join(os.path.dirname(os.path.abspath(table)), name))

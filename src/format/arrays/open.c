@@ -491,7 +491,7 @@ static int arrays_stands(const struct pstk__source *source, struct pstk_error *e
 
 const struct pstk__format pstk__format_arrays = {
     .name = MIXED,
-    .needs = "FIELD.npy arrays, .npz or .safetensors files",
+    .needs = ".npy, .npz or .safetensors arrays",
     .files = ".npy, .npz or .safetensors file",
     .checksum = PSTK__CHECKSUM_NONE,
     .probe = arrays_probe,

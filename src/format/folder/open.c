@@ -591,7 +591,7 @@ const struct pstk__format pstk__format_folder = {
 
 const struct pstk__format pstk__format_table = {
     .name = "table",
-    .needs = "a metadata.csv or metadata.jsonl that lists images",
+    .needs = "a metadata.csv or .jsonl that lists images",
     .files = ".csv, .tsv, .jsonl or .ndjson table of images",
     .file = "image",
     .checksum = PSTK__CHECKSUM_NONE,
@@ -599,6 +599,7 @@ const struct pstk__format pstk__format_table = {
     .probe = pstk__table_probe,
     .open = table_open,
     .close = folder_close,
+    .index = pstk__indexed_index,
     .locate = pstk__indexed_locate,
     .range = pstk__indexed_range,
     .page = folder_page,

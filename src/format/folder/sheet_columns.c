@@ -200,6 +200,19 @@ static void infer(const struct pstk__sheet_columns *columns, const struct pstk__
     }
 }
 
+static int is_float(uint32_t dtype)
+{
+    return dtype == PSTK_F16 || dtype == PSTK_BF16 || dtype == PSTK_F32 || dtype == PSTK_F64;
+}
+
+/* 1: the type that the caller wants has a value for null. */
+static int has_null(const struct pstk__sheet_column *column)
+{
+    return column->reading == PSTK__READ_SCALAR
+               ? column->class == PSTK__CLASS_NONE && is_float(column->dtype)
+               : column->reading == PSTK__READ_ANY || column->reading == PSTK__READ_BYTES;
+}
+
 /* Give a column the type that the caller wants. */
 static int retype(struct pstk__sheet_column *column, const struct pstk_field *wanted,
                   const struct pstk__sheet_file *file)
@@ -219,7 +232,7 @@ static int retype(struct pstk__sheet_column *column, const struct pstk_field *wa
 }
 
 static int retype_all(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
-                      const struct pstk_foreign *foreign)
+                      const struct sample *sample, const struct pstk_foreign *foreign)
 {
     int r = 0;
     for (uint32_t i = 0; r == 0 && foreign && i < foreign->n_fields; i++) {
@@ -241,6 +254,8 @@ static int retype_all(struct pstk__sheet_columns *columns, struct pstk__sheet_fi
         }
         if (r == 0)
             r = retype(&columns->of[k], wanted, file);
+        if (r == 0 && !file->kind->has_header)
+            columns->of[k].may_lack = has_null(&columns->of[k]) && sample->n_in[k] < sample->n_rows;
     }
     return r;
 }
@@ -286,7 +301,7 @@ int pstk__sheet_columns_find(struct pstk__sheet_columns *columns, struct pstk__s
     if (r == 0)
         r = part_names(columns, file);
     if (r == 0)
-        r = retype_all(columns, file, foreign);
+        r = retype_all(columns, file, sample, foreign);
     columns->label = find_key(columns, "label", 5);
     free(sample);
     return r;
@@ -299,7 +314,7 @@ static int match_keys(const struct pstk__sheet_columns *columns, struct pstk__sh
         .text = "null", .size = 4, .raw = "null", .raw_size = 4, .kind = PSTK__CELL_NULL};
     char shown[64];
     for (uint32_t i = 0; i < columns->n; i++)
-        of[i] = columns->of[i].reading == PSTK__READ_JSON ? &null : NULL;
+        of[i] = columns->of[i].reading == PSTK__READ_JSON || columns->of[i].may_lack ? &null : NULL;
     for (uint32_t i = 0; i < file->row.n_cells; i++) {
         const struct pstk__cell *cell = &file->row.cells[i];
         uint32_t k = i; /* rows mostly have one order */
@@ -310,14 +325,21 @@ static int match_keys(const struct pstk__sheet_columns *columns, struct pstk__sh
             pstk__sheet_show(cell->key, cell->key_size, shown);
             return pstk__sheet_file_fail(file, cell->at,
                                          "the column %s is none of the first %d rows: give the "
-                                         "field's type, such as utf8",
+                                         "field's type: utf8, bytes or a float (its value is null "
+                                         "in rows without it)",
                                          shown, PSTK__SHEET_SAMPLE);
         }
         of[k] = cell;
     }
     for (uint32_t i = 0; i < columns->n; i++)
         if (!of[i])
-            return pstk__sheet_file_fail(file, 0, "the row has no column %s", columns->of[i].key);
+            return pstk__sheet_file_fail(
+                file, 0,
+                columns->of[i].class == PSTK__CLASS_NONE && i != columns->path
+                    ? "the row has no column %s; all rows must have it, or the field's type be "
+                      "utf8, bytes or a float"
+                    : "the row has no column %s",
+                columns->of[i].key);
     return 0;
 }
 

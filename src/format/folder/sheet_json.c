@@ -163,10 +163,52 @@ static int is_word(const struct pstk__json_piece *piece, const char *word)
     return piece->size == strlen(word) && memcmp(piece->at, word, piece->size) == 0;
 }
 
-static int is_json(const struct pstk__json_piece *piece)
+/* Copy the text at `at`, in quotes, with another character where it has \u0000; after it. */
+static const char *copy_text(const char *at, const char *end, char **to)
 {
+    *(*to)++ = *at++;
+    while (at < end && *at != '"') {
+        const int is_escape = *at == '\\' && end - at >= 2;
+        const int is_nul = is_escape && end - at >= 6 && memcmp(at + 1, "u0000", 5) == 0;
+        const size_t n = is_nul ? 6 : is_escape ? 2 : 1;
+        memcpy(*to, is_nul ? "\\u0001" : at, n);
+        *to += n;
+        at += n;
+    }
+    if (at < end)
+        *(*to)++ = *at++;
+    return at;
+}
+
+/* Copy the number at `at`, or 0 in its place; what is no number stays. After it. */
+static const char *copy_number(const char *at, const char *end, char **to)
+{
+    const char *after = at;
+    while (after < end && memchr("+-.0123456789Ee", *after, 15))
+        after++;
+    const int is_known = is_number(at, after);
+    const size_t n = is_known ? 1 : (size_t)(after - at);
+    memcpy(*to, is_known ? "0" : at, n);
+    *to += n;
+    return after;
+}
+
+/* Is a list or object JSON? The library refuses numbers and characters that C has no type for: they
+ * are looked at here. `room` has as many bytes. */
+static int is_json(const struct pstk__json_piece *piece, char *room)
+{
+    const char *at = piece->at, *end = at + piece->size;
+    char *to = room;
     json_error_t why;
-    json_t *value = json_loadb(piece->at, piece->size, JSON_REJECT_DUPLICATES, &why);
+    while (at < end) {
+        if (*at == '"')
+            at = copy_text(at, end, &to);
+        else if (memchr("-0123456789", *at, 11))
+            at = copy_number(at, end, &to);
+        else
+            *to++ = *at++;
+    }
+    json_t *value = json_loadb(room, (size_t)(to - room), JSON_REJECT_DUPLICATES, &why);
     json_decref(value);
     return value != NULL;
 }
@@ -189,7 +231,7 @@ static int read_value(struct pstk__sheet_row *row, const struct pstk__json_piece
         cell->kind = PSTK__CELL_NESTED;
         if (piece->n_separators > MAX_NESTED)
             return wrong(row, cell->at, "a list or object has more than 100000 values");
-        return is_json(piece) ? 0 : wrong(row, cell->at, "this list or object is not JSON");
+        return is_json(piece, *room) ? 0 : wrong(row, cell->at, "this list or object is not JSON");
     }
     cell->kind = is_word(piece, "null")                              ? PSTK__CELL_NULL
                  : is_word(piece, "true") || is_word(piece, "false") ? PSTK__CELL_WORD

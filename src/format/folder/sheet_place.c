@@ -43,8 +43,8 @@ int pstk__sheet_find(const struct pstk__store *store, const char *path, char tab
                           "or remove the other",
                           path);
     if (has_csv < 0 || has_json < 0)
-        return pstk__fail(err, has_csv < 0 ? has_csv : has_json, PSTK_STAGE_OPEN,
-                          "cannot read the metadata of %s", path);
+        return pstk__fail_errno(err, -(has_csv < 0 ? has_csv : has_json), PSTK_STAGE_OPEN,
+                                "cannot read %s/metadata.%s", path, has_csv < 0 ? "csv" : "jsonl");
     return has_csv || has_json;
 }
 

@@ -21,10 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 1           /* of what a scan finds: an index of another version is built again */
+#define VERSION 2           /* of what a scan finds: an index of another version is built again */
 #define PART (4u << 20)     /* bytes of the table */
 #define PROGRESS (1u << 18) /* bytes between two reports */
 #define MAX_IMAGE 0xffffffffu
+#define MIN_MORE 256 /* bytes */
 
 /* A run of rows. */
 struct part {
@@ -168,7 +169,7 @@ struct reader {
     const struct work *work;
     struct pstk__sheet_file file;
     locale_t locale;
-    uint8_t *more; /* owned; a row's columns */
+    uint8_t *more; /* owned; a row's columns: at least their CRC32C, which one without any has */
     uint64_t max_more, n_more;
     char path[PSTK__VALUES_MAX_PATH]; /* of a row's image, below the root */
 };
@@ -194,7 +195,9 @@ static int open_reader(void *user, void **state, struct pstk_error *err)
         return fail_memory(work, err);
     reader->work = work;
     reader->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    int r = reader->locale ? 0 : fail_memory(work, err);
+    reader->max_more = MIN_MORE;
+    reader->more = malloc(MIN_MORE);
+    int r = reader->locale && reader->more ? 0 : fail_memory(work, err);
     if (r == 0)
         r = pstk__sheet_file_open(&reader->file, work->opening->store, work->place->table,
                                   work->table.size, err);
@@ -275,6 +278,11 @@ static int look_at_image(struct reader *reader, const struct pstk__cell *cell,
 {
     const struct work *work = reader->work;
     char path[PATH_MAX], shown[256];
+    if (cell->kind != PSTK__CELL_PLAIN && cell->kind != PSTK__CELL_STRING) {
+        pstk__sheet_show(cell->raw, cell->raw_size, shown);
+        return pstk__sheet_file_fail(&reader->file, cell->at,
+                                     "the path is '%s'; must be a text that names an image", shown);
+    }
     const char *wrong = pstk__sheet_image_path(work->place, cell->text, cell->size, reader->path);
     if (wrong)
         return pstk__sheet_file_fail(&reader->file, cell->at, "%s", wrong);

@@ -179,12 +179,77 @@ static int is_infinite(uint32_t dtype, double value, float single)
            (dtype == PSTK_BF16 && (pstk__bf16_from_f32(single) & 0x7fff) == 0x7f80);
 }
 
+/* A decimal number without its sign: 0.DIGITS * 10^exponent, no zero at either end. */
+struct decimal {
+    char digits[MAX_NUMBER + 1];
+    long n, exponent;
+};
+
+/* Read a number that is finite and not 0; its point may be any character. */
+static void read_decimal(struct decimal *decimal, const char *text)
+{
+    int has_point = 0;
+    *decimal = (struct decimal){.n = 0};
+    for (; *text && *text != 'e' && *text != 'E'; text++) {
+        if (*text < '0' || *text > '9') {
+            has_point |= *text != '-' && *text != '+';
+        } else if (decimal->n > 0 || *text != '0') {
+            decimal->digits[decimal->n++] = *text;
+            decimal->exponent += !has_point;
+        } else {
+            decimal->exponent -= has_point;
+        }
+    }
+    decimal->exponent += *text ? strtol(text + 1, NULL, 10) : 0;
+    while (decimal->n > 0 && decimal->digits[decimal->n - 1] == '0')
+        decimal->n--;
+}
+
+/* Is a number, without its sign, more (1) or less (-1) than the value that it was rounded to? The
+ * value is one of float32: it has less than 120 digits. */
+static int compare_exactly(const char *number, float value)
+{
+    char exact[160];
+    struct decimal a, b;
+    snprintf(exact, sizeof exact, "%.130e", (double)value);
+    read_decimal(&a, number);
+    read_decimal(&b, exact);
+    if (a.exponent != b.exponent)
+        return a.exponent > b.exponent ? 1 : -1;
+    const long n = a.n < b.n ? a.n : b.n;
+    const int r = memcmp(a.digits, b.digits, (size_t)n);
+    return r ? (r > 0 ? 1 : -1) : (a.n > b.n) - (a.n < b.n);
+}
+
+/* The number, which strtod rounded to `value`, as a float32 that is rounded to odd: exact, or of
+ * its two neighbours the one whose last bit is 1. Rounded again, to a half, it gives what rounding
+ * the number once does: where `value` is in the middle between two halves, the digits decide. */
+static float round_to_odd(const char *number, double value)
+{
+    float single = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof single);
+    if (value == 0 || !isfinite(value) || bits & 1)
+        return single;
+    const double magnitude = value < 0 ? -value : value;
+    const double rounded = single < 0 ? -(double)single : (double)single;
+    const int more = magnitude == rounded ? compare_exactly(number, single)
+                                          : (magnitude > rounded) - (magnitude < rounded);
+    bits += (uint32_t)more;
+    memcpy(&single, &bits, sizeof single);
+    return single;
+}
+
 static const char *read_float(const struct pstk__sheet_column *column,
                               const struct pstk__cell *cell, locale_t locale, uint8_t room[8],
                               char text[240])
 {
     const char *begin = cell->text, *finish = begin + cell->size;
     char number[MAX_NUMBER + 1];
+    if (cell->kind == PSTK__CELL_NULL) { /* of a column whose type was given */
+        put_float(column->dtype, (double)NAN, NAN, room);
+        return NULL;
+    }
     if (!is_integer(begin, finish) && !is_float(begin, finish) &&
         !(cell->size > 0 &&
           skip_digits(begin + (*begin == '-' || *begin == '+'), finish) == finish &&
@@ -197,7 +262,8 @@ static const char *read_float(const struct pstk__sheet_column *column,
     memcpy(number, cell->text, cell->size);
     number[cell->size] = 0;
     const double value = strtod_l(number, NULL, locale);
-    const float single = strtof_l(number, NULL, locale);
+    const int is_half = column->dtype == PSTK_F16 || column->dtype == PSTK_BF16;
+    const float single = is_half ? round_to_odd(number, value) : strtof_l(number, NULL, locale);
     if (is_infinite(column->dtype, value, single) && !is_not_finite(begin, finish)) {
         char what[64];
         snprintf(what, sizeof what, "a number that %s holds", pstk_dtype_name(column->dtype));

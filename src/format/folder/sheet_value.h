@@ -38,7 +38,8 @@ struct pstk__sheet_column {
     char key[PSTK__SHEET_MAX_KEY + 1]; /* in the table */
     uint32_t reading;                  /* enum pstk__sheet_reading */
     uint32_t dtype;                    /* of a scalar */
-    uint32_t class; /* enum pstk__cell_class: all cells must have it; NONE: any */
+    uint32_t class;    /* enum pstk__cell_class: all cells must have it; NONE: any */
+    uint32_t may_lack; /* 1: rows of JSON lines without it have null */
 };
 
 /* Read a value of a column, except paths and classes: *data and *size, which borrow the cell or

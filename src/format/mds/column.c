@@ -448,6 +448,20 @@ static int can_be(const struct pstk__index_field *field, const struct pstk_field
     }
 }
 
+/* "ndarray u16 [64]", "utf8": what values are. */
+static const char *describe(const struct pstk_field *field, char text[160])
+{
+    int n = snprintf(text, 160, "%s%s%s", pstk__field_kind_name(field->kind),
+                     field->dtype ? " " : "", field->dtype ? pstk_dtype_name(field->dtype) : "");
+    for (uint32_t i = 0; i < field->n_dims && n < 130; i++) /* 8 dimensions of 10 digits */
+        n += field->shape[i] ? snprintf(text + n, 160 - (size_t)n, "%s%llu", i ? "," : " [",
+                                        (unsigned long long)field->shape[i])
+                             : snprintf(text + n, 160 - (size_t)n, "%s*", i ? "," : " [");
+    if (field->n_dims)
+        snprintf(text + n, 160 - (size_t)n, "]");
+    return text;
+}
+
 int pstk__mds_retype(struct pstk__index_field *field, const struct pstk_field *wanted,
                      struct pstk_error *err)
 {
@@ -456,13 +470,12 @@ int pstk__mds_retype(struct pstk__index_field *field, const struct pstk_field *w
     if (wanted->kind == PSTK_FIELD_SCALAR && (is_text || field->form == PSTK__FORM_TEXT_INTEGER))
         return pstk__form_retype(field, wanted, err);
     const int how = can_be(field, wanted);
+    char own[160], other[160];
     if (!how)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "field %s: its column holds values of kind %s, dtype %s, which cannot be "
-                          "read as kind %s, dtype %s; read them as they are, or as bytes",
-                          field->field.name, pstk__field_kind_name(field->field.kind),
-                          pstk_dtype_name(field->field.dtype), pstk__field_kind_name(wanted->kind),
-                          pstk_dtype_name(wanted->dtype));
+                          "field %s: its column holds values of the type %s, which cannot be read "
+                          "as %s; read them as they are, or as bytes",
+                          field->field.name, describe(&field->field, own), describe(wanted, other));
     if (how == 2)
         field->form = PSTK__FORM_PLAIN;
     field->field = *wanted;

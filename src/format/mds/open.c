@@ -360,7 +360,7 @@ static int mds_parse(const struct pstk__source *source, const struct pstk__place
 
 const struct pstk__format pstk__format_mds = {
     .name = "mds",
-    .needs = "an index.json of MosaicML streaming and its shards",
+    .needs = "an index.json and MDS shards",
     .file = "shard",
     .checksum = PSTK__CHECKSUM_NONE,
     .probe = mds_probe,

@@ -121,7 +121,6 @@ static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct ps
 {
     *walk = (struct walk){.scan = scan, .mds = scan->own, .err = err, .file = {.fd = -1}};
     walk->n = walk->mds->shards[scan->number].n_samples;
-    char why[PSTK__WHY];
     const int is_small = walk->n == 0 || scan->size / walk->n <= SMALL_SAMPLE;
     if (pstk__peek_open(&walk->offsets, PSTK__PEEK_SIZE) < 0 ||
         pstk__peek_open(&walk->samples, is_small ? PSTK__PEEK_SIZE : READ_HEAD) < 0)
@@ -131,8 +130,7 @@ static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct ps
         return r;
     r = scan->store->open(scan->store, &walk->file, scan->path);
     if (r < 0)
-        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s%s", scan->path,
-                                pstk__store_why(scan->store, why));
+        return pstk__store_fail_open(scan->store, -r, PSTK_STAGE_OPEN, scan->path, err);
     return check_head(walk);
 }
 

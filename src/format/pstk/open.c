@@ -522,7 +522,7 @@ static int pstk_column_read(const struct pstk__source *source, uint32_t i, uint6
 
 const struct pstk__format pstk__format_pstk = {
     .name = "pstk",
-    .needs = "a manifest.json and *.pstk shards, as `penstock pack` makes it",
+    .needs = "a manifest.json and .pstk shards",
     .file = "shard",
     .checksum = PSTK__CHECKSUM_CRC32C,
     .version = PSTK_FORMAT_VERSION,

@@ -263,12 +263,16 @@ enum pstk__tar_step pstk__tar_read(struct pstk__tar_member *member, uint64_t beg
             return PSTK__TAR_MORE;
         const uint8_t *header = from + at;
         if (header[0] == 0 && is_zero(header))
-            return at == 0 ? PSTK__TAR_END
-                           : fail(fault, "a member has a name but no header", begin + at);
+            return at == 0
+                       ? PSTK__TAR_END
+                       : fail(fault, "a member has a name but no header: copy the archive again",
+                              begin + at);
         if (!checksum_holds(header))
-            return fail(fault, "the checksum of a header is wrong", begin + at);
+            return fail(fault, "the checksum of a header is wrong: copy the archive again",
+                        begin + at);
         if (!read_size(header + SIZE, &size) || size > FILE_MAX)
-            return fail(fault, "a header has a size that is no number", begin + at);
+            return fail(fault, "a header has a size that is no number: copy the archive again",
+                        begin + at);
         const enum kind kind = kind_of(header[TYPE]);
         if (kind == REFUSED)
             return fail(fault, refusal(header[TYPE]), begin + at);

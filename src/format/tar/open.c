@@ -311,7 +311,7 @@ static int tar_parse(const struct pstk__source *source, const struct pstk__place
 
 const struct pstk__format pstk__format_tar = {
     .name = "tar",
-    .needs = "*.tar, *.tar.gz or *.tar.zst archives of samples, as WebDataset has them",
+    .needs = ".tar, .tar.gz or .tar.zst archives of samples",
     .file = "archive",
     .checksum = PSTK__CHECKSUM_NONE,
     .has_suffixes = 1,

@@ -57,6 +57,30 @@ static int check_end(struct walk *walk)
     }
 }
 
+/* The file has a plain archive's name, and no header at its begin. What it begins as, with what to
+ * do; NULL: nothing known. */
+static const char *named_wrongly(const uint8_t *bytes, int64_t n)
+{
+    static const struct {
+        const char *begin, *why;
+        int64_t n;
+    } kinds[] = {
+        {"\x1f\x8b", "it begins as a gzip file: name it .tar.gz, and all archives of the data set",
+         2},
+        {"\x28\xb5\x2f\xfd",
+         "it begins as a zstd file: name it .tar.zst, and all archives of the data set", 4},
+        {"BZh", "it begins as a bzip2 file: unpack it (bunzip2)", 3},
+        {"\xfd"
+         "7zXZ",
+         "it begins as an xz file: unpack it (unxz)", 5},
+        {"PK\x03\x04", "it begins as a zip file: make a tar archive of what it holds", 4},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (n >= kinds[i].n && memcmp(bytes, kinds[i].begin, (size_t)kinds[i].n) == 0)
+            return kinds[i].why;
+    return NULL;
+}
+
 /* Step to the next regular file. 1: *member; 0: the archive ends; <0: damage, ... */
 static int walk_next(struct walk *walk, struct pstk__tar_member *member)
 {
@@ -73,6 +97,12 @@ static int walk_next(struct walk *walk, struct pstk__tar_member *member)
                            "cut short; copy it again");
         const enum pstk__tar_step step = pstk__tar_read(
             member, walk->through.at, pstk__through_bytes(&walk->through), (uint64_t)n, &fault);
+        const int is_bad = step == PSTK__TAR_BAD || (step == PSTK__TAR_MORE && n < (int64_t)wanted);
+        const char *why = is_bad && walk->through.at == 0
+                              ? named_wrongly(pstk__through_bytes(&walk->through), n)
+                              : NULL;
+        if (why)
+            return fail_at(walk, 0, PSTK_ENOTSUP, why);
         switch (step) {
         case PSTK__TAR_END:
             return check_end(walk);

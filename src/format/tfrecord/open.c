@@ -43,8 +43,8 @@ static const struct pstk__scanner scanners[] = {
 
 /* ---- which files ----------------------------------------------------------------------------- */
 
-/* 1: the first file of a path that has bytes begins with a record; 0: it does not, or there is
- * none. */
+/* 1: the first file of a path that is there and has bytes begins with a record; 0: it does not, or
+ * there is none. */
 static int begins_so(const struct pstk__store *store, const char *path, const char *wanted)
 {
     struct pstk__listing listing;
@@ -52,7 +52,7 @@ static int begins_so(const struct pstk__store *store, const char *path, const ch
     char name[PATH_MAX];
     uint8_t head[PSTK__TFRECORD_HEAD];
     uint64_t i = 0;
-    if (pstk__listing_open(&listing, store, path, wanted, NULL) < 0)
+    if (pstk__listing_salvage(&listing, store, path, wanted, NULL) < 0)
         return 0;
     while (i < listing.names.n && listing.sizes[i] == 0)
         i++;
@@ -293,7 +293,7 @@ static int tfrecord_parse(const struct pstk__source *source, const struct pstk__
 
 const struct pstk__format pstk__format_tfrecord = {
     .name = "tfrecord",
-    .needs = "*.tfrecord or *.tfrecord.gz files",
+    .needs = "TFRecord files",
     .file = "TFRecord file",
     .checksum = PSTK__CHECKSUM_CRC32C,
     .probe = tfrecord_probe,

@@ -54,10 +54,12 @@ static int fail_head(struct pstk__tfrecord_walk *walk, const uint8_t *head)
             "write it again without compression or with that of gzip, or "
             "unpack it by pigz -dz");
     return pstk__tfrecord_walk_fail(
-        walk, PSTK_EBADMSG, "%s: the checksum of its length is %08x, but these bytes state %08x",
+        walk, PSTK_EBADMSG,
+        "%s: the checksum of its length is %08x, but these bytes state %08x; copy the file again%s",
         walk->begin ? "no record begins here, or its length is damaged"
                     : "this is not a TFRecord file, or its first length is damaged",
-        pstk__tfrecord_mask(pstk__crc32c(0, head, 8)), pstk__get32(head + 8));
+        pstk__tfrecord_mask(pstk__crc32c(0, head, 8)), pstk__get32(head + 8),
+        walk->begin ? "" : ", or take it out of the data set");
 }
 
 int pstk__tfrecord_walk_next(struct pstk__tfrecord_walk *walk)

@@ -113,6 +113,8 @@ TEST(json_has_its_values)
               "a=[1,{\"b\":\"]\\\"\"}]|c=-0.5e+3");
     check_row(&pstk__sheet_json, "{\"\\u0061\\n\":\"\\u00e9\\ud83d\\ude00\\/\\\\\"}",
               "a\n=\xc3\xa9\xf0\x9f\x98\x80/\\");
+    check_row(&pstk__sheet_json, "{\"a\":[12345678901234567890,-1E+999,\"x\\u0000\\\\u0000\\\"\"]}",
+              "a=[12345678901234567890,-1E+999,\"x\\u0000\\\\u0000\\\"\"]");
 }
 
 TEST(json_that_is_wrong_is_refused_where_it_is)
@@ -126,6 +128,11 @@ TEST(json_that_is_wrong_is_refused_where_it_is)
     WRONG(pstk__sheet_json, "{\"a\":01}\n", 5, "no JSON value");
     WRONG(pstk__sheet_json, "{\"a\":1.}\n", 5, "no JSON value");
     WRONG(pstk__sheet_json, "{\"a\":[1,]}\n", 5, "not JSON");
+    WRONG(pstk__sheet_json, "{\"a\":[01]}\n", 5, "not JSON");
+    WRONG(pstk__sheet_json, "{\"a\":[-]}\n", 5, "not JSON");
+    WRONG(pstk__sheet_json, "{\"a\":[1-2]}\n", 5, "not JSON");
+    WRONG(pstk__sheet_json, "{\"a\":[\"\\u000\"]}\n", 5, "not JSON");
+    WRONG(pstk__sheet_json, "{\"a\":[{\"b\":1,\"b\":2}]}\n", 5, "not JSON");
     WRONG(pstk__sheet_json, "{\"a\":[\n", 5, "ends here");
     WRONG(pstk__sheet_json, "{\"a\":\"\\u0000\"}\n", 5, "JSON string");
     WRONG(pstk__sheet_json, "{\"a\":\"\\ud83d\"}\n", 5, "JSON string");

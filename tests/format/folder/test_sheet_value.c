@@ -99,6 +99,28 @@ TEST(scalars_have_their_dtype)
     check_scalar(PSTK_I64, any, "null", PSTK__CELL_NULL, 0, "an integer");
 }
 
+/* 1 + 2^-11 is in the middle between two halves, 1 + 2^-8 between two bfloat16. */
+TEST(halves_are_rounded_once)
+{
+    const uint32_t any = PSTK__CLASS_NONE, plain = PSTK__CELL_PLAIN;
+    check_scalar(PSTK_F16, any, "1.00048828125", plain, 0x3c00, NULL);
+    check_scalar(PSTK_F16, any, "1.000488281250000000000000000000000000000000001", plain, 0x3c01,
+                 NULL);
+    check_scalar(PSTK_F16, any, "-1.00048828125000000001", plain, 0xbc01, NULL);
+    check_scalar(PSTK_F16, any, "1.00146484374999999999", plain, 0x3c01, NULL);
+    check_scalar(PSTK_F16, any, "65519.99999999999", plain, 0x7bff, NULL);
+    check_scalar(PSTK_F16, any, "65520", plain, 0, "f16");
+    check_scalar(PSTK_F16, any, "1e400", plain, 0, "f16");
+    check_scalar(PSTK_F16, any, "1e-400", plain, 0, NULL);
+    check_scalar(PSTK_F16, any, "-1e-400", plain, 0x8000, NULL);
+    check_scalar(PSTK_F16, any, "-inf", plain, 0xfc00, NULL);
+    check_scalar(PSTK_F16, any, "nan", plain, 0x7e00, NULL);
+    check_scalar(PSTK_BF16, any, "1.00390625", plain, 0x3f80, NULL);
+    check_scalar(PSTK_BF16, any, "1.00390625000000000001", plain, 0x3f81, NULL);
+    check_scalar(PSTK_BF16, any, "3.39e38", plain, 0x7f7f, NULL);
+    check_scalar(PSTK_BF16, any, "3.4e38", plain, 0, "bf16");
+}
+
 TEST(texts_are_what_the_column_takes)
 {
     uint8_t room[8];
@@ -172,6 +194,7 @@ int main(void)
         CASE(a_plain_cell_is_what_its_text_is),
         CASE(columns_join_their_cells),
         CASE(scalars_have_their_dtype),
+        CASE(halves_are_rounded_once),
         CASE(texts_are_what_the_column_takes),
         CASE(classes_have_the_order_of_their_bytes),
         CASE(columns_of_a_row_come_back_and_damage_is_seen),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import ctypes
 import dataclasses
 import functools
 import glob
@@ -19,6 +20,8 @@ from typing import Any
 from .. import _c, errors, paths
 from .._optional import is_a, needed
 from ..errors import SettingsError
+from ..foreign import parquet_of
+from ..tables import is_of_images
 from .folder import ImageFolder, InPlace
 from .values import is_array
 
@@ -349,13 +352,19 @@ _SUFFIXES: dict[str, Callable[[str], Any]] = {
     ".hdf5": HDF5File, ".parquet": lambda path: ParquetFiles([path])}
 
 
+def _is_table(path: str) -> bool:
+    """Is it a Parquet table that lists images, or a folder with one?"""
+    table = parquet_of(path)
+    return table is not None and is_of_images(table)
+
+
 def _opened_folder(path: str) -> Any:
     def has(name: str) -> bool:
         return os.path.exists(os.path.join(path, name))
 
     if has("state.json") or has("dataset_dict.json"):
         return _hugging_face_from_disk(path)
-    if has("manifest.json"):
+    if has("manifest.json") or _is_table(path):
         from ..dataset import Dataset
         return Dataset(path)
     files = sorted(glob.glob(os.path.join(glob.escape(path), "*.parquet")))
@@ -365,14 +374,21 @@ def _opened_folder(path: str) -> Any:
 
 
 def _is_in_place(path: str) -> bool:
-    """Does penstock read what is at a path, or the files of a pattern, record by record as they are?"""
-    found = _c.lib.pstk_find_format(os.fsencode(path), None)
+    """Does penstock read what is at a path, or the files of a pattern, record by record as they are? Raises where
+    it cannot know: another way to read the path may give other labels."""
+    error = errors.new()
+    found = _c.lib.pstk_find_format(os.fsencode(path), ctypes.byref(error))
+    if found is None and error.code not in (_c.ENOENT, _c.ENOTSUP):  # of these no format knows it
+        raise errors.of(error, error.code)
     return found is not None and found not in (b"pstk", b"folder")
 
 
 def _opened_path(path: str) -> Any:
     if os.path.isdir(path):
         return _opened_folder(path)
+    if _is_table(path):  # its images are read, as Dataset does, not the rows alone
+        from ..dataset import Dataset
+        return Dataset(path)
     if os.path.splitext(path)[1].lower() not in _SUFFIXES and _is_in_place(path):
         return InPlace(path)
     if not os.path.exists(path):

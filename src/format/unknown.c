@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/unknown.h"
+
+#include "base/error.h"
+#include "format/listing.h"
+#include "format/pstk/pstk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FOUND_SIZE 400  /* bytes of what was found, as text */
+#define SHOWN 100       /* bytes of a name in it */
+#define MAX_TRIED 16u   /* names below a directory that are looked at as data sets */
+#define MAX_FOLDERS 16u /* of them, where images of other formats are looked for */
+
+/* Images that others read and this library does not, by the ends of their names. */
+static const struct {
+    const char *suffix, *name;
+} images[] = {{"webp", "WebP"},    {"gif", "GIF"},       {"bmp", "BMP"},   {"tif", "TIFF"},
+              {"tiff", "TIFF"},    {"heic", "HEIC"},     {"heif", "HEIF"}, {"avif", "AVIF"},
+              {"jxl", "JPEG XL"},  {"jp2", "JPEG 2000"}, {"ppm", "PPM"},   {"pgm", "PGM"},
+              {"j2k", "JPEG 2000"}};
+
+static const char *suffix_of(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && dot != name ? dot + 1 : "";
+}
+
+/* The name of an image format that is not read; NULL: the file is no such image. */
+static const char *image_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
+        if (strcasecmp(suffix_of(name), images[i].suffix) == 0)
+            return images[i].name;
+    return NULL;
+}
+
+static int join(char path[PATH_MAX], const char *folder, const char *name)
+{
+    const size_t n = strlen(folder);
+    const char *slash = n && folder[n - 1] == '/' ? "" : "/";
+    const int r = snprintf(path, PATH_MAX, "%s%s%s", folder, slash, name);
+    return r > 0 && r < PATH_MAX;
+}
+
+/* ---- a directory ----------------------------------------------------------------------------- */
+
+/* 1: the directory has images of a format that is not read, and *found says so. */
+static int find_images(const struct pstk__texts *names, const char *below, char found[FOUND_SIZE])
+{
+    const char *first = NULL, *format = NULL;
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < names->n; i++) {
+        const char *name = pstk__texts_get(names, i), *is = image_of(name);
+        if (!is || (format && strcmp(is, format) != 0))
+            continue;
+        first = first ? first : name;
+        format = is;
+        n++;
+    }
+    if (first)
+        snprintf(found, FOUND_SIZE,
+                 "%llu of its images %s %s (%.*s%s%.*s), which is not read: convert to JPEG or PNG",
+                 (unsigned long long)n, n == 1 ? "is" : "are", format, SHOWN, below,
+                 below[0] ? "/" : "", SHOWN, first);
+    return first != NULL;
+}
+
+/* 1: something below is a data set, and *found names it. */
+static int find_data(const struct pstk__store *store, const char *path,
+                     const struct pstk__texts *names, pstk__unknown_find_fn find,
+                     char found[FOUND_SIZE])
+{
+    char below[PATH_MAX];
+    for (uint64_t i = 0; i < names->n && i < MAX_TRIED; i++) {
+        const char *name = pstk__texts_get(names, i);
+        const char *format = join(below, path, name) ? find(store, below) : NULL;
+        if (!format)
+            continue;
+        snprintf(found, FOUND_SIZE, "%.*s in it is one, of the format %s: open that", SHOWN, name,
+                 format);
+        return 1;
+    }
+    return 0;
+}
+
+/* 1: a folder below has images of a format that is not read. */
+static int find_images_below(const struct pstk__store *store, const char *path,
+                             const struct pstk__texts *names, char found[FOUND_SIZE])
+{
+    char below[PATH_MAX];
+    int r = 0;
+    for (uint64_t i = 0; r == 0 && i < names->n && i < MAX_FOLDERS; i++) {
+        struct pstk__texts more = {0};
+        const char *name = pstk__texts_get(names, i);
+        if (!join(below, path, name) || pstk__listing_names(&more, store, below) < 0)
+            continue;
+        r = find_images(&more, name, found);
+        pstk__texts_close(&more);
+    }
+    return r;
+}
+
+static void describe(const struct pstk__texts *names, char found[FOUND_SIZE])
+{
+    const char *first = pstk__texts_get(names, 0);
+    if (names->n == 1)
+        snprintf(found, FOUND_SIZE, "it has only %.*s", SHOWN, first);
+    else
+        snprintf(found, FOUND_SIZE, "it has %llu files or folders, the first %.*s",
+                 (unsigned long long)names->n, SHOWN, first);
+}
+
+/* What lies in a directory. 1: it says all that there is to do. */
+static int look_into(const struct pstk__store *store, const char *path, pstk__unknown_find_fn find,
+                     char found[FOUND_SIZE])
+{
+    struct pstk__texts names = {0};
+    found[0] = 0;
+    if (!store->list || pstk__listing_names(&names, store, path) < 0)
+        return 0;
+    uint64_t shard = 0;
+    int is_all = 0;
+    while (shard < names.n && strcmp(suffix_of(pstk__texts_get(&names, shard)), "pstk") != 0)
+        shard++;
+    if (names.n == 0) {
+        snprintf(found, FOUND_SIZE, "it is empty");
+    } else if (shard < names.n) {
+        snprintf(found, FOUND_SIZE, "it has %.*s, but no manifest.json: copy that, too", SHOWN,
+                 pstk__texts_get(&names, shard));
+    } else if (!find_images(&names, "", found)) {
+        is_all = find_data(store, path, &names, find, found);
+        if (!is_all && !find_images_below(store, path, &names, found))
+            describe(&names, found);
+    }
+    pstk__texts_close(&names);
+    return is_all;
+}
+
+/* Return 1 when a writer is at work in the directory, or was killed there. */
+static int is_unfinished(const char *path)
+{
+    char journal[PATH_MAX];
+    return join(journal, path, PSTK__JOURNAL_FILE) && access(journal, F_OK) == 0;
+}
+
+static int fail_directory(const struct pstk__store *store, const char *path, const char *must_be,
+                          pstk__unknown_find_fn find, struct pstk_error *err)
+{
+    char found[FOUND_SIZE];
+    if (is_unfinished(path))
+        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+                          "%s is not a data set: its writer is at work, or was killed; wait for "
+                          "it, or pack again to the same place",
+                          path);
+    if (look_into(store, path, find, found))
+        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "%s is not a data set: %s", path,
+                          found);
+    return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+                      "%s is not a data set%s%s; must be a directory with %s", path,
+                      found[0] ? ": " : "", found, must_be);
+}
+
+/* ---- a file ---------------------------------------------------------------------------------- */
+
+/* No file lies at `path`; a pattern may name some. */
+static int fail_absent(const struct pstk__store *store, const char *path, struct pstk_error *err)
+{
+    struct pstk__listing listing;
+    if (!strpbrk(path, "{*?") || !store->list)
+        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "no such file or directory: %s", path);
+    const int r = pstk__listing_open(&listing, store, path, "*", err);
+    if (r < 0)
+        return r;
+    pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+               "%s names %llu file%s of no format that is read; the first is %s/%s", path,
+               (unsigned long long)listing.names.n, listing.names.n == 1 ? "" : "s", listing.folder,
+               pstk__texts_get(&listing.names, 0));
+    pstk__listing_close(&listing);
+    return PSTK_ENOTSUP;
+}
+
+/* 1: by its name the file is a part of a data set that its folder is. */
+static int is_part(const char *name)
+{
+    static const char *const suffixes[] = {"jpg", "jpeg", "png", "mds", "bin"};
+    int r = strcmp(name, "index.json") == 0 || strcmp(name, "manifest.json") == 0;
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
+        r |= strcasecmp(suffix_of(name), suffixes[i]) == 0;
+    return r;
+}
+
+static int fail_file(const struct pstk__store *store, const char *path, const char *must_be,
+                     const char *must_be_file, pstk__unknown_find_fn find, struct pstk_error *err)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *suffix = suffix_of(name), *format;
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%.*s",
+             !slash          ? 1
+             : slash == path ? 1
+                             : (int)(slash - path),
+             slash ? path : ".");
+    if (strcmp(suffix, "pstk") == 0)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "%s is one shard of a data set; name the directory that holds it", path);
+    if (strcmp(suffix, "parquet") == 0)
+        return pstk__fail(
+            err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+            "%s is a Parquet table, which penstock.Dataset and penstock.Loader open in "
+            "Python; here it must be CSV or JSON lines",
+            path);
+    if (is_part(name) && (format = find(store, folder)))
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "%s is one file of a data set of the format %s; open its directory, %s",
+                          path, format, folder);
+    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                      "%s is a file; must be a directory with %s%s", path, must_be, must_be_file);
+}
+
+int pstk__unknown_fail(const struct pstk__store *store, const char *path, const char *must_be,
+                       const char *must_be_file, pstk__unknown_find_fn find, struct pstk_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return errno == ENOENT || errno == ENOTDIR
+                   ? fail_absent(store, path, err)
+                   : pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", path);
+    return S_ISDIR(st.st_mode) ? fail_directory(store, path, must_be, find, err)
+                               : fail_file(store, path, must_be, must_be_file, find, err);
+}

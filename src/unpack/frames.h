@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* frames: do all frames of a zstd file have checksums, as their heads say (RFC 8878, 3.1.1.1)? */
+#ifndef PSTK_UNPACK_FRAMES_H
+#define PSTK_UNPACK_FRAMES_H
+
+#include "base/little.h"
+
+#include <string.h>
+#include <zstd.h>
+
+#define PSTK__FRAME_HEAD 5 /* bytes: the magic number and the descriptor */
+
+/* Zeroed: no frame was seen. */
+struct pstk__frames {
+    uint8_t head[PSTK__FRAME_HEAD]; /* of the frame that is read */
+    uint32_t n_head;                /* bytes of it that were seen */
+    int is_unchecked;               /* 1: a frame has no checksum */
+};
+
+/* Take n bytes that were read, all of one frame; is_end: the frame ends after them. */
+static inline void pstk__frames_add(struct pstk__frames *frames, const uint8_t *bytes, uint64_t n,
+                                    int is_end)
+{
+    const uint32_t left = PSTK__FRAME_HEAD - frames->n_head;
+    const uint32_t part = n < left ? (uint32_t)n : left;
+    if (part)
+        memcpy(frames->head + frames->n_head, bytes, part);
+    frames->n_head += part;
+    if (!is_end)
+        return;
+    /* A skippable frame gives no bytes. */
+    if (frames->n_head == PSTK__FRAME_HEAD && pstk__get32(frames->head) == ZSTD_MAGICNUMBER &&
+        !(frames->head[4] & 4))
+        frames->is_unchecked = 1;
+    frames->n_head = 0;
+}
+
+#endif
