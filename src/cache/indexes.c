@@ -3,8 +3,6 @@
 
 #include "base/error.h"
 #include "cache/folder.h"
-#include "index/layout.h"
-#include "unpack/layout.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,6 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Of index/layout.h and unpack/layout.h, which lie above the cache. */
+#define INDEX_MAGIC "PSTKIDX"
+#define POINTS_MAGIC "PSTKPTS"
 #define MAX_FORMAT 14     /* bytes of what an index's name begins with */
 #define DIGITS 32         /* of a digest */
 #define TEMPORARY ".tmp-" /* and six characters of mkstemp */
@@ -121,10 +122,9 @@ static void see(struct pstk__cache_indexes *indexes, const char *name, enum task
         return;
     const int fd =
         openat(indexes->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    const int is_ours =
-        fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        pstk__cache_is_ours(fd, named.kind == POINTS ? PSTK__POINTS_MAGIC : PSTK__INDEX_MAGIC,
-                            named.is_temporary);
+    const int is_ours = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+                        pstk__cache_is_ours(fd, named.kind == POINTS ? POINTS_MAGIC : INDEX_MAGIC,
+                                            named.is_temporary);
     if (fd >= 0)
         close(fd);
     if (!is_ours)

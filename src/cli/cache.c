@@ -81,9 +81,10 @@ static void print_kept(const char *path)
     struct pstk_cache_info left = {.size = sizeof left};
     char n[UNIT_SIZE];
     if (pstk_cache_get_info(path, 1, &left, NULL) == 0 && left.n_checksums > 0)
-        printf("  %s file%s of checksums stay%s: `penstock verify --checksums` kept them, and only "
-               "they tell\n"
-               "  whether data has changed since. To remove them as well: --clear --checksums\n",
+        printf("  %s file%s of checksums stay%s: `penstock verify --checksums` kept them, and "
+               "without\n"
+               "  them nothing shows whether data has changed since. To remove them as well: "
+               "--clear --checksums\n",
                unit_count(n, left.n_checksums), left.n_checksums == 1 ? "" : "s",
                left.n_checksums == 1 ? "s" : "");
 }
@@ -144,21 +145,22 @@ const struct command command_cache = {
     .name = "cache",
     .summary = "print what the cache folder holds, or empty it",
     .operands = "[FOLDER]",
-    .text = "Print what lies in the folder for caches: how many entries, indexes and checksums, "
-            "their bytes, "
-            "and how many bytes entries may have. FOLDER is $PENSTOCK_CACHE, or penstock in "
-            "$XDG_CACHE_HOME, or ~/.cache/penstock; name another where programs set cache_path.\n"
-            "\n"
-            "Entries are files that were unpacked, once for all processes; they may have "
-            "$PENSTOCK_CACHE_SIZE bytes together (500M, 2T), else half of what the disk has free. "
-            "What was used least recently leaves first. Indexes list the samples of data whose "
-            "own folder cannot be written to, and with them lie the points at which compressed "
-            "files are entered. All of that is made again when it is needed: --clear loses time "
-            "alone. Programs that have a data set open go on, but one whose compressed files have "
-            "points there may have to be opened again.\n"
-            "\n"
-            "Checksums that `penstock verify --checksums` keeps of such data lie there, too. Only "
-            "they tell whether the data has changed since: --clear alone does not remove them.\n",
+    .text =
+        "Print what lies in the folder for caches: how many entries, indexes and checksums, "
+        "their bytes, "
+        "and how many bytes entries may have. FOLDER is $PENSTOCK_CACHE, or penstock in "
+        "$XDG_CACHE_HOME, or ~/.cache/penstock; name another where programs set cache_path.\n"
+        "\n"
+        "Entries are files that were unpacked, once for all processes; they may have "
+        "$PENSTOCK_CACHE_SIZE bytes together (500M, 2T), else half of what the disk has free. "
+        "What was used least recently leaves first. Indexes list the samples of data whose "
+        "own folder cannot be written to, and with them lie the points at which compressed "
+        "files are entered. All of that is made again when it is needed: --clear loses time "
+        "alone. Programs that have a data set open go on, but one whose compressed files have "
+        "points there may have to be opened again.\n"
+        "\n"
+        "Checksums that `penstock verify --checksums` keeps of such data lie there, too. Without "
+        "them nothing shows whether the data has changed since: --clear alone keeps them.\n",
     .options = table,
     .examples = "penstock cache\n"
                 "penstock cache --clear\n"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """cache_size: bytes that what is unpacked into the cache may have, given or from the environment."""
+import gzip
 import io
 import os
 import pickle
@@ -80,6 +81,16 @@ class CacheSize(Case):
                 self.assertEqual(len(list(loader.epoch(epoch))), 6)
         again = pickle.loads(pickle.dumps(dataset))  # builds the index anew
         self.assertEqual(bytes(again.get(23, "bin"))[0], 23)
+        packed = self.path("packed")
+        os.makedirs(packed)
+        with open(f"{packed}/.penstock", "w", encoding="ascii"):
+            pass
+        with open(f"{folder}/2.tar", "rb") as plain, gzip.open(f"{packed}/2.tar.gz", "wb") as file:
+            file.write(plain.read())
+        self.assertEqual(len(penstock.Dataset(packed, cache_path=cache)), 8)
+        self.assertTrue([name for name in os.listdir(cache + "/index") if name.endswith(".points")])
+        subprocess.run([os.environ["PENSTOCK_COMMAND"], "cache", cache, "--clear"], check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual([name for name in os.listdir(cache + "/index") if not name.endswith(".lock")], [])
 
 
 if __name__ == "__main__":
