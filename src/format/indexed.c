@@ -492,8 +492,9 @@ static int fill(struct pstk__source *source, const struct pstk__scanner *scanner
         : opening->salvage
             ? pstk__listing_salvage(&listing, opening->store, opening->path, scanner->wanted, err)
             : pstk__listing_open(&listing, opening->store, opening->path, scanner->wanted, err);
-    if (r == 0)
-        r = check_lone(scanner, &listing, opening, err);
+    if (r < 0)
+        return r;
+    r = check_lone(scanner, &listing, opening, err);
     if (r < 0) {
         pstk__listing_close(&listing);
         return r;

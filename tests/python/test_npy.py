@@ -345,7 +345,7 @@ class Refused(Arrays):
 
     def test_directories_that_hold_no_data_set(self):
         os.mkdir(self.path())
-        self.refuse(self.path(), "not a data set", "*.pstk shards", "FIELD.npy arrays")
+        self.refuse(self.path(), "not a data set: it is empty", ".pstk shards", ".npz or .safetensors arrays")
         self.save({"x": values("<i4", ())})
         with open(self.path("x.txt"), "wb"):
             pass
