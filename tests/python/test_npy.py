@@ -349,7 +349,7 @@ class Refused(Arrays):
         self.save({"x": values("<i4", ())})
         with open(self.path("x.txt"), "wb"):
             pass
-        self.refuse(self.path("x.txt"), "is a file", "FIELD.npy arrays", "or a .npy, .npz or .safetensors file")
+        self.refuse(self.path("x.txt"), "is a file", ".npz or .safetensors arrays", "or a .npy, .npz or .safetensors file")
         os.mkdir(os.path.join(self.path(), "y.npy"))
         self.refuse(self.path(), "y.npy", "a directory", "restore the file, or remove what is there")
         os.rmdir(os.path.join(self.path(), "y.npy"))
