@@ -110,7 +110,8 @@ class DebTest(unittest.TestCase):
         depends = self.field("Depends").split(", ")
         self.assertTrue({"libc6", "liburing2"} <= wanted, wanted)
         self.assertEqual({word.split()[0] for word in depends}, wanted)
-        self.assertTrue(all(" (>= " in word for word in depends), depends)
+        without = {word for word in depends if " (>= " not in word}
+        self.assertLessEqual(without, {"libbz2-1.0"}, depends)  # Debian's shlibs of it names no version
 
     def test_is_said(self) -> None:
         """What scripts/deb prints is the package's size and what it needs."""
