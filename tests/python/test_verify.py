@@ -317,7 +317,7 @@ class Verify(Case):
         libc.fallocate.argtypes = ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long
         with open(path, "r+b") as file:
             if libc.fallocate(file.fileno(), 3, at, size):
-                self.skipTest("missing: a file system that makes holes")
+                self.skipTest("this file system makes no holes")
 
     def test_bytes_are_judged_the_same_in_a_hole(self):
         zeros = io.BytesIO()
@@ -368,7 +368,7 @@ class Verify(Case):
         del values
         self.verify(self.path("zeros.npy"), status=0)
 
-    @unittest.skipIf(os.geteuid() == 0, "missing: a user who is not root")
+    @unittest.skipIf(os.geteuid() == 0, "root may read everything")
     def test_files_without_permission_are_listed(self):
         folder, *_ = self.data_sets()["folder"]
         self.verify(folder, status=0)
