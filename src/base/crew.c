@@ -29,6 +29,20 @@ static void join(const struct pstk__crew_work *work, const void *result)
         work->join(work->user, result);
 }
 
+static int open_state(const struct pstk__crew_work *work, void **state, struct pstk_error *err)
+{
+    if (work->open)
+        return work->open(work->user, state, err);
+    *state = work->user;
+    return 0;
+}
+
+static void close_state(const struct pstk__crew_work *work, void *state)
+{
+    if (work->open)
+        work->close(state);
+}
+
 /* ---- one thread ------------------------------------------------------------------------------ */
 
 static int run_alone(const struct pstk__crew_work *work, struct pstk_error *err)
@@ -36,13 +50,13 @@ static int run_alone(const struct pstk__crew_work *work, struct pstk_error *err)
     const struct pstk__crew_sink sink = {
         .bad = work->bad, .progress = work->progress, .user = work->user};
     void *state = NULL, *result = malloc(work->result_size + 1);
-    int r = result ? work->open(work->user, &state, err) : no_memory(err);
+    int r = result ? open_state(work, &state, err) : no_memory(err);
     for (uint64_t i = 0; r == 0 && i < work->n_jobs; i++) {
         r = work->run(state, i, &sink, result, err);
         if (r == 0)
             join(work, result);
     }
-    work->close(state);
+    close_state(work, state);
     free(result);
     return r == PSTK_ECANCELED ? canceled(work, err) : r;
 }
@@ -222,7 +236,7 @@ static int start_members(struct crew *crew, struct pstk_error *err)
     snprintf(name, sizeof name, "pstk-%s", crew->work->what);
     for (uint32_t i = 0; r == 0 && i < crew->n_members; i++) {
         crew->members[i].crew = crew;
-        r = crew->work->open(crew->work->user, &crew->members[i].state, err);
+        r = open_state(crew->work, &crew->members[i].state, err);
     }
     sigfillset(&all);
     if (r == 0 && pthread_sigmask(SIG_SETMASK, &all, &old) != 0)
@@ -251,7 +265,7 @@ static void stop_members(struct crew *crew)
     for (uint32_t i = 0; i < crew->n_members; i++) {
         if (crew->members[i].running)
             pthread_join(crew->members[i].thread, NULL);
-        crew->work->close(crew->members[i].state);
+        close_state(crew->work, crew->members[i].state);
     }
 }
 

@@ -27,7 +27,8 @@ struct pstk__crew_work {
     uint32_t n_threads; /* at most that many, and as many as there are jobs; 0: as 1 */
     size_t result_size; /* bytes of what a job leaves for `join`; 0: nothing */
     void *user;
-    /* Make a thread's own state: owned, for `close`. On the caller's thread. */
+    /* Make a thread's own state: owned, for `close`. On the caller's thread. NULL: all threads have
+     * `user` as their state, and there is no close. */
     int (*open)(void *user, void **state, struct pstk_error *err);
     void (*close)(void *state); /* NULL is fine */
     /* Do a job, on a thread of the crew. 0, ECANCELED, or a reason why nothing more can be done. */
@@ -39,7 +40,7 @@ struct pstk__crew_work {
      * caller's thread. */
     void (*drop)(void *result);
     /* The caller's own, on its thread; with `user`. */
-    int (*bad)(void *user, const struct pstk_error *bad);
+    int (*bad)(void *user, const struct pstk_error *bad); /* NULL: no job calls it */
     int (*progress)(void *user, uint64_t n);
 };
 

@@ -57,18 +57,6 @@ static struct pstk__scan scan_of(const struct work *work, uint64_t i, char path[
                                .foreign = work->opening->foreign};
 }
 
-static int open_job(void *user, void **state, struct pstk_error *err)
-{
-    (void)err;
-    *state = user;
-    return 0;
-}
-
-static void close_job(void *state)
-{
-    (void)state;
-}
-
 /* Fields without sums, of the same names and forms. */
 static void begin_found(struct pstk__index_found *to, const struct pstk__index_found *from)
 {
@@ -286,8 +274,6 @@ static int build(void *user, struct pstk__index_writer *writer, struct pstk__ind
                                          .n_threads = pstk__indexed_threads(work->opening),
                                          .result_size = sizeof(struct result),
                                          .user = work,
-                                         .open = open_job,
-                                         .close = close_job,
                                          .run = scan_file,
                                          .join = join_file,
                                          .drop = drop_file,

@@ -196,18 +196,6 @@ static int pass_file_or_tell(void *state, uint64_t job, const struct pstk__crew_
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-static int open_job(void *user, void **state, struct pstk_error *err)
-{
-    (void)err;
-    *state = user;
-    return 0;
-}
-
-static void close_job(void *state)
-{
-    (void)state;
-}
-
 static int hand_on(void *user, const struct pstk_error *bad)
 {
     struct work *work = user;
@@ -279,8 +267,6 @@ static int read_all(struct work *work, struct pstk_error *err)
                                          .n_threads = work->files->n_threads,
                                          .result_size = sizeof(struct pstk__packed),
                                          .user = work,
-                                         .open = open_job,
-                                         .close = close_job,
                                          .run = work->files->on_bad ? pass_file_or_tell : pass_file,
                                          .join = join_file,
                                          .bad = hand_on,

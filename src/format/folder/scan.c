@@ -35,18 +35,6 @@ struct work {
 
 /* ---- one class: a job of the crew ------------------------------------------------------------ */
 
-static int open_job(void *user, void **state, struct pstk_error *err)
-{
-    (void)err;
-    *state = user;
-    return 0;
-}
-
-static void close_job(void *state)
-{
-    (void)state;
-}
-
 static uint64_t n_images(const struct pstk__folder_walk *walk)
 {
     uint64_t n = 0;
@@ -171,12 +159,6 @@ static void join_folder(void *user, const void *result)
     drop_folder(&walk);
 }
 
-static int no_bad(void *user, const struct pstk_error *bad)
-{
-    (void)user, (void)bad;
-    return 0;
-}
-
 /* How many bytes there are in all is not known before the end. */
 static int add_progress(void *user, uint64_t n)
 {
@@ -228,12 +210,9 @@ static int run_crew(struct work *work, struct pstk_error *err)
                                          .n_threads = pstk__indexed_threads(work->opening),
                                          .result_size = sizeof(struct pstk__folder_walk *),
                                          .user = work,
-                                         .open = open_job,
-                                         .close = close_job,
                                          .run = walk_folder,
                                          .join = join_folder,
                                          .drop = drop_folder,
-                                         .bad = no_bad,
                                          .progress = add_progress};
     const int r = pstk__crew_run(&crew, err);
     return work->code < 0 ? work->code : r; /* its message was written before the crew stopped */

@@ -422,12 +422,6 @@ static void join_part(void *user, const void *from)
     free(result);
 }
 
-static int no_bad(void *user, const struct pstk_error *bad)
-{
-    (void)user, (void)bad;
-    return 0;
-}
-
 static int run_crew(struct work *work, struct pstk_error *err)
 {
     const struct pstk__crew_work crew = {.what = "index",
@@ -440,7 +434,6 @@ static int run_crew(struct work *work, struct pstk_error *err)
                                          .run = read_part,
                                          .join = join_part,
                                          .drop = drop_part,
-                                         .bad = no_bad,
                                          .progress = add_progress};
     const int r = pstk__crew_run(&crew, err);
     return work->code < 0 ? work->code : r; /* its message was written before the crew stopped */
