@@ -234,13 +234,13 @@ class WheelTest(unittest.TestCase):
         self.assertTrue((licences / "LICENSE").exists())
         (chart,) = licences.rglob("chart-licence.txt")
         self.assertIn("Chart.js Contributors", chart.read_text())
-        self.assertEqual(len(list(licences.glob("lib*.txt"))), len(bundled))
         listed = [line.split("\t") for line in (licences / "bundled.tsv").read_text().splitlines()]
         self.assertEqual(sorted(line[0] for line in listed),
                          sorted(re.sub("-[0-9a-f]{8}(?=[.]so)", "", path.name) for path in bundled))
         page = (TOP / "docs/install.md").read_text()
-        for name, licence, source in listed:
-            self.assertRegex(page, rf"(?m)^\| {re.match('[a-z]+', name)[0]}\b.* \| {re.escape(licence)} \|$")
+        self.assertEqual({line[2] for line in listed}, {path.name for path in licences.glob("lib*.txt")})
+        for name, licence, _, source in listed:
+            self.assertRegex(page, rf"(?m)^\| {re.match('[a-z]+', name)[0]}[0-9]*\b.* \| {re.escape(licence)} \|$")
             self.assertRegex(licence, r"^[A-Za-z0-9.+-]+( (AND|OR) [A-Za-z0-9.+-]+)*$", name)
             self.assertRegex(source, r"^Debian source package: \S+ \S+$", name)
 
