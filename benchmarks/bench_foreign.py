@@ -8,7 +8,8 @@ images   JPEG files as a folder, tar, TFRecord and MDS, compared with the same f
          to 224 x 224 and flip, uint8, batches of 64, labels with them
 peers    the same files by each format's own reader, in turns with those: ImageFolder, WebDataset and MosaicML
          Streaming with PyTorch's DataLoader, decoding by Pillow and by torchvision.io; and tf.data
-records  2 kB records: tar, TFRecord, MDS, Megatron, compared with .pstk, one worker and one reader
+records  2 kB records: tar, TFRecord, MDS, Megatron, compared with .pstk, one worker and one reader; .pstk and tar also
+         with a class for each
 index    the index of an archive of a million members of 2 kB
 
 All is read from the page cache, by two cores. In each round every row runs once, in its own process; the order turns
@@ -156,8 +157,11 @@ def records_rows(asked, paths):
     def runs(path):
         return lambda: run_penstock(path, "--threads", 1, "--batch-size", RECORD_BATCH, "--epochs", asked.epochs, "--order",
                                     asked.order)
-    return [Row(name, runs(path), "" if name == ".pstk" else ".pstk", aim=RECORD_AIM, cpu_aim=RECORD_AIM)
-            for name, path in paths.items()]
+    rows = []
+    for name, path in paths.items():
+        base = foreign_data.BASES[name]
+        rows.append(Row(name, runs(path), "" if name == base else base, aim=RECORD_AIM, cpu_aim=RECORD_AIM))
+    return rows
 
 
 def measure(rows, n):
@@ -288,7 +292,8 @@ def measure_records(page, asked, folder):
     measure(rows, asked.record_rounds)
     found = table(page, f"{asked.records:,} records of {asked.size} bytes, {asked.order} order", rows, "records")
     cost = crc_cost(asked.size)
-    page += ["", f"`penstock bench --threads 1`: a reader and a worker. .pstk and TFRecord check a CRC32C of each record: alone, of "
+    page += ["", "The rows with classes have a second field, and in tar a second member; they are compared with each other.", "",
+             f"`penstock bench --threads 1`: a reader and a worker. .pstk and TFRecord check a CRC32C of each record: alone, of "
              f"{asked.size} bytes in the cache, it takes {cost:,.0f} ns. tar has a checksum of each header; MDS and Megatron have none."]
     return {"rows": found, "crc32c_ns": cost}
 

@@ -64,15 +64,31 @@ def write_pstk(path, records):
             writer.add({"bin": record})
 
 
-def write_tar(path, records, form=tarfile.USTAR_FORMAT, mtime=0):
+def write_pstk_classes(path, records):
+    with penstock.Writer(path, {"bin": penstock.Field("bytes", codec="none"), "cls": "int64"}) as writer:
+        for i, record in enumerate(records):
+            writer.add({"bin": record, "cls": i % N_CLASSES})
+
+
+def write_member(file, name, data, form=tarfile.USTAR_FORMAT, mtime=0):
+    info = tarfile.TarInfo(name)
+    info.size, info.mtime = len(data), mtime
+    file.write(info.tobuf(form))
+    file.write(data)
+    file.write(bytes(-len(data) % tarfile.BLOCKSIZE))
+
+
+def write_tar(path, records, form=tarfile.USTAR_FORMAT, mtime=0, classes=False):
     with open(os.path.join(path, "0.tar"), "wb") as file:
         for i, record in enumerate(records):
-            info = tarfile.TarInfo(f"{i:09}.bin")
-            info.size, info.mtime = len(record), mtime
-            file.write(info.tobuf(form))
-            file.write(record)
-            file.write(bytes(-len(record) % tarfile.BLOCKSIZE))
+            write_member(file, f"{i:09}.bin", record, form, mtime)
+            if classes:
+                write_member(file, f"{i:09}.cls", b"%d" % (i % N_CLASSES), form, mtime)
         file.write(bytes(tarfile.RECORDSIZE))
+
+
+def write_tar_classes(path, records):
+    write_tar(path, records, classes=True)
 
 
 def write_tar_pax(path, records):
@@ -130,7 +146,9 @@ def write_megatron(path, records):
 
 
 RECORDS = {".pstk": write_pstk, "tar": write_tar, "tar, pax": write_tar_pax, "tfrecord": write_tfrecord,
-           "tfrecord, Example": write_example, "mds": write_mds, "megatron": write_megatron}
+           "tfrecord, Example": write_example, "mds": write_mds, "megatron": write_megatron,
+           ".pstk, classes": write_pstk_classes, "tar, classes": write_tar_classes}
+BASES = {name: ".pstk, classes" if name.endswith(", classes") else ".pstk" for name in RECORDS}  # compared with which
 
 
 def make_records(n, size, folder):
@@ -138,7 +156,7 @@ def make_records(n, size, folder):
     paths = {}
     for name, write in RECORDS.items():
         paths[name] = os.path.join(folder, name.replace(", ", "-").lstrip("."))
-        if write is not write_pstk:
+        if not name.startswith(".pstk"):
             os.mkdir(paths[name])
         write(paths[name], random_records(n, size))
     return paths

@@ -154,6 +154,23 @@ class Webhooks(unittest.TestCase):
             self.assertIn("dropped", logged.output[0])
             self.assertEqual(monitor.Webhook.TIMEOUT, 2)
 
+    def test_once_closed_it_starts_no_request(self):
+        """A thread that begins while the interpreter ends would crash it; every alert is reported."""
+        with socket.create_server(("127.0.0.1", 0)) as hangs:
+            hook = monitor.Webhook(f"http://127.0.0.1:{hangs.getsockname()[1]}/")
+            hook.TIMEOUT = 0.2
+            with self.assertLogs("penstock.monitor", logging.WARNING) as logged:
+                for _ in range(10):
+                    hook(self.ALERT)
+                hook.close()
+                started = {thread for thread in threading.enumerate() if thread.name == "penstock-request"}
+                time.sleep(0.6)
+            later = {thread for thread in threading.enumerate() if thread.name == "penstock-request"}
+            self.assertLessEqual(later, started)
+            self.assertLess(len(started), hook.MOST_GIVEN_UP)
+            self.assertEqual(len(logged.output), 10, logged.output)
+            self.assertNotIn("penstock-webhook", [thread.name for thread in threading.enumerate()])
+
     def test_a_server_that_answers_byte_by_byte_is_given_up_in_time(self):
         def drip(server, taken):
             while True:

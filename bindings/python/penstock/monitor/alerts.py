@@ -7,7 +7,9 @@ value is not known changes nothing.
 """
 from __future__ import annotations
 
+import atexit
 import collections
+import contextlib
 import dataclasses
 import json
 import logging
@@ -15,6 +17,8 @@ import math
 import queue
 import statistics
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -307,6 +311,14 @@ def defaults() -> list[Rule]:
 
 # ---- where alerts go -----------------------------------------------------------------------------------------
 
+_running: weakref.WeakSet[Webhook] = weakref.WeakSet()  # those whose thread waits for alerts
+
+
+@atexit.register
+def _close_all() -> None:
+    for hook in list(_running):
+        hook.close()
+
 
 class Webhook:
     """POST each alert as JSON (Alert.to_dict() with "text") to a URL, from a thread of its own.
@@ -323,34 +335,47 @@ class Webhook:
         if not isinstance(url, str) or not url.lower().startswith(("http://", "https://")):
             raise SettingsError(f"url: value is {url!r}; must begin with http:// or https://")
         self.url, self._headers = url, {"Content-Type": "application/json", **(headers or {})}
-        self._waiting: queue.Queue[Alert | None] = queue.Queue(self.MOST)
+        self._waiting: queue.Queue[Alert | None] = queue.Queue(self.MOST)  # of the thread that runs now, as _stop
+        self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()  # held while a request is started, and while its thread is stopped
         self._given_up: list[threading.Thread] = []
 
     def __call__(self, alert: Alert) -> None:
         """Hand over an alert; never waits for the network."""
         if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._run, name="penstock-webhook", daemon=True)
+            self._waiting, self._stop = queue.Queue(self.MOST), threading.Event()
+            self._thread = threading.Thread(target=self._run, args=(self._waiting, self._stop), name="penstock-webhook",
+                                            daemon=True)
             self._thread.start()
+            _running.add(self)
         try:
             self._waiting.put_nowait(alert)
         except queue.Full:
-            log.warning("penstock: the webhook %s takes no alerts; dropped: %s", self._where(), alert.text)
+            self._drop(alert, "takes no alerts")
 
-    def _run(self) -> None:
+    def _run(self, waiting: queue.Queue[Alert | None], stop: threading.Event) -> None:
         while True:
-            alert = self._waiting.get()
+            alert = waiting.get()
             if alert is None:
                 return
             self._given_up = [thread for thread in self._given_up if thread.is_alive()]
             if len(self._given_up) >= self.MOST_GIVEN_UP:
-                log.warning("penstock: the webhook %s hangs; dropped: %s", self._where(), alert.text)
+                self._drop(alert, "hangs")
                 continue
             # A socket's time-out is of each piece of an answer; a thread of its own is of all of them together.
             errors: list[Exception] = []
             request = threading.Thread(target=self._post, args=(alert, errors), name="penstock-request", daemon=True)
-            request.start()
-            request.join(self.TIMEOUT)
+            with self._starting:
+                if stop.is_set():
+                    self._drop(alert, "was closed")
+                    continue
+                try:
+                    request.start()
+                except RuntimeError as error:  # no more threads
+                    errors.append(error)
+            if request.ident is not None:
+                request.join(self.TIMEOUT)
             if request.is_alive():
                 self._given_up.append(request)
                 log.warning("penstock: the webhook %s failed: no answer within %g s", self._where(), self.TIMEOUT)
@@ -373,15 +398,30 @@ class Webhook:
         return f"{parts.scheme}://{parts.hostname}"
 
     def close(self) -> None:
-        """Wait up to 2 s for the alerts that are on their way. The next alert starts a new thread."""
-        thread, self._thread = self._thread, None
+        """Wait up to 2 s for the alerts that are on their way; those left are dropped and logged. The next alert starts a new
+        thread. The interpreter's end closes it, too."""
+        thread, waiting, stop = self._thread, self._waiting, self._stop
+        self._thread = None
+        _running.discard(self)
         if thread is None or not thread.is_alive():
             return
-        try:
-            self._waiting.put(None, timeout=self.TIMEOUT)
-        except queue.Full:
-            return
-        thread.join(self.TIMEOUT)
+        end = time.monotonic() + self.TIMEOUT
+        with contextlib.suppress(queue.Full):
+            waiting.put(None, timeout=self.TIMEOUT)
+            thread.join(max(0.0, end - time.monotonic()))
+        # CPython 3.11 crashes if a thread begins while the interpreter ends.
+        with self._starting:
+            stop.set()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                alert = waiting.get_nowait()
+                if alert is not None:
+                    self._drop(alert, "was closed")
+        with contextlib.suppress(queue.Full):
+            waiting.put_nowait(None)
+
+    def _drop(self, alert: Alert, why: str) -> None:
+        log.warning("penstock: the webhook %s %s; dropped: %s", self._where(), why, alert.text)
 
     def __repr__(self) -> str:
         return f"Webhook({self._where()!r})"
