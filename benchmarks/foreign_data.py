@@ -100,6 +100,14 @@ def write_tfrecord(path, records):
     tfrecords.write(os.path.join(path, "0.tfrecord"), records)
 
 
+def write_same_tfrecords(path, n_files, per_file):
+    """Files of the same records of 16 bytes."""
+    first = os.path.join(path, "0.tfrecord")
+    tfrecords.write(first, [bytes(16)] * per_file)
+    for i in range(1, n_files):
+        shutil.copyfile(first, os.path.join(path, f"{i}.tfrecord"))
+
+
 def write_example(path, records):
     tfrecords.write(os.path.join(path, "0.tfrecord"), (tfrecords.example({"bin": [record]}) for record in records))
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hash: hashes of whole files, by the names that Python's packages give them: xxh32, xxh64,
- * xxh3_64, xxh3_128 and xxh128, where the build found the header of xxHash; else none.
+ * xxh3_64, xxh3_128 and xxh128, where the build found the header of xxHash; md5, sha1, sha256,
+ * sha384 and sha512, where it found libmd.
  */
 #ifndef PSTK_HASH_H
 #define PSTK_HASH_H
 
 #include <stddef.h>
 
-#define PSTK__HASH_HEX 33 /* bytes of the longest in hexadecimal digits, with the 0 */
+#define PSTK__HASH_HEX 129 /* bytes of the longest in hexadecimal digits, with the 0 */
 
 struct pstk__hash;
 

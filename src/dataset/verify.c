@@ -366,7 +366,7 @@ static int fail_hash(const char *file, const char *name, const char *is, const c
                      struct pstk_error *bad)
 {
     pstk__fail(bad, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-               "%s: the %s of the file is %s; must be %.64s, which the data set lists: it was "
+               "%s: the %s of the file is %s; must be %.128s, which the data set lists: it was "
                "damaged, or written again; copy the file again",
                file, name, is, listed);
     return pstk__fail_at(bad, PSTK_EBADMSG, file, PSTK_NONE, PSTK_NONE, 0);

@@ -560,12 +560,13 @@ class Tables(Case):
     def test_missing_images_are_bad_samples_with_their_line(self):
         rows = self.rows()
         path = self.put_csv(rows)
-        os.unlink(os.path.join(self.path(), rows[3]["path"]))
+        lost = os.path.join(self.path(), rows[3]["path"])
+        os.rename(lost, lost + ".away")
         with open(path, newline="") as file:
             line = file.read().split(rows[3]["path"])[0].count("\n") + 1
         dataset = penstock.Dataset(path)
         self.assertEqual(dataset.get(3, "note"), rows[3]["note"])
-        self.assert_says([f"line {line}", "missing", "record 3", rows[3]["path"]], lambda: dataset[3])
+        self.assert_says([f"line {line}", "missing", "record 3", rows[3]["path"], "touch the table"], lambda: dataset[3])
         done = subprocess.run([COMMAND, "verify", path], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"line {line}", done.stdout + done.stderr)
@@ -576,6 +577,9 @@ class Tables(Case):
         os.unlink(os.path.join(self.path(), rows[4]["path"]))  # after it was indexed
         done = subprocess.run([COMMAND, "verify", path], capture_output=True, text=True)
         self.assertIn(os.path.join(self.path(), rows[4]["path"]), done.stdout + done.stderr)
+        os.rename(lost + ".away", lost)
+        os.utime(path)  # as the message says
+        self.assertEqual(penstock.Dataset(path)[3]["note"], rows[3]["note"])
 
     def test_a_table_cut_at_every_byte(self):
         paths = self.images(2)

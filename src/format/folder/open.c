@@ -356,7 +356,7 @@ static int fail_empty(const struct pstk__source *source, const struct pstk__fold
                                  "the file is empty, or a link to nothing");
     return pstk__record_fail(out, PSTK__FIELD_OF_IMAGE, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
                              "the file is empty, or was missing when %s was indexed, which has it "
-                             "in line %" PRIu64,
+                             "in line %" PRIu64 "; once it is there, touch the table",
                              table, pstk__get64(values->label));
 }
 
