@@ -80,16 +80,19 @@ int pstk__cache_drop(struct pstk__cache *cache, const struct pstk__cache_key *ke
  */
 int pstk__cache_begin(struct pstk__cache_writer **out, struct pstk__cache *cache,
                       const struct pstk__cache_key *key, uint64_t size, struct pstk_error *err);
-/* 1: the entry of a key is being made; *n_done of about *n_total bytes are written. 0: it is not.
- * Any thread. */
+/* 1: the entry of a key is being made; *n_done of about *n_total bytes are written. 0: it is not:
+ * who only looks whether it could begin does not count. Any thread. */
 int pstk__cache_making(struct pstk__cache *cache, const struct pstk__cache_key *key,
                        uint64_t *n_done, uint64_t *n_total);
+/* A number that changes while entries are being made, whichever they are. Any thread. */
+uint64_t pstk__cache_motion(struct pstk__cache *cache);
 /* Append bytes; the calls for one writer come one after another. EFBIG: more than `size` in all.
  * After a failure only abort, or a commit that fails, may follow. */
 int pstk__cache_append(struct pstk__cache_writer *writer, const void *bytes, uint64_t size,
                        struct pstk_error *err);
 /* Finish: sync, rename; replaces an older entry of that name. Frees and nulls *writer, also on
- * failure. */
+ * failure. EBUSY: a person removed the file meanwhile, and another may be making it: find, begin
+ * again. */
 int pstk__cache_commit(struct pstk__cache_writer **writer, struct pstk_error *err);
 /* Give up: remove the file. Frees and nulls *writer; NULL in it is fine. */
 void pstk__cache_abort(struct pstk__cache_writer **writer);

@@ -252,6 +252,37 @@ static int each_file(const struct pstk__cache *cache, see_fn see, void *user)
     return r;
 }
 
+struct motion {
+    const struct pstk__cache *cache;
+    uint64_t sum;
+};
+
+/* A see_fn: add up the bytes that files have which are being written, by their notes. */
+static int add_motion(void *user, const char *name, enum kind kind, const struct stat *st)
+{
+    struct motion *motion = user;
+    uint8_t note[8];
+    if (kind != TEMPORARY || st->st_size == 0) {
+        motion->sum += kind != TEMPORARY;
+        return 0;
+    }
+    const int fd = openat(motion->cache->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    motion->sum += (uint64_t)st->st_ino;
+    if (pstk__file_pread(fd, note, sizeof note, PSTK__CH_SIZE) == (int64_t)sizeof note)
+        motion->sum += pstk__get64(note);
+    close(fd);
+    return 0;
+}
+
+uint64_t pstk__cache_motion(struct pstk__cache *cache)
+{
+    struct motion motion = {.cache = cache};
+    each_file(cache, add_motion, &motion);
+    return motion.sum;
+}
+
 struct gathering {
     const struct pstk__cache *cache;
     struct items items;

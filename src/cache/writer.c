@@ -17,8 +17,8 @@
 #define REPORT_EVERY (UINT64_C(8) << 20) /* bytes between two notes of what is written */
 #define TRIES 16                         /* to open a file that others rename or remove */
 
-/* Invariants: the file at `temporary` is this writer's, it holds its lock; the ledger counts
- * `reserved` bytes for it, which are the file's size. */
+/* Invariants: the file at `temporary` is this writer's unless a person removed it, and it holds its
+ * lock; the ledger counts `reserved` bytes for it, which are the file's size. */
 struct pstk__cache_writer {
     struct pstk__cache *cache; /* borrowed */
     int fd;                    /* owned */
@@ -146,12 +146,15 @@ static int reserve(struct pstk__cache_writer *writer, struct pstk__cache_ledger 
     return r < 0 ? fail_write(writer, -r, err) : 0;
 }
 
-/* Remove the file. The ledger may be none: it then counts too much until files are counted anew. */
+/* Remove the file, if nobody has. The ledger may be none: it then counts too much until files are
+ * counted anew. */
 static void discard(struct pstk__cache_writer *writer, struct pstk__cache_ledger *ledger)
 {
+    struct stat st;
     if (writer->fd < 0)
         return;
-    if (unlinkat(writer->cache->dir, writer->temporary, 0) == 0 && ledger)
+    if (fstat(writer->fd, &st) == 0 && is_in_place(writer, &st) &&
+        unlinkat(writer->cache->dir, writer->temporary, 0) == 0 && ledger)
         pstk__cache_subtract(ledger, writer->reserved);
     flock(writer->fd, LOCK_UN); /* a forked child has the same lock */
     close(writer->fd);
@@ -172,7 +175,7 @@ static int is_made(const struct pstk__cache_writer *writer)
 static int begin(struct pstk__cache_writer *writer, struct pstk__cache_ledger *ledger,
                  struct pstk_error *err)
 {
-    uint64_t old;
+    uint64_t old = 0;
     int r = claim(writer, &old);
     if (r == -EBUSY)
         return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_OPEN,
@@ -260,12 +263,14 @@ int pstk__cache_making(struct pstk__cache *cache, const struct pstk__cache_key *
     const int is_free = flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (is_free)
         flock(fd, LOCK_UN);
-    if (fstat(fd, &st) == 0 && st.st_size > PSTK__CACHE_HEADER)
+    if (fstat(fd, &st) < 0)
+        st.st_size = 0;
+    if (st.st_size > PSTK__CACHE_HEADER)
         *n_total = (uint64_t)st.st_size - PSTK__CACHE_HEADER;
     if (pstk__file_pread(fd, note, sizeof note, PSTK__CH_SIZE) == (int64_t)sizeof note)
         *n_done = pstk__get64(note) < *n_total ? pstk__get64(note) : *n_total;
     close(fd);
-    return !is_free;
+    return !is_free && st.st_size > 0;
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -365,7 +370,13 @@ static int publish(struct pstk__cache_writer *writer, struct pstk__cache_ledger 
 {
     const int dir = writer->cache->dir;
     const uint64_t size = pstk__cache_file_size(writer->size);
-    struct stat old;
+    struct stat st, old;
+    if (fstat(writer->fd, &st) < 0)
+        return fail_write(writer, errno, err);
+    if (!is_in_place(writer, &st)) /* what lies there is another's */
+        return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_OPEN,
+                          "an entry of the cache %s of %.300s was removed while it was written",
+                          writer->cache->path, writer->path);
     if (size != writer->reserved &&
         (ftruncate(writer->fd, (off_t)size) < 0 || fsync(writer->fd) < 0))
         return fail_write(writer, errno, err);

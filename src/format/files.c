@@ -307,7 +307,7 @@ int pstk__files_acquire(struct pstk__files *files, uint32_t number, uint32_t *sl
     if (pstk__files_find(files, number, slot, file))
         return 0;
     if (files->oldest == NO_SLOT)
-        return PSTK_EBUSY; /* not a failure: the caller waits for a read to finish */
+        return PSTK__FILES_PINNED;
     clear_slot(files,
                files->oldest); /* first: the limit of open files may leave no room for one more */
     struct pstk__file open;

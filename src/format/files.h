@@ -23,8 +23,9 @@ enum pstk__files_mode {
 int pstk__files_open(struct pstk__files **out, const struct pstk__source *source, uint32_t capacity,
                      enum pstk__files_mode mode, uint32_t *fallbacks, struct pstk_error *err);
 /* Pin the open file of that number: *slot and *file. Opens and checks it if need be. 1: the slot
- * holds a new file, so set it in the reader; 0: as before; EBUSY: every slot is pinned; else an
- * error that names the file. */
+ * holds a new file, so set it in the reader; 0: as before; PSTK__FILES_PINNED: every slot is
+ * pinned, so wait for a read to end; else an error that names the file. */
+#define PSTK__FILES_PINNED 2
 int pstk__files_acquire(struct pstk__files *files, uint32_t number, uint32_t *slot,
                         const struct pstk__file **file, struct pstk_error *err);
 void pstk__files_release(struct pstk__files *files, uint32_t slot);

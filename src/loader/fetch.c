@@ -13,7 +13,7 @@ static int acquire_file(struct pstk__lane *l, uint32_t number, uint32_t *slot,
     int r = pstk__files_acquire(l->files, number, slot, file, NULL); /* the slow path reports why */
     if (l->fallbacks != before)
         atomic_fetch_or_explicit(&l->pipeline->fallbacks, l->fallbacks, memory_order_relaxed);
-    if (r == PSTK_EBUSY)
+    if (r == PSTK__FILES_PINNED)
         return 0;
     if (r < 0)
         return r;

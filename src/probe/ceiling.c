@@ -56,8 +56,8 @@ static int storage_page(struct storage *storage, const struct pstk__extent *at, 
     const struct pstk__file *file;
     uint32_t slot;
     int r = pstk__files_acquire(storage->files, at->file, &slot, &file, err);
-    if (r < 0)
-        return r;
+    if (r < 0 || r == PSTK__FILES_PINNED)
+        return r < 0 ? r : PSTK_EBUSY;
     r = pstk__source_read(storage->source, file, at, page, err);
     pstk__files_release(storage->files, slot);
     return r < 0 ? r : storage->source->format->page_check(storage->source, at, page, err);
@@ -117,8 +117,8 @@ static int storage_queue(struct storage *storage, uint32_t i, struct pstk__read 
     uint64_t end =
         (extent->offset + extent->size + storage->align - 1) / storage->align * storage->align;
     int r = pstk__files_acquire(storage->files, extent->file, &read->file, &read->from, NULL);
-    if (r < 0)
-        return r;
+    if (r < 0 || r == PSTK__FILES_PINNED)
+        return r < 0 ? r : PSTK_EBUSY;
     if (r == 1)
         storage->reader->ops->set_file(storage->reader, read->file, read->from->fd);
     read->offset = begin;

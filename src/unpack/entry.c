@@ -121,10 +121,11 @@ static int fill(const struct pstk__packed_files *table, uint64_t i, const char *
 
 /* ---- waiting for another --------------------------------------------------------------------- */
 
-/* What was seen of an entry that another makes. */
+/* What was seen of an entry that another makes; where there is no room, of all that are made. */
 struct wait {
     uint64_t since_ns; /* when it was first seen as it is; 0: it never was */
     uint64_t n_done, n_total;
+    uint64_t motion; /* of the cache, where is_making is 0 */
     int is_making;
 };
 
@@ -132,9 +133,9 @@ static uint64_t patience_of(const struct pstk__packed_files *table, uint64_t i,
                             const struct wait *wait)
 {
     /* A block of snappy is read as a whole before its first byte is there; and an entry that is
-     * written is synced, which takes as long as the disk likes. */
-    const int is_slow = table->at[i].of.packing == PSTK__WHOLE_SNAPPY ||
-                        (wait->n_total && wait->n_done + NOTED_EVERY >= wait->n_total);
+     * written is synced, which takes as long as the disk likes: so may any that makes no room. */
+    const int is_slow = table->at[i].of.packing == PSTK__WHOLE_SNAPPY || !wait->is_making ||
+                        wait->n_done + NOTED_EVERY >= table->at[i].of.unpacked;
     return table->patience_ns * (is_slow ? SLOW : 1);
 }
 
@@ -151,13 +152,14 @@ static int fail_wait(const struct pstk__packed_files *table, uint64_t i,
                           table->folder, pstk__texts_get(&table->names, i), begin, ns / 1000000000);
     }
     pstk__cache_key_name(key, name);
-    return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
-                      "another process unpacks %s/%s into the cache, and has made no progress for "
-                      "%" PRIu64 " s: it wrote %" PRIu64 " bytes to %s/" PSTK__CACHE_FOLDER
-                      "/%s.tmp; end that process (fuser prints it) or remove that file, and open "
-                      "the data set again",
-                      table->folder, pstk__texts_get(&table->names, i), ns / 1000000000,
-                      wait->n_done, table->cache_path, name);
+    return pstk__fail(
+        err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
+        "another process or loader unpacks %s/%s into the cache, and has made no progress for "
+        "%" PRIu64 " s: it wrote %" PRIu64 " bytes to %s/" PSTK__CACHE_FOLDER
+        "/%s.tmp; end that process (fuser prints it) or remove that file, and open "
+        "the data set again",
+        table->folder, pstk__texts_get(&table->names, i), ns / 1000000000, wait->n_done,
+        table->cache_path, name);
 }
 
 /* Wait a little for an entry that another makes, or for room. 0: look again; <0. */
@@ -166,8 +168,10 @@ static int wait_for(struct pstk__packed_files *table, uint64_t i, struct pstk__c
 {
     struct wait now = {.since_ns = pstk__clock_ns()};
     now.is_making = pstk__cache_making(cache, key, &now.n_done, &now.n_total);
+    if (!now.is_making)
+        now.motion = pstk__cache_motion(cache);
     if (wait->since_ns && now.is_making == wait->is_making && now.n_done == wait->n_done &&
-        now.n_total == wait->n_total)
+        now.n_total == wait->n_total && now.motion == wait->motion)
         now.since_ns = wait->since_ns;
     *wait = now;
     const uint64_t ns = pstk__clock_ns() - now.since_ns;
@@ -214,12 +218,12 @@ int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i,
         struct pstk__cache_writer *writer;
         r = is_stopped(table) ? PSTK_ECANCELED
                               : pstk__cache_begin(&writer, cache, &key, of->unpacked, err);
+        if (r == 0)
+            r = fill(table, i, path, &writer, err);
+        else if (r != PSTK_EBUSY)
+            r = as_setting(r, err);
         if (r == PSTK_EBUSY)
             r = wait_for(table, i, cache, &key, &wait, err);
-        else if (r < 0)
-            r = as_setting(r, err);
-        else
-            r = fill(table, i, path, &writer, err);
     }
     if (r == PSTK_ECANCELED)
         pstk__fail(err, r, PSTK_STAGE_OPEN, "%s is not unpacked: the data set was closed", path);

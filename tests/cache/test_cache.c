@@ -449,6 +449,50 @@ TEST(one_maker_at_a_time)
     close_cached(&c);
 }
 
+/* As the message of one who waits in vain advises. */
+TEST(a_maker_whose_file_was_removed_leaves_the_next_ones_alone)
+{
+    struct cached c;
+    struct pstk__cache_writer *first, *second;
+    const struct pstk__cache_key key = key_of(0);
+    CHECK_EQ(open_cached(&c, PLENTY), 0);
+    for (int is_committed = 0; is_committed < 2; is_committed++) {
+        CHECK_EQ(pstk__cache_begin(&first, c.cache, &key, 70000, &c.f.err), 0);
+        CHECK_EQ(append_bytes(first, 0, 60000, 5000, &c.f.err), 0);
+        CHECK_EQ(unlink(path_of(&c.f, 0, ".tmp")), 0);
+        CHECK_EQ(pstk__cache_begin(&second, c.cache, &key, 70000, &c.f.err), 0);
+        CHECK_EQ(append_bytes(second, 0, 50000, 5000, &c.f.err), 0);
+        if (is_committed)
+            CHECK_EQ(pstk__cache_commit(&first, &c.f.err), PSTK_EBUSY);
+        else
+            pstk__cache_abort(&first);
+        CHECK(first == NULL && lies_at(path_of(&c.f, 0, ".tmp")));
+        CHECK_EQ(append_bytes(second, 0, 0, 5000, &c.f.err), 0);
+        CHECK_EQ(pstk__cache_commit(&second, &c.f.err), 0);
+        CHECK_EQ(has(c.cache, 0, 50000), 1);
+        pstk__cache_drop(c.cache, &key, NULL);
+    }
+    close_cached(&c);
+}
+
+TEST(entries_that_are_made_are_in_motion)
+{
+    struct cached c;
+    struct pstk__cache_writer *writer;
+    const struct pstk__cache_key key = key_of(0);
+    CHECK_EQ(open_cached(&c, PLENTY), 0);
+    CHECK_EQ(make(c.cache, 1, 1000, &c.f.err), 0);
+    const uint64_t none = pstk__cache_motion(c.cache);
+    CHECK_EQ(pstk__cache_begin(&writer, c.cache, &key, 20 << 20, &c.f.err), 0);
+    const uint64_t begun = pstk__cache_motion(c.cache);
+    CHECK_EQ(pstk__cache_motion(c.cache), begun);
+    CHECK_EQ(append_bytes(writer, 0, 9 << 20, 1 << 16, &c.f.err), 0);
+    const uint64_t noted = pstk__cache_motion(c.cache);
+    CHECK_EQ(pstk__cache_commit(&writer, &c.f.err), 0);
+    CHECK(begun != none && noted != begun && pstk__cache_motion(c.cache) != noted);
+    close_cached(&c);
+}
+
 /* A child begins entry i, writes, and is killed. */
 static void kill_a_maker(struct cached *c, uint32_t i)
 {
@@ -865,6 +909,8 @@ int main(void)
         CASE(a_damaged_sum_is_counted_anew),
         CASE(half_of_the_free_bytes_is_the_size_if_none_is_set),
         CASE(one_maker_at_a_time),
+        CASE(a_maker_whose_file_was_removed_leaves_the_next_ones_alone),
+        CASE(entries_that_are_made_are_in_motion),
         CASE(a_killed_maker_leaves_nothing_that_lasts),
         CASE(a_living_makers_file_is_not_removed),
         CASE(of_processes_that_want_one_entry_one_makes_it),

@@ -181,9 +181,9 @@ TEST(a_pinned_file_is_never_evicted_and_all_pinned_is_busy)
     CHECK_EQ(pstk__files_acquire(f, 0, &a, &file, NULL), 1);
     CHECK_EQ(pstk__files_acquire(f, 0, &a, &file, NULL), 0); /* two pins */
     CHECK_EQ(pstk__files_acquire(f, 1, &b, &file, NULL), 1);
-    CHECK_EQ(pstk__files_acquire(f, 2, &slot, &file, NULL), PSTK_EBUSY);
+    CHECK_EQ(pstk__files_acquire(f, 2, &slot, &file, NULL), PSTK__FILES_PINNED);
     pstk__files_release(f, a);
-    CHECK_EQ(pstk__files_acquire(f, 2, &slot, &file, NULL), PSTK_EBUSY);
+    CHECK_EQ(pstk__files_acquire(f, 2, &slot, &file, NULL), PSTK__FILES_PINNED);
     pstk__files_release(f, a);
     CHECK_EQ(pstk__files_acquire(f, 2, &slot, &file, NULL), 1);
     CHECK_EQ(slot, a);
@@ -318,6 +318,21 @@ TEST(a_file_that_cannot_be_opened_is_an_error_with_its_name_and_leaks_nothing)
     CHECK_EQ(pstk__files_acquire(f, 4, &slot, &file, &err), 1); /* the slot is as good as before */
     pstk__files_close(f);
     CHECK_EQ(n_open_fds(), before);
+}
+
+/* A loader waits for a read to end where every slot is pinned, and for nothing where a file cannot
+ * be opened. */
+TEST(a_file_that_is_busy_is_an_error_not_a_table_that_is_full)
+{
+    struct pstk__files *f;
+    struct pstk_error err;
+    uint32_t fallbacks = 0, slot;
+    const struct pstk__file *file;
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(pstk__files_open(&f, &source, 1, 0, &fallbacks, &err), 0);
+    refuse_open = EBUSY;
+    CHECK_EQ(pstk__files_acquire(f, 4, &slot, &file, &err), PSTK_EBUSY);
+    pstk__files_close(f);
 }
 
 TEST(a_fifo_in_place_of_a_shard_is_refused_and_does_not_hang)
@@ -487,6 +502,7 @@ int main(void)
         CASE(o_direct_refused_when_set_leaves_files_buffered),
         CASE(o_direct_refused_when_read_leaves_files_buffered),
         CASE(a_file_that_cannot_be_opened_is_an_error_with_its_name_and_leaks_nothing),
+        CASE(a_file_that_is_busy_is_an_error_not_a_table_that_is_full),
         CASE(a_fifo_in_place_of_a_shard_is_refused_and_does_not_hang),
         CASE(a_shard_is_checked_again_when_it_is_opened_again),
         CASE(a_shard_of_a_data_set_that_was_replaced_is_not_called_damaged),

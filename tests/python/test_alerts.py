@@ -171,6 +171,19 @@ class Webhooks(unittest.TestCase):
             self.assertEqual(len(logged.output), 10, logged.output)
             self.assertNotIn("penstock-webhook", [thread.name for thread in threading.enumerate()])
 
+    def test_an_alert_that_comes_while_it_is_closed_is_sent(self):
+        server = Server()
+        hook = monitor.Webhook(server.url)
+        for _ in range(50):
+            closing = threading.Thread(target=hook.close)
+            closing.start()
+            hook(self.ALERT)
+            closing.join()
+        hook.close()
+        server.server.shutdown()
+        server.server.server_close()
+        self.assertEqual(len(server.taken), 50)
+
     def test_a_server_that_answers_byte_by_byte_is_given_up_in_time(self):
         def drip(server, taken):
             while True:

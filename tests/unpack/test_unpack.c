@@ -3,6 +3,7 @@
  */
 #include "unpack/unpack.h"
 
+#include "cache/entry.h"
 #include "support/test.h"
 #include "unpack/points.h"
 #include "unpack/table.h"
@@ -399,6 +400,64 @@ TEST(waiting_for_an_entry_ends_where_its_maker_does_nothing_and_where_it_is_stop
     fixture_close(&f);
 }
 
+/* Another entry that fills the cache, and is made slowly. */
+struct slow {
+    struct pstk__cache_writer *writer;
+    int r;
+};
+
+static void *make_slowly(void *user)
+{
+    static const uint8_t bytes[1 << 20];
+    struct slow *slow = user;
+    for (int i = 0; i < 24 && slow->r == 0; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 60000000}, NULL);
+        slow->r = pstk__cache_append(slow->writer, bytes, sizeof bytes, NULL);
+    }
+    if (slow->r == 0)
+        slow->r = pstk__cache_commit(&slow->writer, NULL);
+    return NULL;
+}
+
+TEST(waiting_for_room_lasts_as_long_as_others_make_progress)
+{
+    struct fixture f;
+    struct pstk__packed_files table;
+    struct pstk__cache_key key, other;
+    struct pstk__cache *cache;
+    struct slow slow = {0};
+    struct pstk__file file;
+    struct packed_bytes packed = {0};
+    pthread_t thread;
+    uint8_t *plain = plain_bytes(700, 5);
+    fixture_open(&f);
+    packed_zstd(&packed, plain, 700);
+    packed_write(fixture_path(&f, "x.zst"), packed.data, packed.size);
+    open_table(&table, &key, &f);
+    table.cache_size = pstk__cache_file_size(24 << 20) + 1000; /* room for one of them */
+    table.patience_ns = 90000000; /* ten times that: it has a note each 0.5 s, for 1.4 s */
+    other = key;
+    other.path = "/other";
+    CHECK_EQ(pstk__cache_open(&cache, f.dir, table.cache_size, &f.err), 0);
+    CHECK_EQ(pstk__cache_begin(&slow.writer, cache, &other, 24 << 20, &f.err), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, make_slowly, &slow), 0);
+    CHECK_EQ(pstk__packed_entry(&table, 0, 0, &file, &f.err), 0);
+    pthread_join(thread, NULL);
+    CHECK_EQ(slow.r, 0);
+    CHECK(reads_as(&file, plain, 700, 3, 1));
+    pstk__file_end(&file);
+    pstk__cache_drop(cache, &key, NULL);
+    CHECK_EQ(pstk__cache_begin(&slow.writer, cache, &other, 24 << 20, &f.err), 0);
+    CHECK_EQ(pstk__packed_entry(&table, 0, 0, &file, &f.err), PSTK_ETIMEDOUT);
+    CHECK(strstr(f.err.message, "has no room"));
+    pstk__cache_abort(&slow.writer);
+    pstk__cache_close(cache);
+    pstk__packed_close(&table);
+    free(packed.data);
+    free(plain);
+    fixture_close(&f);
+}
+
 TEST(files_that_are_not_compressed_are_left_alone)
 {
     struct fixture f;
@@ -423,6 +482,7 @@ int main(void)
         CASE(every_flipped_bit_and_every_cut_of_a_small_file_is_refused),
         CASE(every_flipped_bit_of_a_points_file_gives_the_bytes_or_an_error),
         CASE(waiting_for_an_entry_ends_where_its_maker_does_nothing_and_where_it_is_stopped),
+        CASE(waiting_for_room_lasts_as_long_as_others_make_progress),
         CASE(files_that_are_not_compressed_are_left_alone),
     };
     return RUN_CASES(cases);

@@ -338,20 +338,22 @@ class Webhook:
         self._waiting: queue.Queue[Alert | None] = queue.Queue(self.MOST)  # of the thread that runs now, as _stop
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()  # held while a request is started, and while its thread is stopped
+        self._lock = threading.Lock()  # held while an alert is handed over or a request started, and while the thread is stopped
         self._given_up: list[threading.Thread] = []
 
     def __call__(self, alert: Alert) -> None:
         """Hand over an alert; never waits for the network."""
-        if self._thread is None or not self._thread.is_alive():
-            self._waiting, self._stop = queue.Queue(self.MOST), threading.Event()
-            self._thread = threading.Thread(target=self._run, args=(self._waiting, self._stop), name="penstock-webhook",
-                                            daemon=True)
-            self._thread.start()
-            _running.add(self)
-        try:
-            self._waiting.put_nowait(alert)
-        except queue.Full:
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._waiting, self._stop = queue.Queue(self.MOST), threading.Event()
+                self._thread = threading.Thread(target=self._run, args=(self._waiting, self._stop), name="penstock-webhook",
+                                                daemon=True)
+                self._thread.start()
+                _running.add(self)
+            is_full = self._waiting.full()
+            if not is_full:
+                self._waiting.put_nowait(alert)
+        if is_full:
             self._drop(alert, "takes no alerts")
 
     def _run(self, waiting: queue.Queue[Alert | None], stop: threading.Event) -> None:
@@ -366,14 +368,16 @@ class Webhook:
             # A socket's time-out is of each piece of an answer; a thread of its own is of all of them together.
             errors: list[Exception] = []
             request = threading.Thread(target=self._post, args=(alert, errors), name="penstock-request", daemon=True)
-            with self._starting:
-                if stop.is_set():
-                    self._drop(alert, "was closed")
-                    continue
+            with self._lock:
+                is_closed = stop.is_set()
                 try:
-                    request.start()
+                    if not is_closed:
+                        request.start()
                 except RuntimeError as error:  # no more threads
                     errors.append(error)
+            if is_closed:
+                self._drop(alert, "was closed")
+                continue
             if request.ident is not None:
                 request.join(self.TIMEOUT)
             if request.is_alive():
@@ -400,9 +404,10 @@ class Webhook:
     def close(self) -> None:
         """Wait up to 2 s for the alerts that are on their way; those left are dropped and logged. The next alert starts a new
         thread. The interpreter's end closes it, too."""
-        thread, waiting, stop = self._thread, self._waiting, self._stop
-        self._thread = None
-        _running.discard(self)
+        with self._lock:
+            thread, waiting, stop = self._thread, self._waiting, self._stop
+            self._thread = None
+            _running.discard(self)
         if thread is None or not thread.is_alive():
             return
         end = time.monotonic() + self.TIMEOUT
@@ -410,7 +415,7 @@ class Webhook:
             waiting.put(None, timeout=self.TIMEOUT)
             thread.join(max(0.0, end - time.monotonic()))
         # CPython 3.11 crashes if a thread begins while the interpreter ends.
-        with self._starting:
+        with self._lock:
             stop.set()
         with contextlib.suppress(queue.Empty):
             while True:
