@@ -332,19 +332,18 @@ int pstk__checksums_add(struct pstk__checksums_writer *writer, uint32_t crc, str
 }
 
 /* The work of index/home.h. */
-static int build(void *user, struct pstk__index_writer *to, struct pstk__index_found *found,
-                 struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
-                 struct pstk_error *err)
+static int build(void *user, struct pstk__index_build *build)
 {
     struct pstk__checksums_writer *writer = user;
-    (void)classes, (void)progress, (void)progress_user; /* `make` reports by itself */
-    writer->writer = to;
+    struct pstk__index_found *found = &build->found;
+    struct pstk_error *err = build->err;
+    writer->writer = build->writer;
     writer->n_added = 0;
     found->n_fields = 1;
     found->fields[0] = (struct pstk__index_field){
         .field = {.name = "crc32c", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_U32}};
     memcpy(found->facts, writer->state, sizeof found->facts);
-    int r = writer->make(writer->user, writer, err);
+    int r = writer->make(writer->user, writer, err); /* which reports progress by itself */
     if (r == 0 && writer->rows.n > 0)
         r = end_segment(writer, err);
     pstk__index_rows_close(&writer->rows);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pstk_verify: what the format has for it, or else every value read once, by a crew. Its jobs are
- * blocks of samples, then fields that have a checksum as a whole. A data set that is too damaged to
- * be opened is salvaged (format.h): its files are reported, and what is left of it is read. */
+/* pstk_verify: what the format has for it, or else every value read once, by a crew. Its jobs, in
+ * this order: blocks of samples, fields with a checksum as a whole, files with a listed hash, files
+ * whose copy is read (store check). A data set that is too damaged to be opened is salvaged
+ * (format.h): its files are reported, and what is left of it is read. */
 #include "dataset/dataset.h"
 
 #include "base/clock.h"
-#include "base/crc32.h"
 #include "base/crc32c.h"
 #include "base/crew.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "dataset/checksums.h"
 #include "dataset/sets.h"
-#include "format/files.h"
+#include "dataset/verify_whole.h"
 #include "image/decoder.h"
 #include "record/field.h"
 #include "record/translate.h"
@@ -22,24 +22,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define TICK_NS 20000000u                /* between two reports of progress */
 #define IN_HOLE 2                        /* of a sample: pstk_verify_report.n_holes */
 #define BLOCK 64                         /* samples */
-#define PIECE (UINT64_C(1) << 20)        /* bytes of a field that are read at once */
 #define ROOMS_SIZE (UINT64_C(512) << 20) /* bytes of all threads' rooms; one room may be larger */
 
 struct verify {
     const struct pstk__verify_request *request;
     struct pstk_dataset *dataset; /* owned */
     uint64_t n_samples;
-    uint64_t n_blocks; /* jobs before those of whole fields */
+    uint64_t n_blocks; /* jobs of samples: the first */
     uint64_t loose;    /* the fields, a set, whose values are read sample by sample */
     uint32_t n_whole;  /* fields that are read as a whole */
     uint32_t whole[PSTK_MAX_FIELDS];
     uint64_t n_hashed; /* files that are read as a whole for their hash: jobs after those */
-    uint64_t n_copied; /* files of which a copy may be what is read: the last jobs */
+    uint64_t n_copied; /* files whose copy may be what is read: the last jobs */
     uint64_t n_bad;
     uint64_t n_done;      /* reported, n_samples for the loose fields and for each whole one */
     uint64_t reported_ns; /* time of the last report of progress */
@@ -60,12 +58,12 @@ struct block {
     uint32_t crcs[BLOCK];
 };
 
-/* Who reads blocks. */
+/* What a thread of the crew has. */
 struct member {
     const struct verify *verify;
-    struct pstk__room room;  /* owned; for the largest sample, or a piece */
-    struct pstk__room plain; /* owned; for the largest value */
-    struct pstk__crc32 crc32;
+    struct pstk__room room;           /* owned; for the largest sample, or a piece */
+    struct pstk__room plain;          /* owned; for the largest value */
+    struct pstk__verify_whole whole;  /* reads its pieces into `room` */
     struct pstk__checksums_page page; /* of those that were kept */
 };
 
@@ -124,8 +122,7 @@ static int check_values(const struct member *member, const struct pstk__record *
     return 0;
 }
 
-/* ---- a block: a job of the crew ---------------------------------------------------------------
- */
+/* ---- a block --------------------------------------------------------------------------------- */
 
 /* A sample that was read. */
 struct sample {
@@ -223,14 +220,6 @@ static int check_bytes_of(struct member *member, const struct sample *sample, ui
     return find_hole(member, sample, bad) ? IN_HOLE : 0;
 }
 
-/* Is a result damage of the data, after which others may be whole? */
-static int is_damage(int rc, const struct pstk_error *bad)
-{
-    return rc == PSTK_EBADMSG || rc == PSTK_EIO || (rc < 0 && bad->stage == PSTK_STAGE_DECODE) ||
-           (bad->stage == PSTK_STAGE_SHARD &&
-            (rc == PSTK_ENOENT || rc == PSTK_EACCES || rc == PSTK_EPERM));
-}
-
 /* 0: the sample is right; 1: it is bad, *bad has the reason; IN_HOLE: it is right, but *bad, whose
  * code is 0, names a hole; < 0: the machine failed, or the data set is gone. */
 static int check_sample(struct member *member, uint64_t id, uint32_t *crc, struct pstk_error *bad)
@@ -247,7 +236,7 @@ static int check_sample(struct member *member, uint64_t id, uint32_t *crc, struc
     if (rc == 0)
         rc = check_bytes_of(member, &sample, crc, bad);
     bad->sample_id = id;
-    return is_damage(rc, bad) ? 1 : rc;
+    return pstk__verify_is_damage(rc, bad) ? 1 : rc;
 }
 
 static int check_block(struct member *member, uint64_t block, const struct pstk__crew_sink *sink,
@@ -277,188 +266,6 @@ static int check_block(struct member *member, uint64_t block, const struct pstk_
     return 0;
 }
 
-/* ---- a field as a whole: a job of the crew --------------------------------------------------- */
-
-/* Read a piece of a cover at `at` bytes in it. 0, or what *bad has. */
-static int read_piece(const struct member *member, const struct pstk__cover *cover,
-                      const struct pstk__file *file, uint64_t at, uint64_t size,
-                      struct pstk_error *bad)
-{
-    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
-    const int64_t n = pstk__file_read(file, member->room.data, size, cover->offset + at);
-    if (n >= 0 && (uint64_t)n == size)
-        return 0;
-    char name[PSTK__MAX_SHOWN];
-    const struct pstk__unread unread = {.name = pstk__source_file_name(source, cover->file, name),
-                                        .what = "an array",
-                                        .record = PSTK_NONE,
-                                        .offset = cover->offset + at,
-                                        .size = size,
-                                        .got = n};
-    return pstk__unread_fail(&unread, bad);
-}
-
-static int fail_crc(const struct member *member, uint32_t field, uint32_t crc,
-                    struct pstk_error *bad)
-{
-    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
-    const struct pstk__cover *cover = pstk__source_cover(source, field);
-    char buffer[PSTK__MAX_SHOWN];
-    const char *name = pstk__source_file_name(source, cover->file, buffer);
-    pstk__fail(bad, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-               "%s: field %s (bytes %llu to %llu): the CRC-32 is %08x; must be %08x: the values "
-               "were damaged or changed",
-               name, source->schema.fields[field].name, (unsigned long long)cover->offset,
-               (unsigned long long)(cover->offset + cover->size - 1), crc, cover->crc32);
-    return pstk__fail_at(bad, PSTK_EBADMSG, name, PSTK_NONE, cover->offset, cover->size);
-}
-
-/* Report progress in units of samples: how far the bytes of the field are. */
-static int tick(const struct member *member, const struct pstk__cover *cover, uint64_t from,
-                uint64_t to, const struct pstk__crew_sink *sink)
-{
-    const unsigned __int128 n = member->verify->n_samples;
-    return sink->progress(sink->user,
-                          (uint64_t)(n * to / cover->size) - (uint64_t)(n * from / cover->size));
-}
-
-/* As check_sample; 1 also stands for a wrong checksum. PSTK_ECANCELED: the sink says stop. */
-static int check_bytes(struct member *member, uint32_t field, const struct pstk__file *file,
-                       const struct pstk__crew_sink *sink, struct pstk_error *bad)
-{
-    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
-    const struct pstk__cover *cover = pstk__source_cover(source, field);
-    uint32_t crc = 0;
-    int rc = 0;
-    for (uint64_t at = 0, size; at < cover->size && rc == 0; at += size) {
-        size = cover->size - at < PIECE ? cover->size - at : PIECE;
-        rc = read_piece(member, cover, file, at, size, bad);
-        if (rc == 0)
-            crc = pstk__crc32_continue(&member->crc32, crc, member->room.data, size);
-        if (rc == 0 && tick(member, cover, at, at + size, sink))
-            return PSTK_ECANCELED;
-    }
-    return rc == 0 && crc != cover->crc32 ? fail_crc(member, field, crc, bad) : rc;
-}
-
-static int check_whole(struct member *member, uint32_t field, const struct pstk__crew_sink *sink,
-                       struct pstk_error *err)
-{
-    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
-    const struct pstk__cover *cover = pstk__source_cover(source, field);
-    struct pstk__file file;
-    struct pstk_error bad;
-    pstk_error_init(&bad, sizeof bad);
-    int rc = pstk__source_open_file(source, cover->file, &file, &bad);
-    if (rc == 0) {
-        rc = check_bytes(member, field, &file, sink, &bad);
-        pstk__file_end(&file);
-    }
-    if (rc == PSTK_EBADMSG || rc == PSTK_EIO)
-        return sink->bad(sink->user, &bad) ? PSTK_ECANCELED : 0;
-    return rc < 0 && rc != PSTK_ECANCELED ? pstk__fail_copy(err, &bad) : rc;
-}
-
-/* ---- a file as a whole: a job of the crew -----------------------------------------------------
- */
-
-static int fail_hash(const char *file, const char *name, const char *is, const char *listed,
-                     struct pstk_error *bad)
-{
-    pstk__fail(bad, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-               "%s: the %s of the file is %s; must be %.128s, which the data set lists: it was "
-               "damaged, or written again; copy the file again",
-               file, name, is, listed);
-    return pstk__fail_at(bad, PSTK_EBADMSG, file, PSTK_NONE, PSTK_NONE, 0);
-}
-
-/* Add the bytes of an open file to its hash; progress in units of its samples. As check_bytes. */
-static int hash_file(const struct member *member, uint32_t number, const struct pstk__file *file,
-                     struct pstk__hash *hash, const struct pstk__crew_sink *sink,
-                     struct pstk_error *bad)
-{
-    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
-    struct pstk__cover all = {.file = number};
-    int64_t changed_ns;
-    uint64_t first, n, done = 0;
-    int rc = file->store->stat(file, &all.size, &changed_ns);
-    if (rc < 0)
-        return pstk__fail_errno(bad, -rc, PSTK_STAGE_SHARD, "cannot read a file");
-    pstk__source_range(source, number, &first, &n);
-    for (uint64_t at = 0, size; at < all.size && rc == 0; at += size) {
-        size = all.size - at < PIECE ? all.size - at : PIECE;
-        rc = read_piece(member, &all, file, at, size, bad);
-        if (rc == 0)
-            pstk__hash_add(hash, member->room.data, size);
-        const uint64_t now = (uint64_t)((unsigned __int128)n * (at + size) / all.size);
-        if (rc == 0 && sink->progress(sink->user, now - done))
-            return PSTK_ECANCELED;
-        done = now;
-    }
-    return rc;
-}
-
-static int check_hash(struct member *member, uint32_t number, const struct pstk__crew_sink *sink,
-                      struct pstk_error *err)
-{
-    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
-    const char *listed, *name = source->format->file_hash(source, number, &listed);
-    char is[PSTK__HASH_HEX], shown[PSTK__MAX_SHOWN];
-    struct pstk__file file;
-    struct pstk_error bad;
-    if (!name || !pstk__hash_is_known(name))
-        return 0;
-    struct pstk__hash *hash = pstk__hash_open(name);
-    if (!hash)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a hash");
-    pstk_error_init(&bad, sizeof bad);
-    int rc = pstk__source_open_file(source, number, &file, &bad);
-    if (rc == 0) {
-        rc = hash_file(member, number, &file, hash, sink, &bad);
-        pstk__file_end(&file);
-    }
-    pstk__hash_get(hash, is);
-    pstk__hash_close(hash);
-    if (rc == 0 && strcasecmp(is, listed) != 0)
-        rc = fail_hash(pstk__source_file_name(source, number, shown), name, is, listed, &bad);
-    if (is_damage(rc, &bad))
-        return sink->bad(sink->user, &bad) ? PSTK_ECANCELED : 0;
-    return rc < 0 && rc != PSTK_ECANCELED ? pstk__fail_copy(err, &bad) : rc;
-}
-
-/* ---- a file of which a copy is read: a job of the crew ----------------------------------------
- */
-
-/* The progress of the check of a store: samples count when it has ended. */
-static int is_ended(void *user, uint64_t n)
-{
-    const struct pstk__crew_sink *sink = user;
-    (void)n;
-    return sink->progress(sink->user, 0);
-}
-
-static int check_copied(struct member *member, uint32_t number, const struct pstk__crew_sink *sink,
-                        struct pstk_error *err)
-{
-    const struct pstk__source *source = pstk__dataset_source(member->verify->dataset);
-    char path[4096];
-    uint64_t first, n;
-    struct pstk_error bad;
-    pstk_error_init(&bad, sizeof bad);
-    int rc = pstk__source_file_path(source, number, path, sizeof path);
-    if (rc == 0)
-        rc = source->store->check(source->store, path, is_ended, (void *)(uintptr_t)sink, &bad);
-    if (rc == PSTK_ECANCELED)
-        return rc;
-    bad.stage = PSTK_STAGE_SHARD;
-    if (rc < 0 && !is_damage(rc, &bad))
-        return pstk__fail_copy(err, &bad);
-    if (rc < 0 && sink->bad(sink->user, &bad))
-        return PSTK_ECANCELED;
-    pstk__source_range(source, number, &first, &n);
-    return sink->progress(sink->user, n) ? PSTK_ECANCELED : 0;
-}
-
 /* ---- the crew -------------------------------------------------------------------------------- */
 
 static int run_job(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
@@ -472,11 +279,11 @@ static int run_job(void *state, uint64_t job, const struct pstk__crew_sink *sink
         return check_block(member, job, sink, result, err);
     job -= verify->n_blocks;
     if (job < verify->n_whole)
-        return check_whole(member, verify->whole[job], sink, err);
+        return pstk__verify_field(&member->whole, verify->whole[job], sink, err);
     job -= verify->n_whole;
     return job < verify->n_hashed
-               ? check_hash(member, (uint32_t)job, sink, err)
-               : check_copied(member, (uint32_t)(job - verify->n_hashed), sink, err);
+               ? pstk__verify_hash(&member->whole, (uint32_t)job, sink, err)
+               : pstk__verify_copy(&member->whole, (uint32_t)(job - verify->n_hashed), sink, err);
 }
 
 static void close_member(void *state)
@@ -494,7 +301,8 @@ static uint64_t room_size(const struct verify *verify)
 {
     const uint64_t sample =
         verify->loose ? pstk__dataset_source(verify->dataset)->limits.max_size : 0;
-    return (verify->n_whole || verify->n_hashed) && sample < PIECE ? PIECE : sample;
+    const uint64_t piece = verify->n_whole || verify->n_hashed ? PSTK__VERIFY_PIECE : 0;
+    return sample > piece ? sample : piece;
 }
 
 static int open_member(void *user, void **state, struct pstk_error *err)
@@ -511,7 +319,9 @@ static int open_member(void *user, void **state, struct pstk_error *err)
     *member = (struct member){.verify = verify,
                               .room = {.size = size, .data = malloc(size + 1)},
                               .plain = {.size = plain, .data = malloc(plain + 1)}};
-    pstk__crc32_init(&member->crc32);
+    member->whole.source = source;
+    member->whole.piece = member->room.data;
+    pstk__crc32_init(&member->whole.crc32);
     return member->room.data && member->plain.data
                ? 0
                : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
@@ -749,12 +559,11 @@ static void note_holes(const struct verify *verify)
     report->n_holes = verify->n_holes;
     if (verify->n_holes == 0)
         return;
-    snprintf(
-        report->note + n, sizeof report->note - n,
-        "%s%llu sample%s in holes of sparse files, of which all bytes are read as 0 (the first "
-        "in %s); if the data should not have them, a copy was broken off: copy the file again",
-        n > 0 ? "; " : "", (unsigned long long)verify->n_holes,
-        verify->n_holes == 1 ? " has bytes" : "s have bytes", verify->first_hole);
+    snprintf(report->note + n, sizeof report->note - n,
+             "%s%llu sample%s in holes of sparse files, whose bytes all read as 0 (the first "
+             "in %s); if the data should not have them, a copy was broken off: copy the file again",
+             n > 0 ? "; " : "", (unsigned long long)verify->n_holes,
+             verify->n_holes == 1 ? " has bytes" : "s have bytes", verify->first_hole);
 }
 
 static int64_t verify_values(const struct pstk__verify_request *request, struct pstk_error *err)

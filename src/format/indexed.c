@@ -21,14 +21,9 @@ struct work {
     const struct pstk__opening *opening;
     const struct pstk__listing *listing;
     const void *own;
-    struct pstk__index_found *found; /* of all files; its fields are fixed before the first scan */
-    struct pstk__index_writer *writer;
-    pstk_progress_fn progress;
-    void *progress_user;
-    uint64_t n_done, n_total; /* bytes of files */
-    uint64_t n_joined;        /* files */
-    int code;                 /* of the first file that could not be written */
-    struct pstk_error *err;
+    uint64_t n_total;                /* bytes of files */
+    struct pstk__index_build *build; /* borrowed, while it is built: n_done bytes, n_joined files;
+                                      * its fields are fixed before the first scan */
 };
 
 /* What a job leaves: the rows of a file. */
@@ -105,8 +100,8 @@ static int scan_file(void *state, uint64_t job, const struct pstk__crew_sink *si
     scan.user = sink->user;
     *found = (struct result){0};
     if (work->scanner->n_columns)
-        found->rows.n_columns = work->scanner->n_columns(work->found);
-    begin_found(&found->found, work->found);
+        found->rows.n_columns = work->scanner->n_columns(&work->build->found);
+    begin_found(&found->found, &work->build->found);
     struct pstk_error bad;
     pstk_error_init(&bad, sizeof bad);
     /* Also of a missing file: the scan sets the columns of its rows. */
@@ -145,14 +140,16 @@ static void add_found(struct pstk__index_found *to, const struct pstk__index_fou
 /* Write what a job found, in the order of the files, on the caller's thread. */
 static void join_file(void *user, const void *result)
 {
-    struct work *work = user;
+    const struct work *work = user;
+    const struct pstk__listing *listing = work->listing;
+    struct pstk__index_build *build = work->build;
     struct result found = *(const struct result *)result;
-    const uint64_t i = work->n_joined++;
-    add_found(work->found, &found.found);
-    if (work->code == 0)
-        work->code = pstk__index_writer_add(work->writer, pstk__texts_get(&work->listing->names, i),
-                                            work->listing->sizes[i], work->listing->changed_ns[i],
-                                            &found.rows, work->err);
+    const uint64_t i = build->n_joined++;
+    add_found(&build->found, &found.found);
+    if (build->code == 0)
+        build->code = pstk__index_writer_add(build->writer, pstk__texts_get(&listing->names, i),
+                                             listing->sizes[i], listing->changed_ns[i], &found.rows,
+                                             build->err);
     pstk__index_rows_close(&found.rows);
 }
 
@@ -170,9 +167,8 @@ static int report_bad(void *user, const struct pstk_error *bad)
 
 static int add_progress(void *user, uint64_t n)
 {
-    struct work *work = user;
-    work->n_done += n;
-    return work->code < 0 || work->progress(work->progress_user, work->n_done, work->n_total);
+    const struct work *work = user;
+    return pstk__index_build_advance(work->build, n, work->n_total);
 }
 
 uint32_t pstk__indexed_threads(const struct pstk__opening *opening)
@@ -250,19 +246,12 @@ static int infer_salvaged(const struct work *work, struct pstk__index_found *fou
 }
 
 /* The work of index/home.h. */
-static int build(void *user, struct pstk__index_writer *writer, struct pstk__index_found *found,
-                 struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
-                 struct pstk_error *err)
+static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
-    (void)classes;
-    work->found = found;
-    work->writer = writer;
-    work->progress = progress;
-    work->progress_user = progress_user;
-    work->err = err;
-    work->n_done = work->n_joined = 0;
-    work->code = 0;
+    struct pstk__index_found *found = &build->found;
+    struct pstk_error *err = build->err;
+    work->build = build;
     int r = work->opening->salvage ? infer_salvaged(work, found, err) : infer(work, found, err);
     if (r == 0 && found->n_fields == 0)
         r = pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN, "%s is empty: its files have no samples",
@@ -279,9 +268,7 @@ static int build(void *user, struct pstk__index_writer *writer, struct pstk__ind
                                          .drop = drop_file,
                                          .bad = report_bad,
                                          .progress = add_progress};
-    r = pstk__crew_run(&crew, err);
-    if (work->code < 0)
-        return work->code; /* its message was written before the crew was stopped */
+    r = pstk__index_build_result(build, pstk__crew_run(&crew, err));
     if (r == PSTK_ECANCELED)
         return pstk__fail(err, r, PSTK_STAGE_OPEN,
                           "indexing %s was canceled: nothing is kept of it", work->opening->path);

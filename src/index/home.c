@@ -189,6 +189,17 @@ static int report(void *user, uint64_t n_done, uint64_t n_total)
                : 0;
 }
 
+int pstk__index_build_advance(struct pstk__index_build *build, uint64_t n, uint64_t n_total)
+{
+    build->n_done += n;
+    return build->code < 0 || build->progress(build->progress_user, build->n_done, n_total);
+}
+
+int pstk__index_build_result(const struct pstk__index_build *build, int r)
+{
+    return build->code < 0 ? build->code : r;
+}
+
 /* Remove what killed builders of this index left. Only while the lock is held. */
 static void remove_leftovers(const struct spot *spot)
 {
@@ -207,19 +218,17 @@ static void remove_leftovers(const struct spot *spot)
 static int build(const struct pstk__index_home *home, const struct pstk__index_work *work,
                  const struct spot *spot, int lock, int *is_refused, struct pstk_error *err)
 {
-    struct pstk__index_writer *writer;
-    struct pstk__index_found found = {0};
-    struct pstk__texts classes = {0};
     struct reporter reporter = {.work = work, .fd = lock};
-    int r = pstk__index_writer_open(&writer, spot->index, err);
+    struct pstk__index_build to = {.progress = report, .progress_user = &reporter, .err = err};
+    int r = pstk__index_writer_open(&to.writer, spot->index, err);
     *is_refused = r < 0 && r != PSTK_ENOMEM;
     if (r == 0)
-        r = work->build(work->user, writer, &found, &classes, report, &reporter, err);
+        r = work->build(work->user, &to);
     if (r == 0)
-        r = pstk__index_writer_commit(&writer, home->key, &found, &classes, err);
+        r = pstk__index_writer_commit(&to.writer, home->key, &to.found, &to.classes, err);
     *is_refused |= r == PSTK_ENOSPC;
-    pstk__index_writer_abort(&writer);
-    pstk__texts_close(&classes);
+    pstk__index_writer_abort(&to.writer);
+    pstk__texts_close(&to.classes);
     return r;
 }
 
@@ -378,20 +387,18 @@ static int build_nameless(struct pstk__index **out, const struct pstk__index_hom
                           const struct pstk__index_work *work, const struct spot *spot,
                           int *is_refused, struct pstk_error *err)
 {
-    struct pstk__index_writer *writer;
-    struct pstk__index_found found = {0};
-    struct pstk__texts classes = {0};
     struct reporter reporter = {.work = work, .fd = -1, .next_ns = UINT64_MAX};
+    struct pstk__index_build to = {.progress = report, .progress_user = &reporter, .err = err};
     char path[64];
     int fd = -1;
-    int r = pstk__index_writer_open_nameless(&writer, spot->index, err);
+    int r = pstk__index_writer_open_nameless(&to.writer, spot->index, err);
     *is_refused = r < 0 && r != PSTK_ENOMEM;
     if (r == 0)
-        r = work->build(work->user, writer, &found, &classes, report, &reporter, err);
+        r = work->build(work->user, &to);
     if (r == 0)
-        r = pstk__index_writer_end_nameless(&writer, home->key, &found, &fd, err);
-    pstk__index_writer_abort(&writer);
-    pstk__texts_close(&classes);
+        r = pstk__index_writer_end_nameless(&to.writer, home->key, &to.found, &fd, err);
+    pstk__index_writer_abort(&to.writer);
+    pstk__texts_close(&to.classes);
     if (r < 0)
         return r;
     snprintf(path, sizeof path, PSTK__INDEX_HELD, fd);

@@ -25,21 +25,40 @@ struct pstk__index_home {
     uint64_t place[2]; /* digest of the absolute path of the data set, for its name in `cache` */
 };
 
+/* An index being built: for one call of `build`, on the thread of pstk__index_get. */
+struct pstk__index_build {
+    struct pstk__index_writer *writer; /* where files are added */
+    struct pstk__index_found found;    /* empty before; set by `build` */
+    struct pstk__texts classes;        /* empty before; filled by `build`, closed after it */
+    pstk_progress_fn progress;         /* see pstk__index_build_advance */
+    void *progress_user;
+    uint64_t n_done;   /* reported as done */
+    uint64_t n_joined; /* what the format counts: files, or samples */
+    int code;          /* of the first of these that could not be added, with its message in *err;
+                        * or 0 */
+    struct pstk_error *err;
+};
+
 /* How an index is made. */
 struct pstk__index_work {
     void *user;
     /* NULL, or why an index does not fit the data set as it is now; static storage. */
     const char *(*differs)(void *user, const struct pstk__index *index);
-    /* Add all files. progress: to be called with what was done, on the caller's thread; its result,
-     * if not 0, ends the work with ECANCELED. */
-    int (*build)(void *user, struct pstk__index_writer *writer, struct pstk__index_found *found,
-                 struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
-                 struct pstk_error *err);
+    /* Add all files. May be called again, with another build, where a folder has no room. */
+    int (*build)(void *user, struct pstk__index_build *build);
     /* Called for a file that is there but cannot be used; why: static storage. NULL: nothing is. */
     void (*unusable)(void *user, const char *path, const char *why);
     pstk_progress_fn on_progress; /* of the caller, on its thread; or NULL */
     void *progress_user;
 };
+
+/* Count n more as done, and report that, of n_total; 0: nobody knows how many there are. The
+ * result, if not 0, is to end the work with ECANCELED: that of progress, or nothing more can be
+ * added. */
+int pstk__index_build_advance(struct pstk__index_build *build, uint64_t n, uint64_t n_total);
+/* The result of a crew that ran for the build and returned r: a failure to add what a job found has
+ * ended the crew, and its message was written before. */
+int pstk__index_build_result(const struct pstk__index_build *build, int r);
 
 /* 1: what this user wrote for data of that owner is used; both are user ids. */
 int pstk__index_trusts(uint32_t user, uint32_t data_owner);
@@ -47,11 +66,13 @@ int pstk__index_trusts(uint32_t user, uint32_t data_owner);
  * too long. */
 int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_home *home,
                              const struct pstk__index_work *work, struct pstk_error *err);
-/* Open the index, or build it first: next to the data or, where that cannot be written to or has no
- * room for it, in the folder for caches, where it may then be removed: an open one holds its file.
- * Returns owned. EACCES, EROFS as EPERM: no folder can be
- * written to; ENOSPC: no folder has room; ECANCELED: on_progress ended it; others of open and
- * build. */
+/* Open the index, or build it first: next to the data, or in the folder for caches if the data's
+ * folder cannot be written to or has no room. An index in the cache may be removed while it is
+ * open: it holds its file. Returns owned. EACCES, EPERM: no folder can be written to (of a
+ * read-only file system EACCES); ENOSPC: no folder has room; ENOENT: the data's folder is missing,
+ * and none for caches is set; EINVAL: a path is too long, or the folder for caches cannot be made,
+ * because what it lies in is missing; ECANCELED: on_progress ended it; others of the system, of
+ * pstk__index_open and of build. */
 int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *home,
                     const struct pstk__index_work *work, struct pstk_error *err);
 /* Build an index in a file without a name, which is gone once *out is closed: of a data set that is

@@ -32,16 +32,10 @@ enum { UNPACKED, PACKING, POINTS_SIZE, HEAD_CRC, IS_CHECKED, N_COLUMNS };
 struct work {
     struct pstk__packed_files *table;
     const struct pstk__unpack_files *files;
-    struct pstk__index_writer *writer;
-    pstk_progress_fn progress;
-    void *progress_user;
-    uint64_t n_done;   /* bytes of files */
-    uint64_t n_joined; /* files */
-    uint64_t n_bad;    /* damaged files that were handed on */
-    int code;          /* of the first file that could not be described */
-    uint8_t *is_new;   /* owned; of each file: 1, its points were made and none were there; each
-                        * byte is its job's until the crew has ended */
-    struct pstk_error *err;
+    struct pstk__index_build *build; /* borrowed, while it is built: n_done bytes, n_joined files */
+    uint64_t n_bad;                  /* damaged files that were handed on */
+    uint8_t *is_new; /* owned; of each file: 1, its points were made and none were there; each byte
+                      * is its job's until the crew has ended */
 };
 
 /* ---- what a file is -------------------------------------------------------------------------- */
@@ -205,31 +199,30 @@ static int hand_on(void *user, const struct pstk_error *bad)
 
 static int add_progress(void *user, uint64_t n)
 {
-    struct work *work = user;
-    work->n_done += n;
-    return work->code < 0 ||
-           work->progress(work->progress_user, work->n_done, work->table->n_bytes);
+    const struct work *work = user;
+    return pstk__index_build_advance(work->build, n, work->table->n_bytes);
 }
 
 /* Describe what a job found, in the order of the files, on the caller's thread. */
 static void join_file(void *user, const void *result)
 {
-    struct work *work = user;
+    const struct work *work = user;
+    struct pstk__index_build *build = work->build;
     const struct pstk__packed *packed = result;
-    const uint64_t i = work->n_joined++;
+    const uint64_t i = build->n_joined++;
     const uint64_t cells[N_COLUMNS] = {[UNPACKED] = packed->of.unpacked,
                                        [PACKING] = packed->of.packing,
                                        [POINTS_SIZE] = packed->points_size,
                                        [HEAD_CRC] = packed->head_crc,
                                        [IS_CHECKED] = packed->is_checked};
     struct pstk__index_rows rows = {.n_columns = N_COLUMNS};
-    if (work->code == 0 && pstk__index_rows_add(&rows, cells) < 0)
-        work->code = pstk__fail(work->err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                                "no memory for the files of %s", work->table->folder);
-    if (work->code == 0)
-        work->code =
-            pstk__index_writer_add(work->writer, pstk__texts_get(&work->table->names, i),
-                                   packed->of.size, packed->of.changed_ns, &rows, work->err);
+    if (build->code == 0 && pstk__index_rows_add(&rows, cells) < 0)
+        build->code = pstk__fail(build->err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                                 "no memory for the files of %s", work->table->folder);
+    if (build->code == 0)
+        build->code =
+            pstk__index_writer_add(build->writer, pstk__texts_get(&work->table->names, i),
+                                   packed->of.size, packed->of.changed_ns, &rows, build->err);
     pstk__index_rows_close(&rows);
 }
 
@@ -271,9 +264,7 @@ static int read_all(struct work *work, struct pstk_error *err)
                                          .join = join_file,
                                          .bad = hand_on,
                                          .progress = add_progress};
-    int r = pstk__crew_run(&crew, err);
-    if (work->code < 0)
-        return work->code; /* its message was written before the crew was stopped */
+    int r = pstk__index_build_result(work->build, pstk__crew_run(&crew, err));
     if (r == PSTK_ECANCELED)
         r = pstk__fail(err, r, PSTK_STAGE_OPEN,
                        "reading through the compressed files of %s was canceled: nothing is kept "
@@ -287,23 +278,18 @@ static int read_all(struct work *work, struct pstk_error *err)
 }
 
 /* The work of index/home.h. */
-static int build(void *user, struct pstk__index_writer *writer, struct pstk__index_found *found,
-                 struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
-                 struct pstk_error *err)
+static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
-    (void)classes;
+    struct pstk__index_found *found = &build->found;
+    struct pstk_error *err = build->err;
     /* An index has a field: here a name alone. */
     found->n_fields = 1;
     snprintf(found->fields[0].field.name, sizeof found->fields[0].field.name, "unpacked");
     found->fields[0].field.kind = PSTK_FIELD_BYTES;
-    work->writer = writer;
-    work->progress = progress;
-    work->progress_user = progress_user;
-    work->n_done = work->n_joined = work->n_bad = 0;
-    work->code = 0;
-    work->err = err;
-    int r = pstk__packed_place(work->table, pstk__index_writer_path(writer), err);
+    work->build = build;
+    work->n_bad = 0;
+    int r = pstk__packed_place(work->table, pstk__index_writer_path(build->writer), err);
     if (r < 0)
         return r;
     remove_leftovers(work->table->points);

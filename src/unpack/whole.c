@@ -2,15 +2,13 @@
 #include "unpack/whole.h"
 
 #include "base/error.h"
-#include "unpack/same.h"
+#include "unpack/input.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define READ (256u << 10)   /* bytes of the file at once */
-#define PIECE (256u << 10)  /* unpacked bytes at once */
-#define PROGRESS (4u << 20) /* bytes of the file between two reports */
+#define PIECE (256u << 10) /* unpacked bytes at once */
 
 static const struct pstk__whole *const wholes[] = {[2] = &pstk__whole_zstd,
                                                    [PSTK__WHOLE_BZIP2] = &pstk__whole_bzip2,
@@ -27,10 +25,10 @@ struct run {
     struct pstk_error *err;      /* borrowed */
     const struct pstk__whole *whole;
     struct pstk__whole_stream *stream; /* owned */
-    struct pstk__file file;            /* owned */
-    uint8_t *memory;                   /* owned: READ bytes, then PIECE */
-    struct pstk__feed feed;
-    uint64_t n_read, n_made, reported;
+    struct pstk__unpack_input input;
+    uint8_t *memory; /* owned: of the input, then a piece, where its feed unpacks to */
+    uint8_t *piece;
+    uint64_t n_made; /* bytes */
 };
 
 static int fail_memory(const struct pstk__whole_job *job, struct pstk_error *err)
@@ -40,10 +38,7 @@ static int fail_memory(const struct pstk__whole_job *job, struct pstk_error *err
 
 static int fail_byte(const struct run *run, int code, const char *why)
 {
-    const uint64_t at = run->n_read - run->feed.n_in;
-    pstk__fail(run->err, code, PSTK_STAGE_OPEN, "%s: byte %" PRIu64 " of the %s file: %s; %s",
-               run->job->path, at, run->whole->name, why, run->whole->repair);
-    return pstk__fail_at(run->err, code, run->job->name, PSTK_NONE, at, 0);
+    return pstk__unpack_input_fail(&run->input, code, why, run->whole->repair, run->err);
 }
 
 static int fail_size(const struct run *run)
@@ -59,71 +54,47 @@ static int fail_size(const struct run *run)
 static int give(struct run *run)
 {
     struct pstk__whole_job *job = run->job;
-    uint8_t *piece = run->memory + READ;
-    const uint64_t n = PIECE - run->feed.n_out;
-    run->feed.out = piece;
-    run->feed.n_out = PIECE;
+    const uint64_t n = PIECE - run->input.feed.n_out;
+    run->input.feed.out = run->piece;
+    run->input.feed.n_out = PIECE;
     run->n_made += n;
     if (run->n_made > job->unpacked)
         return fail_size(run);
-    return n && job->take ? job->take(job->take_user, piece, n, run->err) : 0;
-}
-
-/* Have bytes of the file in the feed. 1; 0: it ends; <0. */
-static int read_more(struct run *run)
-{
-    const struct pstk__whole_job *job = run->job;
-    const uint64_t left = job->size - run->n_read;
-    if (run->n_read - run->reported >= PROGRESS || left == 0) {
-        const uint64_t n = run->n_read - run->reported;
-        run->reported = run->n_read;
-        if (n && job->progress && job->progress(job->user, n))
-            return PSTK_ECANCELED;
-    }
-    const int64_t n =
-        pstk__file_read(&run->file, run->memory, left < READ ? left : READ, run->n_read);
-    if (n < 0)
-        return pstk__fail_errno(run->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s", job->path);
-    run->feed.in = run->memory;
-    run->feed.n_in = (uint64_t)n;
-    run->n_read += (uint64_t)n;
-    return n > 0;
+    return n && job->take ? job->take(job->take_user, run->piece, n, run->err) : 0;
 }
 
 static int finish(struct run *run)
 {
-    const struct pstk__whole_job *job = run->job;
-    const int same = pstk__unpack_check_same(&run->file, job->path, job->name, job->size,
-                                             job->changed_ns, run->err);
-    if (same < 0)
-        return same;
-    if (run->n_read != run->job->size)
-        return fail_byte(run, PSTK_EBADMSG, "the file ends here: it was cut while it was read");
+    struct pstk__whole_job *job = run->job;
+    int r = pstk__unpack_input_end(&run->input, run->err);
+    if (r < 0)
+        return r;
     if (!run->whole->is_complete(run->stream))
         return fail_byte(run, PSTK_EBADMSG,
                          "the file ends within compressed bytes: it is cut short");
-    const int r = give(run);
-    if (r == 0 && run->job->unpacked != PSTK_NONE && run->n_made != run->job->unpacked)
+    r = give(run);
+    if (r == 0 && job->unpacked != PSTK_NONE && run->n_made != job->unpacked)
         return fail_size(run);
-    run->job->unpacked = run->n_made;
-    run->job->is_checked = run->whole->is_checked && run->whole->is_checked(run->stream);
+    job->unpacked = run->n_made;
+    job->is_checked = run->whole->is_checked && run->whole->is_checked(run->stream);
     return r;
 }
 
 static int go_through(struct run *run)
 {
+    struct pstk__feed *feed = &run->input.feed;
     int r = 0;
-    run->feed = (struct pstk__feed){.in = run->memory, .out = run->memory + READ, .n_out = PIECE};
+    *feed = (struct pstk__feed){.in = run->input.buffer, .out = run->piece, .n_out = PIECE};
     while (r == 0) {
         const char *why;
-        const enum pstk__unpacking step = run->whole->step(run->stream, &run->feed, &why);
+        const enum pstk__unpacking step = run->whole->step(run->stream, feed, &why);
         if (step == PSTK__UNPACK_MEMORY)
             return fail_memory(run->job, run->err);
         if (step == PSTK__UNPACK_BAD || step == PSTK__UNPACK_LARGE)
             return fail_byte(run, step == PSTK__UNPACK_BAD ? PSTK_EBADMSG : PSTK_ENOTSUP, why);
-        if (run->feed.n_out == 0)
+        if (feed->n_out == 0)
             r = give(run);
-        else if ((r = read_more(run)) == 0)
+        else if ((r = pstk__unpack_input_more(&run->input, run->err)) == 0)
             return finish(run);
         r = r > 0 ? 0 : r;
     }
@@ -139,26 +110,34 @@ static int open_run(struct run *run)
             "%s is compressed by %s, which this build of penstock cannot read: install "
             "%s and build again",
             job->path, run->whole->name, run->whole->missing);
-    run->memory = malloc(READ + PIECE);
+    run->memory = malloc(PSTK__UNPACK_READ + PIECE);
     run->stream = run->memory ? run->whole->open(job->size, job->unpacked) : NULL;
     if (!run->stream)
         return fail_memory(job, run->err);
-    int r = job->store->open(job->store, &run->file, job->path);
-    if (r < 0)
-        return pstk__fail_errno(run->err, -r, PSTK_STAGE_OPEN, "cannot open %s", job->path);
-    r = pstk__unpack_check_same(&run->file, job->path, job->name, job->size, job->changed_ns,
-                                run->err);
+    run->input.buffer = run->memory;
+    run->piece = run->memory + PSTK__UNPACK_READ;
+    const int r = pstk__unpack_input_open(&run->input, job->store, run->err);
     return r < 0 ? r : go_through(run);
 }
 
 int pstk__whole_unpack(struct pstk__whole_job *job, struct pstk_error *err)
 {
-    struct run run = {
-        .job = job, .err = err, .whole = pstk__whole_of(job->packing), .file = {.fd = -1}};
+    const struct pstk__whole *whole = pstk__whole_of(job->packing);
+    struct run run = {.job = job,
+                      .err = err,
+                      .whole = whole,
+                      .input = {.path = job->path,
+                                .name = job->name,
+                                .packing = whole->name,
+                                .size = job->size,
+                                .changed_ns = job->changed_ns,
+                                .progress = job->progress,
+                                .user = job->user,
+                                .file = {.fd = -1}}};
     const int r = open_run(&run);
     if (run.stream)
         run.whole->close(run.stream);
-    pstk__file_end(&run.file);
+    pstk__file_end(&run.input.file);
     free(run.memory);
     return r;
 }

@@ -148,17 +148,15 @@ static const char *differs(void *user, const struct pstk__index *index)
     return difference;
 }
 
-static int build(void *user, struct pstk__index_writer *writer, struct pstk__index_found *found,
-                 struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
-                 struct pstk_error *err)
+static int build(void *user, struct pstk__index_build *build)
 {
-    (void)user, (void)classes;
+    (void)user;
     n_built++;
-    describe(found);
-    if (progress(progress_user, 1, 2))
-        return pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_OPEN, "canceled");
+    describe(&build->found);
+    if (pstk__index_build_advance(build, 1, 2))
+        return pstk__fail(build->err, PSTK_ECANCELED, PSTK_STAGE_OPEN, "canceled");
     difference = NULL;
-    return add_files(writer, 2, err);
+    return add_files(build->writer, 2, build->err);
 }
 
 static int stop(void *user, uint64_t n_done, uint64_t n_total)
@@ -191,6 +189,26 @@ TEST(an_index_is_built_once_and_again_when_it_differs)
     CHECK_EQ(pstk__index_get(&index, &home, &work, &f.err), PSTK_ECANCELED);
     CHECK(index == NULL);
     fixture_close(&f);
+}
+
+static int count_call(void *user, uint64_t n_done, uint64_t n_total)
+{
+    ++*(int *)user;
+    return n_done == 5 && n_total == 9 ? 0 : -1;
+}
+
+TEST(what_could_not_be_added_ends_a_build_and_is_its_result)
+{
+    int n_calls = 0;
+    struct pstk__index_build to = {.progress = count_call, .progress_user = &n_calls, .n_done = 2};
+    CHECK_EQ(pstk__index_build_advance(&to, 3, 9), 0);
+    CHECK_EQ(n_calls, 1);
+    CHECK_EQ(pstk__index_build_result(&to, 0), 0);
+    CHECK_EQ(pstk__index_build_result(&to, PSTK_EBADMSG), PSTK_EBADMSG);
+    to.code = PSTK_ENOSPC;
+    CHECK(pstk__index_build_advance(&to, 1, 9) != 0);
+    CHECK(n_calls == 1 && to.n_done == 6);
+    CHECK_EQ(pstk__index_build_result(&to, PSTK_ECANCELED), PSTK_ENOSPC);
 }
 
 TEST(a_folder_that_is_not_for_writing_has_its_index_in_the_cache)
@@ -231,6 +249,7 @@ int main(void)
         CASE(the_index_of_another_key_is_refused),
         CASE(every_flipped_byte_of_header_and_description_is_seen_and_every_cut),
         CASE(an_index_is_built_once_and_again_when_it_differs),
+        CASE(what_could_not_be_added_ends_a_build_and_is_its_result),
         CASE(a_folder_that_is_not_for_writing_has_its_index_in_the_cache),
     };
     return RUN_CASES(cases);

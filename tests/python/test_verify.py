@@ -355,7 +355,7 @@ class Verify(Case):
         self.punch(path, at, 4096)
         found = self.verify(path, status=0)
         self.assertEqual(found["n_holes"], 1)
-        self.assertIn(f"1 sample has bytes in holes of sparse files, of which all bytes are read as 0 (the first in 0.tar, "
+        self.assertIn(f"1 sample has bytes in holes of sparse files, whose bytes all read as 0 (the first in 0.tar, "
                       f"record 5, bytes {at} to {at + 4095})", found["note"])
         image = image_file(0, height=300, width=200)
         path = self.put({"0.tar": packed([member(f"{n}.jpg", image) for n in range(3)])}, "images") + "/0.tar"

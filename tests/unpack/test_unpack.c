@@ -5,6 +5,7 @@
 
 #include "cache/entry.h"
 #include "support/test.h"
+#include "unpack/input.h"
 #include "unpack/points.h"
 #include "unpack/table.h"
 #include "unpack_fixture.h"
@@ -279,6 +280,60 @@ TEST(every_flipped_bit_and_every_cut_of_a_small_file_is_refused)
     fixture_close(&f);
 }
 
+static int64_t read_at_most_100(const struct pstk__file *file, void *buffer, uint64_t size,
+                                uint64_t offset)
+{
+    const uint64_t left = offset < 100 ? 100 - offset : 0;
+    return pstk__store_local.read_at(file, buffer, size < left ? size : left, offset);
+}
+
+/* Open the file at `path` as it is now, and read it to its end. 0, or a result of _open or _more.
+ */
+static int read_input(struct pstk__unpack_input *input, const struct pstk__store *store,
+                      const char *path, uint8_t *buffer)
+{
+    struct pstk__store_entry entry;
+    pstk__store_local.look(&pstk__store_local, path, &entry);
+    *input = (struct pstk__unpack_input){.path = path,
+                                         .name = "x",
+                                         .packing = "gzip",
+                                         .size = entry.size,
+                                         .changed_ns = entry.changed_ns,
+                                         .file = {.fd = -1},
+                                         .buffer = buffer};
+    int r = pstk__unpack_input_open(input, store, NULL);
+    if (r == 0)
+        while ((r = pstk__unpack_input_more(input, NULL)) > 0)
+            input->feed.n_in = 0;
+    return r;
+}
+
+TEST(a_file_that_is_cut_or_replaced_while_it_is_read_is_refused)
+{
+    const size_t size = PSTK__UNPACK_READ + 500;
+    uint8_t *bytes = plain_bytes(size, 4), *buffer = malloc(PSTK__UNPACK_READ);
+    struct pstk__store cutting = pstk__store_local;
+    struct pstk__unpack_input input;
+    struct fixture f;
+    fixture_open(&f);
+    const char *path = fixture_path(&f, "x");
+    cutting.read_at = read_at_most_100;
+    packed_write(path, bytes, size);
+    CHECK_EQ(read_input(&input, &pstk__store_local, path, buffer), 0);
+    CHECK(input.n_read == size && pstk__unpack_input_end(&input, &f.err) == 0);
+    packed_write(path, bytes, size - 1);
+    CHECK_EQ(pstk__unpack_input_end(&input, &f.err), PSTK_EBADMSG);
+    CHECK(strstr(f.err.message, "was changed or replaced") && strstr(f.err.message, "its size"));
+    pstk__file_end(&input.file);
+    CHECK_EQ(read_input(&input, &cutting, path, buffer), 0);
+    CHECK_EQ(pstk__unpack_input_end(&input, &f.err), PSTK_EBADMSG);
+    CHECK(strstr(f.err.message, "byte 100 of the gzip file: the file ends here: it was cut"));
+    pstk__file_end(&input.file);
+    free(buffer);
+    free(bytes);
+    fixture_close(&f);
+}
+
 TEST(every_flipped_bit_of_a_points_file_gives_the_bytes_or_an_error)
 {
     const uint64_t size = 1300000;
@@ -480,6 +535,7 @@ int main(void)
         CASE(a_large_zstd_frame_is_unpacked_into_the_cache_or_refused_with_what_to_do),
         CASE(four_threads_at_once_get_the_bytes),
         CASE(every_flipped_bit_and_every_cut_of_a_small_file_is_refused),
+        CASE(a_file_that_is_cut_or_replaced_while_it_is_read_is_refused),
         CASE(every_flipped_bit_of_a_points_file_gives_the_bytes_or_an_error),
         CASE(waiting_for_an_entry_ends_where_its_maker_does_nothing_and_where_it_is_stopped),
         CASE(waiting_for_room_lasts_as_long_as_others_make_progress),

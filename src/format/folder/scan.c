@@ -21,16 +21,10 @@
 struct work {
     const struct pstk__opening *opening;
     enum pstk__folder_layout layout;
-    struct pstk__folder_walk top; /* owned; the folder itself */
-    struct pstk__texts folders;   /* owned; in the folder: the classes */
-    struct pstk__index_found *found;
-    struct pstk__index_writer *writer;
-    pstk_progress_fn progress;
-    void *progress_user;
-    uint64_t n_done;   /* bytes of images found */
-    uint64_t n_joined; /* samples */
-    int code;          /* of the first directory that could not be written */
-    struct pstk_error *err;
+    struct pstk__folder_walk top;    /* owned; the folder itself */
+    struct pstk__texts folders;      /* owned; in the folder: the classes */
+    struct pstk__index_build *build; /* borrowed, while it is built: n_done bytes of images found,
+                                      * n_joined samples */
 };
 
 /* ---- one class: a job of the crew ------------------------------------------------------------ */
@@ -118,13 +112,14 @@ static void add_digest(uint64_t digest[2], const struct pstk__folder_dir *dir)
     }
 }
 
-static int join_dir(struct work *work, const struct pstk__folder_dir *dir)
+static int join_dir(const struct work *work, const struct pstk__folder_dir *dir)
 {
-    struct pstk__index_found *found = work->found;
+    struct pstk__index_build *build = work->build;
+    struct pstk__index_found *found = &build->found;
     const uint32_t path = found->n_fields - 1;
-    work->n_joined += dir->rows.n;
-    if (work->n_joined >= UINT32_MAX - 1) /* each is a file, and the index is one more */
-        return pstk__fail(work->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+    build->n_joined += dir->rows.n;
+    if (build->n_joined >= UINT32_MAX - 1) /* each is a file, and the index is one more */
+        return pstk__fail(build->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
                           "%s has more than 2^32 images: pack them, or open parts of the folder",
                           work->opening->path);
     add_field(&found->fields[PSTK__FIELD_OF_IMAGE], dir, dir->largest, dir->bytes);
@@ -134,15 +129,15 @@ static int join_dir(struct work *work, const struct pstk__folder_dir *dir)
     add_largest(&found->facts[PSTK__FACT_ODD], dir->odd);
     add_largest(&found->facts[PSTK__FACT_MOST], dir->most);
     add_digest(found->facts + PSTK__FACT_DIGEST, dir);
-    return pstk__index_writer_add(work->writer, dir->path, dir->bytes, dir->changed_ns, &dir->rows,
-                                  work->err);
+    return pstk__index_writer_add(build->writer, dir->path, dir->bytes, dir->changed_ns, &dir->rows,
+                                  build->err);
 }
 
 /* Write what was found, in the order of the folders. */
-static void join_walk(struct work *work, const struct pstk__folder_walk *walk)
+static void join_walk(const struct work *work, const struct pstk__folder_walk *walk)
 {
-    for (uint64_t i = 0; work->code == 0 && i < walk->n_dirs; i++)
-        work->code = join_dir(work, &walk->dirs[i]);
+    for (uint64_t i = 0; work->build->code == 0 && i < walk->n_dirs; i++)
+        work->build->code = join_dir(work, &walk->dirs[i]);
 }
 
 static void drop_folder(void *result)
@@ -162,9 +157,8 @@ static void join_folder(void *user, const void *result)
 /* How many bytes there are in all is not known before the end. */
 static int add_progress(void *user, uint64_t n)
 {
-    struct work *work = user;
-    work->n_done += n;
-    return work->code < 0 || work->progress(work->progress_user, work->n_done, 0);
+    const struct work *work = user;
+    return pstk__index_build_advance(work->build, n, 0);
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
@@ -214,23 +208,16 @@ static int run_crew(struct work *work, struct pstk_error *err)
                                          .join = join_folder,
                                          .drop = drop_folder,
                                          .progress = add_progress};
-    const int r = pstk__crew_run(&crew, err);
-    return work->code < 0 ? work->code : r; /* its message was written before the crew stopped */
+    return pstk__index_build_result(work->build, pstk__crew_run(&crew, err));
 }
 
 /* The work of index/home.h. */
-static int build(void *user, struct pstk__index_writer *writer, struct pstk__index_found *found,
-                 struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
-                 struct pstk_error *err)
+static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
-    work->found = found;
-    work->writer = writer;
-    work->progress = progress;
-    work->progress_user = progress_user;
-    work->err = err;
-    work->n_done = work->n_joined = 0;
-    work->code = 0;
+    struct pstk__index_found *found = &build->found;
+    struct pstk_error *err = build->err;
+    work->build = build;
     begin_fields(found, work->layout);
     work->top.progress = add_progress;
     work->top.user = work;
@@ -238,18 +225,19 @@ static int build(void *user, struct pstk__index_writer *writer, struct pstk__ind
     if (r == 0)
         join_walk(work, &work->top);
     if (r == 0)
-        r = work->code;
+        r = build->code;
     if (r == 0 && work->folders.n > 0)
         r = run_crew(work, err);
     if (r == PSTK_ECANCELED)
         return pstk__fail(err, r, PSTK_STAGE_OPEN,
                           "indexing %s was canceled: nothing is kept of it", work->opening->path);
-    if (r == 0 && work->n_joined == 0)
+    if (r == 0 && build->n_joined == 0)
         r = pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
                        "%s holds no images: neither it nor its subfolders have a .jpg, .jpeg or "
                        ".png file",
                        work->opening->path);
-    if (r == 0 && work->layout == PSTK__FOLDER_CLASSES && copy_classes(classes, &work->folders) < 0)
+    if (r == 0 && work->layout == PSTK__FOLDER_CLASSES &&
+        copy_classes(&build->classes, &work->folders) < 0)
         r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index of %s",
                        work->opening->path);
     if (found->facts[PSTK__FACT_ODD])

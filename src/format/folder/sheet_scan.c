@@ -42,15 +42,9 @@ struct work {
     struct part *parts;                 /* owned; n_parts, and where the last one ends */
     uint64_t n_parts, max_parts;
     uint32_t fields[PSTK__SHEET_MAX_CELLS]; /* of the columns, by number */
-    struct pstk__index_found *found;
-    struct pstk__index_writer *writer;
-    pstk_progress_fn progress;
-    void *progress_user;
-    uint64_t n_done;    /* bytes of the table, which is read twice */
-    uint64_t n_joined;  /* samples */
-    uint64_t n_missing; /* of these */
-    int code;           /* of the first part that could not be written */
-    struct pstk_error *err;
+    struct pstk__index_build *build; /* borrowed, while it is built: n_done bytes of the table,
+                                      * which is read twice, n_joined samples */
+    uint64_t n_missing;              /* of these */
 };
 
 /* What a job leaves: the rows of a part. */
@@ -81,10 +75,8 @@ static int fail_changed(const struct work *work, struct pstk_error *err)
 /* How many bytes are read in all is known. */
 static int add_progress(void *user, uint64_t n)
 {
-    struct work *work = user;
-    work->n_done += n;
-    return work->code < 0 ||
-           work->progress(work->progress_user, work->n_done, 2 * work->table.size);
+    const struct work *work = user;
+    return pstk__index_build_advance(work->build, n, 2 * work->table.size);
 }
 
 static int add_part(struct work *work, uint64_t at, uint64_t line)
@@ -93,7 +85,7 @@ static int add_part(struct work *work, uint64_t at, uint64_t line)
         const uint64_t max = work->max_parts ? 2 * work->max_parts : 64;
         struct part *parts = reallocarray(work->parts, max, sizeof *parts);
         if (!parts)
-            return fail_memory(work, work->err);
+            return fail_memory(work, work->build->err);
         work->parts = parts;
         work->max_parts = max;
     }
@@ -126,7 +118,7 @@ static int add_class(struct work *work, struct pstk__sheet_file *file)
         return pstk__sheet_file_fail(file, cell->at,
                                      "the labels are more than 2^20 names of classes: give the "
                                      "field's type, utf8");
-    return r < 0 ? fail_memory(work, work->err) : 0;
+    return r < 0 ? fail_memory(work, work->build->err) : 0;
 }
 
 /* Find where parts begin, and the classes. */
@@ -154,7 +146,7 @@ static int survey(struct work *work, struct pstk__sheet_file *file)
         }
     }
     if (r == 0 && has_classes && pstk__sheet_classes_sort(&work->classes) < 0)
-        r = fail_memory(work, work->err);
+        r = fail_memory(work, work->build->err);
     if (r == 0)
         r = add_part(work, work->table.size, file->line);
     if (r == 0)
@@ -405,19 +397,21 @@ static void add_found(struct pstk__index_found *found, const struct result *resu
 static void join_part(void *user, const void *from)
 {
     struct work *work = user;
+    struct pstk__index_build *build = work->build;
     struct result *result = *(struct result *const *)from;
     const char *slash = strrchr(work->place->table, '/');
     const char *name = slash ? slash + 1 : work->place->table;
-    add_found(work->found, result);
-    work->n_joined += result->rows.n;
+    add_found(&build->found, result);
+    build->n_joined += result->rows.n;
     work->n_missing += result->n_missing;
-    if (work->code == 0 && work->n_joined >= UINT32_MAX - 1) /* each is a file, and one the index */
-        work->code = pstk__fail(work->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
-                                "%s has more than 2^32 rows: part it into several tables",
-                                work->place->table);
-    if (work->code == 0 && result->rows.n > 0)
-        work->code = pstk__index_writer_add(work->writer, name, result->bytes,
-                                            work->table.changed_ns, &result->rows, work->err);
+    if (build->code == 0 &&
+        build->n_joined >= UINT32_MAX - 1) /* each is a file, and one the index */
+        build->code = pstk__fail(build->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                                 "%s has more than 2^32 rows: part it into several tables",
+                                 work->place->table);
+    if (build->code == 0 && result->rows.n > 0)
+        build->code = pstk__index_writer_add(build->writer, name, result->bytes,
+                                             work->table.changed_ns, &result->rows, build->err);
     pstk__index_rows_close(&result->rows);
     free(result);
 }
@@ -435,8 +429,7 @@ static int run_crew(struct work *work, struct pstk_error *err)
                                          .join = join_part,
                                          .drop = drop_part,
                                          .progress = add_progress};
-    const int r = pstk__crew_run(&crew, err);
-    return work->code < 0 ? work->code : r; /* its message was written before the crew stopped */
+    return pstk__index_build_result(work->build, pstk__crew_run(&crew, err));
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
@@ -513,23 +506,23 @@ static int read_table(struct work *work, struct pstk__sheet_file *file, struct p
         r = pstk__sheet_columns_find(&work->columns, file, work->opening->foreign);
     if (r < 0)
         return r;
-    begin_fields(work, work->found);
+    begin_fields(work, &work->build->found);
     r = survey(work, file);
     if (r == 0)
         r = run_crew(work, err);
     return r < 0 ? r : check_table(work, &file->through.file, err);
 }
 
-static int finish(struct work *work, struct pstk__texts *classes, struct pstk_error *err)
+static int finish(const struct work *work, struct pstk__index_build *build)
 {
-    struct pstk__index_found *found = work->found;
-    if (work->n_joined > 0 && work->n_missing == work->n_joined)
-        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+    struct pstk__index_found *found = &build->found;
+    if (build->n_joined > 0 && work->n_missing == build->n_joined)
+        return pstk__fail(build->err, PSTK_ENOENT, PSTK_STAGE_OPEN,
                           "none of the %" PRIu64 " images of %s exists: its paths are looked for "
                           "below %s; give the folder that they are below (root_path)",
-                          work->n_joined, work->place->table, work->place->root);
-    if (copy_classes(classes, &work->classes.names) < 0)
-        return fail_memory(work, err);
+                          build->n_joined, work->place->table, work->place->root);
+    if (copy_classes(&build->classes, &work->classes.names) < 0)
+        return fail_memory(work, build->err);
     if (found->facts[PSTK__FACT_ODD])
         found->fields[work->fields[work->columns.path]].field.kind = PSTK_FIELD_BYTES;
     found->max_record =
@@ -538,19 +531,13 @@ static int finish(struct work *work, struct pstk__texts *classes, struct pstk_er
 }
 
 /* The work of index/home.h. */
-static int build(void *user, struct pstk__index_writer *writer, struct pstk__index_found *found,
-                 struct pstk__texts *classes, pstk_progress_fn progress, void *progress_user,
-                 struct pstk_error *err)
+static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
     struct pstk__sheet_file *file = calloc(1, sizeof *file);
-    work->found = found;
-    work->writer = writer;
-    work->progress = progress;
-    work->progress_user = progress_user;
-    work->err = err;
-    work->n_done = work->n_joined = work->n_missing = work->n_parts = 0;
-    work->code = 0;
+    struct pstk_error *err = build->err;
+    work->build = build;
+    work->n_missing = work->n_parts = 0;
     pstk__sheet_classes_close(&work->classes);
     if (!file)
         return fail_memory(work, err);
@@ -560,7 +547,7 @@ static int build(void *user, struct pstk__index_writer *writer, struct pstk__ind
     if (r == PSTK_ECANCELED)
         return pstk__fail(err, r, PSTK_STAGE_OPEN,
                           "indexing %s was canceled: nothing is kept of it", work->place->table);
-    return r < 0 ? r : finish(work, classes, err);
+    return r < 0 ? r : finish(work, build);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
