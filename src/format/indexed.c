@@ -601,10 +601,9 @@ int pstk__indexed_page_check(const struct pstk__source *source, const struct pst
                                           (page->offset - file->pages) / PSTK__TABLE_PAGE, bytes);
     if (!wrong)
         return 0;
-    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-               "the index %s is damaged in bytes %" PRIu64 " to %" PRIu64
-               ": %s; remove it, and it is built again",
-               index->path, page->offset, page->offset + page->size - 1, wrong);
+    pstk__index_fail(index, PSTK_STAGE_SHARD, err,
+                     "is damaged in bytes %" PRIu64 " to %" PRIu64 ": %s", page->offset,
+                     page->offset + page->size - 1, wrong);
     return pstk__fail_at(err, PSTK_EBADMSG, index->path, PSTK_NONE, page->offset, page->size);
 }
 
@@ -679,4 +678,16 @@ int pstk__indexed_fail(const struct pstk__source *source, const struct pstk__pla
                "%s: record %" PRIu64 " (bytes %" PRIu64 " to %" PRIu64 "): %s", name, at->record,
                offset, offset + length - (length > 0), what);
     return pstk__fail_at(err, PSTK_EBADMSG, name, at->record, offset, length);
+}
+
+int pstk__indexed_fail_extent(const struct pstk__source *source, const struct pstk__place *at,
+                              uint64_t offset, uint64_t size, struct pstk_error *err)
+{
+    const char *name = pstk__indexed_file_name(source, at->shard);
+    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+               "%s: record %" PRIu64 " (bytes %" PRIu64 " to %" PRIu64
+               "): the file does not have these bytes; remove the index %s, and it is built again",
+               name, at->record, offset, offset + size - (size > 0),
+               pstk__indexed_index(source)->path);
+    return pstk__fail_at(err, PSTK_EBADMSG, name, at->record, offset, size);
 }

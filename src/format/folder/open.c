@@ -104,8 +104,7 @@ static int check_found(const struct state *state, const struct pstk__index *inde
         index->n_samples < UINT32_MAX - 1 &&
         index->found.fields[PSTK__FIELD_OF_IMAGE].max_size <= UINT32_MAX)
         return 0;
-    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                      "the index %s is damaged; remove it, and it is built again", index->path);
+    return pstk__index_fail(index, PSTK_STAGE_OPEN, err, "is damaged");
 }
 
 /* A copy of the folder has the same identity: it is of labels, paths and sizes, not of times. */
@@ -315,11 +314,10 @@ static int get_row(const struct pstk__source *source, const struct pstk__place *
 static int fail_index(const struct pstk__source *source, uint64_t record, const char *why,
                       struct pstk_error *err)
 {
-    const char *path = pstk__indexed_index(source)->path;
-    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-               "the index %s is damaged: record %" PRIu64 ": %s; remove it, and it is built again",
-               path, record, why);
-    return pstk__fail_at(err, PSTK_EBADMSG, path, record, PSTK_NONE, 0);
+    const struct pstk__index *index = pstk__indexed_index(source);
+    pstk__index_fail(index, PSTK_STAGE_RECORD, err, "is damaged: record %" PRIu64 ": %s", record,
+                     why);
+    return pstk__fail_at(err, PSTK_EBADMSG, index->path, record, PSTK_NONE, 0);
 }
 
 static int folder_extent(const struct pstk__source *source, const struct pstk__place *at,

@@ -281,9 +281,7 @@ static int mds_extent(const struct pstk__source *source, const struct pstk__plac
     /* The index's own limits sized the memory. */
     if (places.begin[mds->columns.n] != size || size >= source->limits.max_size || begin > end ||
         size > end - begin)
-        return pstk__indexed_fail(
-            source, at, begin, size, err,
-            "the index names bytes that the file does not have: remove the index");
+        return pstk__indexed_fail_extent(source, at, begin, size, err);
     find_runs(mds, fields, &runs);
     for (uint32_t k = 0; k < runs.n; k++) {
         const struct run *run = &runs.at[k];

@@ -245,6 +245,21 @@ static struct pstk__extent extent_of(const struct pstk__source *source,
                                  .whole_size = size};
 }
 
+/* Fail: tokens lie outside of their file, or starts outside of their part of the index. */
+static int fail_extent(const struct pstk__source *source, const struct pstk__place *at,
+                       const struct pstk__extent *extent, struct pstk_error *err)
+{
+    const struct pstk__index *index = pstk__indexed_index(source);
+    if (extent->page == TOKENS)
+        return pstk__indexed_fail_extent(source, at, extent->offset, extent->size, err);
+    pstk__index_fail(index, PSTK_STAGE_RECORD, err,
+                     "is damaged: it does not have bytes %" PRIu64 " to %" PRIu64
+                     ", which it names for record %" PRIu64,
+                     extent->offset, extent->offset + extent->size - (extent->size > 0),
+                     at->record);
+    return pstk__fail_at(err, PSTK_EBADMSG, index->path, at->record, extent->offset, extent->size);
+}
+
 static int megatron_extent(const struct pstk__source *source, const struct pstk__place *at,
                            uint64_t fields, const void *page, struct pstk__extent *out,
                            struct pstk_error *err)
@@ -258,8 +273,7 @@ static int megatron_extent(const struct pstk__source *source, const struct pstk_
         /* The index's own limits sized the memory. */
         if (out->size < least || out->size > source->limits.max_stored[i] || out->offset > end ||
             out->size > end - out->offset)
-            return pstk__indexed_fail(source, at, out->offset, out->size, err,
-                                      "the index names bytes that are not there: remove the index");
+            return fail_extent(source, at, out, err);
     }
     return 0;
 }
@@ -271,16 +285,16 @@ static const uint8_t nothing[1]; /* the tokens of an empty document, of which no
 static int view_starts(const struct pstk__source *source, const struct pstk__extent *extent,
                        struct pstk__field_view *view, struct pstk_error *err)
 {
-    const char *path = pstk__indexed_index(source)->path;
+    const struct pstk__index *index = pstk__indexed_index(source);
     view->data = extent->data + PSTK__MEGATRON_VALUE_HEAD;
     view->stored_size = view->plain_size = (uint32_t)(extent->size - PSTK__MEGATRON_VALUE_HEAD);
     if (pstk__get32(extent->data) == pstk__crc32c(0, view->data, view->stored_size))
         return 0;
-    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-               "the index %s is damaged in bytes %" PRIu64 " to %" PRIu64
-               ": a checksum is wrong; remove it, and it is built again",
-               path, extent->offset, extent->offset + extent->size - 1);
-    return pstk__fail_at(err, PSTK_EBADMSG, path, extent->record, extent->offset, extent->size);
+    pstk__index_fail(index, PSTK_STAGE_RECORD, err,
+                     "is damaged in bytes %" PRIu64 " to %" PRIu64 ": a checksum is wrong",
+                     extent->offset, extent->offset + extent->size - 1);
+    return pstk__fail_at(err, PSTK_EBADMSG, index->path, extent->record, extent->offset,
+                         extent->size);
 }
 
 static int megatron_parse(const struct pstk__source *source, const struct pstk__place *at,

@@ -144,9 +144,7 @@ static int tfrecord_extent(const struct pstk__source *source, const struct pstk_
     if (size >= PSTK__TFRECORD_FRAME && size <= source->limits.max_size && begin <= end &&
         size <= end - begin)
         return 0;
-    return pstk__indexed_fail(
-        source, at, begin, size, err,
-        "the index names bytes that the file does not have: remove the index");
+    return pstk__indexed_fail_extent(source, at, begin, size, err);
 }
 
 /* A record being parsed. */
