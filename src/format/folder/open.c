@@ -107,7 +107,8 @@ static int check_found(const struct state *state, const struct pstk__index *inde
     return pstk__index_fail(index, PSTK_STAGE_OPEN, err, "is damaged");
 }
 
-/* A copy of the folder has the same identity: it is of labels, paths and sizes, not of times. */
+/* A copy of the folder has the same identity: it depends on labels (of a table: lines and columns),
+ * paths and sizes, not on times. */
 static void set_identity(struct pstk__source *source, const struct pstk__index_found *found)
 {
     uint64_t digest[2] = {found->facts[PSTK__FACT_DIGEST], found->facts[PSTK__FACT_DIGEST + 1]};
@@ -344,7 +345,7 @@ static int folder_extent(const struct pstk__source *source, const struct pstk__p
 
 /* ---- a sample -------------------------------------------------------------------------------- */
 
-/* Fail: there is no image. Of a table, its label is the line of its row. */
+/* Fail: there is no image. */
 static int fail_empty(const struct pstk__source *source, const struct pstk__folder_values *values,
                       struct pstk__record *out, struct pstk_error *err)
 {
@@ -355,7 +356,7 @@ static int fail_empty(const struct pstk__source *source, const struct pstk__fold
     return pstk__record_fail(out, PSTK__FIELD_OF_IMAGE, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
                              "the file is empty, or was missing when %s was indexed, which has it "
                              "in line %" PRIu64 "; once it is there, touch the table",
-                             table, pstk__get64(values->label));
+                             table, pstk__get64(values->number));
 }
 
 static int parse_image(const struct pstk__source *source, const struct pstk__extent *extent,
@@ -416,7 +417,7 @@ static int folder_parse(const struct pstk__source *source, const struct pstk__pl
     out->shard = values.shown;
     out->file = (uint32_t)(pstk__indexed_index(source)->files[at->shard].first + at->record);
     if (!state_of(source)->table && has_labels(source))
-        view_bytes(&out->fields[PSTK__FIELD_OF_LABEL], values.label, 8);
+        view_bytes(&out->fields[PSTK__FIELD_OF_LABEL], values.number, 8);
     view_bytes(&out->fields[path], values.path, values.path_size);
     const int r = state_of(source)->table
                       ? parse_more(source, at, fields, own->data + size, own->size - size, out, err)
