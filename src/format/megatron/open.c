@@ -19,20 +19,6 @@
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-static int ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
-}
-
-static int is_file(const struct pstk__store *store, const char *path)
-{
-    struct pstk__file file;
-    const int r = store->open(store, &file, path);
-    pstk__file_end(&file);
-    return r == 0;
-}
-
 /* A path with another ending in place of its own of 4 bytes. 0: it is too long. */
 static int with_ending(char to[PATH_MAX], const char *path, const char *ending)
 {
@@ -51,7 +37,8 @@ static int is_idx(const struct pstk__store *store, const char *path)
                           pstk__file_read(&file, magic, sizeof magic, 0) == (int64_t)sizeof magic &&
                           memcmp(magic, PSTK__MEGATRON_MAGIC, sizeof magic) == 0;
     pstk__file_end(&file);
-    return r == 0 && (has_magic || (with_ending(bin, path, ".bin") && is_file(store, bin)));
+    return r == 0 &&
+           (has_magic || (with_ending(bin, path, ".bin") && pstk__store_has_file(store, bin)));
 }
 
 /* A folder in which a pair is looked for. */
@@ -65,7 +52,7 @@ static int is_pair(void *user, const char *name)
 {
     const struct search *search = user;
     char path[PATH_MAX];
-    if (name[0] == '.' || !ends_with(name, ".idx"))
+    if (name[0] == '.' || !pstk__text_ends_with(name, ".idx"))
         return 0;
     const int n = snprintf(path, sizeof path, "%s/%s", search->folder, name);
     return n > 0 && n < PATH_MAX && is_idx(search->store, path);
@@ -74,10 +61,10 @@ static int is_pair(void *user, const char *name)
 /* The path of .idx files that `path` means: PREFIX.bin, PREFIX, or one of them. 0: none. */
 static int idx_path(const struct pstk__store *store, const char *path, char to[PATH_MAX])
 {
-    if (ends_with(path, ".bin"))
+    if (pstk__text_ends_with(path, ".bin"))
         return with_ending(to, path, ".idx");
     int n = snprintf(to, PATH_MAX, "%s.idx", path);
-    if (n > 0 && n < PATH_MAX && is_file(store, to))
+    if (n > 0 && n < PATH_MAX && pstk__store_has_file(store, to))
         return 1;
     n = snprintf(to, PATH_MAX, "%s", path);
     return n > 0 && n < PATH_MAX;
@@ -89,9 +76,9 @@ static int megatron_probe(const struct pstk__store *store, const char *path, str
     struct search search = {store, path};
     if (!idx_path(store, path, idx))
         return 0;
-    if (ends_with(idx, ".idx") && is_file(store, idx))
+    if (pstk__text_ends_with(idx, ".idx") && pstk__store_has_file(store, idx))
         return is_idx(store, idx);
-    if (ends_with(idx, ".idx"))
+    if (pstk__text_ends_with(idx, ".idx"))
         return pstk__listing_probe(store, idx, ".idx", err);
     const int r = store->list ? store->list(store, path, is_pair, &search) : 0;
     if (r >= 0 || r == -ENOENT || r == -ENOTDIR)

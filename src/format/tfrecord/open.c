@@ -75,11 +75,7 @@ static int begins_so(const struct pstk__store *store, const char *path, const ch
 /* 1: a regular file lies at the path, or it is a pattern. */
 static int names_files(const struct pstk__store *store, const char *path)
 {
-    struct pstk__file file;
-    const int r = store->open(store, &file, path);
-    if (r == 0)
-        pstk__file_end(&file);
-    return r == 0 || strpbrk(path, "{*?") != NULL;
+    return pstk__store_has_file(store, path) || strpbrk(path, "{*?") != NULL;
 }
 
 /* 1: *scanner reads the files of the path; 0: they are not of this format. */
