@@ -72,7 +72,7 @@ int pstk__store_fail_open(const struct pstk__store *store, int native, int stage
 {
     char why[PSTK__WHY];
     return pstk__store_why(store, why)[0]
-               ? pstk__fail_known(err, native, stage, "cannot open %s%s", what, why)
+               ? pstk__fail_native(err, native, stage, "cannot open %s%s", what, why)
                : pstk__fail_errno(err, native, stage, "cannot open %s", what);
 }
 
