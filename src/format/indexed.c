@@ -457,8 +457,8 @@ static int check_lone(const struct pstk__scanner *scanner, const struct pstk__li
     if (r < 0)
         return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot list %s", opening->path);
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                      "%s has plain files and compressed ones, and of %s there is no plain one: "
-                      "unpack it, or name the files that are meant by a pattern such as '%s/*%s'",
+                      "%s has plain and compressed files, but %s has no plain copy: unpack it, or "
+                      "choose files by a pattern such as '%s/*%s'",
                       opening->path, name, opening->path,
                       strchr(name, '.') ? strchr(name, '.') : "");
 }

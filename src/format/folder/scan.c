@@ -43,7 +43,7 @@ static uint64_t n_images(const struct pstk__folder_walk *walk)
     return n;
 }
 
-/* What penstock pack says, too. */
+/* The same rule, and message, as penstock pack's. */
 static int check_class(const struct pstk__folder_walk *walk, const char *name,
                        struct pstk_error *err)
 {
