@@ -75,18 +75,25 @@ static void write_failure(struct pstk_error *err, int code, int stage, int nativ
     err->message[n] = 0;
 }
 
-int pstk__fail(struct pstk_error *err, int code, int stage, const char *fmt, ...)
+__attribute__((format(printf, 5, 0))) static int
+fail_with(struct pstk_error *err, int code, int native, int stage, const char *fmt, va_list args)
 {
     if (!writable(err))
         return code;
     /* Formatted aside first: the arguments may point into err (a message that wraps another). */
     char message[sizeof err->message];
-    va_list args;
-    va_start(args, fmt);
     if (vsnprintf(message, sizeof message, fmt, args) < 0)
         message[0] = 0;
+    write_failure(err, code, stage, native, message);
+    return code;
+}
+
+int pstk__fail(struct pstk_error *err, int code, int stage, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    (void)fail_with(err, code, 0, stage, fmt, args);
     va_end(args);
-    write_failure(err, code, stage, 0, message);
     return code;
 }
 
@@ -172,18 +179,12 @@ int pstk__fail_errno(struct pstk_error *err, int native, int stage, const char *
     return code;
 }
 
-int pstk__fail_known(struct pstk_error *err, int native, int stage, const char *fmt, ...)
+int pstk__fail_native(struct pstk_error *err, int native, int stage, const char *fmt, ...)
 {
-    const int code = code_of_errno(native);
-    if (!writable(err))
-        return code;
-    char message[sizeof err->message];
     va_list args;
     va_start(args, fmt);
-    if (vsnprintf(message, sizeof message, fmt, args) < 0)
-        message[0] = 0;
+    const int code = fail_with(err, code_of_errno(native), native, stage, fmt, args);
     va_end(args);
-    write_failure(err, code, stage, native, message);
     return code;
 }
 

@@ -23,8 +23,8 @@ int pstk__fail_setting(struct pstk_error *err, const char *setting, uint64_t val
 int pstk__fail_errno(struct pstk_error *err, int native, int stage, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* As pstk__fail_errno, where the message has the reason already: appends nothing. */
-int pstk__fail_known(struct pstk_error *err, int native, int stage, const char *fmt, ...)
+/* As pstk__fail_errno, without strerror: the message has the reason. */
+int pstk__fail_native(struct pstk_error *err, int native, int stage, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* Set the place of an error that was just written: shard file name (copied, may be NULL), record,

@@ -27,6 +27,19 @@ int64_t pstk__file_pread(int fd, void *buffer, uint64_t size, uint64_t offset)
     return (int64_t)done;
 }
 
+int pstk__file_pwrite(int fd, const void *bytes, uint64_t size, uint64_t offset)
+{
+    for (uint64_t done = 0; done < size;) {
+        const ssize_t n =
+            pwrite(fd, (const char *)bytes + done, size - done, (off_t)(offset + done));
+        if (n > 0)
+            done += (uint64_t)n;
+        else if (n == 0 || errno != EINTR)
+            return n < 0 ? errno : ENOSPC;
+    }
+    return 0;
+}
+
 const char *pstk__file_write_advice(int native)
 {
     return native == ENOSPC || native == EDQUOT ? "; free some space and run again" : "";

@@ -8,6 +8,9 @@
 /* Read `size` bytes at `offset`; continues short reads and EINTR. Returns the number of bytes read,
  * fewer than size only at the end of the file, or a negative native errno. */
 int64_t pstk__file_pread(int fd, void *buffer, uint64_t size, uint64_t offset);
+/* Write `size` bytes at `offset`; continues short writes and EINTR. 0 or a positive native errno;
+ * ENOSPC where a write wrote nothing. */
+int pstk__file_pwrite(int fd, const void *bytes, uint64_t size, uint64_t offset);
 
 /* What follows a message of a write that failed with this native errno: advice when the disk or the
  * quota is full, else "". Static. */

@@ -38,6 +38,16 @@ const char *pstk__texts_get(const struct pstk__texts *texts, uint64_t i)
     return texts->bytes + texts->begin[i];
 }
 
+int pstk__texts_copy(struct pstk__texts *texts, const struct pstk__texts *from)
+{
+    const int r = pstk__texts_open(texts, from->n, from->size);
+    for (uint64_t i = 0; r == 0 && i < from->n; i++) {
+        const char *text = pstk__texts_get(from, i);
+        pstk__texts_add(texts, text, strlen(text));
+    }
+    return r;
+}
+
 int pstk__texts_equal(const struct pstk__texts *a, const struct pstk__texts *b)
 {
     /* The zeros part the texts: bytes that are the same are the same texts. */
@@ -50,4 +60,10 @@ void pstk__texts_close(struct pstk__texts *texts)
     free(texts->bytes);
     free(texts->begin);
     *texts = (struct pstk__texts){0};
+}
+
+int pstk__text_ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
 }

@@ -26,9 +26,14 @@ int pstk__texts_open(struct pstk__texts *texts, uint64_t n, uint64_t bytes);
 void pstk__texts_add(struct pstk__texts *texts, const char *text, uint64_t size);
 /* Text i < n, terminated. */
 const char *pstk__texts_get(const struct pstk__texts *texts, uint64_t i);
+/* Replace a list by a copy of another, as pstk__texts_open does. */
+int pstk__texts_copy(struct pstk__texts *texts, const struct pstk__texts *from);
 /* 1: the same texts in the same order. */
 int pstk__texts_equal(const struct pstk__texts *a, const struct pstk__texts *b);
 /* Leaves an empty list. */
 void pstk__texts_close(struct pstk__texts *texts);
+
+/* 1: a text ends with `end`, and is longer. */
+int pstk__text_ends_with(const char *text, const char *end);
 
 #endif

@@ -21,9 +21,8 @@
 
 #define PSTK__CACHE_FOLDER "entries"
 #define PSTK__CACHE_TEMPORARY (PSTK__CACHE_NAME + 4) /* bytes of a name with ".tmp" */
-#define PSTK__CACHE_PATIENCE_NS                                                                    \
-    UINT64_C(10000000000) /* how long a lock of `lock` is waited for                               \
-                           */
+/* How long a lock of `lock` is waited for. */
+#define PSTK__CACHE_PATIENCE_NS UINT64_C(10000000000)
 
 struct pstk__cache {
     int dir;            /* owned; the folder of the entries */
@@ -56,8 +55,8 @@ void pstk__cache_unlock(struct pstk__cache_ledger *ledger);
 int pstk__cache_make_room(const struct pstk__cache *cache, struct pstk__cache_ledger *ledger,
                           uint64_t bytes, struct pstk_error *err);
 /* Remove the entries that were used least recently until they had `bytes`. Files without the magic
- * of entries are others', and stay. Returns the bytes that
- * were removed, 0 where there are no entries any more, or a negative errno. */
+ * of entries are others', and stay. Returns the bytes that were removed, 0 where there are no
+ * entries any more, or a negative errno. */
 int64_t pstk__cache_evict(const struct pstk__cache *cache, struct pstk__cache_ledger *ledger,
                           uint64_t bytes);
 /* Remove an entry; where seen is not NULL, only that very file. Waits for the lock as lock does. 1:

@@ -278,16 +278,8 @@ int pstk__cache_making(struct pstk__cache *cache, const struct pstk__cache_key *
 static int write_at(struct pstk__cache_writer *writer, const void *bytes, uint64_t size,
                     uint64_t offset, struct pstk_error *err)
 {
-    for (uint64_t done = 0; done < size;) {
-        const ssize_t n =
-            pwrite(writer->fd, (const uint8_t *)bytes + done, size - done, (off_t)(offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return fail_write(writer, n < 0 ? errno : ENOSPC, err);
-        done += (uint64_t)n;
-    }
-    return 0;
+    const int native = pstk__file_pwrite(writer->fd, bytes, size, offset);
+    return native ? fail_write(writer, native, err) : 0;
 }
 
 static void end_block(struct pstk__cache_writer *writer)

@@ -127,9 +127,9 @@ static int add_first_of(struct fields *fields, const char *text, const struct ps
 {
     for (uint32_t i = 0; i < fields->n_first_of; i++)
         if (strcmp(fields->names[i], field->name) == 0)
-            return refuse(text, "the field was given suffixes before");
+            return refuse(text, "must be given once for each field");
     if (fields->n_first_of == PSTK_MAX_FIELDS)
-        return refuse(text, "it is one field more than the 64 that a data set may have");
+        return refuse(text, "must be at most 64 fields");
     char *name = fields->names[fields->n_first_of];
     memcpy(name, field->name, PSTK_MAX_NAME);
     fields->first_of[fields->n_first_of++] =
@@ -158,15 +158,15 @@ static int add(struct fields *fields, const char *text)
     if (set_type(&field, word) < 0)
         return refuse_type(text, word);
     if (type[n] && field.kind != PSTK_FIELD_SCALAR)
-        return refuse(text, "only a dtype may have a shape");
+        return refuse(text, "must have a dtype before the shape, such as uint16[2049]");
     if (type[n] && set_shape(&field, type + n + 1) < 0)
         return refuse(text, "the shape must be as in uint16[2049] or float32[*,4]: 1 to 8 numbers "
                             "below 2^32, or * for a dimension that differs");
     for (uint32_t i = 0; i < fields->n; i++)
         if (strcmp(fields->at[i].name, field.name) == 0)
-            return refuse(text, "the field was given a type before");
+            return refuse(text, "must be given once for each field");
     if (fields->n == PSTK_MAX_FIELDS)
-        return refuse(text, "it is one field more than the 64 that a data set may have");
+        return refuse(text, "must be at most 64 fields");
     fields->at[fields->n++] = field;
     return 0;
 }
@@ -192,21 +192,27 @@ void fields_apply(const struct fields *fields, struct pstk_foreign *foreign)
     foreign->root_path = fields->root_path;
 }
 
+/* 1: the name and a quotation mark begin at `begin`. */
+static int is_named(const char *begin, const char *name)
+{
+    const size_t n = strlen(name);
+    return strncmp(begin, name, n) == 0 && begin[n] == '\'';
+}
+
 /* Find the given field that the message names: value has 'NAME'. NULL: none. */
 static const char *named_in(const struct fields *fields, const char *message)
 {
-    const char *begin = strstr(message, "value has '");
-    const size_t before = strlen("value has '");
-    for (uint32_t i = 0; begin && i < fields->n; i++) {
-        const size_t n = strlen(fields->at[i].name);
-        if (strncmp(begin + before, fields->at[i].name, n) == 0 && begin[before + n] == '\'')
+    static const char before[] = "value has '";
+    const char *begin = strstr(message, before);
+    if (!begin)
+        return NULL;
+    begin += sizeof before - 1;
+    for (uint32_t i = 0; i < fields->n; i++)
+        if (is_named(begin, fields->at[i].name))
             return fields->at[i].name;
-    }
-    for (uint32_t i = 0; begin && i < fields->n_first_of; i++) {
-        const size_t n = strlen(fields->names[i]);
-        if (strncmp(begin + before, fields->names[i], n) == 0 && begin[before + n] == '\'')
+    for (uint32_t i = 0; i < fields->n_first_of; i++)
+        if (is_named(begin, fields->names[i]))
             return fields->names[i];
-    }
     return NULL;
 }
 

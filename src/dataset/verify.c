@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "dataset/checksums.h"
-#include "dataset/sets.h"
+#include "dataset/numbered.h"
 #include "dataset/verify_whole.h"
 #include "image/decoder.h"
 #include "record/field.h"
@@ -573,8 +573,8 @@ static int64_t verify_values(const struct pstk__verify_request *request, struct 
     if (rc == 0 && verify.dataset)
         rc = check_all(&verify, err);
     if (rc == 0 && verify.dataset)
-        rc = pstk__sets_check(pstk__dataset_source(verify.dataset), request->path, report_damage,
-                              &verify, err);
+        rc = pstk__numbered_check(pstk__dataset_source(verify.dataset), request->path,
+                                  report_damage, &verify, err);
     note_holes(&verify);
     pstk__checksums_close(verify.kept);
     pstk_dataset_close(&verify.dataset);

@@ -27,17 +27,9 @@ int pstk__array_is(const struct pstk_field *field)
            (pstk__field_traits(field->kind) & PSTK__TRAIT_ARRAY) != 0;
 }
 
-uint32_t pstk__array_n_variable(const struct pstk_field *field)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < field->n_dims; i++)
-        n += field->shape[i] == 0;
-    return n;
-}
-
 uint64_t pstk__array_head(const struct pstk_field *field)
 {
-    return pstk__array_n_variable(field) > 1 ? field->n_dims * sizeof(uint64_t) : 0;
+    return pstk__value_n_variable(field) > 1 ? field->n_dims * sizeof(uint64_t) : 0;
 }
 
 void pstk__array_of(struct pstk__array *array, const struct pstk_field *field, const void *data,

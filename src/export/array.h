@@ -19,8 +19,6 @@ struct pstk__array {
 
 /* 1: the field's values are scalars or arrays. */
 int pstk__array_is(const struct pstk_field *field);
-/* Return the number of dimensions of a field whose size varies. */
-uint32_t pstk__array_n_variable(const struct pstk_field *field);
 /* Bytes of a value before its elements: its shape, if several dimensions vary. */
 uint64_t pstk__array_head(const struct pstk_field *field);
 /* Take a value apart that pstk__value_check finds right. */

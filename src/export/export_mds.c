@@ -20,6 +20,7 @@
 #include "export/image_items.h"
 #include "export/json_value.h"
 #include "export/shards.h"
+#include "record/value.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +67,7 @@ static const char *refuse(const struct pstk__export *e, uint32_t i)
 
 static void array_column(struct column *column, const struct pstk_field *field)
 {
-    const int is_fixed = pstk__array_n_variable(field) == 0;
+    const int is_fixed = pstk__value_n_variable(field) == 0;
     size_t n = (size_t)snprintf(column->encoding, ENCODING_SIZE, "ndarray:%s",
                                 pstk__array_dtype_name(field->dtype));
     column->size = is_fixed ? pstk_dtype_size(field->dtype) : 0;

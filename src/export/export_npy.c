@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "export/array.h"
 #include "export/export.h"
+#include "record/value.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static const char *refuse(const struct pstk__export *e, uint32_t i)
         return field->kind == PSTK_FIELD_IMAGE || field->kind == PSTK_FIELD_MASK
                    ? "is an image, and an array has numbers"
                    : "is no number or array of numbers";
-    return pstk__array_n_variable(field) > 0 ? "has values of different sizes, and rows of an "
+    return pstk__value_n_variable(field) > 0 ? "has values of different sizes, and rows of an "
                                                "array have one size"
                                              : NULL;
 }

@@ -16,6 +16,7 @@
 #include "export/export.h"
 #include "export/image_items.h"
 #include "export/shards.h"
+#include "record/value.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,7 +148,7 @@ static int check_large(const struct tfrecord *t, const struct pstk__export_sampl
 /* 1: a shape does not follow from the schema and the number of elements. */
 static int needs_shape(const struct pstk_field *field)
 {
-    return pstk__array_n_variable(field) > 1;
+    return pstk__value_n_variable(field) > 1;
 }
 
 static int put_array(struct tfrecord *t, const struct pstk__export_sample *sample, uint32_t i,

@@ -4,7 +4,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "export/folder_walk.h"
+#include "export/dir_walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +59,7 @@ static int count_entry(void *user, int dir, const char *name, const char *path,
 static int measure(int dir, struct pstk__outdir_files *files)
 {
     *files = (struct pstk__outdir_files){0};
-    return pstk__folder_walk(dir, PSTK__OUTDIR_DEPTH, count_entry, files);
+    return pstk__dir_walk(dir, PSTK__OUTDIR_DEPTH, count_entry, files);
 }
 
 int pstk__outdir_measure(const struct pstk__outdir *outdir, struct pstk__outdir_files *files,
@@ -84,7 +84,7 @@ static int remove_entry(void *user, int dir, const char *name, const char *path,
 /* Remove what a directory holds. Returns 0 or a negative errno. */
 static int empty(int dir)
 {
-    const int r = pstk__folder_walk(dir, PSTK__OUTDIR_DEPTH, remove_entry, NULL);
+    const int r = pstk__dir_walk(dir, PSTK__OUTDIR_DEPTH, remove_entry, NULL);
     if (r < 0)
         return r;
     return unlinkat(dir, PSTK__OUTDIR_MARK, 0) < 0 && errno != ENOENT ? -errno : 0;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "format/joined.h"
+#include "index/index.h"
 #include <penstock/penstock.h>
 
 #include <assert.h>
@@ -196,11 +197,12 @@ static int fail_path(const struct pstk__source *source, uint32_t number, int cod
     if (!err)
         return code;
     if (code != PSTK_EINVAL)
-        return pstk__fail(
-            err, code, PSTK_STAGE_SHARD,
-            "the index of %s cannot be read: the name of %s %u is damaged; remove it, "
-            "and it is built again",
-            source->path, file_noun(source), number);
+        return pstk__fail(err, code, PSTK_STAGE_SHARD,
+                          "the index %s cannot be read, or is damaged, where it names %s %u: "
+                          "remove the index, and it is built again",
+                          source->format->index ? source->format->index(source)->path
+                                                : source->path,
+                          file_noun(source), number);
     const char *name = pstk__source_file_name(source, number, buffer);
     return pstk__fail(err, code, PSTK_STAGE_SHARD, "the path of %s %s is too long: %s/%s",
                       file_noun(source), name, source->path, name);

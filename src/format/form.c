@@ -6,6 +6,7 @@
 #include "image/image.h"
 #include "record/translate.h"
 #include "record/utf8.h"
+#include "record/value.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -103,18 +104,11 @@ void pstk__form_observe(struct pstk__index_field *field, const uint8_t *bytes, u
         to->shape[i] = to->shape[i] == array.shape[i] ? to->shape[i] : 0;
 }
 
-static uint32_t n_variable(const struct pstk_field *field)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < field->n_dims; i++)
-        n += field->shape[i] == 0;
-    return n;
-}
-
 void pstk__form_settle(struct pstk__index_field *field)
 {
     struct pstk_field *to = &field->field;
-    if (field->form == PSTK__FORM_NPY && (field->reserved != SEEN || n_variable(to) > 1)) {
+    if (field->form == PSTK__FORM_NPY &&
+        (field->reserved != SEEN || pstk__value_n_variable(to) > 1)) {
         to->kind = PSTK_FIELD_BYTES;
         to->dtype = to->n_dims = 0;
         memset(to->shape, 0, sizeof to->shape);
@@ -184,7 +178,7 @@ int pstk__form_retype(struct pstk__index_field *field, const struct pstk_field *
 {
     const char *name = field->field.name;
     const int is_npy = field->form == PSTK__FORM_NPY && is_array(wanted);
-    if (is_npy && n_variable(wanted) > 1)
+    if (is_npy && pstk__value_n_variable(wanted) > 1)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "field %s: more than one dimension of its arrays differs from sample to "
                           "sample; must be at most one for .npy files: read them as bytes",

@@ -10,10 +10,12 @@
 #include "record/record.h"
 
 enum pstk__form {
-    PSTK__FORM_PLAIN = 0,        /* as the field's kind has it */
-    PSTK__FORM_TEXT_INTEGER = 1, /* a decimal integer as text */
-    PSTK__FORM_NPY =
-        2, /* a .npy file; of a field of other kinds than scalar and ndarray as it is */
+    /* As the field's kind has it. */
+    PSTK__FORM_PLAIN = 0,
+    /* A decimal integer as text. */
+    PSTK__FORM_TEXT_INTEGER = 1,
+    /* A .npy file; of a field of other kinds than scalar and ndarray as it is. */
+    PSTK__FORM_NPY = 2,
 };
 
 /* An array in a value: what stands before its elements says. */

@@ -8,8 +8,10 @@
  * others that its files need. Callers use pstk__source_NAME, which knows what an absent function
  * means.
  *
- * All functions but open, file_check and stands are pure over the opened source, so several threads
- * may call them at once. Any thread may call file_check and stands, which read files.
+ * Any thread may call any function of an opened source, several at once, except close. file_check,
+ * file_path, file_shown, stands, column_read and column_check may read files; the others of an
+ * opened source are pure, where file_check may have kept what it found. probe, open and verify take
+ * a path, and read files.
  */
 #ifndef PSTK_FORMAT_TABLE_H
 #define PSTK_FORMAT_TABLE_H

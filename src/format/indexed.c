@@ -444,8 +444,8 @@ static int check_lone(const struct pstk__scanner *scanner, const struct pstk__li
     if (r < 0)
         return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot list %s", opening->path);
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                      "%s has plain files and compressed ones, and of %s there is no plain one: "
-                      "unpack it, or name the files that are meant by a pattern such as '%s/*%s'",
+                      "%s has plain and compressed files, but %s has no plain copy: unpack it, or "
+                      "choose files by a pattern such as '%s/*%s'",
                       opening->path, name, opening->path,
                       strchr(name, '.') ? strchr(name, '.') : "");
 }
@@ -588,10 +588,9 @@ int pstk__indexed_page_check(const struct pstk__source *source, const struct pst
                                           (page->offset - file->pages) / PSTK__TABLE_PAGE, bytes);
     if (!wrong)
         return 0;
-    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-               "the index %s is damaged in bytes %" PRIu64 " to %" PRIu64
-               ": %s; remove it, and it is built again",
-               index->path, page->offset, page->offset + page->size - 1, wrong);
+    pstk__index_fail(index, PSTK_STAGE_SHARD, err,
+                     "is damaged in bytes %" PRIu64 " to %" PRIu64 ": %s", page->offset,
+                     page->offset + page->size - 1, wrong);
     return pstk__fail_at(err, PSTK_EBADMSG, index->path, PSTK_NONE, page->offset, page->size);
 }
 
@@ -666,4 +665,16 @@ int pstk__indexed_fail(const struct pstk__source *source, const struct pstk__pla
                "%s: record %" PRIu64 " (bytes %" PRIu64 " to %" PRIu64 "): %s", name, at->record,
                offset, offset + length - (length > 0), what);
     return pstk__fail_at(err, PSTK_EBADMSG, name, at->record, offset, length);
+}
+
+int pstk__indexed_fail_extent(const struct pstk__source *source, const struct pstk__place *at,
+                              uint64_t offset, uint64_t size, struct pstk_error *err)
+{
+    const char *name = pstk__indexed_file_name(source, at->shard);
+    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+               "%s: record %" PRIu64 " (bytes %" PRIu64 " to %" PRIu64
+               "): the file does not have these bytes; remove the index %s, and it is built again",
+               name, at->record, offset, offset + size - (size > 0),
+               pstk__indexed_index(source)->path);
+    return pstk__fail_at(err, PSTK_EBADMSG, name, at->record, offset, size);
 }

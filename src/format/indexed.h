@@ -117,5 +117,8 @@ void pstk__indexed_begin(const struct pstk__source *source, const struct pstk__p
 int pstk__indexed_fail(const struct pstk__source *source, const struct pstk__place *at,
                        uint64_t offset, uint64_t length, struct pstk_error *err, const char *fmt,
                        ...) __attribute__((format(printf, 6, 7)));
+/* Fail: the index names bytes for a record that its file does not have. Returns EBADMSG. */
+int pstk__indexed_fail_extent(const struct pstk__source *source, const struct pstk__place *at,
+                              uint64_t offset, uint64_t size, struct pstk_error *err);
 
 #endif

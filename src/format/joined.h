@@ -9,8 +9,8 @@
 
 #include "format/format.h"
 
-/* Join n >= 1 opened data sets, which must differ by their identities. Takes the
- * sources, also on failure. Returns owned. */
+/* Join n >= 1 opened data sets, which must differ by their identities. Takes the sources, also on
+ * failure. Returns owned. */
 int pstk__joined_open(struct pstk__source **out, struct pstk__source **sources, uint32_t n,
                       struct pstk_error *err);
 /* Data set number i of a joined one. */

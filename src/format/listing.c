@@ -38,12 +38,6 @@ static int gather(struct gathered *gathered, const char *name, size_t length)
     return 0;
 }
 
-static int ends_with(const char *name, const char *end)
-{
-    const size_t n = strlen(name), m = strlen(end);
-    return n > m && strcmp(name + n - m, end) == 0;
-}
-
 /* 1: the name, or the end of a path, is one that is `wanted` (listing.h). */
 static int is_wanted(const char *wanted, const char *name)
 {
@@ -51,7 +45,7 @@ static int is_wanted(const char *wanted, const char *name)
     for (const char *at = wanted; *at; at += strspn(at, " ")) {
         const size_t n = strcspn(at, " ");
         snprintf(one, sizeof one, "%.*s", (int)n, at);
-        if (one[0] == '.' ? ends_with(name, one) : fnmatch(one, name, 0) == 0)
+        if (one[0] == '.' ? pstk__text_ends_with(name, one) : fnmatch(one, name, 0) == 0)
             return 1;
         at += n;
     }
@@ -201,20 +195,11 @@ static int is_pattern(const char *path)
     return find_braces(path, &braces) || strpbrk(slash ? slash : path, "*?") != NULL;
 }
 
-/* 1: a regular file lies at the path. */
-static int is_file(const struct pstk__store *store, const char *path)
-{
-    struct pstk__file file;
-    const int r = store->open(store, &file, path);
-    pstk__file_end(&file);
-    return r == 0;
-}
-
 int pstk__listing_probe(const struct pstk__store *store, const char *path, const char *wanted,
                         struct pstk_error *err)
 {
     struct filter filter = {.wanted = wanted};
-    if (is_wanted(wanted, path) && (is_file(store, path) || is_pattern(path)))
+    if (is_wanted(wanted, path) && (pstk__store_has_file(store, path) || is_pattern(path)))
         return 1;
     const int r = store->list ? store->list(store, path, add_name, &filter) : 0;
     if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
@@ -254,7 +239,7 @@ static int find_names(struct gathered *gathered, const struct pstk__store *store
     struct filter filter = {.gathered = gathered, .wanted = wanted};
     *folder = folder_of(path);
     const char *names = path + *folder + (path[*folder] == '/');
-    if (is_wanted(wanted, path) && is_file(store, path))
+    if (is_wanted(wanted, path) && pstk__store_has_file(store, path))
         return gather(gathered, names, strlen(names));
     if (strchr(names, '{'))
         return expand(gathered, names, 0);
@@ -393,7 +378,7 @@ static void name_unpacked(const char *name, char *unpacked, size_t size)
     } ends[] = {{".gz", ""}, {".zst", ""}, {".zstd", ""}, {".tgz", ".tar"}};
     snprintf(unpacked, size, "%s", name);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (ends_with(name, ends[i].end)) {
+        if (pstk__text_ends_with(name, ends[i].end)) {
             const size_t n = strlen(name) - strlen(ends[i].end);
             snprintf(unpacked, size, "%.*s%s", (int)n, name, ends[i].becomes);
         }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * listing: the files that a path names: one file, all files of a folder with certain names, or a
- * pattern. A pattern has numbers in braces ({000..127}), alternatives ({a,b}), or, in its last
- * part,
- * * and ? as a shell has them. Each file has its size and time of change.
+ * pattern. A pattern has numbers in braces ({000..127}) or alternatives ({a,b}), or its last part
+ * has the shell's wildcards, `?` and `*`. Each file has its size and time of change.
  */
 #ifndef PSTK_FORMAT_LISTING_H
 #define PSTK_FORMAT_LISTING_H

@@ -7,6 +7,8 @@
 #include "index/layout.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -171,11 +173,22 @@ static const char *header_wrong(const uint8_t *header, const uint64_t key[2], ui
     return NULL;
 }
 
-static int fail_damaged(struct pstk__index *index, const char *why, struct pstk_error *err)
+int pstk__index_fail(const struct pstk__index *index, int stage, struct pstk_error *err,
+                     const char *what, ...)
 {
-    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                      "the index %s cannot be used: %s; remove it, and it is built again",
-                      index->path, why);
+    char text[384];
+    va_list args;
+    va_start(args, what);
+    if (vsnprintf(text, sizeof text, what, args) < 0)
+        text[0] = 0;
+    va_end(args);
+    return pstk__fail(err, PSTK_EBADMSG, stage, "the index %s %s; remove it, and it is built again",
+                      index->path, text);
+}
+
+static int fail_unusable(struct pstk__index *index, const char *why, struct pstk_error *err)
+{
+    return pstk__index_fail(index, PSTK_STAGE_OPEN, err, "cannot be used: %s", why);
 }
 
 static int load(struct pstk__index *index, const struct pstk__file *file, const uint64_t key[2],
@@ -190,7 +203,7 @@ static int load(struct pstk__index *index, const struct pstk__file *file, const 
     const char *wrong =
         n < (int64_t)sizeof header ? "it is cut short" : header_wrong(header, key, index->size);
     if (wrong)
-        return fail_damaged(index, wrong, err);
+        return fail_unusable(index, wrong, err);
     const uint64_t begin = pstk__get64(header + PSTK__IH_TAIL), size = index->size - begin;
     uint8_t *tail = malloc(size ? size : 1);
     if (!tail)
@@ -210,7 +223,7 @@ static int load(struct pstk__index *index, const struct pstk__file *file, const 
                                 index->path);
     if (r == PSTK_ENOMEM)
         return pstk__fail(err, r, PSTK_STAGE_OPEN, "no memory for the index %s", index->path);
-    return r < 0 ? fail_damaged(index, "its description is damaged", err) : 0;
+    return r < 0 ? fail_unusable(index, "its description is damaged", err) : 0;
 }
 
 int pstk__index_open(struct pstk__index **out, const struct pstk__store *store, const char *path,

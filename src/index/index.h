@@ -78,6 +78,10 @@ struct pstk__index {
  * there is none; EBADMSG: it is damaged, or of another key or version. */
 int pstk__index_open(struct pstk__index **out, const struct pstk__store *store, const char *path,
                      const uint64_t key[2], struct pstk_error *err);
+/* Fail: the index must be built again. EBADMSG: "the index PATH WHAT; remove it, and it is built
+ * again". */
+int pstk__index_fail(const struct pstk__index *index, int stage, struct pstk_error *err,
+                     const char *what, ...) __attribute__((format(printf, 4, 5)));
 /* NULL is fine. */
 void pstk__index_close(struct pstk__index *index);
 /* The file that has sample id < n_samples. */

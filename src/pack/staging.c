@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/texts.h"
 #include "format/pstk/manifest_file.h"
 #include "format/pstk/manifest_json.h"
 
@@ -21,16 +22,11 @@
 #define OURS "{\"format\":\"penstock\"," /* the beginning of every manifest of penstock */
 #define COPY_SIZE (1u << 20) /* bytes; large enough to make the cost of system calls negligible */
 
-static int ends_with(const char *name, const char *suffix)
-{
-    size_t n = strlen(name), m = strlen(suffix);
-    return n > m && memcmp(name + n - m, suffix, m) == 0;
-}
-
 static int is_content(const char *name)
 {
     return name[0] != '.' &&
-           (ends_with(name, ".pstk") || ends_with(name, ".zdict") || ends_with(name, ".pcol"));
+           (pstk__text_ends_with(name, ".pstk") || pstk__text_ends_with(name, ".zdict") ||
+            pstk__text_ends_with(name, ".pcol"));
 }
 
 static void temporary_name(char temporary[256], const char *name)

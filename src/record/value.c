@@ -57,12 +57,18 @@ static const char *check_shaped(const struct pstk_field *field, const void *data
     return text;
 }
 
+uint32_t pstk__value_n_variable(const struct pstk_field *field)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < field->n_dims; i++)
+        n += field->shape[i] == 0;
+    return n;
+}
+
 static const char *check_ndarray(const struct pstk_field *field, const void *data, uint64_t size,
                                  char text[160])
 {
-    uint32_t n_variable = 0;
-    for (uint32_t i = 0; i < field->n_dims; i++)
-        n_variable += field->shape[i] == 0;
+    const uint32_t n_variable = pstk__value_n_variable(field);
     if (n_variable > 1)
         return check_shaped(field, data, size, text);
     uint64_t unit = array_size(field, NULL);
@@ -98,11 +104,8 @@ const char *pstk__value_check(const struct pstk_field *field, const void *data, 
 void pstk__value_shape(const struct pstk_field *field, const void *data, uint64_t size,
                        uint64_t *shape)
 {
-    uint32_t n_variable = 0;
     const uint64_t unit = array_size(field, NULL);
-    for (uint32_t i = 0; i < field->n_dims; i++)
-        n_variable += field->shape[i] == 0;
-    if (n_variable > 1) {
+    if (pstk__value_n_variable(field) > 1) {
         memcpy(shape, data, field->n_dims * sizeof *shape);
         return;
     }

@@ -25,6 +25,14 @@ void pstk__file_end(struct pstk__file *file)
     *file = (struct pstk__file){.fd = -1};
 }
 
+int pstk__store_has_file(const struct pstk__store *store, const char *path)
+{
+    struct pstk__file file;
+    const int r = store->open(store, &file, path);
+    pstk__file_end(&file);
+    return r == 0;
+}
+
 int64_t pstk__file_read(const struct pstk__file *file, void *buffer, uint64_t size, uint64_t offset)
 {
     uint64_t done = 0;
@@ -64,7 +72,7 @@ int pstk__store_fail_open(const struct pstk__store *store, int native, int stage
 {
     char why[PSTK__WHY];
     return pstk__store_why(store, why)[0]
-               ? pstk__fail_known(err, native, stage, "cannot open %s%s", what, why)
+               ? pstk__fail_native(err, native, stage, "cannot open %s%s", what, why)
                : pstk__fail_errno(err, native, stage, "cannot open %s", what);
 }
 

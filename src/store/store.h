@@ -78,6 +78,8 @@ extern const struct pstk__store pstk__store_local;
 /* The store in which `path` lies. */
 const struct pstk__store *pstk__store_of(const char *path);
 
+/* 1: a regular file lies at the path, and opens. */
+int pstk__store_has_file(const struct pstk__store *store, const char *path);
 /* Close a file, if it is open. */
 void pstk__file_end(struct pstk__file *file);
 /* Read `size` bytes at `offset`; continues short reads, EINTR and EAGAIN. Returns the number of

@@ -57,9 +57,9 @@ struct pstk__whole_job {
 };
 
 /* Unpack a file. 0; EBADMSG: it is damaged, with its byte, unpacks to another number of bytes, or
- * is no longer the one that was listed: what was taken counts for nothing;
- * ENOTSUP: this build has no library for it, or it needs a window above 128 MiB; ECANCELED;
- * ENOMEM; others of store and take. */
+ * is no longer the one that was listed: what was taken counts for nothing; ENOTSUP: this build has
+ * no library for it, or it needs a window above 128 MiB; ECANCELED; ENOMEM; others of store and
+ * take. */
 int pstk__whole_unpack(struct pstk__whole_job *job, struct pstk_error *err);
 
 #endif

@@ -96,7 +96,7 @@ def a_value_that_is_no_type_is_refused_with_the_nearest_one(world):
             ("cls", "must be NAME=TYPE, such as cls=int64"), ("=int8", "must be NAME=TYPE, such as cls=int64"),
             ("cls=", "must be NAME=TYPE, such as cls=int64"), ("a b=int8", "must be NAME=TYPE, such as cls=int64"),
             ("c" * 64 + "=int8", "the name must have at most 63 characters"),
-            ("txt=bytes[3]", "only a dtype may have a shape")):
+            ("txt=bytes[3]", "must have a dtype before the shape, such as uint16[2049]")):
         expect(refused("info", path, "--field", given), start % given + wanted)
     for given, near in (("cls=in64", "int64"), ("cls=flot32", "float32"), ("cls=imge", "image"), ("cls=byte", "bytes")):
         expect(refused("info", path, "--field", given), start % given + "the type must be image, bytes, utf8, or a dtype "
@@ -106,7 +106,7 @@ def a_value_that_is_no_type_is_refused_with_the_nearest_one(world):
     for given in ("int8[", "int8[]", "int8[0]", "int8[-1]", "int8[4", "int8[4,]", "int8[4]x", "int8[4294967296]",
                   "int8[1,1,1,1,1,1,1,1,1]", "int8[99999999999999999999]"):
         assert "the shape must be as in uint16[2049] or float32[*,4]" in refused("info", path, "--field", "txt=" + given), given
-    assert "was given a type before" in refused("info", path, "--field", "cls=int8", "--field", "cls=int16")
+    assert "must be given once for each field" in refused("info", path, "--field", "cls=int8", "--field", "cls=int16")
     assert "--coco or --voc" in refused("pack", path, world.path("no"), "--coco", "a.json", "--field", "cls=int8")
     folder = world.path("fields-none")
     os.makedirs(folder, exist_ok=True)

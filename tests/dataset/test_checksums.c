@@ -2,7 +2,7 @@
 /* Checksums that verify keeps of data without any: every damaged byte of their file is seen, and a
  * full disk is no reason to have none. */
 #include "dataset/checksums.h"
-#include "dataset/sets.h"
+#include "dataset/numbered.h"
 #include "support/faults.h"
 #include "support/fixture.h"
 
@@ -179,8 +179,8 @@ TEST(names_of_sets_are_understood)
                  {"d/x-7-of-9.tar", 1, 7, 9},
                  {"", 0, 0, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct pstk__set_name set;
-        CHECK_EQ(pstk__set_parse(&set, cases[i].name), cases[i].is_set);
+        struct pstk__numbered_name set;
+        CHECK_EQ(pstk__numbered_parse(&set, cases[i].name), cases[i].is_set);
         if (cases[i].is_set)
             CHECK(set.number == cases[i].number && set.count == cases[i].count);
     }

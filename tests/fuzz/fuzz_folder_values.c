@@ -26,7 +26,7 @@ static void check_values(const uint8_t *bytes, size_t size)
     struct pstk__folder_values values;
     if (pstk__folder_values_read(&values, bytes, size))
         return;
-    if (!is_within(values.label + 7, bytes, size) || !is_within(values.path, bytes, size) ||
+    if (!is_within(values.number + 7, bytes, size) || !is_within(values.path, bytes, size) ||
         !is_within(values.path + values.path_size, bytes, size) ||
         !is_within(values.shown + strlen(values.shown), bytes, size) || values.path_size == 0 ||
         strlen(values.path) != values.path_size)

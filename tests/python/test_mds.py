@@ -10,6 +10,7 @@ import struct
 import subprocess
 import unittest.mock
 
+import forge
 import penstock
 from data_fixture import Case, image_file, np, optional, picture
 
@@ -335,6 +336,13 @@ class Refused(Mds):
         many = ["c%d" % i for i in range(65)]
         self.put_index([dict(right[0], column_names=many, column_encodings=["str"] * 65, column_sizes=[None] * 65)])
         self.refuse("more than 64 columns")
+
+    def test_an_index_of_bytes_that_are_not_there_is_named(self):
+        path = self.small()
+        penstock.Dataset(path).close()
+        index = forge.move_rows(path + "/.penstock")
+        self.assert_says(["shard.00000.mds: record 3 (bytes ", "): the file does not have these bytes; remove the index " + index +
+                          ", and it is built again"], lambda: penstock.Dataset(path)[3])
 
     def test_an_empty_data_set(self):
         self.write([every_encoding(0)], (0,))

@@ -4,6 +4,7 @@ import os
 import shutil
 import struct
 
+import forge
 import penstock
 from data_fixture import Case, np
 
@@ -245,6 +246,13 @@ class Damaged(Megatron):
                 self.assertIn(f"the index {name} is damaged in bytes ", str(error))
                 self.assertIn("remove it", str(error))
         self.assertGreater(n_refused, 10)
+
+    def test_an_index_of_bytes_that_are_not_there_is_named(self):
+        _, prefix = self.corpus(30)
+        penstock.Dataset(prefix).close()
+        index = forge.move_rows(self.path(".penstock"))
+        self.assert_says(["corpus.bin: record 3 (bytes ", "): the file does not have these bytes; remove the index " + index +
+                          ", and it is built again"], lambda: penstock.Dataset(prefix)[3])
 
     def test_a_bin_that_changes_while_the_data_set_is_open(self):
         documents, prefix = self.corpus(300)

@@ -325,7 +325,7 @@ class Packed(Case):
         data = archive(range(30))
         for lone in ("1.tar.gz", "1.tgz", "0.tar.x.tar.gz"):
             folder = self.put({"0.tar": data, "0.tar.gz": gzip.compress(data), lone: gzip.compress(data)}, name=lone + ".d")
-            self.assert_says([f"of {lone} there is no plain one", "*.tar.gz" if lone == "1.tar.gz" else "*."],
+            self.assert_says([f"{lone} has no plain copy", "*.tar.gz" if lone == "1.tar.gz" else "*."],
                              penstock.Dataset, folder)
             with penstock.Dataset(os.path.join(folder, "*.tar")) as data_set:
                 self.assertEqual(len(data_set), 30)

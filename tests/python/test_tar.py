@@ -14,6 +14,7 @@ import tarfile
 import time
 import unittest
 
+import forge
 import penstock
 from data_fixture import Case, np
 from penstock import _c
@@ -313,6 +314,13 @@ class Tar(Case):
         self.assertIn("remove it, and it is built again", str(caught.exception))
         os.remove(index)
         self.check_samples(folder, range(500))
+
+    def test_an_index_of_bytes_that_are_not_there_is_named(self):
+        folder = self.put({"0.tar": self.archive(range(9))})
+        penstock.Dataset(folder).close()
+        index = forge.move_rows(folder + "/.penstock")
+        self.assert_says(["0.tar: record 3 (bytes ", "): the file does not have these bytes; remove the index " + index +
+                          ", and it is built again"], lambda: penstock.Dataset(folder)[3])
 
     def test_processes_build_one_index(self):
         folder = self.put({f"{k}.tar": self.archive(range(1000 * k, 1000 * k + 1000), size=2000) for k in range(4)})

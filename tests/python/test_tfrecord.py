@@ -9,6 +9,7 @@ import subprocess
 import unittest
 import zlib
 
+import forge
 import penstock
 import tfrecords
 from data_fixture import Case, image_file, np
@@ -399,6 +400,13 @@ class Damage(Tfrecord):
                 for _ in loader:
                     pass
             self.assertIn("1.tfrecord", str(caught.exception))
+
+    def test_an_index_of_bytes_that_are_not_there_is_named(self):
+        folder = self.put({"a.tfrecord": [b"x" * i for i in range(9)]})
+        penstock.Dataset(folder).close()
+        index = forge.move_rows(folder + "/.penstock")
+        self.assert_says(["a.tfrecord: record 3 (bytes ", "): the file does not have these bytes; remove the index " + index +
+                          ", and it is built again"], lambda: penstock.Dataset(folder)[3])
 
     def test_verify_lists_what_is_damaged(self):
         records = [example({"i": [n], "b": [b"text"]} if n != 3 else {"i": [n]}) for n in range(9)]

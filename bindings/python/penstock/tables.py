@@ -31,7 +31,8 @@ LEFT_SECONDS = 86400  # what a writer that died left is removed then
 FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}  # by Arrow's names
 INTEGERS = {name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")}
 INTEGERS["bool"] = "uint8"
-PATHS = ("file_name", "path", "filename", "file", "image")  # the first of them has the paths, as in the library
+# The first of them has the paths. This and _field_names do the same as src/format/folder/sheet_columns.c: change both.
+PATHS = ("file_name", "path", "filename", "file", "image")
 MAX_NAME = 63  # bytes
 LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
@@ -45,7 +46,7 @@ def _path_of(columns: Sequence[str]) -> str | None:
 
 
 def _field_names(columns: Sequence[str]) -> dict[str, str]:
-    """The field that the library makes of each column, except that of paths: src/format/folder/sheet_columns.c."""
+    """The field that the library makes of each column, except that of paths."""
     names: dict[str, str] = {}
     taken = {"image", "path"}
     path = _path_of(columns)
@@ -86,7 +87,7 @@ def _types(schema: Any, nested: set[str], with_nulls: set[str]) -> dict[str, str
 
 
 def _plain(value: Any) -> Any:
-    """What JSON lacks. Raises TypeError."""
+    """Return text for a value that JSON lacks. Raises TypeError."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         raise TypeError("it holds bytes; a table must name the files of its images")
     return str(value)
@@ -236,8 +237,8 @@ def rewritten(table: str, cache: str | None) -> tuple[str, str, dict[str, str]]:
 
 
 def is_of_images(table: str) -> bool:
-    """Has a Parquet file a column file_name, and is what its first row names a file below the table's folder? Then it
-    lists images, as metadata.parquet does. Raises MissingPackageError."""
+    """Return True if the Parquet file has a column file_name, and its first row names a file below the table's folder.
+    Then it lists images, as metadata.parquet does. Raises MissingPackageError."""
     parquet = needed("pyarrow.parquet", "reading Parquet tables", "pyarrow")
     try:
         with parquet.ParquetFile(table) as file:
@@ -245,6 +246,6 @@ def is_of_images(table: str) -> bool:
                 return False
             first = next(iter(file.iter_batches(batch_size=1, columns=["file_name"])), None)
     except (ValueError, EOFError, OSError):
-        return False  # for whoever reads it to say
+        return False  # the reader of the file reports it
     name = first.column(0)[0].as_py() if first is not None and len(first) else None
     return isinstance(name, str) and os.path.isfile(os.path.join(os.path.dirname(os.path.abspath(table)), name))

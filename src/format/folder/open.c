@@ -104,11 +104,11 @@ static int check_found(const struct state *state, const struct pstk__index *inde
         index->n_samples < UINT32_MAX - 1 &&
         index->found.fields[PSTK__FIELD_OF_IMAGE].max_size <= UINT32_MAX)
         return 0;
-    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                      "the index %s is damaged; remove it, and it is built again", index->path);
+    return pstk__index_fail(index, PSTK_STAGE_OPEN, err, "is damaged");
 }
 
-/* A copy of the folder has the same identity: it is of labels, paths and sizes, not of times. */
+/* A copy of the folder has the same identity: it depends on labels (of a table: lines and columns),
+ * paths and sizes, not on times. */
 static void set_identity(struct pstk__source *source, const struct pstk__index_found *found)
 {
     uint64_t digest[2] = {found->facts[PSTK__FACT_DIGEST], found->facts[PSTK__FACT_DIGEST + 1]};
@@ -137,13 +137,23 @@ static int describe(struct pstk__source *source, const struct pstk__opening *ope
     return r;
 }
 
-/* Open the index of a table. */
+/* Open the index of a folder or a table, and set what the state has of where its files lie. */
+typedef int (*get_index_fn)(struct pstk__source *source, const struct pstk__opening *opening,
+                            struct pstk_error *err);
+
 static int get_table_index(struct pstk__source *source, const struct pstk__opening *opening,
-                           const char table[PATH_MAX], struct pstk_error *err)
+                           struct pstk_error *err)
 {
+    char table[PATH_MAX];
     struct state *state = source->state;
+    int r = pstk__sheet_find(opening->store, opening->path, table, err);
+    if (r < 0)
+        return r;
+    if (r == 0)
+        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "%s: the table was removed",
+                          opening->path);
     struct pstk__sheet_place *place = malloc(sizeof *place);
-    int r = place ? pstk__sheet_place_of(place, opening, table, err) : PSTK_ENOMEM;
+    r = place ? pstk__sheet_place_of(place, opening, table, err) : PSTK_ENOMEM;
     if (r == 0) {
         state->root = strdup(place->root);
         state->table = strdup(place->table);
@@ -159,7 +169,6 @@ static int get_table_index(struct pstk__source *source, const struct pstk__openi
     return r;
 }
 
-/* Open the index of a folder. */
 static int get_folder_index(struct pstk__source *source, const struct pstk__opening *opening,
                             struct pstk_error *err)
 {
@@ -172,22 +181,14 @@ static int get_folder_index(struct pstk__source *source, const struct pstk__open
 }
 
 static int fill(struct pstk__source *source, const struct pstk__opening *opening,
-                struct pstk_error *err)
+                get_index_fn get_index, struct pstk_error *err)
 {
-    char table[PATH_MAX];
-    const int is_table = source->format == &pstk__format_table;
     struct state *state = calloc(1, sizeof *state);
     source->state = state;
     source->path = strdup(opening->path);
     if (!source->path || !state)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
-    int r = is_table ? pstk__sheet_find(opening->store, opening->path, table, err) : 0;
-    if (is_table && r == 0)
-        r = pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "%s: the table was removed",
-                       opening->path);
-    if (r >= 0)
-        r = is_table ? get_table_index(source, opening, table, err)
-                     : get_folder_index(source, opening, err);
+    int r = get_index(source, opening, err);
     if (r == 0)
         r = check_found(state, state->indexed.index, err);
     if (r < 0)
@@ -212,7 +213,8 @@ static void folder_close(struct pstk__source *source)
 }
 
 static int open_as(struct pstk__source **out, const struct pstk__format *format,
-                   const struct pstk__opening *opening, struct pstk_error *err)
+                   get_index_fn get_index, const struct pstk__opening *opening,
+                   struct pstk_error *err)
 {
     char path[PATH_MAX];
     const int n = snprintf(path, sizeof path, "%s", opening->path);
@@ -229,7 +231,7 @@ static int open_as(struct pstk__source **out, const struct pstk__format *format,
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", path);
     source->format = format;
     source->store = opening->store;
-    const int r = fill(source, &bare, err);
+    const int r = fill(source, &bare, get_index, err);
     if (r < 0) {
         folder_close(source);
         return r;
@@ -241,13 +243,13 @@ static int open_as(struct pstk__source **out, const struct pstk__format *format,
 static int folder_open(struct pstk__source **out, const struct pstk__opening *opening,
                        struct pstk_error *err)
 {
-    return open_as(out, &pstk__format_folder, opening, err);
+    return open_as(out, &pstk__format_folder, get_folder_index, opening, err);
 }
 
 static int table_open(struct pstk__source **out, const struct pstk__opening *opening,
                       struct pstk_error *err)
 {
-    return open_as(out, &pstk__format_table, opening, err);
+    return open_as(out, &pstk__format_table, get_table_index, opening, err);
 }
 
 /* ---- where things are ------------------------------------------------------------------------ */
@@ -315,11 +317,10 @@ static int get_row(const struct pstk__source *source, const struct pstk__place *
 static int fail_index(const struct pstk__source *source, uint64_t record, const char *why,
                       struct pstk_error *err)
 {
-    const char *path = pstk__indexed_index(source)->path;
-    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-               "the index %s is damaged: record %" PRIu64 ": %s; remove it, and it is built again",
-               path, record, why);
-    return pstk__fail_at(err, PSTK_EBADMSG, path, record, PSTK_NONE, 0);
+    const struct pstk__index *index = pstk__indexed_index(source);
+    pstk__index_fail(index, PSTK_STAGE_RECORD, err, "is damaged: record %" PRIu64 ": %s", record,
+                     why);
+    return pstk__fail_at(err, PSTK_EBADMSG, index->path, record, PSTK_NONE, 0);
 }
 
 static int folder_extent(const struct pstk__source *source, const struct pstk__place *at,
@@ -346,7 +347,7 @@ static int folder_extent(const struct pstk__source *source, const struct pstk__p
 
 /* ---- a sample -------------------------------------------------------------------------------- */
 
-/* Fail: there is no image. Of a table, its label is the line of its row. */
+/* Fail: there is no image. */
 static int fail_empty(const struct pstk__source *source, const struct pstk__folder_values *values,
                       struct pstk__record *out, struct pstk_error *err)
 {
@@ -357,7 +358,7 @@ static int fail_empty(const struct pstk__source *source, const struct pstk__fold
     return pstk__record_fail(out, PSTK__FIELD_OF_IMAGE, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
                              "the file is empty, or was missing when %s was indexed, which has it "
                              "in line %" PRIu64 "; once it is there, touch the table",
-                             table, pstk__get64(values->label));
+                             table, pstk__get64(values->number));
 }
 
 static int parse_image(const struct pstk__source *source, const struct pstk__extent *extent,
@@ -418,7 +419,7 @@ static int folder_parse(const struct pstk__source *source, const struct pstk__pl
     out->shard = values.shown;
     out->file = (uint32_t)(pstk__indexed_index(source)->files[at->shard].first + at->record);
     if (!state_of(source)->table && has_labels(source))
-        view_bytes(&out->fields[PSTK__FIELD_OF_LABEL], values.label, 8);
+        view_bytes(&out->fields[PSTK__FIELD_OF_LABEL], values.number, 8);
     view_bytes(&out->fields[path], values.path, values.path_size);
     const int r = state_of(source)->table
                       ? parse_more(source, at, fields, own->data + size, own->size - size, out, err)
@@ -566,49 +567,22 @@ static int folder_file_check(const struct pstk__source *source, uint32_t number,
     return fail_changed(source, number, size != row.size, err);
 }
 
-const struct pstk__format pstk__format_folder = {
-    .name = "folder",
-    .needs = "JPEG or PNG images, in class folders or flat",
-    .file = "image",
-    .checksum = PSTK__CHECKSUM_NONE,
-    .has_file_each = 1,
-    .probe = pstk__folder_probe,
-    .open = folder_open,
-    .close = folder_close,
-    .index = pstk__indexed_index,
-    .locate = pstk__indexed_locate,
-    .range = pstk__indexed_range,
-    .page = folder_page,
-    .page_check = pstk__indexed_page_check,
-    .n_extents = folder_n_extents,
-    .extent = folder_extent,
-    .parse = folder_parse,
-    .read_size = folder_read_size,
-    .file_shown = folder_file_shown,
-    .file_path = folder_file_path,
-    .file_check = folder_file_check,
-};
+/* The entry of a format whose samples are images in files of their own. */
+#define ENTRY_OF_IMAGES(name_, needs_, files_, probe_, open_)                                      \
+    {                                                                                              \
+        .name = (name_), .needs = (needs_), .files = (files_), .file = "image",                    \
+        .checksum = PSTK__CHECKSUM_NONE, .has_file_each = 1, .probe = (probe_), .open = (open_),   \
+        .close = folder_close, .index = pstk__indexed_index, .locate = pstk__indexed_locate,       \
+        .range = pstk__indexed_range, .page = folder_page, .page_check = pstk__indexed_page_check, \
+        .n_extents = folder_n_extents, .extent = folder_extent, .parse = folder_parse,             \
+        .read_size = folder_read_size, .file_shown = folder_file_shown,                            \
+        .file_path = folder_file_path, .file_check = folder_file_check,                            \
+    }
 
-const struct pstk__format pstk__format_table = {
-    .name = "table",
-    .needs = "a metadata.csv or .jsonl that lists images",
-    .files = ".csv, .tsv, .jsonl or .ndjson table of images",
-    .file = "image",
-    .checksum = PSTK__CHECKSUM_NONE,
-    .has_file_each = 1,
-    .probe = pstk__table_probe,
-    .open = table_open,
-    .close = folder_close,
-    .index = pstk__indexed_index,
-    .locate = pstk__indexed_locate,
-    .range = pstk__indexed_range,
-    .page = folder_page,
-    .page_check = pstk__indexed_page_check,
-    .n_extents = folder_n_extents,
-    .extent = folder_extent,
-    .parse = folder_parse,
-    .read_size = folder_read_size,
-    .file_shown = folder_file_shown,
-    .file_path = folder_file_path,
-    .file_check = folder_file_check,
-};
+const struct pstk__format pstk__format_folder =
+    ENTRY_OF_IMAGES("folder", "JPEG or PNG images, in class folders or flat", NULL,
+                    pstk__folder_probe, folder_open);
+
+const struct pstk__format pstk__format_table =
+    ENTRY_OF_IMAGES("table", "a metadata.csv or .jsonl that lists images",
+                    ".csv, .tsv, .jsonl or .ndjson table of images", pstk__table_probe, table_open);

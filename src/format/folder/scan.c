@@ -37,7 +37,7 @@ static uint64_t n_images(const struct pstk__folder_walk *walk)
     return n;
 }
 
-/* What penstock pack says, too. */
+/* The same rule, and message, as penstock pack's. */
 static int check_class(const struct pstk__folder_walk *walk, const char *name,
                        struct pstk_error *err)
 {
@@ -179,12 +179,7 @@ static void begin_fields(struct pstk__index_found *found, enum pstk__folder_layo
 
 static int copy_classes(struct pstk__texts *classes, const struct pstk__texts *folders)
 {
-    const int r = pstk__texts_open(classes, folders->n, folders->size);
-    for (uint64_t i = 0; r == 0 && i < folders->n; i++) {
-        const char *name = pstk__texts_get(folders, i);
-        pstk__texts_add(classes, name, strlen(name));
-    }
-    return r;
+    return pstk__texts_copy(classes, folders);
 }
 
 /* List the folder itself; its images count where it is flat. */

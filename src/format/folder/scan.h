@@ -11,17 +11,17 @@
 enum pstk__folder_layout {
     PSTK__FOLDER_CLASSES = 0, /* class folders; images at the top are passed over */
     PSTK__FOLDER_FLAT = 1,    /* no folder below the top has images */
-    PSTK__FOLDER_LAYOUTS = 2,
-    PSTK__FOLDER_TABLE = 2, /* a table lists the images: sheet_scan.h */
+    PSTK__FOLDER_TABLE = 2,   /* a table lists the images: sheet_scan.h */
 };
+#define PSTK__FOLDER_LAYOUTS 2 /* those of a folder without a table, from 0 */
 
 /* Facts of an index. */
 enum pstk__folder_fact {
     PSTK__FACT_LAYOUT = 0,
-    PSTK__FACT_ODD = 1,           /* 1: a path is not UTF-8 */
-    PSTK__FACT_MOST = 2,          /* bytes of a sample's values */
-    PSTK__FACT_DIGEST = 3,        /* and 4: of the samples' labels, paths and sizes */
-    PSTK__FACT_TABLE_SIZE = 5,    /* bytes of the table's file */
+    PSTK__FACT_ODD = 1,        /* 1: a path is not UTF-8 */
+    PSTK__FACT_MOST = 2,       /* bytes of a sample's values */
+    PSTK__FACT_DIGEST = 3,     /* and 4: of the samples' values and sizes, and a table's columns */
+    PSTK__FACT_TABLE_SIZE = 5, /* bytes of the table's file */
     PSTK__FACT_TABLE_CHANGED = 6, /* its time of change */
 };
 

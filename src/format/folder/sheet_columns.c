@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* Columns that may have the paths, the first that there is: file_name is that of Hugging Face's
- * imagefolder. */
+ * imagefolder. bindings/python/penstock/tables.py finds paths and names fields of Parquet in the
+ * same way: change both. */
 static const char *const path_keys[] = {"file_name", "path", "filename", "file", "image"};
 
 /* What the first rows have of each column. */

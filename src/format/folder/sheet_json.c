@@ -5,6 +5,7 @@
  */
 #include "base/json_piece.h"
 #include "format/folder/sheet.h"
+#include "format/folder/sheet_value.h"
 #include "record/utf8.h"
 
 #include <jansson.h>
@@ -126,24 +127,17 @@ static int read_string(const struct pstk__json_piece *piece, char **room, const 
 
 /* ---- other values ---------------------------------------------------------------------------- */
 
-static const char *skip_digits(const char *at, const char *end)
-{
-    while (at < end && *at >= '0' && *at <= '9')
-        at++;
-    return at;
-}
-
 /* 1: -?(0|[1-9][0-9]*)(.[0-9]+)?([eE][+-]?[0-9]+)? */
 static int is_number(const char *at, const char *end)
 {
     at += at < end && *at == '-';
     const char *digits = at;
-    at = skip_digits(at, end);
+    at = pstk__sheet_skip_digits(at, end);
     if (at == digits || (at > digits + 1 && *digits == '0'))
         return 0;
     if (at < end && *at == '.') {
         digits = at + 1;
-        at = skip_digits(digits, end);
+        at = pstk__sheet_skip_digits(digits, end);
         if (at == digits)
             return 0;
     }
@@ -151,7 +145,7 @@ static int is_number(const char *at, const char *end)
         at++;
         at += at < end && (*at == '+' || *at == '-');
         digits = at;
-        at = skip_digits(at, end);
+        at = pstk__sheet_skip_digits(at, end);
         if (at == digits)
             return 0;
     }

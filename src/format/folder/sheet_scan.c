@@ -485,16 +485,6 @@ static int check_table(const struct work *work, const struct pstk__file *file,
                : fail_changed(work, err);
 }
 
-static int copy_classes(struct pstk__texts *to, const struct pstk__texts *from)
-{
-    const int r = pstk__texts_open(to, from->n, from->size);
-    for (uint64_t i = 0; r == 0 && i < from->n; i++) {
-        const char *name = pstk__texts_get(from, i);
-        pstk__texts_add(to, name, strlen(name));
-    }
-    return r;
-}
-
 /* Read the table twice. */
 static int read_table(struct work *work, struct pstk__sheet_file *file, struct pstk_error *err)
 {
@@ -521,7 +511,7 @@ static int finish(const struct work *work, struct pstk__index_build *build)
                           "none of the %" PRIu64 " images of %s exists: its paths are looked for "
                           "below %s; give the folder that they are below (root_path)",
                           build->n_joined, work->place->table, work->place->root);
-    if (copy_classes(&build->classes, &work->classes.names) < 0)
+    if (pstk__texts_copy(&build->classes, &work->classes.names) < 0)
         return fail_memory(work, build->err);
     if (found->facts[PSTK__FACT_ODD])
         found->fields[work->fields[work->columns.path]].field.kind = PSTK_FIELD_BYTES;

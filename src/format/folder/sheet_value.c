@@ -17,7 +17,7 @@
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 
-static const char *skip_digits(const char *at, const char *end)
+const char *pstk__sheet_skip_digits(const char *at, const char *end)
 {
     while (at < end && *at >= '0' && *at <= '9')
         at++;
@@ -30,7 +30,8 @@ static int is_integer(const char *at, const char *end)
     const int is_negative = at < end && *at == '-';
     at += is_negative;
     uint64_t number = 0;
-    if (at == end || end - at > 19 || (*at == '0' && end - at > 1) || skip_digits(at, end) != end)
+    if (at == end || end - at > 19 || (*at == '0' && end - at > 1) ||
+        pstk__sheet_skip_digits(at, end) != end)
         return 0;
     for (; at < end; at++) /* below 10^19 */
         number = number * 10 + (uint64_t)(*at - '0');
@@ -55,11 +56,11 @@ static int is_float(const char *at, const char *end)
     if (is_not_finite(at, end))
         return 1;
     at += at < end && (*at == '-' || *at == '+');
-    const char *begin = at, *before = skip_digits(at, end);
+    const char *begin = at, *before = pstk__sheet_skip_digits(at, end);
     int64_t n = before - at, has_more = 0;
     at = before;
     if (at < end && *at == '.') {
-        const char *after = skip_digits(at + 1, end);
+        const char *after = pstk__sheet_skip_digits(at + 1, end);
         n += after - at - 1;
         at = after;
         has_more = 1;
@@ -67,7 +68,7 @@ static int is_float(const char *at, const char *end)
     if (n > 0 && at < end && (*at == 'e' || *at == 'E')) {
         at++;
         at += at < end && (*at == '-' || *at == '+');
-        const char *after = skip_digits(at, end);
+        const char *after = pstk__sheet_skip_digits(at, end);
         has_more = after > at;
         at = after;
     }
@@ -252,7 +253,7 @@ static const char *read_float(const struct pstk__sheet_column *column,
     }
     if (!is_integer(begin, finish) && !is_float(begin, finish) &&
         !(cell->size > 0 &&
-          skip_digits(begin + (*begin == '-' || *begin == '+'), finish) == finish &&
+          pstk__sheet_skip_digits(begin + (*begin == '-' || *begin == '+'), finish) == finish &&
           finish[-1] >= '0' && finish[-1] <= '9'))
         return must_be(cell, "a number", text);
     if (cell->size > MAX_NUMBER) {

@@ -49,6 +49,8 @@ const char *pstk__sheet_value(const struct pstk__sheet_column *column,
                               const void **data, uint64_t *size, char text[240]);
 /* What cells of a class are, for messages: "an integer". */
 const char *pstk__cell_class_name(enum pstk__cell_class class);
+/* Where the digits 0 to 9 that begin at `at` end; at most `end`. */
+const char *pstk__sheet_skip_digits(const char *at, const char *end);
 /* Write a text as messages show it, cut. */
 void pstk__sheet_show(const char *from, uint64_t size, char to[64]);
 

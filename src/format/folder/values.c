@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-enum { CRC = 0, PATH_SIZE = 4, LABEL = 8 };
+enum { CRC = 0, PATH_SIZE = 4, NUMBER = 8 };
 
-uint32_t pstk__folder_values_write(uint8_t to[PSTK__VALUES_MAX], int64_t label, const char *path)
+uint32_t pstk__folder_values_write(uint8_t to[PSTK__VALUES_MAX], int64_t number, const char *path)
 {
     const uint32_t path_size = (uint32_t)strlen(path);
     pstk__put32(to + PATH_SIZE, path_size);
-    pstk__put64(to + LABEL, (uint64_t)label);
+    pstk__put64(to + NUMBER, (uint64_t)number);
     memcpy(to + PSTK__VALUES_PATH, path, path_size + 1);
     char *shown = (char *)to + PSTK__VALUES_PATH + path_size + 1;
     if (!pstk__folder_show(path, shown, PSTK__VALUES_MAX_SHOWN))
@@ -51,7 +51,7 @@ const char *pstk__folder_values_read(struct pstk__folder_values *values, const u
         return "the path does not end where it should";
     if (!stays_below(path))
         return "the path leads out of the folder";
-    *values = (struct pstk__folder_values){.label = bytes + LABEL,
+    *values = (struct pstk__folder_values){.number = bytes + NUMBER,
                                            .path = path,
                                            .path_size = path_size,
                                            .shown = shown[0] ? shown : path};

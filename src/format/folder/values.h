@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * values: the label and the path of a sample, which the index has next to its row.
- * Pure.
+ * values: the number and the path of a sample, which the index stores next to its row. The number
+ * is a folder's label, or the line of a table's row. Pure.
  *
- * A CRC32C of the bytes after it; bytes of the path; the label; the path and a 0; the path as
+ * A CRC32C of the bytes after it; bytes of the path; the number; the path and a 0; the path as
  * messages show it, or nothing where that is the path, and a 0.
  */
 #ifndef PSTK_FOLDER_VALUES_H
@@ -18,14 +18,15 @@
 
 /* Pointers borrow the bytes. */
 struct pstk__folder_values {
-    const uint8_t *label; /* 8 bytes, little-endian */
-    const char *path;     /* below the folder, with its 0 */
-    uint32_t path_size;   /* bytes without the 0, at least 1 */
-    const char *shown;    /* the path for messages */
+    const uint8_t *number; /* 8 bytes, little-endian: of a folder the label, of a table the line of
+                              the row */
+    const char *path;      /* below the folder, with its 0 */
+    uint32_t path_size;    /* bytes without the 0, at least 1 */
+    const char *shown;     /* the path for messages */
 };
 
 /* Write the values; returns their bytes. path: shorter than MAX_PATH. */
-uint32_t pstk__folder_values_write(uint8_t to[PSTK__VALUES_MAX], int64_t label, const char *path);
+uint32_t pstk__folder_values_write(uint8_t to[PSTK__VALUES_MAX], int64_t number, const char *path);
 /* Read them. Returns NULL, or what is wrong; static storage. */
 const char *pstk__folder_values_read(struct pstk__folder_values *values, const uint8_t *bytes,
                                      uint64_t size);

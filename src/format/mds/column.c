@@ -248,14 +248,6 @@ static const char *read_head(struct head *head, const struct pstk__index_field *
     return NULL;
 }
 
-static uint32_t variable_dims(const struct pstk_field *field)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < field->n_dims; i++)
-        n += field->shape[i] == 0;
-    return n;
-}
-
 /* Compare an array with its field, and its shape with its elements. */
 static const char *check_array(const struct head *head, const struct pstk_field *field,
                                uint64_t size, char text[160])
@@ -276,7 +268,7 @@ static const char *view_array(struct pstk__field_view *view, const struct pstk__
     if (wrong)
         return wrong;
     /* With one variable dimension the bytes are the elements; with more the shape comes first. */
-    if (variable_dims(&field->field) > 1) {
+    if (pstk__value_n_variable(&field->field) > 1) {
         const uint64_t plain = size - head.size + 8 * (uint64_t)head.n_dims;
         view->data = head.shape;
         view->stored_size = (uint32_t)(size - (uint64_t)(head.shape - data));
@@ -415,7 +407,7 @@ static int array_fits(const struct pstk__index_field *field, const struct pstk_f
 {
     const struct pstk_field *own = &field->field;
     if (own->kind == PSTK_FIELD_BYTES)
-        return variable_dims(wanted) <= 1;
+        return pstk__value_n_variable(wanted) <= 1;
     int fits = own->kind == PSTK_FIELD_NDARRAY && own->dtype == wanted->dtype &&
                own->n_dims == wanted->n_dims;
     for (uint32_t i = 0; fits && i < own->n_dims; i++)

@@ -51,16 +51,6 @@ static int mds_probe(const struct pstk__store *store, const char *path, struct p
     return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
 }
 
-/* 1: a regular file lies at the path. */
-static int is_there(const struct pstk__store *store, const char *path)
-{
-    struct pstk__file file;
-    const int r = store->open(store, &file, path);
-    if (r == 0)
-        pstk__file_end(&file);
-    return r == 0;
-}
-
 /* Name the compressed files of shards whose files are not there: of a shard with both the raw one
  * is read. */
 static int name_packed(struct pstk__mds *mds, struct pstk__texts *names,
@@ -75,9 +65,9 @@ static int name_packed(struct pstk__mds *mds, struct pstk__texts *names,
         const char *name = pstk__texts_get(names, i);
         const char *ending = pstk__mds_packing(shard->packing)->ending;
         if (shard->packing && join(raw, opening->path, name) == 0 &&
-            !is_there(opening->store, raw)) {
+            !pstk__store_has_file(opening->store, raw)) {
             snprintf(packed, sizeof packed, "%s%s", raw, ending);
-            shard->is_packed = is_there(opening->store, packed) ? 1 : 0;
+            shard->is_packed = pstk__store_has_file(opening->store, packed) ? 1 : 0;
         }
         n_packed += shard->is_packed;
         snprintf(packed, sizeof packed, "%s%s", name, shard->is_packed ? ending : "");
@@ -281,9 +271,7 @@ static int mds_extent(const struct pstk__source *source, const struct pstk__plac
     /* The index's own limits sized the memory. */
     if (places.begin[mds->columns.n] != size || size >= source->limits.max_size || begin > end ||
         size > end - begin)
-        return pstk__indexed_fail(
-            source, at, begin, size, err,
-            "the index names bytes that the file does not have: remove the index");
+        return pstk__indexed_fail_extent(source, at, begin, size, err);
     find_runs(mds, fields, &runs);
     for (uint32_t k = 0; k < runs.n; k++) {
         const struct run *run = &runs.at[k];

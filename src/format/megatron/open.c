@@ -19,20 +19,6 @@
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-static int ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
-}
-
-static int is_file(const struct pstk__store *store, const char *path)
-{
-    struct pstk__file file;
-    const int r = store->open(store, &file, path);
-    pstk__file_end(&file);
-    return r == 0;
-}
-
 /* A path with another ending in place of its own of 4 bytes. 0: it is too long. */
 static int with_ending(char to[PATH_MAX], const char *path, const char *ending)
 {
@@ -51,7 +37,8 @@ static int is_idx(const struct pstk__store *store, const char *path)
                           pstk__file_read(&file, magic, sizeof magic, 0) == (int64_t)sizeof magic &&
                           memcmp(magic, PSTK__MEGATRON_MAGIC, sizeof magic) == 0;
     pstk__file_end(&file);
-    return r == 0 && (has_magic || (with_ending(bin, path, ".bin") && is_file(store, bin)));
+    return r == 0 &&
+           (has_magic || (with_ending(bin, path, ".bin") && pstk__store_has_file(store, bin)));
 }
 
 /* A folder in which a pair is looked for. */
@@ -65,7 +52,7 @@ static int is_pair(void *user, const char *name)
 {
     const struct search *search = user;
     char path[PATH_MAX];
-    if (name[0] == '.' || !ends_with(name, ".idx"))
+    if (name[0] == '.' || !pstk__text_ends_with(name, ".idx"))
         return 0;
     const int n = snprintf(path, sizeof path, "%s/%s", search->folder, name);
     return n > 0 && n < PATH_MAX && is_idx(search->store, path);
@@ -74,10 +61,10 @@ static int is_pair(void *user, const char *name)
 /* The path of .idx files that `path` means: PREFIX.bin, PREFIX, or one of them. 0: none. */
 static int idx_path(const struct pstk__store *store, const char *path, char to[PATH_MAX])
 {
-    if (ends_with(path, ".bin"))
+    if (pstk__text_ends_with(path, ".bin"))
         return with_ending(to, path, ".idx");
     int n = snprintf(to, PATH_MAX, "%s.idx", path);
-    if (n > 0 && n < PATH_MAX && is_file(store, to))
+    if (n > 0 && n < PATH_MAX && pstk__store_has_file(store, to))
         return 1;
     n = snprintf(to, PATH_MAX, "%s", path);
     return n > 0 && n < PATH_MAX;
@@ -89,9 +76,9 @@ static int megatron_probe(const struct pstk__store *store, const char *path, str
     struct search search = {store, path};
     if (!idx_path(store, path, idx))
         return 0;
-    if (ends_with(idx, ".idx") && is_file(store, idx))
+    if (pstk__text_ends_with(idx, ".idx") && pstk__store_has_file(store, idx))
         return is_idx(store, idx);
-    if (ends_with(idx, ".idx"))
+    if (pstk__text_ends_with(idx, ".idx"))
         return pstk__listing_probe(store, idx, ".idx", err);
     const int r = store->list ? store->list(store, path, is_pair, &search) : 0;
     if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
@@ -245,6 +232,21 @@ static struct pstk__extent extent_of(const struct pstk__source *source,
                                  .whole_size = size};
 }
 
+/* Fail: tokens lie outside of their file, or starts outside of their part of the index. */
+static int fail_extent(const struct pstk__source *source, const struct pstk__place *at,
+                       const struct pstk__extent *extent, struct pstk_error *err)
+{
+    const struct pstk__index *index = pstk__indexed_index(source);
+    if (extent->page == TOKENS)
+        return pstk__indexed_fail_extent(source, at, extent->offset, extent->size, err);
+    pstk__index_fail(index, PSTK_STAGE_RECORD, err,
+                     "is damaged: it does not have bytes %" PRIu64 " to %" PRIu64
+                     ", which it names for record %" PRIu64,
+                     extent->offset, extent->offset + extent->size - (extent->size > 0),
+                     at->record);
+    return pstk__fail_at(err, PSTK_EBADMSG, index->path, at->record, extent->offset, extent->size);
+}
+
 static int megatron_extent(const struct pstk__source *source, const struct pstk__place *at,
                            uint64_t fields, const void *page, struct pstk__extent *out,
                            struct pstk_error *err)
@@ -258,8 +260,7 @@ static int megatron_extent(const struct pstk__source *source, const struct pstk_
         /* The index's own limits sized the memory. */
         if (out->size < least || out->size > source->limits.max_stored[i] || out->offset > end ||
             out->size > end - out->offset)
-            return pstk__indexed_fail(source, at, out->offset, out->size, err,
-                                      "the index names bytes that are not there: remove the index");
+            return fail_extent(source, at, out, err);
     }
     return 0;
 }
@@ -271,16 +272,16 @@ static const uint8_t nothing[1]; /* the tokens of an empty document, of which no
 static int view_starts(const struct pstk__source *source, const struct pstk__extent *extent,
                        struct pstk__field_view *view, struct pstk_error *err)
 {
-    const char *path = pstk__indexed_index(source)->path;
+    const struct pstk__index *index = pstk__indexed_index(source);
     view->data = extent->data + PSTK__MEGATRON_VALUE_HEAD;
     view->stored_size = view->plain_size = (uint32_t)(extent->size - PSTK__MEGATRON_VALUE_HEAD);
     if (pstk__get32(extent->data) == pstk__crc32c(0, view->data, view->stored_size))
         return 0;
-    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-               "the index %s is damaged in bytes %" PRIu64 " to %" PRIu64
-               ": a checksum is wrong; remove it, and it is built again",
-               path, extent->offset, extent->offset + extent->size - 1);
-    return pstk__fail_at(err, PSTK_EBADMSG, path, extent->record, extent->offset, extent->size);
+    pstk__index_fail(index, PSTK_STAGE_RECORD, err,
+                     "is damaged in bytes %" PRIu64 " to %" PRIu64 ": a checksum is wrong",
+                     extent->offset, extent->offset + extent->size - 1);
+    return pstk__fail_at(err, PSTK_EBADMSG, index->path, extent->record, extent->offset,
+                         extent->size);
 }
 
 static int megatron_parse(const struct pstk__source *source, const struct pstk__place *at,

@@ -142,9 +142,7 @@ static int check_extent(const struct pstk__source *source, const struct pstk__pl
     if (extent->size <= source->limits.max_size && extent->offset <= end &&
         extent->size <= end - extent->offset)
         return 0;
-    return pstk__indexed_fail(
-        source, at, extent->offset, extent->size, err,
-        "the index names bytes that the file does not have: remove the index");
+    return pstk__indexed_fail_extent(source, at, extent->offset, extent->size, err);
 }
 
 static int tar_extent(const struct pstk__source *source, const struct pstk__place *at,

@@ -75,11 +75,7 @@ static int begins_so(const struct pstk__store *store, const char *path, const ch
 /* 1: a regular file lies at the path, or it is a pattern. */
 static int names_files(const struct pstk__store *store, const char *path)
 {
-    struct pstk__file file;
-    const int r = store->open(store, &file, path);
-    if (r == 0)
-        pstk__file_end(&file);
-    return r == 0 || strpbrk(path, "{*?") != NULL;
+    return pstk__store_has_file(store, path) || strpbrk(path, "{*?") != NULL;
 }
 
 /* 1: *scanner reads the files of the path; 0: they are not of this format. */
@@ -144,9 +140,7 @@ static int tfrecord_extent(const struct pstk__source *source, const struct pstk_
     if (size >= PSTK__TFRECORD_FRAME && size <= source->limits.max_size && begin <= end &&
         size <= end - begin)
         return 0;
-    return pstk__indexed_fail(
-        source, at, begin, size, err,
-        "the index names bytes that the file does not have: remove the index");
+    return pstk__indexed_fail_extent(source, at, begin, size, err);
 }
 
 /* A record being parsed. */

@@ -8,24 +8,24 @@
 #include <string.h>
 
 /* Write the values, and read them from memory of exactly their size. */
-static void check_path(const char *path, int64_t label, const char *shown)
+static void check_path(const char *path, int64_t number, const char *shown)
 {
     uint8_t room[PSTK__VALUES_MAX];
     struct pstk__folder_values values;
-    const uint32_t size = pstk__folder_values_write(room, label, path);
+    const uint32_t size = pstk__folder_values_write(room, number, path);
     uint8_t *exact = malloc(size);
     CHECK(exact != NULL && size <= PSTK__VALUES_MAX);
     memcpy(exact, room, size);
     CHECK(pstk__folder_values_read(&values, exact, size) == NULL);
     CHECK_STR(values.path, path);
     CHECK_EQ(values.path_size, strlen(path));
-    CHECK_EQ((int64_t)pstk__get64(values.label), label);
+    CHECK_EQ((int64_t)pstk__get64(values.number), number);
     if (shown)
         CHECK_STR(values.shown, shown);
     free(exact);
 }
 
-TEST(label_and_path_come_back)
+TEST(number_and_path_come_back)
 {
     char longest[PSTK__VALUES_MAX_PATH];
     check_path("a.jpg", 0, "a.jpg");
@@ -56,7 +56,7 @@ TEST(every_flipped_bit_and_every_cut_is_damage)
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(label_and_path_come_back),
+        CASE(number_and_path_come_back),
         CASE(every_flipped_bit_and_every_cut_is_damage),
     };
     return RUN_CASES(cases);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder_walk: all entries of a directory and of those in it, to count files or to remove them.
+/* dir_walk: all entries of a directory and of those in it, to count files or to remove them.
  * Symbolic links are entries: what they lead to is not visited. */
-#ifndef PSTK_EXPORT_FOLDER_WALK_H
-#define PSTK_EXPORT_FOLDER_WALK_H
+#ifndef PSTK_EXPORT_DIR_WALK_H
+#define PSTK_EXPORT_DIR_WALK_H
 
 #include <stdint.h>
 #include <sys/stat.h>
@@ -16,6 +16,6 @@ typedef int (*pstk__walk_fn)(void *user, int dir, const char *name, const char *
 
 /* Visit all entries below the directory `dir`. 0, a negative native errno, or what the function
  * returned. ELOOP: directories lie deeper than max_depth. ENOENT of an entry: it is skipped. */
-int pstk__folder_walk(int dir, uint32_t max_depth, pstk__walk_fn fn, void *user);
+int pstk__dir_walk(int dir, uint32_t max_depth, pstk__walk_fn fn, void *user);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/folder_walk.h"
+#include "export/dir_walk.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -68,7 +68,7 @@ static int walk_into(struct walk *walk, int dir, size_t at, uint32_t depth)
     return r;
 }
 
-int pstk__folder_walk(int dir, uint32_t max_depth, pstk__walk_fn fn, void *user)
+int pstk__dir_walk(int dir, uint32_t max_depth, pstk__walk_fn fn, void *user)
 {
     struct walk walk = {.fn = fn, .user = user, .max_depth = max_depth};
     /* A new descriptor: a dup shares the position, and closedir would close the caller's. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dataset/sets.h"
+#include "dataset/numbered.h"
 
 #include "base/error.h"
 
@@ -23,7 +23,7 @@ static int read_digits(const char *at, uint32_t *number)
     return n;
 }
 
-int pstk__set_parse(struct pstk__set_name *out, const char *name)
+int pstk__numbered_parse(struct pstk__numbered_name *out, const char *name)
 {
     const char *of = NULL, *slash = strrchr(name, '/');
     const char *last = slash ? slash + 1 : name;
@@ -52,7 +52,7 @@ struct names {
 
 struct name {
     char *text; /* owned; set.end lies in it */
-    struct pstk__set_name set;
+    struct pstk__numbered_name set;
 };
 
 /* The order of sets, by prefix, end and count. 0: both names are of one set. */
@@ -80,12 +80,12 @@ static int compare_names(const void *a, const void *b)
 static int add_name(struct names *names, const char *text)
 {
     struct name *name = &names->names[names->n];
-    if (!pstk__set_parse(&name->set, text))
+    if (!pstk__numbered_parse(&name->set, text))
         return 0;
     name->text = strdup(text);
     if (!name->text)
         return PSTK_ENOMEM;
-    pstk__set_parse(&name->set, name->text);
+    pstk__numbered_parse(&name->set, name->text);
     names->n++;
     return 0;
 }
@@ -95,7 +95,7 @@ static int add_name(struct names *names, const char *text)
 static int report(const struct names *names, const struct name *of, int width, uint64_t first,
                   uint64_t last)
 {
-    const struct pstk__set_name *set = &of->set;
+    const struct pstk__numbered_name *set = &of->set;
     struct pstk_error bad;
     char shard[PSTK__MAX_SHOWN];
     if (first > last)
@@ -146,6 +146,7 @@ static int report_all(struct names *names)
     return rc;
 }
 
+/* 1: the path names files one by one, so whoever gave it chose among them. */
 static int is_choice(const struct pstk__source *source, const char *path)
 {
     struct pstk__store_entry entry;
@@ -155,9 +156,9 @@ static int is_choice(const struct pstk__source *source, const char *path)
     return !is_folder && !strpbrk(path, "*?");
 }
 
-int pstk__sets_check(const struct pstk__source *source, const char *path,
-                     int (*bad)(void *user, const struct pstk_error *bad), void *user,
-                     struct pstk_error *err)
+int pstk__numbered_check(const struct pstk__source *source, const char *path,
+                         int (*bad)(void *user, const struct pstk_error *bad), void *user,
+                         struct pstk_error *err)
 {
     if (!source->format->index || source->format->has_file_each || is_choice(source, path) ||
         source->n_shards == 0)
