@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -236,7 +237,10 @@ static int open_file(struct pstk__checksums **out, struct pstk__index *index,
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for checksums");
     }
     checksums->index = index;
-    const int r = store->open(store, &checksums->file, index->path);
+    char path[PATH_MAX];
+    int r = pstk__index_file_path(index, path, sizeof path) < 0 ? -ENAMETOOLONG : 0;
+    if (r == 0)
+        r = store->open(store, &checksums->file, path);
     if (r < 0) {
         pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open the checksums %s", index->path);
         pstk__checksums_close(checksums);

@@ -19,6 +19,7 @@
 #include "record/value.h"
 
 #include <penstock/foreign.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -410,23 +411,39 @@ static void divide(struct verify *verify)
     verify->n_blocks = verify->loose ? (verify->n_samples + BLOCK - 1) / BLOCK : 0;
 }
 
+/* Add a sentence to what is noted. */
+static void __attribute__((format(printf, 2, 3)))
+add_note(struct pstk_verify_report *report, const char *fmt, ...)
+{
+    va_list args;
+    size_t n = strlen(report->note);
+    if (n > 0)
+        n += (size_t)snprintf(report->note + n, sizeof report->note - n, "; ");
+    if (n >= sizeof report->note)
+        return;
+    va_start(args, fmt);
+    vsnprintf(report->note + n, sizeof report->note - n, fmt, args);
+    va_end(args);
+}
+
 /* Decide which files are read for their hashes. Returns 1: every file has one that is checked. */
 static int find_hashes(struct verify *verify)
 {
     const struct pstk__source *source = pstk__dataset_source(verify->dataset);
     struct pstk_verify_report *report = verify->request->report;
+    const char *unknown = NULL;
     uint64_t n_known = 0;
     for (uint32_t i = 0; source->format->file_hash && i < source->n_shards; i++) {
         const char *digits, *name = source->format->file_hash(source, i, &digits);
         const int is_known = name && pstk__hash_is_known(name);
         n_known += (uint64_t)is_known;
-        if (name && !is_known)
-            snprintf(
-                report->note, sizeof report->note,
-                "the data set lists hashes of its files by %.32s, which this build of penstock "
-                "does not know: they were not checked",
-                name);
+        unknown = name && !is_known ? name : unknown;
     }
+    if (unknown)
+        add_note(report,
+                 "the data set lists hashes of its files by %.32s, which this build of penstock "
+                 "does not know: they were not checked",
+                 unknown);
     verify->n_hashed = n_known ? source->n_shards : 0;
     return n_known && n_known == source->n_shards;
 }
@@ -502,6 +519,8 @@ static int check_all(struct verify *verify, struct pstk_error *err)
                                                                               : source->n_files;
     if (pstk__checksums_fields(source) == 0) {
         report->checksums = PSTK_VERIFY_OWN;
+        if (!verify->is_salvaged)
+            find_hashes(verify);
         return run(verify, err);
     }
     if (verify->is_salvaged) {
@@ -555,14 +574,13 @@ static int open_any(struct verify *verify, struct pstk_error *err)
 static void note_holes(const struct verify *verify)
 {
     struct pstk_verify_report *report = verify->request->report;
-    const size_t n = strlen(report->note);
     report->n_holes = verify->n_holes;
     if (verify->n_holes == 0)
         return;
-    snprintf(report->note + n, sizeof report->note - n,
-             "%s%llu sample%s in holes of sparse files, whose bytes all read as 0 (the first "
+    add_note(report,
+             "%llu sample%s in holes of sparse files, whose bytes all read as 0 (the first "
              "in %s); if the data should not have them, a copy was broken off: copy the file again",
-             n > 0 ? "; " : "", (unsigned long long)verify->n_holes,
+             (unsigned long long)verify->n_holes,
              verify->n_holes == 1 ? " has bytes" : "s have bytes", verify->first_hole);
 }
 

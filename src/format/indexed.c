@@ -605,13 +605,10 @@ int pstk__indexed_file_path(const struct pstk__source *source, uint32_t file, ch
 {
     const struct pstk__indexed *indexed = source->state;
     const struct pstk__index *index = indexed->index;
-    int n;
-    if (file < index->n_files)
-        n = snprintf(path, size, "%s/%s", indexed->folder, pstk__texts_get(&index->names, file));
-    else if (index->held)
-        n = snprintf(path, size, PSTK__INDEX_HELD, index->held - 1);
-    else
-        n = snprintf(path, size, "%s", index->path);
+    if (file >= index->n_files)
+        return pstk__index_file_path(index, path, size);
+    const int n =
+        snprintf(path, size, "%s/%s", indexed->folder, pstk__texts_get(&index->names, file));
     return n < 0 || (size_t)n >= size ? PSTK_EINVAL : 0;
 }
 

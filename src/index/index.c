@@ -251,6 +251,13 @@ int pstk__index_open(struct pstk__index **out, const struct pstk__store *store, 
     return 0;
 }
 
+int pstk__index_file_path(const struct pstk__index *index, char *path, size_t size)
+{
+    const int n = index->held ? snprintf(path, size, PSTK__INDEX_HELD, index->held - 1)
+                              : snprintf(path, size, "%s", index->path);
+    return n < 0 || (size_t)n >= size ? PSTK_EINVAL : 0;
+}
+
 void pstk__index_close(struct pstk__index *index)
 {
     if (!index)

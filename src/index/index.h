@@ -82,6 +82,9 @@ int pstk__index_open(struct pstk__index **out, const struct pstk__store *store, 
  * again". */
 int pstk__index_fail(const struct pstk__index *index, int stage, struct pstk_error *err,
                      const char *what, ...) __attribute__((format(printf, 4, 5)));
+/* The path that opens the file of an opened index, also where it lost its name since. 0; EINVAL: it
+ * is longer than `size` allows. */
+int pstk__index_file_path(const struct pstk__index *index, char *path, size_t size);
 /* NULL is fine. */
 void pstk__index_close(struct pstk__index *index);
 /* The file that has sample id < n_samples. */

@@ -38,6 +38,8 @@ struct opened {
     struct pstk__file file;
     uint64_t device, inode;
     struct pstk__damage damage; /* the last that was found */
+    char *wrong;                /* owned; why this file is damaged, so that no read unpacks it once
+                                 * more; NULL: nobody found that it is */
     /* Of a file that is unpacked into the cache: `file` is its entry; again: that entry was
      * damaged, so this one is read, which is open once has_again is set. */
     struct pstk__file again;
@@ -278,23 +280,46 @@ static int64_t read_entry(struct pstk__unpack *unpack, struct opened *opened, vo
     return entry->store->read_at(entry, buffer, size, offset);
 }
 
+/* Keep why a compressed file cannot be unpacked. With `opening`. */
+static void keep_damage(struct opened *opened, const char *path, const char *why)
+{
+    const struct pstk__store *below = opened->unpack->table.store;
+    struct pstk__store_entry entry = {0};
+    if (below->look && below->look(below, path, &entry) < 0)
+        return;
+    opened->device = entry.device;
+    opened->inode = entry.inode;
+    free(opened->wrong);
+    opened->wrong = strdup(why);
+}
+
+/* 1: the file was found damaged, and no other has taken its place. With `opening`. */
+static int is_known_damage(const struct opened *opened, const char *path)
+{
+    return opened->wrong && still_there(opened->unpack, opened, path);
+}
+
 /* Open the cache entry of a file, or count that it is open once more. Entries are made without a
  * lock: the cache has one maker of each. */
-static int open_entry(struct pstk__unpack *unpack, struct opened *opened)
+static int open_entry(struct pstk__unpack *unpack, struct opened *opened, const char *path)
 {
     struct pstk__file entry;
     struct pstk_error err;
     pthread_mutex_lock(&unpack->opening);
-    const int is_open = opened->n > 0;
+    const int is_open = opened->n > 0, is_damaged = !is_open && is_known_damage(opened, path);
     opened->n += is_open ? 1 : 0;
+    if (is_damaged)
+        snprintf(open_why, sizeof open_why, "%s", opened->wrong);
     pthread_mutex_unlock(&unpack->opening);
-    if (is_open)
-        return 0;
+    if (is_open || is_damaged)
+        return is_open ? 0 : -EBADMSG;
     pstk_error_init(&err, sizeof err);
     const int r = pstk__packed_entry(&unpack->table, number_of(opened), NULL, &entry, &err);
     pthread_mutex_lock(&unpack->opening);
     if (r < 0) {
         memcpy(open_why, err.message, sizeof open_why);
+        if (r == PSTK_EBADMSG)
+            keep_damage(opened, path, err.message);
     } else if (opened->n++ > 0) {
         pstk__file_end(&entry); /* another thread has opened it meanwhile */
     } else {
@@ -325,7 +350,7 @@ static int unpack_open(const struct pstk__store *store, struct pstk__file *file,
     opened->n += !is_cached && r == 0;
     pthread_mutex_unlock(&unpack->opening);
     if (is_cached)
-        r = open_entry(unpack, opened);
+        r = open_entry(unpack, opened, path);
     *file = (struct pstk__file){
         .store = r < 0 ? NULL : store, .fd = -1, .state = r < 0 ? NULL : opened};
     return r;
@@ -573,6 +598,8 @@ void pstk__unpack_close(struct pstk__unpack *unpack)
         pthread_mutex_destroy(&unpack->mutex);
     if (unpack->n_ready > 0)
         pthread_mutex_destroy(&unpack->opening);
+    for (uint64_t i = 0; unpack->opened && i < unpack->table.names.n; i++)
+        free(unpack->opened[i].wrong);
     pstk__packed_close(&unpack->table);
     free(unpack->opened);
     free(unpack->places);

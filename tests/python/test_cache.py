@@ -93,5 +93,19 @@ class CacheSize(Case):
         self.assertEqual([name for name in os.listdir(cache + "/index") if not name.endswith(".lock")], [])
 
 
+    def test_open_folders_of_images_go_on_when_the_cache_is_cleared(self):
+        folder, cache = self.images(), self.path("cache")
+        for place in (folder, os.path.dirname(folder)):
+            with open(f"{place}/.penstock", "w", encoding="ascii"):
+                pass  # no folder for an index can be made here
+        dataset = penstock.Dataset(folder, cache_path=cache)
+        with penstock.Loader(folder, batch_size=1, outputs=[SMALL], cache_path=cache) as loader:
+            self.assertTrue(os.listdir(cache + "/index"))
+            subprocess.run([os.environ["PENSTOCK_COMMAND"], "cache", cache, "--clear"], check=True, stdout=subprocess.DEVNULL)
+            self.assertFalse([name for name in os.listdir(cache + "/index") if name.endswith(".index")])
+            self.assertEqual(bytes(dataset.get(2, "image")), image_file(2, "PNG"))
+            self.assertEqual(len(list(loader)), 3)
+
+
 if __name__ == "__main__":
     unittest.main()

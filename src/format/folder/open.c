@@ -13,6 +13,8 @@
 #include "format/form.h"
 #include "format/indexed.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,7 +197,10 @@ static int fill(struct pstk__source *source, const struct pstk__opening *opening
         return r;
     const struct pstk__index *index = state->indexed.index;
     state->path_field = find_path(&index->found);
-    r = source->store->open(source->store, &state->index, index->path);
+    char path[PATH_MAX];
+    r = pstk__index_file_path(index, path, sizeof path) < 0 ? -ENAMETOOLONG : 0;
+    if (r == 0)
+        r = source->store->open(source->store, &state->index, path);
     if (r < 0)
         return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open the index %s", index->path);
     return describe(source, opening, err);
@@ -485,9 +490,7 @@ static int folder_file_path(const struct pstk__source *source, uint32_t file, ch
     uint8_t bytes[PSTK__VALUES_MAX];
     struct pstk__folder_values values;
     if (file == source->n_samples)
-        return snprintf(path, size, "%s", pstk__indexed_index(source)->path) < (int)size
-                   ? 0
-                   : PSTK_EINVAL;
+        return pstk__index_file_path(pstk__indexed_index(source), path, size);
     const int r = look_up_values(source, file, bytes, &values);
     if (r < 0)
         return r;

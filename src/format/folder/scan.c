@@ -177,11 +177,6 @@ static void begin_fields(struct pstk__index_found *found, enum pstk__folder_layo
     *field = (struct pstk__index_field){.field = {.name = "path", .kind = PSTK_FIELD_UTF8}};
 }
 
-static int copy_classes(struct pstk__texts *classes, const struct pstk__texts *folders)
-{
-    return pstk__texts_copy(classes, folders);
-}
-
 /* List the folder itself; its images count where it is flat. */
 static int walk_top(struct work *work, struct pstk_error *err)
 {
@@ -232,7 +227,7 @@ static int build(void *user, struct pstk__index_build *build)
                        ".png file",
                        work->opening->path);
     if (r == 0 && work->layout == PSTK__FOLDER_CLASSES &&
-        copy_classes(&build->classes, &work->folders) < 0)
+        pstk__texts_copy(&build->classes, &work->folders) < 0)
         r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index of %s",
                        work->opening->path);
     if (found->facts[PSTK__FACT_ODD])

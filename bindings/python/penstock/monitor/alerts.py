@@ -373,8 +373,8 @@ class Webhook:
                 try:
                     if not is_closed:
                         request.start()
-                except RuntimeError as error:  # no more threads
-                    errors.append(error)
+                except RuntimeError as no_thread:
+                    errors.append(no_thread)
             if is_closed:
                 self._drop(alert, "was closed")
                 continue
