@@ -102,9 +102,17 @@ static int packing_of(const struct pstk__unpack_files *files, uint64_t i, const 
     return (int)packing;
 }
 
+/* A progress of struct pstk__whole_job: the bytes were counted before. */
+static int is_canceled(void *user, uint64_t n)
+{
+    const struct pstk__pass *pass = user;
+    (void)n;
+    return pass->progress(pass->user, 0);
+}
+
 /* How much a file unpacks to that will be unpacked into the cache. */
-static int measure(const struct work *work, const struct pstk__pass *pass,
-                   struct pstk__packed *packed, struct pstk_error *err)
+static int measure(const struct work *work, struct pstk__pass *pass, struct pstk__packed *packed,
+                   struct pstk_error *err)
 {
     if (!work->table->cache_path)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
@@ -118,11 +126,13 @@ static int measure(const struct work *work, const struct pstk__pass *pass,
                                   .packing = pass->of.packing,
                                   .size = pass->of.size,
                                   .changed_ns = pass->of.changed_ns,
-                                  .unpacked = PSTK_NONE};
+                                  .unpacked = PSTK_NONE,
+                                  .progress = is_canceled,
+                                  .user = pass};
     const int r = pstk__whole_unpack(&job, err);
     packed->of.unpacked = job.unpacked;
     packed->is_checked = job.is_checked != 0;
-    return r == 0 && pass->progress(pass->user, 0) ? PSTK_ECANCELED : r;
+    return r;
 }
 
 /* Find out about file `job`, on a thread of the crew. *result: its struct pstk__packed. */
@@ -287,6 +297,8 @@ static int build(void *user, struct pstk__index_build *build)
     found->n_fields = 1;
     snprintf(found->fields[0].field.name, sizeof found->fields[0].field.name, "unpacked");
     found->fields[0].field.kind = PSTK_FIELD_BYTES;
+    if (work->table->points) /* a build before, of which no index could be written */
+        remove_new(work);
     work->build = build;
     work->n_bad = 0;
     int r = pstk__packed_place(work->table, pstk__index_writer_path(build->writer), err);
@@ -304,8 +316,12 @@ static int build(void *user, struct pstk__index_build *build)
 /* Take over the rows of an index. 0, or -1: it is damaged, or cannot be read. */
 static int take_rows(struct pstk__packed_files *table, const struct pstk__index *index)
 {
-    struct pstk__file file;
-    int r = table->store->open(table->store, &file, index->path) < 0 ? -1 : 0;
+    struct pstk__file file = {.fd = -1};
+    char path[PATH_MAX];
+    int r = pstk__index_file_path(index, path, sizeof path) < 0 ||
+                    table->store->open(table->store, &file, path) < 0
+                ? -1
+                : 0;
     for (uint32_t i = 0; r == 0 && i < index->n_files; i++) {
         _Alignas(64) uint8_t page[PSTK__TABLE_PAGE];
         const struct pstk__table *rows = &index->files[i].table;

@@ -99,4 +99,23 @@ static inline int status_of(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+#define PLENTY (UINT64_C(1) << 30)
+
+struct cached {
+    struct fixture f;
+    struct pstk__cache *cache;
+};
+
+static inline int open_cached(struct cached *c, uint64_t max_bytes)
+{
+    fixture_open(&c->f);
+    return pstk__cache_open(&c->cache, fixture_path(&c->f, "c"), max_bytes, &c->f.err);
+}
+
+static inline void close_cached(struct cached *c)
+{
+    pstk__cache_close(c->cache);
+    fixture_close(&c->f);
+}
+
 #endif
