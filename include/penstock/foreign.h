@@ -123,7 +123,8 @@ struct pstk_verify_report {
      * of a hole are read as 0, whether a program wrote zeros and a copy made the hole of them, or a
      * copy was broken off. Of formats with checksums, and where kept ones were compared, 0 */
     uint64_t n_holes;
-    /* why checksums that lie there were not used, or could not be kept; the holes; or empty */
+    /* why checksums that lie there were not used, or could not be kept; hashes that this build does
+     * not know; the holes; or empty */
     char note[640];
 };
 

@@ -155,9 +155,9 @@ const struct command command_cache = {
         "$PENSTOCK_CACHE_SIZE bytes together (500M, 2T), else half of what the disk has free. "
         "What was used least recently leaves first. Indexes list the samples of data whose "
         "own folder cannot be written to, and with them lie the points at which compressed "
-        "files are entered. All of that is made again when it is needed: --clear loses time "
-        "alone. Programs that have a data set open go on, but one whose compressed files have "
-        "points there may have to be opened again.\n"
+        "files are entered, and Parquet tables of images, rewritten. All of that is made again "
+        "when it is needed. Programs that have a data set open go on, except those that read "
+        "compressed files by points, or a Parquet table: they must open it again.\n"
         "\n"
         "Checksums that `penstock verify --checksums` keeps of such data lie there, too. Without "
         "them nothing shows whether the data has changed since: --clear alone keeps them.\n",
