@@ -5,6 +5,14 @@
 
 #include <penstock/types.h>
 
+#include <sys/stat.h>
+
+/* When a file was changed last, in ns since 1970. Unsigned sums: a file may be of the year 2300,
+ * whose time then wraps, and differs as before. */
+static inline int64_t pstk__file_changed_ns(const struct stat *st)
+{
+    return (int64_t)((uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec);
+}
 /* Read `size` bytes at `offset`; continues short reads and EINTR. Returns the number of bytes read,
  * fewer than size only at the end of the file, or a negative native errno. */
 int64_t pstk__file_pread(int fd, void *buffer, uint64_t size, uint64_t offset);

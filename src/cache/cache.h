@@ -80,10 +80,15 @@ int pstk__cache_drop(struct pstk__cache *cache, const struct pstk__cache_key *ke
  */
 int pstk__cache_begin(struct pstk__cache_writer **out, struct pstk__cache *cache,
                       const struct pstk__cache_key *key, uint64_t size, struct pstk_error *err);
-/* 1: the entry of a key is being made; *n_done of about *n_total bytes are written. 0: it is not:
- * who only looks whether it could begin does not count. Any thread. */
+/* How far an entry is that is being made. */
+struct pstk__cache_progress {
+    uint64_t n_done, n_total; /* bytes: noted as written, of about */
+    int64_t changed_ns;       /* when bytes were written last, in ns since 1970 */
+};
+/* 1: the entry of a key is being made; 0: it is not: who only looks whether it could begin does not
+ * count. Any thread. */
 int pstk__cache_making(struct pstk__cache *cache, const struct pstk__cache_key *key,
-                       uint64_t *n_done, uint64_t *n_total);
+                       struct pstk__cache_progress *progress);
 /* A number that changes while entries are being made, whichever they are. Any thread. */
 uint64_t pstk__cache_motion(struct pstk__cache *cache);
 /* Append bytes; the calls for one writer come one after another. EFBIG: more than `size` in all.

@@ -216,9 +216,7 @@ static int keep_item(struct items *items, const char *name, const struct stat *s
         items->max = max;
     }
     struct item *item = &items->of[items->n++];
-    *item = (struct item){.used_ns = (int64_t)((uint64_t)st->st_mtim.tv_sec * 1000000000u +
-                                               (uint64_t)st->st_mtim.tv_nsec),
-                          .size = (uint64_t)st->st_size};
+    *item = (struct item){.used_ns = pstk__file_changed_ns(st), .size = (uint64_t)st->st_size};
     memcpy(item->name, name, sizeof item->name);
     return 0;
 }
@@ -253,32 +251,25 @@ static int each_file(const struct pstk__cache *cache, see_fn see, void *user)
 }
 
 struct motion {
-    const struct pstk__cache *cache;
     uint64_t sum;
 };
 
-/* A see_fn: add up the bytes that files have which are being written, by their notes. */
+/* A see_fn: add up the times at which bytes of files were written that are being made, and count
+ * those that are made. */
 static int add_motion(void *user, const char *name, enum kind kind, const struct stat *st)
 {
     struct motion *motion = user;
-    uint8_t note[8];
-    if (kind != TEMPORARY || st->st_size == 0) {
-        motion->sum += kind != TEMPORARY;
-        return 0;
-    }
-    const int fd = openat(motion->cache->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return 0;
-    motion->sum += (uint64_t)st->st_ino;
-    if (pstk__file_pread(fd, note, sizeof note, PSTK__CH_SIZE) == (int64_t)sizeof note)
-        motion->sum += pstk__get64(note);
-    close(fd);
+    (void)name;
+    if (kind != TEMPORARY)
+        motion->sum++;
+    else if (st->st_size > 0)
+        motion->sum += (uint64_t)pstk__file_changed_ns(st);
     return 0;
 }
 
 uint64_t pstk__cache_motion(struct pstk__cache *cache)
 {
-    struct motion motion = {.cache = cache};
+    struct motion motion = {0};
     each_file(cache, add_motion, &motion);
     return motion.sum;
 }

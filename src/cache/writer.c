@@ -247,12 +247,12 @@ int pstk__cache_begin(struct pstk__cache_writer **out, struct pstk__cache *cache
 }
 
 int pstk__cache_making(struct pstk__cache *cache, const struct pstk__cache_key *key,
-                       uint64_t *n_done, uint64_t *n_total)
+                       struct pstk__cache_progress *progress)
 {
     char name[PSTK__CACHE_NAME], temporary[PSTK__CACHE_TEMPORARY];
     uint8_t note[8];
     struct stat st;
-    *n_done = *n_total = 0;
+    *progress = (struct pstk__cache_progress){0};
     if (!pstk__cache_key_fits(key))
         return 0;
     pstk__cache_key_name(key, name);
@@ -260,17 +260,20 @@ int pstk__cache_making(struct pstk__cache *cache, const struct pstk__cache_key *
     const int fd = openat(cache->dir, temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return 0;
-    const int is_free = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    if (is_free)
+    int is_made = flock(fd, LOCK_EX | LOCK_NB) < 0;
+    if (!is_made)
         flock(fd, LOCK_UN);
-    if (fstat(fd, &st) < 0)
-        st.st_size = 0;
-    if (st.st_size > PSTK__CACHE_HEADER)
-        *n_total = (uint64_t)st.st_size - PSTK__CACHE_HEADER;
-    if (pstk__file_pread(fd, note, sizeof note, PSTK__CH_SIZE) == (int64_t)sizeof note)
-        *n_done = pstk__get64(note) < *n_total ? pstk__get64(note) : *n_total;
+    is_made = is_made && fstat(fd, &st) == 0 && st.st_size > 0;
+    if (is_made) {
+        const uint64_t size = (uint64_t)st.st_size;
+        progress->n_total = size > PSTK__CACHE_HEADER ? size - PSTK__CACHE_HEADER : 0;
+        progress->changed_ns = pstk__file_changed_ns(&st);
+        if (pstk__file_pread(fd, note, sizeof note, PSTK__CH_SIZE) == (int64_t)sizeof note)
+            progress->n_done =
+                pstk__get64(note) < progress->n_total ? pstk__get64(note) : progress->n_total;
+    }
     close(fd);
-    return !is_free && st.st_size > 0;
+    return is_made;
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -312,9 +313,8 @@ static void hold(struct pstk__index *index, const struct pstk__index_home *home)
     snprintf(path, sizeof path, PSTK__INDEX_HELD, fd);
     /* The file that was read: another may have replaced it since. */
     if (fstat(fd, &st) == 0 && (uint64_t)st.st_size == index->size &&
-        (int64_t)((uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec) ==
-            index->changed_ns &&
-        stat(path, &again) == 0 && again.st_ino == st.st_ino && again.st_dev == st.st_dev)
+        pstk__file_changed_ns(&st) == index->changed_ns && stat(path, &again) == 0 &&
+        again.st_ino == st.st_ino && again.st_dev == st.st_dev)
         index->held = fd + 1;
     else
         close(fd);

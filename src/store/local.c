@@ -16,19 +16,13 @@ static int local_open(const struct pstk__store *store, struct pstk__file *file, 
     return fd < 0 ? fd : 0;
 }
 
-/* Unsigned: a file may be of the year 2300. The time then wraps, and differs as before. */
-static int64_t changed_of(const struct stat *st)
-{
-    return (int64_t)((uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec);
-}
-
 static int local_stat(const struct pstk__file *file, uint64_t *size, int64_t *changed_ns)
 {
     struct stat st;
     if (fstat(file->fd, &st) < 0)
         return -errno;
     *size = (uint64_t)st.st_size;
-    *changed_ns = changed_of(&st);
+    *changed_ns = pstk__file_changed_ns(&st);
     return 0;
 }
 
@@ -43,7 +37,7 @@ static int local_look(const struct pstk__store *store, const char *path,
                                                 : S_ISDIR(st.st_mode) ? PSTK__STORE_FOLDER
                                                                       : PSTK__STORE_OTHER,
                                         .size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0,
-                                        .changed_ns = changed_of(&st),
+                                        .changed_ns = pstk__file_changed_ns(&st),
                                         .device = st.st_dev,
                                         .inode = st.st_ino};
     return 0;

@@ -121,27 +121,21 @@ static int fill(const struct pstk__packed_files *table, uint64_t i, const char *
 
 /* ---- waiting for another --------------------------------------------------------------------- */
 
-/* What was seen of an entry that another makes; where there is no room, of all that are made. */
-struct wait {
-    uint64_t since_ns; /* when it was first seen as it is; 0: it never was */
-    uint64_t n_done, n_total;
-    uint64_t motion; /* of the cache, where is_making is 0 */
-    int is_making;
-};
-
 static uint64_t patience_of(const struct pstk__packed_files *table, uint64_t i,
-                            const struct wait *wait)
+                            const struct pstk__packed_wait *wait)
 {
-    /* A block of snappy is read as a whole before its first byte is there; and an entry that is
-     * written is synced, which takes as long as the disk likes: so may any that makes no room. */
+    /* A block of snappy is read as a whole before its first byte is there; and a large entry that
+     * is written is synced, which takes as long as the disk likes: so may any that makes no room.
+     */
+    const uint64_t size = table->at[i].of.unpacked;
     const int is_slow = table->at[i].of.packing == PSTK__WHOLE_SNAPPY || !wait->is_making ||
-                        wait->n_done + NOTED_EVERY >= table->at[i].of.unpacked;
+                        (size > NOTED_EVERY && wait->making.n_done + NOTED_EVERY >= size);
     return table->patience_ns * (is_slow ? SLOW : 1);
 }
 
 static int fail_wait(const struct pstk__packed_files *table, uint64_t i,
-                     const struct pstk__cache_key *key, const struct wait *wait, uint64_t ns,
-                     struct pstk_error *err)
+                     const struct pstk__cache_key *key, const struct pstk__packed_wait *wait,
+                     uint64_t ns, struct pstk_error *err)
 {
     char name[PSTK__CACHE_NAME], begin[300] = "";
     if (!wait->is_making) { /* begin says what it waits for */
@@ -158,25 +152,31 @@ static int fail_wait(const struct pstk__packed_files *table, uint64_t i,
         "%" PRIu64 " s: it wrote %" PRIu64 " bytes to %s/" PSTK__CACHE_FOLDER
         "/%s.tmp; end that process (fuser prints it) or remove that file, and open "
         "the data set again",
-        table->folder, pstk__texts_get(&table->names, i), ns / 1000000000, wait->n_done,
+        table->folder, pstk__texts_get(&table->names, i), ns / 1000000000, wait->making.n_done,
         table->cache_path, name);
 }
 
-/* Wait a little for an entry that another makes, or for room. 0: look again; <0. */
+/* Wait a little for an entry that another makes, or for room. 0: look again; <0. Who gave up keeps
+ * what it saw, so that the next one that wants the file does not wait as long for the same. */
 static int wait_for(struct pstk__packed_files *table, uint64_t i, struct pstk__cache *cache,
-                    const struct pstk__cache_key *key, struct wait *wait, struct pstk_error *err)
+                    const struct pstk__cache_key *key, struct pstk__packed_wait *wait,
+                    struct pstk_error *err)
 {
-    struct wait now = {.since_ns = pstk__clock_ns()};
-    now.is_making = pstk__cache_making(cache, key, &now.n_done, &now.n_total);
+    struct pstk__packed_wait now = {.since_ns = pstk__clock_ns()};
+    now.is_making = pstk__cache_making(cache, key, &now.making);
     if (!now.is_making)
         now.motion = pstk__cache_motion(cache);
-    if (wait->since_ns && now.is_making == wait->is_making && now.n_done == wait->n_done &&
-        now.n_total == wait->n_total && now.motion == wait->motion)
+    if (wait->since_ns && now.is_making == wait->is_making && now.motion == wait->motion &&
+        memcmp(&now.making, &wait->making, sizeof now.making) == 0)
         now.since_ns = wait->since_ns;
     *wait = now;
     const uint64_t ns = pstk__clock_ns() - now.since_ns;
-    if (ns >= patience_of(table, i, wait))
+    if (ns >= patience_of(table, i, wait)) {
+        pthread_mutex_lock(&table->opening);
+        table->at[i].gave_up = now;
+        pthread_mutex_unlock(&table->opening);
         return fail_wait(table, i, key, wait, ns, err);
+    }
     nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
     return 0;
 }
@@ -213,7 +213,9 @@ int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i,
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                        "the entry of the cache %s of %s is damaged, and cannot be removed just now",
                        table->cache_path, path);
-    struct wait wait = {0};
+    pthread_mutex_lock(&table->opening);
+    struct pstk__packed_wait wait = table->at[i].gave_up;
+    pthread_mutex_unlock(&table->opening);
     while (r == 0 && !pstk__cache_find(cache, &key, file)) {
         struct pstk__cache_writer *writer;
         r = is_stopped(table) ? PSTK_ECANCELED

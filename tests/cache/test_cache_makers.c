@@ -10,17 +10,17 @@ TEST(one_maker_at_a_time)
     struct cached c;
     struct pstk__cache_writer *writer, *second;
     const struct pstk__cache_key key = key_of(0);
-    uint64_t n_done, n_total;
+    struct pstk__cache_progress making;
     CHECK_EQ(open_cached(&c, PLENTY), 0);
-    CHECK_EQ(pstk__cache_making(c.cache, &key, &n_done, &n_total), 0);
+    CHECK_EQ(pstk__cache_making(c.cache, &key, &making), 0);
     CHECK_EQ(pstk__cache_begin(&writer, c.cache, &key, 20 << 20, &c.f.err), 0);
     CHECK_EQ(pstk__cache_begin(&second, c.cache, &key, 100, &c.f.err), PSTK_EBUSY);
     CHECK(second == NULL && strstr(c.f.err.message, "/data/shard.tar"));
     CHECK_EQ(append_bytes(writer, 0, 9 << 20, 1 << 16, &c.f.err), 0);
-    CHECK_EQ(pstk__cache_making(c.cache, &key, &n_done, &n_total), 1);
-    CHECK(n_done == 8 << 20 && n_total > 20 << 20 && n_total < 21 << 20);
+    CHECK_EQ(pstk__cache_making(c.cache, &key, &making), 1);
+    CHECK(making.n_done == 8 << 20 && making.n_total > 20 << 20 && making.n_total < 21 << 20);
     CHECK_EQ(pstk__cache_commit(&writer, &c.f.err), 0);
-    CHECK_EQ(pstk__cache_making(c.cache, &key, &n_done, &n_total), 0);
+    CHECK_EQ(pstk__cache_making(c.cache, &key, &making), 0);
     /* Who looked before that finds it now. */
     CHECK_EQ(pstk__cache_begin(&second, c.cache, &key, 100, &c.f.err), PSTK_EBUSY);
     CHECK(second == NULL && strstr(c.f.err.message, "has just made"));
