@@ -101,6 +101,7 @@ class Making:
         os.unlink(self.entry)
         self.path = self.entry + ".tmp"
         self.file = open(self.path, "wb")  # pylint: disable=consider-using-with
+        self.file.truncate(13 << 20)
         os.fchmod(self.file.fileno(), 0o600)
         fcntl.flock(self.file, fcntl.LOCK_EX)
 
@@ -423,6 +424,17 @@ class Packed(Case):
                 next(iter(loader.epoch(0)))
             began = time.monotonic()
         self.assertLess(time.monotonic() - began, 2)
+        making.give_up()
+
+    def test_a_loader_ends_where_the_maker_of_an_entry_does_nothing(self):
+        folder, cache = self.put({"0.tar.zst": one_frame(large_archive(1))}), self.path("cache")
+        self.sample(folder, cache)
+        making, began = Making(cache), time.monotonic()
+        with penstock.Loader(folder, batch_size=4, framework="numpy", cache_path=cache) as loader:
+            with self.assertRaises(penstock.PenstockError) as caught:
+                next(iter(loader.epoch(0)))
+        self.assertIn("has made no progress for 6", str(caught.exception))
+        self.assertLess(time.monotonic() - began, 100)
         making.give_up()
 
     def test_a_file_that_is_replaced_and_opened_by_others_is_told_as_that(self):
