@@ -250,28 +250,24 @@ static int each_file(const struct pstk__cache *cache, see_fn see, void *user)
     return r;
 }
 
-struct motion {
-    uint64_t sum;
-};
-
 /* A see_fn: add up the times at which bytes of files were written that are being made, and count
  * those that are made. */
 static int add_motion(void *user, const char *name, enum kind kind, const struct stat *st)
 {
-    struct motion *motion = user;
+    uint64_t *sum = user;
     (void)name;
     if (kind != TEMPORARY)
-        motion->sum++;
+        ++*sum;
     else if (st->st_size > 0)
-        motion->sum += (uint64_t)pstk__file_changed_ns(st);
+        *sum += (uint64_t)pstk__file_changed_ns(st);
     return 0;
 }
 
 uint64_t pstk__cache_motion(struct pstk__cache *cache)
 {
-    struct motion motion = {0};
-    each_file(cache, add_motion, &motion);
-    return motion.sum;
+    uint64_t sum = 0;
+    each_file(cache, add_motion, &sum); /* a folder that cannot be read is not in motion */
+    return sum;
 }
 
 struct gathering {

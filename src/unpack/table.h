@@ -29,7 +29,7 @@ struct pstk__packed {
     struct pstk__packed_wait gave_up; /* with `opening` (below); .since_ns 0: nobody has */
 };
 
-/* All of them, read-only after open. */
+/* All of them, read-only after open, except what says that it is guarded. */
 struct pstk__packed_files {
     const struct pstk__store *store; /* borrowed */
     char *folder;                    /* owned */

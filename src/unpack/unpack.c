@@ -36,7 +36,7 @@ struct place {
 struct opened {
     uint32_t n; /* times */
     struct pstk__file file;
-    uint64_t device, inode;
+    uint64_t device, inode;     /* of the compressed file that is open, or that `wrong` is of */
     struct pstk__damage damage; /* the last that was found */
     char *wrong;                /* owned; why this file is damaged, so that no read unpacks it once
                                  * more; NULL: nobody found that it is */
