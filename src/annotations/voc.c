@@ -223,6 +223,21 @@ static int has_mask(const struct pstk_annotations *a, int mask, const char *stem
     return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
+/* Return the path of an image's picture: JPEGImages/STEM.jpg, as torchvision has it. Where that is
+ * not there, another ending that a JPEG or PNG file has and is there. The <filename> of the XML is
+ * not read: copies and renamed files have a wrong one. Returns owned; NULL: no memory. */
+static char *find_picture(const struct pstk_annotations *a, const char *stem)
+{
+    static const char *const endings[] = {".jpg", ".jpeg", ".JPG", ".JPEG", ".png", ".PNG"};
+    const uint32_t n = sizeof endings / sizeof endings[0];
+    char path[MAX_PATH], *found;
+    uint32_t i = 0;
+    while (i < n &&
+           (make_path(path, a, "JPEGImages", stem, endings[i], NULL) < 0 || access(path, F_OK) < 0))
+        i++;
+    return asprintf(&found, "JPEGImages/%s%s", stem, endings[i < n ? i : 0]) < 0 ? NULL : found;
+}
+
 /* Add the image of a file, whose stem stays. 1: it has no objects and is left out. */
 static int take_image(struct pstk_annotations *a, const char *stem, int skip_empty,
                       struct pstk_error *err)
@@ -236,13 +251,11 @@ static int take_image(struct pstk_annotations *a, const char *stem, int skip_emp
     if (r == 0 && file.n == 0 && skip_empty)
         r = 1;
     if (r == 0) {
-        struct pstk__annotated_image image = {.id = (int64_t)a->info.n_images,
-                                              .width = file.width,
-                                              .height = file.height,
-                                              .n = file.n};
-        if (asprintf(&image.file, "JPEGImages/%s%s", file.file[0] ? file.file : stem,
-                     file.file[0] ? "" : ".jpg") < 0)
-            image.file = NULL;
+        const struct pstk__annotated_image image = {.file = find_picture(a, stem),
+                                                    .id = (int64_t)a->info.n_images,
+                                                    .width = file.width,
+                                                    .height = file.height,
+                                                    .n = file.n};
         for (int m = 0; m < N_MASKS; m++)
             voc->n_masks[m] += (uint64_t)has_mask(a, m, stem);
         a->info.n_objects += file.n;

@@ -187,9 +187,7 @@ static void XMLCALL on_end(void *user, const XML_Char *name)
     struct pstk__voc_file *file = p->file;
     struct pstk__voc_object *object = file->n ? &file->objects[file->n - 1] : NULL;
     (void)name;
-    if (is_at(p, "annotation/filename"))
-        take(p, file->file);
-    else if (is_at(p, "annotation/size/width"))
+    if (is_at(p, "annotation/size/width"))
         file->width = take_whole(p, PSTK_MAX_MASK_SIDE);
     else if (is_at(p, "annotation/size/height"))
         file->height = take_whole(p, PSTK_MAX_MASK_SIDE);

@@ -17,7 +17,6 @@ struct pstk__voc_object {
 };
 
 struct pstk__voc_file {
-    char file[PSTK__VOC_TEXT];        /* "": the file has none */
     uint32_t width, height;           /* pixels; 0: unknown */
     struct pstk__voc_object *objects; /* owned; room is the next power of two */
     uint64_t n;

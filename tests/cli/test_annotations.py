@@ -452,16 +452,34 @@ def mistakes_in_voc_are_named_with_their_line(world):
                        ("<annotation>%s</annotation>" % good.replace("<truncated>0", "<truncated>2"), "truncated: value is '2'"),
                        ("<annotation>%s</annotation>" % good.replace("dog", "d" * 300), "object/name: value is longer"),
                        ("<annotation>" + "<x>" * 70, "64 elements in one another"),
-                       ('<!DOCTYPE a [<!ENTITY x "y">]><annotation/>', "DOCTYPE"),
-                       ("<annotation><filename>../x.jpg</filename></annotation>", "a path that leaves the folder")):
+                       ('<!DOCTYPE a [<!ENTITY x "y">]><annotation/>', "DOCTYPE")):
         write(path, text)
         _, err = run("pack", "--voc", root, world.fresh("voc-refused"), status=1)
         assert says in err and err.count("\n") == 1, (says, err)
-    write(path, "<annotation><filename>absent.jpg</filename></annotation>")
+    write(path, "<annotation/>")
+    os.remove(os.path.join(root, "JPEGImages", "2007_000033.jpg"))
     _, err = run("pack", "--voc", root, world.fresh("voc-refused"), status=1)
-    assert "JPEGImages/absent.jpg: not there, but the annotations list it" in err, err
-    write(path, "<annotation>%s</annotation>" % good)  # the image's name is that of the file
-    run("pack", "--voc", root, world.fresh("voc-refused"))
+    assert "JPEGImages/2007_000033.jpg: not there, but the annotations list it" in err, err
+
+
+@test
+def the_picture_of_voc_has_the_name_of_its_file(world):
+    root = voc_of(world, "voc-names")
+    pictures = os.path.join(root, "JPEGImages")
+    for stem, said in (("2007_000032", "2008_000001.jpg"), ("2007_000033", "../absent.jpg"), ("2008_000001", "x" * 300)):
+        path = os.path.join(root, "Annotations", stem + ".xml")
+        with open(path) as f:
+            text = f.read()
+        assert "<filename>%s.jpg</filename>" % stem in text
+        write(path, text.replace("<filename>%s.jpg" % stem, "<filename>" + said))
+    os.rename(os.path.join(pictures, "2007_000033.jpg"), os.path.join(pictures, "2007_000033.JPEG"))
+    Image.new("RGB", (50, 40)).save(os.path.join(pictures, "2008_000001.png"))
+    out = world.fresh("voc-names-out")
+    run("pack", "--voc", root, out)
+    expect([run("get", out, i, "file_name")[0] for i in range(3)], ["2007_000032.jpg", "2007_000033.JPEG", "2008_000001.jpg"])
+    os.remove(os.path.join(pictures, "2008_000001.jpg"))
+    run("pack", "--voc", root, out, "--overwrite")
+    expect(run("get", out, 2, "file_name")[0], "2008_000001.png")
 
 
 if __name__ == "__main__":
