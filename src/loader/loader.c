@@ -289,7 +289,9 @@ static int open_trace(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     const struct pstk_settings *s = &pipeline->settings;
     struct pstk__timeline **timeline = &pipeline->delivered->timeline;
-    int r = pstk__timeline_open(timeline, pipeline->n_lanes, pipeline->n_workers, s->trace_events,
+    int r = pstk__timeline_check_path("trace_path", s->trace_path, PSTK_STAGE_OPEN, err);
+    if (r == 0)
+        r = pstk__timeline_open(timeline, pipeline->n_lanes, pipeline->n_workers, s->trace_events,
                                 s->trace_path, err);
     if (r == 0)
         pipeline->uploader.ring = &(*timeline)->rings[PSTK__RING_UPLOAD];
@@ -747,9 +749,9 @@ int pstk_trace_write(struct pstk_loader *loader, const char *path, struct pstk_e
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
                           "path: value is NULL; must be the path of a file, because the loader was "
                           "opened without trace_path");
-    if (path && !path[0])
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
-                          "path: value is empty; must be the path of a file");
+    const int checked = pstk__timeline_check_path("path", path, PSTK_STAGE_CONSUMER, err);
+    if (checked < 0)
+        return checked;
     const int r = pstk__timeline_write(timeline, path, err);
     if (r < 0 && !path)
         atomic_fetch_or_explicit(&loader->pipeline.fallbacks, PSTK_FALLBACK_NO_TRACE,

@@ -231,9 +231,6 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "path: value is %s; must be the path of a data set",
                           s->path ? "empty" : "NULL");
-    if (s->trace_path && !s->trace_path[0])
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "trace_path: value is empty; must be NULL or the path of a file");
     if (s->monitor_path && !s->monitor_path[0])
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "monitor_path: value is empty; must be NULL or the path of a file");

@@ -92,6 +92,10 @@ struct pstk__ring *pstk__timeline_worker(struct pstk__timeline *timeline, uint32
 void pstk__timeline_lease(struct pstk__timeline *timeline, const struct pstk__event *event);
 /* Write a file of all events that the rings hold; path NULL: the timeline's own. Any thread. */
 int pstk__timeline_write(struct pstk__timeline *timeline, const char *path, struct pstk_error *err);
+/* Refuse a path that is empty, or that promises a compressed file; NULL is none. setting: its name.
+ */
+int pstk__timeline_check_path(const char *setting, const char *path, enum pstk_stage stage,
+                              struct pstk_error *err);
 /* 1: this native errno means that a path is wrong, on any machine; 0: the machine refuses it now.
  */
 int pstk__timeline_path_is_wrong(int native);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/texts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -190,6 +191,20 @@ int pstk__timeline_write(struct pstk__timeline *timeline, const char *path, stru
     const int r = write_file(timeline, path ? path : timeline->path, err);
     pthread_mutex_unlock(&timeline->file_lock);
     return r;
+}
+
+int pstk__timeline_check_path(const char *setting, const char *path, enum pstk_stage stage,
+                              struct pstk_error *err)
+{
+    if (path && !path[0])
+        return pstk__fail(err, PSTK_EINVAL, stage,
+                          "%s: value is empty; must be NULL or the path of a file", setting);
+    if (path && pstk__text_ends_with(path, ".gz"))
+        return pstk__fail(err, PSTK_EINVAL, stage,
+                          "%s: value is '%s'; must not end in .gz, because the trace is written as "
+                          "plain JSON (compress the file with gzip afterwards)",
+                          setting, path);
+    return 0;
 }
 
 int pstk__timeline_path_is_wrong(int native)

@@ -4,6 +4,7 @@ import collections
 import gzip
 import json
 import os
+import pathlib
 import subprocess
 import tempfile
 import threading
@@ -213,11 +214,15 @@ class Traces(Case):
         for path, kind, message in ((os.path.join(self.folder, "none", "t.json"), SettingsError, "folder that exists"),
                                     (self.folder, SettingsError, "must be a file"),
                                     ("", SettingsError, "trace_path: value is ''"),
+                                    (self.path + ".gz", SettingsError, "trace_path: value is .* must not end in .gz"),
                                     ("a\0b", SettingsError, "zero byte"), (7.5, TypeError, "trace_path: value is 7.5")):
             with self.assertRaisesRegex(kind, message):
                 loader(trace_path=path)
         with self.assertRaisesRegex(SettingsError, "trace_events: value is 1048577; must be 0 .* from 1 to 1048576"):
             loader(trace_events=2**20 + 1)
+        with loader(trace_path=self.path) as data, self.assertRaisesRegex(SettingsError, "^path: .* must not end in .gz"):
+            data.write_trace(self.path + ".gz")
+        self.assertFalse(os.path.exists(self.path + ".gz"))
         with loader() as data, self.assertRaisesRegex(SettingsError, "trace_events"):
             data.write_trace(self.path)
 
@@ -280,6 +285,15 @@ class Merged(Case):
         for begin, end in ours:  # each of ours is in one of theirs, to 1 ms, and in no pause
             self.assertTrue(any(a - 1000 <= begin and end <= b + 1000 for a, b in ranges), (begin, end, ranges))
             self.assertFalse(any(a + 1000 <= begin and end <= b - 1000 for a, b in pauses), (begin, end, pauses))
+
+    def test_a_result_whose_name_ends_in_gz_is_compressed(self):
+        self.traced()
+        out = os.path.join(self.folder, "both.json.gz")
+        for name in (out, os.fsencode(out), pathlib.Path(out)):
+            merged = penstock.trace.merge(self.path, self.theirs([]), name)
+            with gzip.open(out) as file:
+                self.assertEqual(json.load(file), merged)
+            os.unlink(out)
 
     def test_files_that_are_no_traces_are_refused(self):
         self.traced()

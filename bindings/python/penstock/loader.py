@@ -252,8 +252,8 @@ class Loader(Hints):
     report_crops: batch.crops has where images were cut from, and flips.
     measure_device: measure copies and waits of the device.
     nvtx: mark what threads do for Nsight Systems.
-    trace_path: a file for what each thread did when, written at close (penstock.trace). trace_events: how many events
-        it keeps of each thread, the newest; 64 bytes each; 0: 16384 with trace_path, else no trace.
+    trace_path: a file for what each thread did when, written at close as plain JSON (penstock.trace). trace_events:
+        how many events it keeps of each thread, the newest; 64 bytes each; 0: 16384 with trace_path, else no trace.
     monitor_path: a small file by which `penstock top` asks what the loader is doing; None: one in $XDG_RUNTIME_DIR, or
         in /tmp; False: none.
     topology: a machine that hwloc describes, for tests.

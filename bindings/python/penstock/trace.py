@@ -16,7 +16,7 @@ import json
 import os
 import warnings
 from ctypes import byref, c_void_p
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from . import _c, errors
 from .errors import SettingsError
@@ -114,9 +114,10 @@ def merge(ours: Any, theirs: Any, out: Any = None) -> dict[str, Any]:
     """Return the traces of a loader, or of several in a list, and of torch.profiler on one time axis: that of PyTorch.
 
     ours: files that trace_path= or Loader.write_trace wrote. theirs: a file of export_chrome_trace, also compressed
-    (.json.gz). out: a file to write the result to, as JSON. PyTorch's times are of CLOCK_REALTIME, from
-    baseTimeNanoseconds or, where that is missing, from 1970. A loader's are of CLOCK_MONOTONIC, and it notes both clocks
-    when it is opened: a step of the machine's clock after that moves its events. SettingsError: a file is no such trace.
+    (.json.gz). out: a file to write the result to, as JSON; gzip compresses it where its name ends in .gz. PyTorch's
+    times are of CLOCK_REALTIME, from baseTimeNanoseconds or, where that is missing, from 1970. A loader's are of
+    CLOCK_MONOTONIC, and it notes both clocks when it is opened: a step of the machine's clock after that moves its
+    events. SettingsError: a file is no such trace.
     """
     if isinstance(ours, (str, bytes, os.PathLike)):
         ours = [ours]
@@ -129,9 +130,16 @@ def merge(ours: Any, theirs: Any, out: Any = None) -> dict[str, Any]:
         events += [_moved(event, shift, number) for event in trace["traceEvents"] if event.get("name") != "process_name"]
     merged = {**found, "traceEvents": events}
     if out is not None:
-        with open(out, "w", encoding="utf-8") as file:
+        with _opened(out) as file:
             json.dump(merged, file)
     return merged
+
+
+def _opened(out: Any) -> IO[str]:
+    """Return a file to write JSON to, compressed where its name says so, as torch.profiler decides it."""
+    if os.fsdecode(out).endswith(".gz"):
+        return gzip.open(out, "wt", encoding="utf-8")
+    return open(out, "w", encoding="utf-8")
 
 
 def _listed(ours: Any) -> Sequence[Any]:
