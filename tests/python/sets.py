@@ -177,6 +177,20 @@ def strike(step, use, kind=KeyboardInterrupt):
         sys.settrace(None)
 
 
+def as_another_user(folder):
+    """Return the command's words to run as a user who owns nothing, with copies in `folder` of command and library: the
+    folders of the build may be closed to others, as the home of root is. Skips where that cannot be."""
+    command, library = os.environ.get("PENSTOCK_COMMAND"), os.environ.get("PENSTOCK_LIBRARY")
+    user = shutil.which("setpriv")
+    if os.geteuid() or not (user and command and library):
+        raise unittest.SkipTest("missing: root, setpriv, PENSTOCK_COMMAND and PENSTOCK_LIBRARY")
+    name = os.path.join(folder, os.path.basename(command))
+    shutil.copy(command, name)
+    shutil.copy(library, os.path.join(folder, "libpenstock.so.0"))
+    os.chmod(folder, 0o755)
+    return [user, "--reuid=65534", "--clear-groups", "env", "LD_LIBRARY_PATH=" + folder, name]
+
+
 def python(code, *arguments, timeout=120, **environment):
     """Run a program of ours in another interpreter; returns the finished process, its output as text."""
     here = os.path.dirname(os.path.abspath(__file__))
