@@ -7,6 +7,7 @@ import dataclasses
 import glob
 import io
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -424,6 +425,27 @@ class Forms(Case):
         for row, file in ((rows[3], bad), (rows[4], whole)):
             with optional("PIL.Image").open(io.BytesIO(file)) as image:
                 self.assertEqual(row.tobytes(), image.convert("RGB").tobytes())
+
+    def test_a_data_set_decodes_the_damaged_jpegs_that_packing_accepted(self):
+        whole = image_file(height=40, width=56)
+        bad = sets.damaged_jpeg(whole)
+        module = optional("PIL.Image")
+        with module.open(io.BytesIO(bad)) as image:
+            expected = np.array(image.convert("RGB"))
+        quiet([{"im": whole}, {"im": bad}], self.path("kept"), damaged="accept")
+        with penstock.Dataset(self.path("kept"), decode=True) as data:
+            for found in (data[1]["im"], data.get(1, "im"), data[1:][0]["im"], list(data)[1]["im"],
+                          pickle.loads(pickle.dumps(data))[1]["im"]):
+                np.testing.assert_array_equal(found, expected)
+        with penstock.Dataset(self.path("kept")) as data:
+            sheet = np.asarray(penstock.show(data, 1, ids=[1]))
+            top, left = (224 - 40) // 2, (224 - 56) // 2
+            np.testing.assert_array_equal(sheet[top:top + 40, left:left + 56], expected)
+        with penstock.Writer(self.path("unmarked"), {"im": "image"}, check_images=False) as writer:
+            writer.add(im=bad)
+        with penstock.Dataset(self.path("unmarked"), decode=True) as data, \
+                self.assertRaisesRegex(penstock.CorruptRecordError, "sample 0, field im"):
+            data[0]
 
     def packed_with_warnings(self, *arguments, **keywords):
         with warnings.catch_warnings(record=True) as caught:

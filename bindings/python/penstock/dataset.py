@@ -130,13 +130,15 @@ def _of_sample(sample_id: int, name: str, read_value: Callable[[], Any]) -> Any:
         raise
 
 
-def decoded(data: bytes) -> Any:
+def _decoded(data: bytes, is_damaged: bool = False) -> Any:
     """Return the pixels of a JPEG or PNG file: NumPy uint8 [height, width, 3], RGB, equal to Pillow's. Ignores
-    the EXIF orientation. Raises CorruptRecordError, UnsupportedError."""
+    the EXIF orientation. is_damaged: the record marks it as damaged, and libjpeg's guesses are taken. Raises
+    CorruptRecordError, UnsupportedError."""
     needed("numpy", "decoding images")
     out, size = ctypes.c_void_p(), ctypes.c_uint64()
     width, height = ctypes.c_uint32(), ctypes.c_uint32()
-    how = _c.Convert(size=sizeof(_c.Convert), shorter_side=ANY_SIDE)
+    how = _c.Convert(size=sizeof(_c.Convert), shorter_side=ANY_SIDE,
+                     damaged=_c.DAMAGED_ACCEPT if is_damaged else _c.DAMAGED_UNCHECKED)
     error = errors.new()
     errors.check(_c.lib.pstk_image_convert(data, len(data), byref(how), byref(out), byref(size), byref(width),
                                            byref(height), byref(error)), error)
@@ -144,6 +146,16 @@ def decoded(data: bytes) -> Any:
         return _array(bytes_at(out, size.value), "u1", (height.value, width.value, 3))
     finally:
         _c.lib.pstk_free(out)
+
+
+def _rgb_of(image: Any, is_damaged: bool = False) -> Any:
+    """Return uint8 [height, width, 3] of a file's bytes, or of stored pixels."""
+    return _decoded(image, is_damaged) if isinstance(image, bytes) else _as_rgb(image)
+
+
+def _image_of(data: bytes, info: _c.ValueInfo, is_decoded: bool) -> Any:
+    image = pixels_of(data, info) if info.encoding == _c.ENCODING_PIXELS else data
+    return _rgb_of(image, info.damaged == 1) if is_decoded else image
 
 
 # ---- the data set --------------------------------------------------------------------------------------
@@ -161,8 +173,8 @@ class Dataset:
 
     path: the data set's directory; of a data set of another format also a file, or a pattern of files. fields: read only
     these; or, of such a data set, a dict {name: field}, as in a schema: what these fields are, in place of what the data
-    shows. decode: decode images, in full, as Pillow does. cache_path: a folder for the index of such a data set, where its
-    own folder cannot be written; None: $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size:
+    shows. decode: decode images, in full, as Pillow does, also damaged JPEGs that packing accepted. cache_path: a folder
+    for the index of such a data set, where its own folder cannot be written; None: $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size:
     bytes that unpacked files there may have; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free. root_path: the
     folder below which the paths in a table of images lie; None: the table's own.
 
@@ -218,14 +230,22 @@ class Dataset:
             return self._part(self._ids[index])
         sample_id = self._sample_id(index)
         handle = self._open()
-        return {name: self._read(handle, sample_id, name) for name in self._names}
+        return {name: self._read(handle, sample_id, name, self._decode) for name in self._names}
 
     def get(self, index: int, field: str) -> Any:
         """Return one field of a record, and read nothing else."""
+        return self._get(index, field, self._decode)
+
+    def _get(self, index: int, field: str, is_decoded: bool) -> Any:
         if field not in self._readers:
             raise SettingsError(f"field: value is {field!r}; must be a field that this Dataset of {self.path} reads"
                                 + near_or_all(field, self._names))
-        return self._read(self._open(), self._sample_id(index), field)
+        return self._read(self._open(), self._sample_id(index), field, is_decoded)
+
+    def _picture(self, index: int, field: str) -> Any:
+        """Return the pixels of an image: those that are stored, or else what its file decodes to."""
+        value = self._get(index, field, False)
+        return self._get(index, field, True) if isinstance(value, bytes) else value
 
     def _sample_id(self, index: Any) -> int:
         try:
@@ -238,22 +258,18 @@ class Dataset:
             raise IndexError(f"index: value is {index}; out of range, the data set has {len(self._ids)} "
                              "records") from None
 
-    def _read(self, handle: _Handle, sample_id: int, name: str) -> Any:
-        number, decode = self._readers[name]
+    def _read(self, handle: _Handle, sample_id: int, name: str, is_decoded: bool) -> Any:
+        number, value_of = self._readers[name]
         data, info = handle.read(sample_id, number)
-        if self._decode and self._fields[name].field.kind == "image_list":
-            return [_as_rgb(item) if not isinstance(item, bytes) else decoded(item) for item in decode(data)]
-        is_pixels = info.encoding == _c.ENCODING_PIXELS
-        if self._fields[name].field.kind == "mask":
+        kind = self._fields[name].field.kind
+        if kind == "mask":
             return _of_sample(sample_id, name, lambda: mask_of(data, info))
-        if self._fields[name].field.kind == "mask_list":
-            return _of_sample(sample_id, name, lambda: decode(data))
-        if is_pixels and not self._decode:
-            return pixels_of(data, info)
-        if self._decode and info.encoding != _c.ENCODING_NONE:
-            return _of_sample(sample_id, name,
-                              lambda: _as_rgb(pixels_of(data, info)) if is_pixels else decoded(data))
-        return decode(data)
+        if info.encoding != _c.ENCODING_NONE:
+            return _of_sample(sample_id, name, lambda: _image_of(data, info, is_decoded))
+        value = _of_sample(sample_id, name, lambda: value_of(data)) if kind in LIST_KINDS else value_of(data)
+        if is_decoded and kind == "image_list":
+            return _of_sample(sample_id, name, lambda: [_rgb_of(item) for item in value])
+        return value
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for i in range(len(self)):

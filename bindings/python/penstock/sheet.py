@@ -15,7 +15,7 @@ from typing import Any
 from . import _c, ops as operations, outputs_follow, recipes
 from ._optional import needed
 from .batch import BatchInfo
-from .dataset import Dataset, decoded
+from .dataset import Dataset
 from .errors import SettingsError
 from .hints import explained, near_or_all
 from .loader import Loader
@@ -178,8 +178,7 @@ def _of_dataset(dataset: Dataset, field: str | None, label: str | None,
     """Whole images."""
     name, label = _image_field(dataset, field), _label_field(dataset, label)
     for i in ids:
-        value = dataset.get(i, name)
-        yield _Picture(decoded(value) if isinstance(value, bytes) else value,
+        yield _Picture(dataset._picture(i, name),
                        f"{i}" + (f" {_label_text(dataset.get(i, label), dataset.names)}" if label else ""))
 
 
