@@ -98,6 +98,10 @@ struct pstk_annotations_settings {
     void *user;
     /* panoptic COCO: the folder of the PNG files. copies. default: NULL, path without .json */
     const char *panoptic_masks;
+    /* 1: leave out and count annotations that are not what they must be: of COCO objects and
+     * captions; of VOC an XML file, with its image. The image of a bad panoptic annotation stays,
+     * and pstk_annotations_read fails with EBADMSG. default: 0, open fails with EBADMSG */
+    uint32_t skip_bad;
 };
 
 struct pstk_annotations_info {
@@ -117,6 +121,10 @@ struct pstk_annotations_info {
     uint64_t n_outside;
     /* and boxes without width or height. Both are kept as they are */
     uint64_t n_flat;
+    /* with skip_bad: annotations that were left out, */
+    uint64_t n_bad;
+    /* and what is wrong with the first of them; lives as long as the annotations. NULL: none */
+    const char *bad;
 };
 
 /* Fill `s` with defaults. `size` is sizeof *s. */

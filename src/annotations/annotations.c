@@ -101,6 +101,29 @@ void pstk__annotations_count_box(struct pstk_annotations *a,
     a->info.n_flat += corners[0] == corners[2] || corners[1] == corners[3];
 }
 
+int pstk__annotations_leave_out(struct pstk_annotations *a, int r, struct pstk_error *err)
+{
+    if (r != PSTK_EBADMSG)
+        return r;
+    if (!a->skip_bad) {
+        const struct pstk_error first = *err;
+        return pstk__fail(err, r, first.stage, "%s (or leave it out with skip_bad)", first.message);
+    }
+    if (!a->bad)
+        a->bad = strdup(err->message);
+    a->info.bad = a->bad;
+    a->info.n_bad++;
+    pstk_error_init(err, err->size);
+    return a->bad ? 0 : pstk__annotations_no_memory(err);
+}
+
+int pstk__annotations_all_bad(const struct pstk_annotations *a, struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                      "skip_bad: no annotation is left, all %llu are bad; the first: %s",
+                      (unsigned long long)a->info.n_bad, a->bad);
+}
+
 /* Check the settings, and find the format. NULL after a failure. */
 static const struct pstk__annotations_entry *
 check_settings(const struct pstk_annotations_settings *s, struct pstk_error *err)
@@ -112,6 +135,8 @@ check_settings(const struct pstk_annotations_settings *s, struct pstk_error *err
         pstk__fail_setting(err, "path", 0, "a path");
     else if (s->skip_empty > 1)
         pstk__fail_setting(err, "skip_empty", s->skip_empty, "0 or 1");
+    else if (s->skip_bad > 1)
+        pstk__fail_setting(err, "skip_bad", s->skip_bad, "0 or 1");
     else if (s->voc_offset > 1)
         pstk__fail_setting(err, "voc_offset", s->voc_offset, "0 or 1");
     else {
@@ -135,6 +160,7 @@ int pstk_annotations_open(struct pstk_annotations **out, const struct pstk_annot
         return pstk__annotations_no_memory(err);
     a->entry = entry;
     a->info.size = sizeof a->info;
+    a->skip_bad = s->skip_bad != 0;
     a->path = strdup(s->path);
     const int r = a->path ? entry->open(a, s, err) : pstk__annotations_no_memory(err);
     if (r < 0)
@@ -159,6 +185,7 @@ void pstk_annotations_close(struct pstk_annotations **out)
     free(a->images);
     free(a->classes);
     free(a->path);
+    free(a->bad);
     free(a);
 }
 

@@ -111,8 +111,9 @@ struct entry {
     int64_t category; /* its id; once all categories are known the class */
     uint64_t offset;  /* bytes */
     uint32_t size;    /* bytes, below PSTK__JSON_LARGEST */
-    uint32_t n;       /* panoptic: segments */
+    uint32_t n;       /* panoptic: segments, or BAD_SEGMENTS */
 };
+#define BAD_SEGMENTS UINT32_MAX /* the image cannot be read: the settings skip what is bad */
 
 /* What annotations are. A file has one kind. */
 enum kind { OBJECT, CAPTION, PANOPTIC, N_KINDS };
@@ -190,7 +191,7 @@ static enum kind kind_of(const struct pstk__coco_object *object)
     return object->segments ? PANOPTIC : object->caption ? CAPTION : OBJECT;
 }
 
-/* Note what an object has, and check that all have the same. */
+/* Check that an object has what those before it have, and note what it has. */
 static int note_object(struct coco *coco, const struct pstk__coco_place *place,
                        const struct pstk__coco_object *object)
 {
@@ -200,8 +201,6 @@ static int note_object(struct coco *coco, const struct pstk__coco_place *place,
                                "it is %s; must be as those before it, all captions or all "
                                "objects or all panoptic",
                                kinds[kind]);
-    coco->kind = kind;
-    coco->has_segmentation |= object->polygons || object->counts;
     const uint64_t n = json_array_size(object->keypoints) / 3;
     if (n > MOST_KEYPOINTS || (n && coco->n_keypoints && n != coco->n_keypoints))
         return pstk__coco_fail(place,
@@ -210,6 +209,22 @@ static int note_object(struct coco *coco, const struct pstk__coco_place *place,
                                coco->n_keypoints ? ", as those before it" : " at most");
     if (n)
         coco->n_keypoints = n;
+    coco->kind = kind;
+    coco->has_segmentation |= object->polygons || object->counts;
+    return 0;
+}
+
+/* Note the segments of a panoptic annotation. Where bad ones are skipped, it stays, so that its
+ * image is not packed as one without annotation. */
+static int note_segments(struct pstk_annotations *a, const struct pstk__coco_place *place,
+                         const struct pstk__coco_object *object, uint32_t *n)
+{
+    struct coco *coco = a->state;
+    const int r = pstk__panoptic_note(&coco->panoptic, place, object, n);
+    if (r != PSTK_EBADMSG || !a->skip_bad)
+        return r;
+    *n = BAD_SEGMENTS;
+    pstk_error_init(place->err, place->err->size);
     return 0;
 }
 
@@ -220,15 +235,15 @@ static int take_object(struct pstk_annotations *a, const struct pstk__coco_place
     struct pstk__coco_object object;
     uint32_t n_segments = 0;
     int r = pstk__coco_object(place, tree, &object);
-    if (r == 0)
-        r = note_object(coco, place, &object);
     if (r == 0 && object.counts) {
         uint32_t n;
         pstk__growing_clear(&a->values[0]); /* only to check them */
         r = pstk__coco_runs(place, &object, &a->values[0], &n);
     }
+    if (r == 0)
+        r = note_object(coco, place, &object);
     if (r == 0 && object.segments)
-        r = pstk__panoptic_note(&coco->panoptic, place, &object, &n_segments);
+        r = note_segments(a, place, &object, &n_segments);
     const struct entry entry = {object.segments ? object.image : object.id,
                                 object.image,
                                 object.category,
@@ -243,17 +258,17 @@ static int take_element(struct pstk_annotations *a, uint32_t section,
                         const struct pstk__coco_place *place, const struct pstk__json_value *value)
 {
     json_t *tree = pstk__coco_parse(place, value->at, value->size);
-    int r;
-    if (!tree)
-        return place->err && place->err->code ? place->err->code : PSTK_EBADMSG;
-    if (section == IMAGES)
+    const int is_panoptic = json_object_get(tree, "segments_info") != NULL;
+    int r = tree ? 0 : place->err->code;
+    if (tree && section == IMAGES)
         r = take_image(a, place, tree);
-    else if (section == CATEGORIES)
+    else if (tree && section == CATEGORIES)
         r = take_category(a, place, tree);
-    else
+    else if (tree)
         r = take_object(a, place, tree, value->size);
     json_decref(tree);
-    return r;
+    return section == ANNOTATIONS && !is_panoptic ? pstk__annotations_leave_out(a, r, place->err)
+                                                  : r;
 }
 
 static int report_progress(const struct pstk_annotations_settings *s,
@@ -377,7 +392,8 @@ static int by_category_id(const void *a, const void *b)
 static int by_entry_id(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
-    return compare_i64(x->id, y->id);
+    const int r = compare_i64(x->id, y->id);
+    return r ? r : compare_i64((int64_t)x->offset, (int64_t)y->offset);
 }
 
 static int by_image(const void *a, const void *b)
@@ -411,44 +427,62 @@ static int sort_ids(struct pstk_annotations *a, struct pstk_error *err)
     for (uint64_t i = 1; i < a->info.n_names; i++)
         if (a->classes[i].id == a->classes[i - 1].id)
             return twice(a, "categories", "id", a->classes[i].id, err);
-    for (uint64_t i = 1; i < coco->n; i++)
-        if (coco->entries[i].id == coco->entries[i - 1].id)
-            return twice(a, "annotations", coco->kind == PANOPTIC ? "image_id" : "id",
-                         coco->entries[i].id, err);
     return 0;
 }
 
-/* Replace ids of images and categories by their numbers, and sort the entries by image. */
+/* Replace the ids of an entry's image and category by their numbers. `before`: the entry with the
+ * id before this one, or NULL. */
+static int resolve_entry(struct pstk_annotations *a, struct entry *entry,
+                         const struct entry *before, struct pstk_error *err)
+{
+    const struct coco *coco = a->state;
+    const struct pstk__annotated_image image = {.id = entry->image};
+    const struct pstk__annotations_class category = {.id = entry->category};
+    if (before && before->id == entry->id)
+        return twice(a, "annotations", coco->kind == PANOPTIC ? "image_id" : "id", entry->id, err);
+    struct pstk__annotated_image *found_image =
+        a->info.n_images ? bsearch(&image, a->images, a->info.n_images, sizeof image, by_image_id)
+                         : NULL;
+    const struct pstk__annotations_class *found =
+        a->info.n_names && coco->kind == OBJECT
+            ? bsearch(&category, a->classes, a->info.n_names, sizeof category, by_category_id)
+            : NULL;
+    if (!found_image)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "%.200s: annotation %" PRId64 ", at byte %" PRIu64
+                          ": image_id: value is %" PRId64 "; must be the id of one of 'images'",
+                          a->path, entry->id, entry->offset, entry->image);
+    if (!found && coco->kind == OBJECT)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "%.200s: annotation %" PRId64 ", at byte %" PRIu64
+                          ": category_id: value is %" PRId64
+                          "; must be the id of one of 'categories'",
+                          a->path, entry->id, entry->offset, entry->category);
+    entry->image = found_image - a->images;
+    entry->category = found ? found - a->classes : 0;
+    found_image->n++;
+    return 0;
+}
+
+/* Resolve the entries, which are by id, drop those that are left out, and sort the rest by image.
+ */
 static int resolve(struct pstk_annotations *a, struct pstk_error *err)
 {
     struct coco *coco = a->state;
-    for (uint64_t i = 0; i < coco->n; i++) {
+    const uint64_t n = coco->n;
+    coco->n = 0;
+    for (uint64_t i = 0; i < n; i++) {
         struct entry *entry = &coco->entries[i];
-        const struct pstk__annotated_image image = {.id = entry->image};
-        const struct pstk__annotations_class category = {.id = entry->category};
-        struct pstk__annotated_image *found_image =
-            a->info.n_images
-                ? bsearch(&image, a->images, a->info.n_images, sizeof image, by_image_id)
-                : NULL;
-        const struct pstk__annotations_class *found =
-            a->info.n_names && coco->kind == OBJECT
-                ? bsearch(&category, a->classes, a->info.n_names, sizeof category, by_category_id)
-                : NULL;
-        if (!found_image)
-            return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                              "%.200s: annotation %" PRId64 ", at byte %" PRIu64
-                              ": image_id: value is %" PRId64 "; must be the id of one of 'images'",
-                              a->path, entry->id, entry->offset, entry->image);
-        if (!found && coco->kind == OBJECT)
-            return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                              "%.200s: annotation %" PRId64 ", at byte %" PRIu64
-                              ": category_id: value is %" PRId64
-                              "; must be the id of one of 'categories'",
-                              a->path, entry->id, entry->offset, entry->category);
-        entry->image = found_image - a->images;
-        entry->category = found ? found - a->classes : 0;
-        found_image->n++;
+        const struct entry *before = coco->n ? &coco->entries[coco->n - 1] : NULL;
+        const uint64_t n_bad = a->info.n_bad;
+        const int r = pstk__annotations_leave_out(a, resolve_entry(a, entry, before, err), err);
+        if (r < 0)
+            return r;
+        if (a->info.n_bad == n_bad)
+            coco->entries[coco->n++] = *entry;
     }
+    if (coco->n == 0 && a->info.n_bad)
+        return pstk__annotations_all_bad(a, err);
     if (coco->n)
         qsort(coco->entries, coco->n, sizeof *coco->entries, by_image);
     return 0;
@@ -487,6 +521,8 @@ static int check_sections(const struct pstk_annotations *a, struct pstk_error *e
                 a->path, sections[i]);
     if (a->info.n_images == 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%.200s has no images", a->path);
+    if (coco->n && coco->kind == PANOPTIC && a->bad) /* its image would have no segments */
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%s", a->bad);
     return 0;
 }
 
@@ -669,6 +705,11 @@ static int put_segments(struct pstk_annotations *a, const struct pstk__coco_plac
 {
     struct coco *coco = a->state;
     const uint32_t masks[2] = {(uint32_t)coco->at[SEGMENT_MASK], (uint32_t)coco->at[CLASS_MASK]};
+    uint32_t n;
+    if (entry->n == BAD_SEGMENTS)
+        return pstk__panoptic_note(&coco->panoptic, place, object, &n) < 0
+                   ? PSTK_EBADMSG
+                   : fail_changed(a, entry, place->err);
     if (json_array_size(object->segments) != entry->n || pstk__annotations_path_wrong(object->mask))
         return fail_changed(a, entry, place->err);
     for (uint32_t i = 0; i < entry->n; i++) {

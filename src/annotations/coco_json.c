@@ -12,8 +12,9 @@
 
 #include "base/error.h"
 
-#define MOST_COUNT 1000000000u   /* elements of a list; its text has at most 16 MiB */
-#define MOST_SEGMENT_ID 0xffffff /* of a panoptic annotation: a colour */
+#define MOST_COUNT 1000000000u        /* elements of a list; its text has at most 16 MiB */
+#define MOST_SEGMENT_ID 0xffffff      /* of a panoptic annotation: a colour */
+#define MOST_EXACT 9007199254740992.0 /* 2^53: a whole number that is written as a real one */
 
 int pstk__coco_fail(const struct pstk__coco_place *place, const char *fmt, ...)
 {
@@ -68,12 +69,30 @@ static const char *shown(json_t *value, char text[40])
     if (json_is_integer(value))
         snprintf(text, 40, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
     else if (json_is_real(value))
-        snprintf(text, 40, "%g", json_real_value(value));
+        snprintf(text, 40, "%.15g", json_real_value(value));
     else if (json_is_array(value))
         snprintf(text, 40, "a list of %zu", json_array_size(value));
     else
         return kinds[json_typeof(value)];
     return text;
+}
+
+/* Return an optional member; NULL: it is missing, or null, as pandas writes what is missing. */
+static json_t *option(json_t *tree, const char *key)
+{
+    json_t *value = json_object_get(tree, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+/* Read a whole number, which may be written as a real one (640.0, as pandas does). 1 or 0. */
+static int is_whole(json_t *value, int64_t *out)
+{
+    const double real = json_real_value(value);
+    if (json_is_real(value) && real >= -MOST_EXACT && real <= MOST_EXACT)
+        *out = (int64_t)real;
+    else
+        *out = json_integer_value(value);
+    return json_is_integer(value) || (json_is_real(value) && (double)*out == real);
 }
 
 /* Read a whole number of min .. max. */
@@ -82,14 +101,37 @@ static int whole(const struct pstk__coco_place *place, json_t *tree, const char 
 {
     char text[40];
     json_t *value = json_object_get(tree, key);
-    *out = json_integer_value(value);
-    if (json_is_integer(value) && *out >= min && *out <= max)
+    if (is_whole(value, out) && *out >= min && *out <= max)
         return 0;
     if (min == INT64_MIN)
         return pstk__coco_fail(place, "%s: value is %s; must be a whole number", key,
                                shown(value, text));
     return pstk__coco_fail(place, "%s: value is %s; must be %" PRId64 " to %" PRId64, key,
                            shown(value, text), min, max);
+}
+
+/* Read an optional 0 or 1, or false or true; *out stays where there is none. */
+static int flag(const struct pstk__coco_place *place, json_t *tree, const char *key, int64_t *out)
+{
+    json_t *value = option(tree, key);
+    if (json_is_boolean(value))
+        *out = json_is_true(value);
+    return !value || json_is_boolean(value) ? 0 : whole(place, tree, key, 0, 1, out);
+}
+
+/* Read an optional width or height; *side is 0 where it is unknown, which some files write as -1.
+ */
+static int read_side(const struct pstk__coco_place *place, json_t *tree, const char *key,
+                     uint32_t *side)
+{
+    char text[40];
+    int64_t pixels = 0;
+    json_t *value = option(tree, key);
+    if (value && (!is_whole(value, &pixels) || pixels > PSTK_MAX_MASK_SIDE))
+        return pstk__coco_fail(place, "%s: value is %s; must be 1 to %d (null, 0 or less: unknown)",
+                               key, shown(value, text), PSTK_MAX_MASK_SIDE);
+    *side = pixels > 0 ? (uint32_t)pixels : 0;
+    return 0;
 }
 
 /* A number that an f32 can hold. Jansson refuses NaN and infinity, which JSON has not. */
@@ -108,16 +150,13 @@ int pstk__coco_image(const struct pstk__coco_place *place, json_t *tree,
                      struct pstk__coco_image *image)
 {
     char text[40];
-    int64_t side[2] = {0, 0};
     int r = whole(place, tree, "id", INT64_MIN, INT64_MAX, &image->id);
-    if (r == 0 && json_object_get(tree, "width"))
-        r = whole(place, tree, "width", 1, PSTK_MAX_MASK_SIDE, &side[0]);
-    if (r == 0 && json_object_get(tree, "height"))
-        r = whole(place, tree, "height", 1, PSTK_MAX_MASK_SIDE, &side[1]);
+    if (r == 0)
+        r = read_side(place, tree, "width", &image->width);
+    if (r == 0)
+        r = read_side(place, tree, "height", &image->height);
     if (r < 0)
         return r;
-    image->width = (uint32_t)side[0];
-    image->height = (uint32_t)side[1];
     image->file = text_of(tree, "file_name");
     if (!image->file)
         return pstk__coco_fail(place, "file_name: value is %s; must be a text",
@@ -133,10 +172,8 @@ int pstk__coco_category(const struct pstk__coco_place *place, json_t *tree,
     if (!category->name)
         return pstk__coco_fail(place, "name: value is %s; must be a text",
                                shown(json_object_get(tree, "name"), text));
-    json_t *thing = json_object_get(tree, "isthing");
-    int64_t is_thing = thing ? json_is_true(thing) : -1;
-    const int r =
-        thing && !json_is_boolean(thing) ? whole(place, tree, "isthing", 0, 1, &is_thing) : 0;
+    int64_t is_thing = -1;
+    const int r = flag(place, tree, "isthing", &is_thing);
     category->is_thing = (int)is_thing;
     return r < 0 ? r : whole(place, tree, "id", INT64_MIN, INT64_MAX, &category->id);
 }
@@ -195,8 +232,7 @@ static int read_counts(const struct pstk__coco_place *place, json_t *segmentatio
     json_t *size = json_object_get(segmentation, "size");
     for (size_t i = 0; i < 2; i++) {
         json_t *value = json_array_get(size, i);
-        side[i] = json_integer_value(value);
-        if (!json_is_integer(value) || side[i] < 1 || side[i] > PSTK_MAX_MASK_SIDE)
+        if (!is_whole(value, &side[i]) || side[i] < 1 || side[i] > PSTK_MAX_MASK_SIDE)
             return pstk__coco_fail(place,
                                    "segmentation.size: number %zu is %s; must be height and width, "
                                    "1 to %d",
@@ -215,8 +251,8 @@ static int read_segmentation(const struct pstk__coco_place *place, json_t *tree,
                              struct pstk__coco_object *object)
 {
     char text[40];
-    json_t *value = json_object_get(tree, "segmentation");
-    if (!value || json_is_null(value))
+    json_t *value = option(tree, "segmentation");
+    if (!value)
         return 0;
     if (json_is_object(value))
         return read_counts(place, value, object);
@@ -234,10 +270,10 @@ static int read_keypoints(const struct pstk__coco_place *place, json_t *tree,
 {
     char text[40];
     size_t i;
-    json_t *value, *list = json_object_get(tree, "keypoints");
-    if (!list)
-        return 0;
+    json_t *value, *list = option(tree, "keypoints");
     const size_t n = json_array_size(list);
+    if (!list || (json_is_array(list) && n == 0))
+        return 0;
     if (n == 0 || n % 3 || n > MOST_COUNT)
         return pstk__coco_fail(place,
                                "keypoints: value is %s; must be a list of 3 numbers for each "
@@ -262,7 +298,7 @@ static int read_area(const struct pstk__coco_place *place, json_t *tree,
                      struct pstk__coco_object *object)
 {
     char text[40];
-    json_t *value = json_object_get(tree, "area");
+    json_t *value = option(tree, "area");
     object->area = value ? json_number_value(value) : object->box[2] * object->box[3];
     if (value && (!json_is_number(value) || object->area < 0))
         return pstk__coco_fail(place, "area: value is %s; must be a number from 0 on",
@@ -276,8 +312,8 @@ static int read_thing(const struct pstk__coco_place *place, json_t *tree,
 {
     int64_t is_crowd = 0;
     int r = whole(place, tree, "category_id", INT64_MIN, INT64_MAX, &object->category);
-    if (r == 0 && json_object_get(tree, "iscrowd"))
-        r = whole(place, tree, "iscrowd", 0, 1, &is_crowd);
+    if (r == 0)
+        r = flag(place, tree, "iscrowd", &is_crowd);
     object->is_crowd = (uint8_t)is_crowd;
     if (r == 0)
         r = read_box(place, tree, object);
@@ -302,7 +338,7 @@ int pstk__coco_object(const struct pstk__coco_place *place, json_t *tree,
                       struct pstk__coco_object *object)
 {
     *object = (struct pstk__coco_object){.caption = text_of(tree, "caption"),
-                                         .segments = json_object_get(tree, "segments_info")};
+                                         .segments = option(tree, "segments_info")};
     if (object->segments)
         return read_panoptic(place, tree, object);
     int r = whole(place, tree, "id", INT64_MIN, INT64_MAX, &object->id);
@@ -343,8 +379,8 @@ static int add_listed(const struct pstk__coco_place *place, json_t *list,
     json_t *value;
     json_array_foreach(list, i, value)
     {
-        const json_int_t run = json_integer_value(value);
-        if (!json_is_integer(value) || run < 0 || run > UINT32_MAX)
+        int64_t run;
+        if (!is_whole(value, &run) || run < 0 || run > UINT32_MAX)
             return pstk__coco_fail(place,
                                    "segmentation.counts: run %zu is %s; must be 0 to 4294967295", i,
                                    shown(value, text));

@@ -13,24 +13,6 @@
 #define FIRST_ROOM (UINT64_C(1) << 20)
 #define MAX_DEPTH 64 /* of brackets in a value; COCO's have 4 */
 
-int pstk__json_stream_open(struct pstk__json_stream *stream, const char *path,
-                           struct pstk_error *err)
-{
-    struct stat st;
-    *stream = (struct pstk__json_stream){.fd = -1, .path = path, .err = err};
-    const int fd = pstk__file_open(path);
-    if (fd < 0)
-        return pstk__file_fail(err, -fd, PSTK_STAGE_OPEN, path, path);
-    stream->fd = fd;
-    if (fstat(fd, &st) == 0)
-        stream->size = (uint64_t)st.st_size;
-    stream->room = FIRST_ROOM;
-    stream->buffer = malloc(stream->room);
-    if (!stream->buffer)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to read %s", path);
-    return 0;
-}
-
 void pstk__json_stream_close(struct pstk__json_stream *stream)
 {
     if (stream->fd >= 0)
@@ -67,6 +49,34 @@ static int more(struct pstk__json_stream *s, uint64_t *from)
                                 s->offset + s->end);
     s->end += (uint64_t)n;
     return n > 0;
+}
+
+/* Pass over the byte order mark that Windows' programs write before the text. 0, or a failure. */
+static int skip_mark(struct pstk__json_stream *s)
+{
+    uint64_t from = 0;
+    const int r = more(s, &from);
+    if (r > 0 && s->end >= 3 && memcmp(s->buffer, "\xef\xbb\xbf", 3) == 0)
+        s->at = 3;
+    return r < 0 ? r : 0;
+}
+
+int pstk__json_stream_open(struct pstk__json_stream *stream, const char *path,
+                           struct pstk_error *err)
+{
+    struct stat st;
+    *stream = (struct pstk__json_stream){.fd = -1, .path = path, .err = err};
+    const int fd = pstk__file_open(path);
+    if (fd < 0)
+        return pstk__file_fail(err, -fd, PSTK_STAGE_OPEN, path, path);
+    stream->fd = fd;
+    if (fstat(fd, &st) == 0)
+        stream->size = (uint64_t)st.st_size;
+    stream->room = FIRST_ROOM;
+    stream->buffer = malloc(stream->room);
+    if (!stream->buffer)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to read %s", path);
+    return skip_mark(stream);
 }
 
 static int is_space(char c)

@@ -57,6 +57,8 @@ struct pstk_annotations {
     const struct pstk__annotations_entry *entry;
     void *state;                             /* the entry's */
     char *path;                              /* owned; settings->path */
+    char *bad;                               /* owned; info.bad */
+    int skip_bad;                            /* settings->skip_bad */
     struct pstk__annotated_image *images;    /* owned; info.n_images, and room for more */
     struct pstk__annotations_class *classes; /* owned; info.n_names, and room for more */
     struct pstk_field fields[PSTK__ANNOTATIONS_FIELDS];
@@ -80,6 +82,11 @@ void pstk__annotations_add_field(struct pstk_annotations *a, const struct pstk_f
 void pstk__annotations_count_box(struct pstk_annotations *a,
                                  const struct pstk__annotated_image *image,
                                  const double corners[4]);
+/* An annotation failed with r; where bad ones are skipped, count it and forget the error. 0; r,
+ * whose message then names skip_bad, or which is not EBADMSG; ENOMEM. err is not NULL. */
+int pstk__annotations_leave_out(struct pstk_annotations *a, int r, struct pstk_error *err);
+/* Fail: nothing is left but bad annotations. */
+int pstk__annotations_all_bad(const struct pstk_annotations *a, struct pstk_error *err);
 /* Why a path of a file may not leave its folder; NULL: it does not. */
 const char *pstk__annotations_path_wrong(const char *path);
 /* Fail for want of memory. */

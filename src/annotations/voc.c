@@ -238,13 +238,20 @@ static char *find_picture(const struct pstk_annotations *a, const char *stem)
     return asprintf(&found, "JPEGImages/%s%s", stem, endings[i < n ? i : 0]) < 0 ? NULL : found;
 }
 
-/* Add the image of a file, whose stem stays. 1: it has no objects and is left out. */
+/* Add the image of a file, whose stem stays. 1: it has no objects, or is bad, and is left out. */
 static int take_image(struct pstk_annotations *a, const char *stem, int skip_empty,
                       struct pstk_error *err)
 {
     struct voc *voc = a->state;
     struct pstk__voc_file file;
-    int r = parse_image(a, stem, &file, err);
+    const uint64_t n_bad = a->info.n_bad;
+    struct pstk_error own;
+    pstk_error_init(&own, sizeof own);
+    int r = pstk__annotations_leave_out(a, parse_image(a, stem, &file, &own), &own);
+    if (r < 0)
+        pstk__fail_copy(err, &own);
+    else if (a->info.n_bad > n_bad)
+        r = 1;
     for (uint64_t i = 0; i < file.n && r == 0; i++)
         r = note_class(a, file.objects[i].name, err);
     a->info.n_empty += r == 0 && file.n == 0;
@@ -282,7 +289,9 @@ static int take_images(struct pstk_annotations *a, const struct pstk_annotations
             r = pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_OPEN,
                            "reading the annotations was stopped");
     }
-    if (r >= 0 && kept == 0)
+    if (r >= 0 && kept == 0 && a->info.n_bad)
+        r = pstk__annotations_all_bad(a, err);
+    else if (r >= 0 && kept == 0)
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                        "%.200s has no image with annotations, and skip_empty is set", a->path);
     return r < 0 ? r : 0;

@@ -177,7 +177,12 @@ void annotated_compare(struct annotated *annotated, uint64_t number, const void 
 
 void annotated_warn(const struct annotated *annotated)
 {
+    const struct pstk_annotations_info *info = &annotated->info;
     char n[UNIT_SIZE];
+    if (info->n_bad)
+        message_say("warning: %s bad annotation%s left out%s; the first: %s",
+                    unit_count(n, info->n_bad), info->n_bad == 1 ? " is" : "s are",
+                    annotated->coco ? "" : ", each with its image", info->bad);
     if (annotated->n_sizes)
         message_say(
             "warning: %s image%s another size than the annotations say (width x height of "
@@ -257,6 +262,7 @@ void annotated_put(struct annotated *annotated, struct json_t *object)
     json_put_count(put, "n_images", info->n_images);
     json_put_count(put, "n_annotations", info->n_objects);
     json_put_count(put, "n_empty_images", info->n_empty);
+    json_put_count(put, "n_bad", info->n_bad);
     json_put_count(put, "n_boxes_outside", info->n_outside);
     json_put_count(put, "n_boxes_flat", info->n_flat);
     json_put_count(put, "n_images_of_another_size", annotated->n_sizes);

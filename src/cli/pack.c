@@ -92,7 +92,8 @@ static const struct option_row table[] = {
     {.name = "skip-bad",
      .code = OPT_SKIP_BAD,
      .text = "skip files that were read but cannot be packed, and list them; a file that cannot "
-             "be read still ends the pack"},
+             "be read still ends the pack. With --coco and --voc, leave out bad annotations, too, "
+             "and count them"},
     {.name = "overwrite", .code = OPT_OVERWRITE, .text = "replace OUT if it is a data set"},
     OPTION_JSON("print the summary as one JSON object"),
     ANNOTATED_OPTIONS,
@@ -117,7 +118,8 @@ static const char text[] =
     "have: boxes, labels, polygons (object_polygons, polygon_points, points), runs of masks "
     "(object_runs, runs), keypoints, captions, masks of classes and of segments. Labels number the "
     "classes; their "
-    "names are the data set's. A mistake in the annotations ends the pack; boxes that leave their "
+    "names are the data set's. A mistake in the annotations ends the pack, or is left out "
+    "(--skip-bad); boxes that leave their "
     "image, or have no area, are kept and counted.\n"
     "\n"
     "JPEGs are stored as planes: their coefficients in another code, smaller and much faster to "
@@ -206,6 +208,7 @@ static int set_option(struct pack *pack, int code, const char *value)
         return fields_take(&pack->fields, code, value);
     case OPT_SKIP_BAD:
         pack->skip_bad = 1;
+        pack->annotated.settings.skip_bad = 1;
         return 0;
     case OPT_OVERWRITE:
         pack->overwrite = 1;

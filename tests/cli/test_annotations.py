@@ -256,7 +256,10 @@ def mistakes_in_an_annotation_are_named(world):
             ({"bbox": [1, 2, 3]}, "bbox: value is a list of 3; must be a list of 4"), ({"bbox": [1, 2, -3, 4]}, "bbox: number 2 is -3; must be 0 to"),
             ({"bbox": [1, 2, 1e39, 4]}, "bbox: number 2 is 1e+39"), ({"bbox": [1, float("nan"), 3, 4]}, "JSON has neither NaN nor"),
             ({"bbox": [1, float("inf"), 3, 4]}, "'Infinity'"), ({"bbox": [1, "2", 3, 4]}, "number 1 is a text"),
-            ({"image_id": 4}, "image_id: value is 4; must be the id of one of 'images'"),
+            ({"image_id": 4}, "image_id: value is 4; must be the id of one of 'images' (or leave it out with skip_bad)"),
+            ({"image_id": 4.5}, "image_id: value is 4.5; must be a whole number"), ({"id": 2.0**60}, "id: value is 1.152"),
+            ({"id": True}, "id: value is true; must be a whole"), ({"iscrowd": 0.5}, "iscrowd: value is 0.5; must be 0 to 1"),
+            ({"segmentation": {"counts": [4.5, 4.5], "size": [3, 3]}}, "segmentation.counts: run 0 is 4.5"),
             ({"image_id": "x"}, "image_id: value is a text; must be a whole number"),
             ({"category_id": 5}, "category_id: value is 5; must be the id of one of 'categories'"),
             ({"category_id": None}, "category_id: value is missing"), ({"id": 1.5}, "id: value is 1.5"),
@@ -292,7 +295,7 @@ def mistakes_in_a_file_are_named_with_their_byte(world):
                       ('{"x": ' + "[" * 100 + "]" * 100 + "}", "more than 64 lists and objects in one another"),
                       ('{"images": [{"id": 1, "file_name": "../x"}]}', "a path that leaves the folder"),
                       ('{"images": [{"id": 1, "file_name": "/etc/x"}]}', "an absolute path"),
-                      ('{"images": [{"id": 1, "file_name": "x", "width": 0}]}', "width: value is 0; must be 1 to 65535"),
+                      ('{"images": [{"id": 1, "file_name": "x", "width": 0.5}]}', "width: value is 0.5; must be 1 to 65535"),
                       ('{}', "has no 'images'"), ('{"images": [], "annotations": [], "categories": []}', "has no images")):
         refused(world, bad, says, folder)
     for section in ("images", "annotations", "categories"):
@@ -300,6 +303,71 @@ def mistakes_in_a_file_are_named_with_their_byte(world):
     wide = [{**image, "width": 5} for image in whole["images"]]
     _, err = run("pack", "--coco", save(world, {**whole, "images": wide}, "wide.json"), folder, world.fresh("wide"), status=1)
     assert "segmentation.size: value is" in err and "height and width of image" in err, err
+
+
+def as_pandas_writes_it(value):
+    """Whole numbers as real ones; texts and names as they are."""
+    if isinstance(value, dict):
+        return {key: as_pandas_writes_it(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [as_pandas_writes_it(one) for one in value]
+    return float(value) if isinstance(value, int) else value
+
+
+@test
+def files_of_other_programs_say_the_same(world):
+    folder, whole = coco_of(world, keypoints=True)
+    run("pack", "--coco", save(world, whole), folder, world.fresh("plain"))
+    wanted = run_json("info", world.path("plain"))["identity"]
+    with_mark = world.path("mark.json")
+    with open(with_mark, "w", encoding="utf-8-sig") as f:
+        json.dump(whole, f)
+    flags = {**whole, "annotations": [{**one, "iscrowd": bool(one["iscrowd"]), "keypoints": one.get("keypoints", [])}
+                                      for one in whole["annotations"]]}
+    nothing = {**flags, "annotations": [{**one, "iscrowd": one["iscrowd"] or None, "keypoints": one["keypoints"] or None}
+                                        for one in flags["annotations"]]}
+    for file in (with_mark, save(world, as_pandas_writes_it(whole), "real.json"), save(world, flags, "flags.json"),
+                 save(world, nothing, "null.json")):
+        run("pack", "--coco", file, folder, world.fresh("theirs"))
+        expect(run_json("info", world.path("theirs"))["identity"], wanted, file)
+
+
+@test
+def a_size_that_is_unknown_is_written_in_many_ways(world):
+    folder, whole = coco_of(world)
+    for one in whole["annotations"]:
+        one["area"] = None
+        del one["segmentation"]
+    wanted = None
+    for size in ({}, {"width": -1, "height": -1}, {"width": 0, "height": 0.0}, {"width": None, "height": None}):
+        images = [{"id": image["id"], "file_name": image["file_name"], **size} for image in whole["images"]]
+        told = run_json("pack", "--coco", save(world, {**whole, "images": images}, "unknown.json"), folder, world.fresh("unknown"))
+        expect(told["annotations"]["n_images_of_another_size"], 0)
+        wanted = wanted or told["identity"]
+        expect(told["identity"], wanted)
+
+
+@test
+def bad_annotations_may_be_left_out_and_are_counted(world):
+    folder, whole = coco_of(world)
+    run("pack", "--coco", save(world, whole), folder, world.fresh("good"))
+    wanted = run_json("info", world.path("good"))["identity"]
+    one = {**whole["annotations"][0], "id": 9000}
+    bad = [{**one, "bbox": [1, 2, -3, 4]}, {**one, "bbox": [float("nan"), 2, 3, 4]}, {**one, "image_id": 4}, {**one, "category_id": 77},
+           whole["annotations"][3], {**one, "id": 1.5}, {**one, "caption": "x"}, {**one, "keypoints": [1, 2]}, 7,
+           {**one, "segmentation": {"counts": [5, 3], "size": [3, 3]}, "keypoints": [1, 2, 0]}]
+    file = save(world, {**whole, "annotations": bad[:1] + whole["annotations"] + bad[1:]}, "some-bad.json")
+    out = world.fresh("some-bad")
+    _, err = run("pack", "--coco", file, folder, out, "--skip-bad")
+    assert "warning: 10 bad annotations are left out; the first: %s: annotations[0], at byte " % file in err, err
+    assert "bbox: number 2 is -3" in err, err
+    told = run_json("pack", "--coco", file, folder, out, "--skip-bad", "--overwrite")
+    expect((told["annotations"]["n_bad"], told["annotations"]["n_annotations"], told["skipped"]), (10, 60, []))
+    expect(run_json("info", out)["identity"], wanted)
+    for some in (bad[:4], bad[2:3]):
+        refused_options = ("pack", "--coco", save(world, {**whole, "annotations": some}, "all-bad.json"), folder, world.fresh("all-bad"), "--skip-bad")
+        _, err = run(*refused_options, status=1)
+        assert "skip_bad: no annotation is left, all %d are bad; the first: " % len(some) in err, err
 
 
 @test
@@ -460,6 +528,22 @@ def mistakes_in_voc_are_named_with_their_line(world):
     os.remove(os.path.join(root, "JPEGImages", "2007_000033.jpg"))
     _, err = run("pack", "--voc", root, world.fresh("voc-refused"), status=1)
     assert "JPEGImages/2007_000033.jpg: not there, but the annotations list it" in err, err
+
+
+@test
+def bad_files_of_voc_may_be_left_out_and_are_counted(world):
+    root = voc_of(world, "voc-skip")
+    path = os.path.join(root, "Annotations", "2007_000033.xml")
+    write(path, "<annotation><object><name>x</name></object></annotation>")
+    _, err = run("pack", "--voc", root, world.fresh("voc-skipped"), status=1)
+    assert err.endswith("bndbox must have xmin, ymin, xmax and ymax (or leave it out with skip_bad)\n"), err
+    _, err = run("pack", "--voc", root, world.fresh("voc-skipped"), "--skip-bad")
+    assert "warning: 1 bad annotation is left out, each with its image; the first: %s: line 1: object x" % path in err, err
+    expect([run("get", world.path("voc-skipped"), i, "file_name")[0] for i in range(2)], ["2007_000032.jpg", "2008_000001.jpg"])
+    for stem, _ in VOC:
+        write(os.path.join(root, "Annotations", stem + ".xml"), "<x/>")
+    _, err = run("pack", "--voc", root, world.fresh("voc-skipped"), "--skip-bad", status=1)
+    assert "skip_bad: no annotation is left, all 3 are bad" in err, err
 
 
 @test

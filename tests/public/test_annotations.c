@@ -247,6 +247,10 @@ TEST(settings_that_are_wrong_are_refused)
     s.skip_empty = 2;
     CHECK_EQ(pstk_annotations_open(&a, &s, &err), PSTK_EINVAL);
     s.skip_empty = 0;
+    s.skip_bad = 2;
+    CHECK_EQ(pstk_annotations_open(&a, &s, &err), PSTK_EINVAL);
+    CHECK_STR(err.message, "skip_bad: value is 2; must be 0 or 1");
+    s.skip_bad = 0;
     s.size--;
     CHECK_EQ(pstk_annotations_open(&a, &s, &err), PSTK_EINVAL);
     s.size++;

@@ -254,6 +254,34 @@ class Panoptic(Case):
         self.addCleanup(CATEGORIES[0].update, isthing=1)
         self.assertIn("isthing: value is 2; must be 0 to 1", self.pack(status=1))
 
+    def test_whole_numbers_may_be_real_ones_and_flags_words(self):
+        wanted = self.pack()["identity"]
+        for image in self.whole["images"]:
+            image.update({name: float(image[name]) for name in ("id", "width", "height")})
+        for one in self.whole["annotations"]:
+            one["image_id"] = float(one["image_id"])
+            for segment in one["segments_info"]:
+                segment.update(id=float(segment["id"]), category_id=float(segment["category_id"]), iscrowd=bool(segment["iscrowd"]))
+        self.whole["categories"] = [{**one, "id": float(one["id"]), "isthing": bool(one["isthing"])} for one in CATEGORIES]
+        self.assertEqual(self.pack()["identity"], wanted)
+
+    def test_the_image_of_a_bad_annotation_is_listed_and_skipped(self):
+        one = self.annotation(5)
+        segment = one["segments_info"][1]
+        for change, says in (({"id": 0}, "id: value is 0; must be 1 to 16777215"), ({"bbox": [1, 2]}, "bbox: value is a list of 2")):
+            kept = dict(segment)
+            segment.update(change)
+            skipped = self.pack("--skip-bad")["skipped"]
+            self.assertEqual([one["path"] for one in skipped], ["5.jpg"])
+            self.assertIn(says, skipped[0]["reason"])
+            segment.update(kept)
+        self.assertEqual(self.check(), N_IMAGES - 1)
+        for change, says in (({"image_id": "x"}, "image_id: value is a text"), ({"segments_info": None}, "id: value is missing")):
+            kept = dict(one)
+            one.update(change)
+            self.assertIn(says, self.pack("--skip-bad", status=1))  # which image has no segments then?
+            one.update(kept)
+
     def test_the_folder_of_the_masks_is_asked_for(self):
         self.assertIn("cannot open the folder /absent; panoptic_masks must be the folder", self.pack("--panoptic-masks", "/absent", status=2))
         self.assertIn("its name does not end in .json; panoptic_masks", self.pack(name="x.txt", status=2))

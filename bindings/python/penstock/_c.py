@@ -753,6 +753,7 @@ class AnnotationsSettings(Structure):
         ("on_progress", ProgressFn),
         ("user", c_void_p),
         ("panoptic_masks", c_char_p),
+        ("skip_bad", c_uint32),
     ]
 
 
@@ -766,6 +767,8 @@ class AnnotationsInfo(Structure):
         ("n_empty", c_uint64),
         ("n_outside", c_uint64),
         ("n_flat", c_uint64),
+        ("n_bad", c_uint64),
+        ("bad", c_char_p),
     ]
 
 
