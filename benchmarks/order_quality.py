@@ -43,7 +43,7 @@ def penstock(lib, order, **weave):
 
     def ids_of(n, epoch):
         ids = np.empty(n, np.uint64)
-        settings = Settings(ctypes.sizeof(Settings), order, n, 42, epoch, n, last_batch=2, **weave)
+        settings = Settings(ctypes.sizeof(Settings), order, n, 42, epoch, n, world=1, last_batch=2, **weave)
         if lib.pstk_order_batch(ctypes.byref(settings), 0, ids.ctypes.data) != n:
             raise SystemExit("pstk_order_batch failed")
         return ids.astype(np.int64)

@@ -71,8 +71,9 @@ struct pstk_order_settings {
     uint64_t epoch;
     /* rows of one rank's batch; 0 with global_batch_size */
     uint32_t batch_size;
+    /* below world */
     uint32_t rank;
-    /* 0: 1 */
+    /* processes that share the data set, at least 1 */
     uint32_t world;
     /* enum pstk_last_batch */
     uint32_t last_batch;

@@ -474,13 +474,14 @@ struct pstk_settings {
 
     /* number of this process, below `world`. default: 0 */
     uint32_t rank;
-    /* processes that share the data set. default: 1 */
+    /* processes that share the data set, at least 1: 0 is refused, because it is what atoi makes of
+     * an empty variable of a launcher. default: 1 */
     uint32_t world;
     /* number of this process on this machine, below local_world. default: 0 */
     uint32_t local_rank;
-    /* processes that share this machine's cores, memory and readers evenly. If the launcher binds
-     * each process to cores of its own, leave it at 1: the cores would be divided twice.
-     * default: 1 */
+    /* processes that share this machine's cores, memory and readers evenly, at least 1. If the
+     * launcher binds each process to cores of its own, leave it at 1: the cores would be divided
+     * twice. default: 1 */
     uint32_t local_world;
 
     /* Bad samples. */

@@ -53,10 +53,6 @@ int pstk__settings_copy(struct pstk_settings *to, const struct pstk_settings *fr
     pstk_settings_init(to, sizeof *to);
     memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
     to->size = sizeof *to;
-    if (!to->world)
-        to->world = 1;
-    if (!to->local_world)
-        to->local_world = 1;
     return 0;
 }
 
@@ -77,10 +73,14 @@ static int check_range(const struct range *range, struct pstk_error *err)
                               (unsigned long long)range->least, (unsigned long long)range->most);
 }
 
-/* A rank lies below the number of ranks. */
+/* There is a process, and a rank lies below their number. 0 is what atoi makes of an empty
+ * variable: taken as 1, it would give every process all samples. */
 static int check_rank(const char *name, uint32_t rank, const char *of, uint32_t n,
                       struct pstk_error *err)
 {
+    if (n == 0)
+        return pstk__fail_setting(err, of, n,
+                                  "at least 1, a number of processes (pstk_settings_init sets 1)");
     return rank < n ? 0 : pstk__fail_setting(err, name, rank, "below %s, which is %u", of, n);
 }
 
@@ -240,7 +240,10 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
     if (s->output_size == 0 || s->op_size == 0)
         return pstk__fail_setting(err, s->output_size ? "op_size" : "output_size", 0,
                                   "as pstk_settings_init sets it (call that first)");
-    int r = 0;
+    /* first of all, because other checks divide by world */
+    int r = check_rank("rank", s->rank, "world", s->world, err);
+    if (r == 0)
+        r = check_rank("local_rank", s->local_rank, "local_world", s->local_world, err);
     for (size_t i = 0; r == 0 && i < sizeof ranges / sizeof *ranges; i++)
         r = check_range(&ranges[i], err);
     if (r == 0)
@@ -253,10 +256,6 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         r = pstk__mixture_check(s, err);
     if (r == 0)
         r = pstk__bucketed_check(s, err);
-    if (r == 0)
-        r = check_rank("rank", s->rank, "world", s->world, err);
-    if (r == 0)
-        r = check_rank("local_rank", s->local_rank, "local_world", s->local_world, err);
     if (r == 0)
         r = settle_batch(s, err);
     if (r == 0)

@@ -332,12 +332,11 @@ static int plan(struct pstk__numa *n, const struct pstk__numa_config *c, struct 
     int r = list_places(n, err);
     if (r < 0)
         return r;
-    uint32_t world = c->local_world ? c->local_world : 1;
-    struct span share = share_of(n, c->local_rank, world);
+    struct span share = share_of(n, c->local_rank, c->local_world);
     keep_share(n, share);
     uint32_t n_cores = share.end - share.first;
     double quota = n->is_this_machine ? pstk__cgroup_cpus("/") : 0;
-    n->n_usable = cores_of_quota(quota, world, n_cores);
+    n->n_usable = cores_of_quota(quota, c->local_world, n_cores);
     const uint64_t most = (uint64_t)n->n_usable * (1 + (uint64_t)c->n_times) + c->n_more;
     n->n_workers = c->n_workers ? c->n_workers : (uint32_t)(most < UINT32_MAX ? most : UINT32_MAX);
     if (n->n_workers > PSTK__MAX_WORKERS)
@@ -352,7 +351,7 @@ int pstk__numa_open(struct pstk__numa **out, const struct pstk__numa_config *c,
                     struct pstk_error *err)
 {
     *out = NULL;
-    if (c->local_rank >= (c->local_world ? c->local_world : 1))
+    if (c->local_rank >= c->local_world)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "local_rank: value is %u; must be below local_world, which is %u",
                           c->local_rank, c->local_world);

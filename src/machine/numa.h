@@ -19,7 +19,7 @@ struct pstk__numa; /* opaque: the loaded topology and its plan */
 
 struct pstk__numa_config {
     const char *topology; /* hwloc synthetic string, path of an XML file, or NULL: this machine */
-    uint32_t local_rank, local_world;
+    uint32_t local_rank, local_world; /* local_world is at least 1 */
     uint32_t n_workers; /* wanted; 0 = one for each usable core, quota included, and: */
     uint32_t n_more;    /* so many more, */
     uint32_t n_times;   /* and so many times as many more */

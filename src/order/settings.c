@@ -23,9 +23,7 @@ static int settings_of(const struct pstk_order_settings *from, struct pstk_order
     if (!from || from->size < SIZE_MIN)
         return PSTK_EINVAL;
     memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
-    if (!to->world)
-        to->world = 1;
-    return to->reserved == 0 ? 0 : PSTK_EINVAL;
+    return to->world && to->reserved == 0 ? 0 : PSTK_EINVAL;
 }
 
 /* Fill a partition from copied settings, except its schedule; 0 or EINVAL. */

@@ -58,7 +58,8 @@ static void naive(const struct pstk_settings *s, uint64_t epoch, struct stream *
                                           .n_samples = N_SAMPLES,
                                           .seed = s->seed,
                                           .epoch = epoch,
-                                          .batch_size = N_SAMPLES};
+                                          .batch_size = N_SAMPLES,
+                                          .world = 1};
     stream->n_batches = 0;
     CHECK_EQ(pstk_order_batch(&o, 0, order), N_SAMPLES);
     for (uint64_t k = 0; k < N_SAMPLES; k++) {

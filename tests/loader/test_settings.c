@@ -112,6 +112,27 @@ TEST(a_rank_is_below_its_world)
     CHECK(!strcmp(err.message, "local_rank: value is 2; must be below local_world, which is 2"));
 }
 
+/* What atoi("") gives must not make every process read all samples. */
+TEST(a_world_of_no_processes_is_refused)
+{
+    struct pstk_settings to;
+    plain();
+    CHECK(s.world == 1 && s.local_world == 1);
+    s.world = 0;
+    CHECK_EQ(pstk__settings_copy(&to, &s, &err), 0);
+    CHECK_EQ(pstk__settings_check(&to, &err), PSTK_EINVAL);
+    CHECK(!strcmp(err.message, "world: value is 0; must be at least 1, a number of processes "
+                               "(pstk_settings_init sets 1)"));
+    s.global_batch_size = 8; /* which world divides */
+    CHECK_EQ(check(), PSTK_EINVAL);
+    plain();
+    s.local_world = 0;
+    CHECK_EQ(pstk__settings_copy(&to, &s, &err), 0);
+    CHECK_EQ(pstk__settings_check(&to, &err), PSTK_EINVAL);
+    CHECK(!strcmp(err.message, "local_world: value is 0; must be at least 1, a number of processes "
+                               "(pstk_settings_init sets 1)"));
+}
+
 TEST(orders_that_are_not_windowed_have_no_windows)
 {
     const size_t offsets[] = {offsetof(struct pstk_settings, strands),
@@ -256,6 +277,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(every_setting_is_taken_within_its_range_and_refused_by_name_past_it),
         CASE(a_rank_is_below_its_world),
+        CASE(a_world_of_no_processes_is_refused),
         CASE(orders_that_are_not_windowed_have_no_windows),
         CASE(what_has_no_default_must_be_set),
         CASE(settings_that_nobody_initialised_are_refused),

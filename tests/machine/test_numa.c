@@ -107,7 +107,6 @@ static const char *plan_of(const char *topology, uint32_t n_workers, uint32_t ra
 TEST(by_itself_there_is_one_worker_a_core_on_its_first_thread)
 {
     CHECK_STR(plan_of(SMALL, 0, 0, 1), "0:0 0:2 0:4 0:6 1:8 1:10 1:12 1:14");
-    CHECK_STR(plan_of(SMALL, 0, 0, 0), "0:0 0:2 0:4 0:6 1:8 1:10 1:12 1:14");
     struct pstk__numa *n = open_part(LARGE, 0, 0, 1);
     CHECK(n);
     CHECK_EQ(pstk__numa_n_workers(n), 64);
@@ -341,7 +340,7 @@ TEST(without_pinning_nothing_is_pinned)
 {
     cpu_set_t before, after;
     CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
-    struct pstk__numa_config c = {.pin = 0};
+    struct pstk__numa_config c = {.local_world = 1, .pin = 0};
     struct pstk__numa *n;
     CHECK_EQ(pstk__numa_open(&n, &c, &err), 0);
     CHECK_EQ(pstk__numa_pin_worker(n, 0), 0);
@@ -359,6 +358,7 @@ TEST(what_makes_no_sense_is_refused_by_name)
     CHECK(err.code < 0);
     CHECK(!open_part(SMALL, 0, 2, 2));
     CHECK(err.code == PSTK_EINVAL && strstr(err.message, "local_rank"));
+    CHECK(!open_part(SMALL, 0, 0, 0));
     CHECK(!open_part(SMALL, 0, 1, 0));
     CHECK(!open_part(SMALL, PSTK__MAX_WORKERS + 1, 0, 1));
     CHECK(err.code == PSTK_EINVAL && strstr(err.message, "n_threads"));
@@ -648,7 +648,7 @@ TEST(a_thread_is_pinned_to_a_node_without_workers_as_far_as_its_mask_allows)
 
 TEST(this_machine_opens_with_its_pci_devices)
 {
-    struct pstk__numa_config c = {.pin = 1, .with_pci = 1};
+    struct pstk__numa_config c = {.local_world = 1, .pin = 1, .with_pci = 1};
     struct pstk__numa *n;
     CHECK_EQ(pstk__numa_open(&n, &c, &err), 0);
     uint32_t n_nodes = pstk__numa_n_nodes(n), node = pstk__numa_pci_node(n, "0000:00:00.0");

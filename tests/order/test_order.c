@@ -361,7 +361,8 @@ static struct pstk_order_settings settings_of(uint64_t n)
                                         .n_samples = n,
                                         .seed = 5,
                                         .epoch = 6,
-                                        .batch_size = 4};
+                                        .batch_size = 4,
+                                        .world = 1};
 }
 
 TEST(the_public_order_is_the_internal_one)
@@ -381,7 +382,7 @@ TEST(the_public_order_is_the_internal_one)
     CHECK_EQ(pstk_order_batch(&s, UINT64_MAX, ids), 0);
 }
 
-TEST(a_world_of_0_is_1_and_drop_leaves_out_the_rest)
+TEST(drop_leaves_out_the_rest)
 {
     struct pstk_order_settings s = settings_of(10);
     uint64_t ids[4];
@@ -471,8 +472,8 @@ TEST(settings_that_make_no_sense_are_refused)
     CHECK_EQ(pstk_order_batch(&good, 0, NULL), PSTK_EINVAL);
     CHECK_EQ(pstk_order_batch(NULL, 0, ids), PSTK_EINVAL);
     CHECK_EQ(pstk_order_n_batches(NULL, 0), 0);
-    struct pstk_order_settings bad[15];
-    for (int i = 0; i < 15; i++)
+    struct pstk_order_settings bad[16];
+    for (int i = 0; i < 16; i++)
         bad[i] = good;
     bad[0].size = 8;
     bad[1].batch_size = 0;
@@ -492,7 +493,8 @@ TEST(settings_that_make_no_sense_are_refused)
     bad[13].reserved = 2;
     bad[14].order = PSTK_ORDER_WINDOWED;
     bad[14].strands = 65537;
-    for (int i = 0; i < 15; i++) {
+    bad[15].world = 0;
+    for (int i = 0; i < 16; i++) {
         CHECK_EQ(pstk_order_settle(&bad[i]), PSTK_EINVAL);
         CHECK_EQ(pstk_order_batch(&bad[i], 0, ids), PSTK_EINVAL);
         CHECK_EQ(pstk_order_n_batches(&bad[i], 0), 0);
@@ -517,7 +519,7 @@ int main(void)
         CASE(positions_past_the_end_have_no_batches),
         CASE(the_largest_batches_do_not_overflow),
         CASE(the_public_order_is_the_internal_one),
-        CASE(a_world_of_0_is_1_and_drop_leaves_out_the_rest),
+        CASE(drop_leaves_out_the_rest),
         CASE(global_batches_are_the_same_sets_for_any_number_of_ranks),
         CASE(settings_of_the_first_version_need_no_later_members),
         CASE(a_windowed_order_has_the_defaults_that_settle_fills_in),

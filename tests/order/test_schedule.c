@@ -166,7 +166,8 @@ TEST(ids_are_those_of_batches_of_one_row)
                                                         .n_samples = s.n_samples,
                                                         .seed = s.seed,
                                                         .epoch = s.epoch,
-                                                        .batch_size = 1};
+                                                        .batch_size = 1,
+                                                        .world = 1};
                 CHECK_EQ(pstk_order_batch(&one, at % s.n_samples, &id), 1);
                 CHECK_EQ(ids[wanted], id);
                 wanted++;
@@ -185,6 +186,7 @@ TEST(far_places_are_found_at_once)
     struct pstk_order_settings s = {.size = sizeof s,
                                     .n_samples = (uint64_t)1 << 30,
                                     .batch_size = 1,
+                                    .world = 1,
                                     .n_batch_steps = PSTK_MAX_BATCH_STEPS,
                                     .batch_schedule = steps};
     const struct pstk_batch_step *last = &steps[PSTK_MAX_BATCH_STEPS - 1];
@@ -208,7 +210,7 @@ TEST(wrong_schedules_are_refused)
         {{1, 4, 0}, {PSTK__MAX_BATCH_FROM, 5, 0}},
     };
     struct pstk_order_settings s = {
-        .size = sizeof s, .n_samples = 100, .batch_size = 8, .n_batch_steps = 2};
+        .size = sizeof s, .n_samples = 100, .batch_size = 8, .world = 1, .n_batch_steps = 2};
     uint64_t ids[128];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         s.batch_schedule = bad[i];

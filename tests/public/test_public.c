@@ -291,7 +291,7 @@ TEST(a_subset_has_its_samples_and_a_digest)
     CHECK_EQ(pstk_members_digest(members, other), 0);
     CHECK(memcmp(digest, other, sizeof other) != 0);
     pstk_members_close(&members);
-    struct pstk_order_settings s = {.size = sizeof s, .batch_size = 3, .n_samples = 3};
+    struct pstk_order_settings s = {.size = sizeof s, .batch_size = 3, .n_samples = 3, .world = 1};
     struct pstk_subset weighted = {
         .size = sizeof weighted, .kind = PSTK_SUBSET_BALANCED, .column = "cls", .n_draws = 7};
     int64_t n_rows = 0;
@@ -525,6 +525,7 @@ TEST(a_schedule_whose_first_batches_are_too_large_is_refused)
                                         .epoch = 1,
                                         .n_samples = 10,
                                         .batch_size = 20,
+                                        .world = 1,
                                         .n_batch_steps = 1,
                                         .batch_schedule = &step};
     struct pstk_order_explanation said = {.size = sizeof said};

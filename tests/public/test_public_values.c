@@ -123,8 +123,11 @@ TEST(a_list_is_built_and_read)
 
 TEST(settle_fills_in_what_a_windowed_order_leaves_open)
 {
-    struct pstk_order_settings order = {
-        .size = sizeof order, .order = PSTK_ORDER_WINDOWED, .n_samples = 23, .batch_size = 4};
+    struct pstk_order_settings order = {.size = sizeof order,
+                                        .order = PSTK_ORDER_WINDOWED,
+                                        .n_samples = 23,
+                                        .batch_size = 4,
+                                        .world = 1};
     CHECK_EQ(pstk_order_settle(&order), 0);
     CHECK(order.strands == 1 && order.block == 64 && order.window == 4);
 }

@@ -17,14 +17,13 @@ RULES = (("drop", _c.LAST_DROP), ("pad", _c.LAST_PAD), ("short", _c.LAST_SHORT))
 
 
 def settings_of(kind, n, seed=0, epoch=0, **members):
-    return _c.OrderSettings(size=ctypes.sizeof(_c.OrderSettings), order=kind, n_samples=n, seed=seed, epoch=epoch,
-                            **members)
+    return _c.OrderSettings(**{"size": ctypes.sizeof(_c.OrderSettings), "order": kind, "n_samples": n, "seed": seed,
+                               "epoch": epoch, "world": 1, **members})
 
 
 def batch_of(settings, position):
     """The ids of the library's batch; None past the end."""
-    world = max(settings.world, 1)
-    ids = (ctypes.c_uint64 * (settings.batch_size or -(-settings.global_batch_size // world)))()
+    ids = (ctypes.c_uint64 * (settings.batch_size or -(-settings.global_batch_size // settings.world)))()
     n_valid = _c.lib.pstk_order_batch(ctypes.byref(settings), position, ids)
     assert n_valid >= 0
     if position >= settings.n_samples or not _c.lib.pstk_order_n_batches(ctypes.byref(settings), position):

@@ -53,7 +53,7 @@ static inline uint32_t oracle_ids(const struct oracle *o, uint64_t epoch, uint64
 {
     const struct pstk_settings *s = &o->s;
     static struct pstk__order order;
-    uint64_t n = pstk__dataset_source(o->dataset)->n_samples, world = s->world ? s->world : 1;
+    uint64_t n = pstk__dataset_source(o->dataset)->n_samples, world = s->world;
     struct pstk__order_shape shape = {
         .kind = s->order,
         .weave = {.n = n, .strands = s->strands, .block = s->block, .window = s->window}};

@@ -25,7 +25,7 @@ def settled(order: str, numbers: Mapping[str, int], n_samples: int) -> dict[str,
         return {}
     # The batch does not matter here, and must be valid.
     found = _c.OrderSettings(size=sizeof(_c.OrderSettings), order=_c.ORDER_WINDOWED, n_samples=n_samples, batch_size=1,
-                             **{name: numbers[name] for name in NAMES})
+                             world=1, **{name: numbers[name] for name in NAMES})
     code = _c.lib.pstk_order_settle(byref(found))
     if code < 0:  # every number is in its range by now
         raise SettingsError(f"order: the library refuses {({name: numbers[name] for name in NAMES})} for {n_samples} samples")
