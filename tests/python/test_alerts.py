@@ -17,6 +17,7 @@ import penstock
 import sets
 from penstock import monitor
 from penstock.monitor import alerts
+from test_monitor import QUICK, opened
 
 logging.getLogger("penstock.monitor").addHandler(logging.NullHandler())
 
@@ -103,26 +104,44 @@ class Rules(unittest.TestCase):
                      lambda: monitor.GpuIdle(0.5, resolve=0.2), lambda: monitor.Replacements(-1)):
             self.assertRaises(penstock.SettingsError, make)
         self.assertRaises(TypeError, monitor.Starved, "x")
+        for make in (monitor.Starved, monitor.Slow, monitor.SlowReads, monitor.GpuIdle, monitor.NearMemoryLimit,
+                     monitor.Replacements):
+            for wrong in (True, "0.2", 1j):
+                self.assertRaisesRegex(TypeError, r"value is .*; must be a number above 0", make, wrong)
+                self.assertRaisesRegex(TypeError, "seconds: value is", monitor.Throttled, seconds=wrong)
+        self.assertRaisesRegex(TypeError, "Starved.resolve: value is True", monitor.Starved, 1, resolve=True)
+        self.assertRaises(penstock.SettingsError, monitor.Starved, seconds=10**400)
+        self.assertRaisesRegex(penstock.SettingsError, "Slow.n_looks: value is .*at most 100,000", monitor.Slow, n_looks=9**99)
         self.assertRaisesRegex(TypeError, "Slow.n_looks: value is .x.; must be a whole number", monitor.Slow, n_looks="x")
 
 
 class Server:
-    """Takes POSTs, until it is stopped."""
+    """Takes requests, until it is stopped. code, reason, headers: of its answers. taken: what was posted."""
 
-    def __init__(self):
-        self.taken = taken = []
+    def __init__(self, code=204, reason=None, **headers):
+        self.taken, self.requests = taken, requests = [], []
 
         class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                self.send_response(204)
+            def answer(self):
+                requests.append((self.command, self.path, dict(self.headers)))
+                if "Content-Length" in self.headers:
+                    taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(code, reason)
+                for name, value in headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
+
+            do_POST = do_GET = answer
 
             def log_message(self, *_):
                 pass
         self.server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/hook?secret=5"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
 
 
 class Webhooks(unittest.TestCase):
@@ -135,8 +154,7 @@ class Webhooks(unittest.TestCase):
         hook.close()
         hook(self.ALERT)
         hook.close()
-        server.server.shutdown()
-        server.server.server_close()
+        server.stop()
         self.assertEqual(server.taken, [self.ALERT.to_dict()] * 2)
         self.assertNotIn("secret", repr(hook))
 
@@ -180,8 +198,7 @@ class Webhooks(unittest.TestCase):
             hook(self.ALERT)
             closing.join()
         hook.close()
-        server.server.shutdown()
-        server.server.server_close()
+        server.stop()
         self.assertEqual(len(server.taken), 50)
 
     def test_a_server_that_answers_byte_by_byte_is_given_up_in_time(self):
@@ -217,9 +234,70 @@ class Webhooks(unittest.TestCase):
                 client.close()
             hook.close()
 
+    def test_a_redirect_is_a_logged_failure_and_goes_nowhere(self):
+        elsewhere = Server()
+        for code in (300, 301, 302, 303, 307, 308):
+            with self.subTest(code):
+                server = Server(code, Location=elsewhere.url)
+                hook = monitor.Webhook(server.url, {"Authorization": "Bearer 7"})
+                with self.assertLogs("penstock.monitor", logging.WARNING) as logged:
+                    hook(self.ALERT)
+                    hook.close()
+                    server.stop()
+                self.assertEqual([method for method, _, _ in server.requests], ["POST"])
+                self.assertEqual(server.taken, [self.ALERT.to_dict()])
+                self.assertEqual(len(logged.output), 1, logged.output)
+                self.assertRegex(logged.output[0], f"failed: HTTP {code} .*: no redirect is followed; give Webhook the URL that "
+                                 "it leads to, on 127.0.0.1$")
+                self.assertNotIn("secret", logged.output[0])
+        elsewhere.stop()
+        self.assertEqual(elsewhere.requests, [])
+
+    def test_an_answer_that_is_not_2xx_is_logged_without_the_path(self):
+        server = Server(404, "no /hook?secret=5 \x1b[2J", Location="http://[::1")
+        hook = monitor.Webhook(server.url)
+        with self.assertLogs("penstock.monitor", logging.WARNING) as logged:
+            hook(self.ALERT)
+            hook.close()
+            server.stop()
+        self.assertIn("failed: HTTP 404 no /... \\x1b[2J", logged.output[0])
+        for message in logged.output:
+            self.assertNotIn("secret", message)
+            self.assertNotIn("\x1b", message)
+
     def test_urls(self):
-        for url in ("file:///etc/passwd", "", None, "ftp://x"):
-            self.assertRaises(penstock.SettingsError, monitor.Webhook, url)
+        for url, words in (("file:///etc/passwd", "begins with 'file:'; must begin with http:// or https://"),
+                           ("", "has no scheme"), (None, "is a NoneType; must be a str"), ("ftp://x", "begins with 'ftp:'"),
+                           ("http://[::1", "no valid host and port"), ("http://", "no valid host and port"),
+                           ("http:///secret", "no valid host"), ("http://h:99999/secret", "no valid host and port"),
+                           ("http://h:0/secret", "no valid host and port"), ("http://h:x/secret", "no valid host and port"),
+                           (f"http://{'h' * 64}.org/secret", "no valid host"), ("http://a..b/secret", "no valid host"),
+                           ("http://me:secret@h/", "has a user before its host"),
+                           ("http://h/secret\n", r"has '\\n' as character 16; must be ASCII"),
+                           ("http://h/\x1bsecret", r"has '\\x1b' as character 10"), ("http://h/secret 5", "has ' ' as character"),
+                           ("http://h/\xe9secret", "has '\xe9' as character 10"), ("htps://h/secret", "begins with 'htps:'")):
+            with self.subTest(url), self.assertRaisesRegex(penstock.SettingsError, "^url: value .*" + words) as caught:
+                monitor.Webhook(url)
+            self.assertNotIn("secret", str(caught.exception))
+        for url in ("http://[::1]:80/x", "HTTPS://h.org", "http://my_host:8080?x=%20", "http://10.0.0.1/a#b"):
+            monitor.Webhook(url)
+
+    def test_headers(self):
+        for headers, error, words in (({"Authorization": "secret\n"}, penstock.SettingsError, "value of 'Authorization' has a con"),
+                                      ({"X": "\u20ac"}, penstock.SettingsError, "value of 'X' has"),
+                                      ({"X y": "secret"}, penstock.SettingsError, "name is 'X y'"),
+                                      ({"X": 5}, TypeError, "value of 'X' is a int"), ({5: "x"}, penstock.SettingsError, "name is 5"),
+                                      ("X: secret", TypeError, "value is a str; must be a dict"), (True, TypeError, "value is a bool")):
+            with self.subTest(headers), self.assertRaisesRegex(error, "^headers: " + words) as caught:
+                monitor.Webhook("http://h/", headers)
+            self.assertNotIn("secret", str(caught.exception))
+        server = Server()
+        hook = monitor.Webhook(server.url, {"X-Token": "a b\xe9", "content-type": "text/json"})
+        hook(self.ALERT)
+        hook.close()
+        server.stop()
+        (_, _, headers), = server.requests
+        self.assertEqual((headers["X-Token"], headers["Content-Type"]), ("a b\xe9", "text/json"))
 
 
 class Sinks(unittest.TestCase):
@@ -235,6 +313,23 @@ class Sinks(unittest.TestCase):
         self.assertEqual(sum(line["n_samples"] for line in lines), 4000)
         self.assertRaises(ValueError, sinks[0], None)  # it was closed with its Monitor
         self.assertRaises(OSError, monitor.JSONLines, os.path.join(sets.ROOT, "no", "such"))
+
+    def test_the_number_of_an_open_file_is_no_path(self):
+        number = os.open(os.path.join(sets.ROOT, "open"), os.O_CREAT | os.O_RDWR)
+        self.addCleanup(os.close, number)
+        with opened() as loader:
+            watching = penstock.Monitor(loader, **QUICK)
+            with watching:
+                pass
+            for wrong in (True, number):
+                for make in (monitor.JSONLines, watching.report):
+                    self.assertRaisesRegex(TypeError, f"path: value is {wrong!r}; must be the name of a file", make, wrong)
+        os.fstat(number)  # it is open
+        os.fstat(1)
+        for make, error, words in ((lambda: monitor.TensorBoard(True), penstock.SettingsError, "writer: value is True"),
+                                   (lambda: monitor.TensorBoard(sets.ROOT, prefix=5), TypeError, "prefix: value is 5"),
+                                   (lambda: monitor.JSONLines("a\0b"), penstock.SettingsError, "zero byte")):
+            self.assertRaisesRegex(error, words, make)
 
     def test_tensorboard_writers(self):
         written = []

@@ -242,7 +242,9 @@ class Life(unittest.TestCase):
                 with self.assertRaisesRegex(penstock.SettingsError, words):
                     penstock.Monitor(loader, **wrong)
             for wrong, words in (({"sinks": 5}, "sinks"), ({"on_alert": ["x"]}, "on_alert"), ({"alerts": ["x"]}, "alerts"),
-                                 ({"line": 5}, "line"), ({"tokens_so_far": 5}, "tokens_so_far"), ({"every": "x"}, "every"),
+                                 ({"line": 5}, "line"), ({"line": 1}, "line: value is 1"), ({"every": True}, "every: value is True"),
+                                 ({"look": "1"}, "look: value is '1'"), ({"peak_flops": True}, "peak_flops: value is True"),
+                                 ({"name": 5}, "name: value is 5"), ({"tokens_so_far": 5}, "tokens_so_far"), ({"every": "x"}, "every"),
                                  ({"interval": 5}, "every= is the seconds")):
                 with self.assertRaisesRegex(TypeError, words):
                     penstock.Monitor(loader, **wrong)

@@ -122,6 +122,8 @@ class Endpoint(unittest.TestCase):
                 monitor.Prometheus(**settings)
         with self.assertRaises(OSError):
             monitor.Prometheus(0, address="192.0.2.1")  # of no interface
+        with self.assertRaisesRegex(TypeError, "address: value is 5"):
+            monitor.Prometheus(0, address=5)
 
     def test_a_child_of_fork_does_not_keep_the_port(self):
         exporter = self.exporter()
@@ -202,6 +204,8 @@ class Text(unittest.TestCase):
     def test_a_folder_that_is_not_there(self):
         with self.assertRaisesRegex(penstock.SettingsError, "folder: value is '/no/such'; must be a folder that exists"):
             monitor.TextFile("/no/such")
+        with self.assertRaisesRegex(TypeError, "path: value is a bool"):
+            monitor.TextFile(True)
 
 
 def full_reading(**more):

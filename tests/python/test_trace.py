@@ -309,6 +309,13 @@ class Merged(Case):
             penstock.trace.merge(self.path, empty)
         with self.assertRaisesRegex(TypeError, "ours: value is 7"):
             penstock.trace.merge(7, self.theirs([]))
+        with open(empty, encoding="utf-8") as file:  # the number of an open file is no path
+            for number in (True, file.fileno()):
+                for name, files in (("theirs", (self.path, number)), ("ours", ([number], self.theirs([], "c.json"))),
+                                    ("out", (self.path, self.theirs([], "c.json"), number))):
+                    with self.assertRaisesRegex(TypeError, f"{name}: value is {number!r}; must be the path of a file"):
+                        penstock.trace.merge(*files)
+            os.fstat(file.fileno())
 
 
 if __name__ == "__main__":

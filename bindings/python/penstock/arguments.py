@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of arguments that operations share. `what` is the argument as users know it: "RandomFlip.p"."""
+"""Checks of arguments that operations and monitors share. `what` is the argument as users know it: "RandomFlip.p"."""
 from __future__ import annotations
 
 import enum
+import math
+import numbers
 import operator
 from collections.abc import Sequence
 from typing import Any, Union
 
 from . import _c
+from .errors import SettingsError
 from .hints import near_or_all
 
-__all__ = ["FILTERS", "Interpolation", "filter_name", "number", "pair", "probability", "whole"]
+__all__ = ["FILTERS", "Interpolation", "filter_name", "number", "pair", "positive", "probability", "whole"]
 
 Interpolation = Union[str, int, enum.Enum]
 FILTERS = {name: code for name, code in _c.NAMES["filter"].items() if code != _c.FILTER_DEFAULT}
@@ -29,6 +32,21 @@ def number(what: str, value: Any, least: float, most: float) -> float:
         raise TypeError(must)
     if not least <= found <= most:  # nor NaN
         raise ValueError(must)
+    return found
+
+
+def positive(what: str, value: Any, most: float | None = None) -> float:
+    """Return a finite float above 0, at most `most`. A bool is no number here: Starved(True) is a mistake."""
+    limit = "" if most is None else f" and at most {most:g}"
+    must = f"{what}: value is {value!r}; must be a number above 0{limit}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(must)
+    try:
+        found = float(value)
+    except OverflowError:
+        raise SettingsError(must) from None
+    if not math.isfinite(found) or found <= 0 or most is not None and found > most:
+        raise SettingsError(must)
     return found
 
 

@@ -73,7 +73,7 @@ def end(pointer: c_void_p) -> None:
 
 def _read(name: str, path: Any) -> dict[str, Any]:
     """Return a trace from a file, perhaps compressed by gzip, in its form as an object."""
-    with open(path, "rb") as file:
+    with open(path_of(path, name), "rb") as file:  # open() alone takes an int, or True, for an open file, and closes it
         data = file.read()
     try:
         found = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
@@ -119,6 +119,7 @@ def merge(ours: Any, theirs: Any, out: Any = None) -> dict[str, Any]:
     CLOCK_MONOTONIC, and it notes both clocks when it is opened: a step of the machine's clock after that moves its
     events. SettingsError: a file is no such trace.
     """
+    written = None if out is None else path_of(out, "out")
     if isinstance(ours, (str, bytes, os.PathLike)):
         ours = [ours]
     found = _read("theirs", theirs)
@@ -129,8 +130,8 @@ def merge(ours: Any, theirs: Any, out: Any = None) -> dict[str, Any]:
         shift = (_opened_ns(path, trace) - base) / 1000
         events += [_moved(event, shift, number) for event in trace["traceEvents"] if event.get("name") != "process_name"]
     merged = {**found, "traceEvents": events}
-    if out is not None:
-        with _opened(out) as file:
+    if written is not None:
+        with _opened(written) as file:
             json.dump(merged, file)
     return merged
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .alerts import (Alert, GpuIdle, NearMemoryLimit, Replacements, Slow, SlowReads, Starved, Straggler, Throttled,
-                         Webhook, defaults)
+                         defaults)
     from .callbacks import lightning_callback, transformers_callback
     from .flops import PEAKS, peak_flops
     from .gpu import GpuReading
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from .ranks import RankView
     from .reading import Reading
     from .sinks import JSONLines, TensorBoard
+    from .webhook import Webhook
 
 _NAMES_OF = {
     "alerts": ("Alert", "GpuIdle", "NearMemoryLimit", "Replacements", "Slow", "SlowReads", "Starved", "Straggler", "Throttled",
-               "Webhook", "defaults"),
+               "defaults"),
     "callbacks": ("lightning_callback", "transformers_callback"),
     "flops": ("PEAKS", "peak_flops"),
     "gpu": ("GpuReading",),
@@ -37,6 +38,7 @@ _NAMES_OF = {
     "ranks": ("RankView",),
     "reading": ("Reading",),
     "sinks": ("JSONLines", "TensorBoard"),
+    "webhook": ("Webhook",),
 }
 _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
 

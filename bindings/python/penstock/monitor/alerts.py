@@ -7,26 +7,21 @@ value is not known changes nothing.
 """
 from __future__ import annotations
 
-import atexit
 import collections
-import contextlib
 import dataclasses
-import json
 import logging
-import math
-import queue
 import statistics
-import threading
-import time
-import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..arguments import positive
 from ..errors import SettingsError
 from .reading import Reading
 
 __all__ = ["Alert", "GpuIdle", "NearMemoryLimit", "Replacements", "Rule", "Slow", "SlowReads", "Starved", "Throttled",
-           "Webhook", "defaults"]
+           "defaults"]
+
+MAX_LOOKS = 100_000  # of Slow, whose median is taken at each look: some 6 days of looks
 
 log = logging.getLogger("penstock.monitor")
 
@@ -55,18 +50,6 @@ class Alert:
         return self.text
 
 
-def _number(rule: str, name: str, value: Any, most: float | None = None) -> float:
-    """A threshold, checked: a number above 0, at most `most`."""
-    limit = "" if most is None else f" and at most {most:g}"
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{rule}.{name}: value is {value!r}; must be a number above 0{limit}") from None
-    if not math.isfinite(number) or number <= 0 or most is not None and number > most:
-        raise SettingsError(f"{rule}.{name}: value is {value!r}; must be a number above 0{limit}")
-    return number
-
-
 class Rule:
     """The base of rules: the state of one, and its hysteresis. above: the condition is a value above the limit."""
 
@@ -75,7 +58,7 @@ class Rule:
 
     def __init__(self, limit: float, resolve: float, seconds: Any) -> None:
         self.name = type(self).__name__
-        self.seconds = 0.0 if seconds == 0 and not isinstance(seconds, bool) else _number(self.name, "seconds", seconds)
+        self.seconds = 0.0 if seconds == 0 and not isinstance(seconds, bool) else positive(f"{self.name}.seconds", seconds)
         self.limit, self.resolve = limit, resolve
         if (resolve > limit) if self.above else (resolve < limit):
             side = "at most" if self.above else "at least"
@@ -137,8 +120,8 @@ class Starved(Rule):
     what = "the loop waits for data {percent:.0f} % of its time"
 
     def __init__(self, share: float = 0.2, seconds: float = 60, resolve: float | None = None) -> None:
-        share = _number("Starved", "share", share, 1)
-        super().__init__(share, share / 2 if resolve is None else _number("Starved", "resolve", resolve, 1), seconds)
+        share = positive("Starved.share", share, 1)
+        super().__init__(share, share / 2 if resolve is None else positive("Starved.resolve", resolve, 1), seconds)
 
     def value(self, reading: Reading) -> float | None:
         return reading.waiting
@@ -153,12 +136,14 @@ class Slow(Rule):
 
     def __init__(self, share: float = 0.5, seconds: float = 60, resolve: float | None = None, n_looks: int = 720,
                  n_least: int = 12) -> None:
-        share = _number("Slow", "share", share, 1)
-        back = (1 + share) / 2 if resolve is None else _number("Slow", "resolve", resolve, 1)
+        share = positive("Slow.share", share, 1)
+        back = (1 + share) / 2 if resolve is None else positive("Slow.resolve", resolve, 1)
         super().__init__(share, back, seconds)
         for name, n in (("n_looks", n_looks), ("n_least", n_least)):
             if not isinstance(n, int) or isinstance(n, bool):
                 raise TypeError(f"Slow.{name}: value is {n!r}; must be a whole number")
+        if n_looks > MAX_LOOKS:
+            raise SettingsError(f"Slow.n_looks: value is {n_looks}; must be at most {MAX_LOOKS:,}")
         if not 1 <= n_least <= n_looks:
             raise SettingsError(f"Slow.n_least: value is {n_least}; must be from 1 to n_looks, {n_looks}")
         self._paces: collections.deque[float] = collections.deque(maxlen=n_looks)
@@ -179,8 +164,8 @@ class Replacements(Rule):
     what = "{value:.0f} bad samples were replaced"
 
     def __init__(self, count: float = 0, seconds: float = 60) -> None:
-        if count != 0 or isinstance(count, bool):
-            count = _number("Replacements", "count", count)
+        if isinstance(count, bool) or count != 0:
+            count = positive("Replacements.count", count)
         super().__init__(count, 0, seconds)
 
     def value(self, reading: Reading) -> float | None:
@@ -209,8 +194,8 @@ class SlowReads(Rule):
     what = "99 % of the reads took up to {value:.3g} ms"
 
     def __init__(self, ms: float, seconds: float = 60, resolve: float | None = None) -> None:
-        ms = _number("SlowReads", "ms", ms)
-        super().__init__(ms, 0.75 * ms if resolve is None else _number("SlowReads", "resolve", resolve), seconds)
+        ms = positive("SlowReads.ms", ms)
+        super().__init__(ms, 0.75 * ms if resolve is None else positive("SlowReads.resolve", resolve), seconds)
 
     def value(self, reading: Reading) -> float | None:
         return reading.read_p99_ms
@@ -223,8 +208,8 @@ class GpuIdle(Rule):
     what = "the GPU is busy {percent:.0f} % of the time"
 
     def __init__(self, share: float = 0.5, seconds: float = 120, resolve: float | None = None) -> None:
-        share = _number("GpuIdle", "share", share, 1)
-        super().__init__(share, min(1, 1.5 * share) if resolve is None else _number("GpuIdle", "resolve", resolve, 1), seconds)
+        share = positive("GpuIdle.share", share, 1)
+        super().__init__(share, min(1, 1.5 * share) if resolve is None else positive("GpuIdle.resolve", resolve, 1), seconds)
 
     def value(self, reading: Reading) -> float | None:
         return None if reading.gpu is None else reading.gpu.utilisation
@@ -267,8 +252,8 @@ class NearMemoryLimit(Rule):
     what = "the cgroup uses {percent:.0f} % of its memory limit"
 
     def __init__(self, share: float = 0.9, seconds: float = 10, resolve: float | None = None) -> None:
-        share = _number("NearMemoryLimit", "share", share, 1)
-        back = 0.9 * share if resolve is None else _number("NearMemoryLimit", "resolve", resolve, 1)
+        share = positive("NearMemoryLimit.share", share, 1)
+        back = 0.9 * share if resolve is None else positive("NearMemoryLimit.resolve", resolve, 1)
         super().__init__(share, back, seconds)
 
     def value(self, reading: Reading) -> float | None:
@@ -307,129 +292,6 @@ class Straggler(Rule):
 def defaults() -> list[Rule]:
     """Return a new rule of each kind, with its default limits, except SlowReads, which has none."""
     return [Starved(), Slow(), Replacements(), GpuIdle(), Throttled(), NearMemoryLimit(), Straggler()]
-
-
-# ---- where alerts go -----------------------------------------------------------------------------------------
-
-_running: weakref.WeakSet[Webhook] = weakref.WeakSet()  # those whose thread waits for alerts
-
-
-@atexit.register
-def _close_all() -> None:
-    for hook in list(_running):
-        hook.close()
-
-
-class Webhook:
-    """POST each alert as JSON (Alert.to_dict() with "text") to a URL, from a thread of its own.
-
-    A request that is not done within 2 s is given up and logged, also where the server answers byte by byte or its name is
-    still looked up. At most 16 alerts wait; more are dropped and logged. headers: more of them, for example {"Authorization": "Bearer ..."}.
-    """
-
-    TIMEOUT = 2.0
-    MOST = 16
-    MOST_GIVEN_UP = 4  # requests that were given up and have not ended; alerts are dropped meanwhile
-
-    def __init__(self, url: str, headers: dict[str, str] | None = None) -> None:
-        if not isinstance(url, str) or not url.lower().startswith(("http://", "https://")):
-            raise SettingsError(f"url: value is {url!r}; must begin with http:// or https://")
-        self.url, self._headers = url, {"Content-Type": "application/json", **(headers or {})}
-        self._waiting: queue.Queue[Alert | None] = queue.Queue(self.MOST)  # of the thread that runs now, as _stop
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()  # held while an alert is handed over or a request started, and while the thread is stopped
-        self._given_up: list[threading.Thread] = []
-
-    def __call__(self, alert: Alert) -> None:
-        """Hand over an alert; never waits for the network."""
-        with self._lock:
-            if self._thread is None or not self._thread.is_alive():
-                self._waiting, self._stop = queue.Queue(self.MOST), threading.Event()
-                self._thread = threading.Thread(target=self._run, args=(self._waiting, self._stop), name="penstock-webhook",
-                                                daemon=True)
-                self._thread.start()
-                _running.add(self)
-            is_full = self._waiting.full()
-            if not is_full:
-                self._waiting.put_nowait(alert)
-        if is_full:
-            self._drop(alert, "takes no alerts")
-
-    def _run(self, waiting: queue.Queue[Alert | None], stop: threading.Event) -> None:
-        while True:
-            alert = waiting.get()
-            if alert is None:
-                return
-            self._given_up = [thread for thread in self._given_up if thread.is_alive()]
-            if len(self._given_up) >= self.MOST_GIVEN_UP:
-                self._drop(alert, "hangs")
-                continue
-            # A socket's time-out is of each piece of an answer; a thread of its own is of all of them together.
-            errors: list[Exception] = []
-            request = threading.Thread(target=self._post, args=(alert, errors), name="penstock-request", daemon=True)
-            with self._lock:
-                is_closed = stop.is_set()
-                try:
-                    if not is_closed:
-                        request.start()
-                except RuntimeError as no_thread:
-                    errors.append(no_thread)
-            if is_closed:
-                self._drop(alert, "was closed")
-                continue
-            if request.ident is not None:
-                request.join(self.TIMEOUT)
-            if request.is_alive():
-                self._given_up.append(request)
-                log.warning("penstock: the webhook %s failed: no answer within %g s", self._where(), self.TIMEOUT)
-            for error in errors:
-                log.warning("penstock: the webhook %s failed: %s: %s", self._where(), type(error).__name__, error)
-
-    def _post(self, alert: Alert, errors: list[Exception]) -> None:
-        import urllib.request
-        try:
-            request = urllib.request.Request(self.url, json.dumps(alert.to_dict()).encode(), self._headers, method="POST")
-            with urllib.request.urlopen(request, timeout=self.TIMEOUT):
-                pass
-        except Exception as error:  # an alert must not end with the one before
-            errors.append(error)
-
-    def _where(self) -> str:
-        """The URL without path and query, which may have a secret."""
-        from urllib.parse import urlsplit
-        parts = urlsplit(self.url)
-        return f"{parts.scheme}://{parts.hostname}"
-
-    def close(self) -> None:
-        """Wait up to 2 s for the alerts that are on their way; those left are dropped and logged. The next alert starts a new
-        thread. The interpreter's end closes it, too."""
-        with self._lock:
-            thread, waiting, stop = self._thread, self._waiting, self._stop
-            self._thread = None
-            _running.discard(self)
-        if thread is None or not thread.is_alive():
-            return
-        end = time.monotonic() + self.TIMEOUT
-        with contextlib.suppress(queue.Full):
-            waiting.put(None, timeout=self.TIMEOUT)
-            thread.join(max(0.0, end - time.monotonic()))
-        # CPython 3.11 crashes if a thread begins while the interpreter ends.
-        with self._lock:
-            stop.set()
-        with contextlib.suppress(queue.Empty):
-            while True:
-                alert = waiting.get_nowait()
-                if alert is not None:
-                    self._drop(alert, "was closed")
-        with contextlib.suppress(queue.Full):
-            waiting.put_nowait(None)
-
-    def _drop(self, alert: Alert, why: str) -> None:
-        log.warning("penstock: the webhook %s %s; dropped: %s", self._where(), why, alert.text)
-
-    def __repr__(self) -> str:
-        return f"Webhook({self._where()!r})"
 
 
 def rules_of(alerts: Any) -> list[Rule]:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from .. import _c
+from ..arguments import positive
 from ..cores import n_cores
 from ..errors import PenstockError, SettingsError
 from ..hints import explained
@@ -69,19 +70,8 @@ class _Look(NamedTuple):
     counts: _c.Stats  # as the library gives them, for predictions
 
 
-def _positive(name: str, value: Any) -> float:
-    """A number above 0, checked."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name}: value is {value!r}; must be a number above 0") from None
-    if not math.isfinite(number) or number <= 0:
-        raise SettingsError(f"{name}: value is {value!r}; must be a number above 0")
-    return number
-
-
 def _given(name: str, value: Any) -> float | None:
-    return None if value is None else _positive(name, value)
+    return None if value is None else positive(name, value)
 
 
 def _functions(name: str, value: Any) -> tuple[Callable[[Any], Any], ...]:
@@ -138,14 +128,14 @@ class Monitor:
         from ..loader import Loader
         if not isinstance(loader, Loader):
             raise TypeError(f"loader: value is {loader!r}; must be a penstock.Loader")
-        self._every = _positive("every", every)
-        self._look_every = min(5.0, self._every) if look is None else _positive("look", look)
+        self._every = positive("every", every)
+        self._look_every = min(5.0, self._every) if look is None else positive("look", look)
         if self._look_every > self._every:
             raise SettingsError(f"look: value is {look!r}; must be at most every, {every!r}")
         self._sinks, self._on_alert = _functions("sinks", sinks), _functions("on_alert", on_alert)
         # A rule has a state: each Monitor has its own.
         self._rules = [copy.deepcopy(rule) for rule in alerting.rules_of(alerts)]
-        if not callable(line) and line not in (True, False):
+        if not callable(line) and not isinstance(line, bool):
             raise TypeError(f"line: value is {line!r}; must be True, False or a function of a str")
         if tokens_so_far is not None and not callable(tokens_so_far):
             raise TypeError(f"tokens_so_far: value is {tokens_so_far!r}; must be a function without arguments")
@@ -160,7 +150,9 @@ class Monitor:
         if not (ranks is None or isinstance(ranks, str) and ranks == "auto"):
             boards.board_of(ranks, "")
         self._ranks_setting, self._board = ranks, cast("boards.Board | None", None)
-        self.name = os.path.basename(loader.path) or loader.path if name is None else str(name)
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"name: value is {name!r}; must be a str, or None for the last part of loader.path")
+        self.name = os.path.basename(loader.path) or loader.path if name is None else name
         self.loader, self.node = loader, socket.gethostname()
         self._gpu = gpus.Gpu(None)
         self._cgroup, self._n_cores = machine.Cgroup(), n_cores()

@@ -9,7 +9,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from .. import _c, forecast as predictions
+from .. import _c, forecast as predictions, paths
 from ..__main__ import command
 from ..cores import n_cores
 from ..errors import PenstockError
@@ -84,10 +84,12 @@ def document(loader: Loader, name: str, node: str, found: Found) -> dict[str, An
 def write(path: str | os.PathLike[str], loader: Loader, name: str, node: str, found: Found,
           points: list[dict[str, Any]]) -> None:
     """Draw the page. PenstockError: it could not be written. FileNotFoundError: there is no command."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"path: value is {path!r}; must be the name of a file")
     lines = [document(loader, name, node, found), *points]
     data = "".join(json.dumps(line, separators=(",", ":"), default=str) + "\n" for line in lines).encode()
     # An absolute path is no option, and not "-".
-    line = [command(), "page", "-", "-o", os.path.abspath(path)]
+    line = [command(), "page", "-", "-o", os.path.abspath(paths.local(path))]
     done = subprocess.run(line, input=data, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
     said = done.stderr.decode(errors="replace").strip().replace("penstock: ", "")
     if done.returncode:

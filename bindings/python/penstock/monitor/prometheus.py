@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .. import _optional
+from .. import _optional, paths
 from ..errors import PenstockError, SettingsError
 from ..stats import ADVICE
 from .reading import Reading
@@ -162,6 +162,8 @@ class Prometheus:
     def __init__(self, port: int = 9400, *, address: str = "", on_taken: str = "error") -> None:
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
             raise SettingsError(f"port: value is {port!r}; must be a whole number from 0 to 65535 (0: any free port)")
+        if not isinstance(address, str):
+            raise TypeError(f"address: value is {address!r}; must be the address of an interface, as '127.0.0.1'")
         if on_taken not in ("error", "next"):
             raise SettingsError(f"on_taken: value is {on_taken!r}; must be 'error' or 'next'")
         self._collector = _Collector()
@@ -248,7 +250,7 @@ class TextFile:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = os.fspath(folder)
+        self.folder = paths.local(folder)
         if not os.path.isdir(self.folder):
             raise SettingsError(f"folder: value is {self.folder!r}; must be a folder that exists (node_exporter's "
                                 "--collector.textfile.directory)")

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .. import paths
 from ..errors import SettingsError
 from ..launchers import distributed
 from .reading import Reading
@@ -98,10 +99,10 @@ def board_of(setting: Any, name: str) -> Board | None:
         from torch.distributed import distributed_c10d
         return _StoreBoard(distributed_c10d._get_default_store(), prefix)
     if isinstance(setting, (str, os.PathLike)):
-        if not os.path.isdir(setting):
-            raise SettingsError(f"ranks: value is {os.fspath(setting)!r}; must be a folder that exists, and that all ranks "
-                                "share")
-        return _FolderBoard(os.fspath(setting), prefix)
+        folder = paths.local(setting)
+        if not os.path.isdir(folder):
+            raise SettingsError(f"ranks: value is {folder!r}; must be a folder that exists, and that all ranks share")
+        return _FolderBoard(folder, prefix)
     if all(callable(getattr(setting, method, None)) for method in ("set", "get", "check")):
         return _StoreBoard(setting, prefix)
     raise TypeError(f"ranks: value is {setting!r}; must be 'auto', None, a folder, or a store of torch.distributed")

@@ -11,7 +11,7 @@ import json
 import os
 from typing import Any, TextIO
 
-from .. import _optional
+from .. import _optional, paths
 from ..errors import SettingsError
 from .reading import Reading
 
@@ -23,8 +23,10 @@ class JSONLines:
     write. path: the file, made where it is missing. OSError: it cannot be opened."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file: TextIO | None = open(path, "a", encoding="utf-8", buffering=1 << 20)  # noqa: SIM115
-        self.path = os.fspath(path)
+        if not isinstance(path, (str, bytes, os.PathLike)):  # an int, or True, would be the number of an open file
+            raise TypeError(f"path: value is {path!r}; must be the name of a file")
+        self.path = paths.local(path)
+        self._file: TextIO | None = open(self.path, "a", encoding="utf-8", buffering=1 << 20)  # noqa: SIM115
 
     def __call__(self, reading: Reading) -> None:
         if self._file is None:
@@ -53,7 +55,9 @@ class TensorBoard:
         if not self._owned and not callable(getattr(writer, "add_scalar", None)):
             raise SettingsError(f"writer: value is {writer!r}; must be a SummaryWriter or a folder (give "
                                 "torch.utils.tensorboard.SummaryWriter(folder))")
-        self._writer = _writer(os.fspath(writer)) if self._owned else writer
+        if not isinstance(prefix, str):
+            raise TypeError(f"prefix: value is {prefix!r}; must be a str")
+        self._writer = _writer(paths.local(writer)) if self._owned else writer
         self._prefix = prefix
 
     def __call__(self, reading: Reading) -> None:
