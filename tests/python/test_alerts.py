@@ -80,6 +80,19 @@ class Rules(unittest.TestCase):
                 self.assertIn(part, found[0].text)
             self.assertEqual(json.loads(json.dumps(found[0].to_dict()))["text"], str(found[0]))
 
+    def test_text_is_one_line(self):
+        """Whatever the names are; and so is what is logged of a receiver that fails."""
+        rule = monitor.Straggler(seconds=0)
+        alert = rule.look(reading(time=5.0, name="\x1b[1m", node="a\nb", stragglers=("rank 1 on x",)))
+        self.assertIn(r"Straggler: \x1b[1m on a\x0ab, rank 3: 1 straggler", alert.text)
+
+        def receiver(_):
+            raise ValueError("a\nb \x1b")
+        with self.assertLogs("penstock.monitor") as logged:
+            alerts.send(alert, [receiver])
+        self.assertEqual([record.getMessage().isprintable() for record in logged.records], [True, True])
+        self.assertIn(r"ValueError: a\x0ab \x1b", logged.output[1])
+
     def test_replacements_at_once(self):
         bad = {"n_replacements": 3}
         self.assertEqual(self.feed(monitor.Replacements(seconds=20), (5, {}), (2, bad), (9, {}), (1, bad)), [

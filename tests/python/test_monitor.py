@@ -189,6 +189,32 @@ class Life(unittest.TestCase):
         self.assertIn("penstock scalars-2000", text.getvalue())
         self.assertNotIn("penstock-monitor", [thread.name for thread in threading.enumerate()])
 
+    def test_names_cannot_write_to_a_terminal(self):
+        """A control character, a line separator, a mark of direction and a byte that is not UTF-8, in the name and in what a
+        sink raises."""
+        name, shown = "\x1b[2J\n\x9b\u2028\u202e\udcff ä", r"\x1b[2J\x0a\x9b\u2028\u202e\xff ä"
+        text, lines = io.StringIO(), []
+
+        def raises(_):
+            raise ValueError(name)
+        with opened() as loader, contextlib.redirect_stderr(text), self.assertLogs("penstock.monitor") as logged:
+            with penstock.Monitor(loader, gpu=None, name=name, sinks=[raises]), \
+                    penstock.Monitor(loader, gpu=None, name=name, line=lines.append):
+                for _ in loader:
+                    pass
+        self.assertEqual(len(text.getvalue().splitlines()), 1)
+        for line in (text.getvalue(), *lines):
+            self.assertTrue(line.startswith(f"penstock {shown}: "), repr(line))
+        self.assertEqual([record.getMessage().count(shown) for record in logged.records], [2])
+        self.assertTrue(all(record.getMessage().isprintable() for record in logged.records))
+
+    def test_without_a_standard_error_nothing_is_printed(self):
+        text = io.StringIO()
+        with opened() as loader, contextlib.redirect_stdout(text), contextlib.redirect_stderr(None):
+            with penstock.Monitor(loader, gpu=None):
+                pass
+        self.assertEqual(text.getvalue(), "")
+
     def test_a_loader_closed_under_it(self):
         found = []
         loader = opened()

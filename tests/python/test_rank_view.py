@@ -53,6 +53,12 @@ class Comparison(unittest.TestCase):
         self.assertEqual(found.slowest, 2)
         self.assertEqual(found.stragglers, ("rank 2 on n2 takes 60 samples/s, the median is 100; limit: consumer",))
 
+    def test_names_of_nodes_are_one_line(self):
+        node = "\x1b]0;x\x07\nn"
+        found = view(look(0), look(1), {**look(2, waiting=0.4), "node": node}, {**look(3, pace=60.0), "node": node})
+        self.assertEqual([text[:28] for text in found.stragglers], [rf"rank {rank} on \x1b]0;x\x07\x0an " for rank in (2, 3)])
+        self.assertTrue(all(text.isprintable() for text in found.stragglers))
+
     def test_ranks_that_are_gone_are_missing(self):
         found = view(look(0), look(1, when=NOW - 71), look(2, when=NOW - 70), look(3), world=5)
         self.assertEqual((found.missing, sorted(found.looks)), ((1, 4), [0, 2, 3]))

@@ -118,8 +118,14 @@ class Report(Case):
             watching = watched(loader, 0.1)
         with unittest.mock.patch.dict(os.environ, {"PATH": self.folder}):
             del os.environ["PENSTOCK_COMMAND"]
-            with self.assertRaisesRegex(FileNotFoundError, "set PENSTOCK_COMMAND"):
+            with self.assertRaisesRegex(penstock.PenstockError, "draws the page, was not found: .* set PENSTOCK_COMMAND to its path.*"
+                                        "`penstock page run.jsonl`"):
                 watching.report(self.path)
+        for program, why in (("/no/such", "No such file or directory"), (self.folder, "Permission denied")):
+            with unittest.mock.patch.dict(os.environ, {"PENSTOCK_COMMAND": program}):
+                with self.assertRaisesRegex(penstock.PenstockError, f"'{program}', .* does not start: {why} .set PENSTOCK_COMMAND"):
+                    watching.report(self.path)
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_lines_of_a_sink_draw_the_same_rates(self):
         lines = os.path.join(self.folder, "run.jsonl")

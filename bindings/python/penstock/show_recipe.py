@@ -12,6 +12,7 @@ from typing import Any
 from . import recipes
 from ._optional import MissingPackageError
 from .errors import PenstockError
+from .escapes import escaped
 from .sheet import show
 
 __all__ = ["main"]
@@ -29,7 +30,7 @@ def _one_id(text: str) -> int:
 
 
 def _refuse(message: str) -> int:
-    print(f"penstock: {message}", file=sys.stderr)
+    print(escaped(f"penstock: {message}"), file=sys.stderr)
     return 2
 
 
@@ -85,9 +86,9 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except (OSError, PenstockError) as error:
-        print(f"penstock: {error}", file=sys.stderr)
+        print(escaped(f"penstock: {error}"), file=sys.stderr)
         return 1
     if given.output != "-":
-        print(f"{given.output}: sample {given.ids} and 15 augmentations by {given.recipe}, "
-              f"{sheet.width} x {sheet.height} pixels")
+        print(escaped(f"{given.output}: sample {given.ids} and 15 augmentations by {given.recipe}, "
+                      f"{sheet.width} x {sheet.height} pixels"))
     return 0

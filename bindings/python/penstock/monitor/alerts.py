@@ -16,6 +16,7 @@ from typing import Any
 
 from ..arguments import positive
 from ..errors import SettingsError
+from ..escapes import escaped
 from .reading import Reading
 
 __all__ = ["Alert", "GpuIdle", "NearMemoryLimit", "Replacements", "Rule", "Slow", "SlowReads", "Starved", "Throttled",
@@ -100,7 +101,7 @@ class Rule:
             text = f"penstock: {self.name}: {who}: {found}{held}. {self.advise(reading)}"
         else:
             text = f"penstock: {self.name}: {who}: resolved, {found}{held}"
-        return Alert(self.name, "raised" if self.raised else "resolved", text, value, reading.verdict, reading.advice,
+        return Alert(self.name, "raised" if self.raised else "resolved", escaped(text), value, reading.verdict, reading.advice,
                      reading.name, reading.node, reading.rank, reading.time)
 
     def describe(self, value: float, reading: Reading) -> str:
@@ -318,5 +319,6 @@ def send(alert: Alert, to: Iterable[Callable[[Alert], Any]]) -> None:
     for receiver in to:
         try:
             receiver(alert)
-        except Exception:
-            log.exception("penstock: %r failed for the alert: %s", receiver, alert.text)
+        except Exception as error:
+            log.warning("%s", escaped(f"penstock: {receiver!r} failed for the alert: {alert.text}: {type(error).__name__}: {error}"),
+                        exc_info=log.isEnabledFor(logging.DEBUG))

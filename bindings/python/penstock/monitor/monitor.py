@@ -26,6 +26,7 @@ from .. import _c
 from ..arguments import positive
 from ..cores import n_cores
 from ..errors import PenstockError, SettingsError
+from ..escapes import escaped
 from ..hints import explained
 from ..launchers import distributed
 from ..stats import Stats
@@ -204,7 +205,7 @@ class Monitor:
             return
         thread.join(PATIENCE)
         if thread.is_alive():
-            log.warning("penstock: the Monitor of %s did not end within %g s; one of its sinks hangs", self.name, PATIENCE)
+            log.warning("penstock: the Monitor of %s did not end within %g s; one of its sinks hangs", escaped(self.name), PATIENCE)
         self._finished = True
         _running.discard(self)
 
@@ -253,8 +254,8 @@ class Monitor:
         threads spent their time, how long waits took, predictions, machine and settings. May be called while the loop
         runs, and after close(). The command `penstock page` draws it, in some 0.1 s.
 
-        PenstockError: there is no reading yet, or the page could not be written; nothing else ends then, and an older file
-        stays. FileNotFoundError: the command is not installed; the message names what to do.
+        PenstockError: there is no reading yet, the page could not be written, or the command is not there (the message
+        says what to do); nothing else ends then, and an older file stays.
         """
         from . import page
         points = self._history.points()
@@ -311,8 +312,8 @@ class Monitor:
         key = id(getattr(who, "__self__", who)), getattr(who, "__name__", ""), type(error).__name__
         if key not in self._complained:
             self._complained.add(key)
-            log.warning("penstock: the Monitor of %s: %s raised %s: %s (logged once)", self.name, who, type(error).__name__,
-                        error, exc_info=log.isEnabledFor(logging.DEBUG))
+            text = f"the Monitor of {self.name}: {who} raised {type(error).__name__}: {error} (logged once)"
+            log.warning("penstock: %s", escaped(text), exc_info=log.isEnabledFor(logging.DEBUG))
 
     def _end(self) -> None:
         self._gpu.close()
@@ -377,7 +378,7 @@ class Monitor:
         self._give(reading, every_look=False)
         if callable(self._line):
             self._line(str(reading))
-        elif self._line and self._process_rank() == 0:
+        elif self._line and self._process_rank() == 0 and sys.stderr is not None:
             print(reading, file=sys.stderr, flush=True)
 
     def _shared(self, board: boards.Board, reading: Reading) -> Reading:

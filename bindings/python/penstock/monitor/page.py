@@ -81,16 +81,30 @@ def document(loader: Loader, name: str, node: str, found: Found) -> dict[str, An
             "settings": _settings(loader, found.total)}
 
 
+def _program() -> str:
+    try:
+        return command()
+    except FileNotFoundError as error:
+        raise PenstockError(f"the penstock command, which draws the page, was not found: {error}. Elsewhere, `penstock page "
+                            "run.jsonl` draws what sinks=penstock.monitor.JSONLines('run.jsonl') wrote") from None
+
+
 def write(path: str | os.PathLike[str], loader: Loader, name: str, node: str, found: Found,
           points: list[dict[str, Any]]) -> None:
-    """Draw the page. PenstockError: it could not be written. FileNotFoundError: there is no command."""
+    """Draw the page. PenstockError: it could not be written, or there is no command."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"path: value is {path!r}; must be the name of a file")
     lines = [document(loader, name, node, found), *points]
     data = "".join(json.dumps(line, separators=(",", ":"), default=str) + "\n" for line in lines).encode()
     # An absolute path is no option, and not "-".
-    line = [command(), "page", "-", "-o", os.path.abspath(paths.local(path))]
-    done = subprocess.run(line, input=data, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+    line = [_program(), "page", "-", "-o", os.path.abspath(paths.local(path))]
+    try:
+        done = subprocess.run(line, input=data, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+    except OSError as error:
+        raise PenstockError(f"{line[0]!r}, which draws the page, does not start: {error.strerror} (set PENSTOCK_COMMAND to the "
+                            "path of the penstock command)") from None
+    except subprocess.TimeoutExpired:
+        raise PenstockError(f"{line[0]!r} did not draw the page within {PATIENCE:g} s") from None
     said = done.stderr.decode(errors="replace").strip().replace("penstock: ", "")
     if done.returncode:
         raise PenstockError(said or f"{line[0]} page ended with status {done.returncode}")

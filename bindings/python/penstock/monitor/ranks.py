@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from .. import paths
 from ..errors import SettingsError
+from ..escapes import escaped
 from ..launchers import distributed
 from .reading import Reading
 
@@ -169,11 +170,11 @@ def compared(looks: dict[int, dict[str, Any]], world: int, now: float) -> RankVi
     for look in stepping:
         who = f"rank {look['rank']} on {look['node']}"
         if look["waiting"] >= max(WAITS, min(TIMES * usual_wait, (1 + usual_wait) / 2)) and len(stepping) > 1:
-            stragglers.append(f"{who} waits for data {100 * look['waiting']:.0f} % of its time, the median is "
-                              f"{100 * usual_wait:.0f} %{_reason(look, stepping)}")
+            stragglers.append(escaped(f"{who} waits for data {100 * look['waiting']:.0f} % of its time, the median is "
+                                      f"{100 * usual_wait:.0f} %{_reason(look, stepping)}"))
         elif look["pace"] <= SLOWER * usual_pace:
-            stragglers.append(f"{who} takes {look['pace']:,.0f} samples/s, the median is {usual_pace:,.0f}"
-                              f"{_reason(look, stepping)}")
+            stragglers.append(escaped(f"{who} takes {look['pace']:,.0f} samples/s, the median is {usual_pace:,.0f}"
+                                      f"{_reason(look, stepping)}"))
     spread = max(waits) - min(waits)
     slowest = max(stepping, key=lambda look: look["waiting"]) if spread > 0.01 else min(stepping, key=lambda look: look["pace"])
     return RankView(fresh, missing, int(slowest["rank"]), spread, tuple(stragglers))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..escapes import escaped
 from ..stats import ADVICE, Stats
 from .gpu import GpuReading
 
@@ -107,8 +108,8 @@ class Reading:
         return found
 
     def __str__(self) -> str:
-        return f"penstock {self.name}{self._who()}: " + "; ".join(part for part in (
-            self._speed(), self._data(), self._gpu(), self._host(), self._trouble()) if part)
+        return escaped(f"penstock {self.name}{self._who()}: " + "; ".join(part for part in (
+            self._speed(), self._data(), self._gpu(), self._host(), self._trouble()) if part))
 
     def _who(self) -> str:
         return f" rank {self.rank}" if self.world > 1 else ""
