@@ -202,7 +202,7 @@ class Ends(Case):
     def test_a_loader_that_is_forgotten_leaves_none(self):
         loader = self.loader(self.of_arrays(own.same, processes=2))
         next(iter(loader))
-        loader.cycle = loader
+        loader._cycle = loader
         del loader
         gc.collect()
         self.assertEqual(children(), [])

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from ctypes import sizeof, string_at
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _c, errors, streams, tensors
 from .elsewhere import BATCH_ATTRIBUTES
@@ -258,6 +258,13 @@ class Batch(dict[str, Any], _Form):
 
     def __reversed__(self) -> Iterator[Any]:
         return reversed(self.values())
+
+    if not TYPE_CHECKING:  # else mypy would take every name for one that may be set
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if dict.__contains__(self, name):
+                raise AttributeError(f"Batch.{name} cannot be set: tensors go by their names (write batch[{name!r}] = ...)")
+            super().__setattr__(name, value)
 
     def __getitem__(self, name: str) -> Any:
         try:

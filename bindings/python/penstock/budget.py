@@ -28,6 +28,7 @@ from .dtypes import DTYPE_NAMES
 from .errors import SettingsError
 from .hints import near, near_or_all
 from .outputs import Output
+from .sealed import Sealed
 from .subset import whole
 
 __all__ = ["Budget"]
@@ -51,7 +52,7 @@ def _edges(buckets: Any) -> tuple[int, ...]:
     return edges
 
 
-class Budget:
+class Budget(Sealed):
     """Batches of samples that cost `total` together, or a little less: batch_size=penstock.Budget(...) of
     penstock.Loader.
 
@@ -82,22 +83,27 @@ class Budget:
     is negative, above 2**32 - 1 or not whole, or with another number of values; samples that cost more than `total`.
     """
 
+    total: int
+    column: Costs
+    buckets: tuple[int, ...] | None
+    max_rows: int | None
+    padded: bool
+    too_long: str
+
     def __init__(self, total: int, column: Costs, *, buckets: Iterable[int] | None = None, max_rows: int | None = None,
                  padded: bool = False, too_long: str = "error") -> None:
-        self.total = whole("Budget.total", total, 1, 2**62, " (tokens or pixels of a batch)")
+        total = whole("Budget.total", total, 1, 2**62, " (tokens or pixels of a batch)")
         if not (isinstance(column, (str, Iterable)) or callable(column)) or isinstance(column, (bytes, Mapping)):
             raise TypeError(f"Budget.column: value is {column!r}; must be the name of a side column, a function of the columns, "
                             "or a number for each sample")
-        self.column = column
-        self.buckets = None if buckets is None else _edges(buckets)
-        self.max_rows = None if max_rows is None else whole("Budget.max_rows", max_rows, 1, 2**30)
+        edges = None if buckets is None else _edges(buckets)
+        max_rows = None if max_rows is None else whole("Budget.max_rows", max_rows, 1, 2**30)
         if padded not in (True, False):
             raise TypeError(f"Budget.padded: value is {padded!r}; must be True or False")
-        self.padded = bool(padded)
         if not isinstance(too_long, str) or too_long not in _c.NAMES["too_long"]:
             raise SettingsError(f"Budget.too_long: value is {too_long!r}; must be 'error', 'drop' or 'alone'"
                                 + near(too_long, _c.NAMES["too_long"]))
-        self.too_long = too_long
+        self._fix(total=total, column=column, buckets=edges, max_rows=max_rows, padded=bool(padded), too_long=too_long)
 
     def __repr__(self) -> str:
         said = [str(self.total)]

@@ -21,6 +21,7 @@ from .foreign import Foreign
 from .hints import explains, near_or_all
 from .lists import bytes_at, mask_of, pixels_of, read
 from .packing.schema import LIST_KINDS, Field, of_some
+from .sealed import Sealed
 
 __all__ = ["ColumnInfo", "Dataset", "DatasetInfo", "FieldInfo"]
 
@@ -162,7 +163,7 @@ def _image_of(data: bytes, info: _c.ValueInfo, is_decoded: bool) -> Any:
 
 
 @explains({"transform": "a Dataset returns the stored values: transform them yourself, or use penstock.Loader"})
-class Dataset:
+class Dataset(Sealed):
     """The records of a data set: `dataset[i]` is a dict of record i's fields, read and checked.
 
     Types: bytes -> bytes, utf8 -> str, scalars -> int or float, arrays -> NumPy arrays with their own memory
@@ -186,12 +187,14 @@ class Dataset:
     Raises DataSetNotFoundError, CorruptRecordError (which names shard, record and byte range), SettingsError.
     """
 
+    path: str
+
     def __init__(self, path: str | os.PathLike[str], fields: Sequence[str] | Mapping[str, Any] | None = None, *,
                  decode: bool = False, cache_path: str | os.PathLike[str] | None = None,
                  cache_size: int = 0, root_path: str | os.PathLike[str] | None = None) -> None:
         kinds, names = (fields, None) if isinstance(fields, Mapping) else (None, fields)
         self._foreign = Foreign(kinds, cache_path, cache_size, root_path)
-        self.path = os.path.abspath(paths.local(path))
+        self._fix(path=os.path.abspath(paths.local(path)))
         self._decode = bool(decode)
         self._is_closed = False
         self._handle: _Handle | None = _Handle(self.path, self._foreign)
@@ -352,6 +355,9 @@ class Dataset:
         self._prepare()
 
     # ---- description -----------------------------------------------------------------------------------
+
+    def _another(self, name: str) -> str:
+        return f"open a new Dataset with {name}=..."
 
     @property
     def info(self) -> DatasetInfo:

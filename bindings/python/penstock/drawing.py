@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from . import _c, errors, functional
 from .arguments import FILTERS, whole
+from .hints import refused_by_base
 from .op_lists import operations
 from .ops import Op
+from .sealed import Sealed
 
 if TYPE_CHECKING:
     from .functional import Array
@@ -20,8 +22,9 @@ __all__ = ["FixedOp", "draw"]
 _WITHOUT_REFERENCE = ("call", "mix")  # functions
 
 
+@refused_by_base
 @dataclass(frozen=True, repr=False)
-class FixedOp:
+class FixedOp(Sealed):
     """One operation without chance: a function of penstock.functional, and its arguments after the image.
 
     `op(array)` applies it; `op(array, reference="tensor")` gives the pixels of outputs with that reference. Most have the

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-__all__ = ["Hints", "explained", "explains", "hint", "near", "near_or_all"]
+__all__ = ["Hints", "explained", "explains", "hint", "near", "near_or_all", "refused_by_base"]
 
 MAX_LISTED = 20  # names in a message
 
@@ -68,11 +68,17 @@ def explained(what: str, advice: Mapping[str, str]) -> Callable[[F], F]:
     return decorated
 
 
+def refused_by_base(cls: C) -> C:
+    """Let the base of a frozen dataclass refuse what is set: penstock.sealed.Sealed, whose errors say what to do."""
+    delattr(cls, "__setattr__")
+    return cls
+
+
 def explains(advice: Mapping[str, str]) -> Callable[[C], C]:
-    """`explained` for the constructor of a class of the package."""
+    """`explained` for the constructor of a class of the package, and `refused_by_base` if it is a frozen dataclass."""
     def decorated(cls: C) -> C:
         setattr(cls, "__init__", explained(f"penstock.{cls.__name__}", advice)(getattr(cls, "__init__")))
-        return cls
+        return refused_by_base(cls) if "__setattr__" in vars(cls) else cls
     return decorated
 
 

@@ -35,6 +35,7 @@ from .handle import Handle
 from .hints import Hints
 from .place import Coming, Pass, Place
 from .ranks import Ranks, chosen, numbers as numbers_of
+from .sealed import Sealed
 
 if TYPE_CHECKING:
     from .foreign import Foreign
@@ -146,11 +147,14 @@ def _members(path: str, subset: Any, weights: Any, samples_per_epoch: Any, order
     return subsets.opened(path, subset, weights, samples_per_epoch, foreign)
 
 
-class Loader(Hints):
+class Loader(Hints, Sealed):
     """Opens a data set and starts to read ahead.
 
     What is wrong with an argument is said before anything is started: TypeError, SettingsError (a
     ValueError), UnsupportedError, DataSetNotFoundError, CorruptRecordError.
+
+    Of an open loader only batch_size and global_batch_size can be set. `loader.seed = 3` or a misspelt name raises
+    AttributeError, which says what to do instead.
 
     path: directory of a data set; or penstock.Mixture({path: weight}), several data sets in given shares. Data of other
         formats is read in place: a folder of archives, or a pattern of files ("shards/{000..127}.tar").
@@ -260,6 +264,9 @@ class Loader(Hints):
     """
 
     _hints = LOADER_ATTRIBUTES
+    _instead = {"epoch": "call loader.set_epoch(3), or iterate over loader.epoch(3)",
+                **dict.fromkeys(("position", "cursor", "current_epoch"), "call loader.seek(epoch, position)"),
+                "dataset": "open a new Loader on the other data set's path"}
     _handle = Handle()  # of a loader that __init__ did not finish: nothing to close
     _dataset: Dataset | None = None
     _n_samples: int | None = None  # of an epoch, once the library has said so
@@ -588,6 +595,9 @@ class Loader(Hints):
             return None
         from . import notebook
         return notebook.of_loader(self, self._lines(), {field.name: field.field for field in self._catalog.fields})
+
+    def _another(self, name: str) -> str:
+        return f"open a new Loader with {name}=..."
 
     def __reduce__(self) -> Any:
         raise TypeError("a penstock.Loader has threads and cannot be pickled or sent to another process: "

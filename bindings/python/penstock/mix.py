@@ -35,6 +35,7 @@ from .elsewhere import MIX_KEYWORDS
 from .errors import SettingsError
 from .hints import explains, near
 from .outputs import Output
+from .sealed import Sealed
 
 __all__ = ["CutMix", "MixUp", "MixUpCutMix", "MixedRow", "OneHot", "draw_mix"]
 
@@ -46,7 +47,7 @@ MOST_ALPHA = 1e6  # as in the library
 MOST_SIDE = 65535
 
 
-class BatchMix:
+class BatchMix(Sealed):
     """The base of what a loader's argument `mix` takes."""
 
     def __init__(self, shown: dict[str, Any], members: dict[str, Any], names: dict[str, Optional[str]]) -> None:

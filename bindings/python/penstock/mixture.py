@@ -14,6 +14,7 @@ from . import _c, catalog, errors, paths
 from .errors import SettingsError
 from .hints import near
 from .outputs import Output
+from .sealed import Sealed
 from .settings import integer
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class DataSetStats(NamedTuple):
     share: float
 
 
-class Mixture:
+class Mixture(Sealed):
     """Several data sets as one, in given shares: penstock.Loader(Mixture({"web": 0.7, "books": 0.3}), ...).
 
     weights: {path: weight}, numbers of 0 or more in any unit; or segments, [(0, {path: weight}), (from, {path: weight}),

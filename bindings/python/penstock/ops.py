@@ -21,6 +21,7 @@ from . import _c
 from .arguments import FILTERS, Interpolation, filter_name, probability
 from .elsewhere import OP_KEYWORDS
 from .hints import explains
+from .sealed import Sealed
 
 __all__ = ["CenterCrop", "Grayscale", "IMAGENET_MEAN", "IMAGENET_STD", "Normalize", "RandomCrop", "RandomErasing",
            "RandomFlip", "RandomHorizontalFlip", "RandomResizedCrop", "RandomVerticalFlip", "Resize", "ToFloat"]
@@ -70,7 +71,7 @@ def _floats(op: str, name: str, values: Sequence[float], n: int) -> tuple[float,
     return found
 
 
-class Op:
+class Op(Sealed):
     """One operation on images. `penstock.image` takes a list of them."""
 
     __slots__ = ()

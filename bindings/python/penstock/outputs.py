@@ -6,9 +6,10 @@ interpreter's lock would let only one run at a time: penstock.python (processes.
 """
 from __future__ import annotations
 
+import importlib
 import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from ctypes import POINTER, c_uint32, cast
 from dataclasses import dataclass, field as member, replace
 from types import FunctionType, MethodType
@@ -19,10 +20,11 @@ from .catalog import Catalog, FieldInfo
 from .dtypes import DTYPES, DTYPE_NAMES, ambiguous, parse
 from .elsewhere import IMAGE_KEYWORDS
 from .errors import SettingsError
-from .hints import explained, near, near_or_all
+from .hints import explained, near, near_or_all, refused_by_base
 from .op_lists import operations
 from .ops import Normalize, Op, ToFloat
 from .packing.schema import LIST_KINDS, Field
+from .sealed import Sealed
 from .sizes import Ops, lists_of
 
 __all__ = ["Output", "image", "ragged", "scalar", "tensor"]
@@ -50,8 +52,9 @@ def dtype_code(dtype: Any, what: str) -> int:
     return DTYPES[name].code
 
 
+@refused_by_base
 @dataclass(frozen=True)
-class Output:
+class Output(Sealed):
     """One tensor of every batch. image, scalar, tensor and ragged make it.
 
     field: a field of the data set. kind, dtype: enum pstk_output_kind and pstk_dtype; dtype 0 is the field's.
@@ -73,6 +76,9 @@ class Output:
     every: int = 0
     following: tuple[tuple[str, Any, str], ...] = ()  # of those that follow: member of pstk_output, value, how it
     # was given
+
+    def _maker(self) -> Callable[..., Any]:
+        return getattr(importlib.import_module(__package__), KINDS[self.kind]) if self.kind in KINDS else Output
 
     def __repr__(self) -> str:
         parts = [repr(self.field)]

@@ -23,7 +23,7 @@ from . import _c
 from .dtypes import DTYPE_NAMES
 from .elsewhere import PYTHON_KEYWORDS
 from .errors import SettingsError
-from .hints import explained
+from .hints import explained, refused_by_base
 from .outputs import Output, dtype_code, field_name, whole
 
 __all__ = ["PythonOutput", "python"]
@@ -36,6 +36,7 @@ _START_TIMEOUT = 300  # seconds
 _SLACK_NS = 5 * 10**9  # a process that is late says by itself where, unless it cannot
 
 
+@refused_by_base
 @dataclass(frozen=True, repr=False)
 class PythonOutput(Output):
     """An output that penstock.python makes."""
@@ -47,6 +48,9 @@ class PythonOutput(Output):
     timeout_ns: int = 0
     start_timeout_ns: int = 0
     pickled: bytes = member(default=b"", compare=False)
+
+    def _maker(self) -> Callable[..., Any]:
+        return python
 
     def __repr__(self) -> str:
         parts = [getattr(self.function, "__qualname__", repr(self.function)), repr(self.field),

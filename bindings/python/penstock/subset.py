@@ -30,6 +30,7 @@ from typing import Any, Union
 from . import _c, errors, paths
 from .errors import SettingsError
 from .foreign import Foreign
+from .sealed import Sealed
 
 __all__ = ["Balanced", "Fold", "Fraction", "Ids", "Range", "Weighted", "Where"]
 
@@ -45,7 +46,7 @@ def whole(name: str, value: Any, least: int = 0, most: int = 2**64 - 1, meaning:
     return number
 
 
-class Step:
+class Step(Sealed):
     """A step of a subset. Two are equal if they say the same."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:

@@ -29,6 +29,7 @@ from ..errors import PenstockError, SettingsError
 from ..escapes import escaped
 from ..hints import explained
 from ..launchers import distributed
+from ..sealed import Sealed
 from ..stats import Stats
 from . import alerts as alerting, flops, gpu as gpus, machine, ranks as boards
 from .history import History
@@ -87,7 +88,7 @@ def _functions(name: str, value: Any) -> tuple[Callable[[Any], Any], ...]:
     return found
 
 
-class Monitor:
+class Monitor(Sealed):
     """Watch a loader and the loop around it, from a thread of its own.
 
         with penstock.Monitor(loader, alerts=True):
@@ -117,6 +118,9 @@ class Monitor:
     may watch one loader.
     """
 
+    name: str
+    loader: Loader
+    node: str
     _pid = -1  # of one that __init__ did not finish: nothing to close
 
     @explained("penstock.Monitor", {"interval": "every= is the seconds between lines, and look= between looks",
@@ -153,8 +157,8 @@ class Monitor:
         self._ranks_setting, self._board = ranks, cast("boards.Board | None", None)
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name: value is {name!r}; must be a str, or None for the last part of loader.path")
-        self.name = os.path.basename(loader.path) or loader.path if name is None else name
-        self.loader, self.node = loader, socket.gethostname()
+        self._fix(name=os.path.basename(loader.path) or loader.path if name is None else name, loader=loader,
+                  node=socket.gethostname())
         self._gpu = gpus.Gpu(None)
         self._cgroup, self._n_cores = machine.Cgroup(), n_cores()
         self._new: collections.deque[Reading] = collections.deque(maxlen=KEPT)

@@ -18,6 +18,7 @@ from .. import _c, errors, lists, paths
 from ..elsewhere import WRITER_ATTRIBUTES
 from ..errors import SettingsError
 from ..hints import Hints, explained, explains, near_or_all
+from ..sealed import Sealed
 from .schema import LIST_KINDS, Field, Schema, schema_of
 from .task import Task, pack_id_of
 from .values import FieldError, Pixels, encoder, has_palette
@@ -58,7 +59,7 @@ def _abandon_all() -> None:
 
 
 @explains({})
-class Writer(Hints):
+class Writer(Hints, Sealed):
     """Writes a data set. Within `with`, leaving commits it, an exception aborts it and nothing stays.
 
         with penstock.Writer("train", {"image": "image", "cls": "int64"}) as w:
@@ -84,14 +85,14 @@ class Writer(Hints):
         pack_id may say of which pack: merging refuses parts that differ in it.
     pack_id: this writer only commits parts, and takes none of another pack.
 
-    Its attribute n_palette_images counts the images added that have a palette, as masks often do.
-
     Raises SettingsError, DataSetExistsError, DataSetBusyError (another writer is at work there). Any thread
     may add, one at a time; a child made by fork may not use it. A signal's handler may read n_samples and
     abort; add and commit raise SettingsError there while the writer is at one of them.
     """
 
     _hints = WRITER_ATTRIBUTES
+    path: str
+    schema: dict[str, Field]
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, *, overwrite: bool = False,
                  shard_size: int = 0, note: str | None = None, names: Sequence[str] | None = None,
@@ -104,11 +105,10 @@ class Writer(Hints):
         self._owner = os.getpid()
         self._lock = threading.RLock()  # a signal's handler may come while its own thread holds it
         self._commit_error: _c.Error | None = None  # of the commit that was begun; code 0: none
-        self.path = paths.local(path)
-        self.schema = schema_of(schema)
+        self._fix(path=paths.local(path), schema=schema_of(schema))
         self._encoders = {name: encoder(name, field) for name, field in self.schema.items()}
         self._images = [(i, name) for i, name in enumerate(self.schema) if self.schema[name].kind == "image"]
-        self.n_palette_images = 0
+        self._n_palette_images = 0
         accept = accepts_damaged(damaged)
         self._check_images = bool(check_images) and not accept  # else the library checks them
         self._check_items = bool(check_images) or accept  # the library does not check those of lists
@@ -181,7 +181,8 @@ class Writer(Hints):
                     value.data, value.size = made.ctypes.data, made.nbytes
             self._append(handle, pixels)
             for i, name in self._images:
-                self.n_palette_images += has_palette(given[name], encoded[i])
+                if has_palette(given[name], encoded[i]):
+                    self._n_palette_images += 1
 
     def _append(self, handle: ctypes.c_void_p, pixels: list[_c.Pixels]) -> None:
         error, n = self._error, len(self._values)
@@ -224,6 +225,11 @@ class Writer(Hints):
         missing = [name for name in self._encoders if name not in given]
         raise FieldError(missing[0], "the record has no value; must have one for every field: "
                          + ", ".join(self._encoders))
+
+    @property
+    def n_palette_images(self) -> int:
+        """Images added that have a palette, as masks often do."""
+        return self._n_palette_images
 
     @property
     def n_samples(self) -> int:
@@ -312,6 +318,9 @@ class Writer(Hints):
         self.abort()
         warnings.warn(f"a writer of {self.path} was neither committed nor aborted: nothing is kept",
                       ResourceWarning, stacklevel=3, source=self)
+
+    def _another(self, name: str) -> str:
+        return f"open another Writer with {name}=..."
 
     def __repr__(self) -> str:
         return f"penstock.Writer({self.path!r}, {self.schema}): {self._state}"

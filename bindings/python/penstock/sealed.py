@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects that refuse attributes which would do nothing: `loader.weights = ...`, `loader.shufle = False`,
+`loader.epoch = 3`. The AttributeError says what to do instead."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from .hints import near
+
+__all__ = ["Sealed"]
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] == _PACKAGE
+
+
+def _may_set(cls: type, name: str) -> bool:
+    """Whether a public attribute may be set: of the package's classes a property with a setter. A user's subclass may have
+    attributes of its own."""
+    base = next((base for base in cls.__mro__ if name in vars(base)), cls)
+    found = vars(base).get(name)
+    return found.fset is not None if isinstance(found, property) else not _is_ours(base)
+
+
+def _settable(cls: type) -> Iterator[str]:
+    return (name for name in dir(cls) if name[0] != "_" and _may_set(cls, name))
+
+
+class Sealed:
+    """The base of classes with public attributes of which only some may be set. The others, and names that do not exist, raise
+    AttributeError. Names that begin with "_" are free, and so are a subclass's own."""
+
+    __slots__ = ()
+    _instead: ClassVar[Mapping[str, str]] = {}  # {attribute: what to do instead of setting it}
+
+    def _maker(self) -> Callable[..., Any]:
+        """What users call to make such an object."""
+        return next(base for base in type(self).__mro__ if _is_ours(base) and "__init__" in vars(base))
+
+    def _another(self, name: str) -> str:
+        """What to do for another value of an argument of the maker."""
+        return f"make another one with {name}=..."
+
+    def _refusal(self, name: str) -> str:
+        """Why the attribute cannot be set, and what to do."""
+        cls, maker = type(self), self._maker()
+        arguments = list(inspect.signature(maker).parameters)
+        if name in self._instead:
+            return self._instead[name]
+        if name in arguments:
+            return f"it is an argument of {_PACKAGE}.{maker.__name__} ({self._another(name)})"
+        if name in getattr(cls, "_hints", ()):
+            return str(cls._hints[name])  # type: ignore[attr-defined]
+        if callable(getattr(cls, name, None)):
+            return "it is a method"
+        if hasattr(cls, name) or name in vars(self):
+            return "it can only be read"
+        return "there is no such attribute" + near(name, {*arguments, *self._instead, *_settable(cls)})
+
+    def _fix(self, **values: Any) -> None:
+        """Give the object public attributes that may only be read."""
+        vars(self).update(values)
+
+    if not TYPE_CHECKING:  # else mypy would take every name for one that may be set
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name[:1] != "_" and not _may_set(type(self), name):
+                raise AttributeError(f"{type(self).__name__}.{name} cannot be set: {self._refusal(name)}")
+            super().__setattr__(name, value)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is no setting cannot be set: the AttributeError says what to do instead."""
+import copy
+import inspect
+import os
+import pickle
+import unittest
+
+import penstock
+import sets
+
+MISSPELT = "wieghts_"
+
+
+def refusal(of, name, value=None):
+    """The text of the AttributeError; fails where the attribute is set."""
+    try:
+        setattr(of, name, value)
+    except AttributeError as error:
+        return str(error)
+    raise AssertionError("%s.%s was set" % (type(of).__name__, name))
+
+
+def loader(**more):
+    return penstock.Loader(sets.scalars(), batch_size=10, framework="dlpack", **more)
+
+
+class OpenLoader(unittest.TestCase):
+    def setUp(self):
+        self.loader = loader()
+        self.addCleanup(self.loader.close)
+
+    def test_each_argument_except_the_batch_size_is_refused_with_the_argument(self):
+        settable = {"batch_size", "global_batch_size"}
+        ways = {"epoch": "loader.set_epoch(3)", "position": "loader.seek(epoch, position)"}
+        names = set(inspect.signature(penstock.Loader).parameters) - settable
+        self.assertGreaterEqual(names, {"weights", "mix", "subset", "shuffle", "seed", "last_batch", "rank"})
+        for name in sorted(names):
+            with self.subTest(name):
+                found = refusal(self.loader, name)
+                self.assertTrue(found.startswith("Loader.%s cannot be set: " % name), found)
+                self.assertIn(ways.get(name, "penstock.Loader (open a new Loader with %s=...)" % name), found)
+
+    def test_a_misspelling_is_refused_with_the_name_that_was_meant(self):
+        self.assertEqual(refusal(self.loader, "shufle"),
+                         "Loader.shufle cannot be set: there is no such attribute; did you mean 'shuffle'?")
+        self.assertIn("did you mean 'batch_size'?", refusal(self.loader, "batch_sise"))
+
+    def test_names_of_other_loaders_have_their_advice(self):
+        self.assertIn("n_threads=", refusal(self.loader, "num_workers", 4))
+
+    def test_methods_and_what_can_only_be_read_stay(self):
+        for name in ("stats", "close", "epoch", "state_dict"):
+            refusal(self.loader, name, 3)
+            self.assertTrue(callable(getattr(self.loader, name)))
+        for name in ("n_samples", "n_batches_left", "closed", "mixture"):
+            before = getattr(self.loader, name)
+            self.assertIn("can only be read", refusal(self.loader, name, 3))
+            self.assertEqual(getattr(self.loader, name), before)
+
+    def test_the_batch_size_can_be_set(self):
+        with loader(max_batch_size=20) as data:
+            data.batch_size = 20
+            self.assertEqual(next(iter(data)).n_valid, 20)
+
+    def test_the_ways_that_are_advised_lead_there(self):
+        self.loader.set_epoch(3)
+        self.assertEqual(next(iter(self.loader)).epoch, 3)
+        self.loader.seek(2, 40)
+        self.assertEqual(next(iter(self.loader)).position, 40)
+
+
+class Others(unittest.TestCase):
+    def objects(self):
+        data = loader()
+        self.addCleanup(data.close)
+        writer = penstock.Writer(os.path.join(sets.ROOT, "never"), {"i": "int64"})
+        self.addCleanup(writer.abort)
+        dataset = penstock.Dataset(sets.scalars())
+        self.addCleanup(dataset.close)
+        return [data, writer, dataset, dataset[2:5], penstock.Monitor(data), penstock.Resize(16), penstock.Normalize(),
+                penstock.draw([penstock.RandomCrop(2)], (8, 8), seed=1)[0],
+                penstock.image("jpg", [penstock.CenterCrop(8)]), penstock.scalar("cls"), penstock.ragged("t"),
+                penstock.boxes("b"), penstock.python(len, "t", shape=(), dtype="int64"), penstock.Fraction(0, 0.5),
+                penstock.Where("i", in_=[3]), penstock.Balanced("i"), penstock.MixUp(num_classes=3), penstock.Mosaic(),
+                penstock.Mixture({sets.scalars(): 1}), penstock.Budget(100, "i")]
+
+    def test_a_name_that_does_not_exist_is_refused(self):
+        for one in self.objects():
+            with self.subTest(type(one).__name__):
+                self.assertIn("there is no such attribute", refusal(one, MISSPELT))
+                self.assertFalse(hasattr(one, MISSPELT))
+
+    def test_what_they_were_made_with_is_refused_with_the_way_to_another(self):
+        ways = {"Writer": ("schema", "penstock.Writer (open another Writer with schema=...)"),
+                "Dataset": ("decode", "penstock.Dataset (open a new Dataset with decode=...)"),
+                "Monitor": ("every", "penstock.Monitor (make another one with every=...)"),
+                "Resize": ("size", "penstock.Resize (make another one with size=...)"),
+                "Fraction": ("seed", "penstock.Fraction (make another one with seed=...)"),
+                "MixUp": ("alpha", "penstock.MixUp (make another one with alpha=...)"),
+                "Mixture": ("weights", "penstock.Mixture (make another one with weights=...)"),
+                "Budget": ("total", "penstock.Budget (make another one with total=...)")}
+        for one in self.objects():
+            name, way = ways.pop(type(one).__name__, (None, ""))
+            if name is not None:
+                self.assertIn(way, refusal(one, name, 3))
+        self.assertEqual(ways, {})
+
+    def test_an_output_names_the_function_that_makes_it_and_only_its_arguments(self):
+        image, scalar = penstock.image("jpg", [penstock.CenterCrop(8)]), penstock.scalar("cls")
+        self.assertIn("penstock.image (make another one with layout=...)", refusal(image, "layout", "nchw"))
+        self.assertIn("penstock.scalar (make another one with dtype=...)", refusal(scalar, "dtype", 3))
+        self.assertIn("can only be read", refusal(scalar, "ops", []))
+        self.assertEqual((image.layout, scalar.ops), ("nhwc", ()))
+
+    def test_what_is_shown_stays(self):
+        for one in self.objects():
+            for name in ("path", "name", "loader", "total", "size", "field", "n_samples"):
+                if hasattr(one, name):
+                    before = getattr(one, name)
+                    refusal(one, name, "other")
+                    self.assertEqual(getattr(one, name), before)
+
+    def test_copies_and_pickles_are_as_before(self):
+        for one in self.objects():
+            if type(one).__name__ in ("Loader", "Writer", "Monitor", "Where"):  # which pickle refuses
+                continue
+            with self.subTest(type(one).__name__):
+                for made in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+                    self.assertEqual(repr(made), repr(one))
+                    refusal(made, MISSPELT)
+
+    def test_a_tensor_of_a_batch_is_set_by_its_name(self):
+        with loader() as data:
+            batch = next(iter(data))
+            self.assertIn("(write batch['i'] = ...)", refusal(batch, "i", 3))
+            batch["i"] = 3
+            batch.mine = 4
+            self.assertEqual((batch["i"], batch.mine), (3, 4))
+
+
+class Subclasses(unittest.TestCase):
+    """A user's class has attributes of its own, and methods of its own; the package's stay."""
+
+    def test_a_data_set_with_attributes_of_its_own(self):
+        class Mine(penstock.Dataset):
+            decoded = 0
+
+            def __init__(self, path):
+                self.transform = str
+                super().__init__(path)
+                self.decoded = 5
+
+            def __getitem__(self, index):
+                return self.transform(super().__getitem__(index))
+
+        with Mine(sets.scalars()) as data:
+            self.assertEqual((data[3], data.decoded), ("{'i': 3, 'half': 1.5}", 5))
+            self.assertIn("it is a method", refusal(data, "column"))
+
+    def test_a_loader_with_attributes_of_its_own(self):
+        class Mine(penstock.Loader):
+            pass
+
+        with Mine(sets.scalars(), batch_size=10, framework="dlpack") as data:
+            data.seen = 3
+            self.assertEqual(data.seen, 3)
+            self.assertIn("loader.set_epoch(3)", refusal(data, "epoch"))
+
+
+class WithTorch(unittest.TestCase):
+    def test_a_data_loader_takes_a_data_set(self):
+        torch = sets.torch_or_skip()
+        with penstock.Dataset(sets.scalars()) as data:
+            for n in (0, 2):
+                rows = torch.utils.data.DataLoader(data, batch_size=500, num_workers=n)
+                self.assertEqual([len(batch["i"]) for batch in rows], [500] * 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
