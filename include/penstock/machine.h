@@ -33,7 +33,7 @@ struct pstk_machine {
 
     /* cores in this process's affinity mask */
     uint32_t n_cores;
-    /* cores that the cgroup's CPU quota leaves: the automatic number of workers */
+    /* cores that the cgroup's CPU quota leaves */
     uint32_t n_usable;
     /* NUMA nodes with those cores */
     uint32_t n_nodes;
@@ -82,7 +82,9 @@ struct pstk_machine {
 
     /* 1: the path lies on a disk that spins, as the kernel says; 0: it does not */
     int32_t rotational;
-    uint32_t reserved;
+    /* automatic number of workers of a loader on the host, alone on this machine: settings'
+     * n_threads */
+    uint32_t n_workers;
 };
 
 /* Find out about this machine. `path`: where data would lie; NULL: nowhere. borrows. */

@@ -533,9 +533,12 @@ struct pstk_settings {
 
     /* Workers. */
 
-    /* workers. default: auto, the cores that this process may use, by its quota too */
+    /* workers. default: auto, the cores that this process may use, by its quota too, less one for
+     * the reader of each NUMA node and one for the copies to a device, while 4 workers a node
+     * remain */
     uint32_t n_threads;
-    /* 1: pin threads to cores; 0: leave them to the scheduler. default: 1 */
+    /* 1: keep threads on the cores of their NUMA node; 0: leave them to the scheduler. default: 1
+     */
     uint32_t pin_threads;
     /* enum pstk_kernels, for tests and bug reports. default: PSTK_KERNELS_AUTO */
     uint32_t kernels;

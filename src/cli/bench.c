@@ -317,7 +317,10 @@ static int bench(struct bench *b, const char *path)
         status = run_loader(b);
     if (status)
         return status;
-    b->report.n_usable = machine_n_cores(UINT32_MAX);
+    struct pstk_machine machine = {.size = sizeof machine};
+    pstk_get_machine(NULL, &machine, NULL);
+    b->report.n_usable = machine.n_usable;
+    b->report.n_workers = machine.n_workers;
     b->report.device.size = sizeof b->report.device;
     pstk_get_device(b->pipeline.device, b->pipeline.device_index, &b->report.device, NULL);
     b->pipeline.settings.monitor_path = NULL; /* the ceilings' loaders are none to watch */

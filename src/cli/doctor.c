@@ -82,6 +82,19 @@ static const char *errno_text(int32_t result)
     return result < 0 ? strerror(-result) : "off";
 }
 
+static void print_workers(const struct pstk_machine *machine)
+{
+    const uint32_t n_left = machine->n_usable - machine->n_workers;
+    char text[160];
+    snprintf(text, sizeof text, "%u, where --threads is not given", machine->n_workers);
+    line("workers", text);
+    if (n_left == 0)
+        return;
+    snprintf(text, sizeof text, "%u core%s left to the reader%s; a loader on a GPU leaves one more",
+             n_left, n_left == 1 ? " is" : "s are", n_left == 1 ? "" : "s of the NUMA nodes");
+    remark(text);
+}
+
 static void print_system(const struct pstk_machine *machine, unsigned lacks)
 {
     char text[160], bytes[UNIT_SIZE];
@@ -104,8 +117,7 @@ static void print_system(const struct pstk_machine *machine, unsigned lacks)
     } else {
         line("CPU quota", "none");
     }
-    snprintf(text, sizeof text, "%u, chosen where --threads is not given", machine->n_usable);
-    line("workers", text);
+    print_workers(machine);
     line("memory", unit_bytes(bytes, (double)machine->memory));
 }
 
@@ -408,6 +420,7 @@ static int print_json(const struct doctor *doctor)
     json_put_text(object, "kernels", option_choice_name(names_kernels, machine->kernels));
     json_put_count(object, "cores", machine->n_cores);
     json_put_count(object, "usable_cores", machine->n_usable);
+    json_put_count(object, "workers", machine->n_workers);
     json_put_count(object, "numa_nodes", machine->n_nodes);
     if (machine->cpu_quota > 0)
         json_put_real(object, "cpu_quota", machine->cpu_quota);

@@ -128,22 +128,17 @@ static int open_all(struct local_ranks *ranks, const char *path, const struct ch
 
 static void judge_cores(struct local_ranks *ranks, const struct pstk_machine *machine)
 {
-    char workers[64];
-    if (!ranks->n_opened) { /* the library's rule, to the nearest: it divides nodes first */
-        const uint32_t n = machine->n_usable / ranks->n;
-        ranks->least_workers = n ? n : 1;
-        ranks->most_workers = n ? n + (machine->n_usable % ranks->n != 0) : 1;
-    }
-    if (ranks->least_workers == ranks->most_workers)
-        snprintf(workers, sizeof workers, "%u worker%s", ranks->most_workers,
+    char workers[64] = "";
+    if (ranks->n_opened && ranks->least_workers == ranks->most_workers)
+        snprintf(workers, sizeof workers, ", with %u worker%s each", ranks->most_workers,
                  ranks->most_workers == 1 ? "" : "s");
-    else
-        snprintf(workers, sizeof workers, "%u to %u workers", ranks->least_workers,
+    else if (ranks->n_opened)
+        snprintf(workers, sizeof workers, ", with %u to %u workers each", ranks->least_workers,
                  ranks->most_workers);
     struct finding *finding =
         find(ranks, NAME, ranks->n > machine->n_usable ? FINDING_WARNING : FINDING_OK,
-             "%u on this machine, with %s each on %u core%s", ranks->n, workers, machine->n_usable,
-             machine->n_usable == 1 ? "" : "s");
+             "%u on the %u core%s of this machine%s", ranks->n, machine->n_usable,
+             machine->n_usable == 1 ? "" : "s", workers);
     if (ranks->n > machine->n_usable)
         advise(finding, "several ranks share a core: start fewer ranks, or let them use more cores "
                         "(taskset, cpuset and --cpus of a container)");
@@ -232,8 +227,8 @@ void local_ranks_put(const struct local_ranks *ranks, struct json_t *object)
                   {"open_files", ranks->n_files},
                   {"data_set_bytes", ranks->data_set}};
     json_put_count(one, "n", ranks->n);
-    json_put_count(one, "least_workers", ranks->least_workers);
-    json_put_count(one, "most_workers", ranks->most_workers);
+    json_put_count(one, "least_workers", is_known ? ranks->least_workers : PSTK_NONE);
+    json_put_count(one, "most_workers", is_known ? ranks->most_workers : PSTK_NONE);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         json_put_count(one, counts[i].name, is_known ? counts[i].value : PSTK_NONE);
     json_put_count(one, "memlock_bytes", is_known ? ranks->memlock : PSTK_NONE); /* any: null */

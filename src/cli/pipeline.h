@@ -175,8 +175,9 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
         {.name = "threads",                                                                        \
          .code = OPT_N_THREADS,                                                                    \
          .value = "N",                                                                             \
-         .initial = "all cores that may be used",                                                  \
-         .text = "workers"},                                                                       \
+         .initial = "the usable cores, less those of reader and copies",                           \
+         .text = "workers; auto leaves the reader of each NUMA node and the copies to a GPU a "    \
+                 "core, while 4 workers a node remain"},                                           \
         {.name = "slots",                                                                          \
          .code = OPT_SLOTS,                                                                        \
          .value = "N",                                                                             \

@@ -104,11 +104,11 @@ static void advise(const struct report *report, char *text, size_t size)
                      : "");
         return;
     case PSTK_BOTTLENECK_DECODE:
-        if (n < report->n_usable)
+        if (n + (on_device(report) != 0) < report->n_workers) /* the uploader takes a core */
             snprintf(text, size,
                      "decode: the workers are busy all the time, but only %u of %u cores are used; "
                      "try --threads %u",
-                     n, report->n_usable, report->n_usable);
+                     n, report->n_usable, report->n_workers);
         else
             snprintf(text, size,
                      "decode: the workers are busy all the time; more cores, or smaller images in "

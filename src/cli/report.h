@@ -17,8 +17,9 @@ struct report {
     uint32_t digest;
     int with_digest;
     int with_ceilings;
-    uint64_t rss_peak; /* bytes */
-    uint32_t n_usable; /* cores that this process may use; 0: unknown */
+    uint64_t rss_peak;  /* bytes */
+    uint32_t n_usable;  /* cores that this process may use; 0: unknown */
+    uint32_t n_workers; /* of a loader on the host without --threads; 0: unknown */
     struct pstk_device device;
     struct pstk_stats stats;
     struct pstk_ceilings ceilings;

@@ -71,12 +71,25 @@ static uint64_t mean_read(const struct pstk__plan *plan)
     return max64(1, pstk__source_mean_read(source, fields_of(plan)));
 }
 
-/* 1: some output costs more than copying its field. */
+/* 1: every image of this field is stored as plain pixels. 0 also in formats that do not count what
+ * they hold. */
+static int has_plain_pixels(const struct pstk__source *source, uint32_t field)
+{
+    const struct pstk_field_stats *stats = &source->stats[field];
+    return source->n_samples > 0 && stats->n_encoding[PSTK_ENCODING_PIXELS] == source->n_samples &&
+           stats->n_codec[PSTK_CODEC_NONE] == source->n_samples;
+}
+
+/* 1: some output costs more than copying its field. Pixels that are cropped and resized cost about
+ * as much as reading them. */
 static int decodes(const struct pstk__plan *plan)
 {
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
-        uint32_t kind = plan->outputs[i].settings.kind;
-        if (kind == PSTK_OUTPUT_IMAGE || kind == PSTK_OUTPUT_CALLBACK || kind == PSTK_OUTPUT_MASK)
+        const uint32_t kind = plan->outputs[i].settings.kind;
+        if (kind == PSTK_OUTPUT_CALLBACK)
+            return 1;
+        if ((kind == PSTK_OUTPUT_IMAGE || kind == PSTK_OUTPUT_MASK) &&
+            !has_plain_pixels(plan->source, plan->outputs[i].field))
             return 1;
     }
     return 0;

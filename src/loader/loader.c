@@ -212,6 +212,7 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
     char bus_id[PSTK__BUS_ID_SIZE];
     pstk__plan_processes(pipeline->plan, &c.n_more, &c.n_times); /* a worker waits for each */
     int r = pstk__device_ops(s->device)->find(s->device_index, bus_id, err);
+    c.bus_id = pipeline->plan->on_device ? bus_id : NULL;
     if (r == 0)
         r = pstk__numa_open(&pipeline->numa, &c, err);
     if (r < 0)

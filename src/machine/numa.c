@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define HUGE_PAGE ((size_t)2 << 20) /* of x86-64 and of most aarch64 */
+#define WORKERS_FIRST 4u            /* workers of a node that come before a core for its reader */
 
 /* One hardware thread that this process may use. */
 struct place {
@@ -19,6 +20,7 @@ struct place {
     uint32_t core;      /* index among the allowed cores, sorted by node */
     uint32_t thread;    /* index among the hardware threads of that core */
     uint32_t node;      /* index among the nodes of the plan; set only for places of the plan */
+    uint32_t is_left;   /* 1: its core is left to a reader or the uploader; no worker is counted */
 };
 
 struct node {
@@ -31,16 +33,16 @@ struct pstk__numa {
     hwloc_topology_t topology; /* owned; NULL until made */
     int is_this_machine;       /* 0: threads are not pinned, memory is not bound */
     int pin;
-    int pin_to_core;  /* 1: every core of the plan has a worker, and each worker keeps to its own */
-    uint32_t n_cores; /* cores in the affinity mask */
+    uint32_t n_cores;  /* cores in the affinity mask */
     uint32_t n_usable; /* cores that local rank and quota leave to this process */
+    uint32_t n_left;   /* of those, cores that the automatic number of workers leaves */
     uint32_t n_workers;
     uint32_t n_nodes; /* nodes with workers */
     uint32_t n_known; /* >= n_nodes: the others only have a device */
     uint32_t n_places;
     hwloc_cpuset_t allowed; /* owned; the hardware threads in the affinity mask */
-    struct place *places;   /* owned; sorted by thread, then core: all cores come before second
-                               threads */
+    struct place *places;   /* owned; sorted by is_left, thread, core: the workers' cores, their
+                               second threads, then the cores that are left */
     struct place **worker_places; /* owned; [n_workers], into places */
     struct node nodes[PSTK__MAX_NODES];
 };
@@ -145,6 +147,8 @@ static int compare_by_node(const void *a, const void *b)
 static int compare_by_thread(const void *a, const void *b)
 {
     const struct place *x = a, *y = b;
+    if (x->is_left != y->is_left)
+        return x->is_left < y->is_left ? -1 : 1;
     if (x->thread != y->thread)
         return x->thread < y->thread ? -1 : 1;
     return x->core < y->core ? -1 : x->core > y->core;
@@ -272,20 +276,70 @@ static uint32_t cores_of_quota(double quota, uint32_t world, uint32_t n_cores)
     return whole ? whole : 1;
 }
 
+/* Return the number of nodes of the share. Its first n_cores places are its cores, by node. */
+static uint32_t nodes_of_share(const struct pstk__numa *n, uint32_t n_cores)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n_cores; i++)
+        count += i == 0 || n->places[i].memory != n->places[i - 1].memory;
+    return count;
+}
+
+/* Return how many cores the automatic number of workers leaves. A node's reader, which feeds all
+ * its workers, waits where each core has a worker of its own; so does the uploader. The first four
+ * workers of a node bring more than a core for these two. */
+static uint32_t cores_to_leave(const struct pstk__numa *n, uint32_t n_cores, int has_uploader)
+{
+    const uint32_t n_nodes = nodes_of_share(n, n_cores);
+    const uint32_t first =
+        n->n_usable / WORKERS_FIRST < n_nodes ? n->n_usable : WORKERS_FIRST * n_nodes;
+    const uint32_t wanted = n_nodes + (has_uploader != 0), most = n->n_usable - first;
+    return wanted < most ? wanted : most;
+}
+
+/* Mark the last core of the share that is not left yet: one of this node, or NULL: of any. Returns
+ * 1, or 0 where there is none. */
+static uint32_t leave_core(struct pstk__numa *n, uint32_t n_cores, hwloc_obj_t memory)
+{
+    uint32_t i = n_cores;
+    while (i > 0 && (n->places[i - 1].is_left || (memory && n->places[i - 1].memory != memory)))
+        i--;
+    if (i == 0)
+        return 0;
+    const uint32_t core = n->places[i - 1].core;
+    for (i = 0; i < n->n_places; i++)
+        n->places[i].is_left |= n->places[i].core == core;
+    return 1;
+}
+
+/* Choose the cores that are left: one of each node for its reader, then one near to the device. */
+static void leave_cores(struct pstk__numa *n, uint32_t n_cores, hwloc_obj_t near_device)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < n_cores && left < n->n_left; i++)
+        if (i == 0 || n->places[i].memory != n->places[i - 1].memory)
+            left += leave_core(n, n_cores, n->places[i].memory);
+    if (left < n->n_left && !leave_core(n, n_cores, near_device))
+        leave_core(n, n_cores, NULL);
+    qsort(n->places, n->n_places, sizeof n->places[0], compare_by_thread);
+}
+
 /* Give each worker its place. Fewer workers than cores are spread evenly over cores and nodes. More
- * workers also take second threads, then share places. */
+ * workers also take second threads, then share places. A place counts the worker for its node; no
+ * worker is bound to it, because a bound worker does not make way for the reader, nor for another
+ * loader that counts on the same cores. */
 static int place_workers(struct pstk__numa *n, uint32_t n_cores, struct pstk_error *err)
 {
     n->worker_places = calloc(n->n_workers, sizeof n->worker_places[0]);
     if (!n->worker_places)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the workers' places");
+    uint32_t n_places = 0;
+    while (n_places < n->n_places && !n->places[n_places].is_left)
+        n_places++;
     for (uint32_t w = 0; w < n->n_workers; w++) {
         uint64_t i = n->n_workers < n_cores ? (uint64_t)w * n_cores / n->n_workers : w;
-        n->worker_places[w] = &n->places[i % n->n_places];
+        n->worker_places[w] = &n->places[i % n_places];
     }
-    /* Pinned to cores, a few workers would share the same cores with another loader or program
-     * while others are idle. Bound to their node, they leave the choice to the scheduler. */
-    n->pin_to_core = n->n_workers >= n_cores;
     return 0;
 }
 
@@ -327,6 +381,96 @@ static int number_nodes(struct pstk__numa *n, struct pstk_error *err)
     return 0;
 }
 
+/* Check that a node is near to a set of processors: the nearest node of at least one of them. Far
+ * memory is nobody's nearest, nor is a GPU's own memory where that is a node. */
+static int is_near(const struct pstk__numa *n, hwloc_obj_t node, hwloc_const_cpuset_t cpus)
+{
+    int cpu = hwloc_bitmap_first(node->complete_cpuset);
+    for (; cpu >= 0; cpu = hwloc_bitmap_next(node->complete_cpuset, cpu))
+        if (hwloc_bitmap_isset(cpus, (unsigned)cpu) &&
+            memory_of(n->topology, (unsigned)cpu) == node)
+            return 1;
+    return 0;
+}
+
+/* 2: a node of the plan; 1: it has cores of the share; 0: neither. */
+static int use_of(const struct pstk__numa *n, hwloc_obj_t memory)
+{
+    if (find_node(n, memory) != UINT32_MAX)
+        return 2;
+    for (uint32_t i = 0; i < n->n_places; i++)
+        if (n->places[i].memory == memory)
+            return 1;
+    return 0;
+}
+
+/* Find a node near to these processors, NULL when there is none; *n_found counts them. If there are
+ * several (a package can be cut into four nodes), prefer one with workers: they write the data that
+ * the device reads. */
+static hwloc_obj_t memory_near(const struct pstk__numa *n, hwloc_const_cpuset_t cpus, int *n_found)
+{
+    hwloc_obj_t best = NULL, node = NULL;
+    *n_found = 0;
+    while ((node = hwloc_get_next_obj_by_type(n->topology, HWLOC_OBJ_NUMANODE, node))) {
+        if (!is_near(n, node, cpus))
+            continue;
+        if (!best || use_of(n, node) > use_of(n, best))
+            best = node;
+        ++*n_found;
+    }
+    return best;
+}
+
+/* Find the node by hwloc. It places a device under the object whose processors are all equally near
+ * to it; that is the whole machine where the firmware reports nothing. */
+static hwloc_obj_t memory_by_topology(const struct pstk__numa *n, const char *bus_id, int *n_found)
+{
+    hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(n->topology, bus_id);
+    hwloc_obj_t place = device ? hwloc_get_non_io_ancestor_obj(n->topology, device) : NULL;
+    *n_found = 0;
+    if (!place || hwloc_bitmap_isequal(place->complete_cpuset,
+                                       hwloc_topology_get_complete_cpuset(n->topology)))
+        return NULL;
+    return memory_near(n, place->complete_cpuset, n_found);
+}
+
+static hwloc_obj_t memory_by_sysfs(const struct pstk__numa *n, const char *bus_id)
+{
+    struct pstk__pci pci;
+    if (!n->is_this_machine || pstk__pci_get("/", bus_id, &pci) < 0 || pci.numa_node < 0)
+        return NULL;
+    return hwloc_get_numanode_obj_by_os_index(n->topology, (unsigned)pci.numa_node);
+}
+
+static hwloc_obj_t memory_of_device(const struct pstk__numa *n, const char *bus_id)
+{
+    int n_found;
+    hwloc_obj_t only = memory_near(n, hwloc_topology_get_complete_cpuset(n->topology), &n_found);
+    if (n_found == 1)
+        return only;
+    hwloc_obj_t memory = memory_by_topology(n, bus_id, &n_found);
+    if (n_found == 1)
+        return memory;
+    hwloc_obj_t by_sysfs = memory_by_sysfs(n, bus_id);
+    return by_sysfs ? by_sysfs : memory;
+}
+
+/* Decide how many workers there are, and which cores they leave. Returns how many cores of the
+ * share remain for them. */
+static uint32_t count_workers(struct pstk__numa *n, const struct pstk__numa_config *c,
+                              uint32_t n_cores)
+{
+    n->n_workers = c->n_workers;
+    if (c->n_workers)
+        return n_cores;
+    n->n_left = cores_to_leave(n, n_cores, c->bus_id != NULL);
+    if (n->n_left)
+        leave_cores(n, n_cores, c->bus_id ? memory_of_device(n, c->bus_id) : NULL);
+    const uint64_t most = n->n_usable - n->n_left + (uint64_t)n->n_usable * c->n_times + c->n_more;
+    n->n_workers = most < PSTK__MAX_WORKERS ? (uint32_t)most : PSTK__MAX_WORKERS;
+    return n_cores - n->n_left;
+}
+
 static int plan(struct pstk__numa *n, const struct pstk__numa_config *c, struct pstk_error *err)
 {
     int r = list_places(n, err);
@@ -337,13 +481,7 @@ static int plan(struct pstk__numa *n, const struct pstk__numa_config *c, struct 
     uint32_t n_cores = share.end - share.first;
     double quota = n->is_this_machine ? pstk__cgroup_cpus("/") : 0;
     n->n_usable = cores_of_quota(quota, c->local_world, n_cores);
-    const uint64_t most = (uint64_t)n->n_usable * (1 + (uint64_t)c->n_times) + c->n_more;
-    n->n_workers = c->n_workers ? c->n_workers : (uint32_t)(most < UINT32_MAX ? most : UINT32_MAX);
-    if (n->n_workers > PSTK__MAX_WORKERS)
-        n->n_workers = PSTK__MAX_WORKERS; /* only the automatic number: open refuses more */
-    r = place_workers(n, n_cores, err);
-    if (c->n_more > 0 || c->n_times > 0) /* processes want the cores where these wait */
-        n->pin_to_core = 0;
+    r = place_workers(n, count_workers(n, c, n_cores), err);
     return r < 0 ? r : number_nodes(n, err);
 }
 
@@ -419,69 +557,6 @@ uint32_t pstk__numa_n_usable(const struct pstk__numa *n)
     return n->n_usable;
 }
 
-/* Check that a node is near to a set of processors: the nearest node of at least one of them. Far
- * memory is nobody's nearest, nor is a GPU's own memory where that is a node. */
-static int is_near(const struct pstk__numa *n, hwloc_obj_t node, hwloc_const_cpuset_t cpus)
-{
-    int cpu = hwloc_bitmap_first(node->complete_cpuset);
-    for (; cpu >= 0; cpu = hwloc_bitmap_next(node->complete_cpuset, cpu))
-        if (hwloc_bitmap_isset(cpus, (unsigned)cpu) &&
-            memory_of(n->topology, (unsigned)cpu) == node)
-            return 1;
-    return 0;
-}
-
-/* Find a node near to these processors, NULL when there is none; *n_found counts them. If there are
- * several (a package can be cut into four nodes), prefer one with workers: they write the data that
- * the device reads. */
-static hwloc_obj_t memory_near(const struct pstk__numa *n, hwloc_const_cpuset_t cpus, int *n_found)
-{
-    hwloc_obj_t best = NULL, node = NULL;
-    *n_found = 0;
-    while ((node = hwloc_get_next_obj_by_type(n->topology, HWLOC_OBJ_NUMANODE, node))) {
-        if (!is_near(n, node, cpus))
-            continue;
-        if (!best || (find_node(n, best) == UINT32_MAX && find_node(n, node) != UINT32_MAX))
-            best = node;
-        ++*n_found;
-    }
-    return best;
-}
-
-/* Find the node by hwloc. It places a device under the object whose processors are all equally near
- * to it; that is the whole machine where the firmware reports nothing. */
-static hwloc_obj_t memory_by_topology(const struct pstk__numa *n, const char *bus_id, int *n_found)
-{
-    hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(n->topology, bus_id);
-    hwloc_obj_t place = device ? hwloc_get_non_io_ancestor_obj(n->topology, device) : NULL;
-    *n_found = 0;
-    if (!place || hwloc_bitmap_isequal(place->complete_cpuset,
-                                       hwloc_topology_get_complete_cpuset(n->topology)))
-        return NULL;
-    return memory_near(n, place->complete_cpuset, n_found);
-}
-
-static hwloc_obj_t memory_by_sysfs(const struct pstk__numa *n, const char *bus_id)
-{
-    struct pstk__pci pci;
-    if (!n->is_this_machine || pstk__pci_get("/", bus_id, &pci) < 0 || pci.numa_node < 0)
-        return NULL;
-    return hwloc_get_numanode_obj_by_os_index(n->topology, (unsigned)pci.numa_node);
-}
-
-static hwloc_obj_t memory_of_device(const struct pstk__numa *n, const char *bus_id)
-{
-    int n_found;
-    hwloc_obj_t only = memory_near(n, hwloc_topology_get_complete_cpuset(n->topology), &n_found);
-    if (n_found == 1)
-        return only;
-    hwloc_obj_t memory = memory_by_topology(n, bus_id, &n_found);
-    if (n_found == 1)
-        return memory;
-    hwloc_obj_t by_sysfs = memory_by_sysfs(n, bus_id);
-    return by_sysfs ? by_sysfs : memory;
-}
-
 uint32_t pstk__numa_pci_node(struct pstk__numa *n, const char *bus_id)
 {
     hwloc_obj_t memory = memory_of_device(n, bus_id);
@@ -504,12 +579,6 @@ static int bind_thread(struct pstk__numa *n, hwloc_const_cpuset_t cpus)
     if (hwloc_set_cpubind(n->topology, cpus, HWLOC_CPUBIND_THREAD) == 0)
         return 0;
     return errno ? errno : EIO;
-}
-
-int pstk__numa_pin_worker(struct pstk__numa *n, uint32_t worker)
-{
-    const struct place *place = n->worker_places[worker];
-    return bind_thread(n, n->pin_to_core ? place->pu->cpuset : n->nodes[place->node].cpus);
 }
 
 int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node)

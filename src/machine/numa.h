@@ -20,10 +20,12 @@ struct pstk__numa; /* opaque: the loaded topology and its plan */
 struct pstk__numa_config {
     const char *topology; /* hwloc synthetic string, path of an XML file, or NULL: this machine */
     uint32_t local_rank, local_world; /* local_world is at least 1 */
-    uint32_t n_workers; /* wanted; 0 = one for each usable core, quota included, and: */
-    uint32_t n_more;    /* so many more, */
-    uint32_t n_times;   /* and so many times as many more */
-    int pin;            /* 1: pin threads */
+    uint32_t n_workers;               /* wanted; 0: automatic, see pstk__numa_n_workers */
+    uint32_t n_more;                  /* automatic: so many more, */
+    uint32_t n_times;                 /* and so many more for each usable core */
+    /* PCI address of the device that an uploader feeds, "" where it is unknown; NULL: none */
+    const char *bus_id;
+    int pin; /* 1: bind threads to the cores of their node */
     /* 1: load PCI devices too, for pstk__numa_pci_node. A topology from a file needs it, because
      * nothing else lists its devices. For this machine it costs a read of each device's
      * configuration space (1 to 2 ms each in a virtual machine); without it sysfs is read, for one
@@ -36,27 +38,27 @@ struct pstk__numa_config {
 int pstk__numa_open(struct pstk__numa **out, const struct pstk__numa_config *c,
                     struct pstk_error *err);
 void pstk__numa_close(struct pstk__numa *n);
-/* The plan: nodes in use (>= 1), all workers (>= 1), the node of a worker (< nodes in use). */
+/* The plan: nodes in use (>= 1), all workers (>= 1), the node of a worker (< nodes in use). The
+ * automatic number of workers is that of the usable cores, less one for the reader of each node and
+ * one for the uploader, while 4 workers a node remain. Hardware threads of one core count once. */
 uint32_t pstk__numa_n_nodes(const struct pstk__numa *n);
 uint32_t pstk__numa_n_workers(const struct pstk__numa *n);
 uint32_t pstk__numa_worker_node(const struct pstk__numa *n, uint32_t worker);
-/* OS index of the hardware thread that a worker is planned on, for tests and doctor. */
+/* OS index of the hardware thread that is counted for a worker, for tests: no thread is bound to
+ * it. Those of cores left to the reader or uploader are counted for none. */
 uint32_t pstk__numa_worker_cpu(const struct pstk__numa *n, uint32_t worker);
 /* Cores in the affinity mask. */
 uint32_t pstk__numa_n_cores(const struct pstk__numa *n);
-/* Cores that local rank and quota leave to this process: the automatic number of workers. */
+/* Cores that local rank and quota leave to this process. */
 uint32_t pstk__numa_n_usable(const struct pstk__numa *n);
-/* Pin the calling thread to its worker's hardware thread; with fewer workers than cores, to all
- * planned cores of its node. Returns 0 or a native errno; 0 where nothing is pinned. */
-int pstk__numa_pin_worker(struct pstk__numa *n, uint32_t worker);
 /* Find the NUMA node nearest to a PCI device, for pstk__numa_map and pstk__numa_pin_node; bus_id as
  * CUDA writes it, "0000:3B:00.0". Returns its index: pstk__numa_n_nodes or above if the node has no
  * worker; UINT32_MAX if the topology has several nodes and none is nearest. It may add to the plan:
  * do not call it while other threads use `n`. */
 uint32_t pstk__numa_pci_node(struct pstk__numa *n, const char *bus_id);
-/* Bind the calling thread to all planned cores of a node. A node without workers has none: the
- * thread is bound to its cores in the affinity mask, or stays unbound if the mask has none of
- * them. */
+/* Bind the calling thread to all cores that the share has of a node. A node without workers has
+ * none: the thread is bound to its cores in the affinity mask, or stays unbound if the mask has
+ * none of them. Returns 0 or a native errno; 0 where nothing is bound. */
 int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node);
 /* Map `size` zeroed bytes, page aligned (2 MiB aligned from 2 MiB on, for huge pages), and bind
  * them to a node when there are several. NULL when there is no memory. *bound becomes 0 when the

@@ -537,8 +537,10 @@ static const char *ceiling_field(const struct pstk_settings *s, const struct pst
 static uint32_t ceiling_threads(const struct pstk_settings *s)
 {
     struct pstk__numa *numa;
-    struct pstk__numa_config c = {
-        .local_rank = s->local_rank, .local_world = s->local_world, .n_workers = s->n_threads};
+    struct pstk__numa_config c = {.local_rank = s->local_rank,
+                                  .local_world = s->local_world,
+                                  .n_workers = s->n_threads,
+                                  .bus_id = s->device == PSTK_CUDA ? "" : NULL};
     if (pstk__numa_open(&numa, &c, NULL) < 0)
         return s->n_threads ? s->n_threads : 1;
     uint32_t n = pstk__numa_n_workers(numa);

@@ -73,7 +73,8 @@ static int get_cores(struct pstk_machine *machine, struct pstk_error *err)
     if (r < 0)
         return r;
     machine->n_cores = pstk__numa_n_cores(numa);
-    machine->n_usable = pstk__numa_n_workers(numa);
+    machine->n_usable = pstk__numa_n_usable(numa);
+    machine->n_workers = pstk__numa_n_workers(numa);
     machine->n_nodes = pstk__numa_n_nodes(numa);
     pstk__numa_close(numa);
     return 0;

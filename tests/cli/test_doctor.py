@@ -67,6 +67,27 @@ def doctor_tells_the_machine(world):
     assert found["data set"].endswith("samples; folder") and "as they came" in found["images"], found
 
 
+def machine(text):
+    """Keywords for run: the command on a machine that hwloc describes."""
+    return {"env": dict(os.environ, HWLOC_SYNTHETIC=text)}
+
+
+@test
+def workers_leave_the_readers_a_core_and_doctor_counts_them_as_a_loader_does(world):
+    _, out = packed(world)
+    for text, cores, workers, remark in (
+            ("node:1 core:4 pu:2", 4, 4, None), ("node:1 core:16 pu:2", 16, 15, "1 core is left to the reader;"),
+            ("pack:2 [numa] core:8 pu:1", 16, 14, "2 cores are left to the readers of the NUMA nodes;")):
+        told = run_json("doctor", world.root, **machine(text))
+        expect((told["usable_cores"], told["workers"]), (cores, workers), text)
+        told = run("doctor", world.root, **machine(text))[0]
+        assert "workers        %d, where --threads is not given" % workers in told, told
+        assert remark in told if remark else "left to the reader" not in told, told
+        line = ["bench", out, "--epochs", 1, "--last", "short", "--no-ceilings"]
+        expect(run_json(*line, **machine(text))["threads"], workers, text)
+        expect(run_json(*line, "--threads", cores, **machine(text))["threads"], cores, text)
+
+
 def verdict(path, **kwargs):
     """(The verdict's text, the last line where that is the next step else None), as people and programs get it."""
     text, _ = run("doctor", path, **kwargs)

@@ -321,6 +321,19 @@ TEST(decoded_records_have_a_lane_for_each_node_and_copied_ones_for_each_worker)
     CHECK_EQ(b.n_lanes, 1);
 }
 
+TEST(pixels_have_lanes_as_arrays_do_unless_some_are_compressed_or_coded)
+{
+    static const uint32_t rows[][3] = {{0, 0, 4}, {0, 0, 4}, {1, 0, 1}, {0, 1, 1}};
+    struct pstk__budget b;
+    copies();
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        asked.plan.outputs[0].settings.kind = i ? PSTK_OUTPUT_IMAGE : PSTK_OUTPUT_MASK;
+        asked.source.stats[0].n_encoding[PSTK_ENCODING_PIXELS] = 1000000 - rows[i][0];
+        asked.source.stats[0].n_codec[PSTK_CODEC_NONE] = 1000000 - rows[i][1];
+        CHECK(divide(&b) == 0 && b.n_lanes == rows[i][2]);
+    }
+}
+
 TEST(there_are_64_lanes_at_most_and_as_many_on_every_node)
 {
     struct pstk__budget b;
@@ -856,6 +869,7 @@ int main(void)
         CASE(every_division_equals_the_rules_and_stays_within_the_budget),
         CASE(the_limit_is_three_quarters_of_the_machine_shared_by_the_local_world),
         CASE(decoded_records_have_a_lane_for_each_node_and_copied_ones_for_each_worker),
+        CASE(pixels_have_lanes_as_arrays_do_unless_some_are_compressed_or_coded),
         CASE(there_are_64_lanes_at_most_and_as_many_on_every_node),
         CASE(slots_are_4_or_more_where_batches_are_few_rows_or_rows_are_copied),
         CASE(a_device_has_3_slots_or_those_asked_for_and_the_host_none),

@@ -76,16 +76,21 @@ int __wrap_pstk__pci_get(const char *root, const char *bus_id, struct pstk__pci 
 
 static struct pstk_error err;
 
+static struct pstk__numa *open_with(const char *topology, const struct pstk__numa_config *config)
+{
+    struct pstk__numa_config c = *config;
+    c.topology = topology;
+    c.pin = 1;
+    struct pstk__numa *n;
+    return pstk__numa_open(&n, &c, &err) < 0 ? NULL : n;
+}
+
 static struct pstk__numa *open_part(const char *topology, uint32_t n_workers, uint32_t local_rank,
                                     uint32_t local_world)
 {
-    struct pstk__numa_config c = {.topology = topology,
-                                  .n_workers = n_workers,
-                                  .local_rank = local_rank,
-                                  .local_world = local_world,
-                                  .pin = 1};
-    struct pstk__numa *n;
-    return pstk__numa_open(&n, &c, &err) < 0 ? NULL : n;
+    const struct pstk__numa_config c = {
+        .n_workers = n_workers, .local_rank = local_rank, .local_world = local_world};
+    return open_with(topology, &c);
 }
 
 /* The plan as text: "node:cpu node:cpu ...". */
@@ -107,16 +112,99 @@ static const char *plan_of(const char *topology, uint32_t n_workers, uint32_t ra
 TEST(by_itself_there_is_one_worker_a_core_on_its_first_thread)
 {
     CHECK_STR(plan_of(SMALL, 0, 0, 1), "0:0 0:2 0:4 0:6 1:8 1:10 1:12 1:14");
-    struct pstk__numa *n = open_part(LARGE, 0, 0, 1);
-    CHECK(n);
-    CHECK_EQ(pstk__numa_n_workers(n), 64);
-    CHECK_EQ(pstk__numa_n_nodes(n), 8);
-    CHECK_EQ(pstk__numa_n_cores(n), 64);
-    CHECK_EQ(pstk__numa_n_usable(n), 64);
-    for (uint32_t w = 0; w < 64; w++) {
-        CHECK_EQ(pstk__numa_worker_cpu(n, w), w);
-        CHECK_EQ(pstk__numa_worker_node(n, w), w / 8);
+}
+
+/* The cores that workers count on, as "0-6,8-14 of 16": with `pus` hardware threads a core, of the
+ * usable ones. Closes n. */
+static const char *cores_of(struct pstk__numa *n, uint32_t pus)
+{
+    static char text[512];
+    uint8_t has_worker[1024] = {0};
+    size_t at = 0;
+    if (!n)
+        return err.message;
+    for (uint32_t w = 0; w < pstk__numa_n_workers(n); w++)
+        has_worker[pstk__numa_worker_cpu(n, w) / pus] = 1;
+    for (uint32_t i = 0, end; i < 1023; i = end + 1) {
+        for (end = i; has_worker[end] && end < 1023; end++)
+            ;
+        if (end > i)
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s%u", at ? "," : "", i);
+        if (end > i + 1)
+            at += (size_t)snprintf(text + at, sizeof text - at, "-%u", end - 1);
     }
+    snprintf(text + at, sizeof text - at, " of %u", pstk__numa_n_usable(n));
+    pstk__numa_close(n);
+    return text;
+}
+
+TEST(a_reader_and_an_uploader_have_a_core_where_4_workers_a_node_remain)
+{
+    static const struct {
+        const char *topology;
+        struct pstk__numa_config c;
+        uint32_t pus;
+        const char *host, *device; /* the workers' cores with batches there */
+    } rows[] = {
+        {"node:1 core:1 pu:1", {0}, 1, "0 of 1", "0 of 1"},
+        {"node:1 core:2 pu:1", {0}, 1, "0-1 of 2", "0-1 of 2"},
+        {"node:1 core:4 pu:1", {0}, 1, "0-3 of 4", "0-3 of 4"},
+        {"node:1 core:4 pu:2", {0}, 2, "0-3 of 4", "0-3 of 4"},
+        {"node:1 core:5 pu:1", {0}, 1, "0-3 of 5", "0-3 of 5"},
+        {"node:1 core:6 pu:1", {0}, 1, "0-4 of 6", "0-3 of 6"},
+        {"node:1 core:8 pu:2", {0}, 2, "0-6 of 8", "0-5 of 8"},
+        {"node:1 core:16 pu:1", {0}, 1, "0-14 of 16", "0-13 of 16"},
+        {"node:1 core:16 pu:2", {0}, 2, "0-14 of 16", "0-13 of 16"},
+        {"node:1 core:64 pu:2", {0}, 2, "0-62 of 64", "0-61 of 64"},
+        {"node:1 core:128 pu:2", {0}, 2, "0-126 of 128", "0-125 of 128"},
+        /* two sockets, a reader each */
+        {"pack:2 [numa] core:2 pu:1", {0}, 1, "0-3 of 4", "0-3 of 4"},
+        {"pack:2 [numa] core:4 pu:1", {0}, 1, "0-7 of 8", "0-7 of 8"},
+        {"pack:2 [numa] core:5 pu:1", {0}, 1, "0-3,5-8 of 10", "0-3,5-8 of 10"},
+        {"pack:2 [numa] core:8 pu:1", {0}, 1, "0-6,8-14 of 16", "0-6,8-13 of 16"},
+        {"pack:2 [numa] core:64 pu:2", {0}, 2, "0-62,64-126 of 128", "0-62,64-125 of 128"},
+        /* 8 ranks */
+        {"node:1 core:4 pu:1", {.local_rank = 7, .local_world = 8}, 1, "3 of 1", "3 of 1"},
+        {"node:1 core:8 pu:1", {.local_rank = 7, .local_world = 8}, 1, "7 of 1", "7 of 1"},
+        {"pack:2 [numa] core:16 pu:1", {.local_world = 8}, 1, "0-3 of 4", "0-3 of 4"},
+        {"pack:2 [numa] core:32 pu:2", {.local_world = 8}, 2, "0-6 of 8", "0-5 of 8"},
+        {"pack:2 [numa] core:32 pu:2",
+         {.local_rank = 4, .local_world = 8},
+         2,
+         "32-38 of 8",
+         "32-37 of 8"},
+        {"pack:2 [numa] core:64 pu:1",
+         {.local_rank = 7, .local_world = 8},
+         1,
+         "112-126 of 16",
+         "112-125 of 16"},
+        /* so many as were asked for: nothing is left */
+        {"node:1 core:16 pu:1", {.n_workers = 16}, 1, "0-15 of 16", "0-15 of 16"},
+        {"node:1 core:16 pu:1", {.n_workers = 20}, 1, "0-15 of 16", "0-15 of 16"},
+        {"node:1 core:16 pu:1", {.n_workers = 15}, 1, "0-14 of 16", "0-14 of 16"},
+        {"node:1 core:16 pu:1", {.n_workers = 2}, 1, "0,8 of 16", "0,8 of 16"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct pstk__numa_config c = rows[i].c;
+        c.local_world = c.local_world ? c.local_world : 1;
+        printf("# %s, rank %u of %u\n", rows[i].topology, c.local_rank, c.local_world);
+        CHECK_STR(cores_of(open_with(rows[i].topology, &c), rows[i].pus), rows[i].host);
+        c.bus_id = ""; /* a device of which the node is unknown */
+        CHECK_STR(cores_of(open_with(rows[i].topology, &c), rows[i].pus), rows[i].device);
+    }
+}
+
+TEST(workers_that_wait_for_processes_come_on_top)
+{
+    struct pstk__numa_config c = {.local_world = 1, .n_more = 3, .n_times = 2};
+    struct pstk__numa *n = open_with("node:1 core:16 pu:1", &c);
+    CHECK(n);
+    CHECK_EQ(pstk__numa_n_workers(n), 15 + 3 + 2 * 16);
+    pstk__numa_close(n);
+    c.n_workers = 5;
+    n = open_with("node:1 core:16 pu:1", &c);
+    CHECK(n);
+    CHECK_EQ(pstk__numa_n_workers(n), 5);
     pstk__numa_close(n);
 }
 
@@ -157,7 +245,7 @@ TEST(local_ranks_that_do_not_divide_take_the_cores_in_order)
     CHECK_STR(plan_of(SMALL, 0, 2, 3), "0:10 0:12 0:14");
 }
 
-TEST(every_core_belongs_to_exactly_one_local_rank)
+TEST(every_core_belongs_to_one_local_rank_at_most_and_else_to_a_reader)
 {
     /* Of all up to 64: the small ones, and those at and beside what 8 nodes of 8 cores divide by.
      */
@@ -166,20 +254,30 @@ TEST(every_core_belongs_to_exactly_one_local_rank)
     for (uint32_t i = 0; i < sizeof worlds; i++) {
         const uint32_t world = worlds[i];
         uint8_t owners[64] = {0};
-        uint32_t least = 64, most = 0;
+        uint32_t least = 64, most = 0, n_usable = 0, n_workers = 0;
         for (uint32_t rank = 0; rank < world; rank++) {
             struct pstk__numa *n = open_part(LARGE, 0, rank, world);
             CHECK(n);
             uint32_t count = pstk__numa_n_workers(n);
             for (uint32_t w = 0; w < count; w++)
                 owners[pstk__numa_worker_cpu(n, w)]++;
-            least = count < least ? count : least;
-            most = count > most ? count : most;
+            n_workers += count;
+            const uint32_t usable = pstk__numa_n_usable(n);
+            n_usable += usable;
+            least = usable < least ? usable : least;
+            most = usable > most ? usable : most;
             pstk__numa_close(n);
         }
-        for (int core = 0; core < 64; core++)
-            CHECK_EQ(owners[core], 1);
-        CHECK(most - least <= 1);
+        uint32_t n_owned = 0;
+        for (int core = 0; core < 64; core++) {
+            CHECK(owners[core] <= 1);
+            n_owned += owners[core];
+        }
+        CHECK(n_usable == 64 && n_owned == n_workers && most - least <= 1);
+        if (8 % world == 0) /* whole nodes of 8 cores */
+            CHECK_EQ(n_workers, 56);
+        if (world >= 16) /* 4 cores each, or fewer */
+            CHECK_EQ(n_workers, 64);
     }
 }
 
@@ -246,7 +344,6 @@ TEST(a_topology_of_another_machine_pins_nothing_and_gives_memory)
     CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
     struct pstk__numa *n = open_part(LARGE, 0, 0, 1);
     CHECK(n);
-    CHECK_EQ(pstk__numa_pin_worker(n, 63), 0);
     CHECK_EQ(pstk__numa_pin_node(n, 7), 0);
     CHECK(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&before, &after));
     int bound = 1;
@@ -277,14 +374,12 @@ TEST(this_machine_is_planned_within_the_affinity_mask_and_threads_are_pinned)
     CHECK(n);
     CHECK(pstk__numa_n_usable(n) >= 1 && pstk__numa_n_usable(n) <= pstk__numa_n_cores(n));
     CHECK(pstk__numa_n_cores(n) <= (uint32_t)CPU_COUNT(&before));
-    CHECK_EQ(pstk__numa_n_workers(n), pstk__numa_n_usable(n));
+    CHECK(pstk__numa_n_workers(n) <= pstk__numa_n_usable(n));
     for (uint32_t w = 0; w < pstk__numa_n_workers(n); w++) {
         uint32_t cpu = pstk__numa_worker_cpu(n, w);
         CHECK(CPU_ISSET(cpu, &before));
-        CHECK_EQ(pstk__numa_pin_worker(n, w), 0);
+        CHECK_EQ(pstk__numa_pin_node(n, pstk__numa_worker_node(n, w)), 0);
         CHECK(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_ISSET(cpu, &after));
-        if (pstk__numa_n_workers(n) == pstk__numa_n_cores(n))
-            CHECK_EQ(CPU_COUNT(&after), 1);
         CHECK(sched_setaffinity(0, sizeof before, &before) == 0);
     }
     CHECK_EQ(pstk__numa_pin_node(n, 0), 0);
@@ -317,23 +412,20 @@ TEST(a_narrower_affinity_mask_leaves_fewer_cores)
     CHECK_EQ(cpu, last);
 }
 
-TEST(few_workers_are_kept_to_their_node_not_to_a_core)
+TEST(a_worker_may_use_every_core_of_its_node)
 {
-    cpu_set_t before, worker, node;
+    cpu_set_t before, after;
     CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
-    struct pstk__numa *n = open_part(NULL, 1, 0, 1);
+    struct pstk__numa *n = open_part(NULL, 0, 0, 1);
     CHECK(n);
-    uint32_t n_cores = pstk__numa_n_cores(n), n_nodes = pstk__numa_n_nodes(n);
-    CHECK_EQ(pstk__numa_pin_worker(n, 0), 0);
-    CHECK(sched_getaffinity(0, sizeof worker, &worker) == 0);
-    CHECK_EQ(pstk__numa_pin_node(n, 0), 0);
-    CHECK(sched_getaffinity(0, sizeof node, &node) == 0);
+    uint32_t n_nodes = pstk__numa_n_nodes(n);
+    CHECK_EQ(pstk__numa_pin_node(n, pstk__numa_worker_node(n, 0)), 0);
+    CHECK(sched_getaffinity(0, sizeof after, &after) == 0);
     CHECK(sched_setaffinity(0, sizeof before, &before) == 0);
     pstk__numa_close(n);
-    CHECK_EQ(n_nodes, 1);
-    if (n_cores < 2)
-        SKIP("a single core");
-    CHECK(CPU_EQUAL(&worker, &node));
+    if (n_nodes > 1)
+        SKIP("several nodes");
+    CHECK(CPU_EQUAL(&before, &after));
 }
 
 TEST(without_pinning_nothing_is_pinned)
@@ -343,7 +435,6 @@ TEST(without_pinning_nothing_is_pinned)
     struct pstk__numa_config c = {.local_world = 1, .pin = 0};
     struct pstk__numa *n;
     CHECK_EQ(pstk__numa_open(&n, &c, &err), 0);
-    CHECK_EQ(pstk__numa_pin_worker(n, 0), 0);
     CHECK_EQ(pstk__numa_pin_node(n, 0), 0);
     pstk__numa_close(n);
     CHECK(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&before, &after));
@@ -395,12 +486,18 @@ TEST(open_survives_every_failing_allocation)
     }
 }
 
-/* A machine of one or two packages with a GPU each, one processor a node. */
+/* A machine of one or two packages with a GPU each. */
 struct machine {
     unsigned n_packages, n_nodes; /* nodes of each package */
     int far;                      /* another node, memory for all packages */
     unsigned denied;              /* bits: processors that a container is denied */
+    unsigned n_cores;             /* of each node */
 };
+
+static unsigned bits(unsigned first, unsigned end)
+{
+    return (1u << end) - (1u << first);
+}
 
 #define GPU_0 "0000:3B:00.0"    /* of the first package */
 #define GPU_1 "0000:86:00.0"    /* of the second */
@@ -424,23 +521,32 @@ static void put_gpu(FILE *f, const char *bus)
             bus, bus, bus);
 }
 
+static void put_node(FILE *f, unsigned i, unsigned n_cores)
+{
+    const unsigned node = 1u << i;
+    put_sets(f, "NUMANode", i, bits(i * n_cores, (i + 1) * n_cores), node);
+    fputs("/>\n", f);
+    for (unsigned core = i * n_cores; core < (i + 1) * n_cores; core++) {
+        put_sets(f, "Core", core, 1u << core, node);
+        fputs(">\n", f);
+        put_sets(f, "PU", core, 1u << core, node);
+        fputs("/></object>\n", f);
+    }
+}
+
 static void put_package(FILE *f, const struct machine *m, unsigned package)
 {
-    unsigned first = package * m->n_nodes, end = first + m->n_nodes;
-    unsigned all = (1u << end) - (1u << first);
-    put_sets(f, "Package", package, all, all);
+    const unsigned n_cores = m->n_cores;
+    const unsigned first = package * m->n_nodes, end = first + m->n_nodes;
+    put_sets(f, "Package", package, bits(first * n_cores, end * n_cores), bits(first, end));
     fputs(">\n", f);
     for (unsigned i = first; i < end; i++) {
         if (m->n_nodes > 1) {
-            put_sets(f, "Group", i, 1u << i, 1u << i);
+            put_sets(f, "Group", i, bits(i * n_cores, (i + 1) * n_cores), 1u << i);
             fputs(">\n", f);
         }
-        put_sets(f, "NUMANode", i, 1u << i, 1u << i);
-        fputs("/>\n", f);
-        put_sets(f, "Core", i, 1u << i, 1u << i);
-        fputs(">\n", f);
-        put_sets(f, "PU", i, 1u << i, 1u << i);
-        fprintf(f, "/></object>%s\n", m->n_nodes > 1 ? "</object>" : "");
+        put_node(f, i, n_cores);
+        fputs(m->n_nodes > 1 ? "</object>\n" : "", f);
     }
     put_gpu(f, package ? "86" : "3b");
     fputs("</object>\n", f);
@@ -453,8 +559,9 @@ static int put_machine(char *path, const struct machine *m)
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
     if (!f)
         return -1;
-    unsigned n_nodes = m->n_packages * m->n_nodes, cpus = (1u << n_nodes) - 1;
-    unsigned nodes = m->far ? 2 * cpus + 1 : cpus;
+    unsigned n_nodes = m->n_packages * m->n_nodes;
+    unsigned cpus = bits(0, n_nodes * m->n_cores);
+    unsigned nodes = bits(0, n_nodes + (m->far != 0));
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<topology version=\"2.0\">\n", f);
     put_sets(f, "Machine", 0, cpus, nodes);
     fprintf(f, " allowed_cpuset=\"0x%x\" allowed_nodeset=\"0x%x\">\n", cpus & ~m->denied, nodes);
@@ -469,22 +576,23 @@ static int put_machine(char *path, const struct machine *m)
     return fclose(f);
 }
 
-/* Open such a machine, as `local_rank` of `local_world`. */
+/* Open such a machine. */
+static struct pstk__numa *open_machine_with(const struct machine *m,
+                                            const struct pstk__numa_config *c)
+{
+    char path[] = "/tmp/pstk-numa-XXXXXX";
+    struct pstk__numa *n = put_machine(path, m) == 0 ? open_with(path, c) : NULL;
+    unlink(path);
+    return n;
+}
+
+/* Open it as `local_rank` of `local_world`. */
 static struct pstk__numa *open_machine(const struct machine *m, uint32_t local_rank,
                                        uint32_t local_world, int with_pci)
 {
-    char path[] = "/tmp/pstk-numa-XXXXXX";
-    struct pstk__numa_config c = {.topology = path,
-                                  .local_rank = local_rank,
-                                  .local_world = local_world,
-                                  .pin = 1,
-                                  .with_pci = with_pci};
-    struct pstk__numa *n = NULL;
-    int r = put_machine(path, m);
-    if (r == 0)
-        pstk__numa_open(&n, &c, &err);
-    unlink(path);
-    return n;
+    const struct pstk__numa_config c = {
+        .local_rank = local_rank, .local_world = local_world, .with_pci = with_pci};
+    return open_machine_with(m, &c);
 }
 
 /* The nodes of the four GPUs as text, "-" for none. */
@@ -508,7 +616,7 @@ static const char *gpus_of(struct pstk__numa *n)
 
 TEST(a_device_is_near_the_node_of_its_package)
 {
-    static const struct machine plain = {2, 1, 0, 0};
+    static const struct machine plain = {2, 1, 0, 0, 1};
     CHECK_STR(gpus_of(open_machine(&plain, 0, 1, 1)), "0 1 - -");
     struct pstk__numa *n = open_machine(&plain, 0, 1, 1);
     CHECK(n);
@@ -522,7 +630,7 @@ TEST(a_device_is_near_the_node_of_its_package)
 
 TEST(without_pci_devices_in_the_topology_only_a_single_node_is_near)
 {
-    static const struct machine plain = {2, 1, 0, 0};
+    static const struct machine plain = {2, 1, 0, 0, 1};
     CHECK_STR(gpus_of(open_machine(&plain, 0, 1, 0)), "- - - -");
     CHECK_STR(gpus_of(open_part(SMALL, 0, 0, 1)), "- - - -");
     CHECK_STR(gpus_of(open_part("node:1 core:4 pu:2", 0, 3, 4)), "0 0 0 0");
@@ -530,7 +638,7 @@ TEST(without_pci_devices_in_the_topology_only_a_single_node_is_near)
 
 TEST(a_node_without_workers_is_added_behind_those_with)
 {
-    static const struct machine plain = {2, 1, 0, 0};
+    static const struct machine plain = {2, 1, 0, 0, 1};
     CHECK_STR(gpus_of(open_machine(&plain, 0, 2, 1)), "0 1 - -");
     CHECK_STR(gpus_of(open_machine(&plain, 1, 2, 1)), "1 0 - -");
     struct pstk__numa *n = open_machine(&plain, 0, 2, 1);
@@ -548,24 +656,43 @@ TEST(a_node_without_workers_is_added_behind_those_with)
 
 TEST(of_several_nodes_of_a_package_one_with_workers_is_taken)
 {
-    static const struct machine cut = {2, 2, 0, 0};
+    static const struct machine cut = {2, 2, 0, 0, 1};
     CHECK_STR(gpus_of(open_machine(&cut, 0, 1, 1)), "0 2 - -");
     CHECK_STR(gpus_of(open_machine(&cut, 1, 4, 1)), "0 1 - -");
     CHECK_STR(gpus_of(open_machine(&cut, 3, 4, 1)), "1 0 - -");
 }
 
+TEST(the_uploader_has_its_core_on_the_node_of_its_device)
+{
+    static const struct machine plain = {2, 1, 0, 0, 8}, cut = {2, 2, 0, 0, 6};
+    struct pstk__numa_config c = {.local_world = 1, .with_pci = 1, .bus_id = GPU_0};
+    CHECK_STR(cores_of(open_machine_with(&plain, &c), 1), "0-5,8-14 of 16");
+    CHECK_STR(cores_of(open_machine_with(&cut, &c), 1), "0-3,6-10,12-16,18-22 of 24");
+    c.bus_id = GPU_1;
+    CHECK_STR(cores_of(open_machine_with(&plain, &c), 1), "0-6,8-13 of 16");
+    CHECK_STR(cores_of(open_machine_with(&cut, &c), 1), "0-4,6-10,12-15,18-22 of 24");
+    c.bus_id = GPU_NONE;
+    CHECK_STR(cores_of(open_machine_with(&plain, &c), 1), "0-6,8-13 of 16");
+    c.local_rank = 3;
+    c.local_world = 4;
+    c.bus_id = GPU_1; /* nearest to two nodes, of which this rank has one */
+    CHECK_STR(cores_of(open_machine_with(&cut, &c), 1), "18-21 of 6");
+    c.bus_id = GPU_0; /* of no node of this rank */
+    CHECK_STR(cores_of(open_machine_with(&cut, &c), 1), "18-21 of 6");
+}
+
 TEST(memory_that_is_far_from_all_processors_is_near_no_device)
 {
-    static const struct machine with_far = {2, 1, 1, 0};
+    static const struct machine with_far = {2, 1, 1, 0, 1};
     CHECK_STR(gpus_of(open_machine(&with_far, 0, 1, 1)), "0 1 - -");
     CHECK_STR(gpus_of(open_machine(&with_far, 0, 2, 1)), "0 1 - -");
-    static const struct machine one = {1, 1, 1, 0};
+    static const struct machine one = {1, 1, 1, 0, 1};
     CHECK_STR(gpus_of(open_machine(&one, 0, 1, 1)), "0 0 0 0");
 }
 
 TEST(a_package_whose_processors_a_container_is_denied_keeps_its_device)
 {
-    static const struct machine container = {2, 1, 0, 2};
+    static const struct machine container = {2, 1, 0, 2, 1};
     struct pstk__numa *n = open_machine(&container, 0, 1, 1);
     CHECK(n);
     CHECK_EQ(pstk__numa_n_workers(n), 1);
@@ -577,7 +704,7 @@ TEST(a_package_whose_processors_a_container_is_denied_keeps_its_device)
 static struct pstk__numa *open_as_this_machine(uint32_t local_rank, uint32_t local_world,
                                                int with_pci)
 {
-    static const struct machine plain = {2, 1, 0, 0};
+    static const struct machine plain = {2, 1, 0, 0, 1};
     setenv("HWLOC_THISSYSTEM", "1", 1);
     struct pstk__numa *n = open_machine(&plain, local_rank, local_world, with_pci);
     unsetenv("HWLOC_THISSYSTEM");
@@ -607,7 +734,7 @@ TEST(where_hwloc_knows_no_devices_sysfs_tells_the_node)
 
 TEST(sysfs_of_this_machine_says_nothing_of_another)
 {
-    static const struct machine plain = {2, 1, 0, 0};
+    static const struct machine plain = {2, 1, 0, 0, 1};
     char without[1024], with[1024];
     sysfs_node = 1;
     snprintf(without, sizeof without, "%s", gpus_of(open_machine(&plain, 0, 1, 0)));
@@ -661,7 +788,7 @@ TEST(this_machine_opens_with_its_pci_devices)
 
 TEST(a_node_that_cannot_be_added_is_none)
 {
-    static const struct machine plain = {2, 1, 0, 0};
+    static const struct machine plain = {2, 1, 0, 0, 1};
     struct pstk__numa *n = open_machine(&plain, 0, 2, 1);
     CHECK(n);
     fail_at = 1;
@@ -679,19 +806,21 @@ int main(void)
     pstk_error_init(&err, sizeof err);
     const struct test_case cases[] = {
         CASE(by_itself_there_is_one_worker_a_core_on_its_first_thread),
+        CASE(a_reader_and_an_uploader_have_a_core_where_4_workers_a_node_remain),
+        CASE(workers_that_wait_for_processes_come_on_top),
         CASE(more_workers_than_cores_take_second_threads_and_then_share),
         CASE(fewer_workers_than_cores_are_spread_over_the_nodes),
         CASE(local_ranks_take_whole_nodes_where_these_divide),
         CASE(local_ranks_share_a_node_where_they_divide_by_the_nodes),
         CASE(local_ranks_that_do_not_divide_take_the_cores_in_order),
-        CASE(every_core_belongs_to_exactly_one_local_rank),
+        CASE(every_core_belongs_to_one_local_rank_at_most_and_else_to_a_reader),
         CASE(more_local_ranks_than_cores_get_one_each_and_share),
         CASE(an_exported_topology_gives_the_same_plan),
         CASE(nodes_are_not_cut_where_they_have_different_numbers_of_cores),
         CASE(a_topology_of_another_machine_pins_nothing_and_gives_memory),
         CASE(this_machine_is_planned_within_the_affinity_mask_and_threads_are_pinned),
         CASE(a_narrower_affinity_mask_leaves_fewer_cores),
-        CASE(few_workers_are_kept_to_their_node_not_to_a_core),
+        CASE(a_worker_may_use_every_core_of_its_node),
         CASE(without_pinning_nothing_is_pinned),
         CASE(what_makes_no_sense_is_refused_by_name),
         CASE(more_cores_than_workers_are_allowed_are_planned_up_to_the_limit),
@@ -700,6 +829,7 @@ int main(void)
         CASE(without_pci_devices_in_the_topology_only_a_single_node_is_near),
         CASE(a_node_without_workers_is_added_behind_those_with),
         CASE(of_several_nodes_of_a_package_one_with_workers_is_taken),
+        CASE(the_uploader_has_its_core_on_the_node_of_its_device),
         CASE(memory_that_is_far_from_all_processors_is_near_no_device),
         CASE(a_package_whose_processors_a_container_is_denied_keeps_its_device),
         CASE(where_hwloc_knows_no_devices_sysfs_tells_the_node),

@@ -14,6 +14,7 @@ TEST(the_machine_is_told)
     struct pstk_machine m = {.size = sizeof m};
     CHECK_EQ(pstk_get_machine("/", &m, &err), 0);
     CHECK(m.n_cores >= 1 && m.n_usable >= 1 && m.n_usable <= m.n_cores && m.n_nodes >= 1);
+    CHECK(m.n_workers >= 1 && m.n_workers <= m.n_usable);
     CHECK(m.memory > 0 && m.open_files > 0 && m.kernels >= PSTK_KERNELS_C);
     CHECK(m.kernel[0] && m.file_system[0] && m.libjpeg[0]);
     m.size = 0;

@@ -1060,7 +1060,7 @@ class Machine(Structure):
         ("file_system", c_char * 32),
         ("libjpeg", c_char * 32),
         ("rotational", c_int32),
-        ("reserved", c_uint32),
+        ("n_workers", c_uint32),
     ]
 
 

@@ -90,7 +90,7 @@ MIXES = dict.fromkeys(("MixUp", "CutMix", "MixUpCutMix", "OneHot", "Mosaic"),
 _PART = ("a loader reads each sample of subset= once an epoch; pack the samples that you want, with "
          "data = penstock.Dataset(...): `penstock.pack(%s, path, schema=data.schema, names=data.names)`")
 LOADER_KEYWORDS = {
-    "num_workers": "a loader starts one worker thread for each core; n_threads= sets another number",
+    "num_workers": "a loader starts worker threads for the cores that it may use; n_threads= sets another number",
     "pin_memory": "device='cuda' hands out batches on the GPU, copied from page-locked memory",
     "drop_last": "last_batch='drop' (the default), last_batch='short' or last_batch='pad'",
     "prefetch_factor": "a loader reads ahead by itself; n_slots= is the number of batches in memory",

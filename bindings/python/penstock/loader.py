@@ -241,7 +241,9 @@ class Loader(Hints, Sealed):
     Reads and threads, where 0 and "auto" let the library choose:
 
     reader: "auto", "io_uring", "threads". io: "auto", "direct", "buffered". queue_depth: reads in flight.
-    n_threads: workers. pin_threads: False leaves them to the scheduler.
+    n_threads: workers; 0: one for each core that this process may use, less one for the reader of each NUMA node and one
+        for copies to a GPU, while 4 workers a node remain. pin_threads: False leaves threads to the scheduler; True keeps
+        them on the cores of their NUMA node.
     kernels: "auto", "c", "avx2", "avx512".
 
     Device:
