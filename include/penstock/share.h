@@ -49,9 +49,9 @@ PSTK_API void pstk_share_unref(struct pstk_share **share);
 
 /* Let one more stream use the batch. The stream waits for the batch now. When the last reference
  * ends, the slot waits for what is then in the stream, which must live until then. A share takes up
- * to 8 such streams; the stream of pstk_share_open is extra. Allocates nothing. EINVAL:
- * cudaStreamPerThread, or a stream of another device. ENOBUFS: the share has 8; call
- * pstk_batch_wait and pstk_batch_use_stream instead. */
+ * to 64 such streams; the stream of pstk_share_open is extra. Allocates nothing. EINVAL:
+ * cudaStreamPerThread, or a stream of another device. EFBIG: the share has 64; let one of those
+ * wait for the work of this one, before the last reference ends. */
 PSTK_API int pstk_share_use(struct pstk_share *share, void *stream, struct pstk_error *err);
 
 /* Make a DLPack tensor (https://dmlc.github.io/dlpack) of tensor number `tensor` of the batch. It

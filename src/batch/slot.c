@@ -578,10 +578,10 @@ int pstk__slot_use(struct pstk__slot *slot, void *stream, struct pstk_error *err
             slot->users[slot->n_users++] = stream;
         else
             r = pstk__fail(
-                err, PSTK_ENOBUFS, PSTK_STAGE_CONSUMER,
-                "stream: the batch is used on %u further streams already; for more, "
-                "call pstk_batch_wait before the work and pstk_batch_use_stream after it",
-                PSTK__MAX_USERS);
+                err, PSTK_EFBIG, PSTK_STAGE_CONSUMER,
+                "stream: value is further stream %d of the batch; must be one of at most %d (let "
+                "one of those wait for the work of this one)",
+                PSTK__MAX_USERS + 1, PSTK__MAX_USERS);
     }
     pthread_mutex_unlock(&slot->lock);
     return r;

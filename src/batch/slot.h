@@ -33,7 +33,6 @@
 
 #include <pthread.h>
 
-#define PSTK__MAX_USERS 8  /* streams of one lease that pstk_share_use names */
 #define PSTK__MAX_LANES 64 /* readers, each with its workers and slots: see pipeline.h */
 
 enum pstk__slot_state {
@@ -189,7 +188,7 @@ struct pstk__slot *pstk__slot_load(struct pstk__slots *slots);
 void pstk__slot_loaded(struct pstk__slot *slot, const struct pstk__slot *from);
 /* READY, LOADED -> LEASED: takes a reference. quick: see acquire in device.h. */
 int pstk__slot_lease(struct pstk__slot *slot, void *stream, int quick, struct pstk_error *err);
-/* LEASED: the lease's end records this stream as well. ENOBUFS: there are PSTK__MAX_USERS. */
+/* LEASED: the lease's end records this stream as well. EFBIG: there are PSTK__MAX_USERS. */
 int pstk__slot_use(struct pstk__slot *slot, void *stream, struct pstk_error *err);
 /* LEASED: the same for the calling thread's current stream, where the program names it. Just before
  * the release. */

@@ -21,6 +21,7 @@
 #include "sample/layout.h"
 
 #define PSTK__BUS_ID_SIZE 32 /* bytes of a PCI address as text */
+#define PSTK__MAX_USERS 64   /* streams of one lease that pstk_share_use names */
 
 struct pstk__device; /* begins with a pointer to its table */
 

@@ -192,17 +192,20 @@ TEST(several_loaders_on_a_device_and_several_devices)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+/* More than a slot has events for uses. */
+#define MANY 70
+
 TEST(a_batch_may_be_used_on_many_streams)
 {
     struct pstk_settings s = base();
     struct pstk_loader *loader;
     struct pstk_batch *b;
-    struct seen *steps[12];
-    cudaStream_t streams[12];
+    struct seen *steps[MANY];
+    cudaStream_t streams[MANY];
     struct oracle o;
     cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 100});
     cudaSetDevice(0);
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < MANY; i++)
         cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
     s.n_device_slots = 2;
     CHECK_EQ(oracle_open_for(&o, &s), 0);
@@ -212,7 +215,7 @@ TEST(a_batch_may_be_used_on_many_streams)
         if (r == 0)
             continue;
         CHECK_EQ(r, 1);
-        for (int i = 0; i < 12; i++) {
+        for (int i = 0; i < MANY; i++) {
             steps[i] = seen_open(b);
             if (i > 0)
                 CHECK_EQ(pstk_batch_wait(b, streams[i], NULL), 0);
@@ -221,7 +224,7 @@ TEST(a_batch_may_be_used_on_many_streams)
                 CHECK_EQ(pstk_batch_use_stream(b, streams[i], NULL), 0);
         }
         pstk_release(&b, streams[0]);
-        for (int i = 0; i < 12; i++) {
+        for (int i = 0; i < MANY; i++) {
             CHECK_EQ(cudaStreamSynchronize(streams[i]), cudaSuccess);
             CHECK(seen_equal(&o, steps[i]));
             seen_free(steps[i]);
@@ -229,7 +232,7 @@ TEST(a_batch_may_be_used_on_many_streams)
     }
     pstk_close(&loader);
     oracle_close(&o);
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < MANY; i++)
         cudaStreamDestroy(streams[i]);
     CHECK_EQ(cuda_fake_close(), 0);
 }
@@ -254,7 +257,7 @@ TEST(the_default_stream_may_be_released_on_by_any_thread)
     cudaSetDevice(1);
     s.device_index = 1;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < MANY; i++) {
         int r = pstk_next(loader, &b, NULL, LONG, &err);
         CHECK(r >= 0);
         if (r == 0)
@@ -292,12 +295,13 @@ TEST(what_a_share_is_used_on_ends_before_the_slot_is_overwritten)
     struct pstk_batch *b;
     struct pstk_share *share;
     struct oracle o;
-    cudaStream_t streams[10], other;
+    cudaStream_t streams[66], other;
+    cudaEvent_t ended;
     cuda_fake_open(&(struct cuda_fake_config){.n_devices = 2, .max_delay_us = 100});
     cudaSetDevice(1);
     cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
     cudaSetDevice(0);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 66; i++)
         cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
     s.n_device_slots = 2;
     CHECK_EQ(oracle_open_for(&o, &s), 0);
@@ -310,24 +314,35 @@ TEST(what_a_share_is_used_on_ends_before_the_slot_is_overwritten)
     CHECK_EQ(pstk_share_use(share, other, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "another device"));
     for (int i = 0; i < 2; i++) /* twice is once; its own stream needs no place */
-        for (int k = 0; k < 9; k++)
+        for (int k = 0; k < 65; k++)
             CHECK_EQ(pstk_share_use(share, streams[k], NULL), 0);
-    CHECK_EQ(pstk_share_use(share, streams[9], &err), PSTK_ENOBUFS);
-    CHECK(strstr(err.message, "pstk_batch_use_stream"));
+    CHECK_EQ(pstk_share_use(share, streams[65], &err), PSTK_EFBIG);
+    CHECK(strstr(err.message, "let one of those wait"));
     struct seen *step = seen_open(pstk_share_batch(share));
-    cuda_fake_hold(streams[8]);
-    CHECK_EQ(seen_step(step, streams[8]), cudaSuccess); /* queued after share_use */
+    struct seen *further = seen_open(pstk_share_batch(share));
+    cuda_fake_hold(streams[64]);
+    cuda_fake_hold(streams[65]);
+    CHECK_EQ(seen_step(step, streams[64]), cudaSuccess); /* queued after share_use */
+    /* As the message says: one of the 64 waits for the 65th. */
+    cudaEventCreateWithFlags(&ended, cudaEventDisableTiming);
+    CHECK_EQ(seen_step(further, streams[65]), cudaSuccess);
+    CHECK_EQ(cudaEventRecord(ended, streams[65]), cudaSuccess);
+    CHECK_EQ(cudaStreamWaitEvent(streams[7], ended, 0), cudaSuccess);
     pstk_share_unref(&share);
     CHECK_EQ(pstk_next(loader, &b, streams[0], LONG, NULL), 1);
     pstk_release(&b, streams[0]);
-    cuda_fake_let(streams[8]);
+    cuda_fake_let(streams[64]);
+    cuda_fake_let(streams[65]);
     CHECK(run_on(loader, streams[0], 6));
-    CHECK_EQ(cudaStreamSynchronize(streams[8]), cudaSuccess);
-    CHECK(seen_equal(&o, step));
+    CHECK_EQ(cudaStreamSynchronize(streams[64]), cudaSuccess);
+    CHECK_EQ(cudaStreamSynchronize(streams[65]), cudaSuccess);
+    CHECK(seen_equal(&o, step) && seen_equal(&o, further));
+    cudaEventDestroy(ended);
     seen_free(step);
+    seen_free(further);
     pstk_close(&loader);
     oracle_close(&o);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 66; i++)
         cudaStreamDestroy(streams[i]);
     cudaStreamDestroy(other);
     CHECK_EQ(cuda_fake_close(), 0);

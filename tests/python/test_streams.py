@@ -112,6 +112,26 @@ ragged = dict(path=sets.small(), outputs=["tokens", "i"])
 assert is_waited_for(lambda batch, side: batch["tokens"].record_stream(side), **ragged)
 """)
 
+    def test_a_batch_takes_64_further_streams_and_the_65th_is_an_error_of_its_own(self):
+        self.on_fake("""
+with opened() as loader:
+    batch = next(iter(loader))
+    further = [stream_of(loader) for _ in range(65)]
+    for _ in range(2):
+        for stream in further[:64]:
+            batch.record_stream(stream)
+    try:
+        batch["i"].record_stream(further[64])
+    except penstock.SettingsError as error:
+        assert error.code == "PSTK_EFBIG", error.code
+        assert "stream: value is further stream 65 of the batch; must be one of at most 64" in str(error), error
+    else:
+        raise AssertionError("no error")
+    del batch
+    for stream in further:
+        _c.lib.pstk_stream_close(loader._handle.pointer, byref(c_void_p(stream)))
+""")
+
     def test_a_tensor_of_pytorch_is_found_by_its_address(self):
         self.on_fake("""
 def use(make):

@@ -38,7 +38,8 @@ class CorruptRecordError(PenstockError):
 
 class SettingsError(PenstockError, ValueError):
     """A setting is wrong or does not fit the data set; the message names it. Raised at open, except for a
-    limit that a sample exceeds (max_pixels, bytes_per_batch): that error comes with its batch."""
+    limit that a sample exceeds (max_pixels, bytes_per_batch): that error comes with its batch. Raised by record_stream for
+    the 65th further stream of a batch."""
 
 
 class DataSetNotFoundError(PenstockError, FileNotFoundError):

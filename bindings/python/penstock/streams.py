@@ -115,6 +115,9 @@ def record_stream(what: Any, stream: Any) -> None:
     tuple or dataclass of these. For tensors in PyTorch's memory it calls PyTorch's record_stream. For tensors
     on the host it does nothing. stream: a PyTorch or CuPy stream, or a cudaStream_t as an int.
 
+    A batch takes up to 64 such streams. If you have more, let one of those wait for the work of the others
+    (PyTorch: recorded.wait_stream(other)) while you hold the batch; the 65th raises SettingsError.
+
     Raises TypeError for other values, and UnsupportedError for a tensor on a device that neither an open loader
     nor PyTorch owns.
     """

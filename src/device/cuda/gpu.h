@@ -29,7 +29,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define PSTK__CUDA_USES 8u /* streams that use a batch at once; more are chained */
+/* Streams that use a batch at once: those of a share, and two of its release (batch/slot.h).
+ * pstk_batch_use_stream may name more: they are chained. */
+#define PSTK__CUDA_USES (PSTK__MAX_USERS + 2u)
 
 /* A load under way, or none. Its arrival buffer goes with it. */
 struct pstk__cuda_load {
