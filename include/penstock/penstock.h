@@ -225,7 +225,8 @@ struct pstk_output {
     /* Outputs of one group share their random draws: two images of a sample get the same crop and
      * flip. Masks and boxes follow an image instead. */
     uint32_t random_group;
-    /* 1: turn JPEGs upright by their EXIF orientation before the ops. 0: ignore it, as Pillow */
+    /* 1: turn images upright before the ops, as ImageOps.exif_transpose of Pillow 12 does: JPEGs
+     * and PNGs, by the orientation in their Exif, or else XMP. 0: ignore it, as Image.open does */
     uint32_t exif_orientation;
 
     /* Ragged outputs. */

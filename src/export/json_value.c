@@ -4,7 +4,7 @@
 #include "base/cast.h"
 #include "base/little.h"
 #include "record/list.h"
-#include "record/utf8.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "format/arrays/npy.h"
 #include "image/image.h"
 #include "record/translate.h"
-#include "record/utf8.h"
+#include "base/utf8.h"
 #include "record/value.h"
 
 #include <stdio.h>

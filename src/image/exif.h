@@ -1,11 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image/exif: reads Exif metadata, from any file that has it. Pure. */
+/*
+ * image/exif: reads the orientation in Exif metadata, from any file that has it, by the rule of
+ * Pillow 12 (Image.Exif, TiffImagePlugin). Pure.
+ */
 #ifndef PSTK_IMAGE_EXIF_H
 #define PSTK_IMAGE_EXIF_H
 
 #include <stdint.h>
 
-/* Return the orientation, 1..8, from Exif's TIFF structure (from its byte order mark on). 1 when
- * there is none or it is damaged. */
-uint32_t pstk__exif_orientation(const uint8_t *tiff, uint64_t size);
+/* Exif metadata, which a file may have in pieces, or coded. */
+struct pstk__exif {
+    /* Copy up to n bytes from byte `at` on. Returns their number: fewer only at the end. Calls with
+     * rising `at` take one pass over the bytes, each other call takes one more. */
+    uint32_t (*read)(void *user, uint64_t at, uint8_t *out, uint32_t n);
+    void *user;
+    uint64_t size; /* bytes */
+};
+
+/* Return the orientation in Exif metadata: a TIFF structure, which "Exif\0\0" may precede, once or
+ * more often. 1..8; 1 also where Pillow raises an exception, or finds another value. 0: there is no
+ * entry for it, so that XMP may have it. */
+uint32_t pstk__exif_orientation(const struct pstk__exif *exif);
+/* Return the orientation in Exif metadata in one piece. */
+uint32_t pstk__exif_orientation_of(const uint8_t *data, uint64_t size);
 #endif

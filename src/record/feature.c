@@ -4,7 +4,7 @@
 #include "base/little.h"
 #include "image/image.h"
 #include "record/list.h"
-#include "record/utf8.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>

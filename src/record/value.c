@@ -3,7 +3,7 @@
 
 #include "record/kind.h"
 #include "record/list.h"
-#include "record/utf8.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>

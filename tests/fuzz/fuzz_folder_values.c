@@ -8,7 +8,7 @@
 #include "base/little.h"
 #include "format/folder/name.h"
 #include "format/folder/values.h"
-#include "record/utf8.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

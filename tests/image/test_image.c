@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "image/channels.h"
 #include "image/exif.h"
+#include "image/xmp.h"
 #include "image/image.h"
 #include "image/jpeg/decode.h"
 #include "image/pixels.h"
@@ -328,7 +329,8 @@ TEST(a_box_outside_the_image_is_refused)
 
 /* ---- Exif ----------------------------------------------------------------------------------- */
 
-/* A TIFF structure of two entries, the second being the orientation. */
+/* A TIFF structure of two entries, the second being the orientation. 9: a part of it gives another
+ * orientation than the rule does. */
 static uint32_t orientation_of(int little, uint32_t type, uint32_t count, uint32_t value)
 {
     uint8_t t[34] = {0};
@@ -341,22 +343,21 @@ static uint32_t orientation_of(int little, uint32_t type, uint32_t count, uint32
         for (uint32_t k = 0; k < fields[i][1]; k++)
             t[fields[i][0] + k] =
                 (uint8_t)(fields[i][2] >> 8 * (little ? k : fields[i][1] - 1 - k));
-    uint32_t whole = pstk__exif_orientation(t, sizeof t);
-    for (size_t n = 0; n < sizeof t;
-         n++) { /* cut anywhere: none, and nothing read behind the end */
-        uint8_t *part = malloc(n + 1);
+    uint32_t whole = pstk__exif_orientation_of(t, sizeof t);
+    for (size_t n = 0; n < sizeof t; n++) { /* cut anywhere: nothing is read past the end */
+        uint8_t *part = malloc(n ? n : 1);
         if (!part)
-            return 0;
+            return 9;
         memcpy(part, t, n);
-        uint32_t found = pstk__exif_orientation(part, n);
+        uint32_t found = pstk__exif_orientation_of(part, n);
         free(part);
-        if (found != 1)
-            return 0;
+        if (found != (n > 0 && n < 8)) /* 1: no header; else the directory ends: 0 */
+            return 9;
     }
     return whole;
 }
 
-TEST(orientation_is_read_in_both_byte_orders_and_1_when_damaged)
+TEST(orientation_is_read_in_both_byte_orders_and_by_pillows_rule_when_damaged)
 {
     for (int little = 0; little < 2; little++) {
         for (uint32_t value = 1; value <= 8; value++) {
@@ -366,10 +367,36 @@ TEST(orientation_is_read_in_both_byte_orders_and_1_when_damaged)
         CHECK_EQ(orientation_of(little, 3, 1, 0), 1);
         CHECK_EQ(orientation_of(little, 3, 1, 9), 1);
         CHECK_EQ(orientation_of(little, 2, 1, 6), 1);
-        CHECK_EQ(orientation_of(little, 3, 2, 6), 1);
+        CHECK_EQ(orientation_of(little, 3, 2, 6), 6);
+        CHECK_EQ(orientation_of(little, 99, 1, 6), 0);
+        CHECK_EQ(orientation_of(little, 3, 0, 6), 0);
     }
-    CHECK_EQ(pstk__exif_orientation((const uint8_t *)"II*\0\xff\xff\xff\xff", 8), 1);
-    CHECK_EQ(pstk__exif_orientation((const uint8_t *)"XX*\0\x8\0\0\0\0\0", 10), 1);
+    CHECK_EQ(pstk__exif_orientation_of((const uint8_t *)"II*\0\xff\xff\xff\xff", 8), 0);
+    CHECK_EQ(pstk__exif_orientation_of((const uint8_t *)"XX*\0\x8\0\0\0\0\0", 10), 1);
+}
+
+TEST(the_orientation_in_xmp_is_the_first_digit_of_an_attribute_or_element)
+{
+    static const struct {
+        const char *text;
+        uint32_t orientation;
+    } cases[] = {{"<x tiff:Orientation=\"6\"/>", 6},
+                 {"<tiff:Orientation>8</tiff:Orientation>", 8},
+                 {"tiff:Orientation='3' tiff:Orientation>5", 5},
+                 {"tiff:Orientation>0", 1},
+                 {"tiff:Orientation>9", 1},
+                 {"tiff:Orientation=\"", 0},
+                 {"tiff:Orientation", 0},
+                 {"tiff:Orientiff:Orientation>2", 2},
+                 {"", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const size_t n = strlen(cases[i].text);
+        uint8_t *copy = malloc(n ? n : 1); /* nothing is read past the end */
+        CHECK(copy != NULL);
+        memcpy(copy, cases[i].text, n);
+        CHECK_EQ(pstk__xmp_orientation(copy, n), cases[i].orientation);
+        free(copy);
+    }
 }
 
 /* ---- the state ------------------------------------------------------------------------------ */
@@ -528,7 +555,8 @@ int main(void)
         CASE(a_gray_of_rgb_is_exact_and_keeps_every_gray_also_in_place),
         CASE(other_channels_and_a_decoder_that_is_not_listed_are_refused),
         CASE(a_box_outside_the_image_is_refused),
-        CASE(orientation_is_read_in_both_byte_orders_and_1_when_damaged),
+        CASE(orientation_is_read_in_both_byte_orders_and_by_pillows_rule_when_damaged),
+        CASE(the_orientation_in_xmp_is_the_first_digit_of_an_attribute_or_element),
         CASE(nothing_is_allocated_once_the_state_is_open),
         CASE(memory_taken_stays_within_the_stated_bound_and_is_given_back),
         CASE(check_decodes_all_and_tells_the_size),

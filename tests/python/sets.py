@@ -124,6 +124,10 @@ def damaged_jpeg(whole):
     return whole[:middle] + b"\xff\xd3" + whole[middle + 2:]
 
 
+def png_chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
 def png(colour_type, rows=((0, 18), (18, 0))):
     """A PNG file of 8 bits: 0 is gray, 3 has a palette, as masks of class ids have."""
     made = b"\x89PNG\r\n\x1a\n"
@@ -132,7 +136,7 @@ def png(colour_type, rows=((0, 18), (18, 0))):
     head = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, colour_type, 0, 0, 0)
     for kind, data in ((b"IHDR", head), (b"PLTE", palette), (b"IDAT", content), (b"IEND", b"")):
         if data or kind == b"IEND":
-            made += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+            made += png_chunk(kind, data)
     return made
 
 

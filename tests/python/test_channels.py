@@ -2,8 +2,10 @@
 """Images of 1, 3 and 4 channels are Pillow's: convert, resize, crop, flip, normalise, in every layout. Each image is compared with what Pillow and NumPy make of its file."""
 import io
 import os
+import struct
 import unittest
 import warnings
+import zlib
 
 import sets
 import penstock
@@ -12,7 +14,7 @@ sets.need_numpy()
 import numpy  # noqa: E402
 
 try:
-    from PIL import Image
+    from PIL import Image, ImageOps
 except ImportError:
     raise unittest.SkipTest("Pillow is not installed") from None
 
@@ -54,6 +56,25 @@ def files():
 
 
 FILES = files()
+
+
+def oriented_files():
+    """{name: file} of pictures that lie, whose orientation is not in the usual place, and of one that must stay."""
+    picture = Image.fromarray(smooth(61, 47, 3))
+    exif, none, xmp = Image.Exif(), Image.Exif(), b'<x tiff:Orientation="8"/>'
+    exif[0x112] = 6
+    none[0x10F] = "Penstock"
+    jpeg, png = encoded(picture, "JPEG"), encoded(picture, "PNG")
+    late, text = sets.png_chunk(b"eXIf", exif.tobytes()), sets.png_chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + xmp)
+    raw = b"\nexif\n%8d\n" % len(exif.tobytes()) + exif.tobytes().hex().encode()
+    profile = sets.png_chunk(b"zTXt", b"Raw profile type exif\0\0" + zlib.compress(raw))
+    two = b"".join(b"\xff\xe1" + struct.pack(">H", len(part) + 8) + b"Exif\0\0" + part
+                   for part in (exif.tobytes()[6:20], exif.tobytes()[20:]))
+    malformed = b"Exif\0\0II*\0\x08\0\0\0\2\0" + struct.pack("<HHII", 0x10F, 2, 8, 10**6) + struct.pack("<HHIHH", 0x112, 3, 1, 6, 0)
+    return {"xmp.jpg": encoded(picture, "JPEG", xmp=xmp), "both.jpg": encoded(picture, "JPEG", exif=none, xmp=xmp),
+            "two.jpg": jpeg[:2] + two + jpeg[2:], "malformed.jpg": encoded(picture, "JPEG", exif=malformed),
+            "late.png": png[:-12] + late + png[-12:], "xmp.png": png[:-12] + text + png[-12:],
+            "profile.png": png[:33] + profile + png[33:]}
 
 
 def setUpModule():
@@ -134,6 +155,24 @@ class Channels(unittest.TestCase):
             image = array_of(opened(file, channels).resize((16, 24), Image.Resampling.BILINEAR))
             scaled = image.astype("float32") / numpy.float32(255)
             yield (scaled - numpy.float32(mean)) / numpy.float32(std)
+
+    def test_the_orientation_is_found_wherever_exif_transpose_finds_it(self):
+        files = oriented_files()
+        folder = os.path.join(sets.ROOT, "oriented")
+        os.makedirs(folder)
+        for name, data in files.items():
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(data)
+        penstock.pack(folder, folder + "-packed", progress=False)
+        for path, field in ((folder, "image"), (folder + "-packed", "jpg")):
+            outputs = {"x": penstock.image(field, [penstock.CenterCrop((61, 61))], exif_orientation=True)}
+            with penstock.Loader(path, outputs=outputs, last_batch="short", **OPTIONS) as loader:
+                batch = next(iter(loader))
+            for key, row in zip(sorted(files), batch["x"]):
+                with self.subTest(path=path, key=key), Image.open(io.BytesIO(files[key])) as image:
+                    upright = ImageOps.exif_transpose(image).convert("RGB")
+                    self.assertEqual(upright.width < upright.height, key != "malformed.jpg")
+                    numpy.testing.assert_array_equal(row, array_of(center_crop(upright, 61, 61)))
 
     def test_every_channel_is_normalised_by_its_own_numbers_in_every_layout(self):
         mean, std = (0.1, 0.2, 0.3, 0.4), (0.5, 0.6, 0.7, 0.8)

@@ -165,7 +165,8 @@ def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
     PyTorch's channels_last.
     random_group: outputs of one group share their random choices: two pictures of a sample get the same crop
     and flip.
-    exif_orientation: turn JPEGs upright first.
+    exif_orientation: turn JPEGs and PNGs upright first, by the orientation in their Exif, or else XMP, as Pillow's
+    ImageOps.exif_transpose does.
     channels: decode as Pillow's convert does: 3, RGB; 1, gray ("L"); 4, RGBA, with alpha 255 if a file has none.
     sizes: multi-scale training: ints or (height, width), of which each batch has one; all its rows have it, and so
     have the masks and boxes that follow. The one operation of ops that has a size gets that of the batch; or ops is

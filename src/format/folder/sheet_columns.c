@@ -2,7 +2,7 @@
 #include "format/folder/sheet_columns.h"
 
 #include "base/error.h"
-#include "record/utf8.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

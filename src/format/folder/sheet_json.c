@@ -6,7 +6,7 @@
 #include "base/json_piece.h"
 #include "format/folder/sheet.h"
 #include "format/folder/sheet_value.h"
-#include "record/utf8.h"
+#include "base/utf8.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #include "format/folder/tree.h"
 #include "format/folder/values.h"
 #include "format/indexed.h"
-#include "record/utf8.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>

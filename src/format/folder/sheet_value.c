@@ -5,7 +5,7 @@
 #include "base/little.h"
 #include "format/folder/name.h"
 #include "record/translate.h"
-#include "record/utf8.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdio.h>

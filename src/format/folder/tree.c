@@ -5,7 +5,7 @@
 #include "format/folder/name.h"
 #include "format/folder/values.h"
 #include "format/listing.h"
-#include "record/utf8.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdio.h>

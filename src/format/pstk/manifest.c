@@ -6,7 +6,7 @@
 #include "format/pstk/column.h"
 #include "format/pstk/shard.h"
 #include "format/pstk/tally.h"
-#include "record/utf8.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdarg.h>

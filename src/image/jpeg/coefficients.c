@@ -229,7 +229,7 @@ int pstk__jpeg_image_read(struct pstk__jpeg_image *image, const void *data, uint
         return result;
     struct reader reader = {
         .header = &header, .image = image, .arena = arena, .data = data, .size = size};
-    image->orientation = header.orientation;
+    image->orientation = pstk__jpeg_orientation(&header, data);
     result = read_image(&reader, data, size, err);
     pstk__jpeg_close_decompress(&reader.guard, &reader.cinfo);
     return result;

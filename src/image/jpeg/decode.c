@@ -182,7 +182,7 @@ int pstk__jpeg_probe(const void *data, uint64_t size, uint64_t max_pixels,
         *info = (struct pstk__image_info){.encoding = PSTK_ENCODING_JPEG,
                                           .width = h.width,
                                           .height = h.height,
-                                          .orientation = h.orientation,
+                                          .orientation = pstk__jpeg_orientation(&h, data),
                                           .channels = (uint8_t)h.n_components,
                                           .bit_depth = 8};
     return r;

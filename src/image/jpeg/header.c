@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "image/exif.h"
+#include "image/xmp.h"
 
 #include <string.h>
 
@@ -23,7 +24,9 @@ enum {
     MARKER_APP14 = 0xee,
     MARKER_JPG0 = 0xf0,
     MARKER_JPG13 = 0xfd,
-    MAX_SIDE = 65500, /* libjpeg's JPEG_MAX_DIMENSION */
+    MAX_SIDE = 65500,      /* libjpeg's JPEG_MAX_DIMENSION */
+    SEGMENT_HEAD_SIZE = 4, /* marker and length */
+    EXIF_HEAD_SIZE = 6,    /* "Exif\0\0" */
 };
 
 /* The bytes being read, and the state of reading. */
@@ -125,18 +128,29 @@ static int read_segment(struct cursor *cursor, uint32_t marker, const uint8_t **
     return 0;
 }
 
-/* Read an application segment: the first Exif segment gives the orientation. Refuse JFIF and Adobe
- * segments that end before their version, as Pillow does. */
-static int read_application(struct pstk__jpeg_header *h, uint32_t marker, const uint8_t *s,
-                            uint32_t n)
+/* 1: an APP1 segment of Exif metadata. */
+static int is_exif(uint32_t marker, const uint8_t *s, uint32_t n)
 {
+    return marker == MARKER_APP1 && n >= EXIF_HEAD_SIZE && memcmp(s, "Exif\0", EXIF_HEAD_SIZE) == 0;
+}
+
+/* Read an application segment: note where Exif and XMP are. Refuse JFIF and Adobe segments that end
+ * before their version, as Pillow does. at: of its marker. */
+static int read_application(struct pstk__jpeg_header *h, uint32_t marker, const uint8_t *s,
+                            uint32_t n, uint64_t at)
+{
+    static const char xmp[] = "http://ns.adobe.com/xap/1.0/";
     if (marker == MARKER_APP0 && n >= 4 && memcmp(s, "JFIF", 4) == 0)
         return n >= 7 ? 0 : PSTK_EBADMSG;
     if (marker == MARKER_APP14 && n >= 5 && memcmp(s, "Adobe", 5) == 0)
         return n >= 7 ? 0 : PSTK_EBADMSG;
-    if (marker != MARKER_APP1 || h->orientation != 0 || n < 6 || memcmp(s, "Exif", 5) != 0)
-        return 0;
-    h->orientation = pstk__exif_orientation(s + 6, n - 6);
+    if (is_exif(marker, s, n)) {
+        h->exif_offset = h->exif_offset ? h->exif_offset : at;
+        h->exif_size += n - EXIF_HEAD_SIZE;
+    } else if (marker == MARKER_APP1 && n >= sizeof xmp && memcmp(s, xmp, sizeof xmp) == 0) {
+        h->xmp_offset = at + SEGMENT_HEAD_SIZE + sizeof xmp;
+        h->xmp_size = n - sizeof xmp;
+    }
     return 0;
 }
 
@@ -157,7 +171,7 @@ static int read_marker(struct pstk__jpeg_header *h, struct cursor *cursor, struc
         return r;
     if (is_frame(marker))
         return read_frame(h, marker, s, n, err);
-    if (read_application(h, marker, s, n) < 0)
+    if (read_application(h, marker, s, n, at) < 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
                           "JPEG application segment 0x%02x at byte %llu is cut short", marker,
                           (unsigned long long)at);
@@ -184,7 +198,70 @@ int pstk__jpeg_header_read(struct pstk__jpeg_header *h, const void *data, uint64
     if (h->sof == 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
                           "JPEG scan without a frame header before it");
-    if (h->orientation == 0)
-        h->orientation = 1;
     return 0;
+}
+
+/* ---- the orientation ------------------------------------------------------------------------ */
+
+/* A walk over the Exif segments, whose contents are one after another, as in Pillow. */
+struct exif_walk {
+    struct cursor cursor; /* to the first scan */
+    uint64_t first;       /* of the first Exif segment in the file */
+    const uint8_t *piece; /* of the current one, after its head */
+    uint64_t begin, end;  /* of that piece in the metadata */
+};
+
+static int next_piece(struct exif_walk *walk)
+{
+    const uint8_t *s = NULL;
+    uint32_t marker = 0, n = 0;
+    while (next_marker(&walk->cursor, &marker, NULL) == 0) {
+        if (is_bare(marker))
+            continue;
+        if (read_segment(&walk->cursor, marker, &s, &n, NULL) < 0)
+            return 0;
+        if (!is_exif(marker, s, n))
+            continue;
+        walk->piece = s + EXIF_HEAD_SIZE;
+        walk->begin = walk->end;
+        walk->end += n - EXIF_HEAD_SIZE;
+        return 1;
+    }
+    return 0;
+}
+
+static uint32_t read_exif(void *user, uint64_t at, uint8_t *out, uint32_t n)
+{
+    struct exif_walk *walk = user;
+    uint32_t done = 0;
+    if (at < walk->begin) {
+        walk->cursor.at = walk->first;
+        walk->begin = walk->end = 0;
+    }
+    while (done < n) {
+        const uint64_t from = at + done;
+        if (from >= walk->end) {
+            if (!next_piece(walk))
+                break;
+            continue;
+        }
+        const uint64_t left = walk->end - from;
+        const uint32_t taken = left < n - done ? (uint32_t)left : n - done;
+        memcpy(out + done, walk->piece + (from - walk->begin), taken);
+        done += taken;
+    }
+    return done;
+}
+
+uint32_t pstk__jpeg_orientation(const struct pstk__jpeg_header *h, const void *data)
+{
+    uint32_t found = 0;
+    if (h->exif_offset) {
+        struct exif_walk walk = {.cursor = {data, h->scan_offset, h->exif_offset},
+                                 .first = h->exif_offset};
+        found = pstk__exif_orientation(&(const struct pstk__exif){read_exif, &walk, h->exif_size});
+    }
+    if (found == 0 && h->xmp_size)
+        found = pstk__xmp_orientation((const uint8_t *)data + h->xmp_offset, h->xmp_size);
+    return found ? found : 1;
 }

@@ -15,7 +15,8 @@
 #include "base/error.h"
 #include "base/signature.h"
 #include "image/channels.h"
-#include "image/exif.h"
+#include "image/png/chunk.h"
+#include "image/png/orientation.h"
 
 #include <penstock/format.h>
 #include <png.h>
@@ -25,10 +26,9 @@
 #define SIGNATURE_SIZE 8
 #define BIT_DEPTH_AT 24 /* in IHDR, the first chunk: PNG 3, 11.2.1 */
 #define COLOR_TYPE_AT 25
-#define IHDR_END 33          /* signature, then length, name, 13 bytes and CRC of IHDR */
 #define MAX_SIDE 0x7fffffffu /* the format's limit */
 
-/* A coded image, of at least IHDR_END bytes. */
+/* A coded image, of at least PSTK__PNG_IHDR_END bytes. */
 struct file {
     const uint8_t *data;
     uint64_t size;
@@ -79,33 +79,6 @@ static uint32_t crc32_of(const uint8_t *p, uint32_t n)
     return ~crc;
 }
 
-/* Find the first chunk of this name from *at on, before any chunk named `end`. Returns its bytes,
- * sets *length and moves *at past it. NULL: there is none. */
-static const uint8_t *find_chunk(const struct file *file, const char *name, const char *end,
-                                 uint64_t *at, uint32_t *length)
-{
-    while (file->size - *at >= 12) {
-        const uint8_t *chunk = file->data + *at;
-        *length = read_be32(chunk);
-        if (*length > file->size - *at - 12 || memcmp(chunk + 4, end, 4) == 0)
-            break;
-        *at += 12 + (uint64_t)*length;
-        if (memcmp(chunk + 4, name, 4) == 0)
-            return chunk + 8;
-    }
-    return NULL;
-}
-
-/* Return the orientation in the eXIf chunk before the image data, 1 when there is none. */
-static uint32_t find_orientation(const uint8_t *data, uint64_t size)
-{
-    uint64_t at = IHDR_END;
-    uint32_t length;
-    const uint8_t *exif =
-        find_chunk(&(const struct file){data, size}, "eXIf", "IDAT", &at, &length);
-    return exif ? pstk__exif_orientation(exif, length) : 1;
-}
-
 /* Samples of a pixel; 0: no PNG has this colour type with this bit depth (PNG 3, 11.2.1). */
 static uint32_t channels_of(uint32_t bit_depth, uint32_t color_type)
 {
@@ -127,12 +100,12 @@ static uint32_t channels_of(uint32_t bit_depth, uint32_t color_type)
     }
 }
 
-/* Read the header, which may be of any PNG file. */
+/* Read the header, which may be of any PNG file, without the orientation. */
 static int read_header(const struct file *file, uint64_t max_pixels, struct pstk__image_info *info,
                        struct pstk_error *err)
 {
     const uint8_t *p = file->data;
-    if (file->size < IHDR_END || memcmp(p, "\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16) != 0 ||
+    if (file->size < PSTK__PNG_IHDR_END || memcmp(p, "\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16) != 0 ||
         crc32_of(p + 12, 17) != read_be32(p + 29))
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
                           "not a PNG file, or its header is damaged");
@@ -150,7 +123,7 @@ static int read_header(const struct file *file, uint64_t max_pixels, struct pstk
     *info = (struct pstk__image_info){.encoding = PSTK_ENCODING_PNG,
                                       .width = width,
                                       .height = height,
-                                      .orientation = find_orientation(p, file->size),
+                                      .orientation = 1,
                                       .channels = (uint8_t)channels,
                                       .bit_depth = p[BIT_DEPTH_AT],
                                       .has_palette = p[COLOR_TYPE_AT] == PNG_COLOR_TYPE_PALETTE};
@@ -171,6 +144,7 @@ static int png_probe(const void *data, uint64_t size, uint64_t max_pixels,
             "RGB values; convert it to 8 bits, or pack it as the mask of an image, in "
             "a field of kind mask");
     *info = found;
+    info->orientation = pstk__png_orientation(data, size);
     return 0;
 }
 
@@ -266,13 +240,17 @@ static void begin_image(struct reader *reader, const struct request *request)
 static const uint8_t *find_transparency(const struct reader *reader, uint32_t least,
                                         uint32_t *length)
 {
-    uint64_t at = IHDR_END;
-    uint32_t n;
-    const uint8_t *chunk, *last = NULL;
-    for (; (chunk = find_chunk(&reader->file, "tRNS", "IEND", &at, &n)); last = chunk) {
-        if (n < least)
+    uint64_t at = PSTK__PNG_IHDR_END;
+    struct pstk__png_chunk chunk;
+    const uint8_t *last = NULL;
+    while (pstk__png_chunk_next(reader->file.data, reader->file.size, &at, &chunk) &&
+           !pstk__png_chunk_is(&chunk, "IEND")) {
+        if (!pstk__png_chunk_is(&chunk, "tRNS"))
+            continue;
+        if (chunk.size < least)
             png_error(reader->png, "tRNS: too short for a colour");
-        *length = n;
+        last = chunk.data;
+        *length = chunk.size;
     }
     return last;
 }

@@ -3,7 +3,7 @@
 
 #include "format/folder/name.h"
 
-#include "record/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 

@@ -306,6 +306,13 @@ TEST(the_orientation_of_an_exif_chunk_is_found)
     CHECK_EQ(s.info.orientation, 6);
     CHECK_EQ(decode_whole(&s), 0);
     subject_close(&s);
+
+    CHECK_EQ(subject_open(&s, &plain), 0);
+    insert_chunk(&s, s.size - 12, "eXIf", exif, sizeof exif); /* after the image data */
+    CHECK_EQ(pstk__image_probe(s.file, s.size, PSTK__MAX_PIXELS, &s.info, &s.err), 0);
+    CHECK_EQ(s.info.orientation, 6);
+    CHECK_EQ(decode_whole(&s), 0);
+    subject_close(&s);
 }
 
 TEST(sizes_over_the_limit_are_refused_by_the_header)

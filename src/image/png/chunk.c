@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/png/chunk.h"
+
+#include <string.h>
+
+#define HEAD_SIZE 8 /* length and name */
+#define CRC_SIZE 4
+
+/* 1: characters of \w, which Pillow asks for. */
+static int is_name(const uint8_t *p)
+{
+    for (int i = 0; i < 4; i++)
+        if (!((p[i] | 0x20) >= 'a' && (p[i] | 0x20) <= 'z') && !(p[i] >= '0' && p[i] <= '9') &&
+            p[i] != '_')
+            return 0;
+    return 1;
+}
+
+int pstk__png_chunk_next(const void *file, uint64_t size, uint64_t *at,
+                         struct pstk__png_chunk *chunk)
+{
+    if (*at > size || size - *at < HEAD_SIZE)
+        return 0;
+    const uint8_t *p = (const uint8_t *)file + *at;
+    const uint32_t n = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+    if (!is_name(p + 4) || n > size - *at - HEAD_SIZE)
+        return 0;
+    *chunk = (struct pstk__png_chunk){(const char *)p + 4, p + HEAD_SIZE, n};
+    *at += HEAD_SIZE + (uint64_t)n + CRC_SIZE;
+    return 1;
+}
+
+int pstk__png_chunk_is(const struct pstk__png_chunk *chunk, const char *name)
+{
+    return memcmp(chunk->name, name, 4) == 0;
+}

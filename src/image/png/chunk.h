@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* png/chunk: finds the chunks of a PNG file one after another. Pure. */
+#ifndef PSTK_PNG_CHUNK_H
+#define PSTK_PNG_CHUNK_H
+
+#include <stdint.h>
+
+#define PSTK__PNG_IHDR_END 33 /* bytes: signature, then length, name, 13 bytes and CRC of IHDR */
+
+struct pstk__png_chunk {
+    const char *name;    /* 4 characters */
+    const uint8_t *data; /* `size` bytes, all in the file; the CRC after them may be cut off */
+    uint32_t size;
+};
+
+/* 1: the chunk at *at, and *at moves past its CRC. 0: there is none, it is cut short, or bytes that
+ * Pillow takes for no name follow. */
+int pstk__png_chunk_next(const void *file, uint64_t size, uint64_t *at,
+                         struct pstk__png_chunk *chunk);
+/* 1: the chunk has this name. */
+int pstk__png_chunk_is(const struct pstk__png_chunk *chunk, const char *name);
+#endif

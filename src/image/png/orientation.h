@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * png/orientation: the orientation that Pillow 12's ImageOps.exif_transpose finds in a PNG file:
+ * Exif of the last eXIf chunk, wherever it is, or in a text "Raw profile type exif"; or else XMP.
+ * Allocates nothing.
+ */
+#ifndef PSTK_PNG_ORIENTATION_H
+#define PSTK_PNG_ORIENTATION_H
+
+#include <stdint.h>
+
+/* Return the orientation, 1..8, of a file of at least PSTK__PNG_IHDR_END bytes. */
+uint32_t pstk__png_orientation(const void *file, uint64_t size);
+#endif
