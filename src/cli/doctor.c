@@ -377,9 +377,9 @@ static void judge(struct doctor *doctor)
 {
     doctor->lacks = verdict_lacks(&doctor->machine, &doctor->checkup);
     for (uint32_t i = 0; i < doctor->gpus.n; i++)
-        if (has_few_lanes(&doctor->gpus.gpu[i]))
-            doctor->lacks |= LACK_LANES;
-    doctor->verdict = verdict_of(&doctor->checkup, doctor->lacks);
+        if (has_few_lanes(&doctor->gpus.gpu[i]) || doctor->gpus.gpu[i].why[0])
+            doctor->lacks |= LACK_GPU;
+    doctor->verdict = verdict_of(&doctor->checkup, &doctor->ranks.found, doctor->lacks);
 }
 
 static int status_of_both(const struct doctor *doctor)

@@ -57,7 +57,7 @@ static void list_lacks(unsigned lacks, char *names, size_t size)
                  {LACK_SINGLE_ISSUER, "single issuer"},
                  {LACK_OPEN_FILES, "open files"},
                  {LACK_DIRECT, "direct I/O"},
-                 {LACK_LANES, "CUDA"}};
+                 {LACK_GPU, "CUDA"}};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (lacks & lines[i].lack)
             list(names, size, lines[i].name);
@@ -71,21 +71,25 @@ static int is_damaged(const struct checkup *checkup)
     return 0;
 }
 
-struct verdict verdict_of(const struct checkup *checkup, unsigned lacks)
+struct verdict verdict_of(const struct checkup *data_set, const struct checkup *ranks,
+                          unsigned lacks)
 {
+    const struct checkup *const checkups[] = {data_set, ranks};
     struct verdict verdict = {.next = NULL};
-    char errors[160] = "", others[160] = "";
-    list_findings(checkup, 1, errors, sizeof errors);
+    char errors[320] = "", others[320] = "";
     list_lacks(lacks, others, sizeof others);
-    list_findings(checkup, 0, others, sizeof others);
+    for (int i = 0; i < 2; i++) {
+        list_findings(checkups[i], 1, errors, sizeof errors);
+        list_findings(checkups[i], 0, others, sizeof others);
+    }
     if (errors[0]) {
         snprintf(verdict.text, sizeof verdict.text, "not usable as it is: see %s", errors);
-        verdict.next = is_damaged(checkup) ? "verify" : NULL;
+        verdict.next = is_damaged(data_set) ? "verify" : NULL;
     } else if (others[0]) {
         snprintf(verdict.text, sizeof verdict.text, "works, and could be better: see %s", others);
     } else {
         snprintf(verdict.text, sizeof verdict.text, "fine");
-        verdict.next = checkup->is_data_set ? "bench" : NULL;
+        verdict.next = data_set->is_data_set ? "bench" : NULL;
     }
     return verdict;
 }

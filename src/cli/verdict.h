@@ -17,18 +17,20 @@ enum lack {
     LACK_SINGLE_ISSUER = 16,
     LACK_OPEN_FILES = 32,
     LACK_DIRECT = 64,
-    LACK_LANES = 128, /* of a GPU's link; set by the caller */
+    LACK_GPU = 128, /* of a GPU: lanes of its link, or its copies failed; set by the caller */
 };
 
-/* Return the set of what this machine lacks, except LACK_LANES. When there is a data set, its
+/* Return the set of what this machine lacks, except LACK_GPU. When there is a data set, its
  * findings are more exact about files and direct I/O, so both are left out. */
 unsigned verdict_lacks(const struct pstk_machine *machine, const struct checkup *checkup);
 
 struct verdict {
-    char text[240];
+    char text[400];
     const char *next; /* subcommand to run on the path (static storage); NULL: none */
 };
 
-struct verdict verdict_of(const struct checkup *checkup, unsigned lacks);
+/* Judge by every finding and lack that doctor printed: of the data set, and of the local ranks. */
+struct verdict verdict_of(const struct checkup *data_set, const struct checkup *ranks,
+                          unsigned lacks);
 
 #endif

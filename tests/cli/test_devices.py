@@ -102,6 +102,7 @@ def a_device_that_has_failed_is_of_no_use_and_another_one_is(world):
     expect(run_json(*line, "cuda:1", **fake("devices=2,poison=0"))["samples"], 24)
     told = run_json("doctor", world.root, **fake("devices=2,poison=0"))["devices"]
     assert "cudaErrorLaunchFailure" in told[0]["not_measured"] and told[1]["to_device_bytes_per_second"] > 0
+    assert "CUDA" in run_json("doctor", world.root, **fake("devices=2,poison=0"))["verdict"]
 
 
 @test

@@ -88,13 +88,13 @@ def workers_leave_the_readers_a_core_and_doctor_counts_them_as_a_loader_does(wor
         expect(run_json(*line, "--threads", cores, **machine(text))["threads"], cores, text)
 
 
-def verdict(path, **kwargs):
+def verdict(path, *options, **kwargs):
     """(The verdict's text, the last line where that is the next step else None), as people and programs get it."""
-    text, _ = run("doctor", path, **kwargs)
+    text, _ = run("doctor", path, *options, **kwargs)
     found = re.search(r"\n\n  verdict        (.*(?:\n +.*)*)\n(?:(next: .*)\n)?\Z", text)
     assert found, text
     line = " ".join(found[1].split())
-    expect(run_json("doctor", path, **kwargs)["verdict"], line)
+    expect(run_json("doctor", path, *options, **kwargs)["verdict"], line)
     return line, found[2]
 
 
@@ -118,6 +118,16 @@ def the_verdict_is_the_last_word(world):
     expect(verdict(out, status=1), ("not usable as it is: see shards", "next: %s verify %s" % (PENSTOCK, out)))
     text, _ = run("doctor", out, status=1)
     expect(text.count("shard-000001.pstk"), 1, text)
+
+
+@test
+def the_verdict_follows_from_what_was_said_of_ranks(world):
+    _, out = packed(world)
+    many = machine("node:1 core:8 pu:1")
+    expect(verdict(out, "--ranks", "8", **many), verdict(out, **many))
+    for path in (world.root, out):  # without a data set, and with one
+        text, step = verdict(path, "--ranks", "9", **many)
+        assert "could be better: see" in text and text.endswith("ranks") and step is None, text
 
 
 @test
