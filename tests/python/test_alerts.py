@@ -26,9 +26,9 @@ def reading(**values):
     """Of 5 s in which all was well."""
     names = {one.name: None for one in dataclasses.fields(monitor.Reading)}
     total = types.SimpleNamespace(slot_memory=1e6, io_memory=0, index_memory=0, block_memory=0)
-    names.update(time=0, seconds=5, name="train", node="n1", rank=3, world=8, n_samples=500, n_replacements=0, pace=100.0,
+    names.update(time=0, seconds=5, name="train", node="n1", rank=3, world=8, n_samples=500, n_batches=10, n_replacements=0, pace=100.0,
                  waiting=0.01, verdict="consumer", gpu=monitor.GpuReading("ok", utilisation=0.97, throttle=("sw_power_cap",)),
-                 memory_used=50, memory_limit=100, read_p99_ms=2.0, total=total, alerts=(), stragglers=())
+                 memory_used=50, memory_limit=100, read_p99_ms=2.0, total=total, alerts=(), stragglers=(), silent=())
     return monitor.Reading(**{**names, **values})
 
 
@@ -99,6 +99,24 @@ class Rules(unittest.TestCase):
             (6, "raised"), (11, "resolved"), (17, "raised")])
         self.assertEqual(self.feed(monitor.Replacements(5), (5, bad)), [])
 
+    def test_no_batch(self):
+        none = {"n_batches": 0, "waiting": None, "pace": None, "verdict": "unknown"}
+        self.assertEqual(self.feed(monitor.NoBatch(seconds=20), (50, {}), (9, none), (1, {}), (4, none), (1, {}), (5, none)), [
+            (55, "raised"), (60, "resolved"), (70, "raised")])
+        self.assertEqual(self.feed(monitor.NoBatch(seconds=20), (5, none)), [(5, "raised")])  # no batch at all
+        for more, words in ((none, f": no batch for 25 s. The loop did not ask for a batch: .*py-spy dump --pid {os.getpid()} "),
+                            ({**none, "waiting": 0.99, "verdict": "storage"}, "The loop asked for a batch and waits for it. Verdict: storage: ")):
+            rule = monitor.NoBatch(seconds=20)
+            *_, alert = [rule.look(reading(time=5.0 * n, **more)) for n in range(5)]
+            self.assertRegex(alert.text, words)
+        self.assertEqual(repr(rule), "NoBatch(seconds=20)")
+
+    def test_a_silent_rank(self):
+        silent = {"silent": ("rank 3 on n2 is silent: no line for 200 s",)}
+        self.assertEqual(self.feed(monitor.SilentRank(), (5, {}), (9, silent), (9, {}), (1, silent)), [
+            (6, "raised"), (15, "resolved"), (24, "raised")])
+        self.assertRegex(monitor.SilentRank().look(reading(**silent)).text, ": rank 3 on n2 is silent: no line for 200 s. The process")
+
     def test_quiet_where_nothing_is_known_or_wrong(self):
         unknown = {"waiting": None, "pace": None, "read_p99_ms": None, "gpu": None, "memory_used": None}
         for rule in (*monitor.defaults(), monitor.SlowReads(50)):
@@ -110,7 +128,7 @@ class Rules(unittest.TestCase):
                 with self.assertRaisesRegex(penstock.SettingsError, make.__name__ + r"\..*: value is .*must be a number above 0"):
                     make(wrong)
             if wrong != 0:
-                for make in (monitor.Starved, monitor.Throttled, monitor.Replacements):
+                for make in (monitor.Starved, monitor.Throttled, monitor.Replacements, monitor.NoBatch):
                     with self.assertRaises(penstock.SettingsError):
                         make(seconds=wrong)
         for make in (lambda: monitor.Starved(1.5), lambda: monitor.Starved(0.2, resolve=0.3), lambda: monitor.Slow(n_least=0),

@@ -34,7 +34,23 @@ class Slow(penstock.Output):
         return _c.Output(name=name.encode(), field=self.field.encode(), kind=_c.OUTPUT_CALLBACK, dtype=_c.U8, decode=callback)
 
 
+class Stuck(Slow):
+    """Rows that need no time, except the 100th, which needs until a Monitor said so, or 30 s."""
+
+    def to_c(self, name):
+        n = iter(range(10**9))
+
+        def decode(_user, _sample, row, _size):
+            if next(n) == 100:
+                STUCK.wait(30)
+            return 0
+        callback = _c.DecodeFn(decode)
+        KEPT.append(callback)
+        return _c.Output(name=name.encode(), field=self.field.encode(), kind=_c.OUTPUT_CALLBACK, dtype=_c.U8, decode=callback)
+
+
 KEPT = []
+STUCK = threading.Event()
 logging.getLogger("penstock.monitor").addHandler(logging.NullHandler())  # alerts of tests are not printed
 
 
@@ -87,6 +103,30 @@ class Numbers(unittest.TestCase):
         self.assertEqual({one.verdict for one in found if one.seconds > 0.2}, {"decode"})
         self.assertEqual([(one.rule, one.state) for one in alerts], [("Starved", "raised")])
         self.assertIn(stats.ADVICE[alerts[0].verdict], alerts[0].text)
+
+    def test_a_loop_that_hangs(self):
+        """In a step, and in the loader: each raises NoBatch once, and the text says which."""
+        for name, stuck in (("step", {}), ("loader", {"outputs": {"x": Stuck("i", _c.OUTPUT_CALLBACK)}, "n_threads": 1, "n_slots": 2})):
+            alerts = []
+
+            def receive(alert, alerts=alerts):
+                alerts.append(alert)
+                STUCK.set()
+            STUCK.clear()
+            with opened(**stuck) as loader, penstock.Monitor(loader, **QUICK, alerts=[monitor.NoBatch(seconds=1)], on_alert=receive):
+                for i, _ in enumerate(loader):
+                    if i == 5 and name == "step":
+                        STUCK.wait(30)
+                    if i == 150:
+                        break
+                self.until(lambda: len(alerts) == 2)
+            self.assertEqual([(one.rule, one.state) for one in alerts], [("NoBatch", "raised"), ("NoBatch", "resolved")])
+            self.assertIn("did not ask for a batch" if name == "step" else "asked for a batch and waits", alerts[0].text)
+
+    def until(self, is_so):
+        end = time.monotonic() + 30
+        while not is_so() and time.monotonic() < end:
+            time.sleep(0.01)
 
     def test_the_verdict_is_the_librarys(self):
         with opened() as fast, slow_decoder() as slow:

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """penstock.monitor.Prometheus and TextFile: what is scraped is what the counters are. And contrib/: the rules fire, and no
 expression names a metric that nobody gives."""
+import contextlib
 import dataclasses
 import json
 import math
 import os
 import pathlib
 import re
+import select
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -149,16 +153,20 @@ class Endpoint(unittest.TestCase):
         collector.put(full_reading(time=time.time() - 301))
         self.assertEqual(list(collector.collect()), [])
 
-    def test_a_prometheus_scrapes_a_running_loop(self):
-        loader, exporter = opened(), self.exporter()
+    def prometheus(self, ports, rules=None):
+        """Start a Prometheus that scrapes these ports each second. Return a function of an expression that gives its value."""
         program = tool("prometheus")
         folder = tempfile.mkdtemp(prefix="penstock-prometheus-")
         self.addCleanup(shutil.rmtree, folder, True)
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         config = pathlib.Path(folder, "prometheus.yml")
-        config.write_text(f"global: {{scrape_interval: 1s}}\nscrape_configs:\n  - job_name: penstock\n    static_configs:\n"
-                          f"      - targets: ['127.0.0.1:{exporter.port}']\n")
+        targets = [f"127.0.0.1:{one}" for one in ports]
+        config.write_text("global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"
+                          f"rule_files: {['rules.yml'] if rules else []}\n"
+                          f"scrape_configs:\n  - job_name: penstock\n    static_configs:\n      - targets: {targets}\n")
+        if rules:
+            pathlib.Path(folder, "rules.yml").write_text(rules)
         with open(os.path.join(folder, "log"), "wb") as log:
             server = subprocess.Popen([program, f"--config.file={config}", f"--storage.tsdb.path={folder}/data",
                                        f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
@@ -169,22 +177,72 @@ class Endpoint(unittest.TestCase):
             text = urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode(
                 {"query": expression}), timeout=5).read()
             return json.loads(text)["data"]["result"]
+        return query
 
+    def wait_for(self, query, expression, is_right):
+        """The answer, once it is right; after 60 s the last one."""
+        end, found = time.monotonic() + 60, None
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError):  # it has not started
+                found = query(expression)
+                if is_right(found):
+                    break
+            time.sleep(0.3)
+        return found
+
+    def test_a_prometheus_scrapes_a_running_loop(self):
+        loader, exporter = opened(), self.exporter()
+        query = self.prometheus([exporter.port])
         with penstock.Monitor(loader, sinks=exporter, name=BAD_NAME, **QUICK):
             read_all(loader)
-            end = time.monotonic() + 30
-            found = []
-            while not found and time.monotonic() < end:
-                time.sleep(0.3)
-                try:
-                    found = query("penstock_samples_total")
-                except OSError:
-                    continue
+            found = self.wait_for(query, "penstock_samples_total", bool)
             self.assertEqual([(one["metric"]["data_set"], float(one["value"][1])) for one in found],
                              [(BAD_NAME, loader.stats().n_samples)])
             for expression in dashboard():
                 query(expression)  # an error for one that does not parse
         loader.close()
+
+    def test_rules_page_for_a_stopped_a_hanging_and_a_killed_process(self):
+        """The rules of contrib/, with seconds for their minutes."""
+        rules = (CONTRIB / "prometheus/penstock.rules.yml").read_text()
+        for long, short in (("10m", "8s"), ("[1h]", "[60s]"), ("for: 2m", "for: 1s")):
+            self.assertIn(long, rules)
+            rules = rules.replace(long, short)
+        tool("prometheus")
+        started = [subprocess.Popen([sys.executable, __file__, "rank", str(rank)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                    text=True) for rank in range(2)]
+        try:
+            ports = [int(one.stdout.readline()) for one in started]
+            self.check_pages(self.prometheus(ports, rules), started, ports)
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+                process.stdin.close()
+                process.stdout.close()
+
+    def check_pages(self, query, started, ports):
+        firing = 'ALERTS{alertstate="firing", alertname=~"PenstockNoBatch|PenstockRankGone|PenstockDown"}'
+
+        def alerts(wanted):
+            found = self.wait_for(query, firing, lambda found: names(found) == wanted)
+            self.assertEqual(names(found), wanted)
+
+        def names(found):
+            return {(one["metric"]["alertname"][8:], one["metric"].get("rank") or one["metric"]["instance"]) for one in found}
+
+        self.assertTrue(self.wait_for(query, "increase(penstock_samples_total[8s]) > 0 and penstock_samples_total offset 8s",
+                                      lambda found: len(found) == 2))
+        alerts(set())
+        started[1].send_signal(signal.SIGSTOP)
+        alerts({("RankGone", "1"), ("Down", f"127.0.0.1:{ports[1]}")})
+        started[1].send_signal(signal.SIGCONT)
+        alerts(set())
+        started[0].stdin.write("hang\n")
+        started[0].stdin.flush()
+        alerts({("NoBatch", "0")})
+        started[0].kill()
+        alerts({("RankGone", "0"), ("Down", f"127.0.0.1:{ports[0]}")})
 
 
 class Text(unittest.TestCase):
@@ -264,6 +322,14 @@ class Contrib(unittest.TestCase):
         self.assertEqual(used - set(values(self.given())), set())
         self.assertGreater(len(used), 15)
 
+    def test_the_page_has_every_metric_and_rule(self):
+        page = (CONTRIB.parent / "docs/how-to/prometheus.md").read_text()
+        self.assertEqual(set(values(self.given())) - set(re.findall(r"penstock_\w+", page)), set())
+        rules = re.findall(r"alert: (\w+)", (CONTRIB / "prometheus/penstock.rules.yml").read_text())
+        named = set(re.findall(r"`(Penstock\w+)`", page))
+        self.assertEqual(named - set(rules), set())
+        self.assertLessEqual({"PenstockNoBatch", "PenstockRankGone", "PenstockDown", "PenstockSilent"}, named)
+
     def test_the_dashboard_has_what_grafana_requires(self):
         board = json.loads((CONTRIB / "grafana/penstock.json").read_text())
         self.assertEqual(board["schemaVersion"], 38)
@@ -281,5 +347,18 @@ class Contrib(unittest.TestCase):
         self.assertEqual([one["name"] for one in board["templating"]["list"]], ["source", "data_set", "node"])
 
 
+def one_rank(rank):
+    """A rank of test_rules_page_for_...: it prints its port. A line of the standard input makes a step hang."""
+    exporter = monitor.Prometheus(0, address="127.0.0.1")
+    with opened(rank=rank, world=2) as loader, penstock.Monitor(loader, sinks=exporter, name="r", **QUICK):
+        print(exporter.port, flush=True)
+        epoch = 0
+        while True:
+            for _ in loader.epoch(epoch):
+                if select.select([sys.stdin], [], [], 0.002)[0]:
+                    time.sleep(600)
+            epoch += 1
+
+
 if __name__ == "__main__":
-    unittest.main()
+    one_rank(int(sys.argv[2])) if sys.argv[1:2] == ["rank"] else unittest.main()

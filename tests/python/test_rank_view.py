@@ -6,7 +6,9 @@ import json
 import logging
 import os
 import pathlib
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,7 +27,7 @@ NOW = 1000.0
 
 def look(rank, waiting=0.01, pace=100.0, when=NOW, verdict="consumer", **stages):
     return {"rank": rank, "node": f"n{rank}", "time": when, "every": 20.0, "pace": pace, "step_ms": 10.0, "wait_ms": 0.1, "waiting": waiting,
-            "verdict": verdict, "stages_ms": {"read": 1.0, "decode": 2.0, **stages}}
+            "verdict": verdict, "ended": False, "stages_ms": {"read": 1.0, "decode": 2.0, **stages}}
 
 
 def view(*looks, world=None):
@@ -66,6 +68,36 @@ class Comparison(unittest.TestCase):
         self.assertEqual((found.slowest, found.spread, found.stragglers), (None, None, ()))
 
 
+class Silence(unittest.TestCase):
+    """Looks are of each 20 s, so that 70 s without one are silence."""
+
+    def test_a_rank_whose_looks_end_is_named_and_one_that_was_never_there_is_not(self):
+        silence = ranks.Silence()
+        for clock in range(0, 100, 20):
+            self.assertEqual(silence.sentences({0: look(0, when=clock), 3: look(3, when=clock)}, clock), ())
+        old = {3: look(3, when=80)}
+        self.assertEqual(silence.sentences({0: look(0, when=150), **old}, 150), ())
+        self.assertEqual(silence.sentences({0: look(0, when=160), **old}, 160), ("rank 3 on n3 is silent: no line for 80 s",))
+        self.assertEqual(silence.sentences({0: look(0, when=180), 3: look(3, when=180)}, 180), ())
+
+    def test_one_whose_monitor_ended_is_not_silent(self):
+        silence, ended = ranks.Silence(), {3: {**look(3), "ended": True}}
+        silence.sentences({3: look(3)}, 0)
+        self.assertEqual([silence.sentences(ended, clock) for clock in (20, 1000)], [(), ()])
+
+    def test_the_clock_of_another_node_does_not_matter(self):
+        silence = ranks.Silence()
+        for clock in range(0, 1000, 20):
+            looks = {1: look(1, when=clock - 10**6), 2: look(2, when=clock + 10**6)}
+            self.assertEqual(silence.sentences(looks, clock), ())
+        self.assertEqual(len(silence.sentences(looks, 1060)), 2)
+
+    def test_names_are_one_line(self):
+        silence, looks = ranks.Silence(), {1: {**look(1), "node": "\x1b\n"}}
+        silence.sentences(looks, 0)
+        self.assertEqual(silence.sentences(looks, 71), (r"rank 1 on \x1b\x0a is silent: no line for 71 s",))
+
+
 class Boards(unittest.TestCase):
     def check(self, board):
         self.assertEqual(list(board.all(3)), [])
@@ -89,13 +121,13 @@ class Boards(unittest.TestCase):
 
     def test_damaged_looks_are_as_missing_ones(self):
         good = json.dumps(look(1, when=time.time()))
-        wrong = ["", "3", "[1]", "{}", "null", good[:-9], good.replace("0.01", '"x"'), good.replace("100.0", "[]")]
+        wrong = ["", "3", "[1]", "{}", "null", good[:-9], good.replace("0.01", '"x"'), good.replace("100.0", "[]"), good.replace("ended", "end")]
         for text in wrong:
             with tempfile.TemporaryDirectory() as folder:
                 board = ranks.board_of(folder, "a")
                 board.put(0, text)
                 board.put(1, good)
-                found = ranks.read(board, 2)
+                found = ranks.compared(ranks.looks_of(board, 2), 2, time.time())
                 self.assertEqual((found.missing, found.slowest), ((0,), 1), text)
 
     def test_wrong_settings(self):
@@ -163,6 +195,51 @@ class Runs(unittest.TestCase):
         self.assertEqual(len(logged.output), 2, logged.output)  # of put and of the comparison
         self.assertIn("gone", logged.output[0])
 
+    def test_a_stopped_and_a_killed_process_are_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "ranks"))
+            started = [subprocess.Popen([sys.executable, str(HERE), "rank", folder, str(rank)], stdin=subprocess.PIPE)
+                       for rank in range(3)]
+            try:
+                self.check_silence(folder, started)
+            finally:
+                for process in started:
+                    process.kill()
+                    process.wait()
+                    process.stdin.close()
+
+    def check_silence(self, folder, started):
+        def wait_for(rank, what, is_there=True):
+            """Wait until the last line of a rank, with its alert, has what is searched for, or has it no more."""
+            end = time.monotonic() + 60
+            while time.monotonic() < end:
+                with contextlib.suppress(FileNotFoundError):
+                    text = pathlib.Path(folder, f"{rank}.txt").read_text(encoding="utf-8")
+                    if (what in text) == is_there:
+                        return text
+                time.sleep(0.05)
+            self.fail(f"rank {rank} {'never' if is_there else 'always'} says {what!r}: {text}")
+
+        for rank in range(3):
+            self.assertNotIn("silent", wait_for(rank, "samples/s"))
+        started[0].send_signal(signal.SIGSTOP)
+        self.assertRegex(wait_for(1, "raised: penstock: SilentRank: "), "rank 0 on .* is silent: no line for .* s. The process was")
+        self.assertNotIn("silent", wait_for(2, "samples/s"))  # rank 1 says it alone
+        started[0].send_signal(signal.SIGCONT)
+        wait_for(1, "resolved: penstock: SilentRank: ")
+        started[1].kill()
+        wait_for(0, "; rank 1 on ")
+        wait_for(0, "alerts: SilentRank")
+        started[2].send_signal(signal.SIGSTOP)
+        wait_for(0, "; rank 2 on ")
+        started[2].send_signal(signal.SIGCONT)
+        wait_for(0, "; rank 2 on ", False)
+        started[2].stdin.close()  # it ends as it should
+        self.assertEqual(started[2].wait(30), 0)
+        time.sleep(2)  # twice as long as makes it silent
+        text = wait_for(0, "; rank 1 on ")
+        self.assertNotIn("; rank 2 on ", text)
+
     def test_three_processes_of_torch(self):
         optional("torch")
         with tempfile.TemporaryDirectory() as out:
@@ -198,5 +275,31 @@ def worker(out):
     dist.destroy_process_group()
 
 
+def one_rank(folder, rank):
+    """A rank of test_a_stopped_and_a_killed_process_are_named: its last line and its last alert are in FOLDER/RANK.txt. It ends
+    with its standard input."""
+    ranks.GRACE = 0.4  # with lines each 0.2 s: silent after 1 s
+    said = {"line": "", "alert": ""}
+
+    def say(**what):
+        said.update(what)
+        path = os.path.join(folder, f"{rank}.txt")
+        pathlib.Path(path + ".new").write_text("\n".join(said.values()), encoding="utf-8")
+        os.replace(path + ".new", path)
+    with opened(rank=rank, world=3) as loader, penstock.Monitor(
+            loader, every=0.2, look=0.1, gpu=None, ranks=os.path.join(folder, "ranks"), name="r", alerts=[monitor.SilentRank()],
+            line=lambda line: say(line=line), on_alert=lambda alert: say(alert=f"{alert.state}: {alert}")):
+        epoch = 0
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            for _ in loader.epoch(epoch):
+                time.sleep(0.002)
+            epoch += 1
+
+
 if __name__ == "__main__":
-    worker(sys.argv[2]) if sys.argv[1:2] == ["worker"] else unittest.main()
+    if sys.argv[1:2] == ["worker"]:
+        worker(sys.argv[2])
+    elif sys.argv[1:2] == ["rank"]:
+        one_rank(sys.argv[2], int(sys.argv[3]))
+    else:
+        unittest.main()

@@ -15,8 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .alerts import (Alert, GpuIdle, NearMemoryLimit, Replacements, Slow, SlowReads, Starved, Straggler, Throttled,
-                         defaults)
+    from .alerts import (Alert, GpuIdle, NearMemoryLimit, NoBatch, Replacements, SilentRank, Slow, SlowReads, Starved,
+                         Straggler, Throttled, defaults)
     from .callbacks import lightning_callback, transformers_callback
     from .flops import PEAKS, peak_flops
     from .gpu import GpuReading
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .webhook import Webhook
 
 _NAMES_OF = {
-    "alerts": ("Alert", "GpuIdle", "NearMemoryLimit", "Replacements", "Slow", "SlowReads", "Starved", "Straggler", "Throttled",
-               "defaults"),
+    "alerts": ("Alert", "GpuIdle", "NearMemoryLimit", "NoBatch", "Replacements", "SilentRank", "Slow", "SlowReads", "Starved",
+               "Straggler", "Throttled", "defaults"),
     "callbacks": ("lightning_callback", "transformers_callback"),
     "flops": ("PEAKS", "peak_flops"),
     "gpu": ("GpuReading",),
@@ -42,9 +42,9 @@ _NAMES_OF = {
 }
 _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
 
-__all__ = ["Alert", "GpuIdle", "GpuReading", "JSONLines", "Monitor", "NearMemoryLimit", "PEAKS", "Prometheus", "RankView",
-           "Reading", "Replacements", "Slow", "SlowReads", "Starved", "Straggler", "TensorBoard", "TextFile", "Throttled",
-           "Webhook", "defaults", "lightning_callback", "peak_flops", "transformers_callback"]
+__all__ = ["Alert", "GpuIdle", "GpuReading", "JSONLines", "Monitor", "NearMemoryLimit", "NoBatch", "PEAKS", "Prometheus",
+           "RankView", "Reading", "Replacements", "SilentRank", "Slow", "SlowReads", "Starved", "Straggler", "TensorBoard",
+           "TextFile", "Throttled", "Webhook", "defaults", "lightning_callback", "peak_flops", "transformers_callback"]
 
 
 def __getattr__(name: str) -> Any:

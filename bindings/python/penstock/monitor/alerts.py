@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import logging
+import os
 import statistics
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -19,8 +20,8 @@ from ..errors import SettingsError
 from ..escapes import escaped
 from .reading import Reading
 
-__all__ = ["Alert", "GpuIdle", "NearMemoryLimit", "Replacements", "Rule", "Slow", "SlowReads", "Starved", "Throttled",
-           "defaults"]
+__all__ = ["Alert", "GpuIdle", "NearMemoryLimit", "NoBatch", "Replacements", "Rule", "SilentRank", "Slow", "SlowReads",
+           "Starved", "Straggler", "Throttled", "defaults"]
 
 MAX_LOOKS = 100_000  # of Slow, whose median is taken at each look: some 6 days of looks
 
@@ -290,9 +291,54 @@ class Straggler(Rule):
         return f"Straggler(seconds={self.seconds:g})"
 
 
+class NoBatch(Rule):
+    """The loop has got no batch for `seconds`, counted from the start of the Monitor. Resolved by the next batch. What takes
+    longer in a run that is well, such as an evaluation, needs a larger limit."""
+
+    def __init__(self, seconds: float = 600) -> None:
+        super().__init__(positive("NoBatch.seconds", seconds), 0, 0)
+        self._without = 0.0  # seconds
+
+    def value(self, reading: Reading) -> float | None:
+        self._without = 0.0 if reading.n_batches else self._without + reading.seconds
+        return self._without
+
+    def describe(self, value: float, reading: Reading) -> str:
+        return f"no batch for {value:.0f} s" if value else "there are batches again"
+
+    def advise(self, reading: Reading) -> str:
+        if reading.waiting is not None and reading.waiting > 0.5:
+            return f"The loop asked for a batch and waits for it. {super().advise(reading)}"
+        return ("The loop did not ask for a batch: a step, a collective, an evaluation or a checkpoint takes that long (py-spy "
+                f"dump --pid {os.getpid()} prints where)")
+
+    def __repr__(self) -> str:
+        return f"NoBatch(seconds={self.limit:g})"
+
+
+class SilentRank(Rule):
+    """A rank that left lines leaves none for three lines and 10 s, without that its Monitor ended: it was killed or stopped,
+    or its node is gone. Raised on rank 0, and for rank 0 on rank 1, where `ranks=` of the Monitor has a view of them."""
+
+    def __init__(self) -> None:
+        super().__init__(0.5, 0.5, 0)
+
+    def value(self, reading: Reading) -> float | None:
+        return float(len(reading.silent))
+
+    def describe(self, value: float, reading: Reading) -> str:
+        return ". ".join(reading.silent) or "no rank is silent"
+
+    def advise(self, reading: Reading) -> str:
+        return "The process was killed or stopped, or its node is gone: look at its log, and at the kernel's for the OOM killer"
+
+    def __repr__(self) -> str:
+        return "SilentRank()"
+
+
 def defaults() -> list[Rule]:
     """Return a new rule of each kind, with its default limits, except SlowReads, which has none."""
-    return [Starved(), Slow(), Replacements(), GpuIdle(), Throttled(), NearMemoryLimit(), Straggler()]
+    return [Starved(), Slow(), Replacements(), GpuIdle(), Throttled(), NearMemoryLimit(), Straggler(), NoBatch(), SilentRank()]
 
 
 def rules_of(alerts: Any) -> list[Rule]:

@@ -112,7 +112,7 @@ class Monitor(Sealed):
     GPU in a second; None: penstock.monitor.peak_flops of its name and dtype; an unknown one gives no figure.
     ranks: where the ranks of a job leave their lines for each other: "auto": the store of torch.distributed, if the process
     has initialised it; a folder that all ranks share; a store; None: nowhere. Monitors of one `name` share a place there.
-    Rank 0's line names stragglers; see view().
+    Rank 0's line names stragglers and ranks that are silent; see view().
 
     A loader that is closed ends its Monitor after a last line. In a child of fork a Monitor does nothing. Several Monitors
     may watch one loader.
@@ -190,6 +190,8 @@ class Monitor(Sealed):
         except Exception as error:  # torch.distributed may have no store: the run has to go on
             self._complain(boards.board_of, error)
         self._stragglers: tuple[str, ...] = ()
+        self._silent: tuple[str, ...] = ()
+        self._silence = boards.Silence()
         self._shown: Reading | None = None
         self._thread = threading.Thread(target=self._run, name="penstock-monitor", daemon=True)
         self._thread.start()
@@ -251,7 +253,7 @@ class Monitor(Sealed):
         store or the folder, so call it now and then."""
         if self._board is None:
             return None
-        return boards.read(self._board, self._process_world())
+        return boards.compared(boards.looks_of(self._board, self._process_world()), self._process_world(), time.time())
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write what was found so far as one HTML page, which needs no other file and no network: throughput over time, where
@@ -320,6 +322,9 @@ class Monitor(Sealed):
             log.warning("penstock: %s", escaped(text), exc_info=log.isEnabledFor(logging.DEBUG))
 
     def _end(self) -> None:
+        if self._board is not None and self._shown is not None:
+            with contextlib.suppress(Exception):  # the process with the store may have ended
+                self._board.put(self._process_rank(), boards.text_of(self._shown, time.time(), self._every, ended=True))
         self._gpu.close()
         for one in (*self._sinks, *self._on_alert):
             close = getattr(one, "close", None)
@@ -389,21 +394,23 @@ class Monitor(Sealed):
         """Leave a line's reading for the other ranks; on rank 0 return it with their stragglers."""
         if reading.waiting is not None or self._shown is None:  # else nothing is known of it: no step ended
             self._shown = reading
-        rank, text = self._process_rank(), boards.text_of(self._shown, reading.time, self._every)
-        if self._stop.is_set():  # the process with the store may have ended
-            with contextlib.suppress(Exception):
-                board.put(rank, text)
+        if self._stop.is_set():  # _end() leaves the last one
             return reading
-        self._guarded(board.put, rank, text)
-        if rank != 0:
+        rank = self._process_rank()
+        self._guarded(board.put, rank, boards.text_of(self._shown, reading.time, self._every, ended=False))
+        if rank > 1:
             return reading
-        self._guarded(self._compare)
-        return dataclasses.replace(reading, stragglers=self._stragglers)
+        self._guarded(self._compare, board, rank)
+        return dataclasses.replace(reading, stragglers=self._stragglers, silent=self._silent)
 
-    def _compare(self) -> None:
+    def _compare(self, board: boards.Board, rank: int) -> None:
+        """Look at all ranks; rank 1 looks at rank 0, which cannot miss itself."""
+        world = self._process_world() if rank == 0 else 1
         self._stragglers = ()
-        view = self.view()
-        self._stragglers = () if view is None else view.stragglers
+        looks = boards.looks_of(board, world)
+        self._silent = self._silence.sentences(looks, time.monotonic())
+        if rank == 0:
+            self._stragglers = boards.compared(looks, world, time.time()).stragglers
 
     # ---- parts of a reading --------------------------------------------------------------------------------------
 
@@ -467,4 +474,5 @@ class Monitor(Sealed):
             read_p99_ms=after.minute.read.p99 / 1e6 if after.minute.read.n else None,
             cpu_cores=(now.cpu_s - before.machine.cpu_s) / interval.seconds, rss=now.rss, memory_used=now.memory_used,
             memory_limit=now.memory_limit, gpu=gpu,
-            forecast=predicted(interval, limit, after.stats, self._n_cores), alerts=self._raised(), stragglers=self._stragglers)
+            forecast=predicted(interval, limit, after.stats, self._n_cores), alerts=self._raised(), stragglers=self._stragglers,
+            silent=self._silent)

@@ -22,7 +22,7 @@ from ..escapes import escaped
 from ..launchers import distributed
 from .reading import Reading
 
-__all__ = ["Board", "RankView", "board_of", "compared"]
+__all__ = ["Board", "RankView", "Silence", "board_of", "compared", "looks_of"]
 
 WAITS = 0.1  # a straggler waits for data for at least this share of its time, and
 TIMES = 2.0  # for at least so many times the median of the ranks; or, where that is most of the time, halfway from it to all
@@ -109,9 +109,9 @@ def board_of(setting: Any, name: str) -> Board | None:
     raise TypeError(f"ranks: value is {setting!r}; must be 'auto', None, a folder, or a store of torch.distributed")
 
 
-def text_of(reading: Reading, when: float, every: float) -> str:
+def text_of(reading: Reading, when: float, every: float, ended: bool) -> str:
     """What a rank leaves for the others: one line of JSON, some 400 bytes. when: it was still there.
-    every: seconds between two of them."""
+    every: seconds between two of them. ended: its Monitor was closed, so that no other follows."""
     minute, stages = reading.minute, {}
     for stage in STAGES:
         times = None if minute is None else getattr(minute, stage)
@@ -119,7 +119,7 @@ def text_of(reading: Reading, when: float, every: float) -> str:
             stages[stage] = times.p50 / 1e6
     return json.dumps({"rank": reading.rank, "node": reading.node, "time": when, "every": every, "pace": reading.pace,
                        "step_ms": reading.step_ms, "wait_ms": reading.wait_ms, "waiting": reading.waiting,
-                       "verdict": reading.verdict, "stages_ms": stages})
+                       "verdict": reading.verdict, "ended": ended, "stages_ms": stages})
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class RankView:
 
     looks: by rank, its newest line in which a step ended, a dict of rank, node, time, every, pace (samples/s without
     pauses), step_ms, wait_ms, waiting (0 to 1), verdict, and stages_ms: the p50 of read, decode and copy in the last minute.
-    missing: ranks that left nothing for three lines. slowest: the rank that waits longest for data, or where no two waits
+    missing: ranks that left nothing for three lines, or whose Monitor ended that long ago. slowest: the rank that waits longest for data, or where no two waits
     differ, that with the lowest pace; None: no rank had a step. spread: of waiting, the largest less the smallest.
     stragglers: a sentence for each rank that is clearly slower than the others, by the stage; empty where all is well.
     """
@@ -159,7 +159,7 @@ def _reason(look: dict[str, Any], looks: list[dict[str, Any]]) -> str:
 
 def compared(looks: dict[int, dict[str, Any]], world: int, now: float) -> RankView:
     """Compare the looks of ranks. Pure."""
-    fresh = {rank: look for rank, look in looks.items() if now - look["time"] <= STALE * look["every"] + GRACE}
+    fresh = {rank: look for rank, look in looks.items() if now - look["time"] <= _patience(look)}
     missing = tuple(rank for rank in range(world) if rank not in fresh)
     stepping = [look for look in fresh.values() if look["waiting"] is not None and look["pace"]]
     if not stepping:
@@ -180,6 +180,32 @@ def compared(looks: dict[int, dict[str, Any]], world: int, now: float) -> RankVi
     return RankView(fresh, missing, int(slowest["rank"]), spread, tuple(stragglers))
 
 
+def _patience(look: dict[str, Any]) -> float:
+    """Seconds within which a rank has to leave its next look."""
+    return float(STALE * look["every"] + GRACE)
+
+
+class Silence:
+    """Which ranks leave no looks any more, without that their Monitors ended: killed, stopped, or of a node that is gone.
+
+    It counts by this process's clock, because that of another node may be wrong. A rank that never left a look is not
+    silent: it may have no Monitor. One thread uses it."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[float, float]] = {}  # by rank: the time in its newest look, and when that was new here
+
+    def sentences(self, looks: dict[int, dict[str, Any]], clock: float) -> tuple[str, ...]:
+        """A sentence for each rank that is silent. looks: the newest of all ranks. clock: of time.monotonic()."""
+        found = []
+        for rank, look in sorted(looks.items()):
+            if rank not in self._seen or self._seen[rank][0] != look["time"]:
+                self._seen[rank] = look["time"], clock
+            seconds = clock - self._seen[rank][1]
+            if seconds > _patience(look) and not look["ended"]:
+                found.append(escaped(f"rank {rank} on {look['node']} is silent: no line for {seconds:.0f} s"))
+        return tuple(found)
+
+
 def _look_of(text: str, rank: int) -> dict[str, Any] | None:
     """The look that a rank left; None: its text is damaged, or another version's."""
     try:
@@ -188,12 +214,13 @@ def _look_of(text: str, rank: int) -> dict[str, Any] | None:
         numbers += [look[name] for name in ("pace", "step_ms", "wait_ms", "waiting") if look[name] is not None]
         if not all(isinstance(one, (int, float)) for one in numbers):
             return None
-        return {**look, "node": str(look["node"]), "verdict": str(look["verdict"]), "rank": rank}  # rank: the process's
+        return {**look, "node": str(look["node"]), "verdict": str(look["verdict"]), "ended": look["ended"] is True,
+                "rank": rank}  # the process's
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def read(board: Board, world: int) -> RankView:
-    """Read and compare all looks. Raises what the board raises."""
+def looks_of(board: Board, world: int) -> dict[int, dict[str, Any]]:
+    """The newest look of each rank below `world` that left one. Raises what the board raises."""
     looks = ((rank, _look_of(text, rank)) for rank, text in board.all(world))
-    return compared({rank: look for rank, look in looks if look is not None}, world, time.time())
+    return {rank: look for rank, look in looks if look is not None}

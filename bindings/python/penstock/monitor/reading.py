@@ -39,6 +39,7 @@ class Reading:
     pages. total: the loader's statistics since open. minute: its metrics of the last minute. forecast: what the library
     predicts of these seconds for one more worker, storage twice as fast, or a loop that takes every batch at once; None:
     they say too little. alerts: names of those that are raised. stragglers: on rank 0, sentences of the ranks that were clearly slower than the others at the last line.
+    silent: on rank 0, sentences of the ranks that left no line any more; on rank 1, of rank 0.
     """
 
     time: float
@@ -72,6 +73,7 @@ class Reading:
     forecast: Forecast | None = None
     alerts: tuple[str, ...] = ()
     stragglers: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
 
     @property
     def advice(self) -> str:
@@ -82,7 +84,7 @@ class Reading:
         """Return all values except `total` and `minute` as a dict for JSON; the GPU's under "gpu", and
         predictions, each with "is_prediction", under "forecast"."""
         values = {one.name: getattr(self, one.name) for one in dataclasses.fields(self) if one.name not in _INNER}
-        values["alerts"], values["stragglers"] = list(self.alerts), list(self.stragglers)
+        values.update({name: list(getattr(self, name)) for name in ("alerts", "stragglers", "silent")})
         values["forecast"] = None if self.forecast is None else self.forecast.to_dict()
         values["gpu"] = None
         if self.gpu is not None:
@@ -175,7 +177,7 @@ class Reading:
         parts = [f"{self.n_replacements:,} replaced"] if self.n_replacements else []
         if self.alerts:
             parts.append("alerts: " + ", ".join(self.alerts))
-        return "; ".join(part for part in (", ".join(parts), *self.stragglers) if part)
+        return "; ".join(part for part in (", ".join(parts), *self.silent, *self.stragglers) if part)
 
 
 def _add(found: dict[str, float], name: str, value: Any) -> None:
