@@ -318,6 +318,16 @@ struct pstk_output {
      * It draws once for all outputs that have variants: these have equal n_variants and every. 0
      * without variants */
     uint32_t every;
+
+    /* BOXES: hand out only the boxes whose number in another field fits: "iscrowd == 0". A field
+     * with one number for each box; == != < <= > or >=; a whole number. What goes with boxes
+     * (PER_BOX, KEYPOINTS, POLYGONS, random IoU crops) goes without those left out. They are not
+     * counted as dropped. NULL: all. copies */
+    const char *where;
+    /* PER_BOX: added to every number, of a field of whole numbers: 1 makes labels begin at 1, where
+     * a detector keeps 0 for the background. A sum that the dtype cannot hold is an error of its
+     * sample. 0: as stored */
+    int64_t add;
 };
 
 /* Make an output. Members without an argument are 0, so the tensor has the field's name until the

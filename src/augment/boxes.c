@@ -29,7 +29,7 @@ void pstk__boxes_begin(struct pstk__boxes *boxes, uint32_t width, uint32_t heigh
 {
     for (uint32_t i = 0; i < boxes->n; i++) {
         struct pstk__moved_box *box = &boxes->boxes[i];
-        box->is_dropped = 0;
+        box->is_dropped = box->is_excluded;
         box->shown = box->whole;
         show(box, width, height);
     }

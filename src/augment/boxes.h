@@ -18,14 +18,16 @@ struct pstk__moved_box {
     struct pstk__sides whole; /* never clipped */
     struct pstk__sides shown; /* clipped after each op */
     uint32_t is_dropped;      /* 1: the extents mean nothing */
+    uint32_t is_excluded;     /* 1: a condition leaves it out: it is dropped from the beginning */
 };
 
 struct pstk__boxes {
     struct pstk__moved_box *boxes; /* borrowed */
     uint32_t n;
+    uint32_t n_excluded; /* of these */
 };
 
-/* Begin with boxes whose `whole` is set, in an image of this size. */
+/* Begin with boxes whose `whole` and `is_excluded` are set, in an image of this size. */
 void pstk__boxes_begin(struct pstk__boxes *boxes, uint32_t width, uint32_t height);
 /* Move boxes with a fixed op; `view` is that before the op. */
 void pstk__boxes_move(struct pstk__boxes *boxes, const struct pstk_op *op,

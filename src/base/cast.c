@@ -217,3 +217,20 @@ void pstk__cast_row(void *out, uint32_t to, const void *in, uint32_t from, uint6
     for (uint64_t i = 0; i < n; i++)
         pstk__cast((uint8_t *)out + i * to_size, to, (const uint8_t *)in + i * from_size, from);
 }
+
+int pstk__cast_add(void *row, uint32_t dtype, uint64_t n, int64_t number)
+{
+    uint8_t *at = row;
+    const uint32_t size = pstk_dtype_size(dtype);
+    for (uint64_t i = 0; i < n && number != 0; i++, at += size) {
+        int64_t value = 0, again = 0;
+        pstk__cast(&value, PSTK_I64, at, dtype);
+        if (__builtin_add_overflow(value, number, &value))
+            return -1;
+        memcpy(at, &value, size); /* little-endian: the low bytes come first */
+        pstk__cast(&again, PSTK_I64, at, dtype);
+        if (again != value)
+            return -1;
+    }
+    return 0;
+}

@@ -51,6 +51,18 @@ const char *pstk_error_name(int code)
     }
 }
 
+int pstk__error_is_listed(int code)
+{
+    switch (code) {
+#define X(name, value, text) case name:
+        PSTK_ERRORS(X)
+#undef X
+        return 1;
+    default:
+        return 0;
+    }
+}
+
 /* May err be written? A caller that only zeroed the struct means the whole of it; any other size
  * below ours is not the size of any released header, so its contents cannot be trusted. */
 static int writable(struct pstk_error *err)

@@ -19,6 +19,8 @@ int pstk__fail(struct pstk_error *err, int code, int stage, const char *fmt, ...
 int pstk__fail_setting(struct pstk_error *err, const char *setting, uint64_t value,
                        const char *must_be, ...) __attribute__((format(printf, 4, 5)));
 
+/* 1: code is one of the list of errors. */
+int pstk__error_is_listed(int code);
 /* pstk__fail for a native errno value (> 0): picks the code nearest to it, appends strerror. */
 int pstk__fail_errno(struct pstk_error *err, int native, int stage, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

@@ -22,6 +22,7 @@ const char *pstk__boxes_read(struct pstk__boxes *boxes, const struct pstk_field 
     const double width = is_unit ? image->width : 1, height = is_unit ? image->height : 1;
     const uint32_t size = pstk_dtype_size(field->dtype);
     const uint8_t *at = data;
+    boxes->n_excluded = 0;
     if (pstk__coordinates_check(field, data, 4ull * boxes->n * size, text))
         return text;
     for (uint32_t i = 0; i < boxes->n; i++) {
@@ -29,6 +30,7 @@ const char *pstk__boxes_read(struct pstk__boxes *boxes, const struct pstk_field 
         for (int k = 0; k < 4; k++, at += size)
             v[k] = pstk__coordinate(at, field->dtype);
         struct pstk__sides *e = &boxes->boxes[i].whole;
+        boxes->boxes[i].is_excluded = 0;
         *e = extent_of(field->form, v);
         e->min.x *= width;
         e->max.x *= width;

@@ -8,8 +8,8 @@
 
 #include "sample/drawn.h"
 
-/* Read n boxes of the field into boxes->boxes, in pixels of an image of this size. Returns NULL, or
- * what is wrong with one, in `text`. */
+/* Read n boxes of the field into boxes->boxes, in pixels of an image of this size; none is
+ * excluded. Returns NULL, or what is wrong with one, in `text`. */
 const char *pstk__boxes_read(struct pstk__boxes *boxes, const struct pstk_field *field,
                              const void *data, const struct pstk__image_info *image,
                              char text[200]);

@@ -648,7 +648,7 @@ static const struct {
     [PSTK_OUTPUT_CALLBACK] = {0, check_callback, passes_callback},
     [PSTK_OUTPUT_RAGGED] = {0, pstk__check_ragged, pstk__passes_ragged},
     [PSTK_OUTPUT_MASK] = {1, pstk__check_mask, pstk__passes_mask},
-    [PSTK_OUTPUT_BOXES] = {1, pstk__check_boxes, pstk__passes_ragged},
+    [PSTK_OUTPUT_BOXES] = {1, pstk__check_boxes, pstk__passes_nested},
     [PSTK_OUTPUT_PER_BOX] = {1, pstk__check_per_box, pstk__passes_nested},
     [PSTK_OUTPUT_KEYPOINTS] = {1, pstk__check_keypoints, pstk__passes_keypoints},
     [PSTK_OUTPUT_POLYGONS] = {1, pstk__check_polygons, pstk__passes_polygons},

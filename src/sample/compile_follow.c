@@ -121,6 +121,16 @@ int pstk__check_unfollowing(const struct pstk__output *o, uint32_t i, struct pst
         return FAIL(i, PSTK_EINVAL,
                     ": flip_pairs must be NULL, n_flip_pairs and at_centers 0, because they apply "
                     "to keypoints only");
+    if (output->where && !is_boxes)
+        return FAIL(
+            i, PSTK_EINVAL,
+            ".where: value is '%.64s'; must be NULL, because it applies to boxes only (what "
+            "follows them goes with them)",
+            output->where);
+    if (output->add != 0 && kind != PSTK_OUTPUT_PER_BOX)
+        return FAIL(i, PSTK_EINVAL,
+                    ".add: value is %lld; must be 0, because it applies to outputs per box only",
+                    (long long)output->add);
     if (output->boxes && kind != PSTK_OUTPUT_PER_BOX && !is_points && !is_polygons)
         return FAIL(
             i, PSTK_EINVAL,
@@ -212,6 +222,16 @@ int pstk__passes_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
+/* Whether field f has a number for each box of output i: an array of one dimension on their axis.
+ */
+static int is_column(const struct pstk__plan *p, uint32_t i, uint32_t f)
+{
+    const struct pstk_field *field = &p->source->schema.fields[f];
+    const char *rows = pstk__compile_field(p, i)->rows;
+    return field->kind == PSTK_FIELD_NDARRAY && field->n_dims == 1 && field->shape[0] == 0 &&
+           !field->splits[0] && (!rows[0] || !field->rows[0] || strcmp(rows, field->rows) == 0);
+}
+
 static int check_limits(const struct pstk_output *output, uint32_t i, struct pstk_error *err)
 {
     if (output->form > PSTK_FORM_CXCYWH)
@@ -236,6 +256,46 @@ static int check_limits(const struct pstk_output *output, uint32_t i, struct pst
     return 0;
 }
 
+/* The fields that have a number for each box of output i, "a, b"; "none". */
+static const char *columns_of(const struct pstk__plan *p, uint32_t i, char text[200])
+{
+    const struct pstk__schema *schema = &p->source->schema;
+    size_t length = 0;
+    for (uint32_t f = 0; f < schema->n_fields && length < 200; f++)
+        if (is_column(p, i, f))
+            length += (size_t)snprintf(text + length, 200 - length, "%s%s", length ? ", " : "",
+                                       schema->fields[f].name);
+    return length ? text : "none";
+}
+
+/* Compile the condition of a boxes output. Its numbers are read as a level below the boxes. */
+static int compile_where(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk__schema *schema = &p->source->schema;
+    struct pstk__output *o = &p->outputs[i];
+    const char *text = o->settings.where;
+    char column[PSTK_MAX_NAME], columns[200];
+    uint32_t f = 0;
+    o->settings.where = NULL;
+    o->n_levels = 0;
+    if (!text)
+        return 0;
+    if (pstk__box_where_parse(&o->where, column, text) < 0)
+        return FAIL(
+            i, PSTK_EINVAL,
+            ".where: value is '%.64s'; must be a field, one of == != < <= > >=, and a whole "
+            "number, as 'iscrowd == 0'",
+            text);
+    while (f < schema->n_fields && strcmp(schema->fields[f].name, column) != 0)
+        f++;
+    if (f == schema->n_fields || !is_column(p, i, f))
+        return FAIL(i, PSTK_EINVAL,
+                    ".where: value is '%.64s'; '%s' must be a field with a number for each box: %s",
+                    text, column, columns_of(p, i, columns));
+    o->levels[o->n_levels++] = f;
+    return 0;
+}
+
 int pstk__check_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
@@ -246,6 +306,8 @@ int pstk__check_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     int rc = pstk__compile_image(p, i, err);
     if (rc == 0)
         rc = check_limits(output, i, err);
+    if (rc == 0)
+        rc = compile_where(p, i, err);
     if (rc < 0)
         return rc;
     if (output->dtype != 0 && output->dtype != PSTK_F32)
@@ -314,7 +376,14 @@ int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     const int rc = find_boxes(p, i, err);
     if (rc < 0)
         return rc;
-    pstk__compile_levels(p, i, p->outputs[p->outputs[i].boxes].field);
+    const struct pstk__output *o = &p->outputs[i];
+    pstk__compile_levels(p, i, p->outputs[o->boxes].field);
+    const uint32_t dtype = pstk__compile_field(p, i)->dtype;
+    if (o->settings.add != 0 && !pstk__cast_fits(dtype, PSTK_I64))
+        return FAIL(i, PSTK_EINVAL,
+                    ".add: value is %lld; must be 0 for a field of dtype %s (add works on whole "
+                    "numbers up to i64)",
+                    (long long)o->settings.add, pstk_dtype_name(dtype));
     return pstk__check_ragged(p, i, err);
 }
 

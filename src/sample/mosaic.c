@@ -83,7 +83,7 @@ static int combine(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
     o->is_combined = 1;
-    if (o->n_levels > 0)
+    if (o->n_levels > 0 && o->settings.kind != PSTK_OUTPUT_BOXES)
         return FAIL(PSTK_EINVAL,
                     "image: output '%s' has several items for a box, and a mosaic combines one "
                     "for each; remove that output, or the mosaic",

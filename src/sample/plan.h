@@ -12,6 +12,7 @@
 #include "format/format.h"
 #include "mix/mix.h"
 #include "mix/mosaic.h"
+#include "sample/box_where.h"
 #include "sample/pass.h"
 
 #define PSTK__MAX_OUTPUTS 64
@@ -43,8 +44,11 @@ struct pstk__output {
     uint32_t boxes;          /* per box, and images whose ops look at boxes: the boxes output */
     uint32_t looks_at_boxes; /* image: 1: an op of its list does */
     uint32_t has_boxes;      /* keypoints, polygons: 1: rows go with the boxes of output `boxes` */
-    uint32_t n_levels;       /* per box, polygons: of lengths between the boxes and the items */
-    uint32_t levels[PSTK__MAX_LEVELS]; /* fields of these lengths, from the boxes down */
+    uint32_t n_levels; /* per box, polygons: of lengths between the boxes and the items; boxes:
+                          1 with a condition, else 0 */
+    uint32_t levels[PSTK__MAX_LEVELS]; /* fields of these lengths, from the boxes down; boxes: that
+                                          of the condition's numbers */
+    struct pstk__box_where where;      /* boxes: the condition */
     uint32_t *partners;        /* keypoints: by point, the one that it changes places with, or
                                   itself; owned, NULL: none does */
     uint64_t most_boxes;       /* boxes: of a sample */

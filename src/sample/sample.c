@@ -128,8 +128,7 @@ static int no_scratch(const struct work *work, struct pstk_error *err)
                              (unsigned long long)work->s->plan->scratch_size);
 }
 
-/* ---- the field's bytes
- * -------------------------------------------------------------------------*/
+/* ---- the field's bytes------------------------------------------------------------------------ */
 
 /* The memory that pstk__field_read asks for: it comes from the arena. */
 static int find_memory(void *user, const struct pstk__record *record, uint32_t field,
@@ -265,18 +264,6 @@ static struct pstk__random_key key_of(const struct work *work)
     };
 }
 
-static int is_listed(int code)
-{
-    switch (code) {
-#define X(name, value, text) case name:
-        PSTK_ERRORS(X)
-#undef X
-        return 1;
-    default:
-        return 0;
-    }
-}
-
 /* Say what the field's bytes are: an array, a number, or bytes. */
 static int describe_data(const struct work *work, struct pstk_sample *sample,
                          struct pstk_error *err)
@@ -384,7 +371,7 @@ static int call_function(struct work *work, uint32_t i, struct pstk_sample *samp
                                       pstk__output_rows(o)->row_size);
     if (rc == 0)
         return 0;
-    const int code = is_listed(rc) ? rc : PSTK_EINVAL;
+    const int code = pstk__error_is_listed(rc) ? rc : PSTK_EINVAL;
     pstk__record_fail(work->record, work->field, code, PSTK_STAGE_DECODE, err,
                       "the decode function of output '%s' returned %d for sample %llu", o->name, rc,
                       (unsigned long long)work->key->sample_id);
@@ -601,6 +588,42 @@ static int write_mask(struct work *work, uint32_t i, struct pstk_error *err)
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
+/* Read the lengths between the boxes and the items of an output. */
+static int read_levels(const struct work *work, const struct pstk__output *o,
+                       struct pstk__nested *nested, struct pstk_error *err)
+{
+    for (uint32_t k = 0; k < o->n_levels; k++) {
+        struct work lengths = *work;
+        lengths.field = o->levels[k];
+        lengths.view = &work->record->fields[lengths.field];
+        const int rc = field_check(&lengths, 1, err);
+        if (rc < 0)
+            return rc;
+        const uint32_t dtype = work->record->schema->fields[lengths.field].dtype;
+        nested->levels[k] = (struct pstk__lengths){
+            .data = lengths.data, .n = lengths.size / pstk_dtype_size(dtype), .dtype = dtype};
+    }
+    nested->n_levels = o->n_levels;
+    return 0;
+}
+
+/* Exclude the boxes that the condition of output o leaves out. */
+static int exclude_boxes(const struct work *work, const struct pstk__output *o,
+                         struct pstk__boxes *boxes, struct pstk_error *err)
+{
+    struct pstk__nested column;
+    const size_t mark = work->s->arena.used;
+    int rc = read_levels(work, o, &column, err);
+    if (rc == 0 && column.levels[0].n != boxes->n)
+        rc = pstk__record_fail(work->record, o->levels[0], PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
+                               "has %llu items for the %u boxes of output '%s'",
+                               (unsigned long long)column.levels[0].n, boxes->n, o->name);
+    if (rc == 0)
+        pstk__box_where_apply(&o->where, column.levels[0].data, column.levels[0].dtype, boxes);
+    pstk__arena_reset(&work->s->arena, mark);
+    return rc;
+}
+
 static int read_boxes(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__plan *p = work->s->plan;
@@ -617,7 +640,7 @@ static int read_boxes(struct work *work, uint32_t i, struct pstk_error *err)
     if (pstk__boxes_read(boxes, field, work->data, &image, text))
         return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
                                  "%s", text);
-    return 0;
+    return o->n_levels > 0 ? exclude_boxes(work, o, boxes, err) : 0;
 }
 
 /* Write a row of boxes, and return their number. A mosaic chooses among them later. */
@@ -642,7 +665,7 @@ static void write_boxes(struct work *work)
             pstk__drawn_move_boxes(&work->s->drawn[o->image], boxes);
         const uint32_t n = write_boxes_of(boxes, o, work->rows[i].data);
         work->rows[i].size = n * o->item_size;
-        work->rows[i].n_dropped = boxes->n - n;
+        work->rows[i].n_dropped = boxes->n - boxes->n_excluded - n;
     }
 }
 
@@ -657,25 +680,6 @@ static int items_fit(const struct work *work, const struct pstk__output *o, uint
                              "has %llu items for the %u boxes of output '%s'",
                              (unsigned long long)n, boxes->n,
                              work->s->plan->outputs[o->boxes].name);
-}
-
-/* Read the lengths between the boxes and the items of an output. */
-static int read_levels(const struct work *work, const struct pstk__output *o,
-                       struct pstk__nested *nested, struct pstk_error *err)
-{
-    for (uint32_t k = 0; k < o->n_levels; k++) {
-        struct work lengths = *work;
-        lengths.field = o->levels[k];
-        lengths.view = &work->record->fields[lengths.field];
-        const int rc = field_check(&lengths, 1, err);
-        if (rc < 0)
-            return rc;
-        const uint32_t dtype = work->record->schema->fields[lengths.field].dtype;
-        nested->levels[k] = (struct pstk__lengths){
-            .data = lengths.data, .n = lengths.size / pstk_dtype_size(dtype), .dtype = dtype};
-    }
-    nested->n_levels = o->n_levels;
-    return 0;
 }
 
 /* Call nested->each for the items of output i that are left; the field has n. */
@@ -724,7 +728,12 @@ static int write_per_box(struct work *work, uint32_t i, struct pstk_error *err)
     if (!size_fits(o, work->size))
         return size_wrong(work, pstk__output_written_size(o), err);
     const int rc = each_left(work, i, work->size / o->item_size, &nested, err);
+    const uint64_t n = row.size / pstk_dtype_size(o->settings.dtype);
     work->rows[i].size = row.size;
+    if (rc == 0 && pstk__cast_add(row.out, o->settings.dtype, n, o->settings.add) < 0)
+        return pstk__record_fail(work->record, work->field, PSTK_EINVAL, PSTK_STAGE_DECODE, err,
+                                 "has a number to which %s cannot add %lld", o->name,
+                                 (long long)o->settings.add);
     return rc;
 }
 

@@ -114,7 +114,7 @@ TEST(points_beyond_a_horizon_go_nowhere_and_their_boxes_are_dropped)
     pstk__op_entry(far.kind)->move(&far, &view, &point, 1);
     CHECK(isnan(point.x) && isnan(point.y));
     struct pstk__moved_box box = {.whole = {{5, 5}, {25, 15}}};
-    struct pstk__boxes boxes = {&box, 1};
+    struct pstk__boxes boxes = {.boxes = &box, .n = 1};
     pstk__boxes_begin(&boxes, WIDTH, HEIGHT);
     CHECK(!box.is_dropped);
     pstk__boxes_move(&boxes, &far, &view);

@@ -313,6 +313,135 @@ class Followers(Boxed):
                          "boxes('b', form='xyxy', coordinates='pixels', clip=False, min_side=2)")
 
 
+class Where(Boxed):
+    """Boxes that a condition on another field chooses, and what goes with them."""
+
+    CROWD = [0, 1, 0, 3, 1]
+
+    def pack_objects(self, **columns):
+        made = {"image": "image", "boxes": Boxes(rows="objects"), "labels": Field("int64", (None,), rows="objects"),
+                "points": penstock.Keypoints(1, rows="objects"), "lengths": Field("uint32", (None,), rows="objects", splits="corners"),
+                "corners": penstock.Polygons(rows="corners"), "weights": Field("float32", (None,)), "pairs": Field("int64", (None, 2)),
+                "crowd": Field("uint8", (None,), "zstd", rows="objects"), "other": Field("int64", (None,), rows="others")}
+        n = len(self.CROWD)
+        corner = np.stack([np.arange(n) * 4, np.zeros(n)], 1)
+        record = {"image": np.zeros((20, 30, 3), np.uint8), "boxes": np.concatenate([corner, corner + 4], 1), "labels": np.arange(n),
+                  "points": np.concatenate([corner + 1, np.full((n, 1), 2)], 1)[:, None], "lengths": np.arange(n),
+                  "corners": np.repeat(corner, np.arange(n), 0), "weights": np.array([0.5, -1, np.nan, 2, 2]),
+                  "pairs": np.zeros((n, 2), np.int64), "crowd": self.CROWD, "other": [1, 2]}
+        with penstock.Writer(self.path(), made) as writer:
+            writer.add(**record)
+            writer.add(**{name: value if name == "image" else value[:0] for name, value in record.items()})
+        return record
+
+    def outputs(self, where, ops=(Resize((20, 30)),)):
+        return {"labels": penstock.per_box("labels"), "x": penstock.image("image", list(ops)), "boxes": penstock.boxes("boxes", where=where),
+                "points": penstock.keypoints("points"), "corners": penstock.polygons("corners"), "lengths": penstock.per_box("lengths")}
+
+    def test_boxes_and_what_follows_them_are_chosen(self):
+        record = self.pack_objects()
+        for where, left in ((None, range(5)), ("crowd == 0", [0, 2]), ("crowd==0", [0, 2]), (" crowd  !=  1 ", [0, 2, 3]),
+                            ("crowd < 1", [0, 2]), ("crowd <= 1", [0, 1, 2, 4]), ("crowd > 1", [3]), ("crowd >= 1", [1, 3, 4]),
+                            ("crowd > -1", range(5)), ("crowd == 300", []), ("weights >= 1", [3, 4]), ("weights != 2", [0, 1, 2]),
+                            ("weights < 2", [0, 1]), ("labels > +2", [3, 4])):
+            left = list(left)
+            with self.subTest(where), penstock.Loader(self.path(), batch_size=2, framework="numpy", shuffle=False,
+                                                      outputs=self.outputs(where)) as loader:
+                batch = next(iter(loader))
+                self.assertEqual(batch["labels"][0].tolist(), left)
+                np.testing.assert_array_equal(batch["boxes"][0], record["boxes"][left])
+                np.testing.assert_array_equal(batch["points"][0], record["points"][left])
+                self.assertEqual(batch["lengths"][0].tolist(), left)
+                np.testing.assert_array_equal(batch["corners"][0], np.repeat(record["boxes"][left, :2], left, 0))
+                self.assertEqual([len(batch[name][1]) for name in ("boxes", "labels", "points", "corners")], [0] * 4)
+                self.assertEqual(loader.stats().n_dropped_boxes, 0)
+
+    def test_a_crop_looks_at_those_that_are_left_and_the_dropped_are_counted(self):
+        self.pack_objects()
+        ops = [penstock.RandomIoUCrop(sampler_options=[0.3]), Resize((20, 30))]
+        n_dropped = n_seen = 0
+        with penstock.Loader(self.path(), batch_size=2, framework="numpy", outputs=self.outputs("labels == 3", ops)) as loader:
+            for epoch in range(20):
+                for batch in loader:
+                    labels = [label for row in batch["labels"] for label in row.tolist()]
+                    self.assertIn(labels, ([3], []))
+                    n_seen += len(labels)
+                    n_dropped += 1 - len(labels)
+            self.assertEqual(loader.stats().n_dropped_boxes, n_dropped)
+        self.assertGreater(n_seen, 0)
+
+    def test_a_mosaic_has_those_that_are_left(self):
+        self.pack_objects()
+        outputs = {name: output for name, output in self.outputs("crowd == 0").items() if name in ("x", "boxes", "labels")}
+        outputs["labels"] = penstock.per_box("labels", add=10)
+        with penstock.Loader(self.path(), batch_size=2, framework="numpy", outputs=outputs,
+                             mix=penstock.Mosaic("x")) as loader:
+            seen = set()
+            for _ in range(5):
+                for batch in loader:
+                    for boxes, labels in zip(batch["boxes"], batch["labels"]):
+                        self.assertEqual(len(boxes), len(labels))
+                        seen |= set(labels.tolist())
+            self.assertEqual(seen, {10, 12})
+
+    def test_what_is_no_condition_is_refused(self):
+        self.pack_objects()
+        form = "must be a field, one of == != < <= > >=, and a whole number, as 'iscrowd == 0'"
+        for where, words in (("crowd", form), ("crowd = 0", form), ("== 0", form), ("crowd == ", form), ("crowd == 1.5", form),
+                             ("crowd == x", form), ("crowd == 0 and labels == 1", form), ("crowd == 99999999999999999999", form),
+                             ("", form), ("crowd == 1 2", form), ("crowd =! 1", form), ("x" * 300 + " == 1", form),
+                             ("absent == 0", "'absent' must be a field with a number for each box: labels, weights, crowd"),
+                             ("pairs == 0", "'pairs' must be a field with a number for each box"),
+                             ("other == 0", "'other' must be"), ("image == 0", "'image' must be"), ("lengths == 0", "'lengths' must be")):
+            with self.subTest(where):
+                self.assert_says(["where: value is '" + where[:20], words], penstock.Loader, self.path(), batch_size=1,
+                                 outputs=self.outputs(where))
+        for wrong in (7, b"crowd == 0", "crowd\0 == 0"):
+            self.assert_says("boxes.where: value is", penstock.boxes, "boxes", where=wrong)
+        self.assertIn("where='crowd == 0'", repr(penstock.boxes("boxes", where="crowd == 0")))
+
+    def test_a_field_of_another_length_is_an_error_of_its_sample(self):
+        with penstock.Writer(self.path(), {"image": "image", "boxes": Boxes(), "crowd": Field("uint8", (None,))}) as writer:
+            writer.add(image=np.zeros((9, 9, 3), np.uint8), boxes=[[1, 1, 5, 5]], crowd=[0, 1])
+        outputs = {"x": penstock.image("image", [Resize((8, 8))]), "boxes": penstock.boxes("boxes", where="crowd == 0")}
+        with penstock.Loader(self.path(), batch_size=1, outputs=outputs, framework="numpy") as loader:
+            self.assert_says("has 2 items for the 1 boxes of output 'boxes'", next, iter(loader))
+
+
+class Added(Boxed):
+    def test_a_number_is_added_to_the_items_that_are_left(self):
+        values = {"int64": [-5, 2**40], "int32": [-5, 7], "uint8": [0, 200], "int8": [-128, 100], "uint32": [0, 2**31]}
+        schema = {"image": "image", "boxes": Boxes(rows="objects"), **{name: Field(name, (None,), rows="objects") for name in values},
+                  "pairs": Field("int16", (None, 2), rows="objects")}
+        with penstock.Writer(self.path(), schema) as writer:
+            writer.add(image=np.zeros((9, 9, 3), np.uint8), boxes=[[1, 1, 5, 5], [20, 20, 30, 30]], pairs=[[1, 2], [3, 4]], **values)
+        for add in (0, 1, -3):
+            outputs = {"x": penstock.image("image", [Resize((9, 9))]), "boxes": penstock.boxes("boxes"),
+                       "pairs": penstock.per_box("pairs", add=add),
+                       **{name: penstock.per_box(name, add=add) for name in values if add >= 0 or name in ("int64", "int32")}}
+            with penstock.Loader(self.path(), batch_size=1, outputs=outputs, framework="numpy") as loader:
+                batch = next(iter(loader))
+                for name in set(values) & set(outputs):
+                    self.assertEqual((batch[name][0].tolist(), str(batch[name][0].dtype)), ([values[name][0] + add], name))
+                self.assertEqual(batch["pairs"][0].tolist(), [[1 + add, 2 + add]])
+
+    def test_sums_that_do_not_fit_are_errors_of_their_sample(self):
+        with penstock.Writer(self.path(), {"image": "image", "boxes": Boxes(), "a": Field("uint8", (None,)), "b": Field("int64", (None,)),
+                                           "real": Field("float32", (None,)), "huge": Field("uint64", (None,))}) as writer:
+            writer.add(image=np.zeros((9, 9, 3), np.uint8), boxes=[[1, 1, 5, 5]], a=[255], b=[2**63 - 1], real=[1], huge=[1])
+        def outputs(name, add):
+            return {"x": penstock.image("image", [Resize((9, 9))]), "boxes": penstock.boxes("boxes"), name: penstock.per_box(name, add=add)}
+        for name, add in (("a", 1), ("a", -256), ("b", 1)):
+            with penstock.Loader(self.path(), batch_size=1, outputs=outputs(name, add), framework="numpy") as loader:
+                self.assert_says([f"has a number to which {name} cannot add {add}"], next, iter(loader))
+        for name in ("real", "huge"):
+            self.assert_says("add: value is 1; must be 0 for a field of dtype", penstock.Loader, self.path(), batch_size=1,
+                             outputs=outputs(name, 1))
+        for wrong in (1.5, "1", None):
+            self.assert_says("per_box.add: value is", penstock.per_box, "a", add=wrong)
+        self.assert_says("from -2**63", penstock.per_box, "a", add=2**63)
+
+
 class BareNames(Case):
     def test_names_of_fields_that_would_not_follow_are_refused(self):
         with penstock.Writer(self.path(), {

@@ -1439,6 +1439,8 @@ class Output(Structure):
         ("variants", POINTER(OpList)),
         ("n_variants", c_uint32),
         ("every", c_uint32),
+        ("where", c_char_p),
+        ("add", c_int64),
     ]
 
 

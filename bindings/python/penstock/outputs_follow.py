@@ -2,6 +2,7 @@
 """Outputs that follow an image: what its operations do to a sample's pixels, they do to these, too."""
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -65,20 +66,42 @@ def _least(name: str, value: Any, most: float) -> list[tuple[str, Any, str]]:
     return [(name, found, f"{name}={value!r}")] if found else []
 
 
+def _where(given: Any) -> list[tuple[str, Any, str]]:
+    if given is None:
+        return []
+    if not isinstance(given, str) or "\0" in given:
+        raise TypeError(f"boxes.where: value is {given!r}; must be a text as 'iscrowd == 0', or None for all boxes")
+    return [("where", given, f"where={given!r}")]
+
+
+def _added(given: Any) -> list[tuple[str, Any, str]]:
+    try:
+        added = operator.index(given)
+    except TypeError:
+        raise TypeError(f"per_box.add: value is {given!r}; must be a whole number") from None
+    if not -2**63 <= added < 2**63:
+        raise SettingsError(f"per_box.add: value is {added}; must be from -2**63 to 2**63 - 1")
+    return [("add", added, f"add={added}")] if added else []
+
+
 @explained("penstock.boxes", {"ops": "boxes follow the operations of their image",
                               "format": "write form", "min_size": "write min_side",
                               "labels": "labels are an output of their own: penstock.per_box('labels')"})
-def boxes(field: str, *, form: str = "xyxy", coordinates: str = "pixels", clip: bool = True, min_side: float = 0,
-          min_area: float = 0, min_visible: float = 0, follows: str | None = None, bytes_per_batch: int = 0) -> Output:
+def boxes(field: str, *, where: str | None = None, form: str = "xyxy", coordinates: str = "pixels", clip: bool = True,
+          min_side: float = 0, min_area: float = 0, min_visible: float = 0, follows: str | None = None,
+          bytes_per_batch: int = 0) -> Output:
     """Boxes of a boxes field, as a penstock.Ragged of float32: [boxes, 4]. After each operation that moves pixels, a
     box is the bounding box of its corners, clipped to the image, as in torchvision.transforms.v2.
 
+    where: "iscrowd == 0": hand out only boxes whose number in another field fits. A field with one number for each box,
+    one of == != < <= > >=, and a whole number. What goes with boxes (per_box, keypoints, polygons, RandomIoUCrop) goes
+    without those left out. None: all boxes.
     form: "xyxy", "xywh" or "cxcywh". coordinates: "pixels", or "unit" for fractions of the width and height of the
     image as it is handed out. The field has its own of both.
     clip: False: hand boxes out that reach outside of the image.
     min_side, min_area: drop boxes that are smaller, once clipped, in pixels. min_visible: drop boxes of whose area
     less is left, a fraction from 0 to 1. Boxes of which nothing is left are dropped in any case; Stats.n_dropped_boxes
-    counts all. Their labels go with them: penstock.per_box.
+    counts all of these, and none that `where` leaves out. Their labels go with them: penstock.per_box.
     follows: the name of the image output; None: the only one of the boxes' image.
     bytes_per_batch: as of penstock.ragged.
 
@@ -86,24 +109,26 @@ def boxes(field: str, *, form: str = "xyxy", coordinates: str = "pixels", clip: 
     """
     if clip not in (True, False):
         raise TypeError(f"boxes.clip: value is {clip!r}; must be True or False")
-    following = [_choice("form", form, _c.NAMES["form"]), _choice("coordinates", coordinates, _c.NAMES["coordinates"]),
+    following = [*_where(where), _choice("form", form, _c.NAMES["form"]), _choice("coordinates", coordinates, _c.NAMES["coordinates"]),
                  *([] if clip else [("keep_outside", 1, "clip=False")]), *_least("min_side", min_side, 2**32 - 1),
                  *_least("min_area", min_area, 2**63), *_least("min_visible", min_visible, 1), *_follows("boxes", follows)]
     return Output(field_name(field, "boxes"), _c.OUTPUT_BOXES, following=tuple(following),
                   bytes_per_batch=whole("boxes", "bytes_per_batch", bytes_per_batch, 2**64 - 1))
 
 
-@explained("penstock.per_box", {})
-def per_box(field: str, boxes: str | None = None, *, bytes_per_batch: int = 0) -> Output:
+@explained("penstock.per_box", {"offset": "write add"})
+def per_box(field: str, boxes: str | None = None, *, add: int = 0, bytes_per_batch: int = 0) -> Output:
     """What goes with boxes, an item for each: labels, areas. An array field whose only variable dimension is the
     first, as a penstock.Ragged of its dtype, without the items of boxes that were dropped. Or items that fields of
     lengths (`splits`) give to those: the runs of objects' masks, the number of corners of each polygon.
 
     boxes: the name of the output of boxes; None: the only one.
+    add: a whole number that is added to all items: 1 for detectors that keep class 0 for the background. The numbers of
+    the field are whole; a sum that their dtype cannot hold is an error of its sample.
     bytes_per_batch: as of penstock.ragged.
     """
     return Output(field_name(field, "per_box"), _c.OUTPUT_PER_BOX,
-                  following=tuple(_named("per_box", "boxes", boxes, "an output of boxes")),
+                  following=(*_named("per_box", "boxes", boxes, "an output of boxes"), *_added(add)),
                   bytes_per_batch=whole("per_box", "bytes_per_batch", bytes_per_batch, 2**64 - 1))
 
 
