@@ -23,7 +23,7 @@ import warnings
 import zlib
 
 try:
-    from PIL import Image
+    from PIL import Image, features
 except ImportError:
     print("no Pillow")
     sys.exit(77)
@@ -113,6 +113,36 @@ def jpegs():
         out = io.BytesIO()
         noise("RGB", (20, 10), 3).save(out, "PNG", exif=exif)
         yield f"orientation-{orientation}.png", out.getvalue()
+
+
+def scan_ends(file):
+    """Where the data of each scan of a JPEG end."""
+    at = 2
+    while file[at + 1] != 0xd9:
+        is_scan = file[at + 1] == 0xda
+        at += 2 + int.from_bytes(file[at + 2:at + 4], "big")
+        while is_scan and (file[at] != 0xff or file[at + 1] == 0 or 0xd0 <= file[at + 1] <= 0xd7):
+            at += 1
+        if is_scan:
+            yield at
+
+
+def incomplete_jpegs():
+    """(name, bytes) of undamaged progressive JPEGs whose last scans are missing: their blocks are smoothed, as
+    libjpeg-turbo 3.0.1 and later do that, whatever the library is linked with."""
+    if tuple(map(int, (features.version("libjpeg_turbo") or "0").split("."))) < (3, 0, 1):
+        return
+    for size in ((1, 1), (9, 9), (16, 17), (24, 8), (33, 40), (129, 67)):
+        for mode in ("L", "RGB", "CMYK"):
+            for subsampling in (0, 1, 2) if mode == "RGB" else (0,):
+                for quality in (5, 75, 100):
+                    out = io.BytesIO()
+                    noise(mode, size, size[0]).save(out, "JPEG", quality=quality, subsampling=subsampling,
+                                                    progressive=True, restart_marker_rows=quality // 75)
+                    file = out.getvalue()
+                    for n, end in enumerate(list(scan_ends(file))[:-1]):
+                        yield (f"{mode}-{size[0]}x{size[1]}-{subsampling}-{quality}-scan-{n}.jpg",
+                               file[:end] + b"\xff\xd9")
 
 
 def pngs():
@@ -277,7 +307,7 @@ def main():
         return 2
     dump, tally = Dump(sys.argv[1]), Tally()
     with tempfile.TemporaryDirectory() as folder:
-        for make in (jpegs, pngs, pngs_of_every_kind, pngs_of_odd_transparency):
+        for make in (jpegs, incomplete_jpegs, pngs, pngs_of_every_kind, pngs_of_odd_transparency):
             for name, data in make():
                 path = os.path.join(folder, name)
                 with open(path, "wb") as f:

@@ -17,7 +17,8 @@ struct jpeg_spec {
     int n_components; /* 1, 3 or 4 */
     int h, v;         /* sampling factors of the first component (and the fourth) */
     int h3;           /* horizontal factor of the third component, 0 = 1 */
-    int progressive;  /* 1: standard script; 2: only the first scans, so that blocks get smoothed */
+    int progressive;  /* 1: standard script; 2: only the first scans, 3: only DC, without its last
+                         bit, so that blocks get smoothed: jpeg_reference has other pixels then */
     int restart;      /* MCUs between restart markers, 0 none */
     int arithmetic;
     int interleaved; /* 0: one scan a component, 1: one scan */
@@ -46,6 +47,12 @@ static void jpeg_set_scans(struct jpeg_compress_struct *c, const struct jpeg_spe
         scans[1] = (jpeg_scan_info){.comps_in_scan = 1, .Ss = 1, .Se = 2, .Al = 1};
         c->scan_info = scans;
         c->num_scans = 2;
+    } else if (spec->progressive == 3) {
+        scans[0] = (jpeg_scan_info){.comps_in_scan = spec->n_components, .Al = 1};
+        for (int i = 0; i < spec->n_components; i++)
+            scans[0].component_index[i] = i;
+        c->scan_info = scans;
+        c->num_scans = 1;
     } else if (!spec->interleaved && spec->n_components > 1) {
         for (int i = 0; i < spec->n_components; i++) {
             scans[i] = (jpeg_scan_info){.comps_in_scan = 1, .Ss = 0, .Se = 63};
@@ -101,7 +108,7 @@ static uint8_t *jpeg_write(const struct jpeg_spec *spec, size_t *size)
         jpeg_write_scanlines(&c, &row, 1);
     }
     free(row);
-    if (spec->progressive == 2)
+    if (spec->progressive >= 2)
         c.err->num_warnings = 0;
     jpeg_finish_compress(&c);
     jpeg_destroy_compress(&c);
@@ -109,7 +116,8 @@ static uint8_t *jpeg_write(const struct jpeg_spec *spec, size_t *size)
     return data;
 }
 
-/* libjpeg's full decode as RGB, CMYK by Pillow's formula. Returns the pixels, to be freed. */
+/* libjpeg's full decode as RGB, CMYK by Pillow's formula. Blocks are smoothed as the linked release
+ * does that. Returns the pixels, to be freed. */
 __attribute__((unused)) static uint8_t *jpeg_reference(const uint8_t *data, size_t size,
                                                        uint32_t *width, uint32_t *height)
 {

@@ -169,7 +169,7 @@ static int read_file(void *user)
         arrays = jpeg_read_coefficients(cinfo);
     }
     read_quant(reader);
-    reader->image->smoothed = (uint32_t)pstk__jpeg_is_smoothed(cinfo);
+    reader->image->smoothed = (uint32_t)pstk__jpeg_is_incomplete(cinfo);
     for (uint32_t i = 0; result == 0 && i < reader->image->frame.n_components; i++)
         result = take_blocks(reader, i, arrays[i]);
     return result;

@@ -31,7 +31,7 @@ struct pstk__jpeg_image {
     struct pstk__jpeg_frame frame;
     uint32_t orientation; /* EXIF, 1..8 */
     uint32_t smoothed;    /* 1: a progressive file that lacks bits of some coefficients, so that
-                             libjpeg smooths its blocks: planes cannot give its pixels */
+                             decoders smooth its blocks: planes cannot give its pixels */
     int16_t *blocks[PSTK__JPEG_MAX_COMPONENTS]; /* rows * stride blocks of 64 coefficients, row by
                                                    row, natural order, MCU padding included */
     uint8_t *skeleton;

@@ -16,6 +16,7 @@
 #include "image/jpeg/header.h"
 #include "image/jpeg/library.h"
 #include "image/jpeg/output.h"
+#include "image/jpeg/smooth.h"
 
 #include <stdlib.h>
 
@@ -151,8 +152,10 @@ static int decode_image(void *user)
     pstk__jpeg_choose_output(cinfo, job->sink->channels);
     while (r == 0 && !jpeg_start_decompress(cinfo))
         r = next_piece(job);
-    if (r == 0)
+    if (r == 0) {
+        pstk__jpeg_smooth(cinfo, &guard->memory, pstk__jpeg_last_fed_row(guard, cinfo));
         r = decode_rows(job);
+    }
     if (r == 0 && cinfo->output_scanline == cinfo->output_height)
         (void)jpeg_finish_decompress(cinfo); /* FALSE: the marker at the end may be missing */
     return r;

@@ -13,6 +13,7 @@
 #include "image/jpeg/header.h"
 #include "image/jpeg/library.h"
 #include "image/jpeg/output.h"
+#include "image/jpeg/smooth.h"
 
 #include <stdlib.h>
 
@@ -84,6 +85,7 @@ const char *pstk__jpeg_library(void)
  *                  ceil(side / 8) rounded up to its factor, at most 3 more; and a pointer for each
  *                  row of blocks. (w / 8 + 4) (h / 8 + 4) = w h / 64 + (w + h) / 2 + 16, where
  *                  w h is at most max_pixels
+ *   smoothing      a DC value of each of these blocks
  *   rows           main controller: a component's rows of one iMCU and two row groups of context
  *                  at most, 4 * 8 + 2 * 4, twice the pointers; upsampler: 4 rows a component;
  *                  smoothing and output: 8 rows of all; our row of 4 bytes a pixel; together at
@@ -97,8 +99,9 @@ uint64_t pstk__jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t ma
     uint64_t blocks = max_pixels / 64 + ((uint64_t)max_width + max_height) / 2 + 18;
     blocks = across * down < blocks ? across * down : blocks;
     uint64_t coefficients = 4 * (blocks * sizeof(JBLOCK) + down * sizeof(void *) + 128);
+    uint64_t smoothing = pstk__jpeg_smooth_scratch(4 * blocks) + 4 * 64;
     uint64_t rows = 4 * 64 * ((uint64_t)max_width + 24 + 64);
-    return coefficients + rows + (96u << 10);
+    return coefficients + smoothing + rows + (96u << 10);
 }
 
 /* ---- decoding; everything here runs under the guard ----------------------------------------- */
@@ -124,18 +127,14 @@ static void decode_rows(const struct job *job)
 {
     j_decompress_ptr cinfo = &job->state->cinfo;
     const struct pstk__box *box = job->box;
-    int whole =
-        pstk__jpeg_is_smoothed(cinfo); /* smoothing needs neighbours that crop and skip cut off */
-    JDIMENSION left = whole ? 0 : crop(cinfo, box);
+    JDIMENSION left = crop(cinfo, box);
     uint32_t n_colors = (uint32_t)cinfo->out_color_components;
     JSAMPROW row = cinfo->mem->alloc_large((j_common_ptr)cinfo, JPOOL_IMAGE,
                                            (size_t)cinfo->output_width * n_colors);
     uint8_t *first = row + (size_t)(box->left - left) * n_colors;
 
-    if (box->top > 0 && !whole)
+    if (box->top > 0)
         jpeg_skip_scanlines(cinfo, box->top);
-    while (cinfo->output_scanline < box->top)
-        jpeg_read_scanlines(cinfo, &row, 1);
     for (uint32_t y = 0; y < box->height; y++) {
         jpeg_read_scanlines(cinfo, &row, 1); /* returns 1: the guard catches the end of input */
         pstk__jpeg_convert_row(cinfo, first, job->box->width, job->sink->channels);
@@ -161,6 +160,7 @@ static int decode_image(void *user)
     }
     pstk__jpeg_choose_output(cinfo, job->sink->channels);
     jpeg_start_decompress(cinfo);
+    pstk__jpeg_smooth(cinfo, &guard->memory, UINT32_MAX);
     decode_rows(job);
     if (cinfo->output_scanline == cinfo->output_height) {
         guard->finishing = 1;

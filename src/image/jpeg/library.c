@@ -21,16 +21,41 @@ static void on_error(j_common_ptr cinfo)
     leave(cinfo);
 }
 
+/* Note that a scan's data ended too early. libjpeg moves the source once it has decoded an MCU: if
+ * it has not since the last restart, the data had ended before. */
+static void starve(const struct jpeg_decompress_struct *cinfo)
+{
+    struct pstk__jpeg_guard *guard = cinfo->client_data;
+    const int is_new = guard->starved_scan != cinfo->input_scan_number;
+    if (is_new || guard->fed_from != cinfo->src->next_input_byte)
+        guard->starved_row = cinfo->input_iMCU_row;
+    guard->starved_scan = cinfo->input_scan_number;
+    guard->fed_from = NULL;
+}
+
+/* Note that a scan whose data had ended goes on after a restart marker. */
+static void feed(const struct jpeg_decompress_struct *cinfo)
+{
+    struct pstk__jpeg_guard *guard = cinfo->client_data;
+    if (guard->starved_scan == cinfo->input_scan_number)
+        guard->fed_from = cinfo->src->next_input_byte;
+}
+
 static void on_message(j_common_ptr cinfo, int level)
 {
     struct pstk__jpeg_guard *guard = cinfo->client_data;
+    const int code = cinfo->err->msg_code;
+    if (guard->guessing && code == JTRC_RST)
+        feed((j_decompress_ptr)(void *)cinfo);
     if (level >= 0)
         return; /* a trace */
     if (guard->guessing) {
+        if (code == JWRN_HIT_MARKER)
+            starve((j_decompress_ptr)(void *)cinfo);
         cinfo->err->num_warnings++;
         return;
     }
-    switch (cinfo->err->msg_code) {
+    switch (code) {
     case JWRN_JFIF_MAJOR:
     case JWRN_ADOBE_XFORM:
     case JWRN_BOGUS_ICC:
@@ -96,6 +121,15 @@ static void source_skip_later(j_decompress_ptr cinfo, long n)
     guard->n_skip = n - (long)now;
 }
 
+/* As libjpeg's. Data follow if it drops the marker that it found in place of a restart marker. */
+static boolean guess_restart(j_decompress_ptr cinfo, int wanted)
+{
+    const boolean is_done = jpeg_resync_to_restart(cinfo, wanted);
+    if (is_done && cinfo->unread_marker == 0)
+        feed(cinfo);
+    return is_done;
+}
+
 static void on_progress(j_common_ptr cinfo)
 {
     j_decompress_ptr d = (j_decompress_ptr)(void *)cinfo;
@@ -127,6 +161,7 @@ void pstk__jpeg_guard_guess(struct pstk__jpeg_guard *guard)
     guard->guessing = 1;
     guard->source.fill_input_buffer = source_suspend;
     guard->source.skip_input_data = source_skip_later;
+    guard->source.resync_to_restart = guess_restart;
 }
 
 /* setjmp with only parameters alive across it, which do not change, so none can be clobbered. */
@@ -204,11 +239,18 @@ void pstk__jpeg_begin(struct pstk__jpeg_guard *guard, struct jpeg_decompress_str
     guard->text[0] = 0;
     guard->finishing = 0;
     guard->n_skip = 0;
+    guard->starved_scan = 0;
+    guard->fed_from = NULL;
 }
 
-/* libjpeg smooths progressive files whose scans leave out bits of some coefficients (those that it
- * looks at), using blocks up to two away. */
-int pstk__jpeg_is_smoothed(const struct jpeg_decompress_struct *cinfo)
+uint32_t pstk__jpeg_last_fed_row(const struct pstk__jpeg_guard *guard,
+                                 const struct jpeg_decompress_struct *cinfo)
+{
+    const int is_starved = guard->starved_scan == cinfo->input_scan_number && !guard->fed_from;
+    return is_starved ? guard->starved_row : UINT32_MAX;
+}
+
+int pstk__jpeg_is_incomplete(const struct jpeg_decompress_struct *cinfo)
 {
     if (!cinfo->progressive_mode || !cinfo->coef_bits)
         return 0;

@@ -32,7 +32,11 @@ struct pstk__jpeg_guard {
     int finishing;                      /* 1: all pixels are complete; input may end */
     int guessing;                       /* 1: warnings are ignored, the source suspends */
     long n_skip;                        /* bytes of pieces to come that libjpeg skips; guessing */
-    char text[JMSG_LENGTH_MAX];         /* text of that message */
+    /* Where data of a scan end too early, which libjpeg notes where nobody can see it; guessing. */
+    int starved_scan;           /* number of the last scan of this kind; 0: none */
+    uint32_t starved_row;       /* row of MCUs in which its data ended */
+    const JOCTET *fed_from;     /* it goes on after this restart; NULL: it does not */
+    char text[JMSG_LENGTH_MAX]; /* text of that message */
 };
 
 /* Fill in the managers, before the object is made; the caller sets cinfo->err and client_data. */
@@ -59,7 +63,12 @@ void pstk__jpeg_begin(struct pstk__jpeg_guard *guard, struct jpeg_decompress_str
  * message in guard->text. `size`: of the bytes. */
 int pstk__jpeg_report(const struct pstk__jpeg_guard *guard, int r, uint64_t size,
                       struct pstk_error *err);
-/* 1: libjpeg smooths the blocks. Known after all scans were read. */
-int pstk__jpeg_is_smoothed(const struct jpeg_decompress_struct *cinfo);
+/* Return the last row of MCUs that the last scan has data for; UINT32_MAX: all rows. Known after
+ * all scans were read. */
+uint32_t pstk__jpeg_last_fed_row(const struct pstk__jpeg_guard *guard,
+                                 const struct jpeg_decompress_struct *cinfo);
+/* 1: a progressive file whose scans leave out bits of some coefficients, so that decoders may
+ * smooth its blocks (smooth.h). Known after all scans were read. */
+int pstk__jpeg_is_incomplete(const struct jpeg_decompress_struct *cinfo);
 
 #endif

@@ -162,3 +162,11 @@ void pstk__jpeg_memory_begin(struct pstk__jpeg_memory *memory)
 {
     memory->barrays = NULL;
 }
+
+JBLOCKARRAY pstk__jpeg_memory_blocks(const struct pstk__jpeg_memory *memory, uint32_t index)
+{
+    const struct jvirt_barray_control *array = memory->barrays;
+    for (uint32_t i = 0; i < index; i++)
+        array = array->next;
+    return array->rows;
+}

@@ -22,5 +22,8 @@ void pstk__jpeg_memory_init(struct pstk__jpeg_memory *memory, struct pstk__arena
 /* Forget the arrays of the image before. Call it after resetting the arena, before the next
  * image. */
 void pstk__jpeg_memory_begin(struct pstk__jpeg_memory *memory);
+/* Return the rows of blocks of one array of this image, counted from the one requested last, which
+ * is 0. libjpeg requests one for each component, in order. */
+JBLOCKARRAY pstk__jpeg_memory_blocks(const struct pstk__jpeg_memory *memory, uint32_t index);
 
 #endif

@@ -15,6 +15,7 @@ void pstk__jpeg_choose_output(j_decompress_ptr cinfo, uint32_t channels)
         cinfo->out_color_space = channels == 4 ? JCS_EXT_RGBA : JCS_RGB;
     cinfo->dct_method = JDCT_ISLOW;
     cinfo->do_fancy_upsampling = TRUE;
+    cinfo->do_block_smoothing = FALSE; /* smooth.h does it */
 }
 
 /* a * b / 255, rounded, as Pillow's MULDIV255. */
