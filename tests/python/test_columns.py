@@ -89,6 +89,34 @@ class Columns(Case):
             with self.assertRaisesRegex(penstock.SettingsError, "name: value is 'cls'; must be a column"):
                 d.column("cls")
 
+    def test_a_name_ends_at_no_zero_byte(self):
+        path = self.write()
+        penstock.add_column(path, "a", np.zeros(N))
+        names = penstock.Dataset(path).columns.keys()
+        for use in (lambda: penstock.remove_column(path, "a\0b"),
+                    lambda: penstock.add_column(path, "a\0b", np.zeros(N), overwrite=True),
+                    lambda: penstock.Where("a\0b", at_least=0), lambda: penstock.Weighted("a\0b"),
+                    lambda: penstock.Balanced("a\0b"), lambda: penstock.Balanced("cls\0b"),
+                    lambda: penstock.Loader(path, batch_size=8, outputs={"x": penstock.scalar("cls\0b")}),
+                    lambda: penstock.export(path, to="npy", out=self.path("out"), fields=["cls\0b"]),
+                    lambda: penstock.export(path, to="folder", out=self.path("out"), label="cls\0b")):
+            with self.assertRaisesRegex(penstock.SettingsError, r"value is '\w+\\x00b'.*without a zero byte"):
+                use()
+        self.assertEqual(penstock.Dataset(path).columns.keys(), names)
+
+    def test_values_that_an_array_masks_are_refused(self):
+        path, masked = self.write(), np.ma.masked_equal(np.arange(N), 7)
+        for use in (lambda: penstock.add_column(path, "m", masked), lambda: penstock.Weighted(masked),
+                    lambda: penstock.Ids(masked)):
+            with self.assertRaisesRegex(penstock.SettingsError, f"an array that masks 1 of {N} values; .*filled"):
+                use()
+        with penstock.Writer(self.path("m"), {"x": penstock.Field("int64", [N])}) as writer:
+            with self.assertRaisesRegex(ValueError, "field x: .* masks 1 of"):
+                writer.add(x=masked)
+            writer.add(x=masked.filled(0))
+        penstock.add_column(path, "m", np.ma.masked_equal(np.arange(N), -1))  # it masks none
+        self.assertEqual(penstock.Dataset(path).column("m", 7, 8).tolist(), [7])
+
     def test_a_missing_file_fails_only_its_column(self):
         path = self.write()
         os.remove(next(os.path.join(path, f) for f in sorted(os.listdir(path)) if f.endswith(".cls.pcol")))

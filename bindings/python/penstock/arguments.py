@@ -6,6 +6,7 @@ import enum
 import math
 import numbers
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any, Union
 
@@ -13,7 +14,7 @@ from . import _c
 from .errors import SettingsError
 from .hints import near_or_all
 
-__all__ = ["FILTERS", "Interpolation", "filter_name", "number", "pair", "positive", "probability", "whole"]
+__all__ = ["FILTERS", "Interpolation", "filter_name", "number", "pair", "positive", "probability", "text", "unmasked", "whole"]
 
 Interpolation = Union[str, int, enum.Enum]
 FILTERS = {name: code for name, code in _c.NAMES["filter"].items() if code != _c.FILTER_DEFAULT}
@@ -65,6 +66,25 @@ def whole(what: str, value: Any, least: int, most: int) -> int:
     if not least <= found <= most:
         raise ValueError(must)
     return found
+
+
+def text(what: str, value: Any) -> bytes:
+    """Return a str as the library takes it. It ends texts at a zero byte, so none may be in it."""
+    if not isinstance(value, str) or "\0" in value:
+        raise SettingsError(f"{what}: value is {value!r}; must be text without a zero byte")
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise SettingsError(f"{what}: value is {value!r}; must be text that UTF-8 can hold") from None
+
+
+def unmasked(what: str, values: Any) -> Any:
+    """Return the values, unless they are a NumPy array that masks some: an array without the mask shows what it hides."""
+    ma = sys.modules.get("numpy.ma")
+    if ma is not None and isinstance(values, ma.MaskedArray) and ma.is_masked(values):
+        raise SettingsError(f"{what}: value is an array that masks {int(ma.count_masked(values))} of {values.size} "
+                            "values; must have none masked (give array.filled(VALUE))")
+    return values
 
 
 def pair(what: str, values: Sequence[Any], least: float, most: float) -> tuple[float, float]:

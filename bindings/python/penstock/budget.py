@@ -23,6 +23,7 @@ from typing import Any, Union
 
 from . import _c, errors
 from ._optional import needed
+from .arguments import text
 from .catalog import Catalog, opened
 from .dtypes import DTYPE_NAMES
 from .errors import SettingsError
@@ -147,7 +148,7 @@ class _Columns(Mapping[str, Any]):
             n = _n_samples(handle)
             values = array(_CODES[dtype], bytes(n * array(_CODES[dtype]).itemsize))
             address, _ = values.buffer_info()
-            errors.check(_c.lib.pstk_dataset_read_column(handle, name.encode(), 0, n, address, n * values.itemsize,
+            errors.check(_c.lib.pstk_dataset_read_column(handle, text("Budget", name), 0, n, address, n * values.itemsize,
                                                          byref(error)), error)
         finally:
             _c.lib.pstk_dataset_close(byref(handle))

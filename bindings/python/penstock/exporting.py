@@ -10,6 +10,7 @@ from ctypes import byref, sizeof
 from typing import Any
 
 from . import _c, cores, errors, interrupts, paths
+from .arguments import text
 from .errors import SettingsError
 from .foreign import Foreign
 from .hints import explained, near
@@ -47,7 +48,7 @@ def _names(fields: Sequence[str] | None) -> list[bytes] | None:
         return None
     if isinstance(fields, (str, bytes)):
         raise TypeError(f"fields: value is {fields!r}; must be a list of names")
-    return [os.fsencode(name) for name in fields]
+    return [text("fields", name) for name in fields]
 
 
 def _chain(subset: Subset | None) -> list[_c.Subset]:
@@ -119,7 +120,7 @@ def export(data: str | os.PathLike[str], *, to: str, out: str | os.PathLike[str]
         settings.fields, settings.n_fields = (ctypes.c_char_p * max(len(names), 1))(*names), len(names)
     for name, value in (("image", image), ("label", label), ("key", key)):
         if value is not None:
-            setattr(settings, name, value.encode())
+            setattr(settings, name, text(name, value))
     if chain:
         settings.subset = ctypes.pointer(chain[0])
     try:

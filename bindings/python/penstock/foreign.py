@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _c, interrupts, paths
+from .arguments import text
 from .errors import SettingsError
 from .settings import integer
 
@@ -149,8 +150,9 @@ class Foreign:
             field.codec = 0  # nothing is compressed
             field.codec_level = 0
         made.fields, made.n_fields = ctypes.cast(array, ctypes.POINTER(_c.Field)), len(array)
-        lists = (_c.FirstOf * len(self.first_of))(*(_c.FirstOf(name=name.encode(), suffixes=suffixes.encode())
-                                                    for name, suffixes in self.first_of.items()))
+        lists = (_c.FirstOf * len(self.first_of))(
+            *(_c.FirstOf(name=text("fields", name), suffixes=text(f"fields.{name}", suffixes))
+              for name, suffixes in self.first_of.items()))
         made.first_of, made.n_first_of = ctypes.cast(lists, ctypes.POINTER(_c.FirstOf)), len(lists)
         if watch is not None:
             made.on_progress = _c.ProgressFn(watch)

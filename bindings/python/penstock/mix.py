@@ -30,7 +30,7 @@ from ctypes import byref, pointer, sizeof
 from typing import Any, NamedTuple, Optional
 
 from . import _c, errors
-from .arguments import number, probability, whole
+from .arguments import number, probability, text, whole
 from .elsewhere import MIX_KEYWORDS
 from .errors import SettingsError
 from .hints import explains, near
@@ -140,7 +140,7 @@ class Mix(BatchMix):
         for member, value in self._members.items():
             setattr(mix, member, value)
         for member, name in names.items():
-            setattr(mix, member, None if name is None else name.encode())
+            setattr(mix, member, None if name is None else text(f"{type(self).__name__}.{member}", name))
         return mix
 
 

@@ -27,7 +27,7 @@ from ctypes import byref, pointer, sizeof
 from typing import NamedTuple, Optional
 
 from . import _c, errors
-from .arguments import pair, probability
+from .arguments import pair, probability, text
 from .elsewhere import MOSAIC_KEYWORDS
 from .hints import explains
 from .mix import BatchMix, batch_key
@@ -68,7 +68,7 @@ class Mosaic(BatchMix):
         _c.lib.pstk_mosaic_init(byref(mosaic), sizeof(mosaic))
         for member, value in self._members.items():
             setattr(mosaic, member, value)
-        mosaic.image = None if image is None else image.encode()
+        mosaic.image = None if image is None else text("Mosaic.image", image)
         return mosaic
 
 

@@ -16,6 +16,7 @@ from types import FunctionType, MethodType
 from typing import Any, Union
 
 from . import _c
+from .arguments import text
 from .catalog import Catalog, FieldInfo
 from .dtypes import DTYPES, DTYPE_NAMES, ambiguous, parse
 from .elsewhere import IMAGE_KEYWORDS
@@ -107,7 +108,7 @@ class Output(Sealed):
     def to_c(self, name: str) -> _c.Output:
         """Return the output as the library takes it, with its name."""
         output = _c.Output(
-            name=name.encode(), field=self.field.encode(), kind=self.kind, dtype=self.dtype,
+            name=text("outputs", name), field=text(f"outputs.{name}.field", self.field), kind=self.kind, dtype=self.dtype,
             layout=LAYOUTS[self.layout][0], n_variants=len(self.variants), every=self.every, random_group=self.random_group,
             exif_orientation=int(self.exif_orientation), bytes_per_batch=self.bytes_per_batch,
             channels=self.channels, reference=_c.NAMES["reference"][self.reference])
@@ -115,7 +116,7 @@ class Output(Sealed):
             if isinstance(value, tuple):  # pairs of numbers of points
                 output.n_flip_pairs = len(value) // 2
                 value = cast((c_uint32 * len(value))(*value), POINTER(c_uint32))
-            setattr(output, name_of, value.encode() if isinstance(value, str) else value)
+            setattr(output, name_of, text(f"outputs.{name}.{name_of}", value) if isinstance(value, str) else value)
         if self.variants:
             lists = (_c.OpList * len(self.variants))(*map(_c_list, self.variants))
             output.variants = cast(lists, POINTER(_c.OpList))

@@ -28,6 +28,7 @@ from fractions import Fraction as Ratio
 from typing import Any, Union
 
 from . import _c, errors, paths
+from .arguments import text, unmasked
 from .errors import SettingsError
 from .foreign import Foreign
 from .sealed import Sealed
@@ -209,6 +210,7 @@ def _of_numbers(values: Iterable[Any]) -> array[int]:
 
 def _of_array(values: Any) -> array[int]:
     """A NumPy array, at once."""
+    unmasked("Ids", values)
     ids = array("Q")
     if values.ndim != 1 or values.dtype.kind not in "iu":
         mask = " (of a mask give its places: numpy.flatnonzero(mask))" if values.dtype.kind == "b" else ""
@@ -306,9 +308,9 @@ class Where(Step):
                  at_least: float | None = None, below: float | None = None) -> None:
         if not isinstance(column, str):
             raise TypeError(f"Where.column: value is {column!r}; must be the name of a side column")
+        self._column = text("Where.column", column)
         if in_ is None and not_in is None and at_least is None and below is None:
             raise SettingsError("Where: value has no condition; must have in_=, not_in=, at_least= or below=")
-        self._column = column.encode()
         self._lists = [(inverted, _values(name, given)) for inverted, name, given in
                        ((0, "Where.in_", in_), (1, "Where.not_in", not_in)) if given is not None]
         self._bounds = None
@@ -336,7 +338,7 @@ class Weights(Step):
 
 def _doubles(values: Any) -> array[float]:
     """The numbers of a list, an array or a tensor of one dimension."""
-    listed = values.tolist() if hasattr(values, "tolist") else values
+    listed = unmasked("Weighted", values).tolist() if hasattr(values, "tolist") else values
     try:
         if isinstance(values, Mapping):  # its keys are no weights
             raise TypeError
@@ -362,7 +364,7 @@ class Weighted(Weights):
     """
 
     def __init__(self, weights: str | Iterable[float]) -> None:
-        self._column = weights.encode() if isinstance(weights, str) else None
+        self._column = text("Weighted", weights) if isinstance(weights, str) else None
         self._numbers = array("d") if isinstance(weights, str) else _doubles(weights)
         if not weights if isinstance(weights, str) else not self._numbers:
             raise SettingsError("Weighted: value is empty; must be the name of a side column, or a number for each sample")
@@ -391,7 +393,7 @@ class Balanced(Weights):
     def __init__(self, column: str) -> None:
         if not isinstance(column, str):
             raise TypeError(f"Balanced: value is {column!r}; must be the name of a side column")
-        self._column = column.encode()
+        self._column = text("Balanced", column)
         super().__init__(column)
 
     def to_c(self) -> list[_c.Subset]:

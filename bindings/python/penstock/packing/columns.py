@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _c, dtypes, errors, paths
 from .._optional import needed
+from ..arguments import text, unmasked
 from ..errors import SettingsError
 from ..hints import explained
 
@@ -18,7 +19,7 @@ def _array(name: str, values: Any) -> tuple[Any, int]:
     """Values as a contiguous little-endian array, and the code of its dtype."""
     needed("numpy", "adding columns")
     import numpy
-    array = numpy.asarray(values)
+    array = numpy.asarray(unmasked(f"column {name}", values))
     dtype = dtypes.DTYPES.get(array.dtype.name)
     if dtype is None:
         raise SettingsError(f"column {name}: dtype of the values is {array.dtype}; must be one of "
@@ -47,7 +48,7 @@ def add_column(path: str | os.PathLike[str], name: str, values: Any, *, overwrit
     they were.
     """
     array, code = _array(name, values)
-    column = _c.NewColumn(size=ctypes.sizeof(_c.NewColumn), dtype=code, name=os.fsencode(name),
+    column = _c.NewColumn(size=ctypes.sizeof(_c.NewColumn), dtype=code, name=text("name", name),
                           values=array.ctypes.data, n=len(array), overwrite=1 if overwrite else 0)
     error = errors.new()
     try:
@@ -63,5 +64,5 @@ def remove_column(path: str | os.PathLike[str], name: str) -> None:
     """Remove a side column from a data set. Raises DataSetNotFoundError if it has no such column, and
     DataSetBusyError."""
     error = errors.new()
-    errors.check(_c.lib.pstk_column_remove(os.fsencode(paths.local(path)), os.fsencode(name), ctypes.byref(error)),
+    errors.check(_c.lib.pstk_column_remove(os.fsencode(paths.local(path)), text("name", name), ctypes.byref(error)),
                  error)

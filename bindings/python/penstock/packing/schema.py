@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, SupportsIndex, Union, get_args, get_origin
 
 from .. import _c
+from ..arguments import text
 from ..dtypes import DTYPES, DTYPE_NAMES, ambiguous, dtype_name, parse
 from ..elsewhere import BOX_FORMS
 from ..errors import SettingsError
@@ -225,8 +226,8 @@ class Field:
 
     def to_c(self, name: str) -> _c.Field:
         """The struct of the C library."""
-        made = _c.Field(name=name.encode(), codec=CODECS[str(self.codec)], codec_level=self.level)
-        made.rows, made.splits, made.of = ((value or "").encode() for value in (self.rows, self.splits, self.of))
+        made = _c.Field(name=text("fields", name), codec=CODECS[str(self.codec)], codec_level=self.level)
+        made.rows, made.splits, made.of = (text(f"fields.{name}", value or "") for value in (self.rows, self.splits, self.of))
         made.form = _WORDS["form"].get(str(self.form), 0)
         made.coordinates = _WORDS["coordinates"].get(str(self.coordinates), 0)
         if self.kind in PLAIN_KINDS:

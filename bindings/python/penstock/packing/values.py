@@ -14,6 +14,7 @@ from typing import Any, Union
 
 from .. import _c, errors, lists
 from .._optional import is_a
+from ..arguments import unmasked
 from ..dtypes import DTYPES
 from .schema import LIST_KINDS, Field
 
@@ -101,7 +102,7 @@ def as_numpy(value: Any) -> Any:
             value = value.float()
     elif is_a(value, "cupy", "ndarray"):
         value = value.get()
-    return numpy.asarray(value)
+    return numpy.asarray(unmasked("array", value))
 
 
 # ---- numbers ---------------------------------------------------------------------------------------

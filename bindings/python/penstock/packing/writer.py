@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from .. import _c, errors, lists, paths
+from ..arguments import text
 from ..elsewhere import WRITER_ATTRIBUTES
 from ..errors import SettingsError
 from ..hints import Hints, explained, explains, near_or_all
@@ -136,9 +137,9 @@ class Writer(Hints, Sealed):
         settings.overwrite = 1 if overwrite else 0
         settings.columns = 0 if columns else 1
         if note is not None:
-            settings.note = _text("note", note)
+            settings.note = text("note", note)
         if names is not None:
-            texts = [_text("names", name) for name in names]
+            texts = [text("names", name) for name in names]
             settings.names, settings.n_names = (ctypes.c_char_p * len(texts))(*texts), len(texts)
         error = errors.new()
         try:
@@ -347,15 +348,6 @@ def _check_image(name: str, data: bytes, can_accept: bool = True) -> None:
             "; Pillow loads it by guessing, but an image of a list cannot be marked as damaged: repair it, or leave it out"
         made.args = (f"field {name}: {made}{advice}",)
         raise made
-
-
-def _text(name: str, value: str) -> bytes:
-    if not isinstance(value, str) or "\0" in value:
-        raise SettingsError(f"{name}: value is {value!r}; must be text without NUL")
-    try:
-        return value.encode()
-    except UnicodeEncodeError:
-        raise SettingsError(f"{name}: value is {value!r}; must be text that UTF-8 can hold") from None
 
 
 def _check_place(result: int, error: _c.Error) -> None:
