@@ -219,6 +219,21 @@ class Written(unittest.TestCase):
                    "ops_warp", "subset"}
         self.assertEqual(documented - modules, set(penstock.__all__) - constants)
 
+    def test_a_name_in_a_module_is_there_for_who_imports_penstock_alone(self):
+        """penstock.monitor.lightning_callback, say, before anything else has imported penstock.monitor."""
+        names = {}
+        for page in [*PAGES, *(ROOT / "docs").rglob("*.rst")]:
+            for module, name in re.findall(r"\bpenstock\.([a-z_]+)\.(\w+)", page.read_text(encoding="utf-8")):
+                if importlib.util.find_spec(f"penstock.{module}") is not None:
+                    names.setdefault(module, set()).add(name)
+        self.assertIn("lightning_callback", names["monitor"])
+        for module, of_it in names.items():
+            code = f"import penstock\nfor name in {sorted(of_it)}: getattr(penstock.{module}, name)"
+            with self.subTest(module):
+                done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                      env={**os.environ, "PYTHONPATH": str(ROOT / "bindings/python")})
+                self.assertEqual((done.returncode, done.stdout), (0, ""))
+
     def test_the_picture_is_what_its_program_draws(self):
         drawn = subprocess.run([sys.executable, str(ROOT / "docs/site/path-svg")], stdout=subprocess.PIPE, check=True)
         self.assertEqual(drawn.stdout.decode(), (ROOT / "docs/path.svg").read_text(encoding="utf-8"))

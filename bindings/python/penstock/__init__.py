@@ -37,7 +37,7 @@ from .streams import record_stream
 from .tensors import Ragged, Tensor
 
 if TYPE_CHECKING:
-    from . import dask, functional, masks, ray, recipes, spark, trace
+    from . import dask, forecast, functional, masks, metrics, monitor, ray, recipes, spark, trace
     from ._optional import MissingPackageError
     from .budget import Budget
     from .dataset import ColumnInfo, Dataset
@@ -104,8 +104,9 @@ _NAMES_OF = {
     "views": ("five_crop", "ten_crop"),
 }
 _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
-_MODULES = ("functional", "masks", "recipes", "trace")
-_ENGINES = ("dask", "ray", "spark")  # not in __all__: `from penstock import *` leaves these names to the engines
+_MODULES = ("functional", "masks", "monitor", "recipes", "trace")
+# Not in __all__: `from penstock import *` leaves the names of engines to them, and common words to the program.
+_UNLISTED = ("dask", "forecast", "metrics", "ray", "spark")
 
 __all__ = ["Batch", "BatchInfo", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",
            "DataSetNotFoundError", "ForkedError", "FunctionError", "InterruptedLoaderError", "Loader", "MicroBatches",
@@ -124,7 +125,7 @@ def _missing(name: str, asked_by: str | None) -> Exception:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES or name in _ENGINES:
+    if name in _MODULES or name in _UNLISTED:
         return importlib.import_module("." + name, __name__)
     if name not in _LATER:
         raise _missing(name, sys._getframe(1).f_globals.get("__name__"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import math
-import numbers
 import operator
 import sys
 from collections.abc import Sequence
@@ -40,12 +39,14 @@ def positive(what: str, value: Any, most: float | None = None) -> float:
     """Return a finite float above 0, at most `most`. A bool is no number here: Starved(True) is a mistake."""
     limit = "" if most is None else f" and at most {most:g}"
     must = f"{what}: value is {value!r}; must be a number above 0{limit}"
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if isinstance(value, (str, bytes)) or type(value).__name__ in ("bool", "bool_"):  # bool_: NumPy's
         raise TypeError(must)
     try:
         found = float(value)
     except OverflowError:
         raise SettingsError(must) from None
+    except (TypeError, ValueError):
+        raise TypeError(must) from None
     if not math.isfinite(found) or found <= 0 or most is not None and found > most:
         raise SettingsError(must)
     return found
