@@ -156,6 +156,7 @@ def _pack_part(pipe: Connection, source: Any, open_writer: functools.partial[Wri
                 if time.monotonic() - told_at > REPORT_SECONDS:
                     told_at = time.monotonic()
                     if os.getppid() != parent:
+                        writer.abort()
                         raise SystemExit(1)  # the process that packs is gone
                     pipe.send(("at", n + 1))
         pipe.send(("done", len(samples), writer.n_palette_images))

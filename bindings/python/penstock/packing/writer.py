@@ -7,8 +7,8 @@ import contextlib
 import ctypes
 import os
 import re
+import sys
 import threading
-import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -18,6 +18,7 @@ from .. import _c, errors, lists, paths
 from ..arguments import text
 from ..elsewhere import WRITER_ATTRIBUTES
 from ..errors import SettingsError
+from ..escapes import escaped
 from ..hints import Hints, explained, explains, near_or_all
 from ..sealed import Sealed
 from .schema import LIST_KINDS, Field, Schema, schema_of
@@ -61,7 +62,8 @@ def _abandon_all() -> None:
 
 @explains({})
 class Writer(Hints, Sealed):
-    """Writes a data set. Within `with`, leaving commits it, an exception aborts it and nothing stays.
+    """Writes a data set. Within `with`, leaving commits it, an exception aborts it and nothing stays. Without `with`, commit()
+    makes it: of a writer that is forgotten nothing stays, and one line on stderr has its path and its number of records.
 
         with penstock.Writer("train", {"image": "image", "cls": "int64"}) as w:
             w.add(image=jpeg, cls=3)
@@ -305,20 +307,29 @@ class Writer(Hints, Sealed):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
-        if kind is not None:
+        if kind is None:
+            if self._handle:
+                self.commit()
+        elif issubclass(kind, (Exception, KeyboardInterrupt)):  # which Python reports
             self.abort()
-        elif self._handle:
-            self.commit()
+        else:  # SystemExit, GeneratorExit
+            self._abandon(f"{kind.__name__} left `with` of the writer of {{}}", "leave `with` first")
 
     def __del__(self, _getpid: Any = os.getpid) -> None:
         # The default, as globals may be gone when the interpreter ends; _abandon_all was there before.
         if getattr(self, "_handle", None) and _getpid() == self._owner:
             self._abandon()
 
-    def _abandon(self) -> None:
-        self.abort()
-        warnings.warn(f"a writer of {self.path} was neither committed nor aborted: nothing is kept",
-                      ResourceWarning, stacklevel=3, source=self)
+    def _abandon(self, why: str = "the writer of {} was neither committed nor used with `with`",
+                 advice: str = "call commit(), or write `with penstock.Writer(...) as w:`") -> None:
+        """Abort, and print a line on what is lost: no exception says it, and Python hides a ResourceWarning."""
+        with self._own("abort"):
+            n = int(_c.lib.pstk_writer_n_samples(self._handle)) if self._handle else 0
+            self.abort()
+        if n and sys.stderr is not None:
+            lost = "1 record is" if n == 1 else f"{n:,} records are"
+            with contextlib.suppress(OSError, ValueError):  # it is closed
+                print(f"penstock: {why.format(escaped(self.path))}: its {lost} lost ({advice})", file=sys.stderr, flush=True)
 
     def _another(self, name: str) -> str:
         return f"open another Writer with {name}=..."
