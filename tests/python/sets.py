@@ -106,6 +106,16 @@ def scalars(n=2000):
 
 
 @functools.lru_cache(maxsize=None)
+def vectors(n=2000):
+    """As scalars, but each value is an array of one element, of which batches have views."""
+    path = os.path.join(ROOT, "vectors-%d" % n)
+    with penstock.Writer(path, {"i": ("int64", (1,)), "half": ("float32", (1,))}) as writer:
+        for i in range(n):
+            writer.add(i=[i], half=[i / 2])
+    return path
+
+
+@functools.lru_cache(maxsize=None)
 def photos(n=40):
     """JPEG and PNG files as they are in the world, packed by the command: fields jpg, cls, key."""
     make, command = os.environ.get("PENSTOCK_MAKE_IMAGES"), os.environ.get("PENSTOCK_COMMAND")

@@ -26,6 +26,12 @@ def scalars(**keywords):
     return penstock.Loader(sets.scalars(), batch_size=10, shuffle=False, **keywords)
 
 
+def vectors(**keywords):
+    """Of arrays, which are views in every framework."""
+    keywords.setdefault("n_slots", 2)
+    return penstock.Loader(sets.vectors(), batch_size=10, shuffle=False, **keywords)
+
+
 def all_free(test, batches):
     """Both slots of a loader can be had."""
     both = [next(batches), next(batches)]
@@ -45,10 +51,30 @@ class Lifetime(unittest.TestCase):
     framework = "numpy"
 
     def make(self, **keywords):
-        return scalars(framework=self.framework, **keywords)
+        return vectors(framework=self.framework, **keywords)
 
     def numbers(self, tensor):
-        return np.asarray(tensor).tolist()
+        return np.asarray(tensor).ravel().tolist()
+
+    def test_scalars_of_a_batch_are_copies_that_hold_no_slot_and_never_change(self):
+        with scalars(framework=self.framework) as loader:
+            kept = [(batch["i"], batch["half"]) for batch in loader]
+            self.assertEqual([n for i, _ in kept for n in self.numbers(i)], list(range(2000)))
+            self.assertEqual([n for _, half in kept for n in self.numbers(half)], [i / 2 for i in range(2000)])
+
+    def test_scalars_of_parts_hold_no_slot(self):
+        with scalars(framework=self.framework) as loader:
+            kept = [part["i"] for parts in loader.micro_batches(3) for part in parts]
+            self.assertEqual([n for i in kept for n in self.numbers(i)], list(range(2000)))
+
+    def test_beside_scalars_an_array_holds_the_slot(self):
+        with penstock.Loader(sets.small(), batch_size=10, n_slots=2, outputs=["i", "x"], framework=self.framework) as loader:
+            batches = iter(loader)
+            scalars_alone = [next(batches)["i"] for _ in range(5)]
+            self.assertEqual(len(scalars_alone), 5)
+            arrays = [next(batches)["x"] for _ in range(2)]
+            self.assertRaises(penstock.OutOfSlotsError, next, batches)
+            del arrays
 
     def test_a_slot_comes_back_with_its_last_tensor(self):
         with self.make() as loader:
@@ -201,7 +227,7 @@ class TorchLifetime(Lifetime):
 
     def numbers(self, tensor):
         self.assertIsInstance(tensor, self.torch.Tensor)
-        return tensor.tolist()
+        return tensor.flatten().tolist()
 
     def test_autograd_may_hold_a_batch(self):
         torch = self.torch
@@ -209,7 +235,7 @@ class TorchLifetime(Lifetime):
             weight = torch.ones(10, requires_grad=True)
             batches = iter(loader)
             for k in range(5):
-                loss = (next(batches)["half"] * weight).sum()
+                loss = (next(batches)["half"].flatten() * weight).sum()
                 loss.backward()
                 del loss
             self.assertEqual(weight.grad.tolist()[0], sum(5.0 * k for k in range(5)))
@@ -225,6 +251,16 @@ class OwnLifetime(Lifetime):
 
     test_a_view_of_a_view_holds_the_slot = None
     test_copies_hold_no_slot = None
+    test_scalars_of_a_batch_are_copies_that_hold_no_slot_and_never_change = None
+    test_scalars_of_parts_hold_no_slot = None
+    test_beside_scalars_an_array_holds_the_slot = None
+
+    def test_scalars_are_views_as_well(self):
+        with scalars(framework="dlpack") as loader:
+            batches, held = fill(loader, 2)
+            held = [batch["i"] for batch in held]
+            self.assertRaises(penstock.OutOfSlotsError, next, batches)
+            self.assertEqual(self.numbers(held[1]), list(range(10, 20)))
 
     def test_copies_are_refused(self):
         self.assertRaisesRegex(penstock.SettingsError, "read", self.make, copy=True)
@@ -252,7 +288,7 @@ class Content(unittest.TestCase):
         return penstock.Loader(sets.small(), batch_size=8, shuffle=False, **keywords)
 
     def test_nothing_is_copied(self):
-        with scalars(n_slots=3) as loader:
+        with vectors(n_slots=3, framework="numpy") as loader:
             places = set()
             for batch in loader:
                 places.add(batch["i"].__array_interface__["data"][0])

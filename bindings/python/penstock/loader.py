@@ -9,7 +9,8 @@
             for batch in loader.epoch(epoch):
                 step(batch["image"], batch["label"])
 
-Tensors look into a slot of the loader's; the slot goes back to it when the last of them is gone.
+Tensors look into a slot of the loader's; the slot goes back to it when the last of them is gone. On the host tensors with
+one number a row are copies.
 
 The loader's state is two objects: its Handle (locks, fork, close) and its Place (cursor, passes).
 """
@@ -184,7 +185,8 @@ class Loader(Hints, Sealed):
         where it is imported, else NumPy; on a GPU PyTorch, or CuPy or JAX where only they are imported.
         NumPy has no bfloat16: where ml_dtypes is not installed, it is the bits as uint16. JAX on a GPU gets
         copies.
-    copy: True: tensors of their own instead of views, so that any number of batches may be kept.
+    copy: True: tensors of their own instead of views, so that any number of batches may be kept. On the host a tensor with
+        one number a row, such as a label, is a copy in any case, except with "dlpack".
 
     mix: penstock.MixUp, CutMix, MixUpCutMix or OneHot: mix the rows of each batch, and make targets of its labels;
         penstock.Mosaic: make pictures of four rows, with their masks and boxes.

@@ -110,6 +110,12 @@ class Layout(NamedTuple):
     device: tuple[int, int]
     list_kind: int = 0  # enum pstk_field_kind of a list field; else 0
 
+    @property
+    def is_copied(self) -> bool:
+        """Whether batches have copies, not views: of one number a row, on the host. They are small, and `labels.append(y)` is to
+        hold no slot. On a device a copy would belong to the stream that it was made on."""
+        return len(self.shape) == 1 and not self.ragged and self.device[0] == DL_CPU
+
 
 _TYPESTRS = {_c.U8: "|u1", _c.I8: "|i1", _c.U16: "<u2", _c.I16: "<i2", _c.U32: "<u4", _c.I32: "<i4",
              _c.U64: "<u8", _c.I64: "<i8", _c.F16: "<f2", _c.BF16: "<u2", _c.F32: "<f4", _c.F64: "<f8"}
@@ -473,16 +479,19 @@ def _copied(framework: str) -> Callable[[Any], Any]:
 
 
 def converter(framework: str, copy: bool) -> Callable[[Tensor], Any]:
-    """What makes a framework's tensors of ours. copy: tensors of their own, which hold no batch."""
+    """What makes a framework's tensors of ours. copy: tensors of their own, which hold no batch; those with one number a row
+    are copied in any case, except with "dlpack"."""
     try:
         convert = _CONVERTERS[framework]()
     except ImportError as error:
         raise errors.UnsupportedError(
             f"framework: {framework} is not installed here ({error}): pip install {framework}, or take "
             "another framework") from None
-    if not copy:
-        return convert
     if framework == "dlpack":
-        raise errors.SettingsError("copy: framework='dlpack' hands out views only; use their read()")
+        if copy:
+            raise errors.SettingsError("copy: framework='dlpack' hands out views only; use their read()")
+        return convert
     duplicate = _copied(framework)
-    return lambda tensor: duplicate(convert(tensor))
+    if copy:
+        return lambda tensor: duplicate(convert(tensor))
+    return lambda tensor: duplicate(convert(tensor)) if tensor.layout.is_copied else convert(tensor)
