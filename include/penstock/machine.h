@@ -157,12 +157,21 @@ PSTK_API int pstk_measure_copies(uint32_t kind, int32_t index, uint64_t block_si
 
 /* ---- ceilings ------------------------------------------------------------------------------ */
 
+/* Ceilings that read files. */
+enum pstk_ceiling_reads {
+    PSTK_CEILING_STORAGE = 1,
+    PSTK_CEILING_LOADER = 2,
+};
+
 /* What each part does alone. 0: not measured, for want of such a field or of time. */
 struct pstk_ceilings {
     /* sizeof(struct pstk_ceilings), set by the caller */
     uint32_t size;
-    uint32_t reserved;
-    /* reads of the same extents at the same depth, without checks */
+    /* set of enum pstk_ceiling_reads: what read from the page cache, so that it says nothing of the
+     * disk. 0 as well where the kernel does not say */
+    uint32_t from_page_cache;
+    /* reads of records' extents at the same depth, without checks: of records that are not in the
+     * page cache, each once, where there are enough of them */
     double storage_bytes_per_second;
     /* the same reads */
     double storage_reads_per_second;

@@ -68,15 +68,22 @@ struct ceiling {
 static void list_ceilings(const struct report *report, struct ceiling ceiling[N_CEILINGS])
 {
     const struct pstk_ceilings *ceilings = &report->ceilings;
+    const uint32_t cached = ceilings->from_page_cache;
     double samples = per_second(report, (double)report->n_samples);
-    ceiling[0] = (struct ceiling){"storage", "storage, raw reads of these records",
-                                  ceilings->storage_bytes_per_second,
-                                  per_second(report, (double)report->stats.bytes_delivered), 1};
+    ceiling[0] =
+        (struct ceiling){"storage",
+                         cached & PSTK_CEILING_STORAGE ? "storage, raw reads, from the page cache"
+                                                       : "storage, raw reads of records",
+                         ceilings->storage_bytes_per_second,
+                         per_second(report, (double)report->stats.bytes_delivered), 1};
     ceiling[1] = (struct ceiling){"memory", "memory, copies of the size of the batches",
                                   ceilings->memory_bytes_per_second,
                                   per_second(report, (double)report->bytes_out), 1};
-    ceiling[2] = (struct ceiling){"loader", "loader, nothing decoded",
-                                  ceilings->loader_samples_per_second, samples, 0};
+    ceiling[2] =
+        (struct ceiling){"loader",
+                         cached & PSTK_CEILING_LOADER ? "loader, no decoding, from the page cache"
+                                                      : "loader, nothing decoded",
+                         ceilings->loader_samples_per_second, samples, 0};
     ceiling[3] = (struct ceiling){"copy", "copy, plain page-locked, to the device",
                                   ceilings->copy_bytes_per_second, copy_rate(&report->stats), 1};
 }
@@ -410,6 +417,10 @@ static void put_ceilings(struct json_t *object, const struct report *report)
     const struct pstk_ceilings *m = &report->ceilings;
     list_ceilings(report, ceiling);
     json_put_real(ceilings, "storage_bytes_per_second", m->storage_bytes_per_second);
+    json_put_bool(ceilings, "storage_from_page_cache",
+                  (m->from_page_cache & PSTK_CEILING_STORAGE) != 0);
+    json_put_bool(ceilings, "loader_from_page_cache",
+                  (m->from_page_cache & PSTK_CEILING_LOADER) != 0);
     json_put_real(ceilings, "storage_reads_per_second", m->storage_reads_per_second);
     json_put_real(ceilings, "memory_bytes_per_second", m->memory_bytes_per_second);
     json_put_real(ceilings, "loader_samples_per_second", m->loader_samples_per_second);

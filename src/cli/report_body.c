@@ -379,22 +379,34 @@ static void put_waits(FILE *file, const struct json_t *document)
 /* ---- ceilings and predictions ------------------------------------------------------------------
  */
 
-/* A ceiling: the keys of its rate and of its ratio. */
+/* A ceiling: the keys of its rate and of its ratio, and of what says that it read from the page
+ * cache, or NULL. */
 struct ceiling_keys {
-    const char *rate, *ratio, *title;
+    const char *rate, *ratio, *title, *cached;
     int bytes;
 };
 
 static const struct ceiling_keys ceilings[] = {
-    {"storage_bytes_per_second", "storage", "storage, raw reads of these records", 1},
-    {"memory_bytes_per_second", "memory", "memory, copies of the size of the batches", 1},
-    {"loader_samples_per_second", "loader", "loader, nothing decoded", 0},
-    {"copy_bytes_per_second", "copy", "copies to the device, page-locked", 1},
-    {NULL, NULL, NULL, 0}};
+    {"storage_bytes_per_second", "storage", "storage, raw reads of records",
+     "storage_from_page_cache", 1},
+    {"memory_bytes_per_second", "memory", "memory, copies of the size of the batches", NULL, 1},
+    {"loader_samples_per_second", "loader", "loader, nothing decoded", "loader_from_page_cache", 0},
+    {"copy_bytes_per_second", "copy", "copies to the device, page-locked", NULL, 1},
+    {NULL, NULL, NULL, NULL, 0}};
 
 static const char *rate_text(char text[CELL_SIZE], double value, int bytes)
 {
     return bytes ? bytes_text(text, value, "/s") : unit_text(text, value, "samples/s");
+}
+
+static void put_ceiling_name(FILE *file, const struct ceiling_keys *one, const struct json_t *rates)
+{
+    char *cached = one->cached ? json_plain(json_get(rates, one->cached)) : NULL;
+    char text[CELL_SIZE + 64];
+    snprintf(text, sizeof text, "%s%s", one->title,
+             cached && strcmp(cached, "yes") == 0 ? ", from the page cache" : "");
+    html_row_head(file, text);
+    free(cached);
 }
 
 static void put_ceilings(FILE *file, const struct json_t *run)
@@ -414,7 +426,7 @@ static void put_ceilings(FILE *file, const struct json_t *run)
             const double ratio = json_figure(ratios, one->ratio);
             if (isnan(ratio))
                 continue;
-            html_row_head(file, one->title);
+            put_ceiling_name(file, one, rates);
             html_cell(file, rate_text(text, measured, one->bytes));
             html_cell(file, rate_text(text, measured * ratio, one->bytes));
             html_cell(file, percent_text(text, ratio));

@@ -18,6 +18,7 @@
 #include "reader/reader.h"
 #include "loader/settings.h"
 #include "probe/kernels.h"
+#include "probe/resident.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -27,7 +28,12 @@
 
 #define N_EXTENTS 524288u        /* records whose reads are repeated, at most */
 #define RUN 256u                 /* neighbouring records among them */
+#define N_PROBED 131072u         /* extents that are looked for in the page cache, at most */
+#define N_COLD 65536u            /* extents that are not there, to be read once, at most */
+#define N_COLD_MIN 64u           /* fewer are no measurement */
+#define PAGE 4096u               /* bytes */
 #define N_IMAGES 256u            /* images in memory for the decode ceiling, at most */
+#define N_TRIED (2 * N_IMAGES)   /* records that are read for them */
 #define IMAGE_BYTES (256u << 20) /* bytes of these images, at most */
 #define READ_MAX (1u << 30)      /* bytes of a read; of a larger record only the start is read */
 #define N_SLICES 5u              /* of the decode ceiling's time */
@@ -47,6 +53,8 @@ struct storage {
     uint32_t n, n_extents, depth, fallbacks;
     struct pstk__order order; /* of the extents */
     uint64_t align;           /* of direct reads; 1 when buffered */
+    uint32_t is_cold;         /* 1: no extent was in the page cache: each is read once */
+    uint32_t is_cached;       /* 1: most were */
 };
 
 /* Read and check the index page of a record. */
@@ -109,6 +117,49 @@ static int storage_extents(struct storage *storage, struct pstk_error *err)
     return 0;
 }
 
+/* As pstk__resident, of an extent. */
+static int storage_resident(struct storage *storage, const struct pstk__extent *extent)
+{
+    const struct pstk__file *file;
+    uint32_t slot;
+    int r = pstk__files_acquire(storage->files, extent->file, &slot, &file, NULL);
+    if (r < 0 || r == PSTK__FILES_PINNED)
+        return -1;
+    r = pstk__resident(file->fd, extent->offset, extent->size);
+    pstk__files_release(storage->files, slot);
+    return r;
+}
+
+/* Keep only extents that are not in the page cache: the loader that ran before this has put there
+ * what it read, and others share the cache, so nothing is evicted. Of extents with a page in common
+ * one is kept, because its read would bring the page for the others. All are kept where the kernel
+ * does not say where they are, and where nearly all are in the cache. */
+static void storage_keep_cold(struct storage *storage)
+{
+    uint32_t n = 0, n_cached = 0, i = 0;
+    struct pstk__extent last = {.size = 0};
+    struct pstk__extent *kept = calloc(N_COLD, sizeof *kept);
+    for (; kept && i < storage->n && i < N_PROBED && n < N_COLD; i++) {
+        const struct pstk__extent *e = &storage->extents[i];
+        if (e->size == 0 || (last.size && e->file == last.file && e->offset >= last.offset &&
+                             e->offset / PAGE <= (last.offset + last.size - 1) / PAGE))
+            continue;
+        const int resident = storage_resident(storage, e);
+        n_cached += resident == 1;
+        if (resident == 0)
+            kept[n++] = last = *e;
+    }
+    storage->is_cached = n < N_COLD_MIN && n_cached > n;
+    storage->is_cold = n >= N_COLD_MIN;
+    if (storage->is_cold) {
+        memcpy(storage->extents, kept, n * sizeof *kept);
+        storage->n = n;
+        storage->depth = storage->depth < n ? storage->depth : n;
+        pstk__order_init(&storage->order, &(struct pstk__order_shape){.weave.n = n}, 2, 0);
+    }
+    free(kept);
+}
+
 static int storage_queue(struct storage *storage, uint32_t i, struct pstk__read *read)
 {
     const struct pstk__extent *extent =
@@ -152,14 +203,15 @@ static int storage_run(struct storage *storage, double seconds, struct pstk_ceil
         int n_done = storage->reader->ops->reap(storage->reader, done, 64, 1);
         if (n_done < 0)
             return storage_failed(err);
-        int more = pstk__clock_ns() < until && !failed;
+        const int more = pstk__clock_ns() < until && !failed;
         for (int i = 0; i < n_done; i++) {
             failed |= done[i]->result < 0;
             bytes += done[i]->result > 0 ? (uint64_t)done[i]->result : 0;
             n++;
             pstk__files_release(storage->files, done[i]->file);
             in_flight--;
-            if (more && storage_queue(storage, next++, done[i]) == 0)
+            if (more && (!storage->is_cold || next < storage->n) &&
+                storage_queue(storage, next++, done[i]) == 0)
                 in_flight++;
         }
     }
@@ -217,6 +269,8 @@ static int storage_open(struct storage *storage, const struct pstk_settings *s, 
         r = storage_extents(storage, err);
     if (r < 0)
         return r;
+    if (!direct)
+        storage_keep_cold(storage);
     storage->room = (storage->room + 4095) / 4096 * 4096;
     uint64_t budget = pstk__cgroup_memory("/") / 8;
     while (storage->depth > 1 && storage->room * storage->depth > budget)
@@ -242,8 +296,13 @@ static int measure_storage(struct pstk__source *source, const struct pstk_settin
     int direct = s->io == PSTK_IO_DIRECT ||
                  (s->io == PSTK_IO_AUTO && source->bytes > pstk__cgroup_memory("/") / 2);
     int r = storage_open(&storage, s, direct, err);
+    const uint64_t before = pstk__resident_bytes_read();
     if (r == 0)
         r = storage_run(&storage, seconds, out, err);
+    if (storage.is_cached)
+        out->from_page_cache = PSTK_CEILING_STORAGE | PSTK_CEILING_LOADER;
+    else if (pstk__resident_bytes_read() > before) /* some file systems do not count: FUSE */
+        out->from_page_cache = PSTK_CEILING_LOADER;
     storage_close(&storage);
     return r;
 }
@@ -358,14 +417,15 @@ static double run_threads(const struct images *images, uint32_t n, uint32_t slic
     return started == n ? rate : 0;
 }
 
-/* Read images of `field` whole into memory; only JPEGs. */
+/* Read images of `field` whole into memory; only JPEGs, of N_TRIED images. */
 static void load_images(struct images *set, struct pstk_dataset *dataset, uint32_t field)
 {
     const struct pstk__source *source = pstk__dataset_source(dataset);
     struct pstk__order order;
     uint64_t bytes = 0;
     pstk__order_init(&order, &(struct pstk__order_shape){.weave.n = source->n_samples}, 2, 0);
-    for (uint64_t k = 0; k < source->n_samples && set->n < N_IMAGES && bytes < IMAGE_BYTES; k++) {
+    const uint64_t n = source->n_samples < N_TRIED ? source->n_samples : N_TRIED;
+    for (uint64_t k = 0; k < n && set->n < N_IMAGES && bytes < IMAGE_BYTES; k++) {
         struct pstk_value_info value = {.size = sizeof value};
         uint32_t i = set->n;
         if (pstk_dataset_get(dataset, pstk__order_at(&order, k), field, &set->image[i].data,
@@ -432,8 +492,26 @@ static int decode_nothing(void *user, const struct pstk_sample *sample, void *ro
     return 0;
 }
 
-static double measure_loader(const struct pstk_settings *s, const char *field, double seconds)
+/* Open a loader in the middle of an epoch, which a short run before this has not reached; where
+ * that is no position (a subset has fewer samples), at the start. NULL: no loader opens. */
+static struct pstk_loader *open_in_middle(struct pstk_settings *s, uint64_t n_samples)
 {
+    struct pstk_loader *loader;
+    const uint64_t batch = (uint64_t)s->batch_size * s->world, position = s->position;
+    s->position = n_samples / 2 / batch * batch;
+    if (pstk_open(&loader, s, NULL) == 0)
+        return loader;
+    s->position = position;
+    return pstk_open(&loader, s, NULL) == 0 ? loader : NULL;
+}
+
+/* Measure the loader without decoding. *cached, a set, keeps PSTK_CEILING_LOADER only where less
+ * than half of the bytes came from storage. */
+static double measure_loader(const struct pstk_settings *s, uint64_t n_samples, const char *field,
+                             double seconds, uint32_t *cached)
+{
+    const uint64_t read_before = pstk__resident_bytes_read();
+    struct pstk_stats stats = {.size = sizeof stats};
     struct pstk_output output = {.name = "nothing",
                                  .field = field,
                                  .kind = PSTK_OUTPUT_CALLBACK,
@@ -455,8 +533,10 @@ static double measure_loader(const struct pstk_settings *s, const char *field, d
     settings.on_bad_sample = NULL; /* only for the batches that the caller takes */
     settings.device = PSTK_HOST;
     settings.device_index = 0;
-    if (pstk_open(&loader, &settings, NULL) < 0)
+    if (!(loader = open_in_middle(&settings, n_samples))) {
+        *cached &= ~(uint32_t)PSTK_CEILING_LOADER;
         return 0;
+    }
     uint64_t start = pstk__clock_ns(), until = start + (uint64_t)(seconds * 1e9), n = 0;
     int r = 0;
     while (pstk__clock_ns() < until && (r = pstk_next(loader, &batch, NULL, -1, NULL)) >= 0) {
@@ -466,7 +546,11 @@ static double measure_loader(const struct pstk_settings *s, const char *field, d
         pstk_release(&batch, NULL);
     }
     double rate = (double)n * 1e9 / (double)(pstk__clock_ns() - start);
+    pstk_get_stats(loader, &stats);
     pstk_close(&loader);
+    const uint64_t read = pstk__resident_bytes_read();
+    if (read == UINT64_MAX || read - read_before >= stats.bytes_read / 2)
+        *cached &= ~(uint32_t)PSTK_CEILING_LOADER;
     return r < 0 ? 0 : rate;
 }
 
@@ -558,7 +642,8 @@ static void measure_others(const struct pstk_settings *s, const struct pstk__sou
     ceilings->memory_bytes_per_second = run_threads(NULL, decode->n_threads, 0, share);
     decode_slice(decode);
     if (name)
-        ceilings->loader_samples_per_second = measure_loader(s, name, share);
+        ceilings->loader_samples_per_second =
+            measure_loader(s, source->n_samples, name, share, &ceilings->from_page_cache);
     decode_slice(decode);
     if (s->device != PSTK_HOST)
         measure_copies(s, source, share, ceilings);
@@ -587,11 +672,11 @@ static int measure_all(const struct pstk_settings *s, struct pstk_dataset *datas
     int r = pstk__source_open(&own, s->path, s->foreign, err);
     if (r < 0)
         return r;
-    if (name && source->schema.fields[field].kind == PSTK_FIELD_IMAGE)
+    r = measure_storage(own, s, share, ceilings, err); /* before others fill the page cache */
+    pstk__source_close(own);
+    if (r == 0 && name && source->schema.fields[field].kind == PSTK_FIELD_IMAGE)
         decode_open(&decode, dataset, field);
     decode_slice(&decode);
-    r = measure_storage(own, s, share, ceilings, err);
-    pstk__source_close(own);
     if (r == 0)
         measure_others(s, source, name, share, &decode, ceilings);
     ceilings->decode_samples_per_second = decode_close(&decode);

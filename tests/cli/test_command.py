@@ -733,6 +733,8 @@ def bench_reports_every_key(world):
     for stage in ("reader", "workers", "consumer"):
         expect(set(told["stages"][stage]), {"busy_ns", "starved_ns", "blocked_ns", "items", "threads"})
     assert told["ceilings"]["storage_bytes_per_second"] > 0
+    # What was just made is in memory, and is said to be, on the line of each that reads.
+    expect([told["ceilings"][key] for key in ("storage_from_page_cache", "loader_from_page_cache")], [True, True])
     rate = told["reference"]["libjpeg_turbo_samples_per_second"]
     assert abs(told["reference"]["libjpeg_turbo_ratio"] * rate / told["samples_per_second"] - 1) < 1e-6, told
     expect(set(told["ratios"]), {"storage", "memory", "loader"})

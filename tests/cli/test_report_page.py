@@ -135,7 +135,8 @@ def a_page_is_complete_without_its_script(world):
     expect(sorted(page.rows("stages")), ["consumer", "reader", "stage", "workers"])
     expect(page.rows("stages")["workers"][0], str(found["threads"]))
     assert page.rows("waits")["wait for a batch"][0] == "{:,}".format(found["batches"]), page.rows("waits")
-    storage = page.rows("ceilings")["storage, raw reads of these records"]
+    cached = ", from the page cache" if found["ceilings"]["storage_from_page_cache"] else ""
+    storage = page.rows("ceilings")["storage, raw reads of records" + cached]
     assert storage[0] in out and storage[1] in out, (storage, out)
     for one in page.tables["forecast"][2:]:
         assert one[2].startswith("prediction") and one[3], one

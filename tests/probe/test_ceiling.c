@@ -4,7 +4,12 @@
 #include "support/sample_set.h"
 #include "support/test.h"
 
+#include "probe/resident.h"
+
+#include <dirent.h>
+#include <fcntl.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #define SECONDS 0.2
 #define BATCH 8u
@@ -112,6 +117,74 @@ TEST(a_part_of_a_global_batch_has_ceilings)
     CHECK(c.loader_samples_per_second > 0);
 }
 
+/* Take this file's pages out of the page cache, or read all of it; it is the test's own. Returns
+ * how many of its pages are there then, or -1. */
+static int64_t cache_file(const char *name, int wanted)
+{
+    char file[8400], bytes[4096];
+    snprintf(file, sizeof file, "%s/%s", path, name);
+    const int fd = open(file, O_RDONLY);
+    int64_t n = fd < 0 || fsync(fd) < 0 ? -1 : 0;
+    if (n == 0 && wanted == 0)
+        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    off_t end = 0;
+    for (ssize_t r; wanted == 1 && (r = pread(fd, bytes, sizeof bytes, end)) > 0;)
+        end += r;
+    end = lseek(fd, 0, SEEK_END);
+    for (off_t at = 0; n >= 0 && at < end; at += 4096)
+        n += pstk__resident(fd, (uint64_t)at, 1) == 1;
+    close(fd);
+    return n;
+}
+
+/* All shards; wanted 0: none of their pages is in the page cache, 1: all are, -1: as they are.
+ * `first`: of all but the first. Returns the pages that are there. */
+static int64_t cache_shards(int wanted, int but_first)
+{
+    int64_t n = 0;
+    DIR *folder = opendir(path);
+    for (struct dirent *e; folder && (e = readdir(folder));)
+        if (strstr(e->d_name, "shard-") && !(but_first && strstr(e->d_name, "000000")))
+            n += cache_file(e->d_name, wanted);
+    closedir(folder);
+    return n;
+}
+
+TEST(what_reads_from_the_page_cache_is_marked_and_nothing_is_evicted)
+{
+    struct pstk_settings s = base(PSTK_HOST);
+    struct pstk_ceilings c = {.size = sizeof c};
+    const int64_t all = cache_shards(1, 0);
+    CHECK(all > 0);
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
+    CHECK_EQ(c.from_page_cache, PSTK_CEILING_STORAGE | PSTK_CEILING_LOADER);
+    CHECK(c.storage_bytes_per_second > 0 && c.loader_samples_per_second > 0);
+    CHECK_EQ(cache_shards(-1, 0), all);
+    if (cache_shards(0, 0) > 0)
+        SKIP("a file system whose pages leave the cache: the test's folder is in memory");
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
+    CHECK_EQ(c.from_page_cache & PSTK_CEILING_STORAGE, 0);
+    CHECK(c.storage_reads_per_second > 0);
+}
+
+TEST(storage_reads_what_a_run_has_left_and_each_record_once)
+{
+    struct pstk_settings s = base(PSTK_HOST);
+    struct pstk_ceilings c = {.size = sizeof c};
+    if (cache_shards(0, 0) > 0)
+        SKIP("a file system whose pages leave the cache: the test's folder is in memory");
+    const int64_t first = cache_shards(1, 0) - cache_shards(-1, 1);
+    CHECK(first > 0);
+    cache_shards(0, 1); /* the run has read the first shard */
+    const uint64_t before = pstk__resident_bytes_read();
+    s.n_threads = 1;
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
+    CHECK_EQ(c.from_page_cache & PSTK_CEILING_STORAGE, 0);
+    if (before == UINT64_MAX || pstk__resident_bytes_read() == before)
+        SKIP("a file system that counts what is read");
+    CHECK(pstk__resident_bytes_read() - before > 1 << 20);
+}
+
 /* u8 images and their flips' bytes, 256-byte aligned, whatever is made of them on the device. */
 TEST(on_a_device_copies_of_what_a_batch_copies_are_one_more)
 {
@@ -186,6 +259,8 @@ int main(void)
         CASE(functions_of_the_program_are_not_called_for_kernels),
         CASE(what_becomes_of_batches_is_no_part_of_the_ceilings),
         CASE(a_part_of_a_global_batch_has_ceilings),
+        CASE(what_reads_from_the_page_cache_is_marked_and_nothing_is_evicted),
+        CASE(storage_reads_what_a_run_has_left_and_each_record_once),
         CASE(on_a_device_copies_of_what_a_batch_copies_are_one_more),
         CASE(a_ragged_output_is_copied_in_its_own_piece),
         CASE(copies_without_memory_for_them_are_not_measured_and_the_rest_is),
@@ -193,7 +268,7 @@ int main(void)
     };
     pstk_error_init(&err, sizeof err);
     sample_set_path(path, sizeof path);
-    sample_set_make(path, 40, 1 << 20, PSTK_CODEC_NONE);
+    sample_set_make(path, 2000, 1 << 20, PSTK_CODEC_NONE);
     int status = RUN_CASES(cases);
     sample_set_remove(path);
     return status;

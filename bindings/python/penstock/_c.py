@@ -217,6 +217,10 @@ KERNELS_AVX512 = 3
 HOST = 0
 CUDA = 1
 
+# enum pstk_ceiling_reads
+CEILING_STORAGE = 1
+CEILING_LOADER = 2
+
 # enum pstk_mix_mode
 MIX_BATCH = 0
 MIX_ELEM = 1
@@ -473,6 +477,7 @@ NAMES: dict[str, dict[str, int]] = {
                       "mds": EXPORT_MDS, "npy": EXPORT_NPY},
     "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
     "device_kind": {"host": HOST, "cuda": CUDA},
+    "ceiling_reads": {"storage": CEILING_STORAGE, "loader": CEILING_LOADER},
     "mix_mode": {"batch": MIX_BATCH, "elem": MIX_ELEM, "pair": MIX_PAIR},
     "mix_pairing": {"roll": MIX_ROLL, "flip": MIX_FLIP},
     "mix_targets": {"dense": MIX_DENSE, "pairs": MIX_PAIRS},
@@ -1098,7 +1103,7 @@ class CopyRates(Structure):
 class Ceilings(Structure):
     _fields_ = [
         ("size", c_uint32),
-        ("reserved", c_uint32),
+        ("from_page_cache", c_uint32),
         ("storage_bytes_per_second", c_double),
         ("storage_reads_per_second", c_double),
         ("decode_samples_per_second", c_double),
