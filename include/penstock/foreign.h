@@ -7,8 +7,9 @@
  * their paths, labels and more columns: CSV, TSV or JSON lines, or a folder with a metadata.csv or
  * metadata.jsonl that has a column file_name. Its files do not list where their samples begin. The
  * first pstk_open or pstk_dataset_open reads through them, or lists the images, and keeps what it
- * finds in an index: in the folder `.penstock` next to the data or, if no file can be made there or
- * the disk is full, in cache_path. ENOSPC: both are full. Later opens read the index alone. An
+ * finds in an index: in the folder `.penstock` next to the data; or in cache_path, if no file can
+ * be made there, the disk is full, that folder is a link or another user's, or another user has an
+ * index there locked. ENOSPC: both are full. Later opens read the index alone. An
  * index is built again once a name, a size or a time of change differs; of images, the time of a
  * folder, and of a table, its own.
  *
@@ -40,6 +41,9 @@ struct pstk_first_of {
     const char *suffixes;
 };
 
+/* Receives a sentence for people; borrows it. */
+typedef void (*pstk_wait_fn)(void *user, const char *text);
+
 /* How a data set of another format is read. A data set in penstock's own format ignores it. Zero it
  * and set size and field_size. */
 struct pstk_foreign {
@@ -63,7 +67,7 @@ struct pstk_foreign {
      * ECANCELED. Thread: the caller's. default: NULL
      */
     pstk_progress_fn on_progress;
-    /* the first argument of on_progress; the caller's */
+    /* the first argument of on_progress and on_wait; the caller's */
     void *user;
     /* bytes that entries of the cache in cache_path may take, those of all data sets and processes
      * together: files that are unpacked once and then read. What was used least recently leaves
@@ -83,6 +87,11 @@ struct pstk_foreign {
     uint32_t n_first_of;
     /* must be 0 */
     uint32_t reserved;
+    /* called once if another process builds an index and this one has waited for it for a second:
+     * the text names the process, its host and the file of its lock. The wait ends when the index
+     * is there; with ETIMEDOUT if the other process makes no progress for a minute. Thread: the
+     * caller's. default: NULL */
+    pstk_wait_fn on_wait;
 };
 
 /* Open a data set as pstk_dataset_open does; foreign: borrows, or NULL for its defaults. */

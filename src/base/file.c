@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/random.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* Linux reads at most 0x7ffff000 bytes at once. */
 #define READ_MAX (1u << 30)
+#define TRIES 100 /* names that others may have taken */
 
 int64_t pstk__file_pread(int fd, void *buffer, uint64_t size, uint64_t offset)
 {
@@ -38,6 +42,34 @@ int pstk__file_pwrite(int fd, const void *bytes, uint64_t size, uint64_t offset)
             return n < 0 ? errno : ENOSPC;
     }
     return 0;
+}
+
+int pstk__file_make_temporary(int dir, char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    char *end = name + strlen(name) - 6;
+    uint64_t seed = pstk__clock_ns() ^ (uint64_t)getpid() << 40 ^ (uint64_t)(uintptr_t)name;
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t number = seed = pstk__mix64(seed + 0x9e3779b97f4a7c15u);
+        for (int k = 0; k < 6; k++, number /= sizeof letters - 1)
+            end[k] = letters[number % (sizeof letters - 1)];
+        const int fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0 || (errno != EEXIST && errno != EINTR))
+            return fd < 0 ? -errno : fd;
+    }
+    return -EEXIST;
+}
+
+DIR *pstk__file_list(int dir)
+{
+    const int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    if (!folder && fd >= 0) {
+        const int native = errno;
+        close(fd);
+        errno = native;
+    }
+    return folder;
 }
 
 const char *pstk__file_write_advice(int native)

@@ -5,6 +5,7 @@
 
 #include <penstock/types.h>
 
+#include <dirent.h>
 #include <sys/stat.h>
 
 /* When a file was changed last, in ns since 1970. Unsigned sums: a file may be of the year 2300,
@@ -19,6 +20,14 @@ int64_t pstk__file_pread(int fd, void *buffer, uint64_t size, uint64_t offset);
 /* Write `size` bytes at `offset`; continues short writes and EINTR. 0 or a positive native errno;
  * ENOSPC where a write wrote nothing. */
 int pstk__file_pwrite(int fd, const void *bytes, uint64_t size, uint64_t offset);
+
+/* Make a file in the folder `dir` for this user alone, open for reading and writing. name: ends in
+ * XXXXXX, which become letters that no file there has. As mkostemp, but nobody who can write next
+ * to the folder leads it elsewhere. The descriptor, owned, or a negative native errno. */
+int pstk__file_make_temporary(int dir, char *name);
+/* Open the names in the folder `dir`, from the first on. Owned, for closedir; NULL: errno says why.
+ */
+DIR *pstk__file_list(int dir);
 
 /* What follows a message of a write that failed with this native errno: advice when the disk or the
  * quota is full, else "". Static. */

@@ -226,14 +226,9 @@ typedef int (*see_fn)(void *user, const char *name, enum kind kind, const struct
 /* Call `see` for each file; a result below 0 ends it. 0 or a negative errno. */
 static int each_file(const struct pstk__cache *cache, see_fn see, void *user)
 {
-    const int fd = openat(cache->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-    if (!directory) {
-        const int native = errno;
-        if (fd >= 0)
-            close(fd);
-        return -native;
-    }
+    DIR *directory = pstk__file_list(cache->dir);
+    if (!directory)
+        return -errno;
     int r = 0;
     const struct dirent *entry;
     while (r == 0 && (errno = 0, entry = readdir(directory))) {

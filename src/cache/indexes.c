@@ -2,6 +2,7 @@
 #include "cache/indexes.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cache/folder.h"
 
 #include <dirent.h>
@@ -141,14 +142,9 @@ static int each_file(struct pstk__cache_indexes *indexes, enum task task)
     *indexes = (struct pstk__cache_indexes){.dir = indexes->dir};
     if (indexes->dir < 0)
         return 0;
-    const int fd = openat(indexes->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-    if (!folder) {
-        const int native = errno;
-        if (fd >= 0)
-            close(fd);
-        return -native;
-    }
+    DIR *folder = pstk__file_list(indexes->dir);
+    if (!folder)
+        return -errno;
     const struct dirent *entry;
     while ((errno = 0, entry = readdir(folder)))
         see(indexes, entry->d_name, task);

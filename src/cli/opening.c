@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "interrupt.h"
+#include "message.h"
 #include "options.h"
 
 void opening_find_cache(char path[OPENING_PATH_SIZE])
@@ -53,11 +54,21 @@ static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
     return interrupt_seen() != 0;
 }
 
+/* A pstk_wait_fn. */
+static void on_wait(void *user, const char *text)
+{
+    struct opening *opening = user;
+    if (opening->has_begun)
+        progress_end(&opening->progress);
+    message_say("%s", text);
+}
+
 void opening_init(struct opening *opening)
 {
     *opening = (struct opening){.foreign = {.size = sizeof opening->foreign,
                                             .field_size = sizeof(struct pstk_field),
                                             .on_progress = on_progress,
+                                            .on_wait = on_wait,
                                             .user = opening}};
     opening_find_cache(opening->cache);
     opening->foreign.cache_path = opening->cache[0] ? opening->cache : NULL;

@@ -33,31 +33,53 @@ void progress_begin(struct progress *progress, const char *doing, const char *wh
     progress->what = what;
     progress->terminal = is_terminal();
     progress->drawn = 0;
+    progress->counting = 0;
     progress->start = unit_now();
     progress->last = progress->start;
+}
+
+/* Note what is done by now: rates are those of the time in which this process has looked. */
+static void count(struct progress *progress, double now, double part, uint64_t n_items)
+{
+    if (!progress->counting) {
+        progress->start = now;
+        progress->first_part = part;
+        progress->first_items = n_items;
+    }
+    if (!progress->counting || n_items != progress->last_items)
+        progress->moved = now;
+    progress->counting = 1;
+    progress->last_items = n_items;
 }
 
 /* Write the line without its bar. Returns its length. */
 static int facts(const struct progress *progress, double part, uint64_t n_items, char *text,
                  size_t size)
 {
-    char count[UNIT_SIZE], rate[UNIT_SIZE], left[UNIT_SIZE];
-    double elapsed = progress->last - progress->start;
-    double per_second = elapsed > 0 ? (double)n_items / elapsed : 0;
+    char done[UNIT_SIZE], rate[UNIT_SIZE], left[UNIT_SIZE];
+    const double elapsed = progress->last - progress->start;
+    const double still = progress->last - progress->moved;
+    const uint64_t n = n_items > progress->first_items ? n_items - progress->first_items : 0;
+    const double per_second = elapsed > 0 ? (double)n / elapsed : 0;
+    const double gain = part - progress->first_part;
     const char *what = progress->what, *space = " ";
     if (strcmp(what, "bytes") == 0) { /* their texts have the unit */
-        unit_bytes(count, (double)n_items);
+        unit_bytes(done, (double)n_items);
         unit_bytes(rate, per_second);
         what = space = "";
     } else {
-        unit_count(count, n_items);
+        unit_count(done, n_items);
         unit_count(rate, (uint64_t)(per_second + 0.5));
     }
-    if (part > 0.001 && part <= 1 && elapsed > 0.5) {
-        unit_clock(left, elapsed * (1 - part) / part);
-        return snprintf(text, size, "%s%s%s, %s/s, %s left", count, space, what, rate, left);
+    if (still >= QUIET_SECONDS) { /* the time left would grow, and be wrong */
+        unit_clock(left, still);
+        return snprintf(text, size, "%s%s%s, no more for %s", done, space, what, left);
     }
-    return snprintf(text, size, "%s%s%s, %s/s", count, space, what, rate);
+    if (gain > 0.001 && part <= 1 && elapsed > 0.5) {
+        unit_clock(left, elapsed * (1 - part) / gain);
+        return snprintf(text, size, "%s%s%s, %s/s, %s left", done, space, what, rate, left);
+    }
+    return snprintf(text, size, "%s%s%s, %s/s", done, space, what, rate);
 }
 
 static void draw(struct progress *progress, double part, const char *text, int length)
@@ -82,6 +104,7 @@ void progress_update(struct progress *progress, double part, uint64_t n_items)
 {
     double now = unit_now();
     char text[160];
+    count(progress, now, part, n_items);
     if (now - progress->last < (progress->terminal ? REDRAW_SECONDS : QUIET_SECONDS))
         return;
     progress->last = now;

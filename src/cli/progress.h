@@ -13,8 +13,13 @@ struct progress {
     const char *doing; /* "packing" */
     const char *what;  /* what is counted, for example "images" */
     int terminal;
-    int drawn;          /* 1: a line is on the screen */
-    double start, last; /* seconds */
+    int drawn;    /* 1: a line is on the screen */
+    int counting; /* 1: the figures of the first update are known */
+    double last;  /* seconds: when a line was last due */
+    double start, first_part;
+    uint64_t first_items; /* at start, from which rates count: another process may have begun */
+    double moved;         /* seconds: when last_items changed */
+    uint64_t last_items;
 };
 
 void progress_begin(struct progress *progress, const char *doing, const char *what);

@@ -29,7 +29,7 @@ struct pstk__checksums_writer {
     uint64_t state[PSTK__INDEX_FACTS]; /* of the data set as it is now; 0: not known yet */
     char *note;                        /* or NULL */
     struct pstk__index_rows rows;      /* of a segment */
-    struct pstk__index_writer *writer;
+    struct pstk__index_build *build;
     uint64_t n_added;
     int (*make)(void *user, struct pstk__checksums_writer *writer, struct pstk_error *err);
     void *user;
@@ -321,7 +321,7 @@ static int end_segment(struct pstk__checksums_writer *writer, struct pstk_error 
 {
     char name[32];
     snprintf(name, sizeof name, "%" PRIu64, (writer->n_added - 1) / PSTK__CHECKSUMS_SEGMENT);
-    const int r = pstk__index_writer_add(writer->writer, name, 0, 0, &writer->rows, err);
+    const int r = pstk__index_writer_add(writer->build->writer, name, 0, 0, &writer->rows, err);
     pstk__index_rows_close(&writer->rows);
     return r;
 }
@@ -332,6 +332,8 @@ int pstk__checksums_add(struct pstk__checksums_writer *writer, uint32_t crc, str
     if (pstk__index_rows_add(&writer->rows, &cell) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for checksums");
     writer->n_added++;
+    /* For those who wait; the caller of verify sees what make reports by itself. */
+    pstk__index_build_advance(writer->build, 1, writer->source->n_samples);
     return writer->rows.n == PSTK__CHECKSUMS_SEGMENT ? end_segment(writer, err) : 0;
 }
 
@@ -341,13 +343,13 @@ static int build(void *user, struct pstk__index_build *build)
     struct pstk__checksums_writer *writer = user;
     struct pstk__index_found *found = &build->found;
     struct pstk_error *err = build->err;
-    writer->writer = build->writer;
+    writer->build = build;
     writer->n_added = 0;
     found->n_fields = 1;
     found->fields[0] = (struct pstk__index_field){
         .field = {.name = "crc32c", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_U32}};
     memcpy(found->facts, writer->state, sizeof found->facts);
-    int r = writer->make(writer->user, writer, err); /* which reports progress by itself */
+    int r = writer->make(writer->user, writer, err);
     if (r == 0 && writer->rows.n > 0)
         r = end_segment(writer, err);
     pstk__index_rows_close(&writer->rows);
@@ -370,7 +372,11 @@ int pstk__checksums_make(struct pstk__checksums **out, const struct pstk__source
         r = find_state(writer, err);
     writer->make = make;
     writer->user = user;
-    const struct pstk__index_work work = {.user = writer, .differs = differs, .build = build};
+    const struct pstk__index_work work = {.user = writer,
+                                          .differs = differs,
+                                          .build = build,
+                                          .watch = {.on_wait = foreign ? foreign->on_wait : NULL,
+                                                    .user = foreign ? foreign->user : NULL}};
     if (r == 0)
         r = pstk__index_get(&index, &writer->home, &work, err);
     free(writer);

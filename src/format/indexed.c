@@ -328,12 +328,8 @@ static int get_index(struct pstk__indexed *indexed, struct work *work, struct ps
     digest_key(work, home.key);
     for (uint64_t i = 0; i < work->listing->names.n; i++)
         work->n_total += work->listing->sizes[i];
-    const struct pstk__index_work index_work = {.user = work,
-                                                .differs = differs,
-                                                .build = build,
-                                                .on_progress =
-                                                    foreign ? foreign->on_progress : NULL,
-                                                .progress_user = foreign ? foreign->user : NULL};
+    const struct pstk__index_work index_work = {
+        .user = work, .differs = differs, .build = build, .watch = pstk__index_watch_of(foreign)};
     return work->opening->salvage
                ? pstk__index_get_nameless(&indexed->index, &home, &index_work, err)
                : pstk__index_get(&indexed->index, &home, &index_work, err);
@@ -415,8 +411,7 @@ static int unpack_files(struct pstk__source *source, struct pstk__listing *listi
                                              .on_bad = salvage ? salvage->bad : NULL,
                                              .bad_user = salvage ? salvage->user : NULL,
                                              .n_threads = pstk__indexed_threads(opening),
-                                             .on_progress = foreign ? foreign->on_progress : NULL,
-                                             .progress_user = foreign ? foreign->user : NULL};
+                                             .watch = pstk__index_watch_of(foreign)};
     const int r = pstk__unpack_open(&indexed->unpack, &files, err);
     if (r < 0 || !indexed->unpack)
         return r;

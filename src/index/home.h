@@ -3,27 +3,14 @@
  * home: where the index of a data set lies, and who builds it. It lies next to the data, in the
  * folder `.penstock`, or where that cannot be written to in the folder for caches.
  *
- * Of many processes that open the data set at once, one builds: it holds a lock on a file next to
- * the index. The kernel drops the lock of a process that dies. The others wait, and report what the
- * builder has done, which it writes into the file of the lock.
+ * Of many processes that open the data set at once, one builds (lock.h). The others wait, and
+ * report what the builder has done.
  */
 #ifndef PSTK_INDEX_HOME_H
 #define PSTK_INDEX_HOME_H
 
+#include "index/lock.h"
 #include "index/writer.h"
-
-#define PSTK__INDEX_FOLDER ".penstock"
-
-struct pstk__index_home {
-    const struct pstk__store *store;
-    const char *data;   /* folder of the data set */
-    const char *cache;  /* folder for caches, or NULL */
-    const char *format; /* begins the name of the file */
-    const char *ending; /* ends it; NULL: ".index" */
-    const char *what;   /* it is, for messages; NULL: "index" */
-    uint64_t key[2]; /* digest of all that the index depends on, except sizes and times of files */
-    uint64_t place[2]; /* digest of the absolute path of the data set, for its name in `cache` */
-};
 
 /* An index being built: for one call of `build`, on the thread of pstk__index_get. */
 struct pstk__index_build {
@@ -48,8 +35,8 @@ struct pstk__index_work {
     int (*build)(void *user, struct pstk__index_build *build);
     /* Called for a file that is there but cannot be used; why: static storage. NULL: nothing is. */
     void (*unusable)(void *user, const char *path, const char *why);
-    pstk_progress_fn on_progress; /* of the caller, on its thread; or NULL */
-    void *progress_user;
+    struct pstk__index_watch watch;
+    uint64_t patience_ns; /* how long another that builds may make no progress; 0: a minute */
 };
 
 /* Count n more as done, and report that, of n_total; 0: nobody knows how many there are. The
@@ -60,19 +47,18 @@ int pstk__index_build_advance(struct pstk__index_build *build, uint64_t n, uint6
  * ended the crew, and its message was written before. */
 int pstk__index_build_result(const struct pstk__index_build *build, int r);
 
-/* 1: what this user wrote for data of that owner is used; both are user ids. */
-int pstk__index_trusts(uint32_t user, uint32_t data_owner);
 /* Open the index, if there is one that fits; else *out is NULL. Returns owned. EINVAL: its path is
  * too long. */
 int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_home *home,
                              const struct pstk__index_work *work, struct pstk_error *err);
 /* Open the index, or build it first: next to the data, or in the folder for caches if the data's
- * folder cannot be written to or has no room. An index in the cache may be removed while it is
- * open: it holds its file. Returns owned. EACCES, EPERM: no folder can be written to (of a
- * read-only file system EACCES); ENOSPC: no folder has room; ENOENT: the data's folder is missing,
- * and none for caches is set; EINVAL: a path is too long, or the folder for caches cannot be made,
- * because what it lies in is missing; ECANCELED: on_progress ended it; others of the system, of
- * pstk__index_open and of build. */
+ * folder cannot be written to, has no room, or another user builds one there. An index in the cache
+ * may be removed while it is open: it holds its file. Returns owned. EACCES, EPERM: no folder can
+ * be written to (of a read-only file system EACCES); ENOSPC: no folder has room; ENOENT: the data's
+ * folder is missing, and none for caches is set; ETIMEDOUT: another process builds it, and makes no
+ * progress; EINVAL: a path is too long, or the folder for caches cannot be made, because what it
+ * lies in is missing; ECANCELED: on_progress ended it; others of the system, of pstk__index_open
+ * and of build. */
 int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *home,
                     const struct pstk__index_work *work, struct pstk_error *err);
 /* Build an index in a file without a name, which is gone once *out is closed: of a data set that is

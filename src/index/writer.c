@@ -23,9 +23,11 @@ struct bytes {
 };
 
 struct pstk__index_writer {
-    int fd; /* owned */
+    int fd;  /* owned */
+    int dir; /* borrowed; where the file is made */
     char path[PATH_MAX];
-    char temporary[PATH_MAX + 32];
+    const char *name; /* in path: that in dir */
+    char temporary[NAME_MAX + 1];
     int is_nameless; /* 1: it was unlinked at once, and is never renamed */
     uint64_t at;     /* bytes written, with those that a failed write left out */
     uint64_t digest[2];
@@ -124,25 +126,30 @@ static int write_at(struct pstk__index_writer *writer, const void *bytes, uint64
     return native ? fail_write(writer, native, err) : 0;
 }
 
-int pstk__index_writer_open(struct pstk__index_writer **out, const char *path,
+int pstk__index_writer_open(struct pstk__index_writer **out, int dir, const char *path,
                             struct pstk_error *err)
 {
     *out = NULL;
     struct pstk__index_writer *writer = calloc(1, sizeof *writer);
     if (!writer)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index %s", path);
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
     const int n = snprintf(writer->path, sizeof writer->path, "%s", path);
-    if (n < 0 || (size_t)n >= sizeof writer->path) {
+    /* A name of its own: where files cannot be locked, several processes may build at once. */
+    const int m = snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp-XXXXXX", name);
+    if (n < 0 || (size_t)n >= sizeof writer->path || m < 0 ||
+        (size_t)m >= sizeof writer->temporary) {
         free(writer);
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
                           path);
     }
-    /* A name of its own: where files cannot be locked, several processes may build at once. */
-    snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp-XXXXXX", writer->path);
+    writer->dir = dir;
+    writer->name = writer->path + (name - path);
     writer->at = PSTK__INDEX_HEADER;
-    writer->fd = mkostemp(writer->temporary, O_CLOEXEC);
+    writer->fd = pstk__file_make_temporary(dir, writer->temporary);
     if (writer->fd < 0) {
-        const int r = fail_write(writer, errno, err);
+        const int r = fail_write(writer, -writer->fd, err);
         free(writer);
         return r;
     }
@@ -150,18 +157,23 @@ int pstk__index_writer_open(struct pstk__index_writer **out, const char *path,
     return 0;
 }
 
-int pstk__index_writer_open_nameless(struct pstk__index_writer **out, const char *path,
+int pstk__index_writer_open_nameless(struct pstk__index_writer **out, int dir, const char *path,
                                      struct pstk_error *err)
 {
-    const int r = pstk__index_writer_open(out, path, err);
+    const int r = pstk__index_writer_open(out, dir, path, err);
     if (r < 0)
         return r;
     (*out)->is_nameless = 1;
-    if (unlink((*out)->temporary) == 0)
+    if (unlinkat(dir, (*out)->temporary, 0) == 0)
         return 0;
     const int failed = fail_write(*out, errno, err);
     pstk__index_writer_abort(out);
     return failed;
+}
+
+int pstk__index_writer_dir(const struct pstk__index_writer *writer)
+{
+    return writer->dir;
 }
 
 const char *pstk__index_writer_path(const struct pstk__index_writer *writer)
@@ -271,12 +283,12 @@ static int write_end(struct pstk__index_writer *writer, const uint64_t key[2],
         r = write_at(writer, header, sizeof header, 0, err);
     if (writer->is_nameless)
         return r;
-    /* As others may read the data, they may read its index: mkostemp lets nobody. */
+    /* As others may read the data, they may read its index: a temporary file lets nobody. */
     if (r == 0 && fchmod(writer->fd, 0644) < 0)
         r = fail_write(writer, errno, err);
     if (r == 0 && fsync(writer->fd) < 0)
         r = fail_write(writer, errno, err);
-    if (r == 0 && rename(writer->temporary, writer->path) < 0)
+    if (r == 0 && renameat(writer->dir, writer->temporary, writer->dir, writer->name) < 0)
         r = fail_write(writer, errno, err);
     return r;
 }
@@ -344,7 +356,7 @@ void pstk__index_writer_abort(struct pstk__index_writer **p)
     if (!*p)
         return;
     if (!(*p)->is_nameless)
-        unlink((*p)->temporary);
+        unlinkat((*p)->dir, (*p)->temporary, 0);
     close_writer(*p);
     *p = NULL;
 }

@@ -24,14 +24,17 @@ void pstk__index_rows_close(struct pstk__index_rows *rows);
 
 struct pstk__index_writer;
 
-/* Begin an index file that will be at `path`, in another file of its directory. Returns owned.
- * EACCES, EPERM, ENOENT, ...: the directory cannot be written to. */
-int pstk__index_writer_open(struct pstk__index_writer **out, const char *path,
+/* Begin an index file that will be at `path`, in another file of its directory, `dir`, which is
+ * borrowed until the end. Returns owned. EACCES, EPERM, ENOENT, ...: the directory cannot be
+ * written to. */
+int pstk__index_writer_open(struct pstk__index_writer **out, int dir, const char *path,
                             struct pstk_error *err);
 /* The same, but the file never has a name: it is gone once nobody has it open, and lies in the
  * directory of `path`. */
-int pstk__index_writer_open_nameless(struct pstk__index_writer **out, const char *path,
+int pstk__index_writer_open_nameless(struct pstk__index_writer **out, int dir, const char *path,
                                      struct pstk_error *err);
+/* The directory of the file; the caller's of open. */
+int pstk__index_writer_dir(const struct pstk__index_writer *writer);
 /* The path that the file will have. */
 const char *pstk__index_writer_path(const struct pstk__index_writer *writer);
 /* Append what was found in the next file of the data set, whose name, size and time these are. */

@@ -7,11 +7,13 @@
 
 #include "base/crew.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "index/home.h"
 #include "unpack/pass.h"
 #include "unpack/whole.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -33,6 +35,7 @@ struct work {
     struct pstk__packed_files *table;
     const struct pstk__unpack_files *files;
     struct pstk__index_build *build; /* borrowed, while it is built: n_done bytes, n_joined files */
+    int dir;                         /* owned; where points are made; -1: nowhere yet */
     uint64_t n_bad;                  /* damaged files that were handed on */
     uint8_t *is_new; /* owned; of each file: 1, its points were made and none were there; each byte
                       * is its job's until the crew has ended */
@@ -135,6 +138,11 @@ static int measure(const struct work *work, struct pstk__pass *pass, struct pstk
     return r;
 }
 
+static const char *name_of(const char *path)
+{
+    return strrchr(path, '/') + 1;
+}
+
 /* Find out about file `job`, on a thread of the crew. *result: its struct pstk__packed. */
 static int pass_file(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
                      struct pstk_error *err)
@@ -147,6 +155,7 @@ static int pass_file(void *state, uint64_t job, const struct pstk__crew_sink *si
                               .path = path,
                               .name = pstk__texts_get(&table->names, job),
                               .points = points,
+                              .points_dir = work->dir,
                               .of = table->at[job].of,
                               .progress = sink->progress,
                               .user = sink->user};
@@ -168,7 +177,7 @@ static int pass_file(void *state, uint64_t job, const struct pstk__crew_sink *si
     packed->is_checked = packing == PSTK__WHOLE_BZIP2;
     if (work->files->known && packing != 1)
         return sink->progress(sink->user, pass.of.size) ? PSTK_ECANCELED : 0;
-    const int had = access(points, F_OK) == 0;
+    const int had = faccessat(work->dir, name_of(points), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     const int r = pstk__pass_run(&pass, err);
     work->is_new[job] = r == 0 && !had;
     if (r > 0)
@@ -237,16 +246,16 @@ static void join_file(void *user, const void *result)
 }
 
 /* Remove what killed builders left. */
-static void remove_leftovers(const char *path)
+static void remove_leftovers(int dir)
 {
-    DIR *folder = opendir(path);
+    DIR *folder = pstk__file_list(dir);
     const struct dirent *entry;
     struct stat st;
     while (folder && (entry = readdir(folder)))
         if (strstr(entry->d_name, ".points.tmp-") &&
-            fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             st.st_mtim.tv_sec + DEAD_SECONDS < time(NULL))
-            unlinkat(dirfd(folder), entry->d_name, 0); /* what stays wastes room alone */
+            unlinkat(dir, entry->d_name, 0); /* what stays wastes room alone */
     if (folder)
         closedir(folder);
 }
@@ -258,7 +267,7 @@ static void remove_new(const struct work *work)
     char path[PATH_MAX];
     for (uint64_t i = 0; i < work->table->names.n; i++)
         if (work->is_new[i] && pstk__packed_points(work->table, i, path, sizeof path) == 0)
-            unlink(path); /* what stays wastes room alone */
+            unlinkat(work->dir, name_of(path), 0); /* what stays wastes room alone */
     memset(work->is_new, 0, work->table->names.n);
 }
 
@@ -297,14 +306,20 @@ static int build(void *user, struct pstk__index_build *build)
     found->n_fields = 1;
     snprintf(found->fields[0].field.name, sizeof found->fields[0].field.name, "unpacked");
     found->fields[0].field.kind = PSTK_FIELD_BYTES;
-    if (work->table->points) /* a build before, of which no index could be written */
+    if (work->dir >= 0) { /* a build before, of which no index could be written */
         remove_new(work);
+        close(work->dir);
+    }
+    work->dir = fcntl(pstk__index_writer_dir(build->writer), F_DUPFD_CLOEXEC, 0);
+    if (work->dir < 0)
+        return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open the folder of %s",
+                                pstk__index_writer_path(build->writer));
     work->build = build;
     work->n_bad = 0;
     int r = pstk__packed_place(work->table, pstk__index_writer_path(build->writer), err);
     if (r < 0)
         return r;
-    remove_leftovers(work->table->points);
+    remove_leftovers(work->dir);
     r = read_all(work, err);
     if (r < 0)
         remove_new(work);
@@ -354,8 +369,8 @@ static int has_points(const struct pstk__packed_files *table)
         struct stat st;
         const struct pstk__packed *packed = &table->at[i];
         if (packed->of.packing && !pstk__packed_is_cached(packed) &&
-            (pstk__packed_points(table, i, path, sizeof path) < 0 || stat(path, &st) < 0 ||
-             (uint64_t)st.st_size != packed->points_size ||
+            (pstk__packed_points(table, i, path, sizeof path) < 0 || lstat(path, &st) < 0 ||
+             !S_ISREG(st.st_mode) || (uint64_t)st.st_size != packed->points_size ||
              !pstk__index_trusts(st.st_uid, table->data_owner)))
             return 0;
     }
@@ -401,7 +416,7 @@ int pstk__unpack_build(struct pstk__packed_files *table, const struct pstk__unpa
                        struct pstk_error *err)
 {
     struct pstk__index *index;
-    struct work work = {.table = table, .files = files};
+    struct work work = {.table = table, .files = files, .dir = -1};
     struct pstk__index_home home = {.store = files->store,
                                     .data = files->folder,
                                     .cache = files->cache,
@@ -412,14 +427,13 @@ int pstk__unpack_build(struct pstk__packed_files *table, const struct pstk__unpa
     if (!work.is_new)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the files of %s",
                           table->folder);
-    const struct pstk__index_work index_work = {.user = &work,
-                                                .differs = differs,
-                                                .build = build,
-                                                .on_progress = files->on_progress,
-                                                .progress_user = files->progress_user};
+    const struct pstk__index_work index_work = {
+        .user = &work, .differs = differs, .build = build, .watch = files->watch};
     int r = pstk__index_get(&index, &home, &index_work, err);
-    if (r < 0 && table->points)
+    if (r < 0 && work.dir >= 0)
         remove_new(&work); /* of which no index could be written */
+    if (work.dir >= 0)
+        close(work.dir);
     free(work.is_new);
     if (r < 0)
         return r;

@@ -4,6 +4,7 @@
 #define PSTK_UNPACK_LISTED_H
 
 #include "base/texts.h"
+#include "index/home.h"
 #include "store/store.h"
 
 #include <penstock/format.h>
@@ -29,9 +30,8 @@ struct pstk__unpack_files {
      * after the last; a non-zero result ends it with ECANCELED. On the caller's thread. */
     int (*on_bad)(void *user, const struct pstk_error *bad);
     void *bad_user;
-    uint32_t n_threads;           /* to find points */
-    pstk_progress_fn on_progress; /* on the caller's thread; or NULL */
-    void *progress_user;
+    uint32_t n_threads; /* to find points */
+    struct pstk__index_watch watch;
 };
 
 #endif

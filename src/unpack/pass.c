@@ -117,7 +117,7 @@ static int open_run(struct run *run)
     run->chunk = run->input.buffer + PSTK__UNPACK_READ;
     int r = pstk__unpack_input_open(&run->input, pass->store, run->err);
     if (r == 0)
-        r = pstk__points_writer_open(&run->writer, pass->points, run->err);
+        r = pstk__points_writer_open(&run->writer, pass->points_dir, pass->points, run->err);
     return r < 0 ? r : go_through(run);
 }
 

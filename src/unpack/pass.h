@@ -17,6 +17,7 @@ struct pstk__pass {
     const char *path;          /* of the file */
     const char *name;          /* as the data set lists it, for messages */
     const char *points;        /* path of its points file */
+    int points_dir;            /* the folder of that; borrowed */
     struct pstk__points_of of; /* of.unpacked: set by the pass */
     uint64_t points_size;      /* bytes; set by the pass */
     uint32_t head_crc;         /* set by the pass */

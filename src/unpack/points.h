@@ -72,8 +72,8 @@ int pstk__points_crc(const struct pstk__points *points, uint64_t chunk, uint32_t
 
 struct pstk__points_writer;
 
-/* Begin a file that will be at `path`. Returns owned. */
-int pstk__points_writer_open(struct pstk__points_writer **out, const char *path,
+/* Begin a file that will be at `path`; dir: its folder, borrowed until the end. Returns owned. */
+int pstk__points_writer_open(struct pstk__points_writer **out, int dir, const char *path,
                              struct pstk_error *err);
 /* Begin a span at this unpacked and packed byte; the one before ends. window: of restart. */
 int pstk__points_writer_point(struct pstk__points_writer *writer, uint64_t unpacked,

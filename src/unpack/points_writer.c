@@ -18,9 +18,11 @@
 
 /* Memory: 64 bytes for each MiB unpacked, and 4 for each 64 KiB. */
 struct pstk__points_writer {
-    int fd; /* owned */
+    int fd;  /* owned */
+    int dir; /* borrowed; where the file is made */
     char path[PATH_MAX];
-    char temporary[PATH_MAX + 32];
+    const char *name; /* in path: that in dir */
+    char temporary[NAME_MAX + 1];
     uint64_t at;                /* bytes written */
     struct pstk__point *points; /* owned */
     uint64_t n_points, max_points;
@@ -46,24 +48,29 @@ static int append(struct pstk__points_writer *writer, const void *bytes, uint64_
     return native ? fail_write(writer, native, err) : 0;
 }
 
-int pstk__points_writer_open(struct pstk__points_writer **out, const char *path,
+int pstk__points_writer_open(struct pstk__points_writer **out, int dir, const char *path,
                              struct pstk_error *err)
 {
     *out = NULL;
     struct pstk__points_writer *writer = calloc(1, sizeof *writer);
     if (!writer)
         return fail_memory(path, err);
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
     const int n = snprintf(writer->path, sizeof writer->path, "%s", path);
-    if (n < 0 || (size_t)n >= sizeof writer->path) {
+    const int m = snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp-XXXXXX", name);
+    if (n < 0 || (size_t)n >= sizeof writer->path || m < 0 ||
+        (size_t)m >= sizeof writer->temporary) {
         free(writer);
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
                           path);
     }
-    snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp-XXXXXX", writer->path);
+    writer->dir = dir;
+    writer->name = writer->path + (name - path);
     writer->at = PSTK__POINTS_HEADER;
-    writer->fd = mkostemp(writer->temporary, O_CLOEXEC);
+    writer->fd = pstk__file_make_temporary(dir, writer->temporary);
     if (writer->fd < 0) {
-        const int r = fail_write(writer, errno, err);
+        const int r = fail_write(writer, -writer->fd, err);
         free(writer);
         return r;
     }
@@ -190,12 +197,12 @@ static int write_end(struct pstk__points_writer *writer, const uint8_t head[PSTK
                      struct pstk_error *err)
 {
     int r = append(writer, head, PSTK__POINTS_HEADER, 0, err);
-    /* As others may read the data, they may read this: mkostemp lets nobody. */
+    /* As others may read the data, they may read this: a temporary file lets nobody. */
     if (r == 0 && fchmod(writer->fd, 0644) < 0)
         r = fail_write(writer, errno, err);
     if (r == 0 && fsync(writer->fd) < 0)
         r = fail_write(writer, errno, err);
-    if (r == 0 && rename(writer->temporary, writer->path) < 0)
+    if (r == 0 && renameat(writer->dir, writer->temporary, writer->dir, writer->name) < 0)
         r = fail_write(writer, errno, err);
     return r;
 }
@@ -247,7 +254,7 @@ void pstk__points_writer_abort(struct pstk__points_writer **p)
 {
     if (!*p)
         return;
-    unlink((*p)->temporary);
+    unlinkat((*p)->dir, (*p)->temporary, 0);
     close_writer(*p);
     *p = NULL;
 }

@@ -7,7 +7,10 @@
 #include "support/test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const uint64_t key[2] = {11, 22};
@@ -47,7 +50,8 @@ static void describe(struct pstk__index_found *found)
     found->fields[0].field.kind = PSTK_FIELD_IMAGE;
 }
 
-static int write_index(const char *path, uint32_t n_files, struct pstk_error *err)
+static int write_index(const struct fixture *f, const char *path, uint32_t n_files,
+                       struct pstk_error *err)
 {
     struct pstk__index_writer *writer;
     struct pstk__index_found found;
@@ -56,12 +60,14 @@ static int write_index(const char *path, uint32_t n_files, struct pstk_error *er
     pstk__texts_open(&classes, 2, 8);
     pstk__texts_add(&classes, "cat", 3);
     pstk__texts_add(&classes, "dog", 3);
-    int r = pstk__index_writer_open(&writer, path, err);
+    const int dir = open(f->dir, O_RDONLY | O_DIRECTORY);
+    int r = pstk__index_writer_open(&writer, dir, path, err);
     if (r == 0)
         r = add_files(writer, n_files, err);
     if (r == 0)
         r = pstk__index_writer_commit(&writer, key, &found, &classes, err);
     pstk__texts_close(&classes);
+    close(dir);
     return r;
 }
 
@@ -71,7 +77,7 @@ TEST(what_was_written_comes_back)
     struct pstk__index *index;
     fixture_open(&f);
     const char *path = fixture_path(&f, "x.index");
-    CHECK_EQ(write_index(path, 3, &f.err), 0);
+    CHECK_EQ(write_index(&f, path, 3, &f.err), 0);
     CHECK_EQ(pstk__index_open(&index, &pstk__store_local, path, key, &f.err), 0);
     CHECK(index->n_samples == 2100 && index->n_files == 3 && index->bytes == 3003);
     CHECK_STR(pstk__texts_get(&index->names, 2), "002.tar");
@@ -93,7 +99,7 @@ TEST(the_index_of_another_key_is_refused)
     fixture_open(&f);
     const char *path = fixture_path(&f, "x.index");
     CHECK_EQ(pstk__index_open(&index, &pstk__store_local, path, key, &f.err), PSTK_ENOENT);
-    CHECK_EQ(write_index(path, 2, &f.err), 0);
+    CHECK_EQ(write_index(&f, path, 2, &f.err), 0);
     CHECK_EQ(pstk__index_open(&index, &pstk__store_local, path, (const uint64_t[]){11, 23}, &f.err),
              PSTK_EBADMSG);
     CHECK(index == NULL && strstr(f.err.message, "other files"));
@@ -118,7 +124,7 @@ TEST(every_flipped_byte_of_header_and_description_is_seen_and_every_cut)
     static uint8_t bytes[1 << 18];
     fixture_open(&f);
     const char *path = fixture_path(&f, "x.index");
-    CHECK_EQ(write_index(path, 3, &f.err), 0);
+    CHECK_EQ(write_index(&f, path, 3, &f.err), 0);
     FILE *file = fopen(path, "rb");
     const size_t size = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
@@ -185,7 +191,7 @@ TEST(an_index_is_built_once_and_again_when_it_differs)
     CHECK_EQ(n_built, 2);
     pstk__index_close(index);
     difference = "a file was changed";
-    work.on_progress = stop;
+    work.watch.on_progress = stop;
     CHECK_EQ(pstk__index_get(&index, &home, &work, &f.err), PSTK_ECANCELED);
     CHECK(index == NULL);
     fixture_close(&f);
@@ -242,6 +248,253 @@ TEST(a_folder_that_is_not_for_writing_has_its_index_in_the_cache)
     fixture_close(&f);
 }
 
+/* ---- other processes and users --------------------------------------------------------------- */
+
+/* A data folder, a cache, and the path of what lies in .penstock there. */
+struct spot {
+    struct fixture f;
+    char data[512], cache[512], own[600], lock[700];
+    struct pstk__index_home home;
+    struct pstk__index_work work;
+};
+
+static char told[2000]; /* the last text of on_wait */
+static int n_told;
+
+static void hear(void *user, const char *text)
+{
+    (void)user;
+    n_told++;
+    snprintf(told, sizeof told, "%s", text);
+}
+
+static void spot_open(struct spot *spot)
+{
+    *spot = (struct spot){0};
+    fixture_open(&spot->f);
+    snprintf(spot->data, sizeof spot->data, "%s", fixture_path(&spot->f, "data"));
+    snprintf(spot->cache, sizeof spot->cache, "%s", fixture_path(&spot->f, "cache"));
+    snprintf(spot->own, sizeof spot->own, "%s/.penstock", spot->data);
+    snprintf(spot->lock, sizeof spot->lock, "%s/tar-%016x%016x.index.lock", spot->own, 11, 22);
+    mkdir(spot->data, 0755);
+    spot->home = (struct pstk__index_home){.store = &pstk__store_local,
+                                           .data = spot->data,
+                                           .cache = spot->cache,
+                                           .format = "tar",
+                                           .key = {11, 22}};
+    spot->work = (struct pstk__index_work){
+        .differs = differs, .build = build, .watch.on_wait = hear, .patience_ns = 300000000};
+    n_built = n_told = 0;
+    difference = NULL;
+}
+
+/* The index is made where it should be, and found there again. */
+static int is_made_in(struct spot *spot, const char *folder)
+{
+    struct pstk__index *index;
+    const size_t n = strlen(folder);
+    int is_there = 1;
+    for (int i = 0; i < 2; i++) {
+        if (pstk__index_get(&index, &spot->home, &spot->work, &spot->f.err) < 0) {
+            printf("# %s\n", spot->f.err.message);
+            return 0;
+        }
+        is_there &= strncmp(index->path, folder, n) == 0 && index->path[n] == '/';
+        pstk__index_close(index);
+    }
+    return is_there && n_built == 1;
+}
+
+TEST(no_link_is_followed_to_where_an_index_is_written)
+{
+    struct spot spot;
+    struct stat st;
+    char index[700];
+    for (int kind = 0; kind < 4; kind++) {
+        spot_open(&spot);
+        const char *target = fixture_path(&spot.f, "target");
+        if (kind == 0) { /* the folder */
+            mkdir(target, 0755);
+            CHECK_EQ(symlink(target, spot.own), 0);
+        } else { /* the lock as a link, and as another name of a file */
+            mkdir(spot.own, 0755);
+            const int fd = open(target, O_WRONLY | O_CREAT, 0644);
+            CHECK_EQ(write(fd, "precious", 8), 8);
+            close(fd);
+            CHECK_EQ((kind == 1 ? symlink : link)(target, spot.lock), 0);
+        }
+        CHECK(is_made_in(&spot, fixture_path(&spot.f, "cache/index")));
+        CHECK_EQ(stat(target, &st), 0);
+        if (kind == 0)
+            CHECK_EQ(rmdir(target), 0); /* it is empty */
+        else
+            CHECK_EQ(st.st_size, 8);
+        if (kind == 3) { /* an index is a link */
+            snprintf(index, sizeof index, "%.*s", (int)strlen(spot.lock) - 5, spot.lock);
+            CHECK_EQ(symlink(fixture_path(&spot.f, "cache/index"), index), 0);
+            CHECK(is_made_in(&spot, fixture_path(&spot.f, "cache/index")));
+        }
+        fixture_close(&spot.f);
+    }
+}
+
+TEST(an_index_is_not_read_through_a_link)
+{
+    struct spot spot;
+    char elsewhere[600], index[700], moved[720];
+    spot_open(&spot);
+    CHECK(is_made_in(&spot, spot.own));
+    snprintf(index, sizeof index, "%.*s", (int)strlen(spot.lock) - 5, spot.lock);
+    snprintf(moved, sizeof moved, "%s.moved", index);
+    CHECK_EQ(rename(index, moved), 0);
+    CHECK_EQ(symlink(moved, index), 0);
+    n_built = 0;
+    CHECK(is_made_in(&spot, spot.own)); /* in place of the link */
+    snprintf(elsewhere, sizeof elsewhere, "%s", fixture_path(&spot.f, "elsewhere"));
+    CHECK_EQ(rename(spot.own, elsewhere), 0);
+    CHECK_EQ(symlink(elsewhere, spot.own), 0);
+    n_built = 0;
+    CHECK(is_made_in(&spot, fixture_path(&spot.f, "cache/index")));
+    fixture_close(&spot.f);
+}
+
+TEST(a_folder_of_another_user_is_not_written_to)
+{
+    struct spot spot;
+    if (geteuid() != 0)
+        SKIP("only root can give a folder to another user");
+    spot_open(&spot);
+    mkdir(spot.own, 0777);
+    CHECK_EQ(chmod(spot.own, 0777), 0);
+    CHECK_EQ(chown(spot.own, 12345, 12345), 0);
+    CHECK(is_made_in(&spot, fixture_path(&spot.f, "cache/index")));
+    fixture_close(&spot.f);
+    spot_open(&spot); /* root makes one in the folder of the data's owner, as in a container */
+    mkdir(spot.own, 0777);
+    CHECK(chown(spot.own, 12345, 12345) == 0 && chown(spot.data, 12345, 12345) == 0);
+    CHECK(is_made_in(&spot, spot.own));
+    fixture_close(&spot.f);
+    spot_open(&spot); /* without a folder for caches, the reason is in the message */
+    mkdir(spot.own, 0777);
+    CHECK_EQ(chown(spot.own, 12345, 12345), 0);
+    spot.home.cache = NULL;
+    struct pstk__index *index;
+    CHECK_EQ(pstk__index_get(&index, &spot.home, &spot.work, &spot.f.err), PSTK_EACCES);
+    CHECK(strstr(spot.f.err.message, "another user's") && strstr(spot.f.err.message, "cache_path"));
+    fixture_close(&spot.f);
+}
+
+/* Hold a lock's file, as a builder that was stopped does. */
+static int hold(const struct spot *spot, uid_t owner)
+{
+    mkdir(spot->own, 0755);
+    const int fd = open(spot->lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0 || flock(fd, LOCK_EX) < 0 || (owner && fchown(fd, owner, owner) < 0))
+        exit(99);
+    return fd;
+}
+
+TEST(a_lock_of_another_user_is_not_waited_for)
+{
+    struct spot spot;
+    if (geteuid() != 0)
+        SKIP("only root can give a file to another user");
+    spot_open(&spot);
+    spot.work.patience_ns = UINT64_MAX / 100;
+    const int fd = hold(&spot, 12345);
+    CHECK(is_made_in(&spot, fixture_path(&spot.f, "cache/index")));
+    CHECK_EQ(n_told, 0);
+    close(fd);
+    fixture_close(&spot.f);
+}
+
+/* The file of a lock as a builder writes it. */
+static void write_note(int fd, uint64_t n_done, uint64_t n_total, const char *holder)
+{
+    uint8_t bytes[16 + 128] = {0};
+    pstk__put64(bytes, n_done);
+    pstk__put64(bytes + 8, n_total);
+    snprintf((char *)bytes + 16, 128, "%s", holder);
+    if (pwrite(fd, bytes, sizeof bytes, 0) != sizeof bytes)
+        exit(99);
+}
+
+TEST(a_builder_that_does_nothing_is_named_and_left)
+{
+    struct spot spot;
+    struct pstk__index *index;
+    spot_open(&spot);
+    const int fd = hold(&spot, 0);
+    write_note(fd, 5, 100, "process 77 on host n2\033[31m");
+    spot.work.patience_ns = 1500000000;
+    CHECK_EQ(pstk__index_get(&index, &spot.home, &spot.work, &spot.f.err), PSTK_ETIMEDOUT);
+    const char *message = spot.f.err.message;
+    CHECK(index == NULL && strstr(message, "process 77 on host n2 ") &&
+          strstr(message, spot.lock) && strstr(message, spot.data) && strstr(message, "for 1 s"));
+    CHECK(n_told == 1 && strstr(told, "process 77 on host n2 ") && strstr(told, spot.lock));
+    CHECK_EQ(unlink(spot.lock), 0); /* as the message says */
+    CHECK(is_made_in(&spot, spot.own));
+    close(fd);
+    fixture_close(&spot.f);
+}
+
+/* A thread that holds a lock for 20 times 0.1 s, and has a note each 0.1 s. */
+static void *make_progress(void *user)
+{
+    const int fd = *(int *)user;
+    for (uint64_t i = 0; i < 20; i++) {
+        write_note(fd, 0, 0, "process 78 on host n2"); /* a time alone is progress */
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    }
+    flock(fd, LOCK_UN);
+    return NULL;
+}
+
+TEST(a_slow_builder_is_waited_for)
+{
+    struct spot spot;
+    pthread_t thread;
+    spot_open(&spot);
+    spot.work.patience_ns = 700000000;
+    int fd = hold(&spot, 0);
+    CHECK_EQ(pthread_create(&thread, NULL, make_progress, &fd), 0);
+    CHECK(is_made_in(&spot, spot.own));
+    CHECK_EQ(n_told, 1);
+    pthread_join(thread, NULL);
+    close(fd);
+    fixture_close(&spot.f);
+}
+
+static char noted[200]; /* the lock's file while an index is built */
+
+static int build_and_look(void *user, struct pstk__index_build *to)
+{
+    const int fd = open(user, O_RDONLY);
+    const int r = build(NULL, to); /* which has a note */
+    memset(noted, 0, sizeof noted);
+    if (fd < 0 || read(fd, noted, sizeof noted - 1) < 16)
+        exit(99);
+    close(fd);
+    return r;
+}
+
+TEST(a_lock_names_its_holder_and_is_for_its_user_alone)
+{
+    struct spot spot;
+    struct stat st;
+    char wanted[64];
+    spot_open(&spot);
+    spot.work.build = build_and_look;
+    spot.work.user = spot.lock;
+    close(hold(&spot, 0)); /* of an older version: others could lock it */
+    CHECK(is_made_in(&spot, spot.own));
+    CHECK(stat(spot.lock, &st) == 0 && (st.st_mode & 0777) == 0600 && st.st_size == 0);
+    snprintf(wanted, sizeof wanted, "process %ld on host ", (long)getpid());
+    CHECK(strncmp(noted + 16, wanted, strlen(wanted)) == 0 && noted[16 + strlen(wanted)]);
+    CHECK(pstk__get64(noted) == 1 && pstk__get64(noted + 8) == 2);
+    fixture_close(&spot.f);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -251,6 +504,13 @@ int main(void)
         CASE(an_index_is_built_once_and_again_when_it_differs),
         CASE(what_could_not_be_added_ends_a_build_and_is_its_result),
         CASE(a_folder_that_is_not_for_writing_has_its_index_in_the_cache),
+        CASE(no_link_is_followed_to_where_an_index_is_written),
+        CASE(an_index_is_not_read_through_a_link),
+        CASE(a_folder_of_another_user_is_not_written_to),
+        CASE(a_lock_of_another_user_is_not_waited_for),
+        CASE(a_builder_that_does_nothing_is_named_and_left),
+        CASE(a_slow_builder_is_waited_for),
+        CASE(a_lock_names_its_holder_and_is_for_its_user_alone),
     };
     return RUN_CASES(cases);
 }

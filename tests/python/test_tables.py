@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of images (CSV, TSV, JSON lines, Parquet) as data sets. csv, json and pyarrow are the oracles, with Pillow for
 pixels; `datasets` for a folder with metadata."""
+import contextlib
 import csv
 import ctypes
 import decimal
@@ -762,6 +763,58 @@ class Tables(Case):
             self.assertEqual(names[dataset.get(i, "label")], rows[i]["label"])
         self.put(open(path, "rb").read() + b"no.jpg,c0,x,y\r\n")
         self.assert_says([f"line {2 * len(rows) + 2} ", "column n is 'x'"], penstock.Dataset, path)
+
+    def test_another_that_rewrites_a_table(self):
+        """is waited for as long as it writes, and named."""
+        pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        from penstock import tables
+        table = os.path.join(self.path("data"), "t.parquet")
+        parquet.write_table(pa.table({"path": self.images()}), table)
+        folder = os.path.dirname(tables.rewritten(table, self.path("cache"))[0])
+        for name in os.listdir(folder):
+            if name != "lock":
+                os.remove(os.path.join(folder, name))
+        script = ("import fcntl, os, sys, time\n"
+                  "lock = open(sys.argv[1] + '/lock', 'r+')\n"
+                  "fcntl.flock(lock, fcntl.LOCK_EX)\n"
+                  "lock.truncate(0), lock.write('process 4711 on host n2'), lock.flush(), print('ready', flush=True)\n"
+                  "with open(sys.argv[1] + '/.writing-1', 'w') as file:\n"
+                  "    for _ in range(int(sys.argv[2])): file.write('x'), file.flush(), time.sleep(0.1)\n"
+                  "sys.stdin.read() if sys.argv[2] == '1' else None\n")
+        old, tables.PATIENCE_SECONDS = tables.PATIENCE_SECONDS, 0.9
+        self.addCleanup(setattr, tables, "PATIENCE_SECONDS", old)
+        for n_writes in (20, 1):
+            with subprocess.Popen([sys.executable, "-c", script, folder, str(n_writes)], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True) as other:
+                self.assertEqual(other.stdout.readline(), "ready\n")
+                said = io.StringIO()
+                with contextlib.redirect_stderr(said):
+                    if n_writes == 20:
+                        self.assertEqual(len(penstock.Dataset(table)), 12)
+                    else:
+                        with self.assertRaisesRegex(penstock.TimedOutError, "process 4711 on host n2 rewrites it .*/lock, and open"):
+                            penstock.Dataset(table)
+                other.stdin.close()
+            self.assertRegex(said.getvalue(), r"^penstock: process 4711 on host n2 rewrites .*/t\.parquet as text; .*/lock\)\n$")
+            for name in os.listdir(folder):
+                if name != "lock":
+                    os.remove(os.path.join(folder, name))
+
+    def test_another_that_builds_an_index(self):
+        data = self.put("path,label\n" + "".join(f"{path},1\n" for path in self.images()))
+        penstock.Dataset(data).close()
+        own = self.path(".penstock")
+        index, = (os.path.join(own, name) for name in os.listdir(own) if name.endswith(".index"))
+        os.remove(index)
+        script = ("import fcntl, sys, time\nlock = open(sys.argv[1] + '.lock', 'r+b')\nfcntl.flock(lock, fcntl.LOCK_EX)\n"
+                  "lock.write(bytes(16) + b'process 4711 on host n2'), lock.flush(), print('ready', flush=True), time.sleep(3)\n")
+        with subprocess.Popen([sys.executable, "-c", script, index], stdout=subprocess.PIPE, text=True) as other:
+            self.assertEqual(other.stdout.readline(), "ready\n")
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                with penstock.Loader(data, batch_size=4, outputs=[SMALL]) as loader:
+                    self.assertEqual(loader.n_samples, 12)
+        self.assertRegex(said.getvalue(), r"penstock: process 4711 on host n2 makes the index of .*\.index\.lock\)\n")
 
     def test_the_command(self):
         rows = self.rows()

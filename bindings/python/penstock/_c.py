@@ -918,6 +918,9 @@ class FirstOf(Structure):
     ]
 
 
+WaitFn = CFUNCTYPE(None, c_void_p, c_char_p)
+
+
 class Foreign(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -933,6 +936,7 @@ class Foreign(Structure):
         ("first_of", POINTER(FirstOf)),
         ("n_first_of", c_uint32),
         ("reserved", c_uint32),
+        ("on_wait", WaitFn),
     ]
 
 

@@ -134,7 +134,7 @@ def of(error: _c.Error, code: int | None = None) -> PenstockError:
         error.code = code
     message = error.message.decode(errors="replace") or _c.lib.pstk_strerror(error.code).decode()
     advice = _ADVICE.get((error.code, error.native))
-    if advice is not None:
+    if advice is not None and (error.code, error.stage) != (_c.ETIMEDOUT, _c.STAGE_OPEN):  # there is no loader yet
         message += ": " + advice
     kind = _CLASSES.get(error.code, PenstockError)
     if error.code == _c.EFBIG and error.native:  # the system's limit

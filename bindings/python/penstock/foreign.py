@@ -54,6 +54,15 @@ def parquet_of(path: str) -> str | None:
     return inside if os.path.isfile(inside) else None
 
 
+def _say(_user: Any, text: bytes) -> None:
+    """Print for whom this process waits."""
+    from .progress import say
+    say(text.decode(errors="replace"))
+
+
+_SAY = _c.WaitFn(_say)
+
+
 class _Watch:
     """Shows the progress of an index that is being built, and passes Ctrl-C on."""
 
@@ -149,6 +158,7 @@ class Foreign:
         for field in array:
             field.codec = 0  # nothing is compressed
             field.codec_level = 0
+        made.on_wait = _SAY
         made.fields, made.n_fields = ctypes.cast(array, ctypes.POINTER(_c.Field)), len(array)
         lists = (_c.FirstOf * len(self.first_of))(
             *(_c.FirstOf(name=text("fields", name), suffixes=text(f"fields.{name}", suffixes))

@@ -2,6 +2,7 @@
 """Progress on stderr: a bar on a terminal, else a line now and then."""
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -22,6 +23,15 @@ def _spaced(n: int) -> str:
     return f"{n:,}".replace(",", " ")
 
 
+def say(text: str) -> None:
+    """Print a line on stderr. Texts name paths, which may have any character."""
+    if sys.stderr is not None:
+        said = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+        with contextlib.suppress(OSError, ValueError):  # a closed stderr
+            bar = "\r\033[K" if sys.stderr.isatty() else ""
+            print(f"{bar}penstock: {said}", file=sys.stderr, flush=True)
+
+
 class Progress:
     """Shows n of `total` (None: unknown). A context manager: its end removes the bar."""
 
@@ -29,14 +39,18 @@ class Progress:
         self._doing, self._what, self._total = doing, what, total
         self._shown = shown and sys.stderr is not None
         self._is_terminal = self._shown and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        self._start = self._last = time.monotonic()
+        self._start = self._last = self._moved = time.monotonic()
+        self._first: int | None = None  # at _start, from which the rate counts: another process may have begun
+        self._n = 0
         self._is_drawn = False
 
     def _facts(self, n: int) -> str:
-        elapsed = max(self._last - self._start, 1e-9)
-        text = f"{_spaced(n)} {self._what}, {_spaced(round(n / elapsed))}/s"
-        if self._total and 0 < n <= self._total and elapsed > 0.5:
-            text += f", {_clock(elapsed * (self._total - n) / n)} left"
+        elapsed, gain = max(self._last - self._start, 1e-9), n - (self._first or 0)
+        if self._last - self._moved >= QUIET_SECONDS:  # the time left would grow, and be wrong
+            return f"{_spaced(n)} {self._what}, no more for {_clock(self._last - self._moved)}"
+        text = f"{_spaced(n)} {self._what}, {_spaced(round(gain / elapsed))}/s"
+        if self._total and 0 < gain and n <= self._total and elapsed > 0.5:
+            text += f", {_clock(elapsed * (self._total - n) / gain)} left"
         return text
 
     def _draw(self, n: int) -> None:
@@ -53,6 +67,10 @@ class Progress:
     def update(self, n: int) -> None:
         """Show that n are done. Cheap: most calls only look at the clock."""
         now = time.monotonic()
+        if self._first is None:
+            self._first, self._start = n, now
+        if n != self._n:
+            self._n, self._moved = n, now
         if not self._shown or now - self._last < (REDRAW_SECONDS if self._is_terminal else QUIET_SECONDS):
             return
         self._last = now

@@ -21,12 +21,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ._optional import needed
-from .errors import CorruptRecordError, SettingsError, UnsupportedError
+from .errors import CorruptRecordError, SettingsError, TimedOutError, UnsupportedError
+from .progress import say
 
 __all__ = ["is_of_images", "rewritten"]
 
 VERSION = 2  # of what is written: others are written again
 BATCH = 4096  # rows in memory
+LOOK_SECONDS = 0.1  # between two looks of a process that waits for another
+PATIENCE_SECONDS = 60.0  # how long that may write nothing; less is a pause of a disk
 LEFT_SECONDS = 86400  # what a writer that died left is removed then
 FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}  # by Arrow's names
 INTEGERS = {name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")}
@@ -124,15 +127,58 @@ def _lines(file: Any, table: str, nested: set[str], with_nulls: set[str]) -> Ite
 # ---- files -------------------------------------------------------------------------------------------------
 
 
+def _motion(folder: str) -> list[tuple[str, int, int]]:
+    """What changes while a process writes in the folder."""
+    found = []
+    for name in os.listdir(folder):
+        with contextlib.suppress(OSError):  # it got its name just now
+            status = os.stat(os.path.join(folder, name))
+            found.append((name, status.st_size, status.st_mtime_ns))
+    return sorted(found)
+
+
+def _lock(lock: int, folder: str, table: str) -> None:
+    """Wait for the process that has the lock, as long as it writes; as src/index/lock.c does. Raises TimedOutError; OSError:
+    files cannot be locked there."""
+    idle, has_said, motion = 0.0, False, None
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pass
+        now = _motion(folder)
+        idle, motion = (idle + LOOK_SECONDS if now == motion else 0.0), now
+        holder = os.pread(lock, 128, 0).decode(errors="replace") .strip() or "another process"
+        path = os.path.join(folder, "lock")
+        if idle >= PATIENCE_SECONDS:
+            raise TimedOutError(f"{table}: {holder} rewrites it as text, and has written nothing for {idle:.0f} s; continue or "
+                                f"end that process, or remove its lock {path}, and open the data set again")
+        if not has_said:
+            say(f"{holder} rewrites {table} as text; this process waits for it (lock: {path})")
+        has_said = True
+        time.sleep(LOOK_SECONDS)
+
+
 @contextlib.contextmanager
-def _alone(folder: str) -> Iterator[None]:
+def _alone(folder: str, table: str) -> Iterator[None]:
     """One process at a time; the kernel frees the lock of a process that dies. Where files cannot be locked, several may
     write the same bytes."""
-    with contextlib.ExitStack() as stack:
+    lock = -1
+    try:
         with contextlib.suppress(OSError):
-            lock = stack.enter_context(open(os.path.join(folder, "lock"), "w", encoding="utf-8"))
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        if lock >= 0:
+            try:
+                _lock(lock, folder, table)
+                os.pwrite(lock, f"process {os.getpid()} on host {os.uname().nodename}".ljust(128).encode(), 0)
+            except TimedOutError:
+                raise
+            except OSError:
+                pass
         yield
+    finally:
+        if lock >= 0:
+            os.close(lock)
 
 
 @contextlib.contextmanager
@@ -196,12 +242,12 @@ def _make(table: str, before: os.stat_result, made: str) -> dict[str, str]:
     try:
         with parquet.ParquetFile(table) as file:
             os.makedirs(folder, exist_ok=True)
-            with _alone(folder):
+            with _alone(folder, table):
                 types = _made_types(made)
                 if types is None:
                     _write(file, table, before, made)
                     types = _made_types(made)
-    except (SettingsError, CorruptRecordError, UnsupportedError):
+    except (SettingsError, CorruptRecordError, TimedOutError, UnsupportedError):
         raise
     except (ValueError, EOFError) as error:  # ArrowInvalid is a ValueError
         raise CorruptRecordError(f"{table} is no Parquet file, or is damaged ({error})") from error

@@ -309,12 +309,8 @@ static int make_index(struct pstk__index **out, struct work *work, struct pstk_e
         r = pstk__folder_home_of(&home, work->opening, work->layout, err);
     if (r < 0)
         return r;
-    const struct pstk__index_work index_work = {.user = work,
-                                                .differs = differs,
-                                                .build = build,
-                                                .on_progress =
-                                                    foreign ? foreign->on_progress : NULL,
-                                                .progress_user = foreign ? foreign->user : NULL};
+    const struct pstk__index_work index_work = {
+        .user = work, .differs = differs, .build = build, .watch = pstk__index_watch_of(foreign)};
     return pstk__index_get(out, &home.home, &index_work, err);
 }
 

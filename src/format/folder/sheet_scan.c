@@ -614,12 +614,8 @@ int pstk__sheet_get_index(struct pstk__index **out, const struct pstk__opening *
     int r = found < 0
                 ? pstk__fail_errno(err, -found, PSTK_STAGE_OPEN, "cannot open %s", place->table)
                 : home_of(work, folder, &home, err);
-    const struct pstk__index_work index_work = {.user = work,
-                                                .differs = differs,
-                                                .build = build,
-                                                .on_progress =
-                                                    foreign ? foreign->on_progress : NULL,
-                                                .progress_user = foreign ? foreign->user : NULL};
+    const struct pstk__index_work index_work = {
+        .user = work, .differs = differs, .build = build, .watch = pstk__index_watch_of(foreign)};
     if (r == 0)
         r = pstk__index_get(out, &home, &index_work, err);
     pstk__sheet_classes_close(&work->classes);
