@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """penstock.pack of files and data sets of others, with what of their packages is installed."""
 
+import json
 import contextlib
 import gc
 import io
@@ -173,8 +174,55 @@ class Files(Case):
         parquet.write_table(table.select(["n"]), self.path("some/2.parquet"))
         words = ["2.parquet: columns are n; must be those of", "0.parquet: n, t"]
         self.assert_says(words, quiet, self.path("some"), self.path("no"))
-        parquet.write_table(pa.table({"n": [1, None]}), self.path("none.parquet"))
+        parquet.write_table(pa.table({"t": ["a", None]}), self.path("none.parquet"))
         self.assert_says("NoneType", quiet, self.path("none.parquet"), self.path("no"))
+
+    def test_parquet_keeps_types_and_nulls_as_a_frame_does(self):
+        pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        optional("pandas")
+        types = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
+        table = pa.table({**{name: pa.array([1, 2, 3], name) for name in types}, "half": np.array([1, 2, 3], "float16"),
+                          "null": pa.array([1, None, 3], "int16"), "nan": pa.array([1, None, 3], "float32"),
+                          "pair": pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.float32())),
+                          "some": pa.array([[], [3], [5, 6]], pa.list_(pa.int16())), "flag": [True, False, True]})
+        wanted = {**{name: name for name in types}, "half": "float16", "null": "float64", "nan": "float32", "pair": "float32",
+                  "some": "int16", "flag": "uint8"}
+        os.mkdir(self.path("split"))
+        parquet.write_table(table, self.path("a.parquet"))
+        parquet.write_table(table, self.path("bare.parquet"), write_statistics=False)
+        parquet.write_table(table[:1], self.path("split/0.parquet"))
+        parquet.write_table(table[1:], self.path("split/1.parquet"), row_group_size=1)
+        frame = table.to_pandas()
+        for source in (self.path("a.parquet"), self.path("bare.parquet"), self.path("split"), frame):
+            with quiet(source, self.path(), overwrite=True) as d:
+                self.assertEqual({name: field.kind for name, field in d.schema.items()}, wanted)
+                self.assertTrue(all(np.isnan(d[1][name]) for name in ("null", "nan")))
+                self.assertEqual([d[i]["null"] for i in (0, 2)], [1, 3])
+                self.assertEqual([d[i]["some"].tolist() for i in range(3)], [[], [3], [5, 6]])
+        nullable = frame[["int32", "null", "float32"]].astype({"int32": "Int32", "null": "Int16", "float32": "Float32"})
+        with quiet(nullable, self.path(), overwrite=True) as d:
+            self.assertEqual({name: field.kind for name, field in d.schema.items()},
+                             {"int32": "int32", "null": "float64", "float32": "float32"})
+            self.assertTrue(np.isnan(d[1]["null"]))
+        for column in (pa.array(["a", None]), pa.array([True, None])):  # which no number stands for
+            parquet.write_table(pa.table({"x": column}), self.path("x.parquet"))
+            for source in (self.path("x.parquet"), pa.table({"x": column}).to_pandas()):
+                self.assert_says("field x: sample 0 has", quiet, source, self.path("no"))
+
+    def test_parquet_of_hugging_face_keeps_class_names(self):
+        pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        table = pa.table({"label": [1, 0], "n": [1, 2]})
+
+        def names(features):
+            text = json.dumps({"info": {"features": features}}) if isinstance(features, dict) else features
+            parquet.write_table(table.replace_schema_metadata({"huggingface": text}), self.path("a.parquet"))
+            with quiet(self.path("a.parquet"), self.path(), overwrite=True) as d:
+                return d.names
+
+        label = {"_type": "ClassLabel", "names": ["cat", "dog"]}
+        self.assertEqual(names({"label": label, "n": {"dtype": "int64", "_type": "Value"}}), ("cat", "dog"))
+        for features in ({"label": label, "n": label}, {"n": {"_type": "Value"}}, {"label": {"_type": "ClassLabel"}}, "no JSON", "[1]"):
+            self.assertEqual(names(features), ())
 
     def test_hugging_face(self):
         datasets = optional("datasets")

@@ -251,6 +251,26 @@ class Tables(Case):
         optional("pyarrow.parquet").write_table(table.rename_columns(["a", "a"]), twice)
         self.assert_says([twice, "must have different names"], penstock.Dataset, twice)
 
+    def test_errors_name_the_parquet_file_and_not_its_copy(self):
+        path = self.put_parquet({"a": ["x", "1", "2", "3"], "b": [1, 2, 3, 4]})
+        for columns, fields, words in ((None, {"a": "int64"}, 'column a is'), (None, {"absent": "int64"}, "absent"),
+                                       ({"file_name": ["no.jpg"] * 4}, None, "none of the 4 images of " + path)):
+            if columns:
+                path = self.put_parquet(columns)
+            for opened in (lambda **how: list(penstock.Dataset(path, **how)),
+                           lambda **how: list(penstock.Loader(path, batch_size=1, outputs={"image": penstock.image(
+                               "image", [penstock.Resize(8)])}, **how))):
+                error = self.assert_says([words], opened, **({"fields": fields} if fields else {}))
+                self.assertNotIn("jsonl", str(error))
+
+    def test_a_parquet_file_of_images_says_how_it_is_packed(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        path = self.path("bytes.parquet")
+        for image in ({"bytes": image_file(0), "path": None}, image_file(0)):
+            parquet.write_table(arrow.table({"image": [image], "label": [1]}), path)
+            self.assert_says([f"{path}, row 0", "penstock.pack(path, out)"], penstock.Dataset, path)
+            self.assertEqual(penstock.pack(path, self.path("packed"), progress=False, overwrite=True)[0]["label"], 1)
+
     def test_parquet_nulls(self):
         arrow = optional("pyarrow")
         dataset = penstock.Dataset(self.put_parquet({

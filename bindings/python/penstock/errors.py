@@ -128,11 +128,21 @@ def new() -> _c.Error:
     return error
 
 
+_said: dict[str, str] = {}  # by a path that the library was given, what its user gave
+
+
+def say(path: str, given: str) -> None:
+    """Name `given` in the messages that name `path`, a file in the cache of which its user knows nothing."""
+    _said[path] = given
+
+
 def of(error: _c.Error, code: int | None = None) -> PenstockError:
     """Return the exception for `error`. code: the result of the call, for an error that it left empty."""
     if error.code == 0 and code is not None:
         error.code = code
     message = error.message.decode(errors="replace") or _c.lib.pstk_strerror(error.code).decode()
+    for path, given in _said.items():
+        message = message.replace(path, given)
     advice = _ADVICE.get((error.code, error.native))
     if advice is not None and (error.code, error.stage) != (_c.ETIMEDOUT, _c.STAGE_OPEN):  # there is no loader yet
         message += ": " + advice

@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from . import errors
 from ._optional import needed
 from .errors import CorruptRecordError, SettingsError, TimedOutError, UnsupportedError
 from .progress import say
@@ -92,7 +93,8 @@ def _types(schema: Any, nested: set[str], with_nulls: set[str]) -> dict[str, str
 def _plain(value: Any) -> Any:
     """Return text for a value that JSON lacks. Raises TypeError."""
     if isinstance(value, (bytes, bytearray, memoryview)):
-        raise TypeError("it holds bytes; a table must name the files of its images")
+        raise TypeError("it holds bytes; a table must name the files of its images (pack the rows of this one: "
+                        "penstock.pack(path, out))")
     return str(value)
 
 
@@ -279,6 +281,7 @@ def rewritten(table: str, cache: str | None) -> tuple[str, str, dict[str, str]]:
     types = _made_types(made)
     if types is None:
         types = _make(table, before, made)
+    errors.say(made + ".jsonl", table)
     return made + ".jsonl", os.path.dirname(table), types
 
 

@@ -8,7 +8,7 @@ from ..dtypes import DTYPES
 from ..errors import SettingsError
 from .schema import Field
 
-__all__ = ["field_of"]
+__all__ = ["field_of", "number_of"]
 
 _KINDS = {"bool": "uint8", "halffloat": "float16", "float": "float32", "double": "float64", "string": "utf8",
           "large_string": "utf8", "binary": "bytes", "large_binary": "bytes", "string_view": "utf8", "binary_view": "bytes"}
@@ -21,6 +21,14 @@ def _plain(kind: Any) -> str | None:
     if text.startswith("fixed_size_binary["):
         return "bytes"
     return _KINDS.get(text, text if text in DTYPES else None)
+
+
+def number_of(kind: Any) -> str | None:
+    """The dtype of a column of numbers, or of lists of numbers to any depth; None: another column."""
+    while str(kind).startswith(_LISTS):
+        kind = kind.value_type
+    found = _plain(kind)
+    return found if found in DTYPES and str(kind) != "bool" else None
 
 
 def field_of(name: str, kind: Any) -> Field:

@@ -12,6 +12,8 @@ import dataclasses
 import functools
 import glob
 import itertools
+import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +24,7 @@ from .._optional import is_a, needed
 from ..errors import SettingsError
 from ..foreign import parquet_of
 from ..tables import is_of_images
+from .arrow import number_of
 from .folder import ImageFolder, InPlace
 from .values import is_array
 
@@ -52,11 +55,19 @@ def _common_length(lengths: Mapping[Any, int], where: str) -> int:
 
 def _by_position(column: Any) -> Any:
     """A Series of pandas, which [i] looks up in its index, as an array of numbers or a list; others as they
-    are."""
+    are. Where whole numbers have nulls, they are float64 with NaN, as pandas reads such columns of files."""
     if not is_a(column, "pandas", "Series"):
         return column
-    is_numbers = is_a(column.dtype, "numpy", "dtype") and column.dtype.kind in "biuf"
-    return column.to_numpy() if is_numbers else list(column)
+    numbers = getattr(column.dtype, "numpy_dtype", column.dtype)  # that of pandas' Int64, Float32, ...
+    if not is_a(numbers, "numpy", "dtype") or numbers.kind not in "biuf":
+        return list(column)
+    if numbers is column.dtype:
+        return column.to_numpy()
+    if not column.hasnans:
+        return column.to_numpy(numbers)
+    if numbers.kind == "b":
+        return list(column)
+    return column.to_numpy("float64" if numbers.kind in "iu" else numbers, na_value=math.nan)
 
 
 class Columns:
@@ -251,8 +262,44 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _has_null(file: Any, name: str) -> bool:
+    """Has a column of a Parquet file a null? Only what may have one is read."""
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        statistics = [group.column(i).statistics for i in range(group.num_columns) if group.column(i).path_in_schema == name]
+        if any(one is None or not one.has_null_count or one.null_count for one in statistics) \
+                and file.read_row_group(number, columns=[name]).column(0).null_count:
+            return True
+    return False
+
+
+def _typed(value: Any, dtype: str | None) -> Any:
+    """Numbers in the dtype of their column, as in a DataFrame: a null of numbers is NaN."""
+    if dtype is None or (value is None and not dtype.startswith("float")):
+        return value
+    import numpy
+    try:
+        return numpy.asarray(math.nan if value is None else value, dtype)[()]
+    except (TypeError, ValueError):  # lists of different lengths, or with a null among whole numbers
+        return value
+
+
+def _classes_of(metadata: Mapping[bytes, bytes] | None) -> list[str] | None:
+    """The class names that Hugging Face's `datasets` keeps in the metadata, where one column has some."""
+    try:
+        features = json.loads((metadata or {})[b"huggingface"])["info"]["features"].values()
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return None
+    found = [one["names"] for one in features if isinstance(one, dict) and one.get("_type") == "ClassLabel" and "names" in one]
+    return found[0] if len(found) == 1 else None
+
+
 class ParquetFiles:
-    """The rows of Parquet files, in the order given. Needs pyarrow. One row group at a time is in memory."""
+    """The rows of Parquet files, in the order given. Needs pyarrow. One row group at a time is in memory.
+
+    Numbers keep their dtype; a column of whole numbers that has a null is float64, with NaN, as pandas reads it.
+    classes: of Hugging Face's one ClassLabel, where the first file was written by `datasets`.
+    """
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = list(paths)
@@ -261,17 +308,33 @@ class ParquetFiles:
         self._places: list[tuple[int, int]] = []  # file, row group
         sizes = []
         columns = None
+        self.classes: list[str] | None = None
+        self._dtypes: dict[str, str | None] = {}
+        needed("numpy", "reading Parquet files")
         for i, path in enumerate(self._paths):
             file = self._file(i)
             if columns is not None and file.schema_arrow.names != columns:
                 raise SettingsError(f"{path}: columns are {', '.join(file.schema_arrow.names)}; must be "
                                     f"those of {self._paths[0]}: {', '.join(columns)}")
+            if columns is None:
+                self.classes = _classes_of(file.schema_arrow.metadata)
             columns = file.schema_arrow.names
+            self._note_dtypes(file)
             for group in range(file.num_row_groups):
                 self._places.append((i, group))
                 sizes.append(file.metadata.row_group(group).num_rows)
         self._names = field_names(columns or [])
         self._ends = list(itertools.accumulate(sizes))
+
+    def _note_dtypes(self, file: Any) -> None:
+        for column in file.schema_arrow:
+            dtype = number_of(column.type)
+            if dtype == str(column.type) and _has_null(file, column.name):
+                dtype = "float64"
+            had = self._dtypes.setdefault(column.name, dtype)
+            if had != dtype and had is not None and dtype is not None:
+                import numpy
+                self._dtypes[column.name] = numpy.promote_types(had, dtype).name
 
     def _file(self, i: int) -> Any:
         files = self._files.get()
@@ -299,7 +362,8 @@ class ParquetFiles:
         if not group or group[0] != place:
             file, number = self._places[place]
             group[:] = [place, self._file(file).read_row_group(number)]
-        return {field: _plain(group[1].column(name)[row].as_py()) for name, field in self._names.items()}
+        return {field: _typed(_plain(group[1].column(name)[row].as_py()), self._dtypes[name])
+                for name, field in self._names.items()}
 
 
 # ---- Hugging Face -----------------------------------------------------------------------------------
