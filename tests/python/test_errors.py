@@ -676,12 +676,14 @@ class Words(unittest.TestCase):
                 for name in installed:
                     settings.sys.modules.pop(name, None)
                 settings.sys.modules.update(modules)
-                return settings.framework("auto", on_device)
+                return settings.framework("auto", True) if on_device else settings.host_framework()
 
-        for on_device in (False, True):
-            self.assertEqual(chosen(on_device, ["torch", "jax", "numpy"]), "torch")
-        self.assertEqual(chosen(False, ["jax"], ["numpy", "torch"]), "numpy")
-        self.assertEqual(chosen(False, []), "dlpack")
+        self.assertEqual(settings.framework("auto", False), "auto")
+        self.assertEqual(chosen(True, ["torch", "jax", "numpy"]), "torch")
+        self.assertEqual(chosen(False, ["torch", "jax", "numpy"]), ("torch", False))
+        self.assertEqual(chosen(False, ["jax"], ["numpy", "torch"]), ("numpy", True))
+        self.assertEqual(chosen(False, ["jax"], ["numpy"]), ("numpy", False))
+        self.assertEqual(chosen(False, []), ("dlpack", False))
         self.assertEqual(chosen(True, ["jax", "numpy"], ["torch"]), "jax")
         self.assertEqual(chosen(True, ["numpy"], ["torch"]), "torch")
         part = "must be 'torch', 'cupy' or 'jax', or 'dlpack'"

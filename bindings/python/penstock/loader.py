@@ -182,7 +182,8 @@ class Loader(Hints, Sealed):
         first three have epoch, sample_ids, n_valid and the like as attributes, one of yours has them in its
         attribute `info`.
     framework: whose tensors: "torch", "numpy", "jax", "cupy", "dlpack" (penstock.Tensor); "auto": PyTorch
-        where it is imported, else NumPy; on a GPU PyTorch, or CuPy or JAX where only they are imported.
+        if it is imported before the first batch, else NumPy, with a warning if PyTorch is installed; on a GPU, when the
+        loader opens, PyTorch, or CuPy or JAX if only they are imported.
         NumPy has no bfloat16: where ml_dtypes is not installed, it is the bits as uint16. JAX on a GPU gets
         copies.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept. On the host a tensor with
@@ -198,7 +199,7 @@ class Loader(Hints, Sealed):
     weights: penstock.Weighted or Balanced: draw samples with replacement. samples_per_epoch: draws of an epoch; None: as
         many as there are samples.
     shuffle: True is order="full", False is order="sequential". Without both: "full". With False and
-        last_batch="drop" the same samples, the end of the data set, never come: to see all give
+        last_batch="drop" the same samples, the end of the data set, never come, and rank 0 warns: to see all give
         last_batch="short".
     order: "full": a random permutation of all samples in each epoch; "windowed": blocks of neighbouring samples in a
         random order, mixed inside windows of blocks, for storage that is slow at small random reads; "sequential": by
@@ -207,7 +208,8 @@ class Loader(Hints, Sealed):
         the number of samples), at most 65536; samples of a block (0: 64), at most 1048576; blocks of a window (0: 4),
         at most 4096. Each rank reads only its own blocks where world divides strands. The order depends on all three:
         a state resumes with the same ones. `penstock order DATA --order windowed --explain` prints what they cost.
-    seed: of order and augmentation. epoch, position: start there.
+    seed: of order and augmentation; the default 0 is the same in each run. torch.manual_seed and numpy.random.seed have no
+        effect on a loader. epoch, position: start there.
     last_batch: what becomes of a last batch that is not full: "drop" it (the default; a DataLoader keeps it:
         "short"); "pad" it from the start of the epoch; "short": the tensors have fewer rows, on some ranks
         perhaps none.
@@ -275,6 +277,7 @@ class Loader(Hints, Sealed):
     _dataset: Dataset | None = None
     _n_samples: int | None = None  # of an epoch, once the library has said so
     _own: Any = None  # the loader's own stream, once it is needed
+    _convert: Callable[[tensors.Tensor], Any] | None = None  # into the framework's; None: the framework is not decided yet
 
     @words.suggesting
     def __init__(
@@ -335,11 +338,11 @@ class Loader(Hints, Sealed):
             if stream is not None and copy and kind != _c.HOST:
                 raise SettingsError(f"stream: value is {stream!r}; must be None with copy=True: copies are made on the "
                                     "framework's current stream (make yours the current one, or give copy=False)")
-            self._convert = tensors.converter(self._framework, copy)
+            self._copies = copy
             self._mix, self._tensors = _mixed(mix, self._outputs)
             self._make = batches.maker(words.form(form, self._tensors), tuple(self._tensors))
-            if self._framework in _REGISTER:
-                _REGISTER[self._framework]()
+            if self._framework != "auto":
+                self._decide_framework()
             _check_device(kind, index or 0, self._framework)
             numbers["device"] = kind
             numbers["device_index"] = _default_index(self._framework) if index is None else index
@@ -374,6 +377,7 @@ class Loader(Hints, Sealed):
         if _opened(given, self._foreign, binds=False)[2].info.identity != self._catalog.info.identity:
             self.close()
             raise errors.DataSetNotFoundError(f"{path} was replaced while it was being opened: open it again")
+        self._warn_of_dropped()
 
     def _fixed(self, last_batch: str) -> dict[str, Any]:
         """What must be the same on all processes for each sample to come once."""
@@ -428,6 +432,26 @@ class Loader(Hints, Sealed):
         index, current, enter = self._device[1], torch.cuda.current_device, torch.cuda.device
         return lambda: nothing if current() == index else enter(index)
 
+    def _decide_framework(self) -> None:
+        """Find out whose tensors batches have; with "auto" on the host at the first batch."""
+        if self._framework == "auto":
+            self._framework, is_unsure = words.host_framework()
+            if is_unsure:
+                warnings.warn(words.NOT_TORCH, stacklevel=5)  # to who iterates
+        self._convert = tensors.converter(self._framework, self._copies)
+        if self._framework in _REGISTER:
+            _REGISTER[self._framework]()
+
+    def _warn_of_dropped(self) -> None:
+        """Warn on rank 0 if some samples never come. With a schedule or a budget their number varies."""
+        if self._order != "sequential" or self._numbers["last_batch"] != _c.LAST_DROP or self._rows.is_fixed or self._ranks.rank:
+            return
+        n = self.n_samples % self._rows.world_wide
+        if n:
+            which = "sample" if n == 1 else f"{n:,} samples"
+            warnings.warn(f"last_batch: value is 'drop', and samples come in sequential order: the last {which} of "
+                          f"{self.n_samples:,} never come (give last_batch=\"short\")", stacklevel=4)  # to who opens
+
     def _open(self, settings: _c.Settings, timeout: float | None) -> None:
         self._layouts: dict[tuple[int, int], tuple[tensors.Layout, ...]] = {}  # by what gives batches their shapes
         self._warned = False  # of images with a palette
@@ -435,7 +459,6 @@ class Loader(Hints, Sealed):
                         for i, (name, output) in enumerate(self._outputs.items())
                         if output.kind == _c.OUTPUT_IMAGE}
         self._leases = streams.Leases()
-        self._splitter = micro.Splitter(self._convert, micro.shifting(self._framework, self._device[1]), self._make)
         on_device = self._device[0] != tensors.DL_CPU
         if on_device:
             settings.current_stream = streams.current_of_threads(self._framework)
@@ -809,6 +832,8 @@ class Loader(Hints, Sealed):
         return batch, coming
 
     def _take(self, n_parts: int | None) -> tuple[Any, batches.BatchInfo | None]:
+        if self._convert is None:
+            self._decide_framework()
         stream, handle = self._stream(), self._handle
         try:
             found = handle.wait(stream)
@@ -835,7 +860,8 @@ class Loader(Hints, Sealed):
         if self._has_views:
             self._leases.add(share.batch().contents.slot, share.pointer, tensors.ranges(found_in))
         if n_parts is not None:
-            return self._splitter.split(found_in, info, n_parts, stream), info
+            splitter = micro.Splitter(self._converted, micro.shifting(self._framework, self._device[1]), self._make)
+            return splitter.split(found_in, info, n_parts, stream), info
         return self._make([self._converted(tensor) for tensor in found_in], info), info
 
     def _report(self, batch: Any) -> None:
@@ -853,9 +879,11 @@ class Loader(Hints, Sealed):
             raise self._handle.closed_meanwhile()
 
     def _converted(self, tensor: Any) -> Any:
+        convert = self._convert
+        assert convert is not None
         if not isinstance(tensor, tensors.Ragged):
-            return self._convert(tensor)
-        data, offsets = self._convert(tensor.data), self._convert(tensor.offsets)
+            return convert(tensor)
+        data, offsets = convert(tensor.data), convert(tensor.offsets)
         if tensor.device_offsets is tensor.offsets:
             return tensors.Ragged(data, offsets, offsets, tensor.list_kind)
-        return tensors.Ragged(data, offsets, self._convert(tensor.device_offsets), tensor.list_kind)
+        return tensors.Ragged(data, offsets, convert(tensor.device_offsets), tensor.list_kind)

@@ -117,18 +117,16 @@ def _is_installed(name: str) -> bool:
 
 
 def framework(value: Any, on_device: bool) -> str:
-    """Return the framework of the tensors. "auto" is PyTorch if it is imported. Else, on a device, it is CuPy or
-    JAX if that is imported, or PyTorch if it is installed; on the host, NumPy if it is installed, or our own."""
+    """Return the framework of the tensors. "auto" on a device is PyTorch if it is imported, else CuPy or JAX if that is
+    imported, else PyTorch if it is installed. On the host it stays "auto" until the first batch: see host_framework."""
     name = _one_of("framework", value, FRAMEWORKS)
     if name == "numpy" and on_device:
         raise SettingsError("framework: value is 'numpy'; must be 'torch', 'cupy' or 'jax' on a device: NumPy cannot "
                             "see its memory (or give device='cpu')")
-    if name != "auto":
+    if name != "auto" or not on_device:
         return name
     if _is_imported("torch"):
         return "torch"
-    if not on_device:
-        return "numpy" if _is_installed("numpy") else "dlpack"
     for other in ("cupy", "jax"):
         if _is_imported(other):
             return other
@@ -137,6 +135,20 @@ def framework(value: Any, on_device: bool) -> str:
     raise SettingsError("framework: value is 'auto', but PyTorch is not installed, and neither CuPy nor JAX is "
                         "imported; must be 'torch', 'cupy' or 'jax', or 'dlpack' for penstock.Tensor, which any of "
                         "them takes")
+
+
+NOT_TORCH = ("framework: value is 'auto', and PyTorch is installed but was not imported before the first batch: batches are "
+             "NumPy arrays (give framework=\"torch\" or framework=\"numpy\")")
+
+
+def host_framework() -> tuple[str, bool]:
+    """Return what "auto" is on the host, at the first batch, and whether the program may have meant PyTorch: it is installed
+    but not imported."""
+    if _is_imported("torch"):
+        return "torch", False
+    if _is_installed("numpy"):
+        return "numpy", _is_installed("torch")
+    return "dlpack", False
 
 
 def form(value: Any, names: Iterable[str]) -> Any:
