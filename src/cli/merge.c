@@ -78,7 +78,7 @@ static int report(const char *out, const char *const *parts, uint32_t n_parts, d
     printf("merged %u part%s: %s samples in %s shard%s, in %s\n", n_parts, n_parts == 1 ? "" : "s",
            unit_count(n, info.n_samples), unit_count(shards, info.n_shards),
            info.n_shards == 1 ? "" : "s", unit_seconds(time, seconds));
-    message_next("bench", out);
+    message_next("verify", out);
     return message_finish(STATUS_OK);
 }
 

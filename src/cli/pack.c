@@ -13,6 +13,7 @@
 #include "command.h"
 #include "feed.h"
 #include "form.h"
+#include "inputs.h"
 #include "interrupt.h"
 #include "json.h"
 #include "kept.h"
@@ -153,6 +154,7 @@ struct pack {
     struct fields fields; /* of --field */
     int no_columns, skip_bad, overwrite, json;
     int has_no_id; /* --pack-id none */
+    int is_done;   /* 1: the part was there already */
 
     struct tree tree;
     struct records records;     /* SRC is a data set in another format: in place of the tree */
@@ -268,6 +270,38 @@ static void name_pack(struct pack *pack, struct pstk_writer_settings *s,
     s->n_names = pack->annotated.a ? pack->annotated.info.n_names : pack->tree.n_classes;
 }
 
+/* OUT is a data set already. Returns 0 if it is this part, from the same inputs; or an exit status.
+ */
+static int find_done(struct pack *pack, const struct pstk_writer_settings *s,
+                     const struct pstk_error *err)
+{
+    if (!is_part(pack) || err->code != PSTK_EEXIST || !strstr(err->message, "set overwrite"))
+        return output_refuse(err, pack->out);
+    const char *why = inputs_differ(pack->out, s);
+    if (why)
+        return message_usage("%s is a data set already: %s; --overwrite replaces it", pack->out,
+                             why);
+    pack->is_done = 1;
+    message_say("%s is done already, from the same files", pack->out);
+    return 0;
+}
+
+/* Return the note, owned: of a part with the state of its inputs. */
+static char *part_note(const struct pack *pack, const char *note)
+{
+    const struct inputs inputs = {.src = pack->src,
+                                  .tree = &pack->tree,
+                                  .first = pack->first,
+                                  .n = pack->n,
+                                  .identity =
+                                      pack->records.dataset ? pack->records.info.identity : NULL,
+                                  .annotations = pack->annotated.settings.path};
+    char *own = is_part(pack) ? inputs_note(&inputs, note) : NULL;
+    if (!own && !(own = strdup(note)))
+        message_no_memory();
+    return own;
+}
+
 static int open_writer(struct pack *pack)
 {
     struct pstk_field fields[PSTK_MAX_FIELDS];
@@ -291,7 +325,9 @@ static int open_writer(struct pack *pack)
     s.columns = (uint32_t)pack->no_columns;
     s.note = annotated_note(&pack->annotated, form_note(&pack->form, note));
     s.pack_id = pack->task.pack_id;
-    name_pack(pack, &s, pack_id);
+    name_pack(pack, &s, pack_id); /* whatever state the inputs are in */
+    char *own = part_note(pack, s.note);
+    s.note = own;
     s.on_kept = note_kept;
     s.on_kept_user = pack;
     interrupt_block();
@@ -299,7 +335,9 @@ static int open_writer(struct pack *pack)
     interrupt_unblock();
     if (r == 0 && pstk_writer_n_leftovers(pack->writer) > 0)
         message_say("%s has files of a pack that was stopped; starting over", pack->out);
-    return r < 0 ? output_refuse(&err, pack->out) : 0;
+    const int status = r < 0 ? find_done(pack, &s, &err) : 0;
+    free(own);
+    return status;
 }
 
 static void note_bad(struct pack *pack, uint64_t number, const char *reason, const char *format)
@@ -471,6 +509,7 @@ static int print_json(struct pack *pack, const struct result *result)
     json_put_count(object, "bytes", info->bytes);
     json_put_text(object, "identity", info->identity);
     json_put_real(object, "seconds", result->seconds);
+    json_put_bool(object, "done_already", pack->is_done);
     json_put_text(object, "note", annotated_note(&pack->annotated, form_note(&pack->form, note)));
     json_put_count(object, "file_bytes", pack->bytes_in);
     json_put_count(object, "image_bytes", result->images.stored_bytes);
@@ -504,7 +543,7 @@ static int print_text(struct pack *pack, const struct result *result)
     const double seconds = result->seconds;
     char n[UNIT_SIZE], classes[UNIT_SIZE], shards[UNIT_SIZE], bytes[UNIT_SIZE], time[UNIT_SIZE];
     char rate[UNIT_SIZE];
-    printf("packed %s %s%s", unit_count(n, info->n_samples),
+    printf("%s %s %s%s", pack->is_done ? "has" : "packed", unit_count(n, info->n_samples),
            pack->records.dataset ? "sample" : "image", info->n_samples == 1 ? "" : "s");
     if (info->n_names)
         printf(" of %s class%s", unit_count(classes, info->n_names),
@@ -513,8 +552,10 @@ static int print_text(struct pack *pack, const struct result *result)
            info->n_shards == 1 ? "" : "s", unit_bytes(bytes, (double)info->bytes),
            unit_seconds(time, seconds),
            unit_count(rate, (uint64_t)((double)info->n_samples / (seconds > 0 ? seconds : 1))));
-    print_images(pack, result);
-    annotated_print(&pack->annotated);
+    if (!pack->is_done) {
+        print_images(pack, result);
+        annotated_print(&pack->annotated);
+    }
     if (is_part(pack)) {
         if (pack->task.key)
             printf("next: when all tasks have packed their parts, ");
@@ -665,6 +706,8 @@ static int pack(struct pack *p)
     if (p->n_threads == 0)
         p->n_threads = part_threads(&p->part, machine_n_cores(MAX_THREADS));
     status = open_writer(p);
+    if (p->is_done)
+        return report(p, unit_now() - p->start);
     if (status == 0)
         status = open_feed(p);
     if (status == 0)
@@ -730,7 +773,8 @@ const struct command command_pack = {
         "train\n"
         "penstock pack frames/day7 parts/day7 --task day7 --pack-id "
         "0f6a2c3bd4e74d1c8b9a5e6f70819203\n",
-    .exit_status = "0 packed; 1 unreadable images or annotations, or a failing machine, nothing "
+    .exit_status = "0 packed, or a part is done already; 1 unreadable images or annotations, or a "
+                   "failing machine, nothing "
                    "packed; 2 wrong "
                    "usage, path or permission; 130 Ctrl-C",
     .run = run,

@@ -3,14 +3,12 @@
 
 #include <stdio.h>
 
-/* Two hashes of 64 bits: FNV-1a (Fowler, Noll, Vo), and the same with another multiplier, start and
- * a shift, so that a collision of one is none of the other. They find mistakes, not attacks. */
-struct hash {
-    uint64_t a, b;
-};
+struct pack_hash pack_hash_begin(void)
+{
+    return (struct pack_hash){UINT64_C(0xcbf29ce484222325), UINT64_C(0x2545f4914f6cdd1d)};
+}
 
-/* Add a text with its terminating 0, which parts it from the next. */
-static void add(struct hash *hash, const char *text)
+void pack_hash_add(struct pack_hash *hash, const char *text)
 {
     const unsigned char *c = (const unsigned char *)text;
     do {
@@ -20,19 +18,24 @@ static void add(struct hash *hash, const char *text)
     } while (*c++);
 }
 
+const char *pack_hash_text(const struct pack_hash *hash, char text[PACK_ID_SIZE + 1])
+{
+    snprintf(text, PACK_ID_SIZE + 1, "%016llx%016llx", (unsigned long long)hash->a,
+             (unsigned long long)hash->b);
+    return text;
+}
+
 const char *pack_id_of(const struct tree *tree, const char *note, char text[PACK_ID_SIZE + 1])
 {
-    struct hash hash = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x2545f4914f6cdd1d)};
+    struct pack_hash hash = pack_hash_begin();
     char number[24];
-    add(&hash, note);
+    pack_hash_add(&hash, note);
     for (uint64_t i = 0; i < tree->n_classes; i++)
-        add(&hash, tree->classes[i]);
+        pack_hash_add(&hash, tree->classes[i]);
     for (uint64_t i = 0; i < tree->n_files; i++) {
         snprintf(number, sizeof number, "%u", (unsigned)tree->files[i].cls);
-        add(&hash, number);
-        add(&hash, tree->files[i].path);
+        pack_hash_add(&hash, number);
+        pack_hash_add(&hash, tree->files[i].path);
     }
-    snprintf(text, PACK_ID_SIZE + 1, "%016llx%016llx", (unsigned long long)hash.a,
-             (unsigned long long)hash.b);
-    return text;
+    return pack_hash_text(&hash, text);
 }

@@ -22,6 +22,9 @@
 #define MISSING_LISTED 8 /* numbers in a message */
 #define MAX_STEPS 40     /* symbolic links to follow, as in the kernel */
 
+#define INPUTS "; inputs " /* in a note, as `penstock pack` ends that of a part (FORMAT.md) */
+#define INPUTS_DIGITS 32
+
 /* A part, and the numbers of its dictionaries in the merged data set. */
 struct part {
     const char *path;               /* borrowed */
@@ -606,6 +609,20 @@ static int begin_columns(struct merge *merge, struct pstk_error *err)
     return r;
 }
 
+/* Take over the note of a part, without what says in which state its own inputs were. */
+static int copy_note(struct pstk__manifest *manifest, const char *note, struct pstk_error *err)
+{
+    const size_t n = note ? strlen(note) : 0, n_end = strlen(INPUTS) + INPUTS_DIGITS;
+    if (n < n_end || strncmp(note + n - n_end, INPUTS, strlen(INPUTS)) != 0 ||
+        strspn(note + n - INPUTS_DIGITS, "0123456789abcdef") != INPUTS_DIGITS)
+        return pstk__manifest_set_note(manifest, note, err);
+    char *text = strndup(note, n - n_end);
+    const int r = text ? pstk__manifest_set_note(manifest, text, err)
+                       : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the note");
+    free(text);
+    return r;
+}
+
 static int begin_manifest(struct merge *merge, struct pstk_error *err)
 {
     const struct pstk__manifest *first = &merge->parts[0].manifest;
@@ -622,7 +639,7 @@ static int begin_manifest(struct merge *merge, struct pstk_error *err)
     for (uint32_t i = 0; i < merge->n_parts; i++)
         pstk__identity_join(&id, &merge->parts[i].identity);
     pstk__identity_text(&id, first->schema.crc, merge->manifest.identity);
-    int r = pstk__manifest_set_note(&merge->manifest, first->note, err);
+    int r = copy_note(&merge->manifest, first->note, err);
     if (r == 0)
         r = begin_columns(merge, err);
     return r < 0 ? r : pstk__manifest_copy_names(&merge->manifest, first, err);

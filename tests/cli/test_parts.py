@@ -4,7 +4,9 @@
 usage: test_parts.py PENSTOCK [WORD]; TAP, as test_command.py.
 """
 import concurrent.futures
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -166,13 +168,72 @@ def a_part_that_runs_twice_is_there_once(world):
         done = list(pool.map(lambda i: subprocess.run([PENSTOCK, "pack", src, out, "--part", "auto"], env=envs[i % 2],
                                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), range(8)))
     for i in range(2):  # one of four made the part, the others found it made, or being made
-        expect(sorted(one.returncode == 0 for one in done[i::2]), [False, False, False, True])
+        expect(sum("packed " in one.stdout for one in done[i::2]), 1)
     for one in done:
-        assert one.returncode == 0 or "is a data set already" in one.stderr or "another writer" in one.stderr, one.stderr
-    _, said = pack(src, out, envs[0], status=2)
-    assert "part-00000-of-00002 is a data set already; --overwrite replaces it" in said, said
+        assert one.returncode == 0 or "another writer" in one.stderr, one.stderr
+        assert "packed " in one.stdout or "is done already" in one.stderr or "another writer" in one.stderr, one.stderr
     pack(src, out, envs[0], "--overwrite")
     check_whole(world, src, out, 2)
+
+
+@test
+def a_part_that_is_done_is_left_and_one_of_other_inputs_is_refused(world):
+    src, out, envs = images(world, 40), world.fresh("parts"), [environment(**mpi(i, 2)) for i in range(2)]
+    for env in envs:
+        pack(src, out, env)
+    part, other = parts_of(out)
+    before = os.stat(os.path.join(part, "manifest.json")).st_mtime_ns
+    told, said = pack(src, out, envs[0])
+    assert "part-00000-of-00002 is done already, from the same files" in said and "next: when all 2 parts" in told, (told, said)
+    assert "packed" not in told.splitlines()[0], told
+    expect(json.loads(pack(src, out, envs[0], "--json")[0])["done_already"], True)
+    expect(os.stat(os.path.join(part, "manifest.json")).st_mtime_ns, before)
+    _, said = pack(src, out, envs[0], "--shard-size", "1M")  # which is no part of what it holds
+    assert "done already" in said, said
+    for options in (["--quality", "80"], ["--pack-id", "0" * 32]):
+        _, said = pack(src, out, envs[0], *options, status=2)
+        assert "is a data set already: it is of another pack; --overwrite replaces it" in said, said
+    _, said = run("pack", src, part, "--part", "1/2", env=environment(), status=2)
+    assert "it is another part of this pack" in said, said
+    first = os.path.join(src, "a", "00.jpg")
+    os.utime(first, (1, 1))
+    _, said = pack(src, out, envs[0], status=2)
+    assert "since then its files, or the options, have changed; --overwrite replaces it" in said, said
+    _, said = pack(src, out, envs[1])  # which has none of it
+    assert "done already" in said, said
+    expect(pack(src, out, envs[0], "--overwrite")[1].count("done already"), 0)
+    check_whole(world, src, out, 2)
+
+
+@test
+def an_empty_part_and_a_task_are_done_already_too(world):
+    src, out = images(world, 2), world.fresh("parts")
+    for said_already in (False, True):
+        for i in range(3):
+            _, said = pack(src, out, environment(**mpi(i, 3)))
+            expect("is done already" in said, said_already)
+    task = world.fresh("task")
+    for said_already in (False, True):
+        _, said = run("pack", src, task, "--task", "a", "--pack-id", "0" * 32, env=environment())
+        expect("is done already" in said, said_already)
+    for options, why in ((["--task", "b"], "another part"), (["--task", "a", "--attempt", "1"], "another part"),
+                         (["--task", "a", "--quality", "80"], "since then its files, or the options, have changed")):
+        _, said = run("pack", src, task, "--pack-id", "0" * 32, *options, env=environment(), status=2)
+        assert why in said, said
+
+
+@test
+def a_merge_leaves_out_what_a_part_was_made_of(world):
+    src, out, whole = images(world, 4), world.fresh("parts"), world.fresh("whole")
+    for i in range(2):
+        pack(src, out, environment(**mpi(i, 2)))
+    told, _ = run("merge", *parts_of(out), whole)
+    assert " verify " in told.splitlines()[-1], told
+    notes = []
+    for path in (parts_of(out)[0], whole):
+        with open(os.path.join(path, "manifest.json")) as file:
+            notes.append(json.load(file)["note"])
+    assert re.fullmatch(re.escape(notes[1]) + "; inputs [0-9a-f]{32}", notes[0]), notes
 
 
 @test

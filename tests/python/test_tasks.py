@@ -134,6 +134,13 @@ class Packs(Case):
                     f.write(image_file(3 * i + k))
             penstock.pack(self.path(f"day{i}"), self.path(f"part{i}"), part=Task(PACK, f"day/{i}", i), progress=False)
         merge([self.path("part1"), self.path("part0")], self.path("data"), pack_id=PACK)
+        again = penstock.pack(self.path("day1"), self.path("part1"), part=Task(PACK, "day/1", 1), progress=False)  # is done already
+        self.assertEqual(len(again), 3)
+        with self.assertRaisesRegex(penstock.DataSetExistsError, "another part of this pack; overwrite=True replaces it"):
+            penstock.pack(self.path("day1"), self.path("part1"), part=Task(PACK, "day/1", 2), progress=False)
+        os.utime(self.path("day1/10.jpg"), (1, 1))
+        with self.assertRaisesRegex(penstock.DataSetExistsError, "since then its files, or the options, have changed"):
+            penstock.pack(self.path("day1"), self.path("part1"), part=Task(PACK, "day/1", 1), progress=False)
         keys = [r["key"] for r in penstock.Dataset(self.path("data"))]
         self.assertEqual(keys, ["10.jpg", "11.jpg", "12.jpg", "00.jpg", "01.jpg", "02.jpg"])
 

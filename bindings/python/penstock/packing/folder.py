@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..__main__ import command
-from ..errors import SettingsError
+from ..errors import DataSetExistsError, SettingsError
 from .samples import PackError
 from .task import Task
 from .writer import Writer, accepts_damaged, count
@@ -95,10 +95,15 @@ def _run(line: list[str], progress: bool) -> tuple[int, list[str]]:
     return process.returncode, said
 
 
-def _refuse(status: int, said: list[str]) -> None:
+def _text(said: list[str]) -> str:
     text = "\n".join(line[len(SAID):] if line.startswith(SAID) else line for line in said)
     for option, keyword in _KEYWORDS.items():
         text = text.replace(option, keyword)
+    return text
+
+
+def _refuse(status: int, said: list[str]) -> None:
+    text = _text(said)
     if status < 0:
         text += f"the command penstock pack was killed by signal {-status} ({signal.Signals(-status).name}), and " \
                 "so nothing was packed"
@@ -112,8 +117,16 @@ def pack(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, sh
     line = _line(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size, num_workers=num_workers,
                  damaged=damaged, part=part)
     # The writer refuses a path by the exceptions that all of the package raises.
-    Writer(where, {"jpg": "image"}, overwrite=overwrite).abort()
+    there: DataSetExistsError | None = None
+    try:
+        Writer(where, {"jpg": "image"}, overwrite=overwrite).abort()
+    except DataSetExistsError as error:
+        if part is None:
+            raise
+        there = error  # a part that is done already is no error: the command looks at its inputs
     status, said = _run(line, progress)
+    if status == USAGE and there is not None:
+        raise DataSetExistsError(_text(said))
     if status:
         _refuse(status, said)
     for text in said:

@@ -363,7 +363,8 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         set keeps the names. A number is a name's place in `names`; without `names`, in the sorted names of all
         samples, for which each sample is read once more.
     overwrite, shard_size, note, dictionary_size: as penstock.Writer takes them.
-    part: pack the part of a task, for penstock.merge. Give every task the same schema and names. A part without
+    part: pack the part of a task, for penstock.merge. The part of a folder of images that is there already, from the
+        same files, is left as it is; other data cannot be compared, and raises DataSetExistsError. Give every task the same schema and names. A part without
         samples is made by a penstock.Writer to which nothing is added.
     check_images: decode every image file in full, as the command `penstock pack` does, so that damage is
         found now; False looks at headers only.
