@@ -97,7 +97,6 @@ class Columns(Case):
                     lambda: penstock.add_column(path, "a\0b", np.zeros(N), overwrite=True),
                     lambda: penstock.Where("a\0b", at_least=0), lambda: penstock.Weighted("a\0b"),
                     lambda: penstock.Balanced("a\0b"), lambda: penstock.Balanced("cls\0b"),
-                    lambda: penstock.Loader(path, batch_size=8, outputs={"x": penstock.scalar("cls\0b")}),
                     lambda: penstock.export(path, to="npy", out=self.path("out"), fields=["cls\0b"]),
                     lambda: penstock.export(path, to="folder", out=self.path("out"), label="cls\0b")):
             with self.assertRaisesRegex(penstock.SettingsError, r"value is '\w+\\x00b'.*without a zero byte"):
