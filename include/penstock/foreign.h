@@ -30,6 +30,18 @@ extern "C" {
 /* Suffixes of a struct pstk_first_of, at most. */
 #define PSTK_MAX_FIRST_OF 8
 
+/* The dot of a member's file name that parts the sample's key from the suffix, which is the field.
+ */
+enum pstk_split_at {
+    /* the first dot, as WebDataset does it; but ENOTSUP if the names say that another dot is meant:
+     * their suffixes have dots and differ, end alike, and no sample has two of them */
+    PSTK_SPLIT_AUTO = 0,
+    /* the first dot: of "a/b.seg.png" the key is "a/b", and the suffix "seg.png" */
+    PSTK_SPLIT_FIRST = 1,
+    /* the last dot: the key is "a/b.seg", and the suffix "png" */
+    PSTK_SPLIT_LAST = 2,
+};
+
 /* A field of tar archives that is one of several members: the first of these suffixes that a sample
  * has. */
 struct pstk_first_of {
@@ -85,8 +97,9 @@ struct pstk_foreign {
      * default: NULL, none */
     const struct pstk_first_of *first_of;
     uint32_t n_first_of;
-    /* must be 0 */
-    uint32_t reserved;
+    /* enum pstk_split_at: where the name of a member of a tar archive ends, and its suffix begins.
+     * PSTK_SPLIT_LAST: of other formats ENOTSUP. default: PSTK_SPLIT_AUTO */
+    uint32_t split_at;
     /* called once if another process builds an index and this one has waited for it for a second:
      * the text names the process, its host and the file of its lock. The wait ends when the index
      * is there; with ETIMEDOUT if the other process makes no progress for a minute. Thread: the

@@ -241,8 +241,7 @@ static int set_option(struct export *export, int code, const char *value)
         return option_choice("--to", value, names_export_target, &s->target);
     case OPT_FIELDS:
         return set_fields(export, value);
-    case OPT_FIELD:
-    case OPT_ROOT_PATH:
+    FIELDS_CASES:
         return fields_take(&export->read_as, code, value);
     case OPT_IMAGE:
         s->image = value;

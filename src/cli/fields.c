@@ -12,6 +12,9 @@
 #define MAX_TYPES 64 /* words, and a NULL; there are some 20 */
 #define WORD_TEXT "text"
 
+const struct choice fields_splits[] = {
+    {"first", PSTK_SPLIT_FIRST}, {"last", PSTK_SPLIT_LAST}, {NULL, 0}};
+
 /* NumPy's names, which the Python package takes; `penstock info` prints the short ones. */
 static const struct choice long_names[] = {{"int8", PSTK_I8},
                                            {"int16", PSTK_I16},
@@ -175,6 +178,8 @@ int fields_take(struct fields *fields, int code, const char *text)
 {
     if (code == OPT_FIELD)
         return add(fields, text);
+    if (code == OPT_SPLIT_AT)
+        return option_choice("--split-at", text, fields_splits, &fields->split_at);
     if (!text[0]) {
         message_say("--root-path: value is empty; must be a folder");
         return -1;
@@ -190,6 +195,7 @@ void fields_apply(const struct fields *fields, struct pstk_foreign *foreign)
     foreign->first_of = fields->n_first_of ? fields->first_of : NULL;
     foreign->n_first_of = fields->n_first_of;
     foreign->root_path = fields->root_path;
+    foreign->split_at = fields->split_at;
 }
 
 /* 1: the name and a quotation mark begin at `begin`. */
@@ -217,22 +223,22 @@ static const char *named_in(const struct fields *fields, const char *message)
 }
 
 /* Name the option where a message names the setting. */
-static void explain_root(struct pstk_error *err)
+static void explain_setting(struct pstk_error *err, const char *setting, const char *option)
 {
-    static const char setting[] = "root_path", option[] = "--root-path";
     char text[sizeof err->message];
     const char *at = strstr(err->message, setting);
-    if (!at)
+    if (!at || (at > err->message && at[-1] == '-'))
         return;
     snprintf(text, sizeof text, "%.*s%s%s", (int)(at - err->message), err->message, option,
-             at + sizeof setting - 1);
+             at + strlen(setting));
     memcpy(err->message, text, sizeof text);
 }
 
 void fields_explain(const struct fields *fields, struct pstk_error *err)
 {
-    explain_root(err);
     message_settings(err);
+    explain_setting(err, "root_path", "--root-path");
+    explain_setting(err, "split_at", "--split-at");
     static const char begin[] = "fields: value ";
     char text[sizeof err->message], list[sizeof err->message];
     const char *names[PSTK_MAX_FIELDS + 1], *near = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fields: how a data set in another format is read: --root-path, the folder below which a table's
- * images lie, and --field, what a field is to be read as, one an option: `cls=int32`,
- * `tokens=uint16[2049]`, `boxes=float32[*,4]`; or of which members of a sample of a tar archive
- * they are the first: `image=jpg;png`.
+ * images lie, --split-at, the dot at which names in tar archives are parted, and --field, what a
+ * field is to be read as, one an option: `cls=int32`, `tokens=uint16[2049]`, `boxes=float32[*,4]`;
+ * or of which members of a sample of a tar archive they are the first: `image=jpg;png`.
  */
 #ifndef PSTK_CLI_FIELDS_H
 #define PSTK_CLI_FIELDS_H
@@ -12,7 +12,7 @@
 
 #include "option.h"
 
-enum { OPT_FIELD = 4096, OPT_ROOT_PATH }; /* above the codes of all commands */
+enum { OPT_FIELD = 4096, OPT_ROOT_PATH, OPT_SPLIT_AT }; /* above the codes of all commands */
 
 #define FIELDS_OPTIONS                                                                             \
     {.name = "field",                                                                              \
@@ -23,11 +23,25 @@ enum { OPT_FIELD = 4096, OPT_ROOT_PATH }; /* above the codes of all commands */
              "text), a dtype such as int64, or a dtype with a shape such as 'uint16[2049]' or "    \
              "'float32[*,4]' (*: this dimension differs from sample to sample); in tar "           \
              "archives also the first of several members, 'image=jpg;png'; may be given again"},   \
+        {.name = "root-path",                                                                      \
+         .code = OPT_ROOT_PATH,                                                                    \
+         .value = "DIR",                                                                           \
+         .initial = "the table's folder",                                                          \
+         .text = "of a table of images: the folder below which its paths lie"},                    \
     {                                                                                              \
-        .name = "root-path", .code = OPT_ROOT_PATH, .value = "DIR",                                \
-        .initial = "the table's folder",                                                           \
-        .text = "of a table of images: the folder below which its paths lie"                       \
+        .name = "split-at", .code = OPT_SPLIT_AT, .values = fields_splits,                         \
+        .initial = "first, and names that contradict it are refused",                              \
+        .text = "of tar archives: the dot of a file name that parts the sample's key from the "    \
+                "field: first, as in WebDataset, or last"                                          \
     }
+
+extern const struct choice fields_splits[];
+
+/* The cases of a switch that goes to fields_take. */
+#define FIELDS_CASES                                                                               \
+    case OPT_FIELD:                                                                                \
+    case OPT_ROOT_PATH:                                                                            \
+    case OPT_SPLIT_AT
 
 /* Zero it. It must not move while a data set is opened with it. */
 struct fields {
@@ -37,14 +51,20 @@ struct fields {
     struct pstk_first_of first_of[PSTK_MAX_FIELDS];
     char names[PSTK_MAX_FIELDS][PSTK_MAX_NAME]; /* of first_of */
     const char *root_path;                      /* borrowed; NULL: not given */
+    uint32_t split_at;                          /* enum pstk_split_at */
 };
 
+/* 1: the code is that of one of these options. */
+static inline int fields_have(int code)
+{
+    return code >= OPT_FIELD && code <= OPT_SPLIT_AT;
+}
 /* Take one of these options; borrows its text. Returns 0, or -1 after a message. */
 int fields_take(struct fields *fields, int code, const char *text);
 /* 1: one of them was given. */
 static inline int fields_are_given(const struct fields *fields)
 {
-    return fields->n || fields->n_first_of || fields->root_path;
+    return fields->n || fields->n_first_of || fields->root_path || fields->split_at;
 }
 /* Have a data set opened so. Borrows. */
 void fields_apply(const struct fields *fields, struct pstk_foreign *foreign);

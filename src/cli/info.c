@@ -523,7 +523,7 @@ static int run(const struct command *self, int argc, char **argv)
     struct pstk_error err;
     int c;
     while ((c = options_next(&options)) > 0) {
-        const int is_foreign = c == OPT_FIELD || c == OPT_ROOT_PATH;
+        const int is_foreign = fields_have(c);
         if (is_foreign && fields_take(&fields, c, optarg) < 0)
             return STATUS_USAGE;
         if (!is_foreign)

@@ -73,7 +73,7 @@ static int errno_of(const struct pstk_error *err)
     return err->stage == PSTK_STAGE_DECODE || err->stage == PSTK_STAGE_DEVICE ? 0 : err->native;
 }
 
-/* Name the variable where a message says to set a setting of the cache: after "set " or "or ". */
+/* Name the variable or option where a message says to set a setting: after "set " or "or ". */
 static void name_variable(struct pstk_error *err, const char *setting, const char *variable)
 {
     char text[sizeof err->message];
@@ -93,6 +93,7 @@ void message_settings(struct pstk_error *err)
 {
     name_variable(err, "cache_path", "$PENSTOCK_CACHE");
     name_variable(err, "cache_size", "$PENSTOCK_CACHE_SIZE");
+    name_variable(err, "split_at", "--split-at");
 }
 
 void message_error(const struct pstk_error *err, const char *path)

@@ -205,8 +205,7 @@ static int set_option(struct pack *pack, int code, const char *value)
     case OPT_NO_COLUMNS:
         pack->no_columns = 1;
         return 0;
-    case OPT_FIELD:
-    case OPT_ROOT_PATH:
+    FIELDS_CASES:
         return fields_take(&pack->fields, code, value);
     case OPT_SKIP_BAD:
         pack->skip_bad = 1;

@@ -145,8 +145,7 @@ int pipeline_set(struct pipeline *pipeline, int code, const char *value)
         return set_device(pipeline, value);
     case OPT_KERNELS:
         return option_choice("--kernels", value, names_kernels, &pipeline->kernels);
-    case OPT_FIELD:
-    case OPT_ROOT_PATH:
+    FIELDS_CASES:
         return fields_take(&pipeline->read_as, code, value);
     case OPT_ON_BAD:
         return option_choice("--on-bad", value, names_bad_sample, &pipeline->bad_sample);

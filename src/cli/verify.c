@@ -308,7 +308,7 @@ static int run(const struct command *self, int argc, char **argv)
     uint32_t n_threads = 0; /* 0: all cores */
     int c, json = 0;
     while ((c = options_next(&options)) > 0) {
-        if (c == OPT_FIELD || c == OPT_ROOT_PATH) {
+        if (fields_have(c)) {
             if (fields_take(&v.fields, c, optarg) < 0)
                 return STATUS_USAGE;
         } else if (c == OPT_DECODE)

@@ -190,6 +190,9 @@ int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *e
                           "foreign.n_first_of: value is %u; must be at most %u, the number of "
                           "elements of first_of",
                           foreign->n_first_of, PSTK_MAX_FIELDS);
+    if (foreign->split_at > PSTK_SPLIT_LAST)
+        return pstk__fail_setting(err, "foreign.split_at", foreign->split_at,
+                                  "0, for auto, PSTK_SPLIT_FIRST or PSTK_SPLIT_LAST");
     for (uint32_t i = 0; r == 0 && i < foreign->n_first_of; i++)
         r = check_list(foreign, i, err);
     return r;
@@ -199,7 +202,15 @@ int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *e
 static int check_suffixes(const struct pstk__format *format, const char *path,
                           const struct pstk_foreign *foreign, struct pstk_error *err)
 {
-    if (!foreign || !foreign->n_first_of || format->has_suffixes || format == &pstk__format_pstk)
+    if (!foreign || format->has_suffixes || format == &pstk__format_pstk)
+        return 0;
+    if (foreign->split_at == PSTK_SPLIT_LAST)
+        return pstk__fail(
+            err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+            "split_at: value is 'last'; must not be given, because %s is of the format "
+            "%s, and only tar archives have members with suffixes",
+            path, format->name);
+    if (!foreign->n_first_of)
         return 0;
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                       "fields: value is '%.200s' for '%.63s'; must be a type, because %s is of the "

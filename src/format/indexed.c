@@ -312,6 +312,8 @@ static void digest_key(const struct work *work, uint64_t key[2])
         pstk__index_digest(key, first_of->name, strlen(first_of->name));
         pstk__index_digest(key, first_of->suffixes, strlen(first_of->suffixes));
     }
+    if (foreign && foreign->split_at) /* indexes without it stay in use */
+        pstk__index_digest(key, &foreign->split_at, sizeof foreign->split_at);
 }
 
 static int get_index(struct pstk__indexed *indexed, struct work *work, struct pstk_error *err)

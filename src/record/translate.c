@@ -16,7 +16,7 @@ static int is_space(uint8_t c)
 }
 
 /* Read what Python's int() takes, without underscores: spaces, a sign, digits. 1: *magnitude, below
- * 2^64, and *negative. */
+ * 2^64, and *negative; 0: it is no number; -1: its magnitude is 2^64 or more. */
 static int read_integer(const uint8_t *text, uint64_t size, uint64_t *magnitude, int *negative)
 {
     const uint8_t *at = text, *end = text + size;
@@ -29,11 +29,14 @@ static int read_integer(const uint8_t *text, uint64_t size, uint64_t *magnitude,
     *magnitude = 0;
     if (at == end)
         return 0;
-    for (; at < end; at++)
-        if (*at < '0' || *at > '9' || __builtin_mul_overflow(*magnitude, 10u, magnitude) ||
-            __builtin_add_overflow(*magnitude, (uint64_t)(*at - '0'), magnitude))
+    int is_large = 0;
+    for (; at < end; at++) {
+        if (*at < '0' || *at > '9')
             return 0;
-    return 1;
+        is_large |= __builtin_mul_overflow(*magnitude, 10u, magnitude);
+        is_large |= __builtin_add_overflow(*magnitude, (uint64_t)(*at - '0'), magnitude);
+    }
+    return is_large ? -1 : 1;
 }
 
 /* The largest magnitude of an integer dtype with this sign. */
@@ -56,9 +59,10 @@ static const char *translate_integer(const struct pstk_field *field, const uint8
         snprintf(text, 160, "has no dtype");
         return text;
     }
-    if (!read_integer(data, size, &magnitude, &negative)) {
-        snprintf(text, 160, "is '%.*s'; must be an integer", (int)(size < 40 ? size : 40),
-                 (const char *)data);
+    const int is_number = read_integer(data, size, &magnitude, &negative);
+    if (is_number <= 0) {
+        snprintf(text, 160, "is '%.*s'%s", (int)(size < 40 ? size : 40), (const char *)data,
+                 is_number ? ", which does not fit in its dtype" : "; must be an integer");
         for (char *c = text; *c; c++)
             *c = (uint8_t)*c < 32 || (uint8_t)*c > 126 ? '?' : *c;
         return text;

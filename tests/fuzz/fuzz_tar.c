@@ -36,7 +36,7 @@ static void walk(const uint8_t *bytes, uint64_t size)
             member.next < member.data + member.size || member.next % 512 != at % 512 ||
             !memchr(member.name, 0, sizeof member.name))
             abort();
-        pstk__tar_split(&name, member.name);
+        pstk__tar_split(&name, member.name, (int)(member.size & 1));
         if (name.suffix_size && (strlen(name.suffix) != name.suffix_size ||
                                  name.key + name.key_size > member.name + strlen(member.name)))
             abort();

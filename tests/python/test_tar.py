@@ -411,6 +411,41 @@ class Tar(Case):
         self.assertEqual([(record["cls"], record["jpg"]) for record in found],
                          [(n, image) for n, image in enumerate(data) if n != 3])
 
+    def test_names_that_another_dot_parts_are_refused(self):
+        def put(name, *names):
+            return self.put({"0.tar": packed([member(n, b"7") for n in names])}, name)
+        dotted = put("dotted", *(f"shot_{i}.{i:02d}.cls" for i in range(6)))
+        self.refused(dotted, "member 0", "'shot_0.00.cls'", "'00.cls'", "split_at", kind=penstock.UnsupportedError)
+        with penstock.Dataset(dotted, split_at="last") as data:
+            self.assertEqual((len(data), data[5]), (6, {"cls": 7}))
+        with penstock.Loader(dotted, batch_size=6, outputs=["cls"], split_at="last") as loader:
+            self.assertEqual(len(loader.dataset), 6)
+        with penstock.Dataset(dotted, split_at="first") as data:
+            self.assertEqual(len(data.fields), 6)
+        many = put("many", *(f"shot_{i}.{i:02d}.cls" for i in range(80)))
+        self.refused(many, "'shot_0.00.cls'", "split_at", kind=penstock.UnsupportedError)
+        for meant in (("a.x.cls", "a.y.cls", "b.x.cls", "b.y.cls"), ("a.x.cls", "b.x.cls"), ("a.x.cls", "b.y.txt"), ("a.cls", "b.x.cls")):
+            self.assertEqual(len(penstock.Dataset(put("-".join(meant), *meant))), 2, meant)
+        self.refused(put("long", *(f"a.{i}.{'b' * 70}" for i in range(2))), "split_at", kind=penstock.UnsupportedError)
+        with self.assertRaisesRegex(penstock.SettingsError, "split_at: value is 'middle'; must be None, 'first' or 'last'"):
+            penstock.Dataset(dotted, split_at="middle")
+        with self.assertRaisesRegex(penstock.UnsupportedError, "split_at: value is 'last'; .*only tar archives"):
+            penstock.Dataset(os.path.join(self.folder, self.npy()), split_at="last")
+        command = os.environ["PENSTOCK_COMMAND"]
+        done = subprocess.run([command, "info", many], capture_output=True, text=True)
+        self.assertEqual((done.returncode, "set --split-at to 'last'" in done.stderr), (2, True), done.stderr)
+        for words in (["info", many], ["pack", many, self.path("packed")], ["verify", many]):
+            subprocess.run([command, *words, "--split-at", "last"], check=True, capture_output=True)
+
+    def test_an_integer_that_is_too_large_is_reported_as_such(self):
+        path = self.put({"0.tar": packed([member("a.cls", b"99999999999999999999"), member("b.cls", b"-1")])})
+        with penstock.Dataset(path) as data, self.assertRaisesRegex(penstock.CorruptRecordError, "'9+', which does not fit"):
+            data[0]
+
+    def npy(self):
+        np.save(self.path("x.npy"), np.zeros((3, 2), "f4"))
+        return "x.npy"
+
     def test_an_index_of_read_only_data_goes_into_the_cache(self):
         folder, cache, programs = self.put({"0.tar": self.archive(range(20))}), self.path("cache"), self.path("programs")
         for path in (folder, os.path.dirname(folder)):

@@ -194,6 +194,11 @@ TOO_LONG_ERROR = 0
 TOO_LONG_DROP = 1
 TOO_LONG_ALONE = 2
 
+# enum pstk_split_at
+SPLIT_AUTO = 0
+SPLIT_FIRST = 1
+SPLIT_LAST = 2
+
 # enum pstk_verify_checksums
 VERIFY_WITHOUT = 0
 VERIFY_OWN = 1
@@ -471,6 +476,7 @@ NAMES: dict[str, dict[str, int]] = {
     "board_state": {"answered": BOARD_ANSWERED, "silent": BOARD_SILENT, "ended": BOARD_ENDED,
                     "elsewhere": BOARD_ELSEWHERE},
     "too_long": {"error": TOO_LONG_ERROR, "drop": TOO_LONG_DROP, "alone": TOO_LONG_ALONE},
+    "split_at": {"auto": SPLIT_AUTO, "first": SPLIT_FIRST, "last": SPLIT_LAST},
     "verify_checksums": {"without": VERIFY_WITHOUT, "own": VERIFY_OWN, "compared": VERIFY_COMPARED,
                          "kept": VERIFY_KEPT},
     "export_target": {"folder": EXPORT_FOLDER, "webdataset": EXPORT_WEBDATASET, "tfrecord": EXPORT_TFRECORD,
@@ -935,7 +941,7 @@ class Foreign(Structure):
         ("root_path", c_char_p),
         ("first_of", POINTER(FirstOf)),
         ("n_first_of", c_uint32),
-        ("reserved", c_uint32),
+        ("split_at", c_uint32),
         ("on_wait", WaitFn),
     ]
 

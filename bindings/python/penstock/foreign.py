@@ -113,17 +113,23 @@ def _parted(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     return typed, first_of
 
 
+_SPLITS = {None: _c.SPLIT_AUTO, "first": _c.SPLIT_FIRST, "last": _c.SPLIT_LAST}
+
+
 class Foreign:
     """fields: {name: field} in place of those found in the data, as in a schema; "jpg;png", or with a type
     ("cls;id", "int32"): the first of these members of a tar archive's sample. cache_path: a folder for indexes and
     what is unpacked. cache_size: bytes that the latter may have; 0: $PENSTOCK_CACHE_SIZE, or half of the free disk.
-    root_path: a folder below which the paths in tables of images lie; None: the table's own.
+    root_path: a folder below which the paths in tables of images lie; None: the table's own. split_at: the dot of a file
+    name in a tar archive that ends the sample's key, "first" or "last"; None: the first, and names that contradict it
+    are refused.
 
     It may be pickled.
     """
 
     def __init__(self, fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
-                 cache_size: int = 0, root_path: str | os.PathLike[str] | None = None) -> None:
+                 cache_size: int = 0, root_path: str | os.PathLike[str] | None = None,
+                 split_at: str | None = None) -> None:
         self.fields: dict[str, Field] = {}
         self.first_of: dict[str, str] = {}
         self.given = dict(fields) if isinstance(fields, Mapping) else None
@@ -136,6 +142,9 @@ class Foreign:
         self.cache_path = None if cache_path is None else os.path.abspath(paths.local(cache_path))
         self.cache_size = integer("cache_size", cache_size)
         self.root_path = None if root_path is None else os.path.abspath(paths.local(root_path))
+        if split_at not in _SPLITS:
+            raise SettingsError(f"split_at: value is {split_at!r}; must be None, 'first' or 'last'")
+        self.split_at = split_at
 
     def at(self, path: str) -> tuple[str, Foreign]:
         """What the library opens for a path, and how: of a Parquet table its rows as text."""
@@ -145,7 +154,7 @@ class Foreign:
         from .tables import rewritten
         local, folder, types = rewritten(table, self.cache_path or _cache_folder())
         wanted = {**types, **(self.given or {})}
-        return local, Foreign(wanted, self.cache_path, self.cache_size, self.root_path or folder)
+        return local, Foreign(wanted, self.cache_path, self.cache_size, self.root_path or folder, self.split_at)
 
     def to_c(self, watch: _Watch | None = None) -> _c.Foreign:
         """The struct of the library, which keeps alive what it points to."""
@@ -153,6 +162,7 @@ class Foreign:
         folder = self.cache_path or _cache_folder()
         made.cache_path = None if folder is None else os.fsencode(folder)
         made.cache_size = self.cache_size or _cache_size()
+        made.split_at = _SPLITS[self.split_at]
         made.root_path = None if self.root_path is None else os.fsencode(self.root_path)
         array = (_c.Field * len(self.fields))(*(field.to_c(name) for name, field in self.fields.items()))
         for field in array:

@@ -164,6 +164,8 @@ class Loader(Hints, Sealed):
         $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size: bytes that unpacked files
         there may have, those of all programs together; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free.
         root_path: the folder below which the paths in a table of images lie; None: the table's own.
+        split_at: the dot of a file name in a tar archive that ends the sample's key, "first" or "last"; None: the first,
+        and names that contradict it are refused.
 
     What a batch is:
 
@@ -286,7 +288,7 @@ class Loader(Hints, Sealed):
             max_batch_size: int | None = None,
             fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
             cache_size: int = 0,
-            root_path: str | os.PathLike[str] | None = None,
+            root_path: str | os.PathLike[str] | None = None, split_at: str | None = None,
             outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
             copy: bool = False, mix: BatchMix | None = None,
             subset: Subset | None = None, weights: Weights | None = None, samples_per_epoch: int | None = None,
@@ -327,7 +329,7 @@ class Loader(Hints, Sealed):
             words.switch("pin_threads", pin_threads)
             self._framework = words.framework(framework, kind != _c.HOST)
             timeout = words.seconds("timeout", timeout)
-            given, self._foreign = _located(path, fields, cache_path, cache_size, root_path)
+            given, self._foreign = _located(path, fields, cache_path, cache_size, root_path, split_at)
             path, self._mixture, self._catalog = _opened(given, self._foreign, outputs)
             self._members = _members(path, subset, weights, samples_per_epoch, order, self._mixture, self._foreign)
             self._costed = self._rows.costed(path, self._catalog, order, self._mixture)
@@ -523,7 +525,8 @@ class Loader(Hints, Sealed):
             raise SettingsError(f"dataset: the loader has {self._path}; must have one (open penstock.Dataset(path) for a path "
                                 "of loader.mixture.paths)")
         found = Dataset(self._path, self._foreign.given, cache_path=self._foreign.cache_path,
-                        cache_size=self._foreign.cache_size, root_path=self._foreign.root_path)
+                        cache_size=self._foreign.cache_size, root_path=self._foreign.root_path,
+                        split_at=self._foreign.split_at)
         if found.info.identity != self._catalog.info.identity:
             found.close()
             raise errors.DataSetNotFoundError(f"{self._path} was replaced after the loader opened it: open "

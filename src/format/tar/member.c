@@ -306,17 +306,17 @@ static int is_meta(const char *text)
     return 0;
 }
 
-void pstk__tar_split(struct pstk__tar_name *name, const char *text)
+void pstk__tar_split(struct pstk__tar_name *name, const char *text, int at_last)
 {
     while (text[0] == '.' && text[1] == '/')
         text += 2;
     const char *slash = strrchr(text, '/'), *base = slash ? slash + 1 : text;
-    const char *dot = strchr(base, '.');
+    const char *dot = at_last ? strrchr(base, '.') : strchr(base, '.');
     name->key = text;
     name->suffix_size = 0;
     name->key_size = 0;
     name->is_too_long = 0;
-    if (!dot || dot == base || is_meta(text))
+    if (!dot || base[0] == '.' || is_meta(text))
         return;
     const size_t length = strlen(dot + 1);
     if (length == 0)

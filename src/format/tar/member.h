@@ -54,7 +54,7 @@ struct pstk__tar_fault {
 enum pstk__tar_step pstk__tar_read(struct pstk__tar_member *member, uint64_t begin,
                                    const void *bytes, uint64_t available,
                                    struct pstk__tar_fault *fault);
-/* Part a name as WebDataset does: up to the first dot of its last part. */
-void pstk__tar_split(struct pstk__tar_name *name, const char *text);
+/* Part a name at the first dot of its last part, as WebDataset does; at_last 1: at the last dot. */
+void pstk__tar_split(struct pstk__tar_name *name, const char *text, int at_last);
 
 #endif

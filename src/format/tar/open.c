@@ -259,7 +259,7 @@ static int parse_extent(struct parse *parse, const struct pstk__extent *extent)
                                       fault.why);
         if (step == PSTK__TAR_OTHER)
             continue;
-        pstk__tar_split(&name, member.name);
+        pstk__tar_split(&name, member.name, suffixes_of(parse->source)->at_last);
         if (at == 0 && parse->key_size == 0) {
             parse->key_size = name.key_size;
             memcpy(parse->key, name.key, name.key_size);

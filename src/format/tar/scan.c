@@ -17,6 +17,10 @@
 #define NEAR_BYTES 65536 /* between the members of a sample that are cheaper read than skipped */
 #define MAX_VALUE 0xffffffffull
 
+/* Of messages about suffixes. */
+#define FIRST_DOT "first dot"
+#define OR_LAST "or set split_at to 'last', which takes the last dot"
+
 /* ---- bytes of the archive -------------------------------------------------------------------- */
 
 /* An archive being read through; through.at: of the next member. */
@@ -152,8 +156,9 @@ static int compare_fields(const void *a, const void *b)
 static int fail_long(struct walk *walk, uint64_t at)
 {
     return fail_at(walk, at, PSTK_ENOTSUP,
-                   "its suffix, all after the first dot of its name, has 64 bytes or more; must be "
-                   "the name of a field: rename it");
+                   "its suffix, all after the " FIRST_DOT
+                   " of its name, has 64 bytes or more; must "
+                   "be the name of a field: rename it, " OR_LAST);
 }
 
 static int fail_named(struct walk *walk, const char *suffix, uint64_t at)
@@ -177,14 +182,15 @@ static int add_field(struct walk *walk, struct pstk__index_found *found, const c
     if (*field >= 0)
         return 0;
     if (found->n_fields == PSTK_MAX_FIELDS)
-        return fail_at(walk, at, PSTK_ENOTSUP,
-                       "the samples have more than 64 different suffixes, the most that fields may "
-                       "be: pack the archives with fewer");
+        return fail_at(
+            walk, at, PSTK_ENOTSUP,
+            "the samples have more than 64 different suffixes, all after the " FIRST_DOT
+            " of a name; must be at most 64, for each is a field: rename members, " OR_LAST);
     if (strspn(suffix, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") !=
         strlen(suffix))
         return fail_at(walk, at, PSTK_ENOTSUP,
-                       "its suffix, all after the first dot of its name, is not the name of a "
-                       "field: must be of A-Z a-z 0-9 _ . -: rename it");
+                       "its suffix, all after the " FIRST_DOT " of its name, is not the name of a "
+                       "field: must be of A-Z a-z 0-9 _ . -: rename it, " OR_LAST);
     *field = (int)found->n_fields;
     struct pstk__index_field *one = &found->fields[found->n_fields++];
     *one = (struct pstk__index_field){0};
@@ -238,7 +244,7 @@ static int look_at(struct walk *walk, const struct pstk__tar_member *member,
 {
     struct pstk__tar_name name;
     int field;
-    pstk__tar_split(&name, member->name);
+    pstk__tar_split(&name, member->name, pstk__tar_at_last(walk->through.scan->foreign));
     if (name.suffix_size == 0)
         return 0;
     if (name.is_too_long)
@@ -252,26 +258,80 @@ static int look_at(struct walk *walk, const struct pstk__tar_member *member,
                : 0;
 }
 
+/* What the first samples have of suffixes with dots, to see whether the first dot is meant. */
+struct dots {
+    int in_sample;   /* 1: the sample at hand has one */
+    int are_meant;   /* 1: a sample has two, or they do not end alike */
+    uint32_t n;      /* different ones, up to 2 */
+    uint64_t number; /* of the member that has the first one */
+    uint64_t begin;  /* byte of the archive: where it begins */
+    char suffix[64]; /* the first one */
+    char name[64];   /* of its member, cut to what a message shows */
+};
+
+static void see_dots(struct dots *dots, uint64_t number, const struct pstk__tar_member *member,
+                     const struct pstk__tar_name *name)
+{
+    const char *end = strrchr(name->suffix, '.');
+    if (!end)
+        return;
+    dots->are_meant |= dots->in_sample || (dots->n && strcmp(strrchr(dots->suffix, '.'), end) != 0);
+    dots->in_sample = 1;
+    if (dots->n == 1 && strcmp(dots->suffix, name->suffix) != 0)
+        dots->n = 2;
+    if (dots->n)
+        return;
+    dots->n = 1;
+    dots->number = number;
+    dots->begin = member->begin;
+    memcpy(dots->suffix, name->suffix, sizeof dots->suffix);
+    const char *slash = strrchr(member->name, '/');
+    snprintf(dots->name, sizeof dots->name, "%.63s", slash ? slash + 1 : member->name);
+}
+
+/* Refuse names that another dot parts, unless the caller says that the first one does. */
+static int check_dots(struct walk *walk, const struct dots *dots)
+{
+    const struct pstk_foreign *foreign = walk->through.scan->foreign;
+    char why[512];
+    if (dots->n < 2 || dots->are_meant || (foreign && foreign->split_at))
+        return 0;
+    snprintf(
+        why, sizeof why,
+        "'%s' ends its key at the first dot, so its field is '%s', and other samples have other "
+        "fields; set split_at to 'last' to end keys at the last dot, or to 'first' if this is "
+        "meant",
+        dots->name, dots->suffix);
+    walk->number = dots->number;
+    return fail_at(walk, dots->begin, PSTK_ENOTSUP, why);
+}
+
 /* Step through the first samples. */
 static int look_at_first(struct walk *walk, struct pstk__index_found *found,
                          struct pstk__tar_together *together)
 {
+    const int at_last = pstk__tar_at_last(walk->through.scan->foreign);
     struct pstk__tar_member member;
     struct pstk__tar_name name;
+    struct dots dots = {.n = 0};
     char key[PSTK__TAR_MAX_NAME] = "";
     uint64_t n_samples = 0;
     int r = 0;
     while (r >= 0 && n_samples <= INFERRED && (r = walk_next(walk, &member)) > 0) {
-        pstk__tar_split(&name, member.name);
+        pstk__tar_split(&name, member.name, at_last);
         if (name.suffix_size &&
             (strlen(key) != name.key_size || memcmp(key, name.key, name.key_size) != 0)) {
             memcpy(key, name.key, name.key_size);
             key[name.key_size] = 0;
             n_samples++;
+            dots.in_sample = 0;
         }
+        if (name.suffix_size && !name.is_too_long)
+            see_dots(&dots, walk->number, &member, &name);
         r = look_at(walk, &member, found, together);
     }
-    return r;
+    const int checked = r == PSTK_ENOTSUP || r >= 0 ? check_dots(walk, &dots) : 0;
+    return checked < 0 ? checked : r;
 }
 
 int pstk__tar_infer(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
@@ -481,7 +541,7 @@ static int is_taken(struct samples *samples, int suffix, const struct pstk__tar_
 static int add_member(struct samples *samples, const struct pstk__tar_member *member)
 {
     struct pstk__tar_name name;
-    pstk__tar_split(&name, member->name);
+    pstk__tar_split(&name, member->name, samples->suffixes.at_last);
     if (name.suffix_size == 0)
         return 0;
     if (name.is_too_long)

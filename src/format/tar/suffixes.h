@@ -31,8 +31,15 @@ struct pstk__tar_suffix {
 struct pstk__tar_suffixes {
     uint32_t n;
     uint32_t n_choices; /* suffixes with that rule */
+    int at_last;        /* 1: they begin after the last dot of a name */
     struct pstk__tar_suffix at[PSTK__TAR_MAX_SUFFIXES];
 };
+
+/* 1: suffixes begin after the last dot of a name, as the caller wants it. */
+static inline int pstk__tar_at_last(const struct pstk_foreign *foreign)
+{
+    return foreign && foreign->split_at == PSTK_SPLIT_LAST;
+}
 
 /* List them for these fields. */
 void pstk__tar_suffixes_init(struct pstk__tar_suffixes *suffixes,

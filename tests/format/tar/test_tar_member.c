@@ -164,14 +164,28 @@ TEST(damage_and_what_is_not_read_is_refused)
     CHECK(is_bad("has a name but no header"));
 }
 
-static int splits(const char *text, const char *key, const char *suffix)
+static int splits_at(int at_last, const char *text, const char *key, const char *suffix)
 {
     struct pstk__tar_name name;
-    pstk__tar_split(&name, text);
+    pstk__tar_split(&name, text, at_last);
     if (!suffix)
         return name.suffix_size == 0;
     return name.key_size == strlen(key) && !memcmp(name.key, key, name.key_size) &&
            !strcmp(name.suffix, suffix) && name.suffix_size == strlen(suffix);
+}
+
+static int splits(const char *text, const char *key, const char *suffix)
+{
+    return splits_at(0, text, key, suffix);
+}
+
+TEST(names_part_at_their_last_dot_where_that_is_asked_for)
+{
+    CHECK(splits_at(1, "x.y/a.seg.PNG", "x.y/a.seg", "png"));
+    CHECK(splits_at(1, "a.jpg", "a", "jpg"));
+    CHECK(splits_at(1, "a.jpg.", NULL, NULL));
+    CHECK(splits_at(1, ".a.jpg", NULL, NULL));
+    CHECK(splits_at(1, "x.y/a", NULL, NULL));
 }
 
 TEST(names_part_at_the_first_dot_of_their_last_part)
@@ -196,6 +210,7 @@ int main(void)
         CASE(headers_without_name_or_size_need_not_be_read_again),
         CASE(sums_of_large_bytes_and_of_signed_ones_hold),
         CASE(names_part_at_the_first_dot_of_their_last_part),
+        CASE(names_part_at_their_last_dot_where_that_is_asked_for),
     };
     return RUN_CASES(cases);
 }
