@@ -159,9 +159,9 @@ const struct command command_get = {
             "it prints text "
             "alone, with control characters as \\x1b.\n",
     .options = table,
-    .examples = "penstock get train 1700 jpg > 1700.jpg\n"
-                "penstock get train 1700 key\n"
-                "penstock get train 1700 cls | od -An -t d8\n",
+    .examples = "penstock get train 7 jpg > 7.jpg\n"
+                "penstock get train 7 key\n"
+                "penstock get train 7 cls | od -An -t d8\n",
     .exit_status = "0; 1 the record is damaged; 2 wrong usage, path, id or field",
     .run = run,
 };

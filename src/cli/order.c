@@ -154,12 +154,12 @@ const struct command command_order = {
     .text = "Print the sample ids of each batch, one line of numbers a batch: what a trainer with "
             "the same values saw, or will see. With --explain: print what the order costs.\n",
     .options = table,
-    .examples = "penstock order train --epoch 3 --seed 1 --batch-size 256 --start-batch 1700 "
-                "--batches 1\n"
-                "penstock order train --rank 1 --world 8 --batches 2\n"
-                "penstock order train --order windowed --world 8 --explain\n"
-                "penstock order train --subset fraction:0.8..1:seed=1 --batches 1\n"
-                "penstock order train --balanced cls --batches 1\n",
+    .examples =
+        "penstock order train --epoch 3 --seed 1 --batch-size 8 --start-batch 1 --batches 1\n"
+        "penstock order train --rank 1 --world 8 --batches 2\n"
+        "penstock order train --order windowed --world 8 --explain\n"
+        "penstock order train --subset fraction:0.8..1:seed=1 --batches 1\n"
+        "penstock order train --balanced cls --batches 1\n",
     .exit_status = "0; 2 wrong usage or path",
     .run = run,
 };

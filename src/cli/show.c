@@ -339,7 +339,7 @@ const struct command command_show = {
     .options = table,
     .examples = "penstock show train\n"
                 "penstock show train --ids 0..63 --size 96 -o sheet.png\n"
-                "penstock show train --ids 1700 --crop center -o 1700.png --json\n",
+                "penstock show train --ids 7 --crop center -o 7.png --json\n",
     .exit_status = "0; 1 damaged data, or a picture that cannot be written; 2 wrong usage or path",
     .run = run,
 };
