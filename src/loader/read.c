@@ -326,10 +326,16 @@ static void run(struct pstk__lane *l)
     }
 }
 
-/* Threads of a lane's pread pool: 16 per node, divided among its lanes. */
+/* Threads of a lane's pread pool: 16 per node, divided among its lanes. Without descriptors they
+ * also unpack what they read (unpack/): two for each core that this process may use are enough, and
+ * the ranks of a machine do not take the cores from one another. */
 static uint32_t pread_threads(const struct pstk__pipeline *pipeline)
 {
-    uint32_t n = 16 * pipeline->n_nodes / pipeline->n_lanes;
+    uint32_t n = 16 * pipeline->n_nodes;
+    const uint32_t n_usable = pstk__numa_n_usable(pipeline->numa);
+    if (!pipeline->source->store->has_fds && n_usable < n / 2)
+        n = 2 * n_usable;
+    n /= pipeline->n_lanes;
     n = n < pipeline->depth ? n : pipeline->depth;
     return n ? n : 1;
 }

@@ -8,6 +8,7 @@
 #include "support/test.h"
 #include "support/test_store.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sys/stat.h>
 
@@ -105,6 +106,50 @@ TEST(a_store_without_descriptors_is_read_by_threads_and_says_so)
     CHECK(st.fallbacks & PSTK_FALLBACK_NO_IO_URING);
     pstk_close(&loader);
     store = NULL;
+}
+
+/* Threads of this process whose names begin so. */
+static uint32_t threads_named(const char *name)
+{
+    uint32_t n = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *e; tasks && (e = readdir(tasks));) {
+        char file[300], comm[32] = "";
+        snprintf(file, sizeof file, "/proc/self/task/%s/comm", e->d_name);
+        FILE *stream = fopen(file, "re");
+        if (stream && fgets(comm, sizeof comm, stream))
+            n += strncmp(comm, name, strlen(name)) == 0;
+        if (stream)
+            fclose(stream);
+    }
+    closedir(tasks);
+    return n;
+}
+
+TEST(threads_that_read_without_descriptors_are_two_a_core_of_the_rank)
+{
+    static const struct {
+        const char *topology;
+        uint32_t local_world, n; /* threads of the pools */
+    } rows[] = {{"node:1 core:2 pu:1", 1, 4},
+                {"node:1 core:2 pu:1", 8, 2},
+                {"node:1 core:16 pu:1", 8, 4},
+                {"node:1 core:64 pu:1", 8, 16},
+                {"node:1 core:64 pu:1", 1, 16}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct test_store t = test_store_make();
+        struct pstk_settings s = base();
+        struct pstk_loader *loader;
+        s.n_threads = 1; /* one lane, whose own thread has the same name */
+        s.topology = rows[i].topology;
+        s.local_world = rows[i].local_world;
+        store = &t;
+        CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+        const uint32_t n = threads_named("pstk-read");
+        pstk_close(&loader);
+        store = NULL;
+        CHECK_EQ(n, rows[i].n + 1);
+    }
 }
 
 TEST(io_uring_and_direct_reads_are_refused_by_name_where_there_are_no_descriptors)
@@ -498,6 +543,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(a_throttled_store_gives_the_bytes_of_the_files),
         CASE(a_store_without_descriptors_is_read_by_threads_and_says_so),
+        CASE(threads_that_read_without_descriptors_are_two_a_core_of_the_rank),
         CASE(io_uring_and_direct_reads_are_refused_by_name_where_there_are_no_descriptors),
         CASE(an_unreadable_place_is_the_error_of_its_sample_in_order),
         CASE(a_file_that_ends_early_is_damage_with_its_byte),
