@@ -13,9 +13,9 @@
 
 uint32_t machine_n_cores(uint32_t most)
 {
-    /* A shorter struct ends before n_cuda_devices, so the library does not start the CUDA
+    /* A shorter struct ends before io_uring, so the library tries no ring and starts no CUDA
      * driver. */
-    struct pstk_machine machine = {.size = offsetof(struct pstk_machine, n_cuda_devices)};
+    struct pstk_machine machine = {.size = offsetof(struct pstk_machine, io_uring)};
     if (pstk_get_machine(NULL, &machine, NULL) == 0 && machine.n_usable > 0)
         return machine.n_usable < most ? machine.n_usable : most;
     long n = sysconf(_SC_NPROCESSORS_ONLN);

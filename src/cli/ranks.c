@@ -71,7 +71,7 @@ int ranks_settle(struct ranks *ranks)
  * divide: three quarters of the memory, over all of them. 0: it is not known. */
 static uint64_t memory_of(uint32_t local_world)
 {
-    struct pstk_machine machine = {.size = offsetof(struct pstk_machine, n_cuda_devices)};
+    struct pstk_machine machine = {.size = offsetof(struct pstk_machine, io_uring)};
     return pstk_get_machine(NULL, &machine, NULL) == 0 ? machine.memory / 4 * 3 / local_world : 0;
 }
 

@@ -18,7 +18,9 @@
 #define BLOCK_PAGES 64u /* blocks pin one each while their extents are found */
 #define DEPTH_AUTO 128u
 #define SLOTS_AUTO 4u
-#define DEVICE_SLOTS_AUTO 3u /* one used, one there, one under way */
+#define WORKER_MEMORY (2u << 20) /* of a worker, for images of 500 x 400: stack, scratch */
+#define OTHER_MEMORY (14u << 20) /* of everything else: tables, rings, the kernel's; measured */
+#define DEVICE_SLOTS_AUTO 3u     /* one used, one there, one under way */
 
 static uint64_t max64(uint64_t a, uint64_t b)
 {
@@ -346,10 +348,16 @@ static int refuse_lanes(const struct pstk__budget *budget, const struct pstk__bu
         budget->blocks.n_strands, budget->blocks.n_strands == 1 ? "" : "s", advice);
 }
 
+/* Bytes of the host that slots and lanes take. */
+static uint64_t memory_of(const struct pstk__budget *b)
+{
+    return b->slot_memory + b->n_lanes * (b->buffer_size + b->index_size + blocks_size(b));
+}
+
 /* Each step needs those before it: the limit and how many lanes are useful; the slots, whose number
  * on auto follows the lanes; the lanes, within what the slots leave. */
-int pstk__budget_init(struct pstk__budget *budget, const struct pstk__budget_config *c,
-                      struct pstk_error *err)
+static int divide(struct pstk__budget *budget, const struct pstk__budget_config *c,
+                  struct pstk_error *err)
 {
     const struct pstk_settings *s = c->settings;
     const uint32_t local_world = s->local_world ? s->local_world : 1;
@@ -377,4 +385,48 @@ int pstk__budget_init(struct pstk__budget *budget, const struct pstk__budget_con
     }
     const uint64_t left = budget->limit - budget->slot_memory;
     return needed <= left ? 0 : refuse_lanes(budget, c, needed, err);
+}
+
+/* Return the bytes with which a loader opens at least: fewest slots where their number is on auto,
+ * and the least for reads. 0: it does not open at all. */
+static uint64_t least_memory(const struct pstk__budget_config *c)
+{
+    struct pstk_settings s = *c->settings;
+    struct pstk__budget_config config = *c;
+    struct pstk__budget trial;
+    s.n_slots = s.n_slots ? s.n_slots : least_slots(c);
+    s.max_memory = UINT64_MAX / 2;
+    s.io_memory = s.io_memory ? s.io_memory : (uint64_t)c->n_nodes * BUFFER_MIN; /* a lane each */
+    config.settings = &s;
+    return divide(&trial, &config, NULL) == 0 ? memory_of(&trial) : 0;
+}
+
+static int refuse_group(const struct pstk__budget_config *c, uint64_t other, struct pstk_error *err)
+{
+    char limit[TEXT_SIZE], left[TEXT_SIZE], need[TEXT_SIZE];
+    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                      "memory: the limit of the control group is %s, and %s are left; a loader "
+                      "needs at least %s (raise memory.max, or lower %s%s or n_threads)",
+                      size_text(limit, c->group_limit), size_text(left, c->group_left),
+                      size_text(need, least_memory(c) + other),
+                      c->settings->n_slots ? "n_slots, " : "", c->plan->rows_setting);
+}
+
+int pstk__budget_init(struct pstk__budget *budget, const struct pstk__budget_config *c,
+                      struct pstk_error *err)
+{
+    const uint64_t other = (uint64_t)n_workers(c) * WORKER_MEMORY + OTHER_MEMORY;
+    int r = divide(budget, c, err);
+    if (r == PSTK_ENOMEM && c->group_limit && !c->settings->max_memory)
+        return refuse_group(c, other, err);
+    if (r < 0 || !c->group_limit || memory_of(budget) + other <= c->group_left)
+        return r;
+    struct pstk_settings s = *c->settings;
+    struct pstk__budget_config within = *c;
+    if (s.max_memory || c->group_left <= other)
+        return refuse_group(c, other, err);
+    s.max_memory = c->group_left - other;
+    within.settings = &s;
+    within.taken = 0; /* the group counts it */
+    return divide(budget, &within, NULL) == 0 ? 0 : refuse_group(c, other, err);
 }

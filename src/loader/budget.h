@@ -36,11 +36,15 @@ struct pstk__budget_config {
     uint32_t workers_per_node; /* of the node with the fewest */
     uint64_t machine_memory;   /* bytes that the machine or cgroup has */
     uint64_t taken;            /* bytes of max_memory that are in use already */
+    /* bytes of the control group's hard limit, and what is left below it; a limit of 0: none */
+    uint64_t group_limit, group_left;
 };
 
-/* Divide the memory. EINVAL or ENOMEM names the setting that asks too much. ENOMEM advises to raise
- * max_memory, and to lower those settings with which all would fit: each of several joined by "or"
- * is enough alone; those joined by "and" are needed together. */
+/* Divide the memory. Where the control group leaves less than the automatic max_memory, what it
+ * leaves is divided; ENOMEM names its limit where that is too little. EINVAL or ENOMEM names the
+ * setting that asks too much. ENOMEM advises to raise max_memory, and to lower those settings with
+ * which all would fit: each of several joined by "or" is enough alone; those joined by "and" are
+ * needed together. */
 int pstk__budget_init(struct pstk__budget *budget, const struct pstk__budget_config *c,
                       struct pstk_error *err);
 

@@ -226,7 +226,7 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
     pipeline->n_nodes = pstk__numa_n_nodes(pipeline->numa);
     pipeline->n_workers = pstk__numa_n_workers(pipeline->numa);
     r = choose_io(pipeline, memory, err);
-    const struct pstk__budget_config budget = {
+    struct pstk__budget_config budget = {
         .settings = s,
         .weave = s->order == PSTK_ORDER_WINDOWED ? &pipeline->picks.shape.weave : NULL,
         .plan = pipeline->plan,
@@ -236,6 +236,7 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
         .workers_per_node = workers_per_node(pipeline),
         .machine_memory = memory,
         .taken = pipeline->epochs_memory};
+    pstk__cgroup_memory_left("/", &budget.group_limit, &budget.group_left);
     if (r == 0)
         r = pstk__budget_init(&loader->budget, &budget, err);
     if (r < 0)

@@ -70,6 +70,49 @@ static double memory_v1(const char *dir)
     return number_in(dir, "memory.limit_in_bytes");
 }
 
+/* Sum the named numbers of a group's memory.stat. */
+static double stat_in(const char *dir, const char *const names[2])
+{
+    char path[PATH_SIZE], line[128], name[64];
+    unsigned long long value;
+    double sum = 0;
+    int n = snprintf(path, sizeof path, "%s/memory.stat", dir);
+    FILE *stream = n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+    if (!stream)
+        return 0;
+    while (fgets(line, sizeof line, stream))
+        if (sscanf(line, "%63s %llu", name, &value) == 2 &&
+            (strcmp(name, names[0]) == 0 || strcmp(name, names[1]) == 0))
+            sum += (double)value;
+    fclose(stream);
+    return sum;
+}
+
+static double left_of(double limit, double used, double cached)
+{
+    if (limit < 0 || used < 0)
+        return -1;
+    used -= cached < used ? cached : used;
+    return limit > used ? limit - used : 0;
+}
+
+static double hard_v2(const char *dir)
+{
+    return number_in(dir, "memory.max");
+}
+
+static double left_v2(const char *dir)
+{
+    static const char *const cached[2] = {"inactive_file", "active_file"};
+    return left_of(hard_v2(dir), number_in(dir, "memory.current"), stat_in(dir, cached));
+}
+
+static double left_v1(const char *dir)
+{
+    static const char *const cached[2] = {"total_inactive_file", "total_active_file"};
+    return left_of(memory_v1(dir), number_in(dir, "memory.usage_in_bytes"), stat_in(dir, cached));
+}
+
 /* Find the lowest limit from a cgroup up to the root of its hierarchy, -1 when none has one. In a
  * container without a cgroup namespace, /proc names a path of the host that does not exist here.
  * The container's own limits are then at the root, which is always read. Cuts up `path`. */
@@ -184,4 +227,17 @@ uint64_t pstk__cgroup_memory(const char *root)
     double limit = limit_of_process(root, &question);
     /* Version 1 without a limit reports nearly 2^63. */
     return limit >= 0 && (memory == 0 || limit < (double)memory) ? (uint64_t)limit : memory;
+}
+
+void pstk__cgroup_memory_left(const char *root, uint64_t *limit, uint64_t *left)
+{
+    static const struct question hard = {"memory", memory_v1, hard_v2};
+    static const struct question room = {"memory", left_v1, left_v2};
+    const double most = limit_of_process(root, &hard), rest = limit_of_process(root, &room);
+    const uint64_t memory = machine_memory(root);
+    *limit = *left = 0;
+    if (most < 0 || rest < 0 || (memory > 0 && most >= (double)memory))
+        return;
+    *limit = (uint64_t)most;
+    *left = (uint64_t)rest;
 }

@@ -14,5 +14,9 @@ double pstk__cgroup_cpus(const char *root);
 /* Memory that this process may use, in bytes: the machine's, or the limit if lower. 0 when neither
  * is known. */
 uint64_t pstk__cgroup_memory(const char *root);
+/* Find the limit beyond which the kernel kills a process of the group (memory.max), and the bytes
+ * that are left below it: file pages of the cache, which it would drop first, count as left. In a
+ * hierarchy each is the lowest. *limit is 0 when there is none. */
+void pstk__cgroup_memory_left(const char *root, uint64_t *limit, uint64_t *left);
 
 #endif

@@ -491,9 +491,26 @@ const struct pstk__reader_ops pstk__reader_uring = {
 
 /* ---- what the kernel permits -------------------------------------------------------------- */
 
+/* Register 64 buffers of 1 MiB, which are one: the limit counts each, and a small control group has
+ * to bear only one. 0 or -errno. */
+static int try_buffers(struct io_uring *ring)
+{
+    const size_t size = (size_t)1 << 20;
+    struct iovec buffers[64];
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        buffers[i] = (struct iovec){memory, size};
+    const int r = io_uring_register_buffers(ring, buffers, sizeof buffers / sizeof *buffers);
+    if (r == 0)
+        io_uring_unregister_buffers(ring);
+    munmap(memory, size);
+    return r;
+}
+
 void pstk__reader_probe(struct pstk_machine *machine)
 {
-    const uint64_t size = (uint64_t)64 << 20;
     struct io_uring ring;
     uint32_t fallbacks = 0;
     int r = open_ring(&ring, 8, &fallbacks);
@@ -502,15 +519,7 @@ void pstk__reader_probe(struct pstk_machine *machine)
     machine->fixed_buffers = r;
     if (r < 0)
         return;
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        machine->fixed_buffers = -errno;
-    } else {
-        r = register_buffers(&ring, memory, size);
-        machine->fixed_buffers = r < 0 ? r : 1;
-        if (r == 0)
-            io_uring_unregister_buffers(&ring);
-        munmap(memory, size);
-    }
+    r = try_buffers(&ring);
+    machine->fixed_buffers = r < 0 ? r : 1;
     io_uring_queue_exit(&ring);
 }

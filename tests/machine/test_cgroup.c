@@ -55,6 +55,36 @@ TEST(without_any_file_there_is_no_quota_and_some_memory)
     CHECK(pstk__cgroup_cpus("/nonexistent") == 0);
 }
 
+TEST(what_a_hard_limit_leaves_counts_cached_files_as_free)
+{
+    uint64_t limit, left, high_limit, v1_limit, v1_left, none;
+    CHECK(make_root());
+    CHECK(put("proc/self/cgroup", "0::/job\n") && put("proc/meminfo", "MemTotal:  8388608 kB\n"));
+    CHECK(put("sys/fs/cgroup/job/memory.high", "1000000\n"));
+    pstk__cgroup_memory_left(root, &high_limit, &left);
+    CHECK(put("sys/fs/cgroup/job/memory.max", "50000000\n"));
+    CHECK(put("sys/fs/cgroup/job/memory.current", "30000000\n"));
+    CHECK(put("sys/fs/cgroup/job/memory.stat",
+              "anon 9\ninactive_file 5000000\nactive_file 1000000\nfile 9\n"));
+    pstk__cgroup_memory_left(root, &limit, &left);
+    drop_root();
+    CHECK_EQ(high_limit, 0);
+    CHECK_EQ(limit, 50000000);
+    CHECK_EQ(left, 50000000 - 30000000 + 6000000);
+    CHECK(make_root());
+    CHECK(put("proc/self/cgroup", "3:memory:/job\n"));
+    CHECK(put("proc/meminfo", "MemTotal:  8388608 kB\n"));
+    CHECK(put("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "9223372036854771712\n"));
+    CHECK(put("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "30000000\n"));
+    pstk__cgroup_memory_left(root, &none, &v1_left);
+    CHECK(put("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "20000000\n"));
+    pstk__cgroup_memory_left(root, &v1_limit, &v1_left);
+    drop_root();
+    CHECK_EQ(none, 0);
+    CHECK_EQ(v1_limit, 20000000);
+    CHECK_EQ(v1_left, 0);
+}
+
 TEST(version_2_quota_and_memory_are_read)
 {
     CHECK(make_root());
@@ -176,6 +206,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(without_any_file_there_is_no_quota_and_some_memory),
+        CASE(what_a_hard_limit_leaves_counts_cached_files_as_free),
         CASE(version_2_quota_and_memory_are_read),
         CASE(max_is_no_limit),
         CASE(the_lowest_limit_from_the_group_to_the_root_counts),
