@@ -9,6 +9,7 @@ the position of the loader, so a run can resume in the middle of an epoch.
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 import lightning
@@ -76,6 +77,8 @@ def main() -> None:
     parser.add_argument("--checkpoint-every", type=int, default=1000, metavar="STEPS")
     args = parser.parse_args()
 
+    if not torch.cuda.is_available() and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, torch.get_num_threads() // 2))  # the other cores are the loader's
     lightning.seed_everything(1)
     trainer = lightning.Trainer(
         max_epochs=args.epochs, logger=False, log_every_n_steps=1,
