@@ -127,11 +127,19 @@ static int look_into(const struct pstk__store *store, const char *path, pstk__un
     if (!store->list || pstk__listing_names(&names, store, path) < 0)
         return 0;
     uint64_t shard = 0;
-    int is_all = 0;
+    int is_all = 0, is_hugging_face = 0;
+    for (uint64_t i = 0; i < names.n; i++)
+        is_hugging_face |= strcmp(pstk__texts_get(&names, i), "dataset_info.json") == 0 ||
+                           strcmp(pstk__texts_get(&names, i), "dataset_dict.json") == 0;
     while (shard < names.n && strcmp(suffix_of(pstk__texts_get(&names, shard)), "pstk") != 0)
         shard++;
     if (names.n == 0) {
         snprintf(found, FOUND_SIZE, "it is empty");
+    } else if (is_hugging_face) {
+        snprintf(found, FOUND_SIZE,
+                 "it is what save_to_disk of Hugging Face's datasets wrote; pack it with Python: "
+                 "penstock.pack(PATH, OUT), and open OUT");
+        is_all = 1;
     } else if (shard < names.n) {
         snprintf(found, FOUND_SIZE, "it has %.*s, but no manifest.json: copy that, too", SHOWN,
                  pstk__texts_get(&names, shard));
@@ -197,6 +205,16 @@ static int is_part(const char *name)
     return r;
 }
 
+/* 1: penstock.pack of the Python package takes files with this suffix, and no format reads them. */
+static int is_packed_in_python(const char *suffix)
+{
+    static const char *const suffixes[] = {"h5", "hdf5", "pt", "pth"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
+        if (strcasecmp(suffix, suffixes[i]) == 0)
+            return 1;
+    return 0;
+}
+
 static int fail_file(const struct pstk__store *store, const char *path, const char *must_be,
                      const char *must_be_file, pstk__unknown_find_fn find, struct pstk_error *err)
 {
@@ -217,6 +235,12 @@ static int fail_file(const struct pstk__store *store, const char *path, const ch
             "%s is a Parquet table, which penstock.Dataset and penstock.Loader open in "
             "Python; here it must be CSV or JSON lines",
             path);
+    if (is_packed_in_python(suffix))
+        return pstk__fail(
+            err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+            "%s is not read in place; pack it with Python: penstock.pack('%s', OUT), and "
+            "open OUT",
+            path, path);
     if (is_part(name) && (format = find(store, folder)))
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "%s is one file of a data set of the format %s; open its directory, %s",

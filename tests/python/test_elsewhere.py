@@ -4,11 +4,12 @@ run on batches of equal images, as the loader gives them."""
 import functools
 import os
 import re
+import tempfile
 import unittest
 
 import sets
 import penstock
-from penstock.elsewhere import ADVICE
+from penstock.elsewhere import ADVICE, DATASET_ATTRIBUTES
 
 sets.need_numpy()
 torch = sets.torch_or_skip()
@@ -91,6 +92,53 @@ class Operations(unittest.TestCase):
         for name in ADVICE:
             if code_of(name):
                 self.assertTrue(hasattr(v2, name), name)
+
+
+class Data(unittest.TestCase):
+    def test_what_is_no_data_set_here_is_packed(self):
+        class Mapped:
+            def __len__(self):
+                return 1
+
+            def __getitem__(self, i):
+                return {"x": i}
+        for use in (lambda: penstock.Dataset(Mapped()), lambda: penstock.Loader(Mapped(), batch_size=1, outputs=["x"])):
+            with self.assertRaisesRegex(TypeError, r"value is a Mapped; .*penstock.pack\(value, OUT\)"):
+                use()
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "out")
+            penstock.pack(Mapped(), out)
+            self.assertEqual(len(penstock.Dataset(out)), 1)
+            for name in ("x.h5", "x.PT"):
+                path = os.path.join(folder, name)
+                with open(path, "wb") as file:
+                    file.write(b"x")
+                with self.assertRaisesRegex(penstock.UnsupportedError, rf"pack it with Python: penstock.pack\('{path}', OUT\)"):
+                    penstock.Dataset(path)
+            arrow = os.path.join(folder, "arrow")
+            os.mkdir(arrow)
+            with open(os.path.join(arrow, "dataset_info.json"), "w") as file:
+                file.write("{}")
+            with self.assertRaisesRegex(penstock.DataSetNotFoundError, "save_to_disk .* penstock.pack"):
+                penstock.Dataset(arrow)
+
+    def test_attributes_of_others_data_sets_have_advice_that_runs(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        with penstock.Writer(os.path.join(folder.name, "d"), {"cls": "int64"}, names=["a", "b"]) as writer:
+            writer.add(cls=1)
+        with penstock.Dataset(writer.path) as dataset:
+            for name, advice in DATASET_ATTRIBUTES.items():
+                with self.assertRaises(AttributeError) as caught:
+                    getattr(dataset, name)
+                self.assertIn(advice, str(caught.exception))
+                self.assertEqual(caught.exception.name, "")  # or Python adds a suggestion of its own
+                for code in re.findall("`([^`]*)`", advice):
+                    eval(code, {"dataset": dataset})
+            with self.assertRaisesRegex(AttributeError, "did you mean 'fields'"):
+                dataset.filds
+        with self.assertRaisesRegex(TypeError, "no argument 'stratify': .*StratifiedKFold"):
+            penstock.Fold(0, 5, stratify="cls")
 
 
 if __name__ == "__main__":

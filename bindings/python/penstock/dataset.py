@@ -16,9 +16,10 @@ from . import _c, catalog, errors, paths
 from ._optional import needed
 from .catalog import ColumnInfo, DatasetInfo, FieldInfo
 from .dtypes import DTYPES
+from .elsewhere import DATASET_ATTRIBUTES
 from .errors import SettingsError
 from .foreign import Foreign
-from .hints import explains, near_or_all
+from .hints import Hints, explains, near_or_all
 from .lists import bytes_at, mask_of, pixels_of, read
 from .packing.schema import LIST_KINDS, Field, of_some
 from .sealed import Sealed
@@ -163,7 +164,7 @@ def _image_of(data: bytes, info: _c.ValueInfo, is_decoded: bool) -> Any:
 
 
 @explains({"transform": "a Dataset returns the stored values: transform them yourself, or use penstock.Loader"})
-class Dataset(Sealed):
+class Dataset(Hints, Sealed):
     """The records of a data set: `dataset[i]` is a dict of record i's fields, read and checked.
 
     Types: bytes -> bytes, utf8 -> str, scalars -> int or float, arrays -> NumPy arrays with their own memory
@@ -189,6 +190,7 @@ class Dataset(Sealed):
     """
 
     path: str
+    _hints = DATASET_ATTRIBUTES
 
     def __init__(self, path: str | os.PathLike[str], fields: Sequence[str] | Mapping[str, Any] | None = None, *,
                  decode: bool = False, cache_path: str | os.PathLike[str] | None = None,

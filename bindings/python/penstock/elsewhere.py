@@ -3,7 +3,7 @@
 for such a name has the advice. Tests run the code in backticks."""
 from __future__ import annotations
 
-__all__ = ["ADVICE", "BATCH_ATTRIBUTES", "BOX_FORMS", "IMAGE_KEYWORDS", "LOADER_ATTRIBUTES", "LOADER_KEYWORDS",
+__all__ = ["ADVICE", "BATCH_ATTRIBUTES", "BOX_FORMS", "DATASET_ATTRIBUTES", "IMAGE_KEYWORDS", "LOADER_ATTRIBUTES", "LOADER_KEYWORDS",
            "JPEG_KEYWORDS", "MIXES", "MIX_KEYWORDS", "MOSAIC_KEYWORDS", "OP_KEYWORDS",
            "PYTHON_KEYWORDS", "WRITER_ATTRIBUTES"]
 
@@ -196,6 +196,17 @@ LOADER_ATTRIBUTES = {
     **dict.fromkeys(("shutdown", "stop"), "loader.close() ends it"),
     **dict.fromkeys(("map", "repeat", "with_epoch"), _NOT_COMPOSED),
 }
+
+# Attributes of other libraries' data sets, for a Dataset.
+DATASET_ATTRIBUTES = {
+    "classes": "`dataset.names` lists the names of the classes",
+    "class_to_idx": "`{name: i for i, name in enumerate(dataset.names)}`",
+    **dict.fromkeys(("targets", "labels"), "`dataset.column('cls')` has the values of a field of numbers, where `dataset.columns` "
+                    "lists it"),
+    **dict.fromkeys(("features", "keys"), "`dataset.fields` has the fields by their names"),
+    **dict.fromkeys(("num_rows", "n_samples", "size"), "`len(dataset)` is the number of samples"),
+}
+
 # Attributes of tensors and of other loaders' batches, for a batch.
 BATCH_ATTRIBUTES = {
     **dict.fromkeys(("cuda", "pin_memory"), "open the loader with device='cuda', and batches are on the GPU"),

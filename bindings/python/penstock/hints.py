@@ -97,4 +97,7 @@ class Hints:
             if isinstance(property_of, property):  # it raised an AttributeError of its own
                 return property_of.__get__(self)
             instead = "" if name.startswith("_") else self._hint(name)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{instead}")
+            error = AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{instead}")
+            if instead:
+                error.name = ""  # else Python's traceback adds a suggestion of its own
+            raise error

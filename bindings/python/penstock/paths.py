@@ -17,7 +17,9 @@ def local(path: str | bytes | os.PathLike[str]) -> str:
     try:
         name = os.fsdecode(path)
     except TypeError:
-        raise TypeError(f"path: value is a {type(path).__name__}; must be the name of a directory") from None
+        data = hasattr(path, "__len__") and hasattr(path, "__getitem__") and not isinstance(path, (list, tuple, dict))
+        raise TypeError(f"path: value is a {type(path).__name__}; must be the name of a directory"
+                        + " (penstock.pack(value, OUT) packs what a data set or a table holds; then give OUT)" * data) from None
     if "\0" in name:
         raise SettingsError(f"path: value is {name!r}; must have no zero byte")
     if os.path.isfile(name) and os.path.basename(name) == "manifest.json":

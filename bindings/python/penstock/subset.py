@@ -31,6 +31,7 @@ from . import _c, errors, paths
 from .arguments import text, unmasked
 from .errors import SettingsError
 from .foreign import Foreign
+from .hints import explains
 from .sealed import Sealed
 
 __all__ = ["Balanced", "Fold", "Fraction", "Ids", "Range", "Weighted", "Where"]
@@ -128,6 +129,8 @@ class Fraction(Step):
         return [_step(_c.SUBSET_FRACTION, first=self._first, last=self._last, seed=self._seed)]
 
 
+@explains({"stratify": "folds are drawn without regard to classes; give penstock.Ids(ids) the places that "
+           "sklearn.model_selection.StratifiedKFold has"})
 class Fold(Step):
     """Part k, from 0, of `of` equal parts of the samples, drawn at random by a seed: to validate with. rest=True: all
     parts except k: to train with.
