@@ -4,6 +4,7 @@ image, within TOLERANCE: it computes in float32, the library in float64, rounded
 import io
 import os
 import unittest
+import warnings
 
 import forge
 import penstock
@@ -406,6 +407,19 @@ class Where(Boxed):
         outputs = {"x": penstock.image("image", [Resize((8, 8))]), "boxes": penstock.boxes("boxes", where="crowd == 0")}
         with penstock.Loader(self.path(), batch_size=1, outputs=outputs, framework="numpy") as loader:
             self.assert_says("has 2 items for the 1 boxes of output 'boxes'", next, iter(loader))
+
+
+class UnitBoxes(Boxed):
+    def test_fractions_that_are_pixels_are_counted_with_a_warning(self):
+        for boxes, n in (([[0, 0, 1, 1], [-0.1, 0, 1.2, 2]], 0), ([[4, 4, 9, 9], [0, 0, 0.5, 1]], 1), ([[4, 4, 9, 9], [0, 0, 30, 30]], 2)):
+            for form, coordinates in (("xyxy", "unit"), ("xyxy", "pixels")):
+                with self.subTest(boxes=boxes, coordinates=coordinates), warnings.catch_warnings(record=True) as said:
+                    warnings.simplefilter("always")
+                    self.pack([boxes], [(20, 20)], f"{n}-{coordinates}", form=form, coordinates=coordinates)
+                    words = [str(one.message) for one in said if "field boxes" in str(one.message)]
+                    self.assertEqual(len(words), int(n > 0 and coordinates == "unit"), words)
+                    for one in words:
+                        self.assertIn(f"{n} box{'es have' if n > 1 else ' has'} a number above 2; coordinates='unit' are", one)
 
 
 class Added(Boxed):

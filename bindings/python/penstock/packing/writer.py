@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -58,6 +59,14 @@ def _abandon_all() -> None:
         for writer in list(_open_writers):
             if writer._handle and writer._owner == os.getpid():
                 stack.callback(writer._abandon)
+
+
+MOST_UNIT = 2  # a box that reaches further than this fraction of its image is one of pixels
+
+
+def _n_pixel_boxes(stored: Any) -> int:
+    """How many of the boxes have a number that is no fraction. stored: an array; without NumPy bytes, not counted."""
+    return 0 if isinstance(stored, bytes) else int((stored.reshape(-1, 4) > MOST_UNIT).any(1).sum())
 
 
 @explains({})
@@ -112,6 +121,9 @@ class Writer(Hints, Sealed):
         self._encoders = {name: encoder(name, field) for name, field in self.schema.items()}
         self._images = [(i, name) for i, name in enumerate(self.schema) if self.schema[name].kind == "image"]
         self._n_palette_images = 0
+        # Boxes of fields of fractions whose numbers are pixels; bfloat16 is stored as whole numbers.
+        self._n_pixel_boxes = {name: 0 for name, field in self.schema.items()
+                               if field.meaning == "boxes" and field.coordinates == "unit" and field.kind != "bfloat16"}
         accept = accepts_damaged(damaged)
         self._check_images = bool(check_images) and not accept  # else the library checks them
         self._check_items = bool(check_images) or accept  # the library does not check those of lists
@@ -183,6 +195,8 @@ class Writer(Hints, Sealed):
                 else:
                     value.data, value.size = made.ctypes.data, made.nbytes
             self._append(handle, pixels)
+            for name in self._n_pixel_boxes:
+                self._n_pixel_boxes[name] += _n_pixel_boxes(encoded[list(self.schema).index(name)])
             for i, name in self._images:
                 if has_palette(given[name], encoded[i]):
                     self._n_palette_images += 1
@@ -276,6 +290,12 @@ class Writer(Hints, Sealed):
         replaced. After KeyboardInterrupt it exists where the writer's repr says "committed".
         """
         self._commit("commit", _c.lib.pstk_writer_commit)
+        for name, n in self._n_pixel_boxes.items():
+            if n:
+                warnings.warn(f"{self.path}: field {name}: {n:,} box{'es have' if n > 1 else ' has'} a number above "
+                              f"{MOST_UNIT}; coordinates='unit' are fractions of the image, from 0 to 1, and a loader drops "
+                              "boxes outside of it (declare Boxes(coordinates='pixels') where they are pixels)",
+                              stacklevel=3)
 
     def commit_parts(self, parts: Sequence[str | os.PathLike[str]]) -> None:
         """Commit parts, joined as by penstock.merge, in place of records of its own, of which there may be
