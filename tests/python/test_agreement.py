@@ -14,12 +14,55 @@ WORLD = 3
 
 # What each process runs. Every case is opened by all, in order.
 PROGRAM = """
-import datetime, sys
+import datetime, os, sys, warnings
 import torch.distributed as group
 import penstock
+from penstock import agreement, exchange
 rank, world, place, data = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+
+def early(**keywords):
+    return penstock.Loader(data, batch_size=4, rank=rank, world=world, framework="dlpack", n_threads=1, **keywords)
+
+def taken(name, *loaders):
+    print(f"#{name} ", end="")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            for loader in loaders:
+                next(iter(loader))
+            print("taken", end="")
+        except Exception as error:
+            print(f"{type(error).__name__}: {error}", end="")
+    print("".join(f" | {os.path.basename(one.filename)}: {one.message}" for one in caught), flush=True)
+
+if rank == 0:
+    early(seed=9).close()
+    unused = early(seed=8)
+pair = [early(), early(order="sequential", last_batch="short")]
+if rank == 1:
+    pair = [early(order="sequential", last_batch="short"), early()]
+differing, lazy = early(seed=5 + rank), early(seed=5, epoch=rank // 2)
+taken("before", pair[0], pair[1], pair[0])
 group.init_process_group("gloo", init_method="file://" + place, rank=rank, world_size=world,
                          timeout=datetime.timedelta(seconds=60))
+
+os.environ["GLOO_SOCKET_IFNAME"] = "nowhere"  # the comparison makes no group of its own
+agreement.SECONDS, agreement._AGAIN, exchange._READ_SECONDS = 60, 0, 0.5
+taken("pair", *pair)
+taken("differing", differing)
+taken("again", differing)
+agreement.SECONDS = 2
+if rank < 2:
+    taken("waits", lazy)
+    taken("goes_on", lazy)
+    group.barrier()
+    group.barrier()
+else:
+    group.barrier()
+    taken("late", lazy)
+    group.barrier()
+taken("found", lazy)
+agreement.SECONDS = 60
 
 def opened(path=data, rank="auto", **keywords):
     try:
@@ -41,6 +84,20 @@ opened(order="windowed", strands=4 * (rank == 1))
 opened(order="windowed" if rank else "full")
 for case in ("same", "longer", "larger", "changed"):
     opened(path=f"{sys.argv[5]}/{case}-{rank}/{{000..001}}.tar")
+agreement.SECONDS = 2
+print("#left ", end="", flush=True)
+if rank < 2:
+    opened()
+else:
+    print()
+
+class Ended:
+    def set(self, key, value):
+        raise RuntimeError("Connection reset by peer")
+
+exchange._store = lambda torch: Ended()
+print("#ended ", end="", flush=True)
+opened()
 group.destroy_process_group()
 """
 
@@ -72,7 +129,9 @@ class Agreement(unittest.TestCase):
                                           stdout=subprocess.PIPE, text=True, env=environment) for rank in range(WORLD)]
             said = [process.communicate(timeout=200)[0].splitlines() for process in processes]
         self.assertEqual([process.returncode for process in processes], [0] * WORLD)
-        cases = list(zip(*said))
+        self.check_loaders_that_were_open_before_the_group(
+            [dict(line[1:].split(" ", 1) for line in lines if line.startswith("#")) for lines in said])
+        cases = list(zip(*([line for line in lines if not line.startswith("#")] for lines in said)))
         self.assertEqual(len(cases), 15, said)
         self.assertEqual(cases[0], ("12 166",) * WORLD)
         for case, says in ((1, "seed: value is 1 on process 2, and 0 on process 0; must be the same"),
@@ -96,6 +155,30 @@ class Agreement(unittest.TestCase):
         self.assertEqual(cases[6], ("12 166",) * WORLD)
         self.assertEqual(cases[7], ("12 166",) * WORLD)
         self.assertEqual(cases[8], ("12 166",) * WORLD)
+
+    def check_loaders_that_were_open_before_the_group(self, said):
+        """said: of each process, by what it did."""
+        self.assertRegex(said[0]["before"], r"^taken \| <string>: penstock: world is 3, and nothing has compared the loaders of "
+                         r"these processes: .*compare loader.state_dict\(\) of all processes yourself, and give "
+                         r"compare_ranks=False\)$")
+        for rank in range(WORLD):
+            if rank:
+                self.assertEqual(said[rank]["before"], "taken")
+            self.assertEqual(said[rank]["pair"], "taken")
+            for name in ("differing", "again"):
+                self.assertEqual(said[rank][name], "SettingsError: seed: value is 6 on process 1, and 5 on process 0; must be the "
+                                 "same on all processes")
+            self.assertEqual(said[rank]["found"], "SettingsError: epoch: value is 1 on process 2, and 0 on process 0; must be the "
+                             "same on all processes")
+            self.assertRegex(said[rank]["ended"], "^PenstockError: compare_ranks: penstock could not reach the store of "
+                             r"torch.distributed, .*\(Connection reset by peer\).*\(or give compare_ranks=False\)$")
+        self.assertRegex(said[0]["waits"], r"^taken \| <string>: penstock: process 2 of 3 took no batch within 2 s after the others, "
+                         r".*\(give compare_ranks=False to a loader that only some processes use\)$")
+        self.assertEqual((said[1]["waits"], said[0]["goes_on"], said[1]["goes_on"]), ("taken",) * 3)
+        self.assertEqual(said[2]["late"], said[2]["found"])
+        for rank in range(2):
+            self.assertEqual(said[rank]["left"], "TimedOutError: rank: process 2 did not open a loader within 2 s, as the others of "
+                             "3 did; must do so (open one in each, or give compare_ranks=False)")
 
 
 if __name__ == "__main__":

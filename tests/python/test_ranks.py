@@ -3,11 +3,12 @@
 import os
 import sys
 import unittest
+import warnings
 from unittest import mock
 
 import sets
 import penstock
-from penstock import bound, ranks
+from penstock import agreement, bound, ranks
 
 
 def loader(**keywords):
@@ -128,6 +129,38 @@ class Auto(unittest.TestCase):
             with loader(rank="auto", compare_ranks=False) as data:
                 self.assertEqual(data.ranks[:2] + data.ranks[4:5],
                                  (1, 2, "torch.distributed"))
+
+
+class Uncompared(unittest.TestCase):
+    """Loaders of several processes that are in no group."""
+
+    def warned(self, **keywords):
+        with warnings.catch_warnings(record=True) as caught, loader(n_threads=1, **keywords) as data:
+            warnings.simplefilter("always")
+            next(iter(data))
+            next(iter(data))
+        return [str(one.message) for one in caught]
+
+    def test_the_first_rank_warns_once_at_its_first_batch(self):
+        with mock.patch.object(agreement, "_warned", False):
+            self.assertEqual(self.warned(rank=1, world=2), [])
+            self.assertEqual(self.warned(rank=0, world=1), [])
+            self.assertEqual(self.warned(rank=0, world=2, compare_ranks=False), [])
+            message, = self.warned(rank=0, world=2)
+            self.assertRegex(message, r"^penstock: world is 2, and nothing has compared .*loader.state_dict\(\) of all processes")
+            self.assertEqual(self.warned(rank=0, world=2), [])
+
+    def test_a_group_of_another_number_of_processes_compares_nothing(self):
+        group = mock.Mock(**{"is_available.return_value": True, "is_initialized.return_value": True,
+                             "get_rank.return_value": 0, "get_world_size.return_value": 3})
+        c10d = mock.Mock()
+        with mock.patch.dict(sys.modules, {"torch.distributed": group, "torch.distributed.distributed_c10d": c10d}), \
+                mock.patch.object(agreement, "_warned", False):
+            self.assertEqual(len(self.warned(rank=0, world=2)), 1)
+            group.get_world_size.return_value = 2  # whose store there is not
+            c10d._get_default_store.return_value = None
+            with mock.patch.object(agreement, "_warned", False):
+                self.assertEqual(len(self.warned(rank=0, world=2)), 1)
 
 
 def torchrun(rank, world, local_rank=0, local_world=1):

@@ -155,10 +155,14 @@ class Handle:
         end = None if self.timeout is None else time.monotonic() + self.timeout
         while True:
             code = int(_c.lib.pstk_next(self.pointer, byref(self.batch), stream, SLICE_NS, byref(self.error)))
-            if self.closing:
-                raise self.closed_meanwhile()
+            self.check_closing()
             if code != _c.ETIMEDOUT or (end is not None and time.monotonic() >= end):
                 return code
+
+    def check_closing(self) -> None:
+        """Raise if the loader is being closed."""
+        if self.closing:
+            raise self.closed_meanwhile()
 
     def closed_meanwhile(self) -> BaseException:
         """Return the exception for a wait in a loader that was closed."""

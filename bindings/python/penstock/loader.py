@@ -225,7 +225,8 @@ class Loader(Hints, Sealed):
     local_rank, local_world: this process among those of this machine, which share its cores and memory evenly. None:
         what the launcher says.
     compare_ranks: where torch.distributed is initialised, ask all processes whether they open the same data set, with
-        the same order, seed and batches. All of them must open a loader then, within 5 minutes.
+        the same order, seed and batches. All of them must open a loader then, within 5 minutes. A loader that was opened
+        before torch.distributed was initialised is compared at its first batch; where nothing can compare, rank 0 warns.
 
     Bad samples:
 
@@ -280,6 +281,7 @@ class Loader(Hints, Sealed):
     _n_samples: int | None = None  # of an epoch, once the library has said so
     _own: Any = None  # the loader's own stream, once it is needed
     _convert: Callable[[tensors.Tensor], Any] | None = None  # into the framework's; None: the framework is not decided yet
+    _agreement: agreement.Agreement | None = None  # until other processes' loaders are known to be alike
 
     @words.suggesting
     def __init__(
@@ -310,8 +312,8 @@ class Loader(Hints, Sealed):
         order = words.order(shuffle, order)
         kind, index = words.device(device)
         self._ranks = chosen(ranks, rank, world, local_rank, local_world)
-        fixed: dict[str, Any] = {}  # what all processes have alike
-        with agreement.agreeing(self._ranks, fixed, words.switch("compare_ranks", compare_ranks)):
+        self._agreement = agreement.Agreement(self._ranks, words.switch("compare_ranks", compare_ranks))
+        with self._agreement.opening():
             self._rows = sizes.of(batch_size, global_batch_size, uneven, max_batch_size, self._ranks.world)
             self._compares = compare_ranks
             numbers = {**self._rows.settings, **{name: words.integer(name, value) for name, value in {
@@ -355,7 +357,7 @@ class Loader(Hints, Sealed):
             self._named_stream, self._guard = self._stream_of(stream), self._guard_of()
             self._order, self._weave = order, weave.settled(order, numbers, self.n_samples)
             self._on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
-            fixed.update(self._fixed(last_batch))
+            self._agreement.order.update(self._fixed(last_batch))
         settings = words.to_c(path, self._outputs, numbers, topology, self._mix, self._members)
         foreign = self._foreign.to_c()
         settings.foreign = pointer(foreign)
@@ -370,6 +372,7 @@ class Loader(Hints, Sealed):
         if self._costed is not None:
             self._costed.fill(settings, self._outputs)
         self._open(settings, timeout)
+        self._agreement.begin()
         del steps, foreign  # until here the settings point to them
         if trace_path is not None:
             trace.begin(self._handle)
@@ -642,6 +645,8 @@ class Loader(Hints, Sealed):
         handle = self._handle
         if not handle.begin_close():
             return
+        if self._agreement is not None:
+            self._agreement.end()
         with handle.turn:
             with handle.alive:
                 self._give_back()
@@ -815,6 +820,8 @@ class Loader(Hints, Sealed):
         """The next batch of a pass over `epoch`, in parts where wanted, and the place's `coming` until it arrived; None: the end."""
         handle, place = self._handle, self._place
         handle.check_turn()
+        if self._agreement is not None and self._agreement.is_over(handle.check_closing):
+            self._agreement = None
         with handle.turn:
             self._begin_turn()
             if number != place.number:
@@ -846,8 +853,7 @@ class Loader(Hints, Sealed):
             raise
         if not found:
             return None, None
-        if handle.closing:  # by a signal's handler, which has given the batch back
-            raise handle.closed_meanwhile()
+        handle.check_closing()  # by a signal's handler, which has given the batch back
         share = tensors.Share(handle.batch, stream)
         try:
             self._report(share.batch().contents)
@@ -878,8 +884,7 @@ class Loader(Hints, Sealed):
         for report in batch.reports[:batch.n_reports]:
             other = report.replacement_id
             self._on_bad_sample(errors.of(report.error), None if other == _c.NONE else other)
-        if self._handle.closing:
-            raise self._handle.closed_meanwhile()
+        self._handle.check_closing()
 
     def _converted(self, tensor: Any) -> Any:
         convert = self._convert
