@@ -185,9 +185,13 @@ struct pstk_sample {
     /* the elements are the last bytes of data: arrays with several variable dimensions have their
      * shape before them */
     uint64_t shape[8];
+    /* Initialised, to be filled by a function that fails; functions of the library take it. Its
+     * message becomes a part of the loader's, which names output, result, sample and file. The
+     * other members are ignored. */
+    struct pstk_error *error;
 };
 
-/* Write one row of row_size bytes. Touch only the sample, the row and the scratch. Return 0, or a
+/* Write one row of row_size bytes. Touch only the row, the scratch and the error. Return 0, or a
  * negative enum pstk_result: the sample is bad. Thread: any worker; several call at once. */
 typedef int (*pstk_decode_fn)(void *user, const struct pstk_sample *sample, void *row,
                               uint64_t row_size);

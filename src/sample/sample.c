@@ -25,12 +25,10 @@
 #include <string.h>
 
 #define KEEP_RESIDENT (16u << 20) /* bytes of a worker's arena that stay after a huge image */
-#define CALLBACK_DRAWS                                                                             \
-    UINT32_MAX /* the `op` of a callback's draws: no operation has this index                      \
-                */
+/* The `op` of a callback's draws: no operation has this index. */
+#define CALLBACK_DRAWS UINT32_MAX
 
-/* ---- state ------------------------------------------------------------------------------------
- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 struct pstk__sampler {
     const struct pstk__plan *first;              /* borrowed */
@@ -161,8 +159,7 @@ static int field_check(struct work *work, int needs_plain, struct pstk_error *er
     return pstk__field_read(work->record, work->field, &reading, &work->data, err);
 }
 
-/* ---- rows that pass through --------------------------------------------------------------------
- */
+/* ---- rows that pass through ------------------------------------------------------------------ */
 
 static int size_wrong(const struct work *work, uint64_t wanted, struct pstk_error *err)
 {
@@ -249,8 +246,7 @@ static int write_label(struct work *work, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
-/* ---- callbacks ---------------------------------------------------------------------------------
- */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 /* Without group and op. */
 static struct pstk__random_key key_of(const struct work *work)
@@ -353,11 +349,26 @@ static int keep_input(const struct work *work, uint32_t i, const struct pstk_sam
     return 0;
 }
 
+/* The function of an output of this name returned `result`, and may have said why. */
+static int decode_failed(const struct work *work, const char *name, int result,
+                         const struct pstk_error *why, struct pstk_error *err)
+{
+    const int code = pstk__error_is_listed(result) ? result : PSTK_EINVAL;
+    pstk__record_fail(work->record, work->field, code, PSTK_STAGE_DECODE, err,
+                      "the decode function of output '%s' returned %d for sample %llu%s%.380s",
+                      name, result, (unsigned long long)work->key->sample_id,
+                      why->message[0] ? ": " : "", why->message);
+    if (err)
+        err->native = result;
+    return code;
+}
+
 /* Call the function of output i. */
 static int call_function(struct work *work, uint32_t i, struct pstk_sample *sample,
                          struct pstk_error *err)
 {
     const struct pstk__output *o = &work->s->plan->outputs[i];
+    struct pstk_error why;
     if (work->rows[i].input)
         return keep_input(work, i, sample, err);
     if (o->desks)
@@ -367,17 +378,11 @@ static int call_function(struct work *work, uint32_t i, struct pstk_sample *samp
         if (!sample->scratch)
             return no_scratch(work, err);
     }
-    const int rc = o->settings.decode(o->settings.user, sample, work->rows[i].data,
-                                      pstk__output_rows(o)->row_size);
-    if (rc == 0)
-        return 0;
-    const int code = pstk__error_is_listed(rc) ? rc : PSTK_EINVAL;
-    pstk__record_fail(work->record, work->field, code, PSTK_STAGE_DECODE, err,
-                      "the decode function of output '%s' returned %d for sample %llu", o->name, rc,
-                      (unsigned long long)work->key->sample_id);
-    if (err)
-        err->native = rc;
-    return code;
+    pstk_error_init(&why, sizeof why);
+    sample->error = &why;
+    const int result = o->settings.decode(o->settings.user, sample, work->rows[i].data,
+                                          pstk__output_rows(o)->row_size);
+    return result == 0 ? 0 : decode_failed(work, o->name, result, &why, err);
 }
 
 static int write_callback(struct work *work, uint32_t i, struct pstk_error *err)
@@ -801,8 +806,7 @@ static int write_keypoints(struct work *work, uint32_t i, struct pstk_error *err
     return rc;
 }
 
-/* ---- one record ---------------------------------------------------------------------------------
- */
+/* ---- one record ------------------------------------------------------------------------------ */
 
 /* The write functions by the pass that makes the row. Images are not here: write_images writes them
  * together. */

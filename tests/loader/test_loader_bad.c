@@ -386,6 +386,52 @@ TEST(a_users_decode_error_is_the_lowest_rows)
     }
 }
 
+/* Sample 2 says why, in a message without an end; sample 7 does not. */
+static int explain_decode(void *user, const struct pstk_sample *sample, void *row, uint64_t size)
+{
+    memset(row, 0, size);
+    if (sample->sample_id != *(uint64_t *)user)
+        return 0;
+    if (sample->sample_id == 7)
+        return -12345;
+    memset(sample->error->message, 'x', sizeof sample->error->message);
+    memcpy(sample->error->message, "the class is 9 of 5", 19);
+    return PSTK_EBADMSG;
+}
+
+TEST(a_users_decode_function_says_why_it_fails)
+{
+    uint64_t which = 2;
+    struct pstk_output o = {.field = "cls",
+                            .kind = PSTK_OUTPUT_CALLBACK,
+                            .dtype = PSTK_U8,
+                            .n_dims = 1,
+                            .shape = {1},
+                            .decode = explain_decode,
+                            .user = &which};
+    for (; which <= 7; which += 5) {
+        struct pstk_settings s = base();
+        struct pstk_loader *loader;
+        struct pstk_batch *b;
+        struct pstk_error err;
+        pstk_error_init(&err, sizeof err);
+        s.outputs = &o;
+        s.n_outputs = 1;
+        s.batch_size = 20;
+        CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+        CHECK_EQ(pstk_next(loader, &b, NULL, -1, &err), which == 2 ? PSTK_EBADMSG : PSTK_EINVAL);
+        CHECK_EQ(err.sample_id, which);
+        CHECK(err.shard[0] && memchr(err.message, 0, sizeof err.message));
+        if (which == 2)
+            CHECK(strstr(err.message, "of output 'cls' returned -74 for sample 2: the class is 9 "
+                                      "of 5xxx"));
+        if (which == 7)
+            CHECK(strstr(err.message, "of output 'cls' returned -12345 for sample 7") &&
+                  !strstr(err.message, "sample 7:"));
+        pstk_close(&loader);
+    }
+}
+
 TEST(a_ragged_batch_over_its_budget_names_the_setting)
 {
     struct pstk_output o = {.field = "text", .kind = PSTK_OUTPUT_BYTES, .bytes_per_batch = 64};
@@ -462,6 +508,7 @@ int main(void)
         CASE(a_truncated_shard_is_an_error_that_names_it),
         CASE(a_shard_cut_under_a_running_loader_is_an_error),
         CASE(a_users_decode_error_is_the_lowest_rows),
+        CASE(a_users_decode_function_says_why_it_fails),
         CASE(a_ragged_batch_over_its_budget_names_the_setting),
         CASE(an_error_is_never_written_past_its_size),
         CASE(failures_of_the_machine_are_not_stood_in_for),

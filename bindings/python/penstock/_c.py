@@ -1402,6 +1402,7 @@ class Sample(Structure):
         ("dtype", c_uint32),
         ("n_dims", c_uint32),
         ("shape", c_uint64 * 8),
+        ("error", POINTER(Error)),
     ]
 
 
