@@ -11,6 +11,7 @@ enum {
     MARKER_FIRST = 0xc0, /* Pillow's 0xc0..0xfe; after 0xff any other byte is an error */
     MARKER_LAST = 0xfe,
     MARKER_SOF0 = 0xc0,
+    MARKER_SOF3 = 0xc3, /* lossless */
     MARKER_DHT = 0xc4,
     MARKER_JPG = 0xc8,
     MARKER_DAC = 0xcc,
@@ -91,9 +92,12 @@ static int read_frame(struct pstk__jpeg_header *h, uint32_t marker, const uint8_
     if (s[0] != 8)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
                           "JPEG with %u bits a sample; only 8 are supported", s[0]);
+    if (marker == MARKER_SOF3)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
+                          "lossless JPEG (SOF3) is not supported (convert it to PNG)");
     if (marker > 0xc2 && marker != 0xc9 && marker != 0xca)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
-                          "JPEG process 0x%02x (lossless or hierarchical) is not supported",
+                          "JPEG process 0x%02x (hierarchical or lossless) is not supported",
                           marker);
     if (h->n_components != 1 && h->n_components != 3 && h->n_components != 4)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,

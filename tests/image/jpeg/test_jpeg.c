@@ -482,6 +482,9 @@ TEST(kinds_that_are_not_decoded_are_refused_by_the_header)
     frame[4] = 8;
     frame[1] = 0xc3;
     CHECK_EQ(refusal(file, size, &err), PSTK_ENOTSUP);
+    CHECK_STR(err.message, "lossless JPEG (SOF3) is not supported (convert it to PNG)");
+    frame[1] = 0xc5;
+    CHECK_EQ(refusal(file, size, &err), PSTK_ENOTSUP);
     frame[1] = 0xc0;
     frame[9] = 2;
     CHECK_EQ(refusal(file, size, &err), PSTK_ENOTSUP);
