@@ -13,7 +13,7 @@
 #define WORD_TEXT "text"
 
 const struct choice fields_splits[] = {
-    {"first", PSTK_SPLIT_FIRST}, {"last", PSTK_SPLIT_LAST}, {NULL, 0}};
+    {"auto", PSTK_SPLIT_AUTO}, {"first", PSTK_SPLIT_FIRST}, {"last", PSTK_SPLIT_LAST}, {NULL, 0}};
 
 /* NumPy's names, which the Python package takes; `penstock info` prints the short ones. */
 static const struct choice long_names[] = {{"int8", PSTK_I8},

@@ -29,10 +29,10 @@ enum { OPT_FIELD = 4096, OPT_ROOT_PATH, OPT_SPLIT_AT }; /* above the codes of al
          .initial = "the table's folder",                                                          \
          .text = "of a table of images: the folder below which its paths lie"},                    \
     {                                                                                              \
-        .name = "split-at", .code = OPT_SPLIT_AT, .values = fields_splits,                         \
-        .initial = "first, and names that contradict it are refused",                              \
+        .name = "split-at", .code = OPT_SPLIT_AT, .values = fields_splits, .initial = "auto",      \
         .text = "of tar archives: the dot of a file name that parts the sample's key from the "    \
-                "field: first, as in WebDataset, or last"                                          \
+                "field: first, as in WebDataset, or last; auto: first, but names that contradict " \
+                "it are refused"                                                                   \
     }
 
 extern const struct choice fields_splits[];

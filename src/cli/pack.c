@@ -285,7 +285,8 @@ static int find_done(struct pack *pack, const struct pstk_writer_settings *s,
     return 0;
 }
 
-/* Return the note, owned: of a part with the state of its inputs. */
+/* Return the note, owned: of a part with the state of its inputs, unless it is to have no pack id:
+ * nothing then says which pack such a part is of. */
 static char *part_note(const struct pack *pack, const char *note)
 {
     const struct inputs inputs = {.src = pack->src,
@@ -295,7 +296,7 @@ static char *part_note(const struct pack *pack, const char *note)
                                   .identity =
                                       pack->records.dataset ? pack->records.info.identity : NULL,
                                   .annotations = pack->annotated.settings.path};
-    char *own = is_part(pack) ? inputs_note(&inputs, note) : NULL;
+    char *own = is_part(pack) && !pack->has_no_id ? inputs_note(&inputs, note) : NULL;
     if (!own && !(own = strdup(note)))
         message_no_memory();
     return own;

@@ -427,7 +427,7 @@ class Tar(Case):
         for meant in (("a.x.cls", "a.y.cls", "b.x.cls", "b.y.cls"), ("a.x.cls", "b.x.cls"), ("a.x.cls", "b.y.txt"), ("a.cls", "b.x.cls")):
             self.assertEqual(len(penstock.Dataset(put("-".join(meant), *meant))), 2, meant)
         self.refused(put("long", *(f"a.{i}.{'b' * 70}" for i in range(2))), "split_at", kind=penstock.UnsupportedError)
-        with self.assertRaisesRegex(penstock.SettingsError, "split_at: value is 'middle'; must be None, 'first' or 'last'"):
+        with self.assertRaisesRegex(penstock.SettingsError, "split_at: value is 'middle'; must be 'auto', 'first' or 'last'"):
             penstock.Dataset(dotted, split_at="middle")
         with self.assertRaisesRegex(penstock.UnsupportedError, "split_at: value is 'last'; .*only tar archives"):
             penstock.Dataset(os.path.join(self.folder, self.npy()), split_at="last")

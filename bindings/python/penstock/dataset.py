@@ -179,7 +179,8 @@ class Dataset(Hints, Sealed):
     for the index of such a data set, where its own folder cannot be written; None: $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size:
     bytes that unpacked files there may have; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free. root_path: the
     folder below which the paths in a table of images lie; None: the table's own. split_at: the dot of a file name in a
-    tar archive that ends the sample's key, "first" or "last"; None: the first, and names that contradict it are refused.
+    tar archive that ends the sample's key, "first" or "last"; "auto": the first, but names that contradict it are
+    refused.
 
     It is a map-style data set for torch.utils.data.DataLoader, with any number of workers. You may pickle it (it
     opens the data set again), use it after fork, and use it in several threads at once. `dataset[10:20]` and
@@ -195,7 +196,7 @@ class Dataset(Hints, Sealed):
     def __init__(self, path: str | os.PathLike[str], fields: Sequence[str] | Mapping[str, Any] | None = None, *,
                  decode: bool = False, cache_path: str | os.PathLike[str] | None = None,
                  cache_size: int = 0, root_path: str | os.PathLike[str] | None = None,
-                 split_at: str | None = None) -> None:
+                 split_at: str = "auto") -> None:
         kinds, names = (fields, None) if isinstance(fields, Mapping) else (None, fields)
         self._foreign = Foreign(kinds, cache_path, cache_size, root_path, split_at)
         self._fix(path=os.path.abspath(paths.local(path)))

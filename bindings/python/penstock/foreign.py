@@ -113,7 +113,7 @@ def _parted(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     return typed, first_of
 
 
-_SPLITS = {None: _c.SPLIT_AUTO, "first": _c.SPLIT_FIRST, "last": _c.SPLIT_LAST}
+_SPLITS = {"auto": _c.SPLIT_AUTO, "first": _c.SPLIT_FIRST, "last": _c.SPLIT_LAST}
 
 
 class Foreign:
@@ -121,7 +121,7 @@ class Foreign:
     ("cls;id", "int32"): the first of these members of a tar archive's sample. cache_path: a folder for indexes and
     what is unpacked. cache_size: bytes that the latter may have; 0: $PENSTOCK_CACHE_SIZE, or half of the free disk.
     root_path: a folder below which the paths in tables of images lie; None: the table's own. split_at: the dot of a file
-    name in a tar archive that ends the sample's key, "first" or "last"; None: the first, and names that contradict it
+    name in a tar archive that ends the sample's key, "first" or "last"; "auto": the first, but names that contradict it
     are refused.
 
     It may be pickled.
@@ -129,7 +129,7 @@ class Foreign:
 
     def __init__(self, fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
                  cache_size: int = 0, root_path: str | os.PathLike[str] | None = None,
-                 split_at: str | None = None) -> None:
+                 split_at: str = "auto") -> None:
         self.fields: dict[str, Field] = {}
         self.first_of: dict[str, str] = {}
         self.given = dict(fields) if isinstance(fields, Mapping) else None
@@ -143,7 +143,7 @@ class Foreign:
         self.cache_size = integer("cache_size", cache_size)
         self.root_path = None if root_path is None else os.path.abspath(paths.local(root_path))
         if split_at not in _SPLITS:
-            raise SettingsError(f"split_at: value is {split_at!r}; must be None, 'first' or 'last'")
+            raise SettingsError(f"split_at: value is {split_at!r}; must be 'auto', 'first' or 'last'")
         self.split_at = split_at
 
     def at(self, path: str) -> tuple[str, Foreign]:

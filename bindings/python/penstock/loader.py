@@ -164,8 +164,8 @@ class Loader(Hints, Sealed):
         $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size: bytes that unpacked files
         there may have, those of all programs together; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free.
         root_path: the folder below which the paths in a table of images lie; None: the table's own.
-        split_at: the dot of a file name in a tar archive that ends the sample's key, "first" or "last"; None: the first,
-        and names that contradict it are refused.
+        split_at: the dot of a file name in a tar archive that ends the sample's key, "first" or "last"; "auto": the
+        first, but names that contradict it are refused.
 
     What a batch is:
 
@@ -290,7 +290,7 @@ class Loader(Hints, Sealed):
             max_batch_size: int | None = None,
             fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
             cache_size: int = 0,
-            root_path: str | os.PathLike[str] | None = None, split_at: str | None = None,
+            root_path: str | os.PathLike[str] | None = None, split_at: str = "auto",
             outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
             copy: bool = False, mix: BatchMix | None = None,
             subset: Subset | None = None, weights: Weights | None = None, samples_per_epoch: int | None = None,
