@@ -586,7 +586,7 @@ class Ending(unittest.TestCase):
         data.close()
         self.assertTrue(data.closed)
         self.assertEqual(sets.n_threads_of_the_library(), before)
-        for use in (data.stats, lambda: next(iter(data)), lambda: len(data), lambda: data.epoch(1)):
+        for use in (data.metrics, lambda: next(iter(data)), lambda: len(data), lambda: data.epoch(1)):
             self.assertRaisesRegex(penstock.PenstockError, "closed \\(open another", use)
         self.assertIn("closed", repr(data))
         data.interrupt()

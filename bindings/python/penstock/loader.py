@@ -278,6 +278,7 @@ class Loader(Hints, Sealed):
                 "dataset": "open a new Loader on the other data set's path"}
     _handle = Handle()  # of a loader that __init__ did not finish: nothing to close
     _dataset: Dataset | None = None
+    _last_stats: statistics.Stats | None = None  # as the loader was closed
     _n_samples: int | None = None  # of an epoch, once the library has said so
     _own: Any = None  # the loader's own stream, once it is needed
     _convert: Callable[[tensors.Tensor], Any] | None = None  # into the framework's; None: the framework is not decided yet
@@ -650,6 +651,8 @@ class Loader(Hints, Sealed):
         with handle.turn:
             with handle.alive:
                 self._give_back()
+                if not self.closed:  # by a close that a signal's handler interrupted
+                    self._last_stats = self.stats()
                 streams.end(self._leases)
                 if self._dataset is not None:
                     self._dataset.close()
@@ -670,11 +673,14 @@ class Loader(Hints, Sealed):
         self._handle.interrupt()
 
     def stats(self) -> statistics.Stats:
-        """What was done so far, and what limits. Any thread; never waits. print() it."""
-        found = self._handle.stats()
-        if self._mixture is None:
-            return found
+        """What was done so far, and what limits; after close(), up to then. Any thread; never waits. print() it."""
+        self._handle.check_process()
         with self._handle.alive:
+            if self.closed and self._last_stats is not None:
+                return self._last_stats
+            found = self._handle.stats()
+            if self._mixture is None:
+                return found
             return dataclasses.replace(found, data_sets=self._mixture._stats(self._handle.opened()))
 
     def metrics(self, window: str = "open") -> Metrics:
