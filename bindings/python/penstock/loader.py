@@ -73,18 +73,6 @@ def _no_stream() -> int | None:
     return None
 
 
-def _current_stream(framework: str, index: int) -> Callable[[], int | None] | None:
-    """What names the stream that the framework works on; None: the framework does not say."""
-    if framework == "torch":
-        import torch
-        current = torch.cuda.current_stream
-        return lambda: int(current(index).cuda_stream)
-    if framework == "cupy":
-        import cupy
-        return lambda: int(cupy.cuda.get_current_stream().ptr)
-    return None
-
-
 def _check_device(kind: int, index: int, framework: str) -> None:
     """Is there such a device, and can the framework use it? Asked before anything is started."""
     if kind == _c.HOST:
@@ -415,7 +403,7 @@ class Loader(Hints, Sealed):
         if stream is not None:
             handle = streams.handle(stream)
             return lambda _kept=stream: handle  # type: ignore[misc]
-        return _current_stream(self._framework, self._device[1])
+        return streams.current(self._framework, self._device[1])
 
     def _stream(self) -> int | None:
         """The stream that a batch is leased on now."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from ctypes import byref, c_void_p
 from typing import Any
 
@@ -62,6 +62,18 @@ def current_of_threads(framework: str) -> Any:
         return _c.CurrentStreamFn(("aoti_torch_get_current_cuda_stream", library))
     except (OSError, AttributeError):  # a build without CUDA
         return none
+
+
+def current(framework: str, index: int) -> Callable[[], int | None] | None:
+    """What names the stream that the framework works on; None: the framework does not say."""
+    if framework == "torch":
+        import torch
+        current = torch.cuda.current_stream
+        return lambda: int(current(index).cuda_stream)
+    if framework == "cupy":
+        import cupy
+        return lambda: int(cupy.cuda.get_current_stream().ptr)
+    return None
 
 
 class Leases:

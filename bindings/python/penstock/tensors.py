@@ -469,12 +469,16 @@ def _to_itself() -> Callable[[Tensor], Any]:
 _CONVERTERS = {"numpy": _to_numpy, "torch": _to_torch, "jax": _to_jax, "cupy": _to_cupy, "dlpack": _to_itself}
 
 
+def _jax_copy(array: Any) -> Any:
+    import jax
+    return jax.numpy.array(array, copy=True).block_until_ready()
+
+
 def _copied(framework: str) -> Callable[[Any], Any]:
     if framework == "torch":
         return lambda tensor: tensor.clone()
     if framework == "jax":
-        import jax
-        return lambda array: jax.numpy.array(array, copy=True).block_until_ready()
+        return _jax_copy
     return lambda array: array.copy(order="K")  # in the order that its memory has
 
 
