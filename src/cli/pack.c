@@ -41,6 +41,7 @@ enum {
     OPT_TASK,
     OPT_ATTEMPT,
     OPT_NO_COLUMNS,
+    OPT_BY_CONTENT,
     OPT_SKIP_BAD,
     OPT_OVERWRITE,
     OPT_JSON
@@ -90,6 +91,10 @@ static const struct option_row table[] = {
      .code = OPT_NO_COLUMNS,
      .text = "make no side columns of classes and sizes, which take 4 to 8 bytes a sample each"},
     FIELDS_OPTIONS,
+    {.name = "by-content",
+     .code = OPT_BY_CONTENT,
+     .text = "of a folder of images: pack every JPEG and PNG file, found by its first bytes, also "
+             "those whose names are not an image's (x.jfif, or no suffix)"},
     {.name = "skip-bad",
      .code = OPT_SKIP_BAD,
      .text = "skip files that were read but cannot be packed, and list them; a file that cannot "
@@ -207,6 +212,9 @@ static int set_option(struct pack *pack, int code, const char *value)
         return 0;
     FIELDS_CASES:
         return fields_take(&pack->fields, code, value);
+    case OPT_BY_CONTENT:
+        pack->tree.by_content = 1;
+        return 0;
     case OPT_SKIP_BAD:
         pack->skip_bad = 1;
         pack->annotated.settings.skip_bad = 1;
@@ -644,9 +652,12 @@ static void say_left_out(const struct pack *pack)
             formats_text(&pack->tree.foreign, formats));
     n = pack->tree.n_others;
     if (n)
-        message_say("%llu file%s in %s %s", (unsigned long long)n, n == 1 ? "" : "s", pack->src,
+        message_say("%llu file%s in %s %s%s", (unsigned long long)n, n == 1 ? "" : "s", pack->src,
                     n == 1 ? "is left out: its name is not an image's"
-                           : "are left out: their names are not images'");
+                           : "are left out: their names are not images'",
+                    pack->tree.by_content
+                        ? ", and no first bytes are a JPEG's or PNG's"
+                        : "; --by-content takes JPEG and PNG files whatever their names");
 }
 
 static void say_part(const struct pack *pack)
@@ -683,6 +694,8 @@ static int open_source(struct pack *p, uint64_t *n)
                                                    : records_open(&p->records, p->src, &p->fields);
     if (status == 0 && !p->annotated.a && !p->records.dataset)
         status = tree_scan(&p->tree, p->src, p->folder);
+    else if (status == 0 && p->tree.by_content)
+        status = message_usage("--by-content: must be left out, except for a folder of images");
     *n = p->records.dataset ? p->records.info.n_samples : p->tree.n_files;
     return status;
 }

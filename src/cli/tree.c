@@ -59,21 +59,26 @@ static int is_image(const char *name)
     return ends_with(name, extensions, sizeof extensions / sizeof *extensions);
 }
 
+/* Return the format of an image by its first bytes; *is_packed: pack takes it. NULL: it is none, or
+ * cannot be read. */
+static const char *format_of(int folder_fd, const char *name, int *is_packed)
+{
+    char head[64];
+    *is_packed = 0;
+    int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ssize_t n = fd < 0 ? 0 : read(fd, head, sizeof head);
+    if (fd >= 0)
+        close(fd);
+    return n > 0 ? pstk_image_format(head, (uint64_t)n, is_packed) : NULL;
+}
+
 /* Count a file that is not packed. An image is counted by its format. */
 static void count_other(struct tree *tree, int folder_fd, const char *name)
 {
-    char head[64];
     const char *format = NULL;
     int is_packed = 0;
-    if (ends_with(name, foreign_extensions,
-                  sizeof foreign_extensions / sizeof *foreign_extensions)) {
-        int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        ssize_t n = fd < 0 ? 0 : read(fd, head, sizeof head);
-        if (fd >= 0)
-            close(fd);
-        if (n > 0)
-            format = pstk_image_format(head, (uint64_t)n, &is_packed);
-    }
+    if (ends_with(name, foreign_extensions, sizeof foreign_extensions / sizeof *foreign_extensions))
+        format = format_of(folder_fd, name, &is_packed);
     if (format && !is_packed)
         formats_add(&tree->foreign, format);
     else
@@ -100,7 +105,8 @@ static void add_file(struct tree *tree, const struct folder *folder, const char 
 static void take_file(struct tree *tree, int folder_fd, const struct folder *folder,
                       const char *name)
 {
-    if (is_image(name))
+    int is_packed = 0;
+    if (is_image(name) || (tree->by_content && format_of(folder_fd, name, &is_packed) && is_packed))
         add_file(tree, folder, name);
     else
         count_other(tree, folder_fd, name);
@@ -342,8 +348,11 @@ int tree_scan(struct tree *tree, const char *root, const char *out)
     if (tree->n_files == 0)
         return message_usage(
             "%s holds no images: neither it nor its subfolders have a .jpg, .jpeg or "
-            ".png file",
-            root);
+            ".png file%s",
+            root,
+            tree->by_content ? ", nor one that begins as such"
+            : tree->n_others ? " (--by-content finds images by their first bytes)"
+                             : "");
     qsort(tree->files, tree->n_files, sizeof *tree->files, compare_files);
     return 0;
 }

@@ -18,8 +18,9 @@ struct tree_file {
     uint32_t cls;         /* class number; 0 when there are no classes */
 };
 
-/* Zeroed before tree_scan. tree_close takes it in any state. */
+/* Zeroed before tree_scan, except by_content. tree_close takes it in any state. */
 struct tree {
+    int by_content; /* 1: JPEG and PNG files count by their first bytes, whatever their names */
     struct tree_file *files; /* owned, sorted */
     uint64_t n_files, n_room;
     char **classes; /* owned, sorted; n_classes is 0 for a flat folder */

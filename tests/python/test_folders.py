@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 import unittest.mock
 import warnings
@@ -164,6 +165,29 @@ class FolderTest(Case):
             if name.startswith("metadata"):
                 os.remove(os.path.join(folder, name))
         self.assertEqual(self.pack(folder, self.path("out"))[0].names, ("a", "b"))
+
+    def test_images_of_any_name_are_packed_by_their_first_bytes_where_that_is_asked_for(self):
+        folder = self.make("any", {"a.jpg": image_file(0), "b.jfif": image_file(1), "c": image_file(2), "d.txt": b"no image",
+                                   "empty": b""})
+        told = self.command(folder, self.path("named"))
+        self.assertIn("4 files", told)
+        self.assertIn("--by-content takes JPEG and PNG files whatever their names", told)
+        self.assertIn("2 files", self.command("--by-content", folder, self.path("all")))
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            packed = penstock.pack(folder, self.path("python"), by_content=True)
+        for data in (packed, penstock.Dataset(self.path("all"))):
+            self.assertEqual([(record["key"], record["jpg"]) for record in data],
+                             [(name, image_file(i)) for i, name in enumerate(("a.jpg", "b.jfif", "c"))])
+        nameless = self.make("nameless", {"c": image_file(2)})
+        self.assertIn("(--by-content finds images by their first bytes)", self.command(nameless, self.path("x"), status=2))
+        self.assert_says("(by_content=True finds images", penstock.pack, nameless, self.path("x"))
+        self.assertEqual(len(penstock.pack(nameless, self.path("x"), by_content=True)), 1)
+        tar = self.path("x.tar")
+        with tarfile.open(tar, "w") as archive:
+            archive.add(os.path.join(nameless, "c"), "c.jpg")
+        self.assert_says("by_content: value is True", penstock.pack, [1, 2], self.path("no"), by_content=True)
+        self.assertIn("--by-content: must be left out", self.command("--by-content", tar, self.path("no"), status=2))
 
     def test_what_is_refused(self):
         good = self.make("good", {"a/1.jpg": image_file(0)})

@@ -26,7 +26,7 @@ MAX_THREADS = 1024  # of the option --threads
 SAID, PROGRESS, WARNING = "penstock: ", "penstock: packing: ", "penstock: warning: "  # how lines of it begin
 # The command's advice names its options.
 _KEYWORDS = {"--skip-bad": "skip_bad=True", "--threads": "num_workers", "--overwrite": "overwrite=True",
-             "--damaged accept": "damaged='accept'"}
+             "--damaged accept": "damaged='accept'", "--by-content": "by_content=True"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,8 +54,9 @@ def refuse_given(source: ImageFolder, given: Mapping[str, Any]) -> None:
 
 
 def _line(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,
-          num_workers: int | None, damaged: str, part: Task | None) -> list[str]:
+          num_workers: int | None, damaged: str, part: Task | None, by_content: bool) -> list[str]:
     made = [command(), "pack"] + ["--skip-bad"] * bool(skip_bad) + ["--overwrite"] * bool(overwrite)
+    made += ["--by-content"] * bool(by_content)
     if shard_size:
         made.append(f"--shard-size={count('shard_size', shard_size, MIN_SHARD_SIZE, MAX_SHARD_SIZE)}")
     if num_workers is not None:
@@ -111,11 +112,12 @@ def _refuse(status: int, said: list[str]) -> None:
 
 
 def pack(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,
-         num_workers: int | None, progress: bool, damaged: str, part: Task | None = None) -> None:
+         num_workers: int | None, progress: bool, damaged: str, part: Task | None = None,
+         by_content: bool = False) -> None:
     """Pack the folder into the data set `where`. Prints on stderr what the command prints there; its warnings
     become Python's. Raises PackError, SettingsError, DataSetExistsError, DataSetBusyError."""
     line = _line(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size, num_workers=num_workers,
-                 damaged=damaged, part=part)
+                 damaged=damaged, part=part, by_content=by_content)
     # The writer refuses a path by the exceptions that all of the package raises.
     there: DataSetExistsError | None = None
     try:

@@ -337,7 +337,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
          schema: Schema | None = None, overwrite: bool = False, shard_size: int = 0, note: str | None = None,
          names: Sequence[str] | None = None, dictionary_size: int = 0, check_images: bool = True,
          progress: bool = True, context: str = "fork", skip_bad: bool = False,
-         classes: str | None = None, part: Task | None = None, damaged: str = "refuse") -> Dataset:
+         classes: str | None = None, part: Task | None = None, damaged: str = "refuse", by_content: bool = False) -> Dataset:
     """Pack every sample of a data set into the penstock data set `path`. Returns it, opened.
 
     dataset: anything with len and [i] (a torch Dataset, a list), an iterable or IterableDataset, a dict of
@@ -374,9 +374,11 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     context: how processes start: "fork", as DataLoader's do, or "spawn", where the data set can be pickled.
     skip_bad: for a folder of images: skip files that were read but cannot be packed, and print their names.
         False: a PackError names them, and nothing is packed.
+    by_content: for a folder of images: pack every JPEG and PNG file, found by its first bytes, also those whose names
+        are not an image's (x.jfif, or no suffix).
 
-    A folder of images, and data in such a format, takes num_workers, overwrite, shard_size, progress, skip_bad, part and damaged, and no other
-    setting.
+    A folder of images, and data in such a format, takes num_workers, overwrite, shard_size, progress, skip_bad, part,
+    damaged and by_content, and no other setting.
     What is left out of it is printed on stderr, as `penstock pack` prints it.
 
     Give an image as the bytes of its original file, where there is one (with torchvision:
@@ -397,8 +399,10 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
                              "check_images": None if check_images else False})
         where = os.path.realpath(paths.local(path))
         folder.pack(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size,
-                    num_workers=num_workers, progress=progress, part=part, damaged=damaged)
+                    num_workers=num_workers, progress=progress, part=part, damaged=damaged, by_content=by_content)
         return Dataset(where)
+    if by_content:
+        raise SettingsError("by_content: value is True; must be False, except for a folder of images")
     if skip_bad:
         raise SettingsError("skip_bad: value is True; must be False, except for a folder of images (leave bad samples "
                             "out of the data set)")
