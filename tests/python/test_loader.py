@@ -816,7 +816,8 @@ except penstock.UnsupportedError as error:
                 self.assertIn(part, repr(data))
 
     def test_auto_takes_torch_where_it_is_imported(self):
-        code = "import sys%s; import penstock; print(penstock.Loader(sys.argv[1], batch_size=2)._framework)"
+        code = ("import sys%s; import penstock; loader = penstock.Loader(sys.argv[1], batch_size=2); next(iter(loader)); "
+                "print(loader._framework)")
         self.assertEqual(sets.python(code % "", sets.scalars()).stdout, "numpy\n")
         sets.torch_or_skip()
         self.assertEqual(sets.python(code % ", torch", sets.scalars()).stdout, "torch\n")

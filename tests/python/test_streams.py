@@ -108,7 +108,7 @@ assert is_waited_for(lambda batch, side: penstock.record_stream([{"half": batch[
     def test_a_ragged_ones_record_stream_keeps_the_slot(self):
         sets.need_numpy()
         self.on_fake("""
-ragged = dict(path=sets.small(), outputs=["tokens", "i"])
+ragged = dict(path=sets.small(), outputs=["tokens", "i"], last_batch="short")
 assert is_waited_for(lambda batch, side: batch["tokens"].record_stream(side), **ragged)
 """)
 

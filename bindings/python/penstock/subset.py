@@ -2,7 +2,8 @@
 """Which samples of a data set a loader has: training and validation from one data set, folds, lists, conditions.
 
     train = penstock.Loader("data", subset=penstock.Fraction(0, 0.8, seed=1), batch_size=256)
-    valid = penstock.Loader("data", subset=penstock.Fraction(0.8, 1, seed=1), batch_size=256, shuffle=False)
+    valid = penstock.Loader("data", subset=penstock.Fraction(0.8, 1, seed=1), batch_size=256, shuffle=False,
+                            last_batch="short")
 
     few = penstock.Loader("data", subset=[penstock.Fraction(0, 0.8, seed=1), penstock.Where("cls", in_=[3, 7])], ...)
 
