@@ -45,9 +45,6 @@ struct pstk_machine {
     uint64_t open_files;
     /* cores that the cgroup grants; 0: no quota */
     double cpu_quota;
-    /* automatic number of workers of a loader on the host, alone on this machine: settings'
-     * n_threads */
-    uint32_t n_workers;
 
     /* Reading. pstk_get_machine tries it, some 40 ms, only where size reaches past io_uring. */
 
@@ -85,6 +82,9 @@ struct pstk_machine {
 
     /* 1: the path lies on a disk that spins, as the kernel says; 0: it does not */
     int32_t rotational;
+    /* automatic number of workers of a loader on the host, alone on this machine: settings'
+     * n_threads */
+    uint32_t n_workers;
 };
 
 /* Find out about this machine. `path`: where data would lie; NULL: nowhere. borrows. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench: run the whole loader with a consumer that does nothing, or that is busy for a while. */
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -318,7 +317,7 @@ static int bench(struct bench *b, const char *path)
         status = run_loader(b);
     if (status)
         return status;
-    struct pstk_machine machine = {.size = offsetof(struct pstk_machine, io_uring)};
+    struct pstk_machine machine = {.size = sizeof machine}; /* n_workers is its last member */
     pstk_get_machine(NULL, &machine, NULL);
     b->report.n_usable = machine.n_usable;
     b->report.n_workers = machine.n_workers;

@@ -22,6 +22,16 @@ TEST(the_machine_is_told)
     CHECK_EQ(pstk_get_machine("/", NULL, &err), PSTK_EINVAL);
 }
 
+TEST(members_stay_where_earlier_programs_read_them)
+{
+    CHECK_EQ(offsetof(struct pstk_machine, io_uring), 48);
+    CHECK_EQ(offsetof(struct pstk_machine, n_cuda_devices), 76);
+    CHECK_EQ(offsetof(struct pstk_machine, kernel), 80);
+    CHECK_EQ(offsetof(struct pstk_machine, rotational), 272);
+    CHECK_EQ(offsetof(struct pstk_machine, n_workers), 276);
+    CHECK_EQ(sizeof(struct pstk_machine), 280);
+}
+
 TEST(cuda_devices_are_counted)
 {
     struct pstk_machine m = {.size = sizeof m};
@@ -140,6 +150,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(the_machine_is_told),
+        CASE(members_stay_where_earlier_programs_read_them),
         CASE(cuda_devices_are_counted),
         CASE(a_caller_who_does_not_ask_for_devices_starts_no_driver),
         CASE(a_caller_who_asks_for_cores_alone_gets_them),

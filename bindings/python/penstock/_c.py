@@ -1062,7 +1062,6 @@ class Machine(Structure):
         ("memlock", c_uint64),
         ("open_files", c_uint64),
         ("cpu_quota", c_double),
-        ("n_workers", c_uint32),
         ("io_uring", c_int32),
         ("fixed_buffers", c_int32),
         ("single_issuer", c_int32),
@@ -1076,6 +1075,7 @@ class Machine(Structure):
         ("file_system", c_char * 32),
         ("libjpeg", c_char * 32),
         ("rotational", c_int32),
+        ("n_workers", c_uint32),
     ]
 
 
