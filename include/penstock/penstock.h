@@ -518,8 +518,9 @@ struct pstk_settings {
     /* batches in the memory of a device that has its own, at least 2. Slot k keeps its addresses
      * for the loader's life. default: auto, 3 */
     uint32_t n_device_slots;
-    /* bytes of slots, I/O buffers and index caches together. default: auto, 3/4 of the memory of
-     * the machine or its cgroup, over local_world */
+    /* bytes of slots, I/O buffers and index caches together; where the cgroup leaves less below
+     * memory.max, over local_world, a loader takes that. default: auto, 3/4 of the memory of the
+     * machine or its cgroup, over local_world */
     uint64_t max_memory;
     /* bytes of I/O buffers of all nodes. default: auto, from record sizes and queue_depth */
     uint64_t io_memory;

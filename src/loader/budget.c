@@ -354,15 +354,20 @@ static uint64_t memory_of(const struct pstk__budget *b)
     return b->slot_memory + b->n_lanes * (b->buffer_size + b->index_size + blocks_size(b));
 }
 
+/* Processes that share the machine and its control group. */
+static uint32_t local_world(const struct pstk__budget_config *c)
+{
+    return c->settings->local_world ? c->settings->local_world : 1;
+}
+
 /* Each step needs those before it: the limit and how many lanes are useful; the slots, whose number
  * on auto follows the lanes; the lanes, within what the slots leave. */
 static int divide(struct pstk__budget *budget, const struct pstk__budget_config *c,
                   struct pstk_error *err)
 {
     const struct pstk_settings *s = c->settings;
-    const uint32_t local_world = s->local_world ? s->local_world : 1;
     *budget = (struct pstk__budget){
-        .limit = s->max_memory ? s->max_memory : c->machine_memory / 4 * 3 / local_world,
+        .limit = s->max_memory ? s->max_memory : c->machine_memory / 4 * 3 / local_world(c),
         .n_lanes = lanes_per_node(c) * c->n_nodes,
         .depth = s->queue_depth ? s->queue_depth : DEPTH_AUTO,
         .spare_size = whole_pages(pstk__source_max_read(c->plan->source, fields_of(c->plan)))};
@@ -387,46 +392,66 @@ static int divide(struct pstk__budget *budget, const struct pstk__budget_config 
     return needed <= left ? 0 : refuse_lanes(budget, c, needed, err);
 }
 
-/* Return the bytes with which a loader opens at least: fewest slots where their number is on auto,
- * and the least for reads. 0: it does not open at all. */
-static uint64_t least_memory(const struct pstk__budget_config *c)
+/* Divide as little as a loader opens with: fewest slots where their number is on auto, and the
+ * least for reads. Returns its bytes; UINT64_MAX: it does not open at all. */
+static uint64_t divide_least(struct pstk__budget *least, const struct pstk__budget_config *c)
 {
     struct pstk_settings s = *c->settings;
     struct pstk__budget_config config = *c;
-    struct pstk__budget trial;
     s.n_slots = s.n_slots ? s.n_slots : least_slots(c);
     s.max_memory = UINT64_MAX / 2;
     s.io_memory = s.io_memory ? s.io_memory : (uint64_t)c->n_nodes * BUFFER_MIN; /* a lane each */
     config.settings = &s;
-    return divide(&trial, &config, NULL) == 0 ? memory_of(&trial) : 0;
+    return divide(least, &config, NULL) == 0 ? memory_of(least) : UINT64_MAX;
 }
 
-static int refuse_group(const struct pstk__budget_config *c, uint64_t other, struct pstk_error *err)
+static int refuse_group(const struct pstk__budget_config *c, uint64_t need, struct pstk_error *err)
 {
-    char limit[TEXT_SIZE], left[TEXT_SIZE], need[TEXT_SIZE];
+    const struct pstk_settings *s = c->settings;
+    char limit[TEXT_SIZE], left[TEXT_SIZE], part[TEXT_SIZE], needed[TEXT_SIZE];
+    char parts[ADVICE_SIZE] = "";
+    if (local_world(c) > 1)
+        snprintf(parts, sizeof parts, ", %s for each of %u local ranks",
+                 size_text(part, c->group_left / local_world(c)), local_world(c));
     return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                      "memory: the limit of the control group is %s, and %s are left; a loader "
-                      "needs at least %s (raise memory.max, or lower %s%s or n_threads)",
-                      size_text(limit, c->group_limit), size_text(left, c->group_left),
-                      size_text(need, least_memory(c) + other),
-                      c->settings->n_slots ? "n_slots, " : "", c->plan->rows_setting);
+                      "memory: the limit of the control group is %s, and %s are left%s; a loader "
+                      "needs at least %s (raise memory.max, or lower %s%s%s%s%s or n_threads)",
+                      size_text(limit, c->group_limit), size_text(left, c->group_left), parts,
+                      size_text(needed, need), s->n_slots ? "n_slots, " : "",
+                      s->io_memory ? "io_memory, " : "", s->index_memory ? "index_memory, " : "",
+                      c->weave ? "strands, " : "", c->plan->rows_setting);
+}
+
+/* Divide what the control group leaves, or take the least of it. Returns 0, or -1 where that is
+ * more. */
+static int divide_room(struct pstk__budget *budget, const struct pstk__budget_config *c,
+                       uint64_t room)
+{
+    struct pstk_settings s = *c->settings;
+    struct pstk__budget_config within = *c;
+    s.max_memory = max64(room, 1); /* 0 is auto */
+    within.settings = &s;
+    within.taken = 0; /* the group counts it */
+    if (divide(budget, &within, NULL) == 0)
+        return 0;
+    const uint64_t least = divide_least(budget, c);
+    budget->limit = room;
+    return least <= room ? 0 : -1;
 }
 
 int pstk__budget_init(struct pstk__budget *budget, const struct pstk__budget_config *c,
                       struct pstk_error *err)
 {
     const uint64_t other = (uint64_t)n_workers(c) * WORKER_MEMORY + OTHER_MEMORY;
+    const uint64_t share = c->group_left / local_world(c), room = share - min64(other, share);
+    struct pstk__budget least;
     int r = divide(budget, c, err);
-    if (r == PSTK_ENOMEM && c->group_limit && !c->settings->max_memory)
-        return refuse_group(c, other, err);
-    if (r < 0 || !c->group_limit || memory_of(budget) + other <= c->group_left)
+    if (!c->group_limit || (r == 0 && memory_of(budget) <= room))
         return r;
-    struct pstk_settings s = *c->settings;
-    struct pstk__budget_config within = *c;
-    if (s.max_memory || c->group_left <= other)
-        return refuse_group(c, other, err);
-    s.max_memory = c->group_left - other;
-    within.settings = &s;
-    within.taken = 0; /* the group counts it */
-    return divide(budget, &within, NULL) == 0 ? 0 : refuse_group(c, other, err);
+    if (r == 0 && divide_room(budget, c, room) == 0)
+        return 0;
+    if (r < 0 && (r != PSTK_ENOMEM || c->settings->max_memory))
+        return r;
+    const uint64_t need = divide_least(&least, c);
+    return r < 0 && (need <= room || need == UINT64_MAX) ? r : refuse_group(c, need + other, err);
 }

@@ -40,11 +40,11 @@ struct pstk__budget_config {
     uint64_t group_limit, group_left;
 };
 
-/* Divide the memory. Where the control group leaves less than the automatic max_memory, what it
- * leaves is divided; ENOMEM names its limit where that is too little. EINVAL or ENOMEM names the
- * setting that asks too much. ENOMEM advises to raise max_memory, and to lower those settings with
- * which all would fit: each of several joined by "or" is enough alone; those joined by "and" are
- * needed together. */
+/* Divide the memory. Where the control group leaves less than max_memory, this process's part of
+ * what it leaves is divided: local_world processes share it. ENOMEM names its limit where the least
+ * is more than that part. EINVAL or ENOMEM names the setting that asks too much. ENOMEM advises to
+ * raise max_memory, and to lower those settings with which all would fit: each of several joined by
+ * "or" is enough alone; those joined by "and" are needed together. */
 int pstk__budget_init(struct pstk__budget *budget, const struct pstk__budget_config *c,
                       struct pstk_error *err);
 

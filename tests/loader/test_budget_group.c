@@ -11,6 +11,7 @@ static struct pstk__source source;
 static struct pstk__plan plan;
 static struct pstk__layout layout, smallest;
 static struct pstk_error err;
+static uint32_t kind = PSTK_OUTPUT_IMAGE;
 
 /* Images of 100 kB and slots of 9 MiB, two workers, in a group that leaves so much of its limit. */
 static int divide(struct pstk__budget *b, const struct pstk_settings *s, uint64_t limit,
@@ -23,7 +24,7 @@ static int divide(struct pstk__budget *b, const struct pstk_settings *s, uint64_
                                    .limits.max_size = 200000};
     plan.source = &source;
     plan.n_outputs = 1;
-    plan.outputs[0].settings.kind = PSTK_OUTPUT_IMAGE;
+    plan.outputs[0].settings.kind = kind;
     plan.batch_size = 64;
     plan.rows_setting = "batch_size";
     layout.size = 9 * MIB;
@@ -44,6 +45,13 @@ static int divide(struct pstk__budget *b, const struct pstk_settings *s, uint64_
 static uint64_t all_of(const struct pstk__budget *b)
 {
     return b->slot_memory + b->n_lanes * (b->buffer_size + b->index_size);
+}
+
+/* The MiB that a message names after these words; -1: it has no such words. */
+static double named(const char *words)
+{
+    const char *at = strstr(err.message, words);
+    return at ? strtod(at + strlen(words), NULL) : -1;
 }
 
 TEST(what_the_group_leaves_is_divided_where_it_is_less_than_the_default)
@@ -81,11 +89,93 @@ TEST(too_little_is_refused_by_the_groups_limit_and_the_need)
     CHECK(strstr(err.message, "control group"));
 }
 
+TEST(local_ranks_share_what_the_group_leaves)
+{
+    struct pstk_settings s = {.world = 8, .local_world = 8};
+    struct pstk__budget all, one;
+    CHECK_EQ(divide(&all, &s, 4096 * MIB, 480 * MIB), 0); /* 60 MiB each */
+    s.local_world = 1;
+    CHECK_EQ(divide(&one, &s, 4096 * MIB, 60 * MIB), 0);
+    CHECK(all_of(&all) <= 42 * MIB && all.n_slots == one.n_slots);
+    s.local_world = 8;
+    CHECK_EQ(divide(&all, &s, 4096 * MIB, 280 * MIB), PSTK_ENOMEM);
+    CHECK(strstr(err.message, "280.0 MiB are left, 35.0 MiB for each of 8 local ranks; a loader"));
+    const double need = named("needs at least ");
+    CHECK(need > 39 && need < 45);
+    CHECK_EQ(divide(&all, &s, 4096 * MIB, (uint64_t)((need + 0.1) * 8 * MIB)), 0); /* as it says */
+}
+
+TEST(where_the_group_leaves_enough_max_memory_is_named)
+{
+    struct pstk_settings s = {.world = 1, .local_world = 1};
+    struct pstk__budget b;
+    /* three quarters of the limit over 64 ranks are less than 2 slots; the group leaves each 50 MiB
+     */
+    s.local_world = 64;
+    CHECK_EQ(divide(&b, &s, 1024 * MIB, 50 * 64 * MIB), PSTK_ENOMEM);
+    CHECK(strstr(err.message, "raise max_memory") && !strstr(err.message, "control group"));
+    s.max_memory = 30 * MIB;
+    CHECK_EQ(divide(&b, &s, 1024 * MIB, 50 * 64 * MIB), 0); /* as it says */
+    /* more than any memory: nothing is said of what would do */
+    s = (struct pstk_settings){.world = 1, .local_world = 1, .n_slots = UINT32_MAX};
+    CHECK_EQ(divide(&b, &s, 1024 * MIB, 1000 * MIB), PSTK_ENOMEM);
+    CHECK(named("needs at least ") > 30000); /* TiB */
+}
+
+TEST(max_memory_is_a_bound_of_what_the_group_leaves)
+{
+    struct pstk_settings s = {.world = 1, .local_world = 1, .max_memory = 600 * MIB, .n_slots = 2};
+    struct pstk__budget b;
+    CHECK_EQ(divide(&b, &s, 1024 * MIB, 1000 * MIB), 0);
+    s.n_slots = 0;
+    s.max_memory = 70 * MIB;
+    CHECK_EQ(divide(&b, &s, 1024 * MIB, 45 * MIB), 0);
+    CHECK(all_of(&b) <= 27 * MIB);
+    s.max_memory = 10 * MIB; /* too little by itself */
+    CHECK_EQ(divide(&b, &s, 1024 * MIB, 1000 * MIB), PSTK_ENOMEM);
+    CHECK(strstr(err.message, "max_memory"));
+}
+
+/* Divide what is left: all fits the part of each rank, or the message names a need above it, or it
+ * names max_memory where the part is enough. */
+static void check_left(const struct pstk_settings *s, uint64_t left)
+{
+    struct pstk__budget b;
+    const double part = (double)left / s->local_world / MIB;
+    const int r = divide(&b, s, 512 * MIB, left);
+    const double need = named("needs at least ");
+    if (r == 0)
+        CHECK((double)all_of(&b) / MIB + 18 <= part);
+    else if (need >= 0)
+        CHECK(r == PSTK_ENOMEM && need + 0.05 > part && strstr(err.message, "control group"));
+    else
+        CHECK(strstr(err.message, "max_memory"));
+}
+
+TEST(whatever_is_left_it_fits_or_the_message_is_true)
+{
+    for (uint32_t i = 0; i < 64; i++) {
+        struct pstk_settings s = {.world = 1,
+                                  .local_world = i & 1 ? 4 : 1,
+                                  .n_slots = i & 2 ? 6 : 0,
+                                  .io_memory = i & 4 ? 12 * MIB : 0,
+                                  .max_memory = i & 8 ? 80 * MIB : 0,
+                                  .index_memory = i & 16 ? MIB : 0};
+        kind = i & 32 ? PSTK_OUTPUT_SCALAR : PSTK_OUTPUT_IMAGE; /* copied: a lane for each worker */
+        for (uint64_t left = 0; left <= 512 * MIB; left += 3 * MIB)
+            check_left(&s, left);
+    }
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
         CASE(what_the_group_leaves_is_divided_where_it_is_less_than_the_default),
         CASE(too_little_is_refused_by_the_groups_limit_and_the_need),
+        CASE(local_ranks_share_what_the_group_leaves),
+        CASE(where_the_group_leaves_enough_max_memory_is_named),
+        CASE(max_memory_is_a_bound_of_what_the_group_leaves),
+        CASE(whatever_is_left_it_fits_or_the_message_is_true),
     };
     return RUN_CASES(cases);
 }
