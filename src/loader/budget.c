@@ -83,15 +83,16 @@ static int has_plain_pixels(const struct pstk__source *source, uint32_t field)
 }
 
 /* 1: some output costs more than copying its field. Pixels that are cropped and resized cost about
- * as much as reading them. */
-static int decodes(const struct pstk__plan *plan)
+ * as much as reading them; but not from the blocks of a windowed order, for which more slots would
+ * only mean more rows that come before their blocks. */
+static int decodes(const struct pstk__budget_config *c)
 {
-    for (uint32_t i = 0; i < plan->n_outputs; i++) {
-        const uint32_t kind = plan->outputs[i].settings.kind;
+    for (uint32_t i = 0; i < c->plan->n_outputs; i++) {
+        const uint32_t kind = c->plan->outputs[i].settings.kind;
         if (kind == PSTK_OUTPUT_CALLBACK)
             return 1;
         if ((kind == PSTK_OUTPUT_IMAGE || kind == PSTK_OUTPUT_MASK) &&
-            !has_plain_pixels(plan->source, plan->outputs[i].field))
+            (c->weave || !has_plain_pixels(c->plan->source, c->plan->outputs[i].field)))
             return 1;
     }
     return 0;
@@ -107,7 +108,7 @@ static uint32_t n_workers(const struct pstk__budget_config *c)
  * costs as much. In both cases there is one reader for each worker, else one per node. */
 static uint32_t lanes_per_node(const struct pstk__budget_config *c)
 {
-    int copies = mean_read(c->plan) <= SMALL_RECORD || !decodes(c->plan);
+    int copies = mean_read(c->plan) <= SMALL_RECORD || !decodes(c);
     if (c->weave) /* a lane has the blocks of all its batches; they make reading a row cheap */
         return 1;
     uint32_t n = copies ? c->workers_per_node : 1;
@@ -130,7 +131,7 @@ static uint32_t rows_per_task(const struct pstk__plan *plan, uint32_t workers_pe
 static uint32_t auto_slots(const struct pstk__budget *budget, const struct pstk__budget_config *c)
 {
     uint64_t n = 2 + 4 * (uint64_t)n_workers(c) / c->plan->batch_size;
-    if (!decodes(c->plan))
+    if (!decodes(c))
         n += 2 * (uint64_t)budget->depth * budget->n_lanes / c->plan->batch_size;
     if (c->plan->n_batched > 0)
         n += n_workers(c) / 2;
