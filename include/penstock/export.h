@@ -110,6 +110,9 @@ struct pstk_export_result {
     /* FOLDER, WEBDATASET: samples whose file or key has another name than the key field says: it
      * came twice, or has characters that the target or a file system lacks */
     uint64_t n_renamed;
+    /* PNG files among them that packing made anew from the rows of a damaged file
+     * (PSTK_DAMAGED_ACCEPT), so that they are not the original */
+    uint64_t n_remade;
 };
 
 /* Export a data set. Fills *result, which may be NULL, up to its size.

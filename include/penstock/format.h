@@ -230,14 +230,16 @@ struct pstk_writer_settings {
     uint32_t columns;
 };
 
-/* What a writer does with a damaged JPEG, one that pstk_image_check_damaged calls damaged. */
+/* What a writer does with a damaged image, one that pstk_image_check_damaged calls damaged. */
 enum pstk_damaged {
     /* The writer reads only the header: whoever adds the image has checked it, or reads what a
      * damaged one costs from verification and loaders. */
     PSTK_DAMAGED_UNCHECKED = 0,
     /* The writer decodes the image, on the thread of the caller. It stores a damaged JPEG as it
      * came, and marks it: readers decode it whole, by libjpeg's guesses, to the pixels that Pillow
-     * has. An image that is not damaged is stored as ever; one that Pillow refuses is EBADMSG. */
+     * has. Of a PNG whose fault comes after its rows it stores a whole file with these rows, which
+     * pstk_writer_n_remade counts. An image that is not damaged is stored as ever; one that Pillow
+     * refuses is EBADMSG. */
     PSTK_DAMAGED_ACCEPT = 1,
 };
 
@@ -287,6 +289,9 @@ PSTK_API int pstk_writer_add(struct pstk_writer *w, const struct pstk_value *val
 PSTK_API int pstk_writer_add_pixels(struct pstk_writer *w, const struct pstk_value *values,
                                     uint32_t n_values, const struct pstk_pixels *pixels,
                                     uint32_t n_pixels, struct pstk_error *err);
+/* Return the number of PNG files among the added values that the writer made anew from their rows
+ * (PSTK_DAMAGED_ACCEPT). */
+PSTK_API uint64_t pstk_writer_n_remade(const struct pstk_writer *w);
 /* Return the number of files of a killed writer that open removed: this writer started over. */
 PSTK_API uint64_t pstk_writer_n_leftovers(const struct pstk_writer *w);
 /* Return the number of added records. */
@@ -397,9 +402,19 @@ PSTK_API int64_t pstk_list_read(uint32_t kind, const void *data, uint64_t size,
  * be NULL) become the image's, in pixels. borrows. 0, EBADMSG, ENOTSUP or EFBIG. */
 PSTK_API int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels, uint32_t *width,
                               uint32_t *height, struct pstk_error *err);
+/* What Pillow loads although it is damaged. */
+enum pstk_damage {
+    /* the file is whole, or Pillow refuses it */
+    PSTK_DAMAGE_NONE = 0,
+    /* a JPEG of which libjpeg guesses what is missing */
+    PSTK_DAMAGE_GUESSED = 1,
+    /* a PNG whose rows are whole, with a fault after them or in a checksum of them; no animation */
+    PSTK_DAMAGE_REMADE = 2,
+};
+
 /* Check as pstk_image_check does with the same result, and find out what Pillow makes of a damaged
- * file. *damaged becomes 1 if the result is EBADMSG and the bytes are a JPEG that Pillow loads
- * without an exception, because libjpeg guesses what is missing; else 0. borrows. */
+ * file. *damaged becomes an enum pstk_damage: not NONE only if the result is EBADMSG, and Pillow
+ * loads the file without an exception. borrows. */
 PSTK_API int pstk_image_check_damaged(const void *data, uint64_t size, uint64_t max_pixels,
                                       uint32_t *damaged, struct pstk_error *err);
 /* Return 1 if bytes are a PNG file with a palette (colour type 3), else 0. Reads only the header.
@@ -435,7 +450,7 @@ struct pstk_convert {
     uint32_t quality;
     /* pixels of the given image. default: 0, 178956970, Pillow's limit */
     uint64_t max_pixels;
-    /* enum pstk_damaged. PSTK_DAMAGED_ACCEPT: convert a damaged JPEG, too, as Pillow loads it. The
+    /* enum pstk_damaged. PSTK_DAMAGED_ACCEPT: convert a damaged image, too, as Pillow loads it. The
      * result is not damaged. default: 0, refuse it */
     uint32_t damaged;
     /* must be 0 */

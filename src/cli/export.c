@@ -124,6 +124,7 @@ static int print_json(const struct export *export)
     json_put_count(object, "n_equivalent", result->n_equivalent);
     json_put_count(object, "n_encoded", result->n_encoded);
     json_put_count(object, "n_renamed", result->n_renamed);
+    json_put_count(object, "n_remade", result->n_remade);
     json_put_real(object, "seconds", unit_now() - export->start);
     return json_print(object, STATUS_OK);
 }
@@ -132,7 +133,7 @@ static int print_json(const struct export *export)
 static void print_differences(const struct pstk_export_result *result)
 {
     char n[UNIT_SIZE];
-    if (result->n_images > 0 && result->n_equivalent + result->n_encoded == 0)
+    if (result->n_images > 0 && result->n_equivalent + result->n_encoded + result->n_remade == 0)
         printf("  images          %s, all byte for byte as they were packed\n",
                unit_count(n, result->n_images));
     else if (result->n_images > 0)
@@ -144,6 +145,11 @@ static void print_differences(const struct pstk_export_result *result)
     if (result->n_encoded > 0)
         printf("  encoded         %s PNG file%s of what was stored as pixels, without loss\n",
                unit_count(n, result->n_encoded), result->n_encoded == 1 ? "" : "s");
+    if (result->n_remade > 0)
+        printf("  remade          %s PNG file%s made anew from the rows of a damaged one when "
+               "packed: not "
+               "the original\n",
+               unit_count(n, result->n_remade), result->n_remade == 1 ? "" : "s");
     if (result->n_renamed > 0)
         printf("  renamed         %s, whose name came twice or cannot be a file's\n",
                unit_count(n, result->n_renamed));
@@ -308,9 +314,9 @@ const struct command command_export = {
         "Write the samples of DATA, of any format that penstock opens, into the new folder OUT in "
         "the format of another library. Images come back byte for byte as they were packed; the "
         "summary counts those that do not: the few JPEGs that come back as an equivalent file "
-        "(`penstock info` counts them), and PNG files of what was stored as pixels. Other fields "
-        "get the "
-        "target's natural type, and bfloat16 becomes float32.\n"
+        "(`penstock info` counts them), PNG files of what was stored as pixels, and PNG files that "
+        "pack made anew from the rows of a damaged one. Other fields get the target's natural "
+        "type, and bfloat16 becomes float32.\n"
         "\n"
         "A field that the target cannot hold is an error before anything is written. OUT gets its "
         "name as the last step: an export that is stopped leaves nothing. Its file "

@@ -206,7 +206,7 @@ static void judge(struct feed_item *item, const struct pstk_error *err)
     snprintf(item->reason + n, sizeof item->reason - n, "%s", advice_of(-err->code, advice));
 }
 
-/* Check the image. Adds the option that accepts it to the message about a damaged JPEG. */
+/* Check the image. Adds the option that accepts it to the message about a damaged one. */
 static int check(const struct feed *feed, struct feed_item *item, struct pstk_error *err)
 {
     uint32_t damaged;
@@ -216,8 +216,12 @@ static int check(const struct feed *feed, struct feed_item *item, struct pstk_er
         return 0;
     if (damaged) {
         const size_t n = strlen(err->message);
-        snprintf(err->message + n, sizeof err->message - n,
-                 "; Pillow loads it by guessing: --damaged accept packs it as Pillow shows it");
+        snprintf(
+            err->message + n, sizeof err->message - n,
+            damaged == PSTK_DAMAGE_REMADE
+                ? "; its rows are whole, and Pillow loads it: --damaged accept packs them as a "
+                  "new PNG file"
+                : "; Pillow loads it by guessing: --damaged accept packs it as Pillow shows it");
     }
     return r;
 }

@@ -37,7 +37,7 @@ struct feed_item {
     uint64_t size;          /* bytes of data */
     uint64_t file_size;     /* bytes of the file */
     int is_palette;         /* the file was a PNG with a palette */
-    int is_damaged;         /* data is a damaged JPEG, which the configuration accepts */
+    int is_damaged;         /* data is a damaged image, which the configuration accepts */
     int is_converted;       /* 1: data is the library's, of a converted image of */
     uint32_t width, height; /* this size; pixels */
     char reason[400];       /* why it cannot be packed, or "" */

@@ -34,9 +34,10 @@ extern const struct choice form_jpegs[], form_compressions[], form_damages[];
                  "pixels; LEVEL is 1 to 22"},                                                      \
     {                                                                                              \
         .name = "damaged", .code = OPT_DAMAGED, .values = form_damages, .initial = "refuse",       \
-        .text = "what becomes of JPEGs that decode only with guesses (refuse: they are bad "       \
-                "files; accept: they are kept as they came and marked, and loaders decode them "   \
-                "whole, to what Pillow loads)"                                                     \
+        .text = "what becomes of damaged images that Pillow loads (refuse: they are bad files; "   \
+                "accept: JPEGs that decode only with guesses are kept as they came and marked, "   \
+                "and loaders decode them whole, to what Pillow loads; of PNGs whose fault comes "  \
+                "after their rows a new file with these rows is stored)"                           \
     }
 /* and the options that lose data. */
 #define FORM_LOSS_OPTIONS                                                                          \

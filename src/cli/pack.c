@@ -170,6 +170,7 @@ struct pack {
     struct kept kept;
     uint64_t bytes_in;   /* of the packed files */
     uint64_t n_palettes; /* packed PNG files with a palette */
+    uint64_t n_remade;   /* packed PNG files made anew */
     double start;        /* seconds */
 };
 
@@ -525,6 +526,7 @@ static int print_json(struct pack *pack, const struct result *result)
     json_put(object, "images", images);
     json_put(object, "kept", kept_json(&pack->kept));
     json_put_count(object, "n_palette_images", pack->n_palettes);
+    json_put_count(object, "n_remade_images", pack->n_remade);
     annotated_put(&pack->annotated, object);
     bad_put(&pack->bad, &pack->tree, object);
     return json_print(object, STATUS_OK);
@@ -538,6 +540,11 @@ static void print_images(const struct pack *pack, const struct result *result)
         return;
     printf("images: %s\n", census_text(&census, images));
     kept_print(&pack->kept);
+    if (pack->n_remade)
+        printf("        %s PNG file%s damaged after %s rows: %s\n",
+               unit_count(before, pack->n_remade), pack->n_remade == 1 ? " was" : "s were",
+               pack->n_remade == 1 ? "its" : "their",
+               pack->n_remade == 1 ? "a new file has them" : "new files have them");
     printf("%s of files became %s of images (%.1f %%)\n",
            unit_bytes(before, (double)pack->bytes_in),
            unit_bytes(after, (double)result->images.stored_bytes),
@@ -624,6 +631,7 @@ static int finish(struct pack *pack)
         return STATUS_DAMAGED;
     }
     pstk_error_init(&err, sizeof err);
+    pack->n_remade = pstk_writer_n_remade(pack->writer);
     if (pstk_writer_commit(&pack->writer, &err) < 0)
         return status_refuse(&err, pack->out);
     warn_of_palettes(pack);

@@ -340,6 +340,7 @@ static int write_samples(struct run *run, struct pstk_error *err)
     e->result.n_samples = e->n_samples;
     e->result.n_images = samples.counts.n_images;
     e->result.n_equivalent = samples.counts.n_equivalent;
+    e->result.n_remade = samples.counts.n_remade;
     e->result.n_encoded += samples.counts.n_encoded;
     if (r == 0 && e->settings->on_progress &&
         e->settings->on_progress(e->settings->user, e->n_samples, e->n_samples))

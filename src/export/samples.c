@@ -8,6 +8,7 @@
 #include "export/array.h"
 #include "export/bytes.h"
 #include "image/png/encode.h"
+#include "image/png/remake.h"
 #include "record/field.h"
 #include "record/list.h"
 #include "record/value.h"
@@ -122,6 +123,9 @@ static void count_images(struct block *block, const struct pstk_field *field, ui
     if (field->kind == PSTK_FIELD_IMAGE || field->kind == PSTK_FIELD_MASK) {
         block->counts.n_images++;
         block->counts.n_equivalent += (view->flags & PSTK__FIELD_EQUIVALENT) != 0;
+        block->counts.n_remade +=
+            view->encoding == PSTK_ENCODING_PNG &&
+            pstk__png_is_remade(block->bytes.data + begin, block->bytes.size - begin);
     } else if (field->kind == PSTK_FIELD_IMAGE_LIST || field->kind == PSTK_FIELD_MASK_LIST) {
         pstk__list_begin(&list, field->kind, block->bytes.data + begin, block->bytes.size - begin,
                          wrong);
@@ -280,6 +284,7 @@ static void take_block(void *user, const void *unused)
     }
     samples->counts.n_images += block->counts.n_images;
     samples->counts.n_equivalent += block->counts.n_equivalent;
+    samples->counts.n_remade += block->counts.n_remade;
     samples->counts.n_encoded += block->counts.n_encoded;
 }
 

@@ -14,7 +14,7 @@
 
 /* What was seen in the values of a block. */
 struct pstk__samples_counts {
-    uint64_t n_images, n_equivalent, n_encoded;
+    uint64_t n_images, n_equivalent, n_encoded, n_remade;
 };
 
 struct pstk__samples {

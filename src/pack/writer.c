@@ -18,6 +18,7 @@
 #include "image/pixels.h"
 #include "pack/descriptions.h"
 #include "pack/merge.h"
+#include "pack/remade.h"
 #include "pack/shard_writer.h"
 #include "pack/task_settings.h"
 #include "format/pstk/tally.h"
@@ -76,6 +77,7 @@ struct pstk_writer {
     uint32_t dictionary_size; /* bytes; 0: none */
     uint64_t shard_size;
     uint64_t n_samples;                   /* records added */
+    uint64_t n_remade;                    /* PNG files among their values that were made anew */
     uint64_t n_emitted;                   /* records written into shards, <= n_samples */
     char pack_id[PSTK__PACK_ID_SIZE + 1]; /* of the parts that this writer is to commit, or "" */
     pstk_kept_fn on_kept;
@@ -564,7 +566,8 @@ static int probe_image(const struct pstk_writer *w, uint32_t i, const struct pst
     return 0;
 }
 
-/* Decode the image of a value whose caller accepts a damaged one. *flags: of its entry. */
+/* Decode the image of a value whose caller accepts a damaged one; a damaged PNG was remade before.
+ * *flags: of its entry. */
 static int check_damaged(const struct pstk_writer *w, uint32_t i, const struct pstk_value *value,
                          uint16_t *flags, struct pstk_error *err)
 {
@@ -574,7 +577,7 @@ static int check_damaged(const struct pstk_writer *w, uint32_t i, const struct p
     int r = pstk_image_check_damaged(value->data, value->size, PSTK__MAX_PIXELS, &damaged, &why);
     if (r < 0 && !damaged)
         return fail_value(w, i, r, err, why.message);
-    *flags |= damaged ? PSTK__FIELD_DAMAGED : 0;
+    *flags |= damaged == PSTK_DAMAGE_GUESSED ? PSTK__FIELD_DAMAGED : 0;
     return 0;
 }
 
@@ -714,20 +717,32 @@ static int fail_for_good(struct pstk_writer *w, int code, struct pstk_error *err
     return code;
 }
 
-static int add(struct pstk_writer *w, struct candidate *candidate, uint32_t n_values,
-               struct pstk_error *err)
+static int add_checked(struct pstk_writer *w, struct candidate *candidate, struct pstk_error *err)
 {
     struct pstk__field_view views[PSTK_MAX_FIELDS];
-    int r = check_call(w, candidate, n_values, err);
-    if (r < 0)
-        return r;
-    memset(views, 0, n_values * sizeof *views);
+    memset(views, 0, w->manifest.schema.n_fields * sizeof *views);
     candidate->views = views;
-    r = check_record(w, candidate, err);
+    int r = check_record(w, candidate, err);
     if (r < 0)
         return r;
     r = append(w, candidate, err);
     return r < 0 ? fail_for_good(w, r, err) : 0;
+}
+
+static int add(struct pstk_writer *w, struct candidate *candidate, uint32_t n_values,
+               struct pstk_error *err)
+{
+    struct pstk__remade remade;
+    int r = check_call(w, candidate, n_values, err);
+    if (r < 0)
+        return r;
+    r = pstk__remade_open(&remade, &w->manifest.schema, candidate->values, &candidate->pixels, err);
+    candidate->values = remade.values;
+    if (r == 0)
+        r = add_checked(w, candidate, err);
+    w->n_remade += r == 0 ? remade.n : 0;
+    pstk__remade_close(&remade);
+    return r;
 }
 
 int pstk_writer_add(struct pstk_writer *w, const struct pstk_value *values, uint32_t n_values,
@@ -743,6 +758,11 @@ int pstk_writer_add_pixels(struct pstk_writer *w, const struct pstk_value *value
 {
     struct candidate candidate = {.values = values, .pixels = {pixels, n_pixels}};
     return add(w, &candidate, n_values, err);
+}
+
+uint64_t pstk_writer_n_remade(const struct pstk_writer *w)
+{
+    return w ? w->n_remade : 0;
 }
 
 uint64_t pstk_writer_n_leftovers(const struct pstk_writer *w)

@@ -125,6 +125,7 @@ TEST(a_data_set_is_written_and_exists_only_after_commit)
     CHECK_EQ(result, 0);
     CHECK_EQ(add_records(writer, 0, N_SAMPLES, &err), 0);
     CHECK_EQ(pstk_writer_n_samples(writer), N_SAMPLES);
+    CHECK_EQ(pstk_writer_n_remade(writer), 0);
     CHECK_EQ(pstk_writer_n_leftovers(writer), 0);
     struct pstk_dataset *early = NULL;
     CHECK_EQ(pstk_dataset_open(&early, data_path, &err), PSTK_ENOENT);

@@ -145,6 +145,11 @@ KEPT_NOT_EXACT = 6
 DAMAGED_UNCHECKED = 0
 DAMAGED_ACCEPT = 1
 
+# enum pstk_damage
+DAMAGE_NONE = 0
+DAMAGE_GUESSED = 1
+DAMAGE_REMADE = 2
+
 # enum pstk_column_fact
 COLUMN_ADDED = 0
 COLUMN_VALUE = 1
@@ -461,6 +466,7 @@ NAMES: dict[str, dict[str, int]] = {
     "kept": {"not_jpeg": KEPT_NOT_JPEG, "no_gain": KEPT_NO_GAIN, "incomplete": KEPT_INCOMPLETE,
              "unusual": KEPT_UNUSUAL, "damaged": KEPT_DAMAGED, "not_exact": KEPT_NOT_EXACT},
     "damaged": {"unchecked": DAMAGED_UNCHECKED, "accept": DAMAGED_ACCEPT},
+    "damage": {"none": DAMAGE_NONE, "guessed": DAMAGE_GUESSED, "remade": DAMAGE_REMADE},
     "column_fact": {"added": COLUMN_ADDED, "value": COLUMN_VALUE, "size": COLUMN_SIZE,
                     "length": COLUMN_LENGTH, "width": COLUMN_WIDTH, "height": COLUMN_HEIGHT},
     "annotations_format": {"coco": ANNOTATIONS_COCO, "voc": ANNOTATIONS_VOC},
@@ -1028,6 +1034,7 @@ class ExportResult(Structure):
         ("n_equivalent", c_uint64),
         ("n_encoded", c_uint64),
         ("n_renamed", c_uint64),
+        ("n_remade", c_uint64),
     ]
 
 
@@ -1611,6 +1618,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_writer_add": (c_int, [c_void_p, POINTER(Value), c_uint32, POINTER(Error)]),
     "pstk_writer_add_pixels": (c_int, [c_void_p, POINTER(Value), c_uint32, POINTER(Pixels), c_uint32,
                                        POINTER(Error)]),
+    "pstk_writer_n_remade": (c_uint64, [c_void_p]),
     "pstk_writer_n_leftovers": (c_uint64, [c_void_p]),
     "pstk_writer_n_samples": (c_uint64, [c_void_p]),
     "pstk_writer_commit": (c_int, [POINTER(c_void_p), POINTER(Error)]),

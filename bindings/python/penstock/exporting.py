@@ -30,7 +30,7 @@ class Exported:
     n_files, bytes: of all files except penstock-export.json. n_shards: 0 of targets without shards. n_images: values of
     image fields and mask fields. n_equivalent: JPEGs that are another file than the packed one, with the same
     coefficients and markers. n_encoded: PNG files of images that were stored as pixels. n_renamed: files whose name came
-    twice, or cannot be a file's.
+    twice, or cannot be a file's. n_remade: PNG files that packing made anew from the rows of a damaged file.
     """
 
     n_samples: int
@@ -41,6 +41,7 @@ class Exported:
     n_equivalent: int
     n_encoded: int
     n_renamed: int
+    n_remade: int
 
 
 def _names(fields: Sequence[str] | None) -> list[bytes] | None:

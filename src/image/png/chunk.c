@@ -16,17 +16,23 @@ static int is_name(const uint8_t *p)
     return 1;
 }
 
+int pstk__png_chunk_begin(const void *file, uint64_t size, uint64_t at,
+                          struct pstk__png_chunk *chunk)
+{
+    if (at > size || size - at < HEAD_SIZE)
+        return 0;
+    const uint8_t *p = (const uint8_t *)file + at;
+    const uint32_t n = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+    *chunk = (struct pstk__png_chunk){(const char *)p + 4, p + HEAD_SIZE, n};
+    return is_name(p + 4);
+}
+
 int pstk__png_chunk_next(const void *file, uint64_t size, uint64_t *at,
                          struct pstk__png_chunk *chunk)
 {
-    if (*at > size || size - *at < HEAD_SIZE)
+    if (!pstk__png_chunk_begin(file, size, *at, chunk) || chunk->size > size - *at - HEAD_SIZE)
         return 0;
-    const uint8_t *p = (const uint8_t *)file + *at;
-    const uint32_t n = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-    if (!is_name(p + 4) || n > size - *at - HEAD_SIZE)
-        return 0;
-    *chunk = (struct pstk__png_chunk){(const char *)p + 4, p + HEAD_SIZE, n};
-    *at += HEAD_SIZE + (uint64_t)n + CRC_SIZE;
+    *at += HEAD_SIZE + (uint64_t)chunk->size + CRC_SIZE;
     return 1;
 }
 

@@ -17,6 +17,9 @@ struct pstk__png_chunk {
  * Pillow takes for no name follow. */
 int pstk__png_chunk_next(const void *file, uint64_t size, uint64_t *at,
                          struct pstk__png_chunk *chunk);
+/* 1: a chunk begins at `at`; its data may be cut off. */
+int pstk__png_chunk_begin(const void *file, uint64_t size, uint64_t at,
+                          struct pstk__png_chunk *chunk);
 /* 1: the chunk has this name. */
 int pstk__png_chunk_is(const struct pstk__png_chunk *chunk, const char *name);
 #endif

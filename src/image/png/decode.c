@@ -47,6 +47,7 @@ struct reader {
     uint32_t has_key;      /* 1: pixels of this colour have alpha 0 */
     uint8_t key[3];
     uint8_t colors[256][4]; /* by index, in the sink's channels */
+    int has_rows;           /* 1: past the last row */
     int out_of_memory;      /* 1: the arena was full */
     char text[256];         /* libpng's last message */
     jmp_buf escape;
@@ -200,7 +201,8 @@ static void read_bytes(png_structp png, png_bytep out, size_t n)
 {
     struct reader *reader = png_get_io_ptr(png);
     if (n > reader->file.size - reader->at)
-        png_error(png, "the file ends within the image");
+        png_error(png, reader->has_rows ? "the file ends after its rows, without IEND"
+                                        : "the file ends within the image");
     memcpy(out, reader->file.data + reader->at, n);
     reader->at += n;
 }
@@ -465,6 +467,7 @@ static int decode_guarded(struct reader *reader, const struct request *request)
         decode_interlaced(reader, request, n_passes);
     else
         decode_plain(reader, request);
+    reader->has_rows = 1;
     if (n_passes > 1 || request->box->top + request->box->height == request->info->height)
         png_read_end(reader->png, NULL);
     return 0;

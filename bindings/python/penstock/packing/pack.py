@@ -369,7 +369,8 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     check_images: decode every image file in full, as the command `penstock pack` does, so that damage is
         found now; False looks at headers only.
     damaged: "accept": keep JPEGs that Pillow loads only by guessing, as penstock.Writer and `penstock pack
-        --damaged accept` do; the fields' n_damaged counts them. "refuse": they are damage.
+        --damaged accept` do; the fields' n_damaged counts them; of PNGs whose
+        fault comes after their rows store a new file with these rows. "refuse": they are damage.
     progress: a bar on a terminal, else a line every 10 s, on stderr. For a folder of images always lines.
     context: how processes start: "fork", as DataLoader's do, or "spawn", where the data set can be pickled.
     skip_bad: for a folder of images: skip files that were read but cannot be packed, and print their names.

@@ -90,7 +90,8 @@ class Writer(Hints, Sealed):
         (CorruptRecordError), not in training. Without it only headers are looked at, and damaged files are packed.
     damaged: what becomes of JPEGs that Pillow loads only by guessing what is missing. "refuse": check_images
         refuses them. "accept": they are kept as they came and marked, and loaders show them as Pillow does; every
-        image file is decoded in full, whatever check_images says. In lists of images they are refused.
+        image file is decoded in full, whatever check_images says; of PNGs whose fault comes after their rows a new
+        file with these rows is stored, which n_remade_images counts. In lists of images all these are refused.
     columns: make side columns of scalars, sizes, lengths, widths and heights, 1 to 8 bytes a record each.
     part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge. Where
         nobody knows how many there will be, part is a penstock.Task. A part may be empty. With n_parts > 1,
@@ -249,6 +250,12 @@ class Writer(Hints, Sealed):
         return self._n_palette_images
 
     @property
+    def n_remade_images(self) -> int:
+        """PNG files added that were damaged after their rows, and are stored as whole files with these rows."""
+        with self._own("n_remade_images"):
+            return int(_c.lib.pstk_writer_n_remade(self._checked("n_remade_images")))
+
+    @property
     def n_samples(self) -> int:
         """Records added."""
         with self._own("n_samples"):
@@ -375,6 +382,9 @@ def _check_image(name: str, data: bytes, can_accept: bool = True) -> None:
     if result < 0:
         made = errors.of(error, result)
         advice = "" if not damaged else \
+            "; its rows are whole, and Pillow loads it: damaged='accept' packs them as a new PNG file" \
+            if damaged.value == _c.DAMAGE_REMADE and can_accept else \
+            "; its rows are whole, and Pillow loads it: save it again with Pillow" if damaged.value == _c.DAMAGE_REMADE else \
             "; Pillow loads it by guessing: damaged='accept' packs it as Pillow shows it" if can_accept else \
             "; Pillow loads it by guessing, but an image of a list cannot be marked as damaged: repair it, or leave it out"
         made.args = (f"field {name}: {made}{advice}",)

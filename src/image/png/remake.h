@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * png/remake: makes a whole PNG file of one whose rows are whole, and whose fault comes after them:
+ * a wrong CRC of its data, data after the last row, no IEND. Takes what Pillow 12 loads, except
+ * animations, and refuses what Pillow refuses.
+ */
+#ifndef PSTK_PNG_REMAKE_H
+#define PSTK_PNG_REMAKE_H
+
+#include "image/decoder.h"
+
+/* Make the file: the chunks before the image data, then the same rows, deflated anew, then the
+ * chunks after them that are whole. Its first chunk after IHDR marks it. Returns owned bytes in
+ * *out (free) and their number in *out_size. It does not unfilter the rows: decode the result to
+ * check it. EBADMSG: rows are missing or damaged, or Pillow refuses the file; ENOMEM. */
+int pstk__png_remake(const void *data, uint64_t size, const struct pstk__image_info *info,
+                     void **out, uint64_t *out_size, struct pstk_error *err);
+/* 1: pstk__png_remake made this file. */
+int pstk__png_is_remade(const void *data, uint64_t size);
+#endif
