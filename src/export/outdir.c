@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "export/dir_walk.h"
+#include "index/spot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,14 +41,38 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
+static int ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), n_end = strlen(end);
+    return n > n_end && strcmp(text + n - n_end, end) == 0;
+}
+
+/* 1: a reader of penstock made the file, and makes it again: an index, or what it keeps with one,
+ * in the folder for them. */
+static int is_index(const char *name, const char *path, const struct stat *status)
+{
+    static const char folder[] = PSTK__INDEX_FOLDER "/";
+    const size_t n = strlen(path) - strlen(name), n_folder = sizeof folder - 1;
+    if (!S_ISREG(status->st_mode) || n < n_folder ||
+        memcmp(path + n - n_folder, folder, n_folder) != 0 ||
+        (n > n_folder && path[n - n_folder - 1] != '/'))
+        return 0;
+    return ends_with(name, ".index") || ends_with(name, ".points") ||
+           ends_with(name, ".checksums") || ends_with(name, ".lock");
+}
+
 static int count_entry(void *user, int dir, const char *name, const char *path,
                        const struct stat *status)
 {
     struct pstk__outdir_files *files = user;
-    (void)dir, (void)name;
+    (void)dir;
     const uint64_t size = S_ISREG(status->st_mode) ? (uint64_t)status->st_size : 0;
     if (S_ISDIR(status->st_mode) || strcmp(path, PSTK__OUTDIR_MARK) == 0)
         return 0;
+    if (is_index(name, path, status)) {
+        files->n_indexes++;
+        return 0;
+    }
     const uint64_t n = strlen(path);
     const uint64_t crc = pstk__crc32c(0, path, n);
     files->n++;
@@ -127,7 +152,7 @@ static int holds(int dir)
         return r;
     read_mark(dir, text);
     if (!text[0])
-        return r == 0 && files.n == 0 ? HOLDS_NOTHING : HOLDS_OTHER;
+        return r == 0 && files.n + files.n_indexes == 0 ? HOLDS_NOTHING : HOLDS_OTHER;
     if (strncmp(text, MARK_BEGUN, strlen(MARK_BEGUN)) == 0)
         return HOLDS_BEGUN;
     if (strncmp(text, MARK_DONE, strlen(MARK_DONE)) != 0)

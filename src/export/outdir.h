@@ -4,9 +4,10 @@
  *
  * It is `.tmp-NAME` next to the path NAME that it gets by the commit, and locked (flock) until
  * close. Its file penstock-export.json marks it as an export: not yet complete, or complete with a
- * digest of the names and sizes of all other files. So the next export removes what a killed one
- * left, and replaces a finished one only if nobody added or changed a file in it. Neither a
- * directory without that mark nor what symbolic links lead to is ever removed.
+ * digest of the names and sizes of all other files, except indexes that readers made since. So the
+ * next export removes what a killed one left, and replaces a finished one only if nobody added or
+ * changed a file in it. Neither a directory without that mark nor what symbolic links lead to is
+ * ever removed.
  */
 #ifndef PSTK_EXPORT_OUTDIR_H
 #define PSTK_EXPORT_OUTDIR_H
@@ -32,11 +33,12 @@ struct pstk__outdir {
     int sync_all;      /* 1: the commit syncs the file system, since files were not synced by end */
 };
 
-/* All files of a directory, except its mark. */
+/* All files of a directory, except its mark, and indexes, which readers make in it. */
 struct pstk__outdir_files {
     uint64_t n;
     uint64_t bytes;
     uint64_t digest; /* of their paths and sizes, whatever their order */
+    uint64_t n_indexes;
 };
 
 /* Make the directory. EEXIST: something is at `path` and may not be replaced; EBUSY: another export

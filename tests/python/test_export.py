@@ -518,6 +518,30 @@ class Rules(Export):
         self.assert_says("no directory", penstock.export, data, to="npy", out=self.path("link"), overwrite=True)
         self.assertEqual(self.left(), ["data", "empty", "link", "out"])
 
+    def test_an_export_that_was_opened_is_replaced(self):
+        data = export_data.write(self.path(), some("image", "cls"))
+        for to in ("folder", "webdataset", "mds"):
+            again = {"to": to, "out": self.path(to)}
+            penstock.export(data, **again)
+            self.assertEqual(len(penstock.Dataset(self.path(to))), N)
+            if to == "folder":  # changed too lately for an index
+                os.mkdir(self.path(f"{to}/.penstock"))
+            for name in ("folder-1.index", "folder-1.index.lock", "1.points", "tar-1.checksums"):
+                with open(self.path(f"{to}/.penstock/{name}"), "w", encoding="utf-8"):
+                    pass
+            penstock.export(data, **again, overwrite=True)
+            self.assertFalse(os.path.exists(self.path(f"{to}/.penstock")))
+            os.mkdir(self.path(f"{to}/.penstock"))
+            for name in ("mine", "link.index"):
+                path = self.path(f"{to}/.penstock/{name}")
+                os.symlink("x", path) if name == "link.index" else open(path, "w", encoding="utf-8").close()
+                self.assert_says("were added", penstock.export, data, **again, overwrite=True)
+                os.remove(path)
+        os.makedirs(self.path("none/.penstock"))
+        with open(self.path("none/.penstock/tar-1.index"), "w", encoding="utf-8"):
+            pass
+        self.assert_says("not of an export", penstock.export, data, to="mds", out=self.path("none"), overwrite=True)
+
     def test_the_mark_has_the_names(self):
         with penstock.Writer(self.path(), {"cls": "int64"}, names=["a\"b", "\u00e4"]) as writer:
             writer.add(cls=1)
