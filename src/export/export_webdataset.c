@@ -4,7 +4,7 @@
  * field is a member KEY.SUFFIX, whose last extension is the one by which webdataset decodes it:
  *
  *   images jpg or png, masks png   scalars of whole numbers cls   other scalars, lists of texts
- * json texts txt   arrays npy   bytes bin
+ * json texts txt   arrays, and scalars of uint64, npy   bytes bin
  *
  * The suffix is FIELD.EXTENSION, or FIELD alone if its own last extension decodes in the same way:
  * the field cls is KEY.cls. Members have mode 0644, time 0 and no owner, so that equal data gives
@@ -76,7 +76,9 @@ static const char *extension_of(const struct pstk_field *field, uint32_t encodin
     case PSTK_FIELD_BYTES:
         return "bin";
     case PSTK_FIELD_SCALAR:
-        return pstk__array_is_whole(field->dtype) ? "cls" : "json";
+        return field->dtype == PSTK_U64             ? "npy" /* readers of cls give int64 */
+               : pstk__array_is_whole(field->dtype) ? "cls"
+                                                    : "json";
     default:
         return "npy";
     }
@@ -253,7 +255,7 @@ static void encode(struct webdataset *w, uint32_t i, const struct pstk__export_v
         pstk__json_texts(&w->value, value->data, value->size);
     } else if (pstk__array_is(field)) {
         pstk__array_of(&array, field, value->data, value->size);
-        if (field->kind == PSTK_FIELD_SCALAR) {
+        if (field->kind == PSTK_FIELD_SCALAR && field->dtype != PSTK_U64) {
             pstk__json_number(&w->value, array.dtype, array.data);
         } else {
             pstk__array_npy_head(&w->value, array.dtype, array.shape, array.n_dims);

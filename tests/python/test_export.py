@@ -201,8 +201,9 @@ class WebDataset(Export):
             self.assert_image(members.pop("image.jpg" if i % 3 == 0 else "image.png"), i)
             self.assertTrue((opened(members.pop("mask.png")) == given["mask"]).all())
             self.assertEqual(members.pop("cls"), b"%d" % given["cls"])
-            for name in ("small", "large"):
-                self.assertEqual(members.pop(name + ".cls"), b"%d" % given[name])
+            self.assertEqual(members.pop("small.cls"), b"%d" % given["small"])
+            large = np.load(io.BytesIO(members.pop("large.npy")))
+            self.assertEqual((large.dtype, large.shape, large), (np.dtype("u8"), (), given["large"]))
             for name in ("weight", "half", "double", "brain"):
                 self.assertEqual(np.dtype(DTYPES[name]).type(json.loads(members.pop(name + ".json"))),
                                  np.dtype(DTYPES[name]).type(given[name]), name)
@@ -212,6 +213,18 @@ class WebDataset(Export):
             self.assertEqual(members.pop("raw.bin"), given["raw"])
             self.assertEqual(json.loads(members.pop("captions.json")), given["captions"])
             self.assertEqual(members, {})
+
+    def test_uint64_comes_back(self):
+        values = [2**64 - 1, 0, 2**63]
+        with penstock.Writer(self.path(), {"big": "uint64", "cls": "uint64", "i": "int64"}) as writer:
+            for value in values:
+                writer.add(big=value, cls=value, i=-1)
+        penstock.export(self.path(), to="webdataset", out=self.out)
+        with penstock.Dataset(self.out) as again:
+            self.assertEqual({name: info.field.kind for name, info in again.fields.items()},
+                             {"big.npy": "uint64", "cls.npy": "uint64", "i.cls": "int64"})
+            self.assertEqual([(int(row["big.npy"]), int(row["cls.npy"]), row["i.cls"]) for row in again],
+                             [(value, value, -1) for value in values])
 
     def test_the_files_do_not_depend_on_threads(self):
         data = export_data.write(self.path(), some("image", "text", "tokens"))

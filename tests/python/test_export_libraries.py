@@ -80,7 +80,7 @@ class Libraries(Case):
                 self.assertEqual(files[suffix], given["image"])
             self.assertEqual(one[suffix].shape, (40, 56, 3))
             self.assertTrue((one["mask.png"][..., 0] == given["mask"]).all())
-            self.assertEqual((one["cls"], one["small.cls"], one["large.cls"]), (given["cls"], given["small"], given["large"]))
+            self.assertEqual((one["cls"], one["small.cls"], one["large.npy"]), (given["cls"], given["small"], given["large"]))
             self.assertEqual(np.float32(one["weight.json"]), np.float32(given["weight"]))
             self.assertEqual(one["double.json"], given["double"])
             self.assertEqual((one["text"], one["captions.json"]), (given["text"], given["captions"]))
