@@ -31,8 +31,8 @@ struct pstk__checksums_writer {
     struct pstk__index_rows rows;      /* of a segment */
     struct pstk__index_build *build;
     uint64_t n_added;
-    int (*make)(void *user, struct pstk__checksums_writer *writer, struct pstk_error *err);
-    void *user;
+    const struct pstk_foreign *foreign;      /* or NULL */
+    const struct pstk__checksums_work *work; /* NULL: they are only looked for */
 };
 
 /* ---- of which data set ----------------------------------------------------------------------- */
@@ -165,7 +165,8 @@ static void digest_name(struct pstk__checksums_writer *writer, const struct pstk
 static int begin(struct pstk__checksums_writer *writer, const struct pstk__source *source,
                  const struct pstk_foreign *foreign, struct pstk_error *err)
 {
-    *writer = (struct pstk__checksums_writer){.source = source, .rows = {.n_columns = 1}};
+    *writer = (struct pstk__checksums_writer){
+        .source = source, .rows = {.n_columns = 1}, .foreign = foreign};
     if (find_folder(source, writer->data) < 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
                           source->path);
@@ -332,9 +333,27 @@ int pstk__checksums_add(struct pstk__checksums_writer *writer, uint32_t crc, str
     if (pstk__index_rows_add(&writer->rows, &cell) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for checksums");
     writer->n_added++;
-    /* For those who wait; the caller of verify sees what make reports by itself. */
-    pstk__index_build_advance(writer->build, 1, writer->source->n_samples);
     return writer->rows.n == PSTK__CHECKSUMS_SEGMENT ? end_segment(writer, err) : 0;
+}
+
+int pstk__checksums_report(const struct pstk__checksums_writer *writer, uint64_t n_done,
+                           uint64_t n_total)
+{
+    return writer->build->progress(writer->build->progress_user, n_done, n_total);
+}
+
+/* The watch of index/lock.h: make and foreign may have different users. */
+static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
+{
+    const struct pstk__checksums_writer *writer = user;
+    return writer->work->progress(writer->work->user, n_done, n_total);
+}
+
+static void on_wait(void *user, const char *text)
+{
+    const struct pstk__checksums_writer *writer = user;
+    if (writer->foreign && writer->foreign->on_wait)
+        writer->foreign->on_wait(writer->foreign->user, text);
 }
 
 /* The work of index/home.h. */
@@ -349,7 +368,7 @@ static int build(void *user, struct pstk__index_build *build)
     found->fields[0] = (struct pstk__index_field){
         .field = {.name = "crc32c", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_U32}};
     memcpy(found->facts, writer->state, sizeof found->facts);
-    int r = writer->make(writer->user, writer, err);
+    int r = writer->work->make(writer->work->user, writer, err);
     if (r == 0 && writer->rows.n > 0)
         r = end_segment(writer, err);
     pstk__index_rows_close(&writer->rows);
@@ -358,9 +377,7 @@ static int build(void *user, struct pstk__index_build *build)
 
 int pstk__checksums_make(struct pstk__checksums **out, const struct pstk__source *source,
                          const struct pstk_foreign *foreign,
-                         int (*make)(void *user, struct pstk__checksums_writer *writer,
-                                     struct pstk_error *err),
-                         void *user, struct pstk_error *err)
+                         const struct pstk__checksums_work *work, struct pstk_error *err)
 {
     struct pstk__index *index = NULL;
     *out = NULL;
@@ -370,15 +387,14 @@ int pstk__checksums_make(struct pstk__checksums **out, const struct pstk__source
     int r = begin(writer, source, foreign, err);
     if (r == 0)
         r = find_state(writer, err);
-    writer->make = make;
-    writer->user = user;
-    const struct pstk__index_work work = {.user = writer,
-                                          .differs = differs,
-                                          .build = build,
-                                          .watch = {.on_wait = foreign ? foreign->on_wait : NULL,
-                                                    .user = foreign ? foreign->user : NULL}};
+    writer->work = work;
+    const struct pstk__index_work index_work = {
+        .user = writer,
+        .differs = differs,
+        .build = build,
+        .watch = {.on_progress = on_progress, .on_wait = on_wait, .user = writer}};
     if (r == 0)
-        r = pstk__index_get(&index, &writer->home, &work, err);
+        r = pstk__index_get(&index, &writer->home, &index_work, err);
     free(writer);
     return r == 0 && index ? open_file(out, index, source->store, err) : r;
 }

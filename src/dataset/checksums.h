@@ -49,12 +49,25 @@ struct pstk__checksums_writer;
 /* Add that of the next sample; on the thread that make runs on. */
 int pstk__checksums_add(struct pstk__checksums_writer *writer, uint32_t crc,
                         struct pstk_error *err);
-/* Open those that fit, or make them: `make` adds all, in the order of samples. It may be called a
- * second time, where a folder has no room. */
+/* Report how many samples of how many are done: to those who wait, and to work.progress, whose
+ * result it returns. On the thread that make runs on, now and then, whatever is added meanwhile. */
+int pstk__checksums_report(const struct pstk__checksums_writer *writer, uint64_t n_done,
+                           uint64_t n_total);
+
+/* How they are made. */
+struct pstk__checksums_work {
+    /* Add all, in the order of samples. It may be called a second time, where a folder has no
+     * room. */
+    int (*make)(void *user, struct pstk__checksums_writer *writer, struct pstk_error *err);
+    /* Called with samples while they are made, by this process or by another that this one waits
+     * for; a non-zero result ends the wait with ECANCELED. */
+    pstk_progress_fn progress;
+    void *user; /* of both */
+};
+
+/* Open those that fit, or make them. */
 int pstk__checksums_make(struct pstk__checksums **out, const struct pstk__source *source,
                          const struct pstk_foreign *foreign,
-                         int (*make)(void *user, struct pstk__checksums_writer *writer,
-                                     struct pstk_error *err),
-                         void *user, struct pstk_error *err);
+                         const struct pstk__checksums_work *work, struct pstk_error *err);
 
 #endif

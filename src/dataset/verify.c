@@ -356,23 +356,30 @@ static int report_damage(void *user, const struct pstk_error *bad)
     return verify->request->on_bad ? verify->request->on_bad(verify->request->user, bad) : 0;
 }
 
-/* `n` more samples are done: report it, at the end or now and then. */
+/* Report to the caller, in samples. Also the `progress` of checksums.h. */
+static int tell_caller(void *user, uint64_t n_done, uint64_t n_total)
+{
+    const struct pstk__verify_request *request = ((const struct verify *)user)->request;
+    return request->on_progress ? request->on_progress(request->user, n_done, n_total) : 0;
+}
+
+/* `n` more samples are done: report it, at the end or now and then. Whoever waits for checksums
+ * sees it, too, whatever job has done it. */
 static int report_progress(void *user, uint64_t n)
 {
     struct verify *verify = user;
-    const struct pstk__verify_request *verify_request = verify->request;
     const uint64_t now = pstk__clock_ns();
     const uint64_t n_parts =
         verify->n_whole + (verify->n_blocks > 0) + (verify->n_hashed > 0) + (verify->n_copied > 0);
     verify->n_done += n;
     if (verify->code < 0)
         return 1;
-    if (!verify_request->on_progress ||
-        (verify->n_done < verify->n_samples * n_parts && now - verify->reported_ns < TICK_NS))
+    if (verify->n_done < verify->n_samples * n_parts && now - verify->reported_ns < TICK_NS)
         return 0;
     verify->reported_ns = now;
-    return verify_request->on_progress(verify_request->user, verify->n_done / n_parts,
-                                       verify->n_samples);
+    const uint64_t n_done = verify->n_done / n_parts;
+    return verify->writer ? pstk__checksums_report(verify->writer, n_done, verify->n_samples)
+                          : tell_caller(verify, n_done, verify->n_samples);
 }
 
 /* Take the checksums of a block, in the order of blocks; no more once a sample is bad. */
@@ -487,8 +494,10 @@ static int make_checksums(void *user, struct pstk__checksums_writer *writer, str
 static int keep(struct verify *verify, struct pstk_error *err)
 {
     struct pstk_verify_report *report = verify->request->report;
+    const struct pstk__checksums_work work = {
+        .make = make_checksums, .progress = tell_caller, .user = verify};
     const int rc = pstk__checksums_make(&verify->kept, pstk__dataset_source(verify->dataset),
-                                        verify->request->foreign, make_checksums, verify, err);
+                                        verify->request->foreign, &work, err);
     if (rc == PSTK_EBADMSG && verify->has_run && verify->n_bad > 0) {
         snprintf(report->note, sizeof report->note,
                  "no checksums are kept of data that is damaged");

@@ -6,7 +6,10 @@
 #include "support/faults.h"
 #include "support/fixture.h"
 
+#include "base/little.h"
+
 #include <errno.h>
+#include <sys/file.h>
 
 #define N 2500 /* samples: three pages of checksums */
 
@@ -31,6 +34,8 @@ static void write_array(const char *directory)
 }
 
 static struct pstk_verify_report report;
+static pstk_progress_fn on_progress; /* of the next verify; NULL: none */
+static int decode;
 
 static int64_t verify(const char *path, uint32_t keep, const char *cache, struct pstk_error *err)
 {
@@ -39,9 +44,11 @@ static int64_t verify(const char *path, uint32_t keep, const char *cache, struct
         .size = sizeof foreign, .field_size = sizeof(struct pstk_field), .cache_path = cache};
     const struct pstk_verify_settings s = {.size = sizeof s,
                                            .path = path,
+                                           .decode = (uint32_t)decode,
                                            .keep_checksums = keep,
                                            .n_threads = 2,
                                            .foreign = &foreign,
+                                           .on_progress = on_progress,
                                            .report = &report};
     return pstk_verify_data(&s, err);
 }
@@ -130,7 +137,8 @@ TEST(a_changed_value_is_seen_and_its_record_named)
     fixture_close(&f);
 }
 
-/* Every write may find the disk full: the file then goes to the cache folder. */
+/* Every write of the file may find the disk full: the file then goes to the cache folder. Notes in
+ * its lock are smaller. */
 TEST(a_full_disk_is_no_reason_to_keep_none)
 {
     struct fixture f;
@@ -138,6 +146,7 @@ TEST(a_full_disk_is_no_reason_to_keep_none)
     fixture_open(&f);
     const char *data = fixture_path(&f, "a"), *cache = fixture_path(&f, "cache");
     write_array(data);
+    fault.least_size = 512;
     for (int n = 0;; n++) {
         fault_arm(FAULT_WRITE, n, ENOSPC);
         const int64_t r = verify(data, 1, cache, &f.err);
@@ -155,6 +164,95 @@ TEST(a_full_disk_is_no_reason_to_keep_none)
         fault_disarm();
         CHECK(strstr(f.err.message, "free some space") && strstr(f.err.message, "set cache_path"));
     }
+    fault.least_size = 0;
+    fixture_close(&f);
+}
+
+/* ---- who waits ------------------------------------------------------------------------------- */
+
+static char watched[600];                /* the folder of a lock */
+static uint64_t shown_done, shown_total; /* what those who wait are shown at most */
+
+static int look_at_lock(void *user, uint64_t n_done, uint64_t n_total)
+{
+    char path[600];
+    uint8_t words[16];
+    (void)user;
+    (void)n_done;
+    (void)n_total;
+    const int fd = find_file(watched, ".checksums.lock", path) ? open(path, O_RDONLY) : -1;
+    if (fd >= 0 && read(fd, words, sizeof words) == sizeof words &&
+        pstk__get64(words) > shown_done) {
+        shown_done = pstk__get64(words);
+        shown_total = pstk__get64(words + 8);
+    }
+    close(fd);
+    if (shown_done == 0) /* the next note comes 100 ms after the last one */
+        nanosleep(&(struct timespec){.tv_nsec = 110000000}, NULL);
+    return 0;
+}
+
+TEST(who_waits_sees_progress_whatever_is_damaged)
+{
+    static const uint8_t cut[] =
+        "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\10\0\0\0\0\x3a\x7e\x9b\x55";
+    struct fixture f;
+    char path[600];
+    fixture_open(&f);
+    const char *data = fixture_path(&f, "images");
+    mkdir(data, 0700);
+    mkdir(fixture_path(&f, "images/c"), 0700);
+    for (int i = 0; i < 300; i++) {
+        snprintf(path, sizeof path, "%.500s/c/%03d.png", data, i);
+        const int fd = open(path, O_WRONLY | O_CREAT, 0600);
+        CHECK_EQ(write(fd, cut, sizeof cut - 1), (int)sizeof cut - 1);
+        close(fd);
+    }
+    snprintf(watched, sizeof watched, "%.500s/.penstock", f.dir);
+    shown_done = shown_total = 0;
+    on_progress = look_at_lock;
+    decode = 1;
+    CHECK_EQ(verify(data, 1, NULL, &f.err), 300);
+    on_progress = NULL;
+    decode = 0;
+    CHECK(strstr(report.note, "no checksums are kept"));
+    CHECK(shown_done > 0 && shown_done <= 300);
+    CHECK_EQ(shown_total, 300);
+    fixture_close(&f);
+}
+
+static int stop(void *user, uint64_t n_done, uint64_t n_total)
+{
+    (void)user;
+    shown_done = n_done;
+    shown_total = n_total;
+    return 1;
+}
+
+TEST(a_wait_for_another_process_shows_its_progress_and_can_be_ended)
+{
+    struct fixture f;
+    char path[600];
+    uint8_t words[16];
+    fixture_open(&f);
+    const char *data = fixture_path(&f, "a"), *own = fixture_path(&f, "a/.penstock");
+    write_array(data);
+    CHECK_EQ(verify(data, 1, NULL, &f.err), 0);
+    CHECK(find_file(own, ".checksums", path));
+    CHECK_EQ(unlink(path), 0);
+    CHECK(find_file(own, ".checksums.lock", path));
+    const int fd = open(path, O_RDWR);
+    CHECK_EQ(flock(fd, LOCK_EX), 0);
+    pstk__put64(words, 5);
+    pstk__put64(words + 8, N);
+    CHECK_EQ(pwrite(fd, words, sizeof words, 0), (int)sizeof words);
+    on_progress = stop;
+    CHECK_EQ(verify(data, 1, NULL, &f.err), PSTK_ECANCELED);
+    on_progress = NULL;
+    CHECK(shown_done == 5 && shown_total == N && strstr(f.err.message, "waiting for"));
+    close(fd);
+    CHECK_EQ(verify(data, 1, NULL, &f.err), 0);
+    CHECK_EQ(report.checksums, PSTK_VERIFY_KEPT);
     fixture_close(&f);
 }
 
@@ -192,6 +290,8 @@ int main(void)
         CASE(every_flipped_byte_of_the_file_is_seen),
         CASE(a_changed_value_is_seen_and_its_record_named),
         CASE(a_full_disk_is_no_reason_to_keep_none),
+        CASE(who_waits_sees_progress_whatever_is_damaged),
+        CASE(a_wait_for_another_process_shows_its_progress_and_can_be_ended),
         CASE(names_of_sets_are_understood),
     };
     return RUN_CASES(cases);
