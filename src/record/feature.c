@@ -11,9 +11,9 @@
 
 /* Tags: the number of a field, shifted by 3, with how it is coded: 0 varint, 2 size and bytes, 5
  * four bytes. */
-#define TAG_FIRST 0x0a  /* field 1: size and bytes */
-#define TAG_SECOND 0x12 /* field 2: the same */
-#define TAG_THIRD 0x1a  /* field 3: the same */
+#define TAG_FIRST PSTK__WIRE_FIRST
+#define TAG_SECOND PSTK__WIRE_SECOND
+#define TAG_THIRD 0x1a  /* field 3: size and bytes */
 #define TAG_VARINT 0x08 /* field 1: varint */
 #define TAG_FLOAT 0x0d  /* field 1: four bytes */
 
@@ -63,51 +63,134 @@ static int read_bytes(struct pstk__wire *wire, uint8_t tag, const uint8_t **byte
     return 1;
 }
 
+/* Step over bytes. 0: there are not so many. */
+static int skip(struct pstk__wire *wire, uint64_t size)
+{
+    if (size > left(wire))
+        return 0;
+    wire->at += size;
+    return 1;
+}
+
+int pstk__wire_field(struct pstk__wire *wire, uint64_t *tag, uint64_t *size)
+{
+    uint64_t number;
+    *size = 0;
+    if (!read_varint(wire, tag) || *tag > UINT32_MAX || *tag >> 3 == 0)
+        return 0;
+    switch (*tag & 7) {
+    case 0:
+        return read_varint(wire, &number);
+    case 1:
+        return skip(wire, 8);
+    case 2:
+        return read_varint(wire, size);
+    case 5:
+        return skip(wire, 4);
+    default:
+        return 0; /* groups, which nothing writes any more */
+    }
+}
+
+/* Read a field with its bytes, or step over one of another coding, whose size is 0. 0: there is
+ * none. */
+static int read_field(struct pstk__wire *wire, uint64_t *tag, struct pstk__wire *bytes)
+{
+    uint64_t size;
+    if (!pstk__wire_field(wire, tag, &size))
+        return 0;
+    const uint8_t *begin = wire->at;
+    *bytes = (struct pstk__wire){begin, begin + (size > left(wire) ? 0 : size)};
+    return skip(wire, size);
+}
+
 /* ---- an Example ------------------------------------------------------------------------------ */
 
 int pstk__example_begin(struct pstk__wire *example, const void *data, uint64_t size)
 {
-    const uint8_t *features = data;
-    uint64_t n = 0;
-    *example = (struct pstk__wire){data, (const uint8_t *)data + size};
-    if (size > 0 && (!read_bytes(example, TAG_FIRST, &features, &n) || left(example) > 0))
-        return 0;
-    *example = (struct pstk__wire){features, features + n};
+    struct pstk__wire wire = {data, (const uint8_t *)data + size}, bytes;
+    uint32_t n = 0; /* Features so far */
+    uint64_t tag;
+    *example = (struct pstk__wire){wire.end, wire.end};
+    while (wire.at < wire.end) {
+        if (!read_field(&wire, &tag, &bytes) || tag == TAG_SECOND)
+            return 0;
+        if (tag == TAG_FIRST && n++ > 0)
+            return 0;
+        if (tag == TAG_FIRST)
+            *example = bytes;
+    }
     return 1;
+}
+
+/* Read the key and the value of an entry. */
+static int read_entry(struct pstk__wire entry, struct pstk__feature *feature)
+{
+    struct pstk__wire bytes;
+    uint64_t tag;
+    *feature = (struct pstk__feature){0};
+    while (entry.at < entry.end) {
+        if (!read_field(&entry, &tag, &bytes))
+            return 0;
+        if ((tag == TAG_FIRST && feature->key) || (tag == TAG_SECOND && feature->data))
+            return 0;
+        if (tag == TAG_FIRST) {
+            feature->key = bytes.at;
+            feature->key_size = left(&bytes);
+        } else if (tag == TAG_SECOND) {
+            feature->data = bytes.at;
+            feature->size = left(&bytes);
+        }
+    }
+    return feature->key && feature->data;
 }
 
 int pstk__example_next(struct pstk__wire *example, struct pstk__feature *feature)
 {
-    const uint8_t *bytes;
-    uint64_t size;
-    if (example->at == example->end)
-        return 0;
-    if (!read_bytes(example, TAG_FIRST, &bytes, &size))
-        return -1;
-    struct pstk__wire entry = {bytes, bytes + size};
-    return read_bytes(&entry, TAG_FIRST, &feature->key, &feature->key_size) &&
-                   read_bytes(&entry, TAG_SECOND, &feature->data, &feature->size) &&
-                   entry.at == entry.end
-               ? 1
-               : -1;
+    struct pstk__wire bytes;
+    uint64_t tag;
+    while (example->at < example->end) {
+        if (!read_field(example, &tag, &bytes))
+            return -1;
+        if (tag == TAG_FIRST)
+            return read_entry(bytes, feature) ? 1 : -1;
+    }
+    return 0;
+}
+
+const char *pstk__example_other(const void *data, uint64_t size)
+{
+    struct pstk__wire wire = {data, (const uint8_t *)data + size}, bytes;
+    struct pstk__feature entry;
+    uint64_t tag;
+    int has_features = 0, has_lists = 0;
+    while (wire.at < wire.end && read_field(&wire, &tag, &bytes))
+        if (tag == TAG_FIRST)
+            has_features |= pstk__example_next(&bytes, &entry) > 0;
+        else if (tag == TAG_SECOND) /* its entries are coded as those of features are */
+            has_lists |= pstk__example_next(&bytes, &entry) > 0;
+    return has_lists      ? "a tf.train.SequenceExample"
+           : has_features ? "what begins as a tf.train.Example and is not one to its end"
+                          : NULL;
 }
 
 /* ---- a feature ------------------------------------------------------------------------------- */
 
 int pstk__feature_open(struct pstk__feature_list *list, const void *data, uint64_t size)
 {
-    struct pstk__wire wire = {data, (const uint8_t *)data + size};
-    const uint8_t *bytes;
-    uint64_t n;
+    struct pstk__wire wire = {data, (const uint8_t *)data + size}, bytes;
+    uint64_t tag;
     *list = (struct pstk__feature_list){PSTK__FEATURE_EMPTY, {wire.end, wire.end}};
-    if (size == 0)
-        return 1;
-    const uint8_t tag = *wire.at;
-    if ((tag != TAG_FIRST && tag != TAG_SECOND && tag != TAG_THIRD) ||
-        !read_bytes(&wire, tag, &bytes, &n) || left(&wire) > 0)
-        return 0;
-    *list = (struct pstk__feature_list){tag >> 3, {bytes, bytes + n}};
-    return 1;
+    while (wire.at < wire.end) {
+        if (!read_field(&wire, &tag, &bytes))
+            return 0;
+        if (tag != TAG_FIRST && tag != TAG_SECOND && tag != TAG_THIRD)
+            continue;
+        if (list->type != PSTK__FEATURE_EMPTY)
+            return 0;
+        *list = (struct pstk__feature_list){(uint32_t)tag >> 3, bytes};
+    }
+    return size == 0 || list->type != PSTK__FEATURE_EMPTY; /* a list of a kind that is unknown */
 }
 
 int pstk__feature_next(struct pstk__feature_list *list, const uint8_t **value, uint64_t *size)
@@ -379,11 +462,32 @@ static const char *open_list(struct pstk__feature_list *list, uint32_t what, con
 {
     if (!pstk__feature_open(list, data, size))
         return WRONG("is not coded as protobuf codes a tf.train.Feature");
-    if (list->type == PSTK__FEATURE_EMPTY)
-        return WRONG("is absent from this record");
-    return list->type == type_of(what) ? NULL
-                                       : WRONG("is %s in this record; must be %s, as in others",
-                                               type_name(list->type), type_name(type_of(what)));
+    return list->type == PSTK__FEATURE_EMPTY || list->type == type_of(what)
+               ? NULL
+               : WRONG("is %s in this record; must be %s, as in others", type_name(list->type),
+                       type_name(type_of(what)));
+}
+
+/* Bytes of a value that its record does not have: one of no elements, if the field may have none;
+ * else -1, with what to do in `text`. */
+static int64_t absent_size(uint32_t what, const struct pstk_field *field, char text[160])
+{
+    uint32_t n_variable = 0;
+    if (what == PSTK__FEATURE_READ_LIST)
+        return pstk__list_head_size(field->kind, 0);
+    if (what == PSTK__FEATURE_READ_FLOAT || what == PSTK__FEATURE_READ_INT64)
+        (void)elements(field, &n_variable);
+    if (n_variable)
+        return 0;
+    if (what == PSTK__FEATURE_READ_ONE)
+        snprintf(text, 160,
+                 "is absent from this record; fields={\"%s\": [\"%s\"]} reads no item there",
+                 field->name, field->kind == PSTK_FIELD_UTF8 ? "utf8" : "bytes");
+    else
+        snprintf(text, 160,
+                 "is absent from this record; fields={\"%s\": (\"%s\", (None,))} reads none there",
+                 field->name, what == PSTK__FEATURE_READ_FLOAT ? "float32" : "int64");
+    return -1;
 }
 
 /* Bytes of its values, or -1, with what is wrong in `text`. */
@@ -391,6 +495,8 @@ static int64_t plain_size_of(uint32_t what, const struct pstk_field *field,
                              const struct pstk__feature_list *list, char text[160])
 {
     uint64_t n_bytes;
+    if (list->type == PSTK__FEATURE_EMPTY)
+        return absent_size(what, field, text);
     const int64_t n = pstk__feature_count(list, &n_bytes);
     if (n < 0) {
         snprintf(text, 160, "is not coded as protobuf codes %s", type_name(list->type));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * feature: tf.train.Example as protobuf codes it: the features of its map, and the values of one.
- * Pure; reads in place. It takes what protobuf's writers make of these messages, and no other
- * order of their fields:
+ * Pure; reads in place. Fields may be in any order, and unknown ones are skipped, but those of a
+ * list. A message that states one of these fields twice is refused, as is field 2 of an Example:
+ * it makes the record a tf.train.SequenceExample.
  *
  *   Example   0a size Features
  *   Features  (0a size Entry)*
@@ -49,14 +50,24 @@ struct pstk__feature_list {
     struct pstk__wire wire;
 };
 
+/* Tags of fields 1 and 2 that are size and bytes. */
+#define PSTK__WIRE_FIRST 0x0a
+#define PSTK__WIRE_SECOND 0x12
+
 /* Read the size of a message in a message after its tag, and step to its begin; wire->end may lie
  * before its end. 0: there is none. */
 int pstk__wire_open(struct pstk__wire *wire, uint8_t tag, uint64_t *size);
+/* Read the tag of any field. Of size and bytes: step to the bytes, which may end after wire->end;
+ * of another coding: step over it, *size 0. 0: there is none. */
+int pstk__wire_field(struct pstk__wire *wire, uint64_t *tag, uint64_t *size);
 
 /* Begin to read the features of an Example. 0: its bytes are no Example. */
 int pstk__example_begin(struct pstk__wire *example, const void *data, uint64_t size);
 /* Read the next one. 1: *feature; 0: there are no more; -1: the bytes are no Example. */
 int pstk__example_next(struct pstk__wire *example, struct pstk__feature *feature);
+
+/* Name the message of TensorFlow that bytes are, which are no Example; NULL: they are none. */
+const char *pstk__example_other(const void *data, uint64_t size);
 
 /* Find the list of a feature. 0: the bytes are no Feature. */
 int pstk__feature_open(struct pstk__feature_list *list, const void *data, uint64_t size);

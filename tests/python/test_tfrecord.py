@@ -247,16 +247,110 @@ class Right(Tfrecord):
                     self.assertEqual(bytes(batch["text"][i]), features((int(n) + 50) // 7919)["text"])
 
 
+class Optional(Tfrecord):
+    """A feature that only some records have."""
+
+    def put_some(self, n=12):
+        """Every record has `id`; each third record lacks the others."""
+        return self.put({"0.tfrecord": [example({"id": i} if i % 3 == 1 else {
+            "id": i, "label": i, "box": [0.5, 0.25, i / 8, 1.0], "text": b"t%d" % i, "jpeg": image_file(i)}) for i in range(n)]})
+
+    def test_it_is_inferred_as_variable_and_absent_values_are_empty(self):
+        with penstock.Dataset(self.put_some()) as data:
+            for i in range(12):
+                sample = {name: data.get(i, name) for name in ("id", "label", "box", "text")}
+                has = i % 3 != 1
+                self.assertEqual((sample["id"], sample["text"]), (i, [b"t%d" % i] if has else []))
+                self.assertEqual((sample["label"].dtype, sample["label"].tolist()), (np.int64, [i] if has else []))
+                self.assertEqual((sample["box"].dtype, sample["box"].tolist()), (np.float32, [0.5, 0.25, i / 8, 1.0] if has else []))
+            self.assertEqual(data.get(0, "jpeg"), image_file(0))
+            self.unreadable(data, 1, "absent from this record", field="jpeg")  # no image is empty
+
+    def test_replace_drops_none_of_the_records_without_it(self):
+        bad, seen = [], {}
+        with penstock.Loader(self.put_some(), batch_size=4, framework="numpy", outputs=["id", "label", "box"], order="sequential",
+                             bad_sample="replace", on_bad_sample=lambda error, other: bad.append(error.sample_id)) as loader:
+            for batch in loader:
+                for i, label, box in zip(batch["id"], batch["label"], batch["box"], strict=True):
+                    seen[int(i)] = (np.asarray(label).tolist(), len(np.asarray(box)))
+        self.assertEqual(bad, [])
+        self.assertEqual(seen, {i: ([], 0) if i % 3 == 1 else ([i], 4) for i in range(12)})
+
+    def test_declared_as_variable_it_is_empty_where_it_is_absent(self):
+        first = [example({"i": [n], "label": [n], "f": [0.5], "t": [b"x"]}) for n in range(1100)]
+        folder = self.put({"0.tfrecord": [*first, example({"i": 7})]})
+        with penstock.Dataset(folder) as data:  # the records that give the kinds all have it
+            self.unreadable(data, 1100, 'fields={"label": ("int64", (None,))}', field="label")
+            self.unreadable(data, 1100, 'fields={"f": ("float32", (None,))}', field="f")
+            self.unreadable(data, 1100, 'fields={"t": ["bytes"]}', field="t")
+        fields = {"label": ("int64", (None,)), "f": ("float32", (None, 1)), "t": ["bytes"]}
+        with penstock.Dataset(folder, fields=fields) as data:
+            sample = data[1100]
+            self.assertEqual((sample["i"], sample["label"].tolist(), sample["f"].shape, sample["t"]), (7, [], (0, 1), []))
+            self.assertEqual((data[5]["label"].tolist(), data[5]["t"]), ([5], [b"x"]))
+
+    def test_a_feature_without_a_list_and_an_empty_record(self):
+        with penstock.Dataset(self.put({"0.tfrecord": [example({"i": 5, "x": [3]}), example({"i": 6, "x": None})]}, "no list")) as data:
+            self.assertEqual([data[i]["x"].tolist() for i in range(2)], [[3], []])
+
+
+class Odd(Tfrecord):
+    """What other writers make of a tf.train.Example, and what is none."""
+    advice = 'fields={"data": "bytes"}'
+
+    def entries(self, n):
+        """Features as protobuf allows them: the value before the key, and fields that the message does not have."""
+        value = tfrecords.message(2, tfrecords.feature(n) + tfrecords.message(9, b"more"))
+        return (tfrecords.message(1, value + tfrecords.message(1, b"label")) +
+                tfrecords.message(1, tfrecords.message(1, b"text") + b"\x20\x05" +
+                                  tfrecords.message(2, tfrecords.feature(b"t%d" % n))) + tfrecords.message(5, b"other"))
+
+    def test_value_before_key_and_unknown_fields_are_read(self):
+        for pad in (0, 70000):  # a large record is measured in pieces
+            more = tfrecords.message(15, b"unknown" + bytes(pad)) + b"\x39" + bytes(8) + b"\x45" + bytes(4) + b"\x48\x96\x01"
+            image = tfrecords.message(1, tfrecords.message(2, tfrecords.feature(bytes(pad))) + tfrecords.message(1, b"pixels"))
+            records = [more + tfrecords.message(1, self.entries(n) + image) + more for n in range(20)]
+            with penstock.Dataset(self.put({"0.tfrecord": records}, f"odd{pad}")) as data:
+                for n in range(20):
+                    self.assertEqual(data[n], {"label": n, "text": b"t%d" % n, "pixels": bytes(pad)})
+
+    def sequence(self, n):
+        """A tf.train.SequenceExample."""
+        frames = b"".join(tfrecords.message(1, tfrecords.feature(i)) for i in range(n))
+        return example({"length": n}) + tfrecords.message(2, tfrecords.message(1, tfrecords.message(1, b"words") + tfrecords.message(2, frames)))
+
+    def test_a_sequence_example_is_refused_and_may_be_read_whole(self):
+        records = [self.sequence(n) for n in range(1, 4)]
+        for i, some in enumerate((records, [example({"a": 1}), *records], [one[len(example({"length": 1})):] for one in records])):
+            folder = self.put({"0.tfrecord": some}, f"sequences{i}")
+            self.refused(folder, "0.tfrecord", f"record {int(i == 1)} ", "tf.train.SequenceExample", self.advice, kind=penstock.UnsupportedError)
+            with penstock.Dataset(folder, fields={"data": "bytes"}) as data:
+                self.assertEqual([data[j]["data"] for j in range(len(some))], some)
+        late = self.put({"0.tfrecord": [*[example({"length": 1}) for _ in range(1000)], records[0]]}, "late")
+        self.unreadable(penstock.Dataset(late), 1000, "no tf.train.Example")
+
+    def test_what_is_nearly_an_example_is_refused(self):
+        usual = example({"i": 5})
+        for i, (records, words) in enumerate((
+                ([usual + usual], "begins as a tf.train.Example"),
+                ([example({"i": 5, "x": Raw(b"\x1a\x02\x08\xff")})], "begins as a tf.train.Example"),
+                ([example({"i": Raw(b"\x22\x00")})], "begins as a tf.train.Example"),
+                ([usual, b"no example"], "record 1 "), ([b"no example", usual], "record 1 "))):
+            folder = self.put({"0.tfrecord": records}, f"nearly{i}")
+            self.refused(folder, "0.tfrecord", words, self.advice, kind=penstock.UnsupportedError)
+            self.assertEqual(penstock.Dataset(folder, fields={"data": "bytes"})[0]["data"], records[0])
+
+
 class Departing(Tfrecord):
     def test_an_absent_feature_is_an_error_of_its_field_alone(self):
         folder = self.put({"0.tfrecord": [example({"a": [n]} if n == 4 else {"a": [n], "b": [b"x"]}) for n in range(9)]})
-        data = penstock.Dataset(folder)
+        data = penstock.Dataset(folder, fields={"b": "bytes"})
         self.assertEqual(data.get(4, "a"), 4)
         self.unreadable(data, 4, "0.tfrecord", "record 4", "absent", field="b")
         with penstock.Loader(folder, batch_size=9, framework="numpy", outputs=["a"]) as loader:
             self.assertEqual(sorted(next(iter(loader))["a"]), list(range(9)))
         bad = []
-        with penstock.Loader(folder, batch_size=9, framework="numpy", bad_sample="replace", order="sequential",
+        with penstock.Loader(folder, fields={"b": "bytes"}, batch_size=9, framework="numpy", bad_sample="replace", order="sequential",
                              on_bad_sample=lambda error, other: bad.append(error.sample_id)) as loader:
             self.assertEqual(sum(len(batch["a"]) for batch in loader), 9)
         self.assertEqual(bad, [4])
@@ -409,7 +503,7 @@ class Damage(Tfrecord):
                           ", and it is built again"], lambda: penstock.Dataset(folder)[3])
 
     def test_verify_lists_what_is_damaged(self):
-        records = [example({"i": [n], "b": [b"text"]} if n != 3 else {"i": [n]}) for n in range(9)]
+        records = [example({"i": [n], "b": [image_file(n)]} if n != 3 else {"i": [n]}) for n in range(9)]
         whole = bytearray(b"".join(frame(one) for one in records))
         whole[-6] ^= 1
         folder = self.put({"0.tfrecord": bytes(whole)})

@@ -55,9 +55,11 @@ class Library(Case):
                 self.assertEqual(one["score"].tolist(), [wanted["score"]])
                 self.assertEqual(bytes(one["image/encoded"]), wanted["image/encoded"])
 
-    def test_a_sequence_example_is_one_field(self):
+    def test_a_sequence_example_is_refused_or_one_field(self):
         path = self.write("0.tfrecord", range(3), sequence_datum={"steps": ([[1], [2, 3]], "int")})
-        with penstock.Dataset(path) as data:
+        with self.assertRaisesRegex(penstock.UnsupportedError, 'tf.train.SequenceExample: .*fields={"data": "bytes"}'):
+            penstock.Dataset(path)
+        with penstock.Dataset(path, fields={"data": "bytes"}) as data:
             self.assertEqual(list(data[0]), ["data"])
             found = tfrecord.example_pb2.SequenceExample.FromString(data[1]["data"])
             self.assertEqual(found.context.feature["pair"].int64_list.value, [1, -1])

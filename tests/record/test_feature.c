@@ -193,6 +193,40 @@ TEST(an_example_cut_or_longer_anywhere_is_none)
     CHECK_EQ(count_features("\x12\x00", 2), -1);
 }
 
+TEST(fields_of_any_order_are_read_and_unknown_ones_skipped)
+{
+    /* Unknown fields of each coding, a value before its key, and unknown fields of each message. */
+    static const char odd[] = "\x18\x96\x01"
+                              "\x0a\x16"
+                              "\x0a\x0d\x12\x06\x1a\x02\x08\x05\x28\x03\x0a\x01"
+                              "a\x20\x01"
+                              "\x22\x01x\x38\x00\x30"
+                              "\x07"
+                              "\x19\1\2\3\4\5\6\7\x08\x1d\1\2\3\4";
+    static const char two[] = "\x0a\x00\x0a\x00";
+    static const char group[] = "\x0a\x00\x1b\x1c";
+    static const char lists[] = "\x0a\x00\x12\x00";
+    CHECK_EQ(count_features(odd, sizeof odd - 1), 1);
+    CHECK_EQ(count_features(two, 4), -1);
+    CHECK_EQ(count_features(group, 4), -1);
+    CHECK_EQ(count_features(lists, 4), -1);
+}
+
+TEST(an_absent_value_is_empty_where_it_may_be)
+{
+    const struct pstk_field list = {.kind = PSTK_FIELD_UTF8_LIST};
+    const struct pstk_field one = {.name = "t", .kind = PSTK_FIELD_UTF8};
+    const char *wrong;
+    CHECK_EQ(READ(PSTK__FEATURE_READ_INT64, &ragged, "", &wrong), 0);
+    CHECK(!wrong);
+    CHECK_EQ(READ(PSTK__FEATURE_READ_LIST, &list, "", &wrong), 4);
+    CHECK(!wrong && pstk__get32(plain) == 0);
+    CHECK_EQ(READ(PSTK__FEATURE_READ_FLOAT, &floats, "", &wrong), -1);
+    CHECK(wrong && strstr(wrong, "(\"float32\", (None,))"));
+    CHECK_EQ(READ(PSTK__FEATURE_READ_ONE, &one, "", &wrong), -1);
+    CHECK(wrong && strstr(wrong, "fields={\"t\": [\"utf8\"]}"));
+}
+
 int main(void)
 {
     const struct test_case cases[] = {CASE(integers_are_read_packed_unpacked_and_mixed),
@@ -201,6 +235,8 @@ int main(void)
                                       CASE(floats_are_read_packed_unpacked_and_mixed),
                                       CASE(lists_of_bytes_are_those_of_format_md),
                                       CASE(what_departs_from_the_field_is_named),
-                                      CASE(an_example_cut_or_longer_anywhere_is_none)};
+                                      CASE(an_example_cut_or_longer_anywhere_is_none),
+                                      CASE(fields_of_any_order_are_read_and_unknown_ones_skipped),
+                                      CASE(an_absent_value_is_empty_where_it_may_be)};
     return RUN_CASES(cases);
 }

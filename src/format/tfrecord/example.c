@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "format/form.h"
 #include "record/kind.h"
+#include "record/list.h"
 #include "record/translate.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -167,8 +168,10 @@ uint64_t pstk__tfrecord_max_plain(const struct pstk__index_field *field)
 {
     if (field->form == PSTK__TFRECORD_INT64)
         return field->max_plain / 8 * pstk_dtype_size(field->field.dtype);
-    return field->form != PSTK__TFRECORD_BYTES || is_list(field) ? field->max_plain
-                                                                 : field->max_size;
+    if (field->form != PSTK__TFRECORD_BYTES)
+        return field->max_plain;
+    const uint64_t empty = pstk__list_head_size(field->field.kind, 0); /* of a record without it */
+    return !is_list(field) ? field->max_size : field->max_plain < empty ? empty : field->max_plain;
 }
 
 /* ---- views ----------------------------------------------------------------------------------- */
@@ -214,8 +217,7 @@ void pstk__tfrecord_view(struct pstk__field_view *view, const struct pstk__index
     if (value && !pstk__form_view(view, field, value, n_bytes, text))
         return;
     const uint32_t codec = codec_of(field);
-    const int64_t plain =
-        size > 0 ? pstk__translated_size(codec, &field->field, data, size) : INT64_C(-1);
+    const int64_t plain = pstk__translated_size(codec, &field->field, data, size);
     *view = (struct pstk__field_view){.data = data,
                                       .stored_size = (uint32_t)size,
                                       .plain_size = plain < 0 ? 0 : (uint32_t)plain,

@@ -14,12 +14,13 @@
 #define INFERRED 1000              /* records that give the fields, ... */
 #define INFERRED_BYTES (64u << 20) /* ... or those in so many bytes */
 
-/* What the records say of a feature. Those in which it has no list say nothing. */
+/* What the records say of a feature. One in which it has no list has no values of it. */
 struct sketch {
     char key[PSTK_MAX_NAME]; /* as the records have it, PSTK_MAX_NAME - 1 bytes at most */
     uint32_t key_size;
     uint32_t type;        /* enum pstk__feature_type; EMPTY: no record has a list of it */
-    uint64_t least, most; /* values of a record */
+    uint64_t least, most; /* values of a record that has a list of it */
+    uint64_t n;           /* lists of it */
     int is_image;         /* 1: all values so far begin as JPEG and PNG files do */
 };
 
@@ -27,7 +28,9 @@ struct sample {
     struct pstk__tfrecord_walk walk;
     struct sketch sketches[PSTK_MAX_FIELDS];
     uint32_t n;
-    int is_other; /* 1: an intact record is no Example, or cannot be fields */
+    uint64_t n_examples; /* intact records that have features */
+    uint64_t n_others;   /* intact records that are no Example */
+    int is_other;        /* 1: an intact record cannot be fields */
 };
 
 static const char advice[] = "to read records whole, ask for fields={\"data\": \"bytes\"}";
@@ -108,6 +111,7 @@ static int add_feature(struct sample *sample, const struct pstk__feature *featur
                                         "records before it: %s",
                                         sketch->key, advice);
     sketch->type = list.type;
+    sketch->n++;
     sketch->least = n < sketch->least ? n : sketch->least;
     sketch->most = n > sketch->most ? n : sketch->most;
     while (list.type == PSTK__FEATURE_BYTES && pstk__feature_next(&list, &value, &size) > 0)
@@ -132,6 +136,25 @@ static int is_example(const uint8_t *data, uint64_t size)
     return r == 0;
 }
 
+/* Fail: the data of the record cannot be fields, and is no value of a kind alone. */
+static int fail_record(struct sample *sample, const char *what)
+{
+    return pstk__tfrecord_walk_fail(&sample->walk, PSTK_ENOTSUP, "its data is %s: %s", what,
+                                    advice);
+}
+
+/* Add a record that is no Example. */
+static int add_other(struct sample *sample, const uint8_t *data)
+{
+    const char *other = pstk__example_other(data, sample->walk.length);
+    sample->n_others++;
+    if (other)
+        return fail_record(sample, other);
+    return sample->n_examples > 0
+               ? fail_record(sample, "no tf.train.Example, as that of records before it is")
+               : 0;
+}
+
 /* Add a record. Damaged ones are left to who reads them. */
 static int add_record(struct sample *sample)
 {
@@ -141,11 +164,12 @@ static int add_record(struct sample *sample)
     int r = pstk__tfrecord_walk_data(&sample->walk, &data);
     if (r < 0 || !pstk__tfrecord_intact(data, sample->walk.length))
         return r;
-    if (!is_example(data, sample->walk.length)) {
-        sample->is_other = 1;
-        return 0;
-    }
+    if (!is_example(data, sample->walk.length))
+        return add_other(sample, data);
     (void)pstk__example_begin(&example, data, sample->walk.length);
+    sample->n_examples += example.at < example.end;
+    if (example.at < example.end && sample->n_others > 0)
+        return fail_record(sample, "a tf.train.Example, and the records before it are none");
     for (uint32_t i = 0; r == 0 && pstk__example_next(&example, &feature) > 0; i++)
         r = add_feature(sample, &feature, i);
     return r;
@@ -153,17 +177,20 @@ static int add_record(struct sample *sample)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* The field that a sketch gives. */
-static void make_field(struct pstk__index_field *out, const struct sketch *sketch)
+/* The field that a sketch of so many records gives. An image that some records lack stays one: a
+ * list of images could not be decoded, and nothing is an image of no bytes. */
+static void make_field(struct pstk__index_field *out, const struct sketch *sketch,
+                       uint64_t n_records)
 {
     struct pstk_field *field = &out->field;
     *out = (struct pstk__index_field){.form = 16 + sketch->type};
     pstk__tfrecord_name(field->name, (const uint8_t *)sketch->key, sketch->key_size);
-    const int is_one = sketch->least == 1 && sketch->most == 1;
+    const int has_one = sketch->least == 1 && sketch->most == 1;
+    const int is_one = has_one && sketch->n >= n_records;
     if (sketch->type == PSTK__FEATURE_BYTES) {
-        field->kind = !is_one            ? PSTK_FIELD_BYTES_LIST
-                      : sketch->is_image ? PSTK_FIELD_IMAGE
-                                         : PSTK_FIELD_BYTES;
+        field->kind = has_one && sketch->is_image ? PSTK_FIELD_IMAGE
+                      : is_one                    ? PSTK_FIELD_BYTES
+                                                  : PSTK_FIELD_BYTES_LIST;
         return;
     }
     field->dtype = sketch->type == PSTK__FEATURE_FLOAT ? PSTK_F32 : PSTK_I64;
@@ -171,7 +198,8 @@ static void make_field(struct pstk__index_field *out, const struct sketch *sketc
     if (is_one)
         return;
     field->n_dims = 1;
-    field->shape[0] = sketch->least == sketch->most ? sketch->least : 0;
+    const int is_fixed = sketch->least == sketch->most && sketch->n >= n_records;
+    field->shape[0] = is_fixed ? sketch->least : 0;
 }
 
 static int has_field(const struct pstk__index_found *found, const char *name)
@@ -197,7 +225,7 @@ static int make_fields(const struct sample *sample, const struct pstk_foreign *w
     int r = 0;
     for (uint32_t i = 0; i < sample->n; i++)
         if (sample->sketches[i].type != PSTK__FEATURE_EMPTY)
-            make_field(&found->fields[found->n_fields++], &sample->sketches[i]);
+            make_field(&found->fields[found->n_fields++], &sample->sketches[i], sample->n_examples);
     for (uint32_t i = 0; r == 0 && wanted && i < wanted->n_fields; i++) {
         if (has_field(found, wanted->fields[i].name))
             continue;
@@ -245,8 +273,8 @@ int pstk__tfrecord_infer(const struct pstk__scan *scan, const struct pstk_foreig
         r = added < 0 && !wants_whole(wanted) ? added : 1;
     }
     const int has_records = sample->walk.n > 0;
-    const int is_whole =
-        sample->is_other || sample->n == 0 || (wants_whole(wanted) && !has_key_data(sample));
+    const int is_whole = sample->is_other || sample->n_others > 0 || sample->n == 0 ||
+                         (wants_whole(wanted) && !has_key_data(sample));
     if (r >= 0 && has_records && !is_whole)
         r = make_fields(sample, wanted, found, err);
     if (r >= 0 && has_records && found->n_fields == 0)

@@ -107,25 +107,27 @@ static int is_one_value(struct pstk__wire entry, uint64_t entry_size, struct pst
     return 1;
 }
 
-/* Measure the entry at *at of an Example that ends at `end`, and step over it. 1: done; 0: it is
+/* Measure the field at *at of Features that end at `end`, and step over it. 1: done; 0: it is
  * none. */
 static int measure_entry(struct scan *scan, uint64_t *at, uint64_t end)
 {
     struct pstk__wire wire;
     struct pstk__feature feature;
     struct pstk__index_field *field;
-    uint64_t entry_size, size;
+    uint64_t tag, entry_size, size;
     int r = peek(scan, *at, end, &wire);
     if (r < 0)
         return r;
     const uint8_t *begin = wire.at;
-    if (!pstk__wire_open(&wire, 0x0a, &entry_size))
+    if (!pstk__wire_field(&wire, &tag, &entry_size))
         return 0;
     const uint64_t head = (uint64_t)(wire.at - begin);
     if (entry_size > end - *at - head)
         return 0;
     const uint64_t whole = head + entry_size;
     *at += whole;
+    if (tag != PSTK__WIRE_FIRST)
+        return 1;
     if (whole > PSTK__THROUGH_SMALL && is_one_value(wire, entry_size, &feature, &size)) {
         r = find_field(scan, &feature, &field);
         if (field)
@@ -143,25 +145,38 @@ static int measure_entry(struct scan *scan, uint64_t *at, uint64_t end)
     return r < 0 ? r : 1;
 }
 
-/* Measure the features of a record, without reading large values. */
-static int measure_large(struct scan *scan)
+/* Measure the field at *at of an Example that ends at `end`, and step over it. 1: done; 0: it is
+ * none. */
+static int measure_field(struct scan *scan, uint64_t *at, uint64_t end)
 {
     struct pstk__wire wire;
-    uint64_t size, at = scan->walk.begin + PSTK__TFRECORD_HEAD;
-    const uint64_t end = at + scan->walk.length;
-    int r = peek(scan, at, end, &wire);
+    uint64_t tag, size;
+    int r = peek(scan, *at, end, &wire);
     if (r < 0)
         return r;
     const uint8_t *begin = wire.at;
-    if (!pstk__wire_open(&wire, 0x0a, &size))
+    if (!pstk__wire_field(&wire, &tag, &size))
         return 0;
-    at += (uint64_t)(wire.at - begin);
-    scan->guess = 0;
-    if (size != end - at)
+    *at += (uint64_t)(wire.at - begin);
+    if (size > end - *at)
         return 0;
+    const uint64_t field_end = *at + size;
     r = 1;
+    while (tag == PSTK__WIRE_FIRST && r > 0 && *at < field_end)
+        r = measure_entry(scan, at, field_end);
+    *at = field_end;
+    return r;
+}
+
+/* Measure the features of a record, without reading large values. */
+static int measure_large(struct scan *scan)
+{
+    uint64_t at = scan->walk.begin + PSTK__TFRECORD_HEAD;
+    const uint64_t end = at + scan->walk.length;
+    int r = 1;
+    scan->guess = 0;
     while (r > 0 && at < end)
-        r = measure_entry(scan, &at, end);
+        r = measure_field(scan, &at, end);
     return r < 0 ? r : 0;
 }
 
