@@ -276,52 +276,52 @@ static uint32_t cores_of_quota(double quota, uint32_t world, uint32_t n_cores)
     return whole ? whole : 1;
 }
 
-/* Return the number of nodes of the share. Its first n_cores places are its cores, by node. */
-static uint32_t nodes_of_share(const struct pstk__numa *n, uint32_t n_cores)
+/* Return how many cores of the share the automatic number of workers may leave. A node's reader,
+ * which feeds all its workers, waits where each core has a worker of its own; so does the uploader.
+ * The first four workers of a node bring more than a core for these two. The first n_cores places
+ * are the cores, by node. */
+static uint32_t cores_to_spare(const struct pstk__numa *n, uint32_t n_cores)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < n_cores; i++)
-        count += i == 0 || n->places[i].memory != n->places[i - 1].memory;
-    return count;
+    uint32_t first = 0, on_node = 0;
+    for (uint32_t i = 0; i < n_cores; i++) {
+        on_node = i > 0 && n->places[i].memory == n->places[i - 1].memory ? on_node + 1 : 1;
+        first += on_node <= WORKERS_FIRST;
+    }
+    return n->n_usable > first ? n->n_usable - first : 0;
 }
 
-/* Return how many cores the automatic number of workers leaves. A node's reader, which feeds all
- * its workers, waits where each core has a worker of its own; so does the uploader. The first four
- * workers of a node bring more than a core for these two. */
-static uint32_t cores_to_leave(const struct pstk__numa *n, uint32_t n_cores, int has_uploader)
-{
-    const uint32_t n_nodes = nodes_of_share(n, n_cores);
-    const uint32_t first =
-        n->n_usable / WORKERS_FIRST < n_nodes ? n->n_usable : WORKERS_FIRST * n_nodes;
-    const uint32_t wanted = n_nodes + (has_uploader != 0), most = n->n_usable - first;
-    return wanted < most ? wanted : most;
-}
-
-/* Mark the last core of the share that is not left yet: one of this node, or NULL: of any. Returns
- * 1, or 0 where there is none. */
+/* Mark the last core of this node that is not left yet, where the first workers keep theirs.
+ * Returns 1, or 0 where they do not. */
 static uint32_t leave_core(struct pstk__numa *n, uint32_t n_cores, hwloc_obj_t memory)
 {
-    uint32_t i = n_cores;
-    while (i > 0 && (n->places[i - 1].is_left || (memory && n->places[i - 1].memory != memory)))
-        i--;
-    if (i == 0)
+    uint32_t last = 0, count = 0;
+    for (uint32_t i = 0; i < n_cores; i++)
+        if (n->places[i].memory == memory && !n->places[i].is_left) {
+            last = n->places[i].core;
+            count++;
+        }
+    if (count <= WORKERS_FIRST)
         return 0;
-    const uint32_t core = n->places[i - 1].core;
-    for (i = 0; i < n->n_places; i++)
-        n->places[i].is_left |= n->places[i].core == core;
+    for (uint32_t i = 0; i < n->n_places; i++)
+        n->places[i].is_left |= n->places[i].core == last;
     return 1;
 }
 
-/* Choose the cores that are left: one of each node for its reader, then one near to the device. */
-static void leave_cores(struct pstk__numa *n, uint32_t n_cores, hwloc_obj_t near_device)
+/* Leave one core of each node to its reader. */
+static void leave_to_readers(struct pstk__numa *n, uint32_t n_cores, uint32_t most)
 {
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < n_cores && left < n->n_left; i++)
+    for (uint32_t i = 0; i < n_cores && n->n_left < most; i++)
         if (i == 0 || n->places[i].memory != n->places[i - 1].memory)
-            left += leave_core(n, n_cores, n->places[i].memory);
-    if (left < n->n_left && !leave_core(n, n_cores, near_device))
-        leave_core(n, n_cores, NULL);
-    qsort(n->places, n->n_places, sizeof n->places[0], compare_by_thread);
+            n->n_left += leave_core(n, n_cores, n->places[i].memory);
+}
+
+/* Leave one core to the uploader: of the device's node, or else of the last that can. */
+static void leave_to_uploader(struct pstk__numa *n, uint32_t n_cores, hwloc_obj_t near_device)
+{
+    uint32_t is_left = near_device && leave_core(n, n_cores, near_device);
+    for (uint32_t i = n_cores; i > 0 && !is_left; i--)
+        is_left = leave_core(n, n_cores, n->places[i - 1].memory);
+    n->n_left += is_left;
 }
 
 /* Give each worker its place. Fewer workers than cores are spread evenly over cores and nodes. More
@@ -463,11 +463,13 @@ static uint32_t count_workers(struct pstk__numa *n, const struct pstk__numa_conf
     n->n_workers = c->n_workers;
     if (c->n_workers)
         return n_cores;
-    n->n_left = cores_to_leave(n, n_cores, c->bus_id != NULL);
-    if (n->n_left)
-        leave_cores(n, n_cores, c->bus_id ? memory_of_device(n, c->bus_id) : NULL);
-    const uint64_t most = n->n_usable - n->n_left + (uint64_t)n->n_usable * c->n_times + c->n_more;
-    n->n_workers = most < PSTK__MAX_WORKERS ? (uint32_t)most : PSTK__MAX_WORKERS;
+    const uint32_t most = cores_to_spare(n, n_cores);
+    leave_to_readers(n, n_cores, most);
+    if (c->bus_id && n->n_left < most)
+        leave_to_uploader(n, n_cores, memory_of_device(n, c->bus_id));
+    qsort(n->places, n->n_places, sizeof n->places[0], compare_by_thread);
+    const uint64_t all = n->n_usable - n->n_left + (uint64_t)n->n_usable * c->n_times + c->n_more;
+    n->n_workers = all < PSTK__MAX_WORKERS ? (uint32_t)all : PSTK__MAX_WORKERS;
     return n_cores - n->n_left;
 }
 

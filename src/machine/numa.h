@@ -40,7 +40,8 @@ int pstk__numa_open(struct pstk__numa **out, const struct pstk__numa_config *c,
 void pstk__numa_close(struct pstk__numa *n);
 /* The plan: nodes in use (>= 1), all workers (>= 1), the node of a worker (< nodes in use). The
  * automatic number of workers is that of the usable cores, less one for the reader of each node and
- * one for the uploader, while 4 workers a node remain. Hardware threads of one core count once. */
+ * one for the uploader, where 4 workers of that node remain. Hardware threads of one core count
+ * once. */
 uint32_t pstk__numa_n_nodes(const struct pstk__numa *n);
 uint32_t pstk__numa_n_workers(const struct pstk__numa *n);
 uint32_t pstk__numa_worker_node(const struct pstk__numa *n, uint32_t worker);
