@@ -533,10 +533,8 @@ static double measure_loader(const struct pstk_settings *s, uint64_t n_samples, 
     settings.on_bad_sample = NULL; /* only for the batches that the caller takes */
     settings.device = PSTK_HOST;
     settings.device_index = 0;
-    if (!(loader = open_in_middle(&settings, n_samples))) {
-        *cached &= ~(uint32_t)PSTK_CEILING_LOADER;
+    if (!(loader = open_in_middle(&settings, n_samples)))
         return 0;
-    }
     uint64_t start = pstk__clock_ns(), until = start + (uint64_t)(seconds * 1e9), n = 0;
     int r = 0;
     while (pstk__clock_ns() < until && (r = pstk_next(loader, &batch, NULL, -1, NULL)) >= 0) {
@@ -644,6 +642,8 @@ static void measure_others(const struct pstk_settings *s, const struct pstk__sou
     if (name)
         ceilings->loader_samples_per_second =
             measure_loader(s, source->n_samples, name, share, &ceilings->from_page_cache);
+    if (ceilings->loader_samples_per_second <= 0) /* it was not measured */
+        ceilings->from_page_cache &= ~(uint32_t)PSTK_CEILING_LOADER;
     decode_slice(decode);
     if (s->device != PSTK_HOST)
         measure_copies(s, source, share, ceilings);

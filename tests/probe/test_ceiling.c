@@ -167,6 +167,18 @@ TEST(what_reads_from_the_page_cache_is_marked_and_nothing_is_evicted)
     CHECK(c.storage_reads_per_second > 0);
 }
 
+TEST(a_loader_that_is_not_measured_is_not_marked)
+{
+    struct pstk_settings s = base(PSTK_HOST);
+    struct pstk_ceilings c = {.size = sizeof c};
+    outputs[0] = (struct pstk_output){.field = "none", .kind = PSTK_OUTPUT_SCALAR};
+    s.n_outputs = 1;
+    cache_shards(1, 0);
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
+    CHECK(c.storage_bytes_per_second > 0 && c.loader_samples_per_second == 0);
+    CHECK_EQ(c.from_page_cache, PSTK_CEILING_STORAGE);
+}
+
 TEST(storage_reads_what_a_run_has_left_and_each_record_once)
 {
     struct pstk_settings s = base(PSTK_HOST);
@@ -260,6 +272,7 @@ int main(void)
         CASE(what_becomes_of_batches_is_no_part_of_the_ceilings),
         CASE(a_part_of_a_global_batch_has_ceilings),
         CASE(what_reads_from_the_page_cache_is_marked_and_nothing_is_evicted),
+        CASE(a_loader_that_is_not_measured_is_not_marked),
         CASE(storage_reads_what_a_run_has_left_and_each_record_once),
         CASE(on_a_device_copies_of_what_a_batch_copies_are_one_more),
         CASE(a_ragged_output_is_copied_in_its_own_piece),
