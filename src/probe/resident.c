@@ -8,7 +8,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define PAGE 4096u    /* bytes; mincore counts larger pages as well */
 #define MOST_PAGES 64 /* that are looked at */
 
 /* mincore calls every page resident of a file that this process neither owns nor may write. */
@@ -24,16 +23,17 @@ static int mincore_is_honest(int fd)
     return access(path, W_OK) == 0;
 }
 
-static int look_by_mincore(int fd, uint64_t begin, uint64_t end)
+/* Look at n_pages pages of `page` bytes from `begin`, where one begins. */
+static int look_by_mincore(int fd, uint64_t begin, uint64_t n_pages, uint64_t page)
 {
     unsigned char pages[MOST_PAGES];
-    const uint64_t size = end - begin;
+    const uint64_t size = n_pages * page;
     void *memory = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, (off_t)begin);
     if (memory == MAP_FAILED)
         return -1;
     int r = mincore(memory, size, pages) < 0 ? -1 : 0;
     munmap(memory, size);
-    for (uint64_t i = 0; r == 0 && i < size / PAGE; i++)
+    for (uint64_t i = 0; r == 0 && i < n_pages; i++)
         r = pages[i] & 1;
     return r;
 }
@@ -50,12 +50,13 @@ static int look_by_read(int fd, uint64_t offset)
 
 int pstk__resident(int fd, uint64_t offset, uint64_t size)
 {
-    const uint64_t begin = offset / PAGE * PAGE, pages = (offset + size - begin + PAGE - 1) / PAGE;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE); /* ARM has pages of 64 KiB, too */
+    const uint64_t begin = offset / page * page, n = (offset + size - begin + page - 1) / page;
     if (fd < 0 || size == 0)
         return -1;
     if (!mincore_is_honest(fd))
         return look_by_read(fd, offset);
-    return look_by_mincore(fd, begin, begin + (pages < MOST_PAGES ? pages : MOST_PAGES) * PAGE);
+    return look_by_mincore(fd, begin, n < MOST_PAGES ? n : MOST_PAGES, page);
 }
 
 uint64_t pstk__resident_bytes_read(void)
