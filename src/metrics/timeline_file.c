@@ -198,7 +198,8 @@ int pstk__timeline_check_path(const char *setting, const char *path, enum pstk_s
 {
     if (path && !path[0])
         return pstk__fail(err, PSTK_EINVAL, stage,
-                          "%s: value is empty; must be NULL or the path of a file", setting);
+                          "%s: value is empty; must be %sthe path of a file", setting,
+                          stage == PSTK_STAGE_OPEN ? "NULL or " : "");
     if (path && pstk__text_ends_with(path, ".gz"))
         return pstk__fail(err, PSTK_EINVAL, stage,
                           "%s: value is '%s'; must not end in .gz, because the trace is written as "

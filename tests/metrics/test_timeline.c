@@ -240,6 +240,7 @@ TEST(a_trace_is_written_on_demand_while_threads_work)
     CHECK_EQ(pstk_trace_write(loader, NULL, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "opened without trace_path"));
     CHECK_EQ(pstk_trace_write(loader, "", &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "path: value is empty; must be the path of a file"));
     pstk_close(&loader);
     unlink(path);
 }
