@@ -100,7 +100,7 @@ struct pstk_foreign {
     /* enum pstk_split_at: where the name of a member of a tar archive ends, and its suffix begins.
      * PSTK_SPLIT_LAST: of other formats ENOTSUP. default: PSTK_SPLIT_AUTO */
     uint32_t split_at;
-    /* called once if another process builds an index and this one has waited for it for a second:
+    /* called once for each index that another process builds and this one has waited for a second:
      * the text names the process, its host and the file of its lock. The wait ends when the index
      * is there; with ETIMEDOUT if the other process makes no progress for a minute. Thread: the
      * caller's. default: NULL */

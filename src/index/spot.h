@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spot: a folder where an index may lie, and the file of its lock. The folder may have been made by
- * anybody who can write next to the data: no link is followed to it or in it, and files are made
- * only in a folder that is this user's or root's, by its descriptor.
+ * anybody who can write next to the data. Files are made only in a folder that is this user's or
+ * root's (by root also in that of the data's owner), which is no link, by its descriptor. An index
+ * that is a link, or lies in one, is not used when it is looked at; it is then opened by its path,
+ * so whoever may rename files in the folder, or the folder, can exchange it between the two.
  */
 #ifndef PSTK_INDEX_SPOT_H
 #define PSTK_INDEX_SPOT_H
