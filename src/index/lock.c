@@ -19,8 +19,10 @@
 #define LOOK_NS 100000000      /* between two looks of a process that waits, and two notes */
 #define ANNOUNCE_NS 1000000000 /* a wait that is shorter is not worth a line */
 #define PAUSE_NS                                                                                   \
-    1000000000u         /* a longer one between two looks: the process that waits was stopped */
-#define SLOW 10         /* times the patience, where a builder finishes without notes */
+    1000000000u /* between two looks counts at most: this process may have been stopped */
+#define MISPLACED                                                                                  \
+    5           /* locks taken of files that have lost their names, before going on without one */
+#define SLOW 10 /* times the patience, where a builder finishes without notes */
 #define HOLDER_SIZE 128 /* bytes of the text that names the holder, with its 0 */
 
 /* The file: what was done, of what; then who does it. */
@@ -106,7 +108,7 @@ static void look_at_builder(int fd, const struct stat *st, struct look *look)
 struct waiting {
     const struct pstk__index_wait *for_what;
     uint64_t begin_ns, looked_ns;
-    uint64_t idle_ns; /* without progress; the time in which this process was stopped does not
+    uint64_t idle_ns; /* without progress; of a time in which this process was stopped, PAUSE_NS
                        * count: the builder may have been stopped with it */
     int is_announced;
     struct look seen;
@@ -120,12 +122,12 @@ static const char *what_of(const struct waiting *waiting)
 static int fail_idle(const struct waiting *waiting, struct pstk_error *err)
 {
     const struct pstk__index_wait *wait = waiting->for_what;
-    return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
-                      "the %s of %.400s: %s makes it, and has made no progress for %" PRIu64
-                      " s; continue or end that process, or remove its lock %.600s, and open the "
-                      "data set again",
-                      what_of(waiting), wait->home->data, waiting->seen.holder,
-                      waiting->idle_ns / 1000000000, wait->spot->lock);
+    return pstk__fail(
+        err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
+        "the %s of %.400s: %s makes it, and has made no progress for %" PRIu64
+        " s; continue or end that process, and open the data set again (lock: %.600s)",
+        what_of(waiting), wait->home->data, waiting->seen.holder, waiting->idle_ns / 1000000000,
+        wait->spot->lock);
 }
 
 static void announce(struct waiting *waiting)
@@ -152,7 +154,7 @@ static int wait_a_little(struct waiting *waiting, const struct look *look, struc
     if (!waiting->begin_ns)
         waiting->begin_ns = now;
     waiting->looked_ns = now;
-    waiting->idle_ns += since < PAUSE_NS ? since : 0;
+    waiting->idle_ns += since < PAUSE_NS ? since : PAUSE_NS;
     if (memcmp(&waiting->seen, look, sizeof *look) != 0) {
         waiting->seen = *look;
         waiting->idle_ns = 0;
@@ -191,10 +193,16 @@ static int open_file(const struct pstk__index_wait *wait, struct stat *st,
         close(fd);
         return refuse(refusal, EACCES, "its lock is no file, or has another name, too");
     }
-    /* Whoever can open it can lock it. What cannot be helped is only that. */
-    if (st->st_uid == geteuid() && (st->st_mode & 0777) != 0600)
-        (void)fchmod(fd, 0600);
     return fd;
+}
+
+/* Of the file in its place: whoever can open it can lock it. What cannot be helped is only that. */
+static void close_to_others(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && st.st_nlink == 1 && st.st_uid == geteuid() &&
+        (st.st_mode & 0777) != 0600)
+        (void)fchmod(fd, 0600);
 }
 
 /* 1: the file still has its name. */
@@ -204,6 +212,15 @@ static int is_in_place(const struct pstk__index_wait *wait, const struct stat *s
     return fstatat(wait->dir, pstk__index_spot_name(wait->spot->lock), &there,
                    AT_SYMLINK_NOFOLLOW) == 0 &&
            there.st_dev == st->st_dev && there.st_ino == st->st_ino;
+}
+
+/* 1: the file is this user's, also where the file system shows all files as those of another: it
+ * then shows the folder so, which pstk__index_spot_open has accepted. */
+static int is_ours(const struct pstk__index_wait *wait, const struct stat *st)
+{
+    struct stat folder;
+    return st->st_uid == geteuid() ||
+           (fstat(wait->dir, &folder) == 0 && folder.st_uid == st->st_uid);
 }
 
 /* 0: it is locked, or cannot be; a positive errno: it is not. */
@@ -220,6 +237,7 @@ int pstk__index_lock_take(struct pstk__index_lock *lock, const struct pstk__inde
                           struct pstk__index_refusal *refusal, struct pstk_error *err)
 {
     struct waiting waiting = {.for_what = wait};
+    int n_misplaced = 0; /* a file system without steady inode numbers shows each file so */
     for (;;) { /* opened anew each time: NFS then shows the time at which the builder wrote last */
         struct stat st;
         struct look look;
@@ -227,21 +245,26 @@ int pstk__index_lock_take(struct pstk__index_lock *lock, const struct pstk__inde
         if (lock->fd < 0)
             return 1;
         const int native = try_lock(lock);
-        if (native == 0 && (!lock->is_locked || is_in_place(wait, &st))) {
+        const int is_misplaced = native == 0 && lock->is_locked && !is_in_place(wait, &st);
+        if (is_misplaced && ++n_misplaced == MISPLACED)
+            lock->is_locked = 0;
+        if (native == 0 && !(is_misplaced && lock->is_locked)) {
+            if (lock->is_locked)
+                close_to_others(lock->fd);
             write_holder(lock->fd);
             return 0;
         }
         look_at_builder(lock->fd, &st, &look);
         close(lock->fd);
         lock->fd = -1;
-        if (native == EWOULDBLOCK && st.st_uid != geteuid()) {
+        if (native == EWOULDBLOCK && !is_ours(wait, &st)) {
             refuse(refusal, EACCES, "another user has its lock");
             return 1;
         }
         if (native && native != EWOULDBLOCK)
             return pstk__fail_errno(err, native, PSTK_STAGE_OPEN, "cannot lock %s",
                                     wait->spot->lock);
-        const int r = native ? wait_a_little(&waiting, &look, err) : 0;
+        const int r = wait_a_little(&waiting, &look, err);
         if (r < 0)
             return r;
     }

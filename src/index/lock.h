@@ -5,8 +5,8 @@
  * of a process that dies. The others wait as long as the file changes: a process that only shows
  * its number can neither be asked nor be trusted, on another host or in another container.
  *
- * Nobody waits for another user: only this user can open a file that this user made, and where the
- * file is another's, the spot is not used.
+ * Nobody waits for another user: only this user and root can open a file that this user made, and
+ * where another than the folder's owner holds it, the spot is not used.
  */
 #ifndef PSTK_INDEX_LOCK_H
 #define PSTK_INDEX_LOCK_H

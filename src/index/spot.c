@@ -101,6 +101,7 @@ int pstk__index_spot_open(const struct pstk__index_home *home, int in_cache,
                           const struct pstk__index_spot *spot, struct pstk__index_refusal *refusal)
 {
     struct stat around, st;
+    int is_made = 0;
     int r = in_cache ? make_cache(home->cache) : 0;
     if (r == 0 && stat(in_cache ? home->cache : home->data, &around) < 0)
         r = -errno;
@@ -112,6 +113,7 @@ int pstk__index_spot_open(const struct pstk__index_home *home, int in_cache,
         /* What others can write to, `penstock cache --clear` does not touch, whatever the umask
          * is. */
         r = make_folder(spot->folder, in_cache ? 0755 : 0777);
+        is_made = r == 0;
     }
     if (r < 0)
         return refuse(refusal, -r, NULL);
@@ -123,5 +125,7 @@ int pstk__index_spot_open(const struct pstk__index_home *home, int in_cache,
     if (fstat(dir, &st) == 0 && is_for_writing(st.st_uid, around.st_uid))
         return dir;
     close(dir);
+    if (is_made) /* where root is another user, as on NFS; it stays if something lies in it */
+        (void)rmdir(spot->folder);
     return refuse(refusal, EACCES, "its folder is another user's");
 }
