@@ -2,9 +2,11 @@
 #include "annotated.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "command.h"
 #include "interrupt.h"
@@ -127,6 +129,19 @@ int annotated_open(struct annotated *annotated, const char *src, struct tree *tr
     list_files(annotated, tree);
     list_names(annotated);
     return 0;
+}
+
+int annotated_has_masks(const struct annotated *annotated)
+{
+    struct stat st;
+    char folder[PATH_MAX];
+    const size_t n = annotated->coco ? strlen(annotated->coco) : 0;
+    if (annotated->settings.panoptic_masks)
+        return 1;
+    if (n < 5 || strcmp(annotated->coco + n - 5, ".json") != 0 || n >= sizeof folder)
+        return 0;
+    snprintf(folder, sizeof folder, "%.*s", (int)(n - 5), annotated->coco);
+    return stat(folder, &st) == 0;
 }
 
 uint32_t annotated_fields(const struct annotated *annotated, struct pstk_field *fields)

@@ -78,6 +78,8 @@ int annotated_is_asked(const struct annotated *annotated);
 /* Read the annotations, and list their images in a zeroed tree. Returns 0, or an exit status after
  * a message. */
 int annotated_open(struct annotated *annotated, const char *src, struct tree *tree);
+/* 1: PNG files of masks may belong to the file of COCO. */
+int annotated_has_masks(const struct annotated *annotated);
 /* Append the fields to `fields`. Returns their number. */
 uint32_t annotated_fields(const struct annotated *annotated, struct pstk_field *fields);
 /* Compare the size of image `number`, whose file was packed, with that of its annotations. */

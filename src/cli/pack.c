@@ -294,6 +294,17 @@ static int find_done(struct pack *pack, const struct pstk_writer_settings *s,
     return 0;
 }
 
+/* 1: the files that a part is made of are those that struct inputs names. The XML files and masks
+ * of VOC, the masks of panoptic COCO and the images of a table or folder that is read in place are
+ * not among them. */
+static int knows_inputs(const struct pack *pack)
+{
+    if (pack->annotated.a)
+        return pack->annotated.coco && !annotated_has_masks(&pack->annotated);
+    const char *format = pack->records.dataset ? pack->records.info.format : "";
+    return strcmp(format, "folder") != 0 && strcmp(format, "table") != 0;
+}
+
 /* Return the note, owned: of a part with the state of its inputs, unless it is to have no pack id:
  * nothing then says which pack such a part is of. */
 static char *part_note(const struct pack *pack, const char *note)
@@ -305,7 +316,8 @@ static char *part_note(const struct pack *pack, const char *note)
                                   .identity =
                                       pack->records.dataset ? pack->records.info.identity : NULL,
                                   .annotations = pack->annotated.settings.path};
-    char *own = is_part(pack) && !pack->has_no_id ? inputs_note(&inputs, note) : NULL;
+    char *own =
+        is_part(pack) && !pack->has_no_id && knows_inputs(pack) ? inputs_note(&inputs, note) : NULL;
     if (!own && !(own = strdup(note)))
         message_no_memory();
     return own;

@@ -206,6 +206,18 @@ def a_part_that_is_done_is_left_and_one_of_other_inputs_is_refused(world):
 
 
 @test
+def a_part_of_files_that_nobody_knows_is_never_done_already(world):
+    src = images(world, 4)
+    names = [os.path.relpath(os.path.join(folder, name), src) for folder, _, files in os.walk(src) for name in files]
+    with open(os.path.join(src, "metadata.csv"), "w") as file:
+        file.write("file_name,label\n" + "".join(f"{name},{i}\n" for i, name in enumerate(sorted(names))))
+    line = ["pack", os.path.join(src, "metadata.csv"), world.fresh("listed-out"), "--part", "0/2"]
+    run(*line)
+    _, said = run(*line, status=2)
+    assert "nobody knows whether its files are the same" in said and "--overwrite" in said, said
+
+
+@test
 def an_empty_part_and_a_task_are_done_already_too(world):
     src, out = images(world, 2), world.fresh("parts")
     for said_already in (False, True):

@@ -16,7 +16,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import _c, errors, paths
@@ -67,7 +67,19 @@ def _by_position(column: Any) -> Any:
         return column.to_numpy(numbers)
     if numbers.kind == "b":
         return list(column)
-    return column.to_numpy("float64" if numbers.kind in "iu" else numbers, na_value=math.nan)
+    if numbers.kind not in "iu":
+        return column.to_numpy(numbers, na_value=math.nan)
+    known = column.dropna()
+    _check_whole(str(column.name), (int(known.min()), int(known.max())) if len(known) else ())
+    return column.to_numpy("float64", na_value=math.nan)
+
+
+def _check_whole(name: str, values: Iterable[int]) -> None:
+    """Refuse whole numbers that float64, which their column becomes, may not hold."""
+    for value in values:
+        if abs(value) > 2**53:
+            raise SettingsError(f"column {name}: value is {value}, and the column would be float64, which holds whole "
+                                "numbers up to 2^53 only; must have no nulls, and one dtype in all files")
 
 
 class Columns:
@@ -273,10 +285,13 @@ def _has_null(file: Any, name: str) -> bool:
     return False
 
 
-def _typed(value: Any, dtype: str | None) -> Any:
+def _typed(name: str, value: Any, dtype: str | None) -> Any:
     """Numbers in the dtype of their column, as in a DataFrame: a null of numbers is NaN."""
     if dtype is None or (value is None and not dtype.startswith("float")):
         return value
+    if dtype == "float64":
+        each = value if isinstance(value, list) else [value]
+        _check_whole(name, (one for one in each if isinstance(one, int)))
     import numpy
     try:
         return numpy.asarray(math.nan if value is None else value, dtype)[()]
@@ -362,7 +377,7 @@ class ParquetFiles:
         if not group or group[0] != place:
             file, number = self._places[place]
             group[:] = [place, self._file(file).read_row_group(number)]
-        return {field: _typed(_plain(group[1].column(name)[row].as_py()), self._dtypes[name])
+        return {field: _typed(name, _plain(group[1].column(name)[row].as_py()), self._dtypes[name])
                 for name, field in self._names.items()}
 
 
