@@ -9,18 +9,18 @@ group is compared at its first batch.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import threading
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import SettingsError, TimedOutError
-from .exchange import Exchange, reachable
 from .ranks import Ranks
+
+if TYPE_CHECKING:  # imported where processes are compared: most programs are one
+    from .exchange import Exchange
 
 __all__ = ["Agreement", "can_compare", "changing"]
 
@@ -86,6 +86,17 @@ def _refuse(verdict: Mapping[str, Any]) -> None:
         raise (TimedOutError if verdict.get("late") else SettingsError)(verdict["problem"])
 
 
+def _reachable() -> Any:
+    """What penstock.exchange.reachable returns."""
+    from .exchange import reachable
+    return reachable()
+
+
+def _exchange(torch: Any, subject: str) -> Exchange:
+    from .exchange import Exchange
+    return Exchange(torch, subject)
+
+
 def _fail(exchange: Exchange, report: Mapping[str, Any], judge: Callable[[Sequence[Any]], Any]) -> None:
     """Report that this process failed. What it raises then may end it: process 0 stays until the others have the word."""
     exchange.report(report, judge)
@@ -105,7 +116,7 @@ def _judged(exchange: Exchange, doing: str, otherwise: str) -> Any:
 
 def _comparing(ranks: Ranks) -> Any:
     """torch.distributed where a loader with these ranks is for all processes of its group, else None."""
-    torch = reachable()
+    torch = _reachable()
     return None if torch is None or torch.get_world_size() % ranks.world else torch
 
 
@@ -133,10 +144,10 @@ class Agreement:
             yield
         except Exception as error:
             if torch is not None:
-                _fail(Exchange(torch, _OPEN), self._report(f"{type(error).__name__}: {error}"), _opened_alike)
+                _fail(_exchange(torch, _OPEN), self._report(f"{type(error).__name__}: {error}"), _opened_alike)
             raise
         if torch is not None:
-            exchange = Exchange(torch, _OPEN)
+            exchange = _exchange(torch, _OPEN)
             exchange.report(self._report(), _opened_alike)
             self._accept(_judged(exchange, "open a loader", "open one in each, or give compare_ranks=False"))
 
@@ -162,6 +173,8 @@ class Agreement:
     @property
     def digest(self) -> str:
         compared = {name: value for name, value in self.order.items() if not name.startswith("_")}
+        import hashlib
+        import json
         return hashlib.sha256(json.dumps(compared, sort_keys=True).encode()).hexdigest()[:32]
 
     def _report(self, failed: str | None = None) -> dict[str, Any]:
@@ -183,7 +196,7 @@ class Agreement:
             return self._warn()
         is_first = self._exchange is None
         if self._exchange is None:
-            self._exchange = Exchange(torch, _OPEN)
+            self._exchange = _exchange(torch, _OPEN)
             self._exchange.report(self._report(), _opened_alike)
         if self._exchange.wait(SECONDS if is_first else 0, check):
             self._accept(self._exchange.verdict())
@@ -238,8 +251,8 @@ def changing(ranks: Ranks, doing: str) -> Generator[dict[str, Any], None, None]:
     """Around what may fail before open loaders change, on all processes; can_compare was true. The dict that it gives is
     filled meanwhile: what must be the same on all. Raises SettingsError on all processes if it is not, or if one failed.
     """
-    torch, said = reachable(), dict[str, Any]()
-    exchange = Exchange(torch, doing)
+    torch, said = _reachable(), dict[str, Any]()
+    exchange = _exchange(torch, doing)
 
     def judge(everyone: Sequence[Any]) -> dict[str, Any]:
         return {"problem": _failure(everyone, doing) or _differing([other["said"] for other in everyone])}

@@ -51,14 +51,19 @@ def explained(what: str, advice: Mapping[str, str]) -> Callable[[F], F]:
     what: the function as users know it. advice: {keyword that other libraries have: what to do}.
     """
     def decorated(function: F) -> F:
-        parameters = inspect.signature(function).parameters
-        known = [name for name in parameters if name != "self"]
-        n_nameless = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
+        @functools.lru_cache(maxsize=1)  # at the first call: an import would take long with all of them
+        def arguments() -> tuple[list[str], int, int]:
+            """The names of the arguments, how many positions there are, and how many of these are no self."""
+            parameters = inspect.signature(function).parameters
+            known = [name for name in parameters if name != "self"]
+            n_nameless = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
+            return known, n_nameless, len(known) - len(parameters) + n_nameless
 
         @functools.wraps(function)
         def checked(*args: Any, **keywords: Any) -> Any:
+            known, n_nameless, n_named_first = arguments()
             if len(args) > n_nameless:
-                raise TypeError(_too_many(what, known, len(known) - len(parameters) + n_nameless))
+                raise TypeError(_too_many(what, known, n_named_first))
             for name in keywords:
                 if name not in known:
                     raise TypeError(f"{what} has no argument '{name}'"
