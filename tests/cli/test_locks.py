@@ -43,6 +43,11 @@ def indexed(world, name):
     return data, index
 
 
+def contents(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def begin(*args, **kwargs):
     return subprocess.Popen([PENSTOCK, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)
 
@@ -89,14 +94,16 @@ def who_waits_says_so_at_once_and_goes_on_when_the_lock_is_free(world):
 
 @test
 def a_stopped_builder_is_named_by_its_number(world):
-    """Whatever it is busy with: here with more names than it can read before it is stopped."""
+    """Whatever it is busy with: here with more names than it can read before it is stopped. Its name is in the file of
+    the lock soon after the lock is taken."""
     data = archive(world.fresh("stopped"), n_samples=60000, size=0)
     folder = os.path.dirname(data)
     builder = begin("info", data)
     lock = None
     for _ in range(2000):
         own = os.path.join(folder, ".penstock")
-        lock = next((os.path.join(own, name) for name in (os.listdir(own) if os.path.isdir(own) else ()) if ".index.lock" in name), None)
+        locks = [os.path.join(own, name) for name in (os.listdir(own) if os.path.isdir(own) else ()) if ".index.lock" in name]
+        lock = next((path for path in locks if b"process " in contents(path)), None)
         if lock is not None or builder.poll() is not None:
             break
         time.sleep(0.001)

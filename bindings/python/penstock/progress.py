@@ -9,7 +9,8 @@ import sys
 import time
 
 REDRAW_SECONDS = 0.1
-QUIET_SECONDS = 10.0
+QUIET_SECONDS = 10.0  # between lines
+STALLED_SECONDS = 10.0  # without progress, after which no rate is shown
 MAX_BAR = 30
 
 
@@ -46,7 +47,7 @@ class Progress:
 
     def _facts(self, n: int) -> str:
         elapsed, gain = max(self._last - self._start, 1e-9), n - (self._first or 0)
-        if self._last - self._moved >= QUIET_SECONDS:  # the time left would grow, and be wrong
+        if self._last - self._moved >= STALLED_SECONDS:  # the time left would grow, and be wrong
             return f"{_spaced(n)} {self._what}, no more for {_clock(self._last - self._moved)}"
         text = f"{_spaced(n)} {self._what}, {_spaced(round(gain / elapsed))}/s"
         if self._total and 0 < gain and n <= self._total and elapsed > 0.5:
