@@ -153,7 +153,7 @@ static int decode_image(void *user)
     while (r == 0 && !jpeg_start_decompress(cinfo))
         r = next_piece(job);
     if (r == 0) {
-        pstk__jpeg_smooth(cinfo, &guard->memory, pstk__jpeg_last_fed_row(guard, cinfo));
+        pstk__jpeg_smooth(guard, cinfo, pstk__jpeg_last_fed_row(guard, cinfo));
         r = decode_rows(job);
     }
     if (r == 0 && cinfo->output_scanline == cinfo->output_height)

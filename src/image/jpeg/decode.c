@@ -160,7 +160,7 @@ static int decode_image(void *user)
     }
     pstk__jpeg_choose_output(cinfo, job->sink->channels);
     jpeg_start_decompress(cinfo);
-    pstk__jpeg_smooth(cinfo, &guard->memory, UINT32_MAX);
+    pstk__jpeg_smooth(guard, cinfo, UINT32_MAX);
     decode_rows(job);
     if (cinfo->output_scanline == cinfo->output_height) {
         guard->finishing = 1;

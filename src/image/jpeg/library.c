@@ -5,6 +5,7 @@
 #include "image/jpeg/segment.h"
 
 #include <jerror.h>
+#include <string.h>
 
 /* ---- libjpeg's callbacks; the guard = cinfo->client_data ------------------------------------ */
 
@@ -130,11 +131,31 @@ static boolean guess_restart(j_decompress_ptr cinfo, int wanted)
     return is_done;
 }
 
+/* Note what is known of the coefficients, once a scan. libjpeg has set coef_bits for the scan that
+ * it begins, and reports progress before the scan's first row. */
+static void note_known(struct pstk__jpeg_known *known, const struct jpeg_decompress_struct *cinfo)
+{
+    const size_t size = sizeof known->latest[0];
+    for (int i = 0; i < cinfo->comps_in_scan; i++) {
+        const int component = cinfo->cur_comp_info[i]->component_index;
+        if (known->scan > 0)
+            memcpy(known->earlier[component], known->latest[component], size);
+        else
+            memset(known->earlier[component], 0, size); /* as libjpeg-turbo has it */
+    }
+    for (int i = 0; i < cinfo->num_components; i++)
+        memcpy(known->latest[i], cinfo->coef_bits[i], size);
+    known->scan = cinfo->input_scan_number;
+}
+
 static void on_progress(j_common_ptr cinfo)
 {
+    struct pstk__jpeg_guard *guard = cinfo->client_data;
     j_decompress_ptr d = (j_decompress_ptr)(void *)cinfo;
     if (d->input_scan_number > PSTK__JPEG_MAX_SCANS)
         ERREXIT(cinfo, JERR_BAD_SCAN_SCRIPT);
+    if (d->coef_bits && d->input_scan_number != guard->known.scan)
+        note_known(&guard->known, d);
 }
 
 /* ---- the objects ---------------------------------------------------------------------------- */
@@ -241,6 +262,7 @@ void pstk__jpeg_begin(struct pstk__jpeg_guard *guard, struct jpeg_decompress_str
     guard->n_skip = 0;
     guard->starved_scan = 0;
     guard->fed_from = NULL;
+    guard->known.scan = 0;
 }
 
 uint32_t pstk__jpeg_last_fed_row(const struct pstk__jpeg_guard *guard,

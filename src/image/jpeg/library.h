@@ -20,6 +20,18 @@
 #include <penstock/types.h>
 #include <setjmp.h>
 
+/*
+ * What the scans of a progressive file have given of each component's first coefficients, as
+ * cinfo->coef_bits has it: the low bits that are missing; -1: all. libjpeg-turbo 2.1 and later keep
+ * `earlier` as well, after coef_bits; the release that runs may be older than these headers.
+ */
+#define PSTK__JPEG_N_KNOWN 10u /* coefficients, in zigzag order */
+struct pstk__jpeg_known {
+    int scan; /* number of the scan that this is noted of; 0: none */
+    int latest[MAX_COMPONENTS][PSTK__JPEG_N_KNOWN];  /* by all scans up to that one */
+    int earlier[MAX_COMPONENTS][PSTK__JPEG_N_KNOWN]; /* by those before the component's last one */
+};
+
 /* Our parts of a libjpeg object; cinfo->client_data points to them. */
 struct pstk__jpeg_guard {
     struct jpeg_error_mgr errors;
@@ -33,10 +45,11 @@ struct pstk__jpeg_guard {
     int guessing;                       /* 1: warnings are ignored, the source suspends */
     long n_skip;                        /* bytes of pieces to come that libjpeg skips; guessing */
     /* Where data of a scan end too early, which libjpeg notes where nobody can see it; guessing. */
-    int starved_scan;           /* number of the last scan of this kind; 0: none */
-    uint32_t starved_row;       /* row of MCUs in which its data ended */
-    const JOCTET *fed_from;     /* it goes on after this restart; NULL: it does not */
-    char text[JMSG_LENGTH_MAX]; /* text of that message */
+    int starved_scan;              /* number of the last scan of this kind; 0: none */
+    uint32_t starved_row;          /* row of MCUs in which its data ended */
+    const JOCTET *fed_from;        /* it goes on after this restart; NULL: it does not */
+    struct pstk__jpeg_known known; /* of a progressive file */
+    char text[JMSG_LENGTH_MAX];    /* text of that message */
 };
 
 /* Fill in the managers, before the object is made; the caller sets cinfo->err and client_data. */

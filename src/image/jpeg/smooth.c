@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/jpeg/smooth.h"
 
-#include "image/jpeg/library.h"
-
-#define SIDE 5u    /* blocks of the window's side; the block to smooth is in its middle */
-#define N_BITS 10u /* coefficients that may be estimated, the first ones of the zigzag order */
+#define SIDE 5u /* blocks of the window's side; the block to smooth is in its middle */
+#define N_BITS PSTK__JPEG_N_KNOWN /* coefficients that may be estimated */
 
 /* The weight of each DC value of the window. Estimates are sums of these, divided by 256. */
 typedef int16_t weights[SIDE][SIDE];
@@ -207,20 +205,14 @@ static const int16_t *copy_dc(j_decompress_ptr cinfo, JBLOCKARRAY blocks, uint32
     return dc;
 }
 
-/* Take what is known after the last scan, or (is_earlier) before the last one that has the
- * component, which libjpeg before 2.1 did not keep. */
-static struct known known_of(const struct jpeg_decompress_struct *cinfo, int component,
-                             int is_earlier)
+/* Choose the estimates for what is known of a component. */
+static struct known known_of(const int bits[N_BITS])
 {
     struct known known = {.estimates = dc_estimates, .n_estimates = N_BITS};
-#if LIBJPEG_TURBO_VERSION_NUMBER < 2001000
-    is_earlier = 0;
-#endif
-    const int *bits = cinfo->coef_bits[component + (is_earlier ? cinfo->num_components : 0)];
     int has_ac = 0;
     for (uint32_t k = 1; k < N_BITS; k++) {
-        known.bits[k] = is_earlier && cinfo->input_scan_number <= 1 ? -1 : bits[k];
-        has_ac |= known.bits[k] != -1;
+        known.bits[k] = bits[k];
+        has_ac |= bits[k] != -1;
     }
     if (has_ac) {
         known.estimates = estimates;
@@ -229,20 +221,23 @@ static struct known known_of(const struct jpeg_decompress_struct *cinfo, int com
     return known;
 }
 
-void pstk__jpeg_smooth(j_decompress_ptr cinfo, const struct pstk__jpeg_memory *memory,
+void pstk__jpeg_smooth(const struct pstk__jpeg_guard *guard, j_decompress_ptr cinfo,
                        uint32_t last_fed_row)
 {
+    static const int nothing[N_BITS] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+    const struct pstk__jpeg_memory *memory = &guard->memory;
     if (!is_smoothed(cinfo))
         return;
     for (int i = 0; i < cinfo->num_components; i++) {
         const jpeg_component_info *component = &cinfo->comp_info[i];
         const uint32_t n_rows = cinfo->total_iMCU_rows * (uint32_t)component->v_samp_factor;
+        const int *earlier = cinfo->input_scan_number > 1 ? guard->known.earlier[i] : nothing;
         struct plane plane = {
             .component = component,
             .blocks = pstk__jpeg_memory_blocks(memory, (uint32_t)(cinfo->num_components - 1 - i)),
             .across = component->width_in_blocks,
-            .last = known_of(cinfo, i, 0),
-            .earlier = known_of(cinfo, i, 1),
+            .last = known_of(cinfo->coef_bits[i]),
+            .earlier = known_of(earlier),
         };
         plane.dc = copy_dc(cinfo, plane.blocks, n_rows, plane.across);
         smooth_plane(&plane, cinfo->total_iMCU_rows, last_fed_row);

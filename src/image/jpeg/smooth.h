@@ -11,17 +11,17 @@
 #ifndef PSTK_JPEG_SMOOTH_H
 #define PSTK_JPEG_SMOOTH_H
 
-#include "image/jpeg/memory.h"
+#include "image/jpeg/library.h"
 
 /*
  * Smooth the coefficients that libjpeg holds, in place. Call it under the guard, after
- * jpeg_start_decompress has read all scans, and before the first row. `memory`: the object's
- * manager; takes memory from its arena, which the caller resets.
+ * jpeg_start_decompress has read all scans, and before the first row. Takes memory from the guard's
+ * arena, which the caller resets.
  *
  * Rows of MCUs after last_fed_row have what the scans before the last one gave: the data of the
  * last one end too early. UINT32_MAX: the file is not damaged.
  */
-void pstk__jpeg_smooth(j_decompress_ptr cinfo, const struct pstk__jpeg_memory *memory,
+void pstk__jpeg_smooth(const struct pstk__jpeg_guard *guard, j_decompress_ptr cinfo,
                        uint32_t last_fed_row);
 
 /* Return the bytes of arena that it takes for an image whose components have at most so many

@@ -11,6 +11,8 @@
 #include "image/image.h"
 #include "image/jpeg/damaged.h"
 #include "image/jpeg/decode.h"
+#include "image/jpeg/output.h"
+#include "image/jpeg/smooth.h"
 #include "support/jpeg_writer.h"
 
 struct sum {
@@ -102,11 +104,88 @@ TEST(the_decoder_of_damaged_files_has_the_same)
         CHECK_EQ(crc_of(kinds[i].spec, &pstk__image_damaged), kinds[i].crc);
 }
 
+/* A file whose last scan ends too early, decoded step by step; under the guard. */
+struct cut {
+    struct jpeg_decompress_struct cinfo;
+    struct pstk__jpeg_guard guard;
+    int bits[MAX_COMPONENTS][DCTSIZE2]; /* after those of the components: 0x55... */
+    int is_old;                         /* 1: libjpeg keeps the bits of the latest scans alone */
+    uint8_t rows[80 * 80 * 3];
+};
+
+static int decode_cut(void *user)
+{
+    struct cut *cut = user;
+    j_decompress_ptr cinfo = &cut->cinfo;
+    if (jpeg_read_header(cinfo, TRUE) != JPEG_HEADER_OK)
+        return -1;
+    pstk__jpeg_choose_output(cinfo, 3);
+    if (!jpeg_start_decompress(cinfo))
+        return -1;
+    const uint32_t last_row = pstk__jpeg_last_fed_row(&cut->guard, cinfo);
+    memcpy(cut->bits, cinfo->coef_bits, sizeof cut->bits[0] * (size_t)cinfo->num_components);
+    if (cut->is_old)
+        cinfo->coef_bits = cut->bits;
+    pstk__jpeg_smooth(&cut->guard, cinfo, last_row);
+    while (cinfo->output_scanline < cinfo->output_height) {
+        JSAMPROW row = cut->rows + (size_t)cinfo->output_scanline * cinfo->output_width * 3;
+        if (jpeg_read_scanlines(cinfo, &row, 1) != 1)
+            return -1;
+    }
+    return last_row < cinfo->total_iMCU_rows - 1 ? 0 : -1;
+}
+
+/* Return the CRC of the file's pixels; 0 where it does not decode, or no row lacks its data. */
+static uint32_t crc_of_cut(const uint8_t *file, size_t size, int is_old)
+{
+    static struct cut cut;
+    struct pstk__arena arena = {0};
+    cut = (struct cut){.is_old = is_old};
+    memset(cut.bits, 0x55, sizeof cut.bits);
+    int r = pstk__arena_open(&arena, pstk__image_scratch(80, 80));
+    pstk__jpeg_guard_init(&cut.guard, &arena);
+    pstk__jpeg_guard_guess(&cut.guard);
+    if (r == 0)
+        r = pstk__jpeg_open_decompress(&cut.guard, &cut.cinfo);
+    if (r == 0) {
+        pstk__jpeg_begin(&cut.guard, &cut.cinfo, file, size);
+        r = pstk__jpeg_guarded(&cut.guard, decode_cut, &cut);
+    }
+    const uint32_t crc = pstk__crc32c(0, cut.rows, sizeof cut.rows);
+    pstk__jpeg_close_decompress(&cut.guard, &cut.cinfo);
+    pstk__arena_close(&arena);
+    return r == 0 ? crc : 0;
+}
+
+/* Fields of libjpeg-turbo's objects that releases before 2.1 lack are not read, whatever release
+ * the headers are of. */
+TEST(what_libjpeg_keeps_of_earlier_scans_is_not_read)
+{
+    struct jpeg_spec spec = {
+        .width = 80, .height = 80, .n_components = 3, .h = 2, .v = 2, .progressive = 2};
+    size_t size;
+    uint8_t *file = jpeg_write(&spec, &size);
+    size_t last_scan = 0;
+    for (size_t i = 0; i + 1 < size; i++)
+        last_scan = file[i] == 0xff && file[i + 1] == 0xda ? i : last_scan;
+    size = last_scan + (size - last_scan) / 2;
+    file[size - 2] = 0xff;
+    file[size - 1] = 0xd9;
+    const uint32_t crc = crc_of_cut(file, size, 0);
+    CHECK(crc != 0);
+    CHECK_EQ(crc_of_cut(file, size, 1), crc);
+    struct sum sum = {0};
+    CHECK_EQ(add_file(&pstk__image_damaged, file, size, &sum), 0);
+    CHECK_EQ(sum.crc, crc);
+    free(file);
+}
+
 int main(void)
 {
     static const struct test_case cases[] = {
         CASE(smoothed_pixels_are_pillows),
         CASE(the_decoder_of_damaged_files_has_the_same),
+        CASE(what_libjpeg_keeps_of_earlier_scans_is_not_read),
     };
     return RUN_CASES(cases);
 }
