@@ -335,14 +335,16 @@ struct pstk_shape {
  * The function of CALL: change pixels in place, u8 [height, width, channels], rows without gaps.
  * random: 128 bits of the sample, as two numbers: the same for any number of threads. scratch: the
  * bytes that the operation asks for, 64-byte aligned, with any content; NULL if it asks for none.
- * user: the operation's. All pointers borrow, for the call. Touch only the pixels, the scratch and
- * what `user` points to. Return 0. Any other result makes the sample bad: the error is ECANCELED,
- * and `native` is the result. ENOMEM alone keeps its code: the sample is not bad then. The 64 bytes
- * after the pixels and after the scratch are checked: a write there makes the sample bad, too.
- * Thread: any worker; several call at once.
+ * user: the operation's. error: initialised, to be filled by a function that fails: its message
+ * becomes a part of the loader's, which names output, sample and result; its other members are
+ * ignored. All pointers borrow, for the call. Touch only the pixels, the scratch, the error and
+ * what `user` points to. Return 0. Any other result makes the sample bad: the loader's error is
+ * ECANCELED, and `native` is the result. ENOMEM alone keeps its code: the sample is not bad then.
+ * The 64 bytes after the pixels and after the scratch are checked: a write there makes the sample
+ * bad, too. Thread: any worker; several call at once.
  */
 typedef int (*pstk_pixels_fn)(void *user, uint8_t *pixels, const struct pstk_shape *shape,
-                              const uint64_t *random, void *scratch);
+                              const uint64_t *random, void *scratch, struct pstk_error *error);
 
 /*
  * One operation, plain data. The functions below fill it; a program may fill it itself. Children

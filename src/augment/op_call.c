@@ -87,7 +87,9 @@ static int guard_is_broken(const uint8_t *guard)
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-static int report(const struct pstk__canvas *canvas, int result, const char *broken)
+/* Report a function that returned `result`, and may have said why. */
+static int report(const struct pstk__canvas *canvas, int result, const char *broken,
+                  const struct pstk_error *why)
 {
     pstk_error_init(canvas->failure, sizeof *canvas->failure);
     if (broken)
@@ -95,7 +97,8 @@ static int report(const struct pstk__canvas *canvas, int result, const char *bro
                    "the function of a call wrote past the end of its %s", broken);
     else
         pstk__fail(canvas->failure, result == PSTK_ENOMEM ? PSTK_ENOMEM : PSTK_ECANCELED,
-                   PSTK_STAGE_DECODE, "the function of a call returned %d", result);
+                   PSTK_STAGE_DECODE, "the function of a call returned %d%s%.380s", result,
+                   why->message[0] ? ": " : "", why->message);
     canvas->failure->native = result;
     return PSTK_ECANCELED;
 }
@@ -108,16 +111,18 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     const uint64_t random[2] = {random_of(op, 0), random_of(op, 1)}, size = scratch_of(op);
     uint8_t *memory = size > 0 ? pstk__arena_get(canvas->arena, size + GUARD) : NULL;
     uint8_t *end = picture->pixels + pstk__picture_size(picture);
+    struct pstk_error why;
     if (size > 0 && !memory)
         return PSTK_ENOMEM;
+    pstk_error_init(&why, sizeof why);
     guard_set(end);
     if (memory)
         guard_set(memory + size);
-    const int result = op->function(op->user, picture->pixels, &shape, random, memory);
+    const int result = op->function(op->user, picture->pixels, &shape, random, memory, &why);
     const char *broken = guard_is_broken(end)                       ? "pixels"
                          : memory && guard_is_broken(memory + size) ? "scratch"
                                                                     : NULL;
-    return result != 0 || broken ? report(canvas, result, broken) : 0;
+    return result != 0 || broken ? report(canvas, result, broken, &why) : 0;
 }
 
 const struct pstk__op_entry pstk__op_call = {

@@ -456,8 +456,8 @@ static int function_failed(const struct work *work, struct pstk_error *err)
     const struct pstk__image_rows *images = &work->s->images;
     const struct pstk_error *failure = &images->failure;
     pstk__record_fail(work->record, work->field, failure->code, PSTK_STAGE_DECODE, err,
-                      "output '%s': %.300s for sample %llu", images->failed->name, failure->message,
-                      (unsigned long long)work->key->sample_id);
+                      "output '%s', sample %llu: %.440s", images->failed->name,
+                      (unsigned long long)work->key->sample_id, failure->message);
     if (err)
         err->native = failure->native;
     return failure->code;

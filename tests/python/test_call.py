@@ -16,6 +16,7 @@ import numpy  # noqa: E402
 
 SOURCE = r"""
 #include <penstock/ops.h>
+#include <stdio.h>
 #include <string.h>
 
 struct level { int32_t add; };
@@ -30,9 +31,13 @@ int shift(void *user, uint8_t *pixels, const struct pstk_shape *shape, const uin
     return 0;
 }
 
-int fails_on_dark(void *user, uint8_t *pixels, const struct pstk_shape *shape, const uint64_t *random, void *scratch)
+int fails_on_dark(void *user, uint8_t *pixels, const struct pstk_shape *shape, const uint64_t *random, void *scratch,
+                  struct pstk_error *error)
 {
-    return pixels[0] < 100 ? 42 : 0;
+    if (pixels[0] >= 100)
+        return 0;
+    snprintf(error->message, sizeof error->message, "the first byte is %d, below 100", pixels[0]);
+    return 42;
 }
 
 int too_far(void *user, uint8_t *pixels, const struct pstk_shape *shape, const uint64_t *random, void *scratch)
@@ -147,7 +152,8 @@ class Rows(Case):
         for i, row in self.rows(ours, n_threads=2).items():
             self.assertTrue((row == self.rows(theirs)[i]).all())
         narrow = cfunc(types.int32(types.voidptr))(lambda user: 0)
-        with self.assertRaisesRegex(ValueError, "takes 1 arguments; must take 5: user, pixels, shape, random, scratch"):
+        with self.assertRaisesRegex(ValueError, "takes 1 arguments; must take 5 or 6: user, pixels, shape, random, scratch, "
+                                                "error"):
             Call(narrow)
 
     def test_the_loader_keeps_what_it_calls(self):
@@ -182,7 +188,11 @@ class Failures(Case):
     def test_a_result_names_the_sample(self):
         with self.assertRaises(penstock.FunctionError) as caught:
             self.rows([Resize((4, 4)), Call(self.c.fails_on_dark)], shuffle=False)
-        self.assertIn("output 'image': the function of a call returned 42 for sample 0", str(caught.exception))
+        first = self.rows([Resize((4, 4))], shuffle=False)[0][0, 0, 0]
+        self.assertIn("output 'image', sample 0: the function of a call returned 42: the first byte is "
+                      f"{first}, below 100", str(caught.exception))
+        with self.assertRaisesRegex(penstock.FunctionError, "call: the function of a call returned 42: the first byte is 7,"):
+            functional.call(numpy.full((2, 2, 3), 7, "uint8"), self.c.fails_on_dark)
 
     def test_another_sample_replaces_it(self):
         with self.loader([Resize((4, 4)), Call(self.c.fails_on_dark)], bad_sample="replace", shuffle=False) as loader:

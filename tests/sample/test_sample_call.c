@@ -8,6 +8,8 @@ struct wish {
     int result;
     int64_t write_at;   /* writes a byte there, from the end of the pixels; -1: does not */
     int64_t scratch_at; /* the same of the scratch, from its begin */
+    const char *why; /* what it says; NULL: nothing. Without an end if it is longer than a message
+                      */
     uint32_t n_calls;
     struct pstk_shape shape;
     uint64_t random[2];
@@ -15,7 +17,7 @@ struct wish {
 };
 
 static int obey(void *user, uint8_t *pixels, const struct pstk_shape *shape, const uint64_t *random,
-                void *scratch)
+                void *scratch, struct pstk_error *error)
 {
     struct wish *wish = user;
     const size_t size = (size_t)shape->height * shape->width * shape->channels;
@@ -29,6 +31,8 @@ static int obey(void *user, uint8_t *pixels, const struct pstk_shape *shape, con
         pixels[size + (size_t)wish->write_at] ^= 1;
     if (wish->scratch_at >= 0)
         ((uint8_t *)scratch)[wish->scratch_at] ^= 1;
+    if (wish->why)
+        memcpy(error->message, wish->why, strnlen(wish->why, sizeof error->message));
     return wish->result;
 }
 
@@ -79,10 +83,10 @@ TEST(a_result_makes_the_sample_bad)
         struct run r;
         char words[64];
         const int rc = run_with(&r, &wish, 0, 5);
-        snprintf(words, sizeof words, "the function of a call returned %d for sample 5",
-                 wish.result);
-        const int is_named =
-            strstr(r.err.message, words) && strstr(r.err.message, "output 'pixels'");
+        snprintf(words, sizeof words,
+                 "output 'pixels', sample 5: the function of a call returned %d", wish.result);
+        const char *named = strstr(r.err.message, words);
+        const int is_named = named && named[strlen(words)] != ':';
         const int native = r.err.native, code = r.err.code;
         run_close(&r);
         CHECK_EQ(rc, cases[i].code);
@@ -91,6 +95,33 @@ TEST(a_result_makes_the_sample_bad)
         CHECK(is_named);
         CHECK_EQ(wish.n_calls, 1);
     }
+}
+
+TEST(a_function_says_why_it_fails)
+{
+    char endless[sizeof((struct pstk_error *)0)->message + 1];
+    memset(endless, 'x', sizeof endless);
+    endless[sizeof endless - 1] = 0;
+    const char *const texts[] = {"the picture is too dark", endless};
+    for (size_t i = 0; i < 2; i++) {
+        struct wish wish = {.result = 42, .write_at = -1, .scratch_at = -1, .why = texts[i]};
+        struct run r;
+        char words[128];
+        const int rc = run_with(&r, &wish, 0, 5);
+        snprintf(words, sizeof words,
+                 "output 'pixels', sample 5: the function of a call returned 42: %.23s", texts[i]);
+        const int is_quoted = strstr(r.err.message, words) != NULL;
+        const int has_end = memchr(r.err.message, 0, sizeof r.err.message) != NULL;
+        run_close(&r);
+        CHECK_EQ(rc, PSTK_ECANCELED);
+        CHECK(has_end);
+        CHECK(is_quoted);
+    }
+    /* What a function says that returns 0 is nothing. */
+    struct wish fine = {.write_at = -1, .scratch_at = -1, .why = "the picture is too dark"};
+    struct run r;
+    CHECK_EQ(run_with(&r, &fine, 0, 5), 0);
+    run_close(&r);
 }
 
 TEST(a_write_past_the_pixels_or_the_scratch_makes_the_sample_bad)
@@ -187,6 +218,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(a_function_gets_the_pixels_and_bits_of_its_own),
         CASE(a_result_makes_the_sample_bad),
+        CASE(a_function_says_why_it_fails),
         CASE(a_write_past_the_pixels_or_the_scratch_makes_the_sample_bad),
         CASE(wrong_members_are_named),
         CASE(an_operation_that_was_drawn_applies_to_pixels_of_the_program),

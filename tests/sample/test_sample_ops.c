@@ -43,11 +43,12 @@ static struct pstk_op expanded(struct pstk_op rotation)
 
 /* Add random bits to every byte: a pstk_pixels_fn. */
 static int add_noise(void *user, uint8_t *pixels, const struct pstk_shape *shape,
-                     const uint64_t *random, void *scratch)
+                     const uint64_t *random, void *scratch, struct pstk_error *error)
 {
     const uint32_t n = shape->height * shape->width * shape->channels;
     uint64_t *sums = scratch;
     (void)user;
+    (void)error;
     memcpy(sums, random, 2 * sizeof *sums);
     for (uint32_t i = 0; i < n; i++) {
         sums[i % 2] = sums[i % 2] * 6364136223846793005u + 1;

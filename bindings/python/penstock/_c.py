@@ -1247,7 +1247,7 @@ class Shape(Structure):
     ]
 
 
-PixelsFn = CFUNCTYPE(c_int, c_void_p, POINTER(c_uint8), POINTER(Shape), POINTER(c_uint64), c_void_p)
+PixelsFn = CFUNCTYPE(c_int, c_void_p, POINTER(c_uint8), POINTER(Shape), POINTER(c_uint64), c_void_p, POINTER(Error))
 
 
 class Op(Structure):

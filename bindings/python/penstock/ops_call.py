@@ -16,7 +16,7 @@ __all__ = ["Call"]
 
 MOST_SCRATCH = 2**32  # bytes
 _FUNCTION: Any = type(_c.PixelsFn()).__mro__[1]  # what all ctypes functions are
-_N_ARGUMENTS = 5
+_N_ARGUMENTS = (5, 6)  # without the error, and with it: a function does not see what it does not take
 _MUST = ("must be a compiled function: a function of ctypes.CDLL, or what numba.cfunc makes (penstock.python calls "
          "functions of Python)")
 _OF_ADDRESS = "ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(address)"
@@ -44,9 +44,9 @@ def _address(function: Any) -> int:
     if address <= 0:
         raise ValueError(f"Call.function: value is {function!r}, whose address is {address}; {_MUST}")
     arguments = getattr(known, "argtypes", None) if isinstance(known, _FUNCTION) else None
-    if arguments is not None and len(arguments) != _N_ARGUMENTS:
-        raise ValueError(f"Call.function: value takes {len(arguments)} arguments; must take {_N_ARGUMENTS}: user, pixels, "
-                         "shape, random, scratch (see pstk_pixels_fn in penstock/ops.h)")
+    if arguments is not None and len(arguments) not in _N_ARGUMENTS:
+        raise ValueError(f"Call.function: value takes {len(arguments)} arguments; must take 5 or 6: user, pixels, shape, "
+                         "random, scratch, error (see pstk_pixels_fn in penstock/ops.h)")
     return address
 
 
@@ -72,8 +72,9 @@ class Call(Op):
     at once.
 
     function: of ctypes.CDLL, or of numba.cfunc, or anything else with an `address`: pstk_pixels_fn of penstock/ops.h,
-    `int function(void *user, uint8_t *pixels, const struct pstk_shape *shape, const uint64_t *random, void *scratch)`.
-    It returns 0; any other result makes the sample bad. scratch: bytes that it gets. user: its first argument: an address,
+    `int function(void *user, uint8_t *pixels, const struct pstk_shape *shape, const uint64_t *random, void *scratch,
+    struct pstk_error *error)`. It may lack the last one. It returns 0; any other result makes the sample bad, and
+    FunctionError quotes what it wrote into error->message. scratch: bytes that it gets. user: its first argument: an address,
     or a ctypes object or a NumPy array, whose address it gets. A loader keeps a reference to function and user.
     """
 
