@@ -47,7 +47,7 @@ struct pstk_forecast {
     uint32_t size;
     /* enum pstk_bottleneck: what would limit then */
     uint32_t limit;
-    /* rate since open: samples over the time of the consumer */
+    /* rate since the first pstk_next: samples over the time of the consumer */
     double measured;
     /* the prediction; 0 with limit 0 (PSTK_BOTTLENECK_UNKNOWN): too little time has passed */
     double samples_per_second;

@@ -13,7 +13,9 @@ extern "C" {
 
 struct pstk_loader;
 
-/* Time since open of one kind of thread, summed over its threads. */
+/* Time of one kind of thread, summed over its threads, since the first pstk_next began: what a
+ * thread does or waits for before it does not count, nor does the part before it of a span that
+ * lies across. Until then the times are 0. A pstk_seek changes nothing. */
 struct pstk_stage_stats {
     /* ns at work */
     uint64_t busy_ns;
@@ -21,8 +23,8 @@ struct pstk_stage_stats {
     uint64_t starved_ns;
     /* ns of waiting for the stage after, until it has room */
     uint64_t blocked_ns;
-    /* reader: reads; workers: rows, also those that a seek discarded; uploader and consumer:
-     * batches */
+    /* since open. reader: reads; workers: rows, also those that a seek discarded; uploader and
+     * consumer: batches */
     uint64_t n_items;
     uint32_t n_threads;
     uint32_t reserved;
@@ -30,7 +32,8 @@ struct pstk_stage_stats {
 
 /* What keeps the loader from being faster. */
 enum pstk_bottleneck {
-    /* too little time has passed */
+    /* too little time has passed, or no stage spends even a tenth of its time on what it would
+     * limit by, though the consumer waits */
     PSTK_BOTTLENECK_UNKNOWN = 0,
     PSTK_BOTTLENECK_STORAGE = 1,
     PSTK_BOTTLENECK_DECODE = 2,
@@ -168,8 +171,11 @@ struct pstk_stats {
     uint64_t n_lone_rows;
     /* bytes of the blocks of a windowed order; 0 for other orders */
     uint64_t block_memory;
-    /* ns of CPU time of all threads of the process since pstk_open began */
+    /* ns of CPU time of all threads of the process since the first pstk_next began; 0 until then */
     uint64_t cpu_ns;
+    /* rows, of stage_workers.n_items, that were made before the first pstk_next: the times of the
+     * workers leave them out */
+    uint64_t n_rows_ahead;
 };
 
 /* Copy the statistics to *stats, up to its size; never blocks. borrows. */

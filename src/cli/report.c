@@ -97,15 +97,29 @@ static double reference_ratio(const struct report *report)
     return samples > 0 ? per_second(report, (double)report->n_samples) / samples : 0;
 }
 
-/* Write one sentence about the bottleneck and what to change. */
+/* Return the part of a stage's time, in percent, rounded. */
+static unsigned percent_of(uint64_t part, const struct pstk_stage_stats *stats)
+{
+    const double all =
+        (double)stats->busy_ns + (double)stats->starved_ns + (double)stats->blocked_ns;
+    return all > 0 ? (unsigned)((double)part * 100 / all + 0.5) : 0;
+}
+
+/* Write one sentence about the bottleneck, with the share that it rests on, and what to change. */
 static void advise(const struct report *report, char *text, size_t size)
 {
-    uint32_t n = report->stats.n_threads;
+    const uint32_t n = report->stats.n_threads;
+    const struct pstk_stage_stats *reader = &report->stats.stage_reader,
+                                  *workers = &report->stats.stage_workers,
+                                  *uploader = &report->stats.stage_uploader;
+    /* Where the streams are timed, all that the uploader does is on the way to the device. */
+    const int is_timed = report->stats.stream_used_ns + report->stats.stream_starved_ns > 0;
     switch (report->stats.bottleneck) {
     case PSTK_BOTTLENECK_STORAGE:
         snprintf(text, size,
-                 "storage: the workers wait for reads; a faster disk, or enough memory to hold the "
-                 "data set in the page cache, would help%s",
+                 "storage: the reader waits for reads %u %% of the time; a faster disk, or enough "
+                 "memory to hold the data set in the page cache, would help%s",
+                 percent_of(reader->starved_ns, reader),
                  reading_is_scattered(report->pipeline->order, &report->pipeline->info)
                      ? ", or --order windowed, which reads whole blocks instead of single records"
                      : "");
@@ -113,21 +127,27 @@ static void advise(const struct report *report, char *text, size_t size)
     case PSTK_BOTTLENECK_DECODE:
         if (n + (on_device(report) != 0) < report->n_workers) /* the uploader takes a core */
             snprintf(text, size,
-                     "decode: the workers are busy all the time, but only %u of %u cores are used; "
-                     "try --threads %u",
-                     n, report->n_usable, report->n_workers);
+                     "decode: the workers are busy %u %% of the time, but only %u of %u cores are "
+                     "used; try --threads %u",
+                     percent_of(workers->busy_ns, workers), n, report->n_usable, report->n_workers);
         else
-            snprintf(text, size,
-                     "decode: the workers are busy all the time; more cores, or smaller images in "
-                     "the data set, would help");
+            snprintf(
+                text, size,
+                "decode: the workers are busy %u %% of the time; more cores, or smaller images "
+                "in the data set, would help",
+                percent_of(workers->busy_ns, workers));
         return;
     case PSTK_BOTTLENECK_COPY:
-        snprintf(text, size, "copy: batches wait for their way to the device; %s",
-                 report->stats.page_locked
-                     ? "smaller images, or a wider link to the device (`penstock doctor` prints "
-                       "what it has), would help"
-                     : "page-locked slots would help: fewer --slots or smaller batches, or a "
-                       "container that may lock more memory");
+        snprintf(
+            text, size,
+            "copy: the uploader is busy %u %% of the time, so batches wait for their way to the "
+            "device; %s",
+            percent_of(uploader->busy_ns + (is_timed ? uploader->blocked_ns : 0), uploader),
+            report->stats.page_locked
+                ? "smaller images, or a wider link to the device (`penstock doctor` prints "
+                  "what it has), would help"
+                : "page-locked slots would help: fewer --slots or smaller batches, or a "
+                  "container that may lock more memory");
         return;
     case PSTK_BOTTLENECK_CONSUMER:
         snprintf(text, size,
@@ -139,11 +159,15 @@ static void advise(const struct report *report, char *text, size_t size)
         return;
     case PSTK_BOTTLENECK_READER:
         snprintf(text, size,
-                 "reader: its thread is always busy with the cost of single records; "
-                 "larger records would help");
+                 "reader: its thread is busy %u %% of the time with the cost of single records; "
+                 "larger records would help",
+                 percent_of(reader->busy_ns, reader));
         return;
     default:
-        snprintf(text, size, "too short a run to say; give it longer with --seconds 10");
+        snprintf(
+            text, size,
+            "too short a run to say, or no stage is busy for even a tenth of the time; give it "
+            "longer with --seconds 10");
     }
 }
 

@@ -29,7 +29,6 @@ struct pstk_loader {
     struct pstk__fill fill;
     struct pstk__looks *looks;         /* owned */
     struct pstk__board *board;         /* owned; NULL: without monitor_path */
-    uint64_t open_cpu_ns;              /* CPU time of the process when pstk_open began */
     _Atomic uint64_t n_samples;        /* delivered */
     _Atomic uint64_t n_replacements;   /* of these */
     _Atomic uint64_t n_palette_images; /* of these */
@@ -385,7 +384,6 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
     if (!out)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out is NULL");
     *out = NULL;
-    const uint64_t open_cpu_ns = pstk__clock_cpu_ns();
     struct pstk_settings settings = {0};
     int r = pstk__settings_copy(&settings, s, err);
     if (r == 0)
@@ -397,7 +395,6 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the loader");
     memset(loader, 0, sizeof *loader);
     loader->owner = (int)getpid();
-    loader->open_cpu_ns = open_cpu_ns;
     loader->pipeline.settings = settings;
     r = open_source(&loader->pipeline, err);
     if (r == 0)
@@ -522,6 +519,7 @@ int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *strea
     r = pstk__slots_settle(slots, timeout_ns == 0, err);
     if (r < 0)
         return r;
+    pstk__pipeline_ask(&loader->pipeline, now);
     slots->device_ops->ask(slots->device, stream, loader->asks_again, timeout_ns == 0);
     if (loader->returned_ns)
         pstk__count(&loader->consumer.busy_ns, now - loader->returned_ns);
@@ -825,7 +823,7 @@ static void stats_fill(const struct pstk_loader *loader, struct pstk_stats *stat
     stats->n_batches = get(&loader->consumer.n_items);
     stats->n_samples = get(&loader->n_samples);
     stats->bytes_delivered = get(&loader->consumer.bytes);
-    stats->cpu_ns = pstk__clock_cpu_ns() - loader->open_cpu_ns;
+    pstk__pipeline_measure(pipeline, stats);
     stats->bottleneck = pstk__stats_bottleneck(stats);
 }
 

@@ -276,3 +276,29 @@ void pstk__pipeline_stop(struct pstk__pipeline *pipeline)
     for (uint32_t i = 0; i < pipeline->n_lanes; i++)
         lane_close(&pipeline->lanes[i]);
 }
+
+/* ---- the times of the stages ----------------------------------------------------------------- */
+
+/* The time itself is stored last, so that who sees it sees the rest. */
+void pstk__pipeline_ask(struct pstk__pipeline *pipeline, uint64_t now)
+{
+    if (atomic_load_explicit(&pipeline->asked_ns, memory_order_relaxed))
+        return;
+    struct pstk_stage_stats made = {0};
+    for (uint32_t i = 0; i < pipeline->n_workers; i++)
+        pstk__stats_add(&made, &pipeline->workers[i].counters);
+    atomic_store_explicit(&pipeline->n_rows_ahead, made.n_items, memory_order_relaxed);
+    atomic_store_explicit(&pipeline->asked_cpu_ns, pstk__clock_cpu_ns(), memory_order_relaxed);
+    atomic_store_explicit(&pipeline->asked_ns, now, memory_order_release);
+}
+
+void pstk__pipeline_measure(const struct pstk__pipeline *pipeline, struct pstk_stats *stats)
+{
+    if (!atomic_load_explicit(&pipeline->asked_ns, memory_order_acquire)) {
+        stats->n_rows_ahead = stats->stage_workers.n_items;
+        return;
+    }
+    stats->cpu_ns =
+        pstk__clock_cpu_ns() - atomic_load_explicit(&pipeline->asked_cpu_ns, memory_order_relaxed);
+    stats->n_rows_ahead = atomic_load_explicit(&pipeline->n_rows_ahead, memory_order_relaxed);
+}

@@ -211,6 +211,9 @@ struct pstk__pipeline {
     uint32_t memory_align, offset_align; /* of direct reads; 64 and 1 when buffered */
     struct pstk__gate started;           /* notified by each reader thread once it runs or failed */
     uint64_t spare_size;                 /* bytes of a worker's spare buffer */
+    _Atomic uint64_t asked_ns;           /* the first pstk_next; 0: not yet. Stages time from it */
+    _Atomic uint64_t asked_cpu_ns;       /* CPU time of the process then */
+    _Atomic uint64_t n_rows_ahead;       /* that workers had made by then */
     _Atomic uint32_t fallbacks;          /* enum pstk_fallback */
     _Atomic int closing;
 };
@@ -220,6 +223,11 @@ struct pstk__pipeline {
 int pstk__pipeline_start(struct pstk__pipeline *pipeline, struct pstk_error *err);
 /* Stop and join all threads, and free all that start made. A half-started pipeline is fine. */
 void pstk__pipeline_stop(struct pstk__pipeline *pipeline);
+
+/* The consumer asks for a batch, at `now`. At the first call the times of all stages begin. */
+void pstk__pipeline_ask(struct pstk__pipeline *pipeline, uint64_t now);
+/* Fill cpu_ns and n_rows_ahead in. The caller has counted the rows of the workers. */
+void pstk__pipeline_measure(const struct pstk__pipeline *pipeline, struct pstk_stats *stats);
 
 /* Thread bodies (read.c, work.c, upload.c). */
 void *pstk__pipeline_read(void *lane);

@@ -294,8 +294,8 @@ static void fail(struct pstk__lane *l, int native)
 }
 
 /* Rounds until the pipeline closes or the backend fails. The time of a round counts as busy, except
- * its waits: those for storage count as starved, those for resources of other threads as blocked.
- */
+ * its waits: those for storage, at its end, count as starved, those for resources of other threads
+ * as blocked. */
 static void run(struct pstk__lane *l)
 {
     struct pstk__pipeline *pipeline = l->pipeline;
@@ -309,8 +309,8 @@ static void run(struct pstk__lane *l)
         const int r = advance(l, &waited);
         pstk__trace_end(&pipeline->delivered->trace);
         uint64_t now = pstk__clock_ns();
-        pstk__count(&l->counters.busy_ns, now - mark - waited);
-        pstk__count(&l->counters.starved_ns, waited);
+        pstk__count_span(&l->counters.busy_ns, &pipeline->asked_ns, mark, now - waited);
+        pstk__count_span(&l->counters.starved_ns, &pipeline->asked_ns, now - waited, now);
         mark = now;
         if (r < 0) {
             fail(l, -r);
@@ -321,7 +321,7 @@ static void run(struct pstk__lane *l)
             continue;
         pstk__handback_wait(&l->handback);
         now = pstk__clock_ns();
-        pstk__count(&l->counters.blocked_ns, now - mark);
+        pstk__count_span(&l->counters.blocked_ns, &pipeline->asked_ns, mark, now);
         mark = now;
     }
 }

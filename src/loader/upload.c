@@ -136,8 +136,10 @@ static int advance(struct pstk__uploader *uploader, struct pstk_error *err)
         r = upload(uploader, err);
     if (r == 0 && uploader->n_begun > uploader->n_finished)
         r = finish(uploader, 1, err);
-    pstk__count(&uploader->counters.blocked_ns, uploader->blocked_ns);
-    pstk__count(&uploader->counters.busy_ns, pstk__clock_ns() - start - uploader->blocked_ns);
+    const _Atomic uint64_t *since = &uploader->pipeline->asked_ns;
+    const uint64_t unblocked = start + uploader->blocked_ns, now = pstk__clock_ns();
+    pstk__count_span(&uploader->counters.blocked_ns, since, start, unblocked);
+    pstk__count_span(&uploader->counters.busy_ns, since, unblocked, now);
     return r;
 }
 
@@ -159,9 +161,9 @@ static int run(struct pstk__uploader *uploader, struct pstk_error *err)
             continue;
         const uint64_t start = pstk__clock_ns();
         pstk__gate_wait(&pipeline->window.uploads, ticket, -1);
-        pstk__count(uploader->slot ? &uploader->counters.starved_ns
-                                   : &uploader->counters.blocked_ns,
-                    pstk__clock_ns() - start);
+        pstk__count_span(uploader->slot ? &uploader->counters.starved_ns
+                                        : &uploader->counters.blocked_ns,
+                         &pipeline->asked_ns, start, pstk__clock_ns());
     }
 }
 

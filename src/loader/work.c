@@ -339,8 +339,8 @@ void *pstk__pipeline_work(void *worker)
         pstk__trace_end(&pipeline->delivered->trace);
         uint64_t now = pstk__clock_ns();
         pstk__histogram_add(&w->counters.times, now - mark - waited);
-        pstk__count(&w->counters.busy_ns, now - mark - waited);
-        pstk__count(&w->counters.starved_ns, waited);
+        pstk__count_span(&w->counters.starved_ns, &pipeline->asked_ns, mark, mark + waited);
+        pstk__count_span(&w->counters.busy_ns, &pipeline->asked_ns, mark + waited, now);
         mark = now;
         waited = 0;
     }

@@ -31,12 +31,19 @@ static double part(uint64_t ns, const struct pstk_stage_stats *stage)
     return all > 0 ? (double)ns / all : 0;
 }
 
+/* Return the rows that workers made in the times of the stages. */
+static double rows_made(const struct pstk_stats *s)
+{
+    const uint64_t n = s->stage_workers.n_items;
+    return n > s->n_rows_ahead ? (double)(n - s->n_rows_ahead) : 0;
+}
+
 /* Return the rows that workers make when they are always busy, per second. Rows of batches that are
  * not delivered yet count, too. */
 static double workers_rate(const struct pstk_stats *s)
 {
     const struct pstk_stage_stats *w = &s->stage_workers;
-    return w->busy_ns ? (double)w->n_items * 1e9 * s->n_threads / (double)w->busy_ns : INFINITY;
+    return w->busy_ns ? rows_made(s) * 1e9 * s->n_threads / (double)w->busy_ns : INFINITY;
 }
 
 static double full(double rate, double busy)
@@ -76,8 +83,7 @@ static double cpu_of_sample(const struct pstk_stats *s, const struct pstk_foreca
         cpu = threads;
     if (change->worker_factor > 0)
         cpu += (change->worker_factor - 1) * smallest((double)s->stage_workers.busy_ns, cpu);
-    const uint64_t n_made = s->stage_workers.n_items;
-    return cpu / (double)(n_made > s->n_samples ? n_made : s->n_samples);
+    return cpu / largest(rows_made(s), (double)s->n_samples);
 }
 
 static double cores_rate(const struct pstk_stats *s, const struct pstk_forecast_settings *change)

@@ -48,6 +48,11 @@ uint32_t pstk__stats_bottleneck(const struct pstk_stats *s)
      * copies. */
     double decode = share(w->busy_ns, w), reader = share(r->busy_ns, r),
            storage = share(r->starved_ns, r);
+    /* The consumer waits, but nothing is at work or waited for even as long as the tenth that the
+     * consumer must wait: threads that wake each other up take the time, or what ran is over. The
+     * largest of such shares would name a stage by chance. */
+    if (copy < 0.1 && decode < 0.1 && reader < 0.1 && storage < 0.1)
+        return PSTK_BOTTLENECK_UNKNOWN;
     if (copy > decode && copy > reader && copy > storage)
         return PSTK_BOTTLENECK_COPY;
     if (decode >= reader && decode >= storage)

@@ -32,6 +32,18 @@ static inline void pstk__count(_Atomic uint64_t *counter, uint64_t n)
     atomic_store_explicit(counter, old + n, memory_order_relaxed);
 }
 
+/* Count the span from begin to end into a thread's counter of time, but only what lies after
+ * *since; 0 there: nothing yet. A wait that began long before still counts from then alone. */
+static inline void pstk__count_span(_Atomic uint64_t *counter, const _Atomic uint64_t *since,
+                                    uint64_t begin, uint64_t end)
+{
+    const uint64_t first = atomic_load_explicit(since, memory_order_relaxed);
+    if (begin < first)
+        begin = first;
+    if (first && begin < end)
+        pstk__count(counter, end - begin);
+}
+
 /* Add one thread's times and items to a stage, and count the thread. */
 void pstk__stats_add(struct pstk_stage_stats *to, const struct pstk__counters *from);
 /* Return the bottleneck, an enum pstk_bottleneck, from the shares of time in the stages of

@@ -61,6 +61,11 @@ TEST(nothing_changes_nothing)
 TEST(workers_help_until_something_else_limits)
 {
     EXPECT(busy_worker(), 2000, PSTK_BOTTLENECK_DECODE, .n_threads = 2);
+    struct pstk_stats ahead = busy_worker(); /* rows that its times leave out */
+    ahead.stage_workers.n_items += 500;
+    ahead.n_rows_ahead = 500;
+    EXPECT(ahead, 4000, PSTK_BOTTLENECK_CONSUMER, .n_threads = 8);
+    EXPECT(ahead, 2000 / 1.1, PSTK_BOTTLENECK_CORES, .n_threads = 2, .n_cores = 2);
     EXPECT(busy_worker(), 4000, PSTK_BOTTLENECK_CONSUMER, .n_threads = 8);
     EXPECT(busy_worker(), 5000, PSTK_BOTTLENECK_STORAGE, .n_threads = 8, .no_consumer = 1);
     EXPECT(slow_storage(), 1000, PSTK_BOTTLENECK_STORAGE, .n_threads = 8);

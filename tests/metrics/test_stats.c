@@ -83,6 +83,33 @@ TEST(shares_at_the_bounds_decide_as_stated)
     CHECK_EQ(pstk__stats_bottleneck(&s), PSTK_BOTTLENECK_COPY);
 }
 
+TEST(a_stage_that_hardly_works_is_not_named)
+{
+    struct pstk_stats s = waiting();
+    s.stage_reader = (struct pstk_stage_stats){.starved_ns = 99 * MS, .blocked_ns = 901 * MS};
+    s.stage_workers = (struct pstk_stage_stats){.busy_ns = 10 * MS, .starved_ns = 990 * MS};
+    CHECK_EQ(pstk__stats_bottleneck(&s), PSTK_BOTTLENECK_UNKNOWN);
+    s.stage_reader.starved_ns += MS, s.stage_reader.blocked_ns -= MS; /* a tenth is enough */
+    CHECK_EQ(pstk__stats_bottleneck(&s), PSTK_BOTTLENECK_STORAGE);
+    s.stage_reader.starved_ns = 0;
+    s.stage_uploader = (struct pstk_stage_stats){.busy_ns = 100 * MS, .starved_ns = 900 * MS};
+    CHECK_EQ(pstk__stats_bottleneck(&s), PSTK_BOTTLENECK_COPY);
+}
+
+TEST(a_span_counts_from_where_the_times_begin)
+{
+    const struct {
+        uint64_t since, begin, end, counted;
+    } spans[] = {{0, 10, 20, 0},  {5, 10, 20, 10}, {10, 10, 20, 10}, {15, 10, 20, 5},
+                 {20, 10, 20, 0}, {25, 10, 20, 0}, {5, 10, 10, 0}};
+    for (uint32_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+        const _Atomic uint64_t since = spans[i].since;
+        _Atomic uint64_t counter = 100;
+        pstk__count_span(&counter, &since, spans[i].begin, spans[i].end);
+        CHECK_EQ(counter, 100 + spans[i].counted);
+    }
+}
+
 TEST(one_threads_counters_are_added_and_the_thread_is_counted)
 {
     struct pstk__counters c = {0};
@@ -120,6 +147,8 @@ int main(void)
         CASE(the_stage_with_the_least_rest_limits),
         CASE(an_uploader_that_waits_for_the_step_means_the_consumer),
         CASE(shares_at_the_bounds_decide_as_stated),
+        CASE(a_stage_that_hardly_works_is_not_named),
+        CASE(a_span_counts_from_where_the_times_begin),
         CASE(one_threads_counters_are_added_and_the_thread_is_counted),
         CASE(two_threads_counters_share_no_cache_line),
     };

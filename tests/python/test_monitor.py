@@ -2,6 +2,7 @@
 """penstock.Monitor: its numbers are those of the loader's counters, and it never ends a loop."""
 import ctypes
 import dataclasses
+import itertools
 import io
 import contextlib
 import json
@@ -104,6 +105,21 @@ class Numbers(unittest.TestCase):
         self.assertEqual([(one.rule, one.state) for one in alerts], [("Starved", "raised")])
         self.assertIn(stats.ADVICE[alerts[0].verdict], alerts[0].text)
 
+    def test_a_slow_decoder_is_found_when_the_loader_was_open_for_long(self):
+        with slow_decoder() as loader:
+            time.sleep(1)
+            begin = time.monotonic_ns()
+            for _ in itertools.islice(loader, 30):
+                pass
+            told, whole = loader.stats(), time.monotonic_ns() - begin
+        workers = told.stage_workers
+        counted = workers.busy_ns + workers.starved_ns + workers.blocked_ns
+        share = 100 * workers.busy_ns / counted
+        self.assertLessEqual(counted, whole)  # of the one worker
+        self.assertGreater(share, 50)
+        self.assertEqual(told.bottleneck, "decode")
+        self.assertTrue(told.advice.startswith(f"the workers are busy {share:.0f} % of the time; "), told.advice)
+
     def test_a_loop_that_hangs(self):
         """In a step, and in the loader: each raises NoBatch once, and the text says which."""
         for name, stuck in (("step", {}), ("loader", {"outputs": {"x": Stuck("i", _c.OUTPUT_CALLBACK)}, "n_threads": 1, "n_slots": 2})):
@@ -155,6 +171,7 @@ class Numbers(unittest.TestCase):
                 ("storage", after(100, waits, (second, 9 * second, 0), (second, 9 * second, 0))),
                 ("storage", after(0, (0, 10 * second, 0), (0, 10 * second, 0), (0, 10 * second, 0))),  # it stands still
                 ("decode", after(100, waits, (9 * second, second, 0), (second, second, 8 * second))),
+                ("unknown", after(100, waits, (second // 100, 10 * second, 0), (0, second // 100, 10 * second))),
                 ("reader", after(100, waits, (second, 9 * second, 0), (9 * second, second, 0))),
                 ("copy", after(100, waits, (second, 9 * second, 0), (second, 9 * second, 0), (10 * second, 0, 0))),
                 ("consumer", after(100, waits, (second, 0, 0), (second, 0, 0), (second, 0, 9 * second)))):

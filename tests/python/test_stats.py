@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """loader.stats(): every number of the C struct, readable when printed, fit for JSON."""
 import dataclasses
+import itertools
 import json
 import threading
 import time
@@ -51,6 +52,29 @@ class Stats(unittest.TestCase):
         self.assertEqual(json.loads(json.dumps(told.to_dict())), told.to_dict())
         both, = self.data.forecast(more_workers=2, storage=0.5).cases
         self.assertEqual((both.what, both.change), ("workers+storage", "+2,x0.5"))
+
+    def test_times_begin_with_the_first_batch_that_the_loop_asks_for(self):
+        n_full = 10 * self.data.stats().n_slots
+        end = time.monotonic() + 30
+        while self.data.stats().stage_workers.n_items < n_full and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(1)
+        told = self.data.stats()
+        for stage in (told.stage_reader, told.stage_workers, told.stage_consumer):
+            self.assertEqual((stage.busy_ns, stage.starved_ns, stage.blocked_ns), (0, 0, 0))
+        self.assertEqual((told.cpu_ns, told.n_rows_ahead, told.bottleneck), (0, n_full, "unknown"))
+        begin, cpu = time.monotonic_ns(), time.process_time_ns()
+        for _ in itertools.islice(self.data, 20):
+            time.sleep(0.01)
+        told = self.data.stats()
+        whole = time.monotonic_ns() - begin
+        self.assertLessEqual(told.cpu_ns, time.process_time_ns() - cpu)
+        self.assertEqual(told.n_rows_ahead, n_full)
+        for stage in (told.stage_reader, told.stage_workers, told.stage_consumer):
+            self.assertLessEqual(stage.busy_ns + stage.starved_ns + stage.blocked_ns, stage.n_threads * whole)
+        share = 100 * told.starved
+        self.assertEqual(told.bottleneck, "consumer")
+        self.assertTrue(told.advice.startswith(f"the loop waits for batches {share:.0f} % of the time; "), told.advice)
 
     def test_a_change_that_means_nothing_is_refused(self):
         for change, words in (({"more_workers": 0}, "more_workers: value is 0"), ({"storage": 0}, "storage: value is 0"),

@@ -885,6 +885,7 @@ class Stats(Structure):
         ("n_lone_rows", c_uint64),
         ("block_memory", c_uint64),
         ("cpu_ns", c_uint64),
+        ("n_rows_ahead", c_uint64),
     ]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a loader would do with more workers, faster storage, or a loop that takes every batch at once.
 
-These are predictions, by the model of `penstock/forecast.h`: from the times of the loader's stages since open,
-the cores that the process may use, and the CPU time that it used.
+These are predictions, by the model of `penstock/forecast.h`: from the times of the loader's stages since the
+loop first asked for a batch, the cores that the process may use, and the CPU time that it used.
 """
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Forecast:
-    """measured: samples per second since open, or in the seconds of a Monitor's reading. cases: changes, each with a
-    prediction; none while the loop has not run long enough."""
+    """measured: samples per second since the loop first asked for a batch, or in the seconds of a Monitor's reading.
+    cases: changes, each with a prediction; none while the loop has not run long enough."""
 
     measured: float
     cases: tuple[Case, ...]

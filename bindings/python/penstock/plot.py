@@ -38,7 +38,7 @@ def of_stages(stages: Mapping[str, StageStats], title: str, axes: Any = None) ->
         left = [a + b for a, b in zip(left, widths)]
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
-    axes.set_xlabel("% of its time since open")
+    axes.set_xlabel("% of its time since the first batch was asked for")
     axes.set_title(title, fontsize="medium")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.12), ncols=len(_PARTS), frameon=False)
     return axes.figure

@@ -21,23 +21,23 @@ READERS, KERNELS = _by_code("reader_kind"), _by_code("kernels")
 BOTTLENECKS, FALLBACKS = _by_code("bottleneck"), _by_code("fallback")
 
 ADVICE = {
-    "unknown": "the loader has not run long enough",
+    "unknown": "the loader has not run long enough, or no stage is busy enough to be what limits",
     "storage": "the workers wait for reads; a faster disk, or enough memory to hold the data set in the page "
                "cache, would help; or order='windowed', which reads whole blocks of small records",
-    "decode": "the workers are busy all the time; more cores (n_threads), or smaller images in the data set, "
-              "would help",
+    "decode": "more cores (n_threads), or smaller images in the data set, would help",
     "copy": "batches wait for the copy to the device; smaller images would help, or uint8 instead of float32 "
             "arrays",
     "consumer": "batches are ready before the loop asks: the training step sets the pace",
-    "reader": "its thread is always busy with the work that each record costs; larger records would help",
+    "reader": "each record costs its thread work; larger records would help",
     "cores": "all cores are busy; more of them would help (only loader.forecast() says so)",
 }
 
 
 @dataclass(frozen=True)
 class StageStats:
-    """Times of one kind of thread since open, summed over its threads, in nanoseconds. n_items counts reads of
-    the reader, rows of the workers, batches of uploader and consumer."""
+    """Times of one kind of thread since the loop first asked for a batch, summed over its threads, in nanoseconds;
+    0 until then. n_items counts since open: reads of the reader, rows of the workers, batches of uploader and
+    consumer."""
 
     busy_ns: int
     starved_ns: int
@@ -48,12 +48,13 @@ class StageStats:
 
 @dataclass(frozen=True)
 class Stats:
-    """Counts and times since open, with the names of pstk_stats.
+    """Counts since open, and times since the loop first asked for a batch, with the names of pstk_stats.
 
     n_samples, n_batches, n_replacements (bad samples that were replaced), n_palette_images and n_damaged_images
     (samples with a JPEG that is marked as damaged) and n_dropped_boxes (see penstock.boxes) count delivered batches; a
     batch delivered twice counts twice. Of a windowed order: n_lone_rows counts rows that were read by themselves,
-    after open and seek, and block_memory is the memory of its blocks. cpu_ns: CPU time of the whole process since open.
+    after open and seek, and block_memory is the memory of its blocks. cpu_ns: CPU time of the whole process since
+    the loop first asked for a batch; n_rows_ahead: rows that the workers had made by then.
     bottleneck: the stage that limits the loader, a key of stats.ADVICE. fallbacks: what this machine refused, at
     open or later, for example no_io_uring (threads read) and no_single_issuer (the kernel lacks
     IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of 6.1).
@@ -100,12 +101,13 @@ class Stats:
     n_lone_rows: int
     block_memory: int
     cpu_ns: int
+    n_rows_ahead: int
     data_sets: tuple[DataSetStats, ...] = ()
 
     @property
     def advice(self) -> str:
-        """A sentence: what `bottleneck` means and what to change."""
-        return ADVICE[self.bottleneck]
+        """A sentence: what `bottleneck` means, with the share of time that it rests on, and what to change."""
+        return advised(self.bottleneck, self)
 
     @property
     def starved(self) -> float:
@@ -159,6 +161,26 @@ class Stats:
             lines.append("fallbacks on this machine: " + ", ".join(self.fallbacks))
         lines.append(f"bottleneck: {self.bottleneck}: {self.advice}")
         return "\n".join(lines)
+
+
+def advised(limit: str, of: Any) -> str:
+    """The advice on a limit, a key of ADVICE, after the share that it rests on. of: Stats, or a Monitor's Interval."""
+    workers, reader, uploader, consumer = of.stage_workers, of.stage_reader, of.stage_uploader, of.stage_consumer
+    timed = of.stream_used_ns + of.stream_starved_ns
+    shown = {"storage": f"the reader waits for storage {_percent(reader.starved_ns, reader)} of the time",
+             "decode": f"the workers are busy {_percent(workers.busy_ns, workers)} of the time",
+             "copy": f"the uploader copies {_percent(uploader.busy_ns + (uploader.blocked_ns if timed else 0), uploader)} "
+                     "of the time",
+             "reader": f"the reader is busy {_percent(reader.busy_ns, reader)} of the time",
+             "consumer": f"the loop waits for batches {_percent(consumer.starved_ns, consumer)} of the time"}
+    if consumer.starved_ns * 10 >= consumer.busy_ns + consumer.starved_ns:  # on a device it asks long before it uses one
+        shown["consumer"] = (f"the streams wait for batches {100 * of.stream_starved_ns / timed:.0f} % of the time" if timed
+                             else f"the uploader waits for room {_percent(uploader.blocked_ns, uploader)} of the time")
+    return f"{shown[limit]}; {ADVICE[limit]}" if limit in shown else ADVICE[limit]
+
+
+def _percent(part: int, stage: StageStats) -> str:
+    return f"{100 * part / (stage.busy_ns + stage.starved_ns + stage.blocked_ns or 1):.0f} %"
 
 
 def _slots(stats: Stats) -> str:

@@ -13,7 +13,7 @@ from ..stats import StageStats, Stats
 __all__ = ["Interval", "predicted", "verdict"]
 
 _COUNTS = ("n_samples", "bytes_delivered", "n_batches", "n_replacements", "bytes_read", "n_reads", "stream_used_ns",
-           "stream_starved_ns", "cpu_ns")
+           "stream_starved_ns", "cpu_ns", "n_rows_ahead")
 _STAGES = ("stage_reader", "stage_workers", "stage_consumer", "stage_uploader")
 
 
@@ -31,6 +31,7 @@ class Interval:
     stream_used_ns: int
     stream_starved_ns: int
     cpu_ns: int
+    n_rows_ahead: int
     stage_reader: StageStats
     stage_workers: StageStats
     stage_consumer: StageStats
@@ -82,7 +83,7 @@ def _share(part: int, stage: StageStats) -> float:
 
 def verdict(of: Interval | Stats) -> str:
     """The stage that limits the loader, a key of penstock.stats.ADVICE: the rule of stats().bottleneck, which the library
-    applies to the time since open. Of an interval in which the loop spent 2 s, one step is enough."""
+    applies to the time since the first batch was asked for. Of an interval in which the loop spent 2 s, one step is enough."""
     consumer, workers, reader, uploader = of.stage_consumer, of.stage_workers, of.stage_reader, of.stage_uploader
     few = of.n_batches < (1 if isinstance(of, Interval) and of.loop_s >= 2 else 4)  # the library's rule waits for 4 batches
     stalled = few and consumer.starved_ns > 1_000_000_000
@@ -96,6 +97,8 @@ def verdict(of: Interval | Stats) -> str:
     copy = _share(uploader.busy_ns + (uploader.blocked_ns if timed else 0), uploader)
     decode, reads = _share(workers.busy_ns, workers), _share(reader.busy_ns, reader)
     storage = _share(reader.starved_ns, reader)
+    if max(copy, decode, reads, storage) < 0.1:
+        return "unknown"
     if copy > max(decode, reads, storage):
         return "copy"
     if decode >= max(reads, storage):

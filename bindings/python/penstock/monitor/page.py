@@ -13,7 +13,7 @@ from .. import _c, forecast as predictions, paths
 from ..__main__ import command
 from ..cores import n_cores
 from ..errors import PenstockError
-from ..stats import ADVICE, StageStats, Stats
+from ..stats import StageStats, Stats, advised
 from .interval import Interval, verdict
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _run(found: Found) -> dict[str, Any]:
     memory = {"slots": total.slot_memory, "io": total.io_memory, "index": total.index_memory, "scratch": total.scratch_memory}
     if total.block_memory:
         memory["blocks"] = total.block_memory
-    return {"stages": stages, "memory": memory, "bottleneck": limit, "advice": f"{limit}: {ADVICE[limit]}",
+    return {"stages": stages, "memory": memory, "bottleneck": limit, "advice": f"{limit}: {advised(limit, of)}",
             "forecast": forecast.to_dict() if forecast.cases else None}
 
 

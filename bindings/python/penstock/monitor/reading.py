@@ -36,7 +36,7 @@ class Reading:
     waiting: share of the loop's time, 0 to 1, that it waited for data. verdict: the stage that limits, a key of
     penstock.stats.ADVICE. read_p99_ms: of reads. mfu: share of the GPU's peak FLOPs that the model used. cpu_cores: cores
     that this process kept busy. rss: its resident bytes. memory_used, memory_limit: bytes of its cgroup, without file
-    pages. total: the loader's statistics since open. minute: its metrics of the last minute. forecast: what the library
+    pages. total: loader.stats(). minute: its metrics of the last minute. forecast: what the library
     predicts of these seconds for one more worker, storage twice as fast, or a loop that takes every batch at once; None:
     they say too little. alerts: names of those that are raised. stragglers: on rank 0, sentences of the ranks that were clearly slower than the others at the last line.
     silent: on rank 0, sentences of the ranks that left no line any more; on rank 1, of rank 0.
