@@ -16,6 +16,9 @@ try:
 except ImportError as e:
     print(f"1..0 # SKIP {e}")
     sys.exit(0)
+if int(pillow_version.split(".")[0]) < 12:
+    print(f"1..0 # SKIP Pillow {pillow_version} is older than 12")
+    sys.exit(0)
 try:
     import torch
     from torchvision import __version__ as torchvision_version

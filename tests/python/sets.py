@@ -26,6 +26,12 @@ except ImportError:
     numpy = None
 
 
+def need_pillow_12():
+    """Skip a test whose oracle is a rule that older releases of Pillow do not have."""
+    import PIL
+    return unittest.skipIf(int(PIL.__version__.split(".")[0]) < 12, f"Pillow {PIL.__version__} is older than 12")
+
+
 def need_numpy():
     """Call it at the top of a test file that can do nothing without."""
     if numpy is None:

@@ -156,6 +156,7 @@ class Channels(unittest.TestCase):
             scaled = image.astype("float32") / numpy.float32(255)
             yield (scaled - numpy.float32(mean)) / numpy.float32(std)
 
+    @sets.need_pillow_12()
     def test_the_orientation_is_found_wherever_exif_transpose_finds_it(self):
         files = oriented_files()
         folder = os.path.join(sets.ROOT, "oriented")

@@ -105,6 +105,7 @@ def has_all_rows(data):
 
 
 class Remade(unittest.TestCase):
+    @sets.need_pillow_12()
     def test_what_pillow_loads_is_taken_pixel_by_pixel(self):
         path = os.path.join(sets.ROOT, "remade")
         wanted, refused = [], 0
