@@ -104,16 +104,19 @@ static const struct pstk_field fields[N_VALUES] = {
     [CLASS_MASK] = MASK("class_mask"),
 };
 
-/* Where an annotation stands. */
+/* Where an annotation stands, and what must agree with the others. */
 struct entry {
     int64_t id;       /* panoptic: that of its image, which has no other */
     int64_t image;    /* its id; once all images are known its number */
     int64_t category; /* its id; once all categories are known the class */
     uint64_t offset;  /* bytes */
     uint32_t size;    /* bytes, below PSTK__JSON_LARGEST */
-    uint32_t n;       /* panoptic: segments, or BAD_SEGMENTS */
+    uint16_t n;       /* keypoints of an object, at most MOST_KEYPOINTS; segments */
+    uint8_t kind;     /* enum kind */
+    uint8_t flags;    /* bits HAS_SEGMENTATION, IS_BAD */
 };
-#define BAD_SEGMENTS UINT32_MAX /* the image cannot be read: the settings skip what is bad */
+#define HAS_SEGMENTATION 1
+#define IS_BAD 2 /* panoptic: the image cannot be read, and the settings skip what is bad */
 
 /* What annotations are. A file has one kind. */
 enum kind { OBJECT, CAPTION, PANOPTIC, N_KINDS };
@@ -191,66 +194,66 @@ static enum kind kind_of(const struct pstk__coco_object *object)
     return object->segments ? PANOPTIC : object->caption ? CAPTION : OBJECT;
 }
 
-/* Check that an object has what those before it have, and note what it has. */
-static int note_object(struct coco *coco, const struct pstk__coco_place *place,
-                       const struct pstk__coco_object *object)
+/* Note what an annotation has that must agree with the others. */
+static int note_object(const struct pstk__coco_place *place, const struct pstk__coco_object *object,
+                       struct entry *entry)
 {
-    const enum kind kind = kind_of(object);
-    if (coco->n && coco->kind != kind)
-        return pstk__coco_fail(place,
-                               "it is %s; must be as those before it, all captions or all "
-                               "objects or all panoptic",
-                               kinds[kind]);
     const uint64_t n = json_array_size(object->keypoints) / 3;
-    if (n > MOST_KEYPOINTS || (n && coco->n_keypoints && n != coco->n_keypoints))
-        return pstk__coco_fail(place,
-                               "keypoints: it has %" PRIu64 " points; must have %" PRIu64 "%s", n,
-                               coco->n_keypoints ? coco->n_keypoints : MOST_KEYPOINTS,
-                               coco->n_keypoints ? ", as those before it" : " at most");
-    if (n)
-        coco->n_keypoints = n;
-    coco->kind = kind;
-    coco->has_segmentation |= object->polygons || object->counts;
+    if (n > MOST_KEYPOINTS)
+        return pstk__coco_fail(place, "keypoints: it has %" PRIu64 " points; must have %d at most",
+                               n, MOST_KEYPOINTS);
+    entry->n = (uint16_t)n;
+    entry->flags = object->polygons || object->counts ? HAS_SEGMENTATION : 0;
     return 0;
 }
 
 /* Note the segments of a panoptic annotation. Where bad ones are skipped, it stays, so that its
  * image is not packed as one without annotation. */
 static int note_segments(struct pstk_annotations *a, const struct pstk__coco_place *place,
-                         const struct pstk__coco_object *object, uint32_t *n)
+                         const struct pstk__coco_object *object, struct entry *entry)
 {
     struct coco *coco = a->state;
-    const int r = pstk__panoptic_note(&coco->panoptic, place, object, n);
+    uint32_t n = 0;
+    const int r = pstk__panoptic_note(&coco->panoptic, place, object, &n);
+    entry->n = (uint16_t)n;
     if (r != PSTK_EBADMSG || !a->skip_bad)
         return r;
-    *n = BAD_SEGMENTS;
+    entry->flags = IS_BAD;
     pstk_error_init(place->err, place->err->size);
     return 0;
 }
 
-static int take_object(struct pstk_annotations *a, const struct pstk__coco_place *place,
-                       json_t *tree, uint64_t size)
+/* Check an annotation by itself, and note where it stands. */
+static int note_entry(struct pstk_annotations *a, const struct pstk__coco_place *place,
+                      const struct pstk__coco_object *object, uint64_t size)
 {
-    struct coco *coco = a->state;
-    struct pstk__coco_object object;
-    uint32_t n_segments = 0;
-    int r = pstk__coco_object(place, tree, &object);
-    if (r == 0 && object.counts) {
-        uint32_t n;
-        pstk__growing_clear(&a->values[0]); /* only to check them */
-        r = pstk__coco_runs(place, &object, &a->values[0], &n);
-    }
+    struct entry entry = {.id = object->segments ? object->image : object->id,
+                          .image = object->image,
+                          .category = object->category,
+                          .offset = place->offset,
+                          .size = (uint32_t)size,
+                          .kind = (uint8_t)kind_of(object)};
+    uint32_t n;
+    int r = 0;
+    pstk__growing_clear(&a->values[0]); /* only to check the runs */
+    if (object->counts)
+        r = pstk__coco_runs(place, object, &a->values[0], &n);
     if (r == 0)
-        r = note_object(coco, place, &object);
-    if (r == 0 && object.segments)
-        r = note_segments(a, place, &object, &n_segments);
-    const struct entry entry = {object.segments ? object.image : object.id,
-                                object.image,
-                                object.category,
-                                place->offset,
-                                (uint32_t)size,
-                                n_segments};
-    return r < 0 ? r : add_entry(coco, &entry, place->err);
+        r = object->segments ? note_segments(a, place, object, &entry)
+                             : note_object(place, object, &entry);
+    return r < 0 ? r : add_entry(a->state, &entry, place->err);
+}
+
+/* Take an annotation; `tree` is NULL where it is no object. */
+static int take_annotation(struct pstk_annotations *a, const struct pstk__coco_place *place,
+                           json_t *tree, uint64_t size)
+{
+    struct pstk__coco_object object = {.segments = NULL};
+    int r = tree ? pstk__coco_object(place, tree, &object) : place->err->code;
+    if (r == 0)
+        r = note_entry(a, place, &object, size);
+    /* check_sections refuses a panoptic file that lacks one: skip_bad is no way out there */
+    return object.segments && !a->skip_bad ? r : pstk__annotations_leave_out(a, r, place->err);
 }
 
 /* Take one element of a section. */
@@ -258,17 +261,13 @@ static int take_element(struct pstk_annotations *a, uint32_t section,
                         const struct pstk__coco_place *place, const struct pstk__json_value *value)
 {
     json_t *tree = pstk__coco_parse(place, value->at, value->size);
-    const int is_panoptic = json_object_get(tree, "segments_info") != NULL;
     int r = tree ? 0 : place->err->code;
-    if (tree && section == IMAGES)
-        r = take_image(a, place, tree);
-    else if (tree && section == CATEGORIES)
-        r = take_category(a, place, tree);
+    if (section == ANNOTATIONS)
+        r = take_annotation(a, place, tree, value->size);
     else if (tree)
-        r = take_object(a, place, tree, value->size);
+        r = section == IMAGES ? take_image(a, place, tree) : take_category(a, place, tree);
     json_decref(tree);
-    return section == ANNOTATIONS && !is_panoptic ? pstk__annotations_leave_out(a, r, place->err)
-                                                  : r;
+    return r;
 }
 
 static int report_progress(const struct pstk_annotations_settings *s,
@@ -435,16 +434,15 @@ static int sort_ids(struct pstk_annotations *a, struct pstk_error *err)
 static int resolve_entry(struct pstk_annotations *a, struct entry *entry,
                          const struct entry *before, struct pstk_error *err)
 {
-    const struct coco *coco = a->state;
     const struct pstk__annotated_image image = {.id = entry->image};
     const struct pstk__annotations_class category = {.id = entry->category};
     if (before && before->id == entry->id)
-        return twice(a, "annotations", coco->kind == PANOPTIC ? "image_id" : "id", entry->id, err);
+        return twice(a, "annotations", entry->kind == PANOPTIC ? "image_id" : "id", entry->id, err);
     struct pstk__annotated_image *found_image =
         a->info.n_images ? bsearch(&image, a->images, a->info.n_images, sizeof image, by_image_id)
                          : NULL;
     const struct pstk__annotations_class *found =
-        a->info.n_names && coco->kind == OBJECT
+        a->info.n_names && entry->kind == OBJECT
             ? bsearch(&category, a->classes, a->info.n_names, sizeof category, by_category_id)
             : NULL;
     if (!found_image)
@@ -452,7 +450,7 @@ static int resolve_entry(struct pstk_annotations *a, struct entry *entry,
                           "%.200s: annotation %" PRId64 ", at byte %" PRIu64
                           ": image_id: value is %" PRId64 "; must be the id of one of 'images'",
                           a->path, entry->id, entry->offset, entry->image);
-    if (!found && coco->kind == OBJECT)
+    if (!found && entry->kind == OBJECT)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                           "%.200s: annotation %" PRId64 ", at byte %" PRIu64
                           ": category_id: value is %" PRId64
@@ -461,6 +459,41 @@ static int resolve_entry(struct pstk_annotations *a, struct entry *entry,
     entry->image = found_image - a->images;
     entry->category = found ? found - a->classes : 0;
     found_image->n++;
+    return 0;
+}
+
+/* Fail: two entries, each good by itself, contradict one another. */
+static int contradict(const struct pstk_annotations *a, const struct entry *entry,
+                      const struct entry *other, const char *what, struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                      "%.200s: annotation %" PRId64 ", at byte %" PRIu64 ", %s annotation %" PRId64
+                      ", at byte %" PRIu64 " (skip_bad leaves out neither; both are well-formed)",
+                      a->path, entry->id, entry->offset, what, other->id, other->offset);
+}
+
+/* Check that all entries have one kind and one number of keypoints, and note these. No entry is
+ * left out here: none says which of two is the wrong one. */
+static int agree(struct pstk_annotations *a, struct pstk_error *err)
+{
+    struct coco *coco = a->state;
+    const struct entry *with_points = NULL;
+    char what[120];
+    coco->kind = coco->n ? (enum kind)coco->entries[0].kind : OBJECT;
+    for (uint64_t i = 0; i < coco->n; i++) {
+        const struct entry *entry = &coco->entries[i];
+        snprintf(what, sizeof what, "is %s; must be %s, as", kinds[entry->kind], kinds[coco->kind]);
+        if (entry->kind != coco->kind)
+            return contradict(a, entry, &coco->entries[0], what, err);
+        if (coco->kind == OBJECT && entry->n && !with_points)
+            with_points = entry;
+        coco->has_segmentation |= (entry->flags & HAS_SEGMENTATION) != 0;
+        if (coco->kind != OBJECT || !entry->n || entry->n == with_points->n)
+            continue;
+        snprintf(what, sizeof what, "has %u keypoints; must have %u, as", entry->n, with_points->n);
+        return contradict(a, entry, with_points, what, err);
+    }
+    coco->n_keypoints = with_points ? with_points->n : 0;
     return 0;
 }
 
@@ -483,9 +516,10 @@ static int resolve(struct pstk_annotations *a, struct pstk_error *err)
     }
     if (coco->n == 0 && a->info.n_bad)
         return pstk__annotations_all_bad(a, err);
-    if (coco->n)
+    const int r = agree(a, err);
+    if (r == 0 && coco->n)
         qsort(coco->entries, coco->n, sizeof *coco->entries, by_image);
-    return 0;
+    return r;
 }
 
 /* Number the entries of each image, and drop images without any where that is asked for. */
@@ -493,12 +527,15 @@ static void place_images(struct pstk_annotations *a, int skip_empty)
 {
     const struct coco *coco = a->state;
     uint64_t first = 0, kept = 0;
+    a->info.n_objects = 0;
     for (uint64_t i = 0; i < a->info.n_images; i++) {
         struct pstk__annotated_image *image = &a->images[i];
+        const struct entry *entry = &coco->entries[first];
         image->first = first;
         first += image->n;
         const int is_empty =
-            image->n == 0 || (coco->kind == PANOPTIC && coco->entries[image->first].n == 0);
+            image->n == 0 || (coco->kind == PANOPTIC && entry->n == 0 && !(entry->flags & IS_BAD));
+        a->info.n_objects += image->n && coco->kind == PANOPTIC ? entry->n : image->n;
         a->info.n_empty += (uint64_t)is_empty;
         if (is_empty && skip_empty)
             free(image->file);
@@ -506,14 +543,16 @@ static void place_images(struct pstk_annotations *a, int skip_empty)
             a->images[kept++] = *image;
     }
     a->info.n_images = kept;
-    a->info.n_objects = coco->kind == PANOPTIC ? coco->panoptic.n_segments : first;
 }
 
 static int check_sections(const struct pstk_annotations *a, struct pstk_error *err)
 {
     const struct coco *coco = a->state;
+    uint64_t n_of[N_KINDS] = {0};
+    for (uint64_t i = 0; i < coco->n; i++)
+        n_of[coco->entries[i].kind]++;
     for (uint32_t i = 0; i < N_SECTIONS; i++)
-        if (!(coco->seen & 1u << i) && !(i == CATEGORIES && coco->kind == CAPTION))
+        if (!(coco->seen & 1u << i) && !(i == CATEGORIES && n_of[CAPTION]))
             return pstk__fail(
                 err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                 "%.200s has no '%s'; must have images, annotations and categories, as "
@@ -521,7 +560,7 @@ static int check_sections(const struct pstk_annotations *a, struct pstk_error *e
                 a->path, sections[i]);
     if (a->info.n_images == 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%.200s has no images", a->path);
-    if (coco->n && coco->kind == PANOPTIC && a->bad) /* its image would have no segments */
+    if (n_of[PANOPTIC] && a->bad) /* its image would have no segments */
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%s", a->bad);
     return 0;
 }
@@ -706,7 +745,7 @@ static int put_segments(struct pstk_annotations *a, const struct pstk__coco_plac
     struct coco *coco = a->state;
     const uint32_t masks[2] = {(uint32_t)coco->at[SEGMENT_MASK], (uint32_t)coco->at[CLASS_MASK]};
     uint32_t n;
-    if (entry->n == BAD_SEGMENTS)
+    if (entry->flags & IS_BAD)
         return pstk__panoptic_note(&coco->panoptic, place, object, &n) < 0
                    ? PSTK_EBADMSG
                    : fail_changed(a, entry, place->err);

@@ -54,6 +54,21 @@ static int note_use(struct pstk__panoptic *panoptic, const struct pstk__coco_pla
     return 0;
 }
 
+/* Note the categories of an annotation whose segments are checked. */
+static int note_uses(struct pstk__panoptic *panoptic, const struct pstk__coco_place *place,
+                     const struct pstk__coco_object *object)
+{
+    int r = 0;
+    for (size_t i = 0; i < json_array_size(object->segments) && r == 0; i++) {
+        struct pstk__coco_object segment;
+        r = pstk__coco_segment(place, object, i, &segment);
+        const struct use use = {segment.category, object->image, place->offset};
+        if (r == 0)
+            r = note_use(panoptic, place, &use);
+    }
+    return r;
+}
+
 static void sort_segments(struct pstk__panoptic *panoptic)
 {
     const uint64_t n = panoptic->segments.size / sizeof(struct pstk__segment);
@@ -88,10 +103,7 @@ int pstk__panoptic_note(struct pstk__panoptic *panoptic, const struct pstk__coco
     pstk__panoptic_clear(panoptic);
     for (size_t i = 0; i < n_segments; i++) {
         struct pstk__coco_object segment;
-        int r = pstk__coco_segment(place, object, i, &segment);
-        const struct use use = {segment.category, object->image, place->offset};
-        if (r == 0)
-            r = note_use(panoptic, place, &use);
+        const int r = pstk__coco_segment(place, object, i, &segment);
         if (r < 0)
             return r;
         pstk__panoptic_add(panoptic, segment.id, 0);
@@ -99,9 +111,12 @@ int pstk__panoptic_note(struct pstk__panoptic *panoptic, const struct pstk__coco
     if (panoptic->segments.failed)
         return pstk__annotations_no_memory(place->err);
     sort_segments(panoptic);
-    *n = (uint32_t)n_segments;
-    panoptic->n_segments += n_segments;
-    return refuse_twice(panoptic, place);
+    int r = refuse_twice(panoptic, place);
+    if (r == 0)
+        r = note_uses(panoptic, place, object);
+    if (r == 0)
+        *n = (uint32_t)n_segments;
+    return r;
 }
 
 /* ---- what belongs together ------------------------------------------------------------------- */

@@ -17,15 +17,14 @@
 /* Closed when all zero. */
 struct pstk__panoptic {
     char *folder;                  /* owned; of the PNG files */
-    uint64_t n_segments;           /* of all images */
     struct pstk__growing uses;     /* struct use: the categories of segments, by id */
     struct pstk__growing segments; /* struct pstk__segment of the image that is read, */
     struct pstk__growing file;     /* and the bytes of its PNG file */
     uint32_t label_size;           /* bytes of a class in the class mask: 1 or 2 */
 };
 
-/* The first reading: check an annotation's segments, and note their categories. *n becomes the
- * number of segments. 0, EBADMSG or ENOMEM. */
+/* The first reading: check an annotation's segments, and note the categories of good ones. *n
+ * becomes the number of segments; after a failure it stays. 0, EBADMSG or ENOMEM. */
 int pstk__panoptic_note(struct pstk__panoptic *panoptic, const struct pstk__coco_place *place,
                         const struct pstk__coco_object *object, uint32_t *n);
 /* After it, with the classes by id: check that every category is one, and find the folder of the

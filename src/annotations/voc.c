@@ -69,7 +69,7 @@ static int parse_image(struct pstk_annotations *a, const char *stem, struct pstk
 {
     struct voc *voc = a->state;
     char path[MAX_PATH];
-    *file = (struct pstk__voc_file){.n = 0};
+    *file = (struct pstk__voc_file){.skip_bad = a->skip_bad};
     int r = make_path(path, a, "Annotations", stem, ".xml", err);
     if (r == 0)
         r = pstk__whole_file_read(&voc->bytes, path, MOST_TEXT, err);
@@ -238,6 +238,19 @@ static char *find_picture(const struct pstk_annotations *a, const char *stem)
     return asprintf(&found, "JPEGImages/%s%s", stem, endings[i < n ? i : 0]) < 0 ? NULL : found;
 }
 
+/* Count the bad objects of a file, which are left out. */
+static int count_bad(struct pstk_annotations *a, const struct pstk__voc_file *file,
+                     struct pstk_error *err)
+{
+    struct pstk_error own;
+    int r = 0;
+    for (uint64_t i = 0; i < file->n_bad && r == 0; i++) {
+        own = file->bad;
+        r = pstk__annotations_leave_out(a, PSTK_EBADMSG, &own);
+    }
+    return r < 0 ? pstk__fail_copy(err, &own) : 0;
+}
+
 /* Add the image of a file, whose stem stays. 1: it has no objects, or is bad, and is left out. */
 static int take_image(struct pstk_annotations *a, const char *stem, int skip_empty,
                       struct pstk_error *err)
@@ -252,6 +265,8 @@ static int take_image(struct pstk_annotations *a, const char *stem, int skip_emp
         pstk__fail_copy(err, &own);
     else if (a->info.n_bad > n_bad)
         r = 1;
+    if (r == 0)
+        r = count_bad(a, &file, err);
     for (uint64_t i = 0; i < file.n && r == 0; i++)
         r = note_class(a, file.objects[i].name, err);
     a->info.n_empty += r == 0 && file.n == 0;
@@ -289,7 +304,7 @@ static int take_images(struct pstk_annotations *a, const struct pstk_annotations
             r = pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_OPEN,
                            "reading the annotations was stopped");
     }
-    if (r >= 0 && kept == 0 && a->info.n_bad)
+    if (r >= 0 && a->info.n_objects == 0 && a->info.n_bad)
         r = pstk__annotations_all_bad(a, err);
     else if (r >= 0 && kept == 0)
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,

@@ -25,6 +25,7 @@ struct parse {
     locale_t locale; /* numbers have a point, whatever the program's locale */
     struct pstk_error *err;
     int failed; /* the result of the first failure, or 0 */
+    int is_bad; /* the object that was begun last is bad and will be left out */
     uint32_t depth;
     char names[MAX_PATH]; /* "annotation/object/name" */
     char text[PSTK__VOC_TEXT];
@@ -46,6 +47,30 @@ static void fail(struct parse *p, const char *fmt, ...)
     p->failed = pstk__fail(p->err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%.160s: line %" PRIu64 ": %s",
                            p->path, (uint64_t)XML_GetCurrentLineNumber(p->parser), what);
     XML_StopParser(p->parser, XML_FALSE);
+}
+
+static void fail_value(struct parse *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* A value of an element is wrong: leave out its object where the settings ask for that, or stop. */
+static void fail_value(struct parse *p, const char *fmt, ...)
+{
+    static const char object[] = "annotation/object";
+    struct pstk__voc_file *file = p->file;
+    struct pstk_error own;
+    char what[300];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    if (!file->skip_bad || strncmp(p->names, object, sizeof object - 1) != 0) {
+        fail(p, "%s", what);
+        return;
+    }
+    struct pstk_error *err = p->is_bad || file->n_bad ? &own : &file->bad;
+    pstk_error_init(err, sizeof *err);
+    p->is_bad = 1;
+    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%.160s: line %" PRIu64 ": %s", p->path,
+               (uint64_t)XML_GetCurrentLineNumber(p->parser), what);
 }
 
 /* Stop the parser for want of memory. */
@@ -113,7 +138,7 @@ static void XMLCALL on_text(void *user, const XML_Char *text, int n)
 static int take(struct parse *p, char text[PSTK__VOC_TEXT])
 {
     if (p->text_size == PSTK__VOC_TEXT) {
-        fail(p, "%s: value is longer than %d bytes", p->names, PSTK__VOC_TEXT - 1);
+        fail_value(p, "%s: value is longer than %d bytes", p->names, PSTK__VOC_TEXT - 1);
         return -1;
     }
     p->text[p->text_size] = 0;
@@ -131,18 +156,21 @@ static void take_number(struct parse *p, double min, double max, double *out)
     char text[PSTK__VOC_TEXT], *end;
     if (take(p, text) < 0)
         return;
-    *out = strtod_l(text, &end, p->locale);
-    if (!text[0] || *end || text[strspn(text, "0123456789+-.eE")] || !(*out >= min && *out <= max))
-        fail(p, "%s: value is '%.60s'; must be a number from %g to %g", p->names, text, min, max);
+    const double value = strtod_l(text, &end, p->locale);
+    if (text[0] && !*end && !text[strspn(text, "0123456789+-.eE")] && value >= min && value <= max)
+        *out = value;
+    else
+        fail_value(p, "%s: value is '%.60s'; must be a number from %g to %g", p->names, text, min,
+                   max);
 }
 
 static uint32_t take_whole(struct parse *p, uint32_t max)
 {
     double value = 0;
     take_number(p, 0, max, &value);
-    if (!p->failed && value != (uint32_t)value)
-        fail(p, "%s: value is %g; must be a whole number", p->names, value);
-    return p->failed ? 0 : (uint32_t)value;
+    if (value != (uint32_t)value)
+        fail_value(p, "%s: value is %g; must be a whole number", p->names, value);
+    return (uint32_t)value;
 }
 
 /* Take a member of the object that was begun last. */
@@ -166,19 +194,25 @@ static void take_member(struct parse *p, struct pstk__voc_object *object)
         }
 }
 
-/* Check an object at its end. */
-static void check_object(struct parse *p, const struct pstk__voc_object *object)
+/* Check an object at its end, and remove a bad one. */
+static void end_object(struct parse *p, const struct pstk__voc_object *object)
 {
     const double *box = object->box;
-    if (!object->name[0])
-        fail(p, "object: it has no name");
+    if (p->is_bad)
+        ; /* its first mistake is noted */
+    else if (!object->name[0])
+        fail_value(p, "object: it has no name");
     else if (object->seen != (1u << BOX_MEMBERS) - 1)
-        fail(p, "object %.60s: bndbox must have xmin, ymin, xmax and ymax", object->name);
+        fail_value(p, "object %.60s: bndbox must have xmin, ymin, xmax and ymax", object->name);
     else if (box[2] < box[0] || box[3] < box[1])
-        fail(p,
-             "object %.60s: bndbox: values are %g, %g, %g, %g; xmax and ymax must be at least xmin "
-             "and ymin",
-             object->name, box[0], box[1], box[2], box[3]);
+        fail_value(
+            p,
+            "object %.60s: bndbox: values are %g, %g, %g, %g; xmax and ymax must be at least "
+            "xmin and ymin",
+            object->name, box[0], box[1], box[2], box[3]);
+    p->file->n -= (uint64_t)p->is_bad;
+    p->file->n_bad += (uint64_t)p->is_bad;
+    p->is_bad = 0;
 }
 
 static void XMLCALL on_end(void *user, const XML_Char *name)
@@ -192,7 +226,7 @@ static void XMLCALL on_end(void *user, const XML_Char *name)
     else if (is_at(p, "annotation/size/height"))
         file->height = take_whole(p, PSTK_MAX_MASK_SIDE);
     else if (object && is_at(p, "annotation/object"))
-        check_object(p, object);
+        end_object(p, object);
     else if (object)
         take_member(p, object);
     char *last = strrchr(p->names, '/');

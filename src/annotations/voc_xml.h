@@ -20,10 +20,13 @@ struct pstk__voc_file {
     uint32_t width, height;           /* pixels; 0: unknown */
     struct pstk__voc_object *objects; /* owned; room is the next power of two */
     uint64_t n;
+    int skip_bad;          /* leave out bad objects, */
+    uint64_t n_bad;        /* and their number, */
+    struct pstk_error bad; /* and what is wrong with the first */
 };
 
-/* Parse the bytes of a file into a zeroed struct. `path` is for messages. 0; EBADMSG, ENOMEM. Close
- * it in any case. */
+/* Parse the bytes of a file into a struct that has skip_bad alone. `path` is for messages. 0;
+ * EBADMSG, ENOMEM. Close it in any case. */
 int pstk__voc_parse(struct pstk__voc_file *file, const char *path, const void *text, uint64_t size,
                     struct pstk_error *err);
 void pstk__voc_file_close(struct pstk__voc_file *file);

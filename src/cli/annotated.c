@@ -197,7 +197,8 @@ void annotated_warn(const struct annotated *annotated)
     if (info->n_bad)
         message_say("warning: %s bad annotation%s left out%s; the first: %s",
                     unit_count(n, info->n_bad), info->n_bad == 1 ? " is" : "s are",
-                    annotated->coco ? "" : ", each with its image", info->bad);
+                    annotated->coco ? "" : " (an object, or an XML file with its image)",
+                    info->bad);
     if (annotated->n_sizes)
         message_say(
             "warning: %s image%s another size than the annotations say (width x height of "

@@ -276,7 +276,7 @@ def mistakes_in_an_annotation_are_named(world):
             ({"segmentation": {"size": [3, 3]}}, "segmentation.counts: value is missing"),
             ({"keypoints": [1, 2]}, "keypoints: value is a list of 2"), ({"keypoints": [1, 2, 3]}, "a visibility, is 3"),
             ({"segments_info": []}, "file_name: value is missing"),
-            ({"segments_info": [], "file_name": "x.png"}, "panoptic"), ({"caption": "x"}, "it is an object; must be as those before it")):
+            ({"segments_info": [], "file_name": "x.png"}, "panoptic"), ({"caption": "x"}, "is a caption; must be an object, as annotation 500, at byte ")):
         refused(world, changed(whole, **members), says, folder, status=(1, 2))
 
 
@@ -354,7 +354,7 @@ def bad_annotations_may_be_left_out_and_are_counted(world):
     wanted = run_json("info", world.path("good"))["identity"]
     one = {**whole["annotations"][0], "id": 9000}
     bad = [{**one, "bbox": [1, 2, -3, 4]}, {**one, "bbox": [float("nan"), 2, 3, 4]}, {**one, "image_id": 4}, {**one, "category_id": 77},
-           whole["annotations"][3], {**one, "id": 1.5}, {**one, "caption": "x"}, {**one, "keypoints": [1, 2]}, 7,
+           whole["annotations"][3], {**one, "id": 1.5}, {**one, "image_id": 4, "caption": "x"}, {**one, "keypoints": [1, 2]}, 7,
            {**one, "segmentation": {"counts": [5, 3], "size": [3, 3]}, "keypoints": [1, 2, 0]}]
     file = save(world, {**whole, "annotations": bad[:1] + whole["annotations"] + bad[1:]}, "some-bad.json")
     out = world.fresh("some-bad")
@@ -368,6 +368,36 @@ def bad_annotations_may_be_left_out_and_are_counted(world):
         refused_options = ("pack", "--coco", save(world, {**whole, "annotations": some}, "all-bad.json"), folder, world.fresh("all-bad"), "--skip-bad")
         _, err = run(*refused_options, status=1)
         assert "skip_bad: no annotation is left, all %d are bad; the first: " % len(some) in err, err
+
+
+@test
+def a_bad_annotation_decides_nothing_about_good_ones(world):
+    folder, whole = coco_of(world, keypoints=True)
+    run("pack", "--coco", save(world, whole), folder, world.fresh("good"))
+    wanted = run_json("info", world.path("good"))["identity"]
+    one = {**whole["annotations"][0], "id": 1}  # the first by id, too
+    for bad in ({**one, "image_id": 4, "keypoints": [1, 2, 0]}, {**one, "category_id": 77, "keypoints": [1, 2, 0] * 30},
+                {**one, "image_id": 4, "caption": "x"}, {"image_id": 4, "segments_info": [], "file_name": "x.png"},
+                {**one, "segments_info": None, "bbox": [1, 2]}, {**one, "segments_info": 7}):
+        for annotations in ([bad] + whole["annotations"], whole["annotations"] + [bad]):
+            told = run_json("pack", "--coco", save(world, {**whole, "annotations": annotations}, "first.json"), folder, world.fresh("first"), "--skip-bad")
+            expect((told["annotations"]["n_bad"], told["annotations"]["n_annotations"], told["identity"]), (1, 60, wanted), bad)
+
+
+@test
+def good_annotations_that_contradict_one_another_are_never_left_out(world):
+    folder, whole = coco_of(world, keypoints=True)
+    one = {**whole["annotations"][0], "id": 1}
+    for other, says in (({**one, "caption": "x"}, "is an object; must be a caption, as annotation 1, at byte %d "),
+                        ({**one, "keypoints": [1, 2, 0]}, "has 5 keypoints; must have 1, as annotation 1, at byte %d "),
+                        ({**one, "segments_info": [], "file_name": "x.png"}, "must be ")):
+        for annotations in ([other] + whole["annotations"], whole["annotations"] + [other]):
+            file = save(world, {**whole, "annotations": annotations}, "contrary.json")
+            with open(file) as f:
+                at = f.read().find('{"id": 1,')
+            _, err = run("pack", "--coco", file, folder, world.fresh("contrary"), "--skip-bad", status=1)
+            assert (says % at if "%" in says else says) in err and "skip_bad leaves out neither" in err, err
+            assert not os.path.exists(world.path("contrary"))
 
 
 @test
@@ -531,14 +561,28 @@ def mistakes_in_voc_are_named_with_their_line(world):
 
 
 @test
-def bad_files_of_voc_may_be_left_out_and_are_counted(world):
+def bad_objects_and_files_of_voc_may_be_left_out_and_are_counted(world):
     root = voc_of(world, "voc-skip")
     path = os.path.join(root, "Annotations", "2007_000033.xml")
     write(path, "<annotation><object><name>x</name></object></annotation>")
     _, err = run("pack", "--voc", root, world.fresh("voc-skipped"), status=1)
     assert err.endswith("bndbox must have xmin, ymin, xmax and ymax (or leave it out with skip_bad)\n"), err
     _, err = run("pack", "--voc", root, world.fresh("voc-skipped"), "--skip-bad")
-    assert "warning: 1 bad annotation is left out, each with its image; the first: %s: line 1: object x" % path in err, err
+    assert "warning: 1 bad annotation is left out (an object, or an XML file with its image); the first: %s: line 1: object x" % path in err, err
+    expect([run("get", world.path("voc-skipped"), i, "file_name")[0] for i in range(3)], [stem + ".jpg" for stem, _ in VOC])
+    good = OBJECT % ("dog", "Left", 0, 1, 1, 1, 50, 40)
+    write(path, "<annotation>%s</annotation>" % good)
+    wanted = run_json("pack", "--voc", root, world.fresh("voc-skipped"))["identity"]
+    bad = [good.replace("<xmax>50", "<xmax>" + value) for value in ("0.5", "nan", "1e60", "-1")]
+    bad += [good.replace("<truncated>0", "<truncated>" + value) for value in ("2", "0.5", "x", "-1")] + [good.replace("dog", "d" * 300)]
+    bad += [good.replace("ymax", "other"), "<object/>", good.replace("<name>dog</name>", "")]
+    for objects in ([good] + bad, bad + [good], bad[:5] + [good] + bad[5:]):
+        write(path, "<annotation>\n%s</annotation>" % "\n".join(objects))
+        told = run_json("pack", "--voc", root, world.fresh("voc-skipped"), "--skip-bad")
+        expect((told["annotations"]["n_bad"], told["identity"]), (len(bad), wanted))
+    write(path, "<annotation><size><width>x</width></size>%s</annotation>" % good)  # concerns the image
+    _, err = run("pack", "--voc", root, world.fresh("voc-skipped"), "--skip-bad")
+    assert "warning: 1 bad annotation is left out (an object, or an XML file with its image); the first: " in err, err
     expect([run("get", world.path("voc-skipped"), i, "file_name")[0] for i in range(2)], ["2007_000032.jpg", "2008_000001.jpg"])
     for stem, _ in VOC:
         write(os.path.join(root, "Annotations", stem + ".xml"), "<x/>")

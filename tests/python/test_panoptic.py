@@ -248,7 +248,7 @@ class Panoptic(Case):
             self.assertIn(says, self.pack(status=1))
             one.update(kept)
         self.whole["annotations"].append({"id": 1, "image_id": 490, "category_id": 2, "bbox": [0, 0, 1, 1]})
-        self.assertIn("it is an object; must be as those before it", self.pack(status=1))
+        self.assertIn("annotation 1, at byte ", self.pack(status=1))
         self.whole["annotations"].pop()
         self.whole["categories"][0]["isthing"] = 2
         self.addCleanup(CATEGORIES[0].update, isthing=1)
