@@ -222,15 +222,23 @@ static const char *named_in(const struct fields *fields, const char *message)
     return NULL;
 }
 
-/* Name the option where a message names the setting. */
+/* Name the option where a message names the setting: "NAME: value is ...", or "... (NAME)", the
+ * last one. Paths in the message may have the same word. */
 static void explain_setting(struct pstk_error *err, const char *setting, const char *option)
 {
-    char text[sizeof err->message];
-    const char *at = strstr(err->message, setting);
-    if (!at || (at > err->message && at[-1] == '-'))
-        return;
-    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - err->message), err->message, option,
-             at + strlen(setting));
+    char text[sizeof err->message], word[64];
+    const char *at = err->message;
+    const size_t n = strlen(setting);
+    if (strncmp(at, setting, n) != 0 || at[n] != ':') {
+        const char *found = NULL;
+        snprintf(word, sizeof word, " (%s)", setting);
+        while ((at = strstr(at, word)))
+            found = at += 2;
+        if (!found)
+            return;
+        at = found;
+    }
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - err->message), err->message, option, at + n);
     memcpy(err->message, text, sizeof text);
 }
 

@@ -126,6 +126,12 @@ def the_images_of_a_table_lie_below_the_root_path(world):
         run(*command, table, *out, "--root-path", root)
     told, _ = run("bench", table, "--root-path", root, "--seconds", "0.2", "--batch-size", "2")
     assert "ceiling" in told, told  # which has a data set of its own
+    # A path that has the word stays what it is, and what it names can be copied from the message.
+    named = world.path("root_path: (root_path)")
+    os.makedirs(named, exist_ok=True)
+    shutil.copy(table, os.path.join(named, "l.csv"))
+    told = refused("info", os.path.join(named, "l.csv"))
+    assert told.endswith(f"below {named}; give the folder that they are below (--root-path)"), told
     assert "--root-path: cannot open" in refused("info", table, "--root-path", world.path("nothing"))
     assert "value is empty" in refused("info", table, "--root-path", "")
     told, _ = run("doctor", table, status=1)
