@@ -38,10 +38,11 @@ void progress_begin(struct progress *progress, const char *doing, const char *wh
     progress->last = progress->start;
 }
 
-/* Note what is done by now: rates are those of the time in which this process has looked. */
+/* Note what is done by now: rates are those of the time in which this process has looked, and knew
+ * how much there is. */
 static void count(struct progress *progress, double now, double part, uint64_t n_items)
 {
-    if (!progress->counting) {
+    if (!progress->counting || (progress->first_part < 0 && part >= 0)) {
         progress->start = now;
         progress->first_part = part;
         progress->first_items = n_items;
