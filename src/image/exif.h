@@ -10,8 +10,9 @@
 
 /* Exif metadata, which a file may have in pieces, or coded. */
 struct pstk__exif {
-    /* Copy up to n bytes from byte `at` on. Returns their number: fewer only at the end. Calls with
-     * rising `at` take one pass over the bytes, each other call takes one more. */
+    /* Copy up to n bytes from byte `at` on. Returns their number: fewer only at the end. Calls
+     * whose bytes follow those of the call before take one pass over the metadata together; a call
+     * for earlier bytes may take one more. */
     uint32_t (*read)(void *user, uint64_t at, uint8_t *out, uint32_t n);
     void *user;
     uint64_t size; /* bytes */
@@ -19,7 +20,7 @@ struct pstk__exif {
 
 /* Return the orientation in Exif metadata: a TIFF structure, which "Exif\0\0" may precede, once or
  * more often. 1..8; 1 also where Pillow raises an exception, or finds another value. 0: there is no
- * entry for it, so that XMP may have it. */
+ * entry for it, or no byte at all, so that XMP may have it. */
 uint32_t pstk__exif_orientation(const struct pstk__exif *exif);
 /* Return the orientation in Exif metadata in one piece. */
 uint32_t pstk__exif_orientation_of(const uint8_t *data, uint64_t size);
