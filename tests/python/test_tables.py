@@ -144,13 +144,13 @@ class Tables(Case):
 
     def test_json_in_json_may_have_any_number_and_character(self):
         path, = self.images(1)
-        texts = ["[12345678901234567890]", "[1e400, -0, -1E-999]", '["a\\u0000b"]', '{"\\u0000": "\\\\u0000"}',
+        texts = ["[12345678901234567890]", "[1e400, -0, -1E-999]", '["a\\u0000b"]', '{"\\u0000": "\\\\u0000"}', "[NaN, -Infinity, Infinity]",
                  '{"a": [{"b": 1.5e+3}], "c": "-1"}', "[" * 100 + "]" * 100]
         for text in texts:
             dataset = penstock.Dataset(self.put(f'{{"path": "{path}", "a": {text}}}\n', "labels.jsonl"))
             self.assertEqual(dataset[0]["a"], text)
             json.loads(text)
-        for text in ("[01]", "[1.]", "[-]", "[1e]", "[+1]", "[.5]", "[1-2]", "[NaN]", '["\\u000"]', '["\\ud800"]', '["\\x"]',
+        for text in ("[01]", "[1.]", "[-]", "[1e]", "[+1]", "[.5]", "[1-2]", "[-NaN]", "[nan]", "[NaN.5]", '["\\u000"]', '["\\ud800"]', '["\\x"]',
                      "[1,]", "[1 2]", '{"a": 1, "a": 2}', '{1: 2}', '["a\x01"]', "[1}", "[--1]", "[0x1]"):
             self.refused(["not JSON", "line 1"], f'{{"path": "{path}", "a": {text}}}\n', "labels.jsonl")
 

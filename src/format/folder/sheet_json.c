@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON lines: a JSON object (RFC 8259) on each line. Lists and objects in it are checked by the
- * JSON library, everything else here.
+ * JSON lines: a JSON object (RFC 8259) on each line, where a number may also be NaN, Infinity or
+ * -Infinity, as Python's json module writes and reads them. Lists and objects in it are checked by
+ * the JSON library, everything else here.
  */
 #include "base/json_piece.h"
 #include "format/folder/sheet.h"
@@ -152,6 +153,16 @@ static int is_number(const char *at, const char *end)
     return at == end;
 }
 
+/* Return the bytes of the number that is not finite at `at`; 0: there is none. */
+static size_t not_finite(const char *at, const char *end)
+{
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if ((size_t)(end - at) >= strlen(words[i]) && memcmp(at, words[i], strlen(words[i])) == 0)
+            return strlen(words[i]);
+    return 0;
+}
+
 static int is_word(const struct pstk__json_piece *piece, const char *word)
 {
     return piece->size == strlen(word) && memcmp(piece->at, word, piece->size) == 0;
@@ -187,6 +198,15 @@ static const char *copy_number(const char *at, const char *end, char **to)
     return after;
 }
 
+/* Copy [] in the place of a number that is not finite, which `n` bytes name: no neighbour turns []
+ * into another value. After it. */
+static const char *copy_not_finite(const char *at, size_t n, char **to)
+{
+    *(*to)++ = '[';
+    *(*to)++ = ']';
+    return at + n;
+}
+
 /* Is a list or object JSON? The library refuses numbers and characters that C has no type for: they
  * are looked at here. `room` has as many bytes. */
 static int is_json(const struct pstk__json_piece *piece, char *room)
@@ -195,7 +215,10 @@ static int is_json(const struct pstk__json_piece *piece, char *room)
     char *to = room;
     json_error_t why;
     while (at < end) {
-        if (*at == '"')
+        const size_t n = not_finite(at, end);
+        if (n > 0)
+            at = copy_not_finite(at, n, &to);
+        else if (*at == '"')
             at = copy_text(at, end, &to);
         else if (memchr("-0123456789", *at, 11))
             at = copy_number(at, end, &to);
@@ -230,8 +253,10 @@ static int read_value(struct pstk__sheet_row *row, const struct pstk__json_piece
     cell->kind = is_word(piece, "null")                              ? PSTK__CELL_NULL
                  : is_word(piece, "true") || is_word(piece, "false") ? PSTK__CELL_WORD
                                                                      : PSTK__CELL_NUMBER;
-    if (cell->kind == PSTK__CELL_NUMBER && !is_number(piece->at, piece->at + piece->size))
-        return wrong(row, cell->at, "this is no JSON value: NaN and Infinity are none either");
+    const char *end = piece->at + piece->size;
+    if (cell->kind == PSTK__CELL_NUMBER && !is_number(piece->at, end) &&
+        not_finite(piece->at, end) != piece->size)
+        return wrong(row, cell->at, "this is no JSON value");
     return 0;
 }
 

@@ -115,6 +115,10 @@ TEST(json_has_its_values)
               "a\n=\xc3\xa9\xf0\x9f\x98\x80/\\");
     check_row(&pstk__sheet_json, "{\"a\":[12345678901234567890,-1E+999,\"x\\u0000\\\\u0000\\\"\"]}",
               "a=[12345678901234567890,-1E+999,\"x\\u0000\\\\u0000\\\"\"]");
+    check_row(&pstk__sheet_json,
+              "{\"a\":NaN, \"b\": Infinity "
+              ",\"c\":-Infinity,\"d\":[NaN,{\"x\":-Infinity},Infinity,\"NaN\"]}",
+              "a=NaN|b=Infinity|c=-Infinity|d=[NaN,{\"x\":-Infinity},Infinity,\"NaN\"]");
 }
 
 TEST(json_that_is_wrong_is_refused_where_it_is)
@@ -124,7 +128,16 @@ TEST(json_that_is_wrong_is_refused_where_it_is)
     WRONG(pstk__sheet_json, "{\"a\":\n", 5, "ends here");
     WRONG(pstk__sheet_json, "{}\n", 0, "empty");
     WRONG(pstk__sheet_json, "{\"a\":1,\"a\":2}\n", 7, "twice");
-    WRONG(pstk__sheet_json, "{\"a\":NaN}\n", 5, "no JSON value");
+    static const char *const words[] = {"nan",  "inf",   "+Infinity",  "-NaN",    "NaN1",
+                                        "1NaN", "NaNe5", "Infinity.5", "-Infinit"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char line[64];
+        int n = snprintf(line, sizeof line, "{\"a\":%s}\n", words[i]);
+        check_wrong(&pstk__sheet_json, line, (uint64_t)n, 5, "no JSON value");
+        n = snprintf(line, sizeof line, "{\"a\":[1,%s]}\n", words[i]);
+        check_wrong(&pstk__sheet_json, line, (uint64_t)n, 5, "not JSON");
+    }
+    WRONG(pstk__sheet_json, "{\"a\":{NaN:1}}\n", 5, "not JSON");
     WRONG(pstk__sheet_json, "{\"a\":01}\n", 5, "no JSON value");
     WRONG(pstk__sheet_json, "{\"a\":1.}\n", 5, "no JSON value");
     WRONG(pstk__sheet_json, "{\"a\":[1,]}\n", 5, "not JSON");
