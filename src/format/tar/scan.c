@@ -18,7 +18,6 @@
 #define MAX_VALUE 0xffffffffull
 
 /* Of messages about suffixes. */
-#define FIRST_DOT "first dot"
 #define OR_LAST "or set split_at to 'last', which takes the last dot"
 
 /* ---- bytes of the archive -------------------------------------------------------------------- */
@@ -156,8 +155,7 @@ static int compare_fields(const void *a, const void *b)
 static int fail_long(struct walk *walk, uint64_t at)
 {
     return fail_at(walk, at, PSTK_ENOTSUP,
-                   "its suffix, all after the " FIRST_DOT
-                   " of its name, has 64 bytes or more; must "
+                   "its suffix, all after the first dot of its name, has 64 bytes or more; must "
                    "be the name of a field: rename it, " OR_LAST);
 }
 
@@ -184,12 +182,12 @@ static int add_field(struct walk *walk, struct pstk__index_found *found, const c
     if (found->n_fields == PSTK_MAX_FIELDS)
         return fail_at(
             walk, at, PSTK_ENOTSUP,
-            "the samples have more than 64 different suffixes, all after the " FIRST_DOT
-            " of a name; must be at most 64, for each is a field: rename members, " OR_LAST);
+            "the samples have more than 64 different suffixes, all after the first dot of a name; "
+            "must be at most 64, for each is a field: rename members, " OR_LAST);
     if (strspn(suffix, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") !=
         strlen(suffix))
         return fail_at(walk, at, PSTK_ENOTSUP,
-                       "its suffix, all after the " FIRST_DOT " of its name, is not the name of a "
+                       "its suffix, all after the first dot of its name, is not the name of a "
                        "field: must be of A-Z a-z 0-9 _ . -: rename it, " OR_LAST);
     *field = (int)found->n_fields;
     struct pstk__index_field *one = &found->fields[found->n_fields++];
