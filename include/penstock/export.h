@@ -108,7 +108,8 @@ struct pstk_export_result {
     /* images among them that were stored as pixels, and are PNG files of the same pixels */
     uint64_t n_encoded;
     /* FOLDER, WEBDATASET: samples whose file or key has another name than the key field says: it
-     * came twice, or has characters that the target or a file system lacks */
+     * came twice, or cannot be a file's or a key in the target (control characters, a leading dot,
+     * a folder that is another sample's file) */
     uint64_t n_renamed;
     /* PNG files among them that packing made anew from the rows of a damaged file
      * (PSTK_DAMAGED_ACCEPT), so that they are not the original */

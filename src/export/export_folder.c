@@ -2,7 +2,10 @@
 /*
  * export_folder: image files. A path is that of the key field, as packing a folder of images keeps
  * it; below the name of the sample's class if the data set has class names and the path does not
- * begin with it. Without a key the name is the sample's number.
+ * begin with it. Without a key the name is the sample's number. A path that cannot be has another
+ * one: a part that begins with a dot, which readers of folders skip, and a folder that is named as
+ * a file of the export, are escaped; a file whose place another sample has, or needs as a folder,
+ * gets its number.
  *
  * If there are fields other than image, label and key, metadata.jsonl has an object for each
  * sample: file_name, then all fields except the image; the label as the name of its class. That is
@@ -26,6 +29,7 @@ struct folder {
     const char *label; /* the label's name in metadata, if its values are class names; or NULL */
     struct pstk__out_file metadata; /* open if has_metadata */
     struct pstk__bytes path;        /* owned; of the sample's file, with a 0 */
+    int is_renamed;                 /* 1: the path is not the sample's key */
     struct pstk__bytes line;        /* owned; of metadata */
 };
 
@@ -117,27 +121,64 @@ static int put_key(struct folder *folder, const struct pstk__export_sample *samp
     return 1;
 }
 
+/* 1: the part of `n` bytes at `part`, in a path without a 0, cannot stay as it is. */
+static int is_reserved(const struct pstk__bytes *path, const char *part, uint64_t n)
+{
+    static const char *const files[] = {METADATA, PSTK__OUTDIR_MARK};
+    const char *begin = (const char *)path->data;
+    if (n > 0 && part[0] == '.')
+        return 1;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (part == begin && n < path->size && n == strlen(files[i]) &&
+            memcmp(part, files[i], n) == 0)
+            return 1;
+    return 0;
+}
+
+/* Escape the first byte of parts that cannot stay as they are. What others have escaped has no such
+ * part, so that different paths stay different. */
+static void escape_parts(struct pstk__bytes *path)
+{
+    struct pstk__bytes escaped = {0};
+    const char *text = (const char *)path->data, *end = text + path->size;
+    for (const char *part = text; part < end;) {
+        const char *slash = memchr(part, '/', (size_t)(end - part));
+        const char *after = slash ? slash + 1 : end;
+        const int is_escaped = is_reserved(path, part, (uint64_t)((slash ? slash : end) - part));
+        if (is_escaped)
+            pstk__bytes_format(&escaped, "%%%02x", (uint8_t)*part);
+        pstk__bytes_put(&escaped, part + is_escaped, (uint64_t)(after - part - is_escaped));
+        part = after;
+    }
+    escaped.failed |= path->failed;
+    pstk__bytes_free(path);
+    *path = escaped;
+}
+
 static int is_renamed(const struct folder *folder, const struct pstk__export_sample *sample)
 {
     const struct pstk__export_value *key = &sample->values[folder->export->key];
     const uint64_t size = folder->path.size;
-    return size < key->size ||
-           memcmp(folder->path.data + size - key->size, key->data, key->size) != 0;
+    const uint8_t *begin = folder->path.data;
+    return key->size > 0 &&
+           (size < key->size || memcmp(begin + size - key->size, key->data, key->size) != 0 ||
+            (size > key->size && begin[size - key->size - 1] != '/'));
 }
 
-/* Find the path of a sample's file, with a 0. */
-static void find_path(struct folder *folder, const struct pstk__export_sample *sample)
+/* Find the path of a sample's file, with a 0: that of its key, if it may have it. */
+static void find_path(struct folder *folder, const struct pstk__export_sample *sample,
+                      int may_have_key)
 {
     const struct pstk__export *e = folder->export;
     struct pstk__bytes *path = &folder->path;
     pstk__bytes_clear(path);
     if (e->label >= 0)
         put_class(folder, sample);
-    if (e->key < 0 || !put_key(folder, sample))
+    if (e->key < 0 || !may_have_key || !put_key(folder, sample))
         pstk__bytes_format(path, "%06llu%s", (unsigned long long)sample->number,
                            suffix_of(sample->values[e->image].encoding));
-    if (e->key >= 0 && !path->failed)
-        folder->export->result.n_renamed += is_renamed(folder, sample);
+    escape_parts(path);
+    folder->is_renamed = e->key >= 0 && !path->failed && is_renamed(folder, sample);
     pstk__bytes_put(path, "", 1);
 }
 
@@ -152,7 +193,7 @@ static void number_path(struct folder *folder, const struct pstk__export_sample 
     path->size = length - n;
     pstk__bytes_format(path, "-%06llu%s", (unsigned long long)sample->number, suffix);
     pstk__bytes_put(path, "", 1);
-    folder->export->result.n_renamed++;
+    folder->is_renamed = 1;
 }
 
 /* ---- metadata -------------------------------------------------------------------------------- */
@@ -246,17 +287,23 @@ static int begin(void *state, struct pstk_error *err)
                : 0;
 }
 
+/* Make the sample's file. Where another sample has its path, or a file is in the place of one of
+ * its folders, number the path; then take the number alone, and number that. */
 static int create(struct folder *folder, const struct pstk__export_sample *sample,
                   struct pstk__out_file *file, struct pstk_error *err)
 {
-    struct pstk__outdir *files = &folder->export->files;
-    int r = pstk__outdir_create(files, file, (const char *)folder->path.data, err);
-    if (r != PSTK_EEXIST)
-        return r;
-    number_path(folder, sample);
-    if (folder->path.failed)
-        return pstk__export_no_memory(folder->export, err);
-    r = pstk__outdir_create(files, file, (const char *)folder->path.data, err);
+    int r = PSTK_EEXIST;
+    for (int i = 0; i < 4 && r == PSTK_EEXIST; i++) {
+        if (i % 2 == 0)
+            find_path(folder, sample, i == 0);
+        else
+            number_path(folder, sample);
+        folder->is_renamed |= i > 0;
+        r = folder->path.failed ? pstk__export_no_memory(folder->export, err)
+                                : pstk__outdir_create(&folder->export->files, file,
+                                                      (const char *)folder->path.data, err);
+    }
+    folder->export->result.n_renamed += (uint64_t)folder->is_renamed;
     return r != PSTK_EEXIST
                ? r
                : pstk__export_fail(folder->export, sample, (uint32_t)folder->export->image,
@@ -271,9 +318,6 @@ static int add(void *state, const struct pstk__export_sample *sample, struct pst
     struct folder *folder = state;
     const struct pstk__export_value *image = &sample->values[folder->export->image];
     struct pstk__out_file file;
-    find_path(folder, sample);
-    if (folder->path.failed)
-        return pstk__export_no_memory(folder->export, err);
     int r = create(folder, sample, &file, err);
     if (r < 0)
         return r;

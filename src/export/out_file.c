@@ -32,7 +32,8 @@ int pstk__out_file_open(struct pstk__out_file *file, int dir, const char *folder
     if (r == 0) {
         file->fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file->fd < 0)
-            r = errno == EEXIST ? PSTK_EEXIST : fail(file, errno, "create", err);
+            r = errno == EEXIST || errno == ENOTDIR ? PSTK_EEXIST
+                                                    : fail(file, errno, "create", err);
     }
     if (r < 0)
         pstk__out_file_drop(file);

@@ -17,8 +17,8 @@ struct pstk__out_file {
     uint64_t n_written;  /* bytes, those in the buffer excluded */
 };
 
-/* Create `name` below the directory `dir`; it must not be there. EEXIST, without a message: it is.
- * On failure *file is closed. */
+/* Create `name` below the directory `dir`; it must not be there. EEXIST, without a message: it is,
+ * or a file in the place of a directory. On failure *file is closed. */
 int pstk__out_file_open(struct pstk__out_file *file, int dir, const char *folder, const char *name,
                         struct pstk_error *err);
 int pstk__out_file_put(struct pstk__out_file *file, const void *data, uint64_t size,

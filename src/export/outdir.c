@@ -332,7 +332,8 @@ static int make_folders(struct pstk__outdir *outdir, const char *name, struct ps
     for (char *slash = strchr(path, '/'); r == 0 && slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
         if (mkdirat(outdir->dir, path, 0777) < 0 && errno != EEXIST)
-            r = fail_path(outdir, errno, "make the directory", path, err);
+            r = errno == ENOTDIR ? PSTK_EEXIST
+                                 : fail_path(outdir, errno, "make the directory", path, err);
         *slash = '/';
     }
     free(path);

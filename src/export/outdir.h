@@ -45,7 +45,8 @@ struct pstk__outdir_files {
  * is at work there. On failure *outdir is closed. */
 int pstk__outdir_open(struct pstk__outdir *outdir, const char *path, int overwrite,
                       struct pstk_error *err);
-/* Create a file, and the directories in its name. EEXIST, without a message: it is there. */
+/* Create a file, and the directories in its name. EEXIST, without a message: it is there, or a file
+ * in the place of a directory. */
 int pstk__outdir_create(struct pstk__outdir *outdir, struct pstk__out_file *file, const char *name,
                         struct pstk_error *err);
 /* Give a file of it another name. */

@@ -383,12 +383,16 @@ class Folder(Export):
                     self.assertEqual(np.asarray(line[name]).tolist(), np.asarray(given[name]).tolist(), name)
 
     def test_numbers_that_json_lacks_are_those_of_python(self):
-        with penstock.Writer(self.path(), {"image": "image", "x": "float32"}) as writer:
-            for x in (float("inf"), -float("inf"), float("nan"), 1e-45, 0.1, -0.0):
-                writer.add(image=image_file(), x=x)
+        values = (float("inf"), -float("inf"), float("nan"), 1e-45, 0.1, -0.0)
+        with penstock.Writer(self.path(), {"image": "image", "x": "float32", "pair": ("float64", (2,))}) as writer:
+            for x in values:
+                writer.add(image=image_file(), x=x, pair=[x, 1])
         penstock.export(self.path(), to="folder", out=self.out)
-        self.assertEqual([repr(float(np.float32(line["x"]))) for line in self.metadata()],
-                         [repr(float(np.float32(x))) for x in (float("inf"), -float("inf"), float("nan"), 1e-45, 0.1, -0.0)])
+        wanted = [repr(float(np.float32(x))) for x in values]
+        self.assertEqual([repr(float(np.float32(line["x"]))) for line in self.metadata()], wanted)
+        samples = list(penstock.Dataset(self.out))  # the reader takes what the exporter writes
+        self.assertEqual([repr(float(np.float32(one["x"]))) for one in samples], wanted)
+        self.assertEqual([repr(json.loads(one["pair"])) for one in samples], [repr([x, 1.0]) for x in values])
 
     def classes(self, records, names, **settings):
         with penstock.Writer(self.path(), {"image": "image", "label": "int32", "key": "utf8"}, names=names) as writer:
@@ -404,6 +408,27 @@ class Folder(Export):
         self.assertEqual(found, ["%2e%2e/%2e%2e/x.jpg", "%2e%2e/000005.jpg", "-1/z.jpg", "7/y.JPEG", "a%2fb/x-000002.jpg",
                                  "a%2fb/x.jpg"])
         self.assertEqual(n, 4)
+
+    def test_any_keys_can_be_exported_and_read_back(self):
+        keys = ["b.jpg", "b.jpg/c.jpg", "000001.jpg", "b.jpg/d.jpg", "e.jpg/f.jpg", "e.jpg", ".x.jpg", "d/.g/h.jpg", "%2ex.jpg", ".jpg",
+                "metadata.jsonl/i.jpg", "penstock-export.json/j.jpg", "k/metadata.jsonl/l.jpg", "metadata.jsonl"]
+        wanted = ["b.jpg", "000001.jpg", "000001-000002.jpg", "000003.jpg", "e.jpg/f.jpg", "e-000005.jpg", "%2ex.jpg", "d/%2eg/h.jpg",
+                  "%252ex.jpg", "%2ejpg.jpg", "%6detadata.jsonl/i.jpg", "%70enstock-export.json/j.jpg", "k/metadata.jsonl/l.jpg",
+                  "metadata.jsonl.jpg"]
+        with penstock.Writer(self.path(), {"image": "image", "key": "utf8", "x": "float32"}) as writer:
+            for i, key in enumerate(keys):
+                writer.add(image=image_file(i), key=key, x=i)
+        done = penstock.export(self.path(), to="folder", out=self.out)
+        self.assertEqual([line["file_name"] for line in self.metadata()], wanted)
+        self.assertEqual(done.n_renamed, sum(key != name for key, name in zip(keys, wanted)))
+        again = penstock.Dataset(self.out)
+        self.assertEqual([(one["key"], one["x"], one["image"]) for one in again],
+                         [(key, i, penstock.Dataset(self.path())[i]["image"]) for i, key in enumerate(keys)])
+
+    def test_any_class_can_be_a_folder(self):
+        found, n = self.classes([(0, "a.jpg"), (1, "b.jpg"), (2, "c.jpg"), (2, ".d/c.jpg")], ["penstock-export.json", "metadata.jsonl", ".d"])
+        self.assertEqual((found, n), (["%2ed/c-000003.jpg", "%2ed/c.jpg", "%6detadata.jsonl/b.jpg", "%70enstock-export.json/a.jpg"], 1))
+        self.assertEqual(len(penstock.Dataset(self.out)), 4)
 
     def test_a_key_below_its_class_is_the_path(self):
         records = [(0, "cat/1.jpg"), (1, "dog/deep/1.jpg"), (1, "cat/1.jpg"), (1, "dog")]
