@@ -9,11 +9,14 @@ import pathlib
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
+import unittest.mock
 
 import penstock
 from data_fixture import optional
@@ -98,6 +101,37 @@ class Silence(unittest.TestCase):
         self.assertEqual(silence.sentences(looks, 71), (r"rank 1 on \x1b\x0a is silent: no line for 71 s",))
 
 
+    def test_looks_that_a_killed_run_left_are_of_no_rank(self):
+        left = {1: look(1, when=3), 2: look(2, when=3)}
+        silence = ranks.Silence(left)
+        self.assertEqual([silence.sentences(left, clock) for clock in (0, 71, 1000)], [()] * 3)
+        new = {**left, 2: look(2, when=1001)}
+        self.assertEqual(silence.sentences(new, 1001), ())
+        self.assertEqual(silence.sentences(new, 1072), ("rank 2 on n2 is silent: no line for 71 s",))
+
+    def test_rank_0_is_silent_where_its_store_is_gone_for_as_long(self):
+        silence = ranks.Silence()
+        self.assertEqual(silence.without_looks(100), ())  # nothing is known of it
+        silence.sentences({0: look(0), 1: look(1)}, 100)
+        self.assertEqual(silence.without_looks(170), ())
+        self.assertEqual(silence.without_looks(171), ("rank 0 on n0 is silent: no line for 71 s, and the store of torch.distributed "
+                                                      "there does not answer",))
+        silence.sentences({0: {**look(0), "time": 5, "ended": True}}, 180)
+        self.assertEqual(silence.without_looks(1000), ())
+
+    def test_the_first_rank_of_the_second_node_reports_a_node_that_is_gone(self):
+        self.assertEqual([ranks.n_watched(rank, 16, rank % 8, 8) for rank in (0, 1, 2, 7, 8, 9, 15)], [16, 1, 0, 0, 2, 0, 0])
+        self.assertEqual([ranks.n_watched(rank, 4, 0, 1) for rank in range(4)], [4, 1, 0, 0])
+        silence = ranks.Silence(is_last=True)
+        old = {0: look(0, when=0), 1: look(1, when=0)}
+        self.assertEqual(silence.sentences(old, 0), ())
+        self.assertEqual(silence.sentences({**old, 1: look(1, when=60)}, 71), ())  # rank 1 reports it
+        old[1] = look(1, when=60)
+        self.assertEqual([one[:6] for one in silence.sentences(old, 1000)], ["rank 0", "rank 1"])
+        old[1] = {**look(1, when=1001), "ended": True}
+        self.assertEqual([one[:6] for one in silence.sentences(old, 1001)], ["rank 0"])
+
+
 class Boards(unittest.TestCase):
     def check(self, board):
         self.assertEqual(list(board.all(3)), [])
@@ -118,6 +152,35 @@ class Boards(unittest.TestCase):
         store = HashStore()
         self.check(ranks.board_of(store, "a"))
         self.check(ranks.board_of(store, "b"))
+
+    def test_a_store_that_does_not_answer_is_given_up_and_not_asked_again_until_it_does(self):
+        class Stopped(dict):
+            calls, goes_on = 0, threading.Event()
+
+            def set(self, key, value):
+                self.calls += 1
+                self.goes_on.wait()
+            get = check = set
+
+        store = Stopped()
+        board = ranks.board_of(store, "a")
+        self.assertFalse(board.is_with_rank_0)
+        with unittest.mock.patch.object(ranks, "TIMEOUT", 0.1):
+            start = time.monotonic()
+            for _ in range(20):
+                self.assertRaisesRegex(penstock.TimedOutError, "ranks: the store gave no answer within 0.1 s", board.put, 0, "a")
+            self.assertLess(time.monotonic() - start, 1)
+        self.assertEqual(store.calls, 1)
+        store.goes_on.set()
+        end = time.monotonic() + 30
+        while store.calls < 2:
+            self.assertLess(time.monotonic(), end)
+            with contextlib.suppress(penstock.TimedOutError):
+                board.put(0, "a")
+        thread = board._thread
+        board.close()
+        thread.join(30)
+        self.assertFalse(thread.is_alive())
 
     def test_damaged_looks_are_as_missing_ones(self):
         good = json.dumps(look(1, when=time.time()))
@@ -240,6 +303,56 @@ class Runs(unittest.TestCase):
         text = wait_for(0, "; rank 1 on ")
         self.assertNotIn("; rank 2 on ", text)
 
+    def test_rank_0_is_named_by_rank_1_where_its_store_ends_with_it(self):
+        optional("torch")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+        for ends in ("badly", "well", "without a group"):
+            with self.subTest(ends), tempfile.TemporaryDirectory() as folder:
+                started = [subprocess.Popen([sys.executable, str(HERE), "rank", folder, str(rank), "auto"], stdin=subprocess.PIPE,
+                                            stderr=subprocess.DEVNULL, env=environment) for rank in range(2)]
+                try:
+                    self.check_end_of_rank_0(folder, started, ends)
+                finally:
+                    for process in started:
+                        process.kill()
+                        process.wait()
+                        process.stdin.close()
+
+    def check_end_of_rank_0(self, folder, started, ends):
+        read = lambda rank: pathlib.Path(folder, f"{rank}.txt").read_text(encoding="utf-8")  # noqa: E731
+
+        def wait_for(rank, what):
+            end = time.monotonic() + 60
+            while not (os.path.exists(f"{folder}/{rank}.txt") and what in read(rank)):
+                self.assertLess(time.monotonic(), end, f"rank {rank} never says {what!r}")
+                time.sleep(0.05)
+        for rank in range(2):
+            wait_for(rank, "samples/s")
+        time.sleep(1)  # a line each 0.2 s: rank 1 saw one of rank 0
+        if ends == "badly":
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                started[0].send_signal(number)
+                wait_for(1, "raised: penstock: SilentRank: ")
+                self.assertRegex(read(1), "rank 0 on .* is silent: no line for .* s, and the store of torch.distributed there does "
+                                 "not answer. The process was")
+                if number == signal.SIGSTOP:
+                    started[0].send_signal(signal.SIGCONT)
+                    wait_for(1, "resolved: penstock: SilentRank: ")
+            return
+        if ends == "well":
+            started[0].stdin.close()
+        else:
+            started[1].stdin.write(b"leave the group\n")
+            started[1].stdin.flush()
+            wait_for(1, "without a group")
+            started[0].kill()
+        self.assertEqual(started[0].wait(30), 0 if ends == "well" else -signal.SIGKILL)
+        time.sleep(2)  # twice as long as makes it silent
+        self.assertIsNone(started[1].poll())
+        self.assertNotIn("silent", read(1))
+
     def test_three_processes_of_torch(self):
         optional("torch")
         with tempfile.TemporaryDirectory() as out:
@@ -275,31 +388,43 @@ def worker(out):
     dist.destroy_process_group()
 
 
-def one_rank(folder, rank):
-    """A rank of test_a_stopped_and_a_killed_process_are_named: its last line and its last alert are in FOLDER/RANK.txt. It ends
-    with its standard input."""
+def one_rank(folder, rank, place=None):
+    """A rank of the tests above: its last line and its last alert are in FOLDER/RANK.txt. It ends with its standard input; what
+    comes there before ends its process group. place: "auto": two ranks, and process 0 keeps the store."""
     ranks.GRACE = 0.4  # with lines each 0.2 s: silent after 1 s
+    ranks.TIMEOUT = 0.5
     said = {"line": "", "alert": ""}
+    if place is not None:
+        import torch.distributed as dist
+        dist.init_process_group("gloo", rank=rank, world_size=2)
 
     def say(**what):
         said.update(what)
         path = os.path.join(folder, f"{rank}.txt")
         pathlib.Path(path + ".new").write_text("\n".join(said.values()), encoding="utf-8")
         os.replace(path + ".new", path)
-    with opened(rank=rank, world=3) as loader, penstock.Monitor(
-            loader, every=0.2, look=0.1, gpu=None, ranks=os.path.join(folder, "ranks"), name="r", alerts=[monitor.SilentRank()],
-            line=lambda line: say(line=line), on_alert=lambda alert: say(alert=f"{alert.state}: {alert}")):
+    with opened(rank=rank, world=2 if place else 3) as loader, penstock.Monitor(
+            loader, every=0.2, look=0.1, gpu=None, ranks=place or os.path.join(folder, "ranks"), name="r",
+            alerts=[monitor.SilentRank()], line=lambda line: say(line=line),
+            on_alert=lambda alert: say(alert=f"{alert.state}: {alert}")):
         epoch = 0
-        while not select.select([sys.stdin], [], [], 0)[0]:
+        while True:
+            if select.select([sys.stdin], [], [], 0)[0]:
+                if not sys.stdin.buffer.raw.read(1000):
+                    break
+                dist.destroy_process_group()
+                said["group"] = "without a group"
             for _ in loader.epoch(epoch):
                 time.sleep(0.002)
             epoch += 1
+    if place and rank == 0:
+        time.sleep(0.5)  # rank 1 reads that its Monitor ended
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["worker"]:
         worker(sys.argv[2])
     elif sys.argv[1:2] == ["rank"]:
-        one_rank(sys.argv[2], int(sys.argv[3]))
+        one_rank(sys.argv[2], int(sys.argv[3]), *sys.argv[4:])
     else:
         unittest.main()

@@ -318,8 +318,8 @@ class NoBatch(Rule):
 
 class SilentRank(Rule):
     """A rank that left lines leaves none for three lines and 10 s, without that its Monitor ended: it was killed or stopped,
-    or its node is gone. Raised on rank 0, and for rank 0 on rank 1, where `ranks=` of the Monitor has a view of them.
-    Where process 0 holds the store of torch.distributed, rank 1 loses that view with it: only a folder reports rank 0."""
+    or its node is gone. Raised on rank 0, where `ranks=` of the Monitor has a view of all; for rank 0 on rank 1, also where
+    the store of torch.distributed ended with rank 0; and where the first node is gone, on the first rank of the second."""
 
     def __init__(self) -> None:
         super().__init__(0.5, 0.5, 0)

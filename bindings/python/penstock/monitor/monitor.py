@@ -280,6 +280,8 @@ class Monitor(Sealed):
 
     def _run(self) -> None:
         """Look again and again. The only thread that calls what follows, once it runs."""
+        if self._board is not None:
+            self._guarded(self._begin_to_compare, self._board)
         due = time.monotonic() + self._look_every
         try:
             while True:
@@ -325,6 +327,8 @@ class Monitor(Sealed):
         if self._board is not None and self._shown is not None:
             with contextlib.suppress(Exception):  # the process with the store may have ended
                 self._board.put(self._process_rank(), boards.text_of(self._shown, time.time(), self._every, ended=True))
+        if self._board is not None:
+            self._board.close()
         self._gpu.close()
         for one in (*self._sinks, *self._on_alert):
             close = getattr(one, "close", None)
@@ -398,19 +402,38 @@ class Monitor(Sealed):
             return reading
         rank = self._process_rank()
         self._guarded(board.put, rank, boards.text_of(self._shown, reading.time, self._every, ended=False))
-        if rank > 1:
+        if not self._n_watched():
             return reading
         self._guarded(self._compare, board, rank)
         return dataclasses.replace(reading, stragglers=self._stragglers, silent=self._silent)
 
+    def _n_watched(self) -> int:
+        """How many ranks, from 0 on, this one looks after."""
+        ranks = self.loader.ranks
+        return boards.n_watched(self._process_rank(), self._process_world(), ranks.local_rank, ranks.local_world)
+
+    def _begin_to_compare(self, board: boards.Board) -> None:
+        """Look at what an earlier run left."""
+        n, earlier = self._n_watched(), dict[int, Any]()
+        with contextlib.suppress(Exception):  # the first line says it
+            earlier = boards.looks_of(board, n) if n else {}
+        self._silence = boards.Silence(earlier, is_last=self._process_rank() > 0)
+
     def _compare(self, board: boards.Board, rank: int) -> None:
-        """Look at all ranks; rank 1 looks at rank 0, which cannot miss itself."""
-        world = self._process_world() if rank == 0 else 1
+        """Look at the ranks that this one looks after."""
+        n = self._n_watched()
         self._stragglers = ()
-        looks = boards.looks_of(board, world)
+        try:
+            looks = boards.looks_of(board, n)
+        except Exception:
+            if self._ranks_setting == "auto" and distributed() is None:  # training has ended
+                self._silent = ()
+            elif rank > 0 and board.is_with_rank_0:
+                self._silent = self._silence.without_looks(time.monotonic()) or self._silent
+            raise
         self._silent = self._silence.sentences(looks, time.monotonic())
         if rank == 0:
-            self._stragglers = boards.compared(looks, world, time.time()).stragglers
+            self._stragglers = boards.compared(looks, n, time.time()).stragglers
 
     # ---- parts of a reading --------------------------------------------------------------------------------------
 

@@ -7,22 +7,25 @@ collectives.
 """
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import json
 import os
+import queue
 import statistics
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from .. import paths
-from ..errors import SettingsError
+from ..errors import SettingsError, TimedOutError
 from ..escapes import escaped
 from ..launchers import distributed
 from .reading import Reading
 
-__all__ = ["Board", "RankView", "Silence", "board_of", "compared", "looks_of"]
+__all__ = ["Board", "RankView", "Silence", "board_of", "compared", "looks_of", "n_watched"]
 
 WAITS = 0.1  # a straggler waits for data for at least this share of its time, and
 TIMES = 2.0  # for at least so many times the median of the ranks; or, where that is most of the time, halfway from it to all
@@ -30,12 +33,15 @@ SLOWER = 0.7  # or has at most this share of the median's pace
 STAGE_TIMES = 1.5  # a stage is named where its median is so many times that of the ranks
 STALE = 3  # lines that a rank did not leave
 GRACE = 10.0  # seconds more
-TIMEOUT = 5.0  # seconds of an operation of the store
+TIMEOUT = 3.0  # seconds of an operation of the store
 STAGES = ("read", "decode", "copy")
+T = TypeVar("T")
 
 
 class Board(Protocol):
-    """Where the looks of ranks lie: texts by rank."""
+    """Where the looks of ranks lie: texts by rank. is_with_rank_0: it ends with rank 0's process, or with its node."""
+
+    is_with_rank_0: bool
 
     def put(self, rank: int, text: str) -> None:
         """Replace the text of a rank."""
@@ -43,9 +49,14 @@ class Board(Protocol):
     def all(self, world: int) -> Iterator[tuple[int, str]]:
         """Give the ranks that have a text, and these texts. Never waits for one that is missing."""
 
+    def close(self) -> None:
+        """Hold nothing any more; the next call takes it anew."""
+
 
 class _StoreBoard:
     """In a store of torch.distributed, with a connection and a time-out of its own where the store can be cloned."""
+
+    is_with_rank_0 = False
 
     def __init__(self, store: Any, prefix: str) -> None:
         import datetime
@@ -54,6 +65,9 @@ class _StoreBoard:
                 store = store.clone()
                 store.set_timeout(datetime.timedelta(seconds=TIMEOUT))
         self._store, self._prefix = store, prefix
+        while hasattr(store, "underlying_store"):
+            store = store.underlying_store
+        self.is_with_rank_0 = type(store).__name__ == "TCPStore"  # kept by process 0, or by the launcher on its node
 
     def _key(self, rank: int) -> str:
         return f"{self._prefix}/{rank}"
@@ -66,9 +80,63 @@ class _StoreBoard:
             if self._store.check([self._key(rank)]):
                 yield rank, self._store.get(self._key(rank)).decode()
 
+    def close(self) -> None:
+        pass
+
+
+class _PatientBoard:
+    """A board that is asked in a thread of its own: the store of a stopped process, or of a node that is gone, never answers,
+    whatever its time-out. Raises TimedOutError then. Any thread."""
+
+    def __init__(self, board: Board) -> None:
+        self._board, self.is_with_rank_0 = board, board.is_with_rank_0
+        self._asked: queue.SimpleQueue[tuple[Callable[[], Any], concurrent.futures.Future[Any]] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._late: concurrent.futures.Future[Any] | None = None  # the question that nobody waits for any more
+        self._lock = threading.Lock()  # held while a question is put, and while the thread begins or ends
+
+    def put(self, rank: int, text: str) -> None:
+        self._ask(lambda: self._board.put(rank, text), TIMEOUT)
+
+    def all(self, world: int) -> Iterator[tuple[int, str]]:
+        return iter(self._ask(lambda: list(self._board.all(world)), TIMEOUT + world / 100))
+
+    def close(self) -> None:
+        with self._lock:
+            if self._thread is not None:
+                self._asked.put(None)
+            self._thread = None
+
+    def _ask(self, question: Callable[[], T], seconds: float) -> T:
+        answer: concurrent.futures.Future[T] = concurrent.futures.Future()
+        with self._lock:
+            hangs = self._late is not None and not self._late.done()
+            if not hangs:
+                if self._thread is None:
+                    thread = threading.Thread(target=self._answer, name="penstock-ranks", daemon=True)
+                    thread.start()
+                    self._thread = thread
+                self._asked.put((question, answer))
+        if hangs or not concurrent.futures.wait([answer], seconds).done:
+            self._late = self._late if hangs else answer
+            raise TimedOutError(f"ranks: the store gave no answer within {seconds:g} s; must answer (see whether process 0, which "
+                                "may keep it, was stopped, or its node is gone)")
+        return answer.result()
+
+    def _answer(self) -> None:
+        while (asked := self._asked.get()) is not None:
+            question, answer = asked
+            try:
+                answer.set_result(question())
+            except Exception as error:
+                answer.set_exception(error)
+            del asked, question, answer
+
 
 class _FolderBoard:
     """In files of a folder: NAME-rankR.json, each replaced in one step."""
+
+    is_with_rank_0 = False
 
     def __init__(self, folder: str, prefix: str) -> None:
         self._folder, self._prefix = folder, prefix.replace("/", "-")
@@ -87,6 +155,9 @@ class _FolderBoard:
             with contextlib.suppress(FileNotFoundError), open(self._path(rank), encoding="utf-8") as file:
                 yield rank, file.read()
 
+    def close(self) -> None:
+        pass
+
 
 def board_of(setting: Any, name: str) -> Board | None:
     """The setting ranks=, checked: "auto", a folder, a store, or None. None: there is nobody to compare with."""
@@ -98,14 +169,14 @@ def board_of(setting: Any, name: str) -> Board | None:
         if distributed() is None:
             return None
         from torch.distributed import distributed_c10d
-        return _StoreBoard(distributed_c10d._get_default_store(), prefix)
+        return _PatientBoard(_StoreBoard(distributed_c10d._get_default_store(), prefix))
     if isinstance(setting, (str, os.PathLike)):
         folder = paths.local(setting)
         if not os.path.isdir(folder):
             raise SettingsError(f"ranks: value is {folder!r}; must be a folder that exists, and that all ranks share")
         return _FolderBoard(folder, prefix)
     if all(callable(getattr(setting, method, None)) for method in ("set", "get", "check")):
-        return _StoreBoard(setting, prefix)
+        return _PatientBoard(_StoreBoard(setting, prefix))
     raise TypeError(f"ranks: value is {setting!r}; must be 'auto', None, a folder, or a store of torch.distributed")
 
 
@@ -185,25 +256,53 @@ def _patience(look: dict[str, Any]) -> float:
     return float(STALE * look["every"] + GRACE)
 
 
+def n_watched(rank: int, world: int, local_rank: int, local_world: int) -> int:
+    """How many ranks, from 0 on, a rank looks after: rank 0 all; rank 1 rank 0, which cannot miss itself; and the first rank of
+    the second node these two, whose node may be gone."""
+    if rank == 0:
+        return world
+    if rank == 1:
+        return 1
+    return 2 if (rank, local_rank) == (local_world, 0) else 0
+
+
 class Silence:
     """Which ranks leave no looks any more, without that their Monitors ended: killed, stopped, or of a node that is gone.
 
     It counts by this process's clock, because that of another node may be wrong. A rank that never left a look is not
-    silent: it may have no Monitor. One thread uses it."""
+    silent: it may have no Monitor. earlier: looks that were there at first, perhaps of a run that was killed: they count as
+    none until they are replaced. is_last: while one of the ranks leaves looks none is named, because that one does it. One
+    thread uses it."""
 
-    def __init__(self) -> None:
-        self._seen: dict[int, tuple[float, float]] = {}  # by rank: the time in its newest look, and when that was new here
+    def __init__(self, earlier: dict[int, dict[str, Any]] | None = None, is_last: bool = False) -> None:
+        self._earlier = earlier or {}
+        self._is_last = is_last
+        self._seen: dict[int, tuple[dict[str, Any], float]] = {}  # by rank: its newest look, and when that was new here
 
     def sentences(self, looks: dict[int, dict[str, Any]], clock: float) -> tuple[str, ...]:
         """A sentence for each rank that is silent. looks: the newest of all ranks. clock: of time.monotonic()."""
-        found = []
-        for rank, look in sorted(looks.items()):
-            if rank not in self._seen or self._seen[rank][0] != look["time"]:
-                self._seen[rank] = look["time"], clock
-            seconds = clock - self._seen[rank][1]
-            if seconds > _patience(look) and not look["ended"]:
-                found.append(escaped(f"rank {rank} on {look['node']} is silent: no line for {seconds:.0f} s"))
-        return tuple(found)
+        for rank, look in looks.items():
+            if look != (self._seen[rank][0] if rank in self._seen else self._earlier.get(rank)):
+                self._seen[rank] = look, clock
+        left = {rank: look for rank, (look, _) in self._seen.items() if rank in looks and not look["ended"]}
+        found = [self._sentence(rank, clock) for rank in sorted(left) if self._is_silent(rank, clock)]
+        return () if self._is_last and len(found) < len(left) else tuple(found)
+
+    def without_looks(self, clock: float) -> tuple[str, ...]:
+        """A sentence for rank 0 if it is silent, where the place of all looks ended with it, or does not answer."""
+        if not self._is_silent(0, clock):
+            return ()
+        return (self._sentence(0, clock) + ", and the store of torch.distributed there does not answer",)
+
+    def _is_silent(self, rank: int, clock: float) -> bool:
+        if rank not in self._seen:
+            return False
+        look, since = self._seen[rank]
+        return clock - since > _patience(look) and not look["ended"]
+
+    def _sentence(self, rank: int, clock: float) -> str:
+        look, since = self._seen[rank]
+        return escaped(f"rank {rank} on {look['node']} is silent: no line for {clock - since:.0f} s")
 
 
 def _look_of(text: str, rank: int) -> dict[str, Any] | None:

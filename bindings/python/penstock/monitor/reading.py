@@ -39,7 +39,8 @@ class Reading:
     pages. total: loader.stats(). minute: its metrics of the last minute. forecast: what the library
     predicts of these seconds for one more worker, storage twice as fast, or a loop that takes every batch at once; None:
     they say too little. alerts: names of those that are raised. stragglers: on rank 0, sentences of the ranks that were clearly slower than the others at the last line.
-    silent: on rank 0, sentences of the ranks that left no line any more; on rank 1, of rank 0.
+    silent: on rank 0, sentences of the ranks that left no line any more; on rank 1, of rank 0; on the first rank of the second
+    node, of ranks 0 and 1.
     """
 
     time: float
