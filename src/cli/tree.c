@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <penstock/foreign.h>
 #include <penstock/format.h>
 
 #include "command.h"
@@ -314,6 +315,16 @@ static int scan_classes(struct tree *tree, int fd, struct folder *root, uint64_t
     return 0;
 }
 
+/* Refuse a file: the library knows what may be done with it. */
+static int refuse_file(const char *path)
+{
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    if (!pstk_find_format(path, &err))
+        return message_usage("%s", err.message);
+    return message_usage("%s is a file; pack takes a folder of images", path);
+}
+
 int tree_scan(struct tree *tree, const char *root, const char *out)
 {
     struct folder top = {.parent = NULL};
@@ -325,7 +336,7 @@ int tree_scan(struct tree *tree, const char *root, const char *out)
     }
     DIR *dir = opendir(root);
     if (!dir && errno == ENOTDIR)
-        return message_usage("%s is a file; pack takes a folder of images", root);
+        return refuse_file(root);
     if (!dir)
         return refuse_folder(root, errno);
     if (fstat(dirfd(dir), &st) == 0) {

@@ -621,14 +621,18 @@ static int fail_column(const struct pstk_dataset *dataset, const char *name, str
 {
     char names[400] = "";
     struct pstk_column_info info = {.size = sizeof info};
+    const struct pstk__source *source = dataset->source;
+    if (!source->format->n_columns)
+        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_READ,
+                          "%s has no column %.80s: " PSTK__NO_COLUMNS, source->path, name,
+                          source->format->name, source->path);
     for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, &info) == 0; i++) {
         const size_t n = strlen(names);
         snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", info.name);
     }
     return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_READ,
-                      "%s has no column %.80s; %s%s (`penstock column` adds one)",
-                      dataset->source->path, name, names[0] ? "its columns are " : "it has none",
-                      names);
+                      "%s has no column %.80s; %s%s (`penstock column` adds one)", source->path,
+                      name, names[0] ? "its columns are " : "it has none", names);
 }
 
 /* The number of the column of that name, or an error. *info without the bytes of its files: those

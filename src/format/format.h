@@ -24,6 +24,10 @@
 #include <penstock/foreign.h>
 
 #define PSTK__PAGE_SIZE 4096 /* bytes of an index page */
+/* Why a data set of another format than .pstk has no column: its format, its path. */
+#define PSTK__NO_COLUMNS                                                                           \
+    "the format %s has no side columns (pack it: `penstock pack %s OUT`, or penstock.pack in "     \
+    "Python, and open OUT)"
 
 /* Where a sample stands. */
 struct pstk__place {

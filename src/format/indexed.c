@@ -479,6 +479,8 @@ static int fill(struct pstk__source *source, const struct pstk__scanner *scanner
     indexed->folder = listing.folder;
     listing.folder = NULL;
     pstk__listing_close(&listing);
+    if (r == 0 && indexed->index->n_samples == 0 && scanner->fail_none)
+        r = scanner->fail_none(indexed->index, indexed->own, opening->path, err);
     if (r < 0)
         return r;
     if (indexed->index->n_samples == 0)

@@ -61,6 +61,10 @@ struct pstk__scanner {
     /* Set the form of a field for the kind that the caller wants; ENOTSUP, with a message. */
     int (*retype)(struct pstk__index_field *field, const struct pstk_field *wanted,
                   struct pstk_error *err);
+    /* Fail: what the caller asks for leaves no sample in the files. own: what `list` read. 0: the
+     * files have none. NULL: nothing can be asked for that does so. */
+    int (*fail_none)(const struct pstk__index *index, const void *own, const char *path,
+                     struct pstk_error *err);
 };
 
 /* The state of such a source. */

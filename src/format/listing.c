@@ -216,6 +216,17 @@ static size_t folder_of(const char *path)
     return slash ? (size_t)(slash - path) : 0;
 }
 
+/* Fail: a path could not be opened. A wildcard in it was taken for a part of a name. */
+static int fail_open(int r, const char *path, struct pstk_error *err)
+{
+    if (r != -ENOENT || !strpbrk(path, "*?"))
+        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
+    return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+                      "no such file or directory: %s; * and ? are wildcards only in the last part "
+                      "of a path, and not with braces",
+                      path);
+}
+
 static int fail_list(int r, const char *path, struct pstk_error *err)
 {
     if (r == PSTK_ENOMEM)
@@ -225,7 +236,7 @@ static int fail_list(int r, const char *path, struct pstk_error *err)
                           "%s names more than %u files: join them into larger ones", path,
                           MAX_FILES);
     if (r != PSTK_EINVAL)
-        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
+        return fail_open(r, path, err);
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                       "%s is not a pattern: must have numbers that rise, as {000..127}, or "
                       "alternatives, as {a,b}, in at most 8 pairs of braces",
@@ -281,7 +292,7 @@ static int look_at_files(struct pstk__listing *listing, const struct pstk__store
             r = store->stat(&file, &listing->sizes[i], &listing->changed_ns[i]);
         pstk__file_end(&file);
         if (r < 0 && missing)
-            return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
+            return fail_open(r, path, err);
     }
     return 0;
 }

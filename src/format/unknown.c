@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "format/listing.h"
+#include "format/megatron/megatron.h"
 #include "format/pstk/pstk.h"
 
 #include <errno.h>
@@ -108,6 +109,20 @@ static int find_images_below(const struct pstk__store *store, const char *path,
     return r;
 }
 
+/* 1: the directory has a .bin, and no pair of Megatron-LM. */
+static int find_bin(const struct pstk__texts *names, char found[FOUND_SIZE])
+{
+    for (uint64_t i = 0; i < names->n; i++) {
+        const char *name = pstk__texts_get(names, i);
+        if (strcmp(suffix_of(name), "bin") != 0)
+            continue;
+        snprintf(found, FOUND_SIZE,
+                 "it has %.*s without a .idx of Megatron-LM; " PSTK__MEGATRON_RAW, SHOWN, name);
+        return 1;
+    }
+    return 0;
+}
+
 static void describe(const struct pstk__texts *names, char found[FOUND_SIZE])
 {
     const char *first = pstk__texts_get(names, 0);
@@ -144,7 +159,7 @@ static int look_into(const struct pstk__store *store, const char *path, pstk__un
         snprintf(found, FOUND_SIZE, "it has %.*s, but no manifest.json: copy that, too", SHOWN,
                  pstk__texts_get(&names, shard));
     } else if (!find_images(&names, "", found)) {
-        is_all = find_data(store, path, &names, find, found);
+        is_all = find_data(store, path, &names, find, found) || find_bin(&names, found);
         if (!is_all && !find_images_below(store, path, &names, found))
             describe(&names, found);
     }
@@ -176,34 +191,110 @@ static int fail_directory(const struct pstk__store *store, const char *path, con
                       found[0] ? ": " : "", found, must_be);
 }
 
-/* ---- a file ---------------------------------------------------------------------------------- */
+/* ---- a pattern ------------------------------------------------------------------------------- */
+
+/* 1: by its name the file may be a part of a data set of the format, which its folder is. */
+static int is_part(const char *name, const char *format)
+{
+    static const struct {
+        const char *name, *suffix, *formats; /* name: or NULL */
+    } parts[] = {{NULL, "jpg", "folder table"}, {NULL, "jpeg", "folder table"},
+                 {NULL, "png", "folder table"}, {NULL, "mds", "mds"},
+                 {"index.json", "json", "mds"}, {"manifest.json", "json", "pstk"}};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (strcasecmp(suffix_of(name), parts[i].suffix) == 0 &&
+            (!parts[i].name || strcmp(name, parts[i].name) == 0) &&
+            strstr(parts[i].formats, format))
+            return 1;
+    return 0;
+}
+
+static int is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The format of a folder that is to be opened in place of a pattern of names in it, of which one is
+ * `name`, at `path`; NULL: none. A folder of class folders is one: these hold images themselves. */
+static const char *format_of_parent(const struct pstk__store *store, const char *folder,
+                                    const char *name, const char *path, pstk__unknown_find_fn find)
+{
+    const char *format = find(store, folder);
+    if (!format)
+        return NULL;
+    if (is_folder(path))
+        return strcmp(format, "folder") == 0 &&
+                       pstk__listing_probe(store, path, ".jpg .jpeg .png .JPG .JPEG .PNG", NULL) > 0
+                   ? format
+                   : NULL;
+    const char *own = find(store, path);
+    return (own && strcmp(own, format) == 0) || is_part(name, format) ? format : NULL;
+}
+
+/* Fail: the pattern matches names, and no format reads them by it. */
+static int fail_matches(const struct pstk__store *store, const char *path,
+                        const struct pstk__listing *listing, pstk__unknown_find_fn find,
+                        struct pstk_error *err)
+{
+    char first[PATH_MAX];
+    const char *name = pstk__texts_get(&listing->names, 0), *format = NULL, *give = first;
+    const int is_joined = join(first, listing->folder, name);
+    if (is_joined && (format = format_of_parent(store, listing->folder, name, first, find)))
+        give = listing->folder;
+    else if (is_joined && is_folder(first))
+        format = find(store, first);
+    const unsigned long long n = listing->names.n;
+    if (format)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "%s matches %llu name%s, the first %.*s%s; must match files of a format, "
+                          "and end as they do, as in *.tar (open %s, of the format %s)",
+                          path, n, n == 1 ? "" : "s", SHOWN, name,
+                          is_folder(first) ? ", a folder" : "", give, format);
+    if (is_folder(first))
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "%s matches %llu folder%s, the first %.*s; must match files of a format, "
+                          "and end as they do, as in *.tar",
+                          path, n, n == 1 ? "" : "s", SHOWN, name);
+    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                      "%s names %llu file%s of no format that is read; the first is %s", path, n,
+                      n == 1 ? "" : "s", first);
+}
+
+/* The folder before the first part of a path that is `*`, where more parts follow: copies it. 0:
+ * there is none. */
+static int folder_before(const char *path, char folder[PATH_MAX])
+{
+    const size_t n = strcspn(path, "{*?");
+    if (strncmp(path + n, "*/", 2) != 0 || (n > 0 && path[n - 1] != '/') || n >= PATH_MAX)
+        return 0;
+    snprintf(folder, PATH_MAX, "%.*s", n > 1 ? (int)n - 1 : 1, n > 0 ? path : ".");
+    return 1;
+}
 
 /* No file lies at `path`; a pattern may name some. */
-static int fail_absent(const struct pstk__store *store, const char *path, struct pstk_error *err)
+static int fail_absent(const struct pstk__store *store, const char *path,
+                       pstk__unknown_find_fn find, struct pstk_error *err)
 {
     struct pstk__listing listing;
+    char folder[PATH_MAX];
     if (!strpbrk(path, "{*?") || !store->list)
         return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "no such file or directory: %s", path);
-    const int r = pstk__listing_open(&listing, store, path, "*", err);
+    const char *format = folder_before(path, folder) ? find(store, folder) : NULL;
+    if (format)
+        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+                          "path: value is %s; must have * and ? only in its last part (open %s, of "
+                          "the format %s)",
+                          path, folder, format);
+    const int r = pstk__listing_salvage(&listing, store, path, "*", err);
     if (r < 0)
         return r;
-    pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-               "%s names %llu file%s of no format that is read; the first is %s/%s", path,
-               (unsigned long long)listing.names.n, listing.names.n == 1 ? "" : "s", listing.folder,
-               pstk__texts_get(&listing.names, 0));
+    fail_matches(store, path, &listing, find, err);
     pstk__listing_close(&listing);
     return PSTK_ENOTSUP;
 }
 
-/* 1: by its name the file is a part of a data set that its folder is. */
-static int is_part(const char *name)
-{
-    static const char *const suffixes[] = {"jpg", "jpeg", "png", "mds", "bin"};
-    int r = strcmp(name, "index.json") == 0 || strcmp(name, "manifest.json") == 0;
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
-        r |= strcasecmp(suffix_of(name), suffixes[i]) == 0;
-    return r;
-}
+/* ---- a file ---------------------------------------------------------------------------------- */
 
 /* 1: penstock.pack of the Python package takes files with this suffix, and no format reads them. */
 static int is_packed_in_python(const char *suffix)
@@ -232,8 +323,8 @@ static int fail_file(const struct pstk__store *store, const char *path, const ch
     if (strcmp(suffix, "parquet") == 0)
         return pstk__fail(
             err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-            "%s is a Parquet table, which penstock.Dataset and penstock.Loader open in "
-            "Python; here it must be CSV or JSON lines",
+            "%s is a Parquet table, which penstock.Dataset, penstock.Loader and penstock.pack take "
+            "in Python; here it must be CSV or JSON lines",
             path);
     if (is_packed_in_python(suffix))
         return pstk__fail(
@@ -241,7 +332,12 @@ static int fail_file(const struct pstk__store *store, const char *path, const ch
             "%s is not read in place; pack it with Python: penstock.pack('%s', OUT), and "
             "open OUT",
             path, path);
-    if (is_part(name) && (format = find(store, folder)))
+    if (strcmp(suffix, "bin") == 0)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "%s has no .idx of Megatron-LM next to it, and is not read in "
+                          "place; " PSTK__MEGATRON_RAW,
+                          path);
+    if ((format = find(store, folder)) && is_part(name, format))
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "%s is one file of a data set of the format %s; open its directory, %s",
                           path, format, folder);
@@ -255,7 +351,7 @@ int pstk__unknown_fail(const struct pstk__store *store, const char *path, const 
     struct stat st;
     if (stat(path, &st) < 0)
         return errno == ENOENT || errno == ENOTDIR
-                   ? fail_absent(store, path, err)
+                   ? fail_absent(store, path, find, err)
                    : pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", path);
     return S_ISDIR(st.st_mode) ? fail_directory(store, path, must_be, find, err)
                                : fail_file(store, path, must_be, must_be_file, find, err);

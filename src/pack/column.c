@@ -176,10 +176,8 @@ static int check_format(const char *path, struct pstk_error *err)
     const int r = pstk__format_find(&format, pstk__store_of(path), path, err);
     if (r < 0 || format->n_columns)
         return r;
-    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                      "%s has the format %s, which has no side columns; must be a data set that "
-                      "penstock packed",
-                      path, format->name);
+    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN, "%s: " PSTK__NO_COLUMNS, path,
+                      format->name, path);
 }
 
 static int check_number(const struct adding *adding, struct pstk_error *err)

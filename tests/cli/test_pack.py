@@ -388,6 +388,12 @@ def damaged_jpegs_are_refused_unless_they_are_accepted(world):
         assert "Pillow" not in lines[1] and not os.path.exists(out), lines
     _, err = run("pack", src, world.fresh("no"), "--damaged", "accept", status=1)
     assert "b.jpg" not in err and "c.jpg" in err, err
+    for name, words in (("x.h5", "pack it with Python: penstock.pack('"), ("x.parquet", "penstock.pack take in Python"),
+                        ("train.bin", "has no .idx of Megatron-LM next to it")):
+        path = world.fresh(name)
+        open(path, "wb").close()
+        _, err = run("pack", path, world.fresh("no"), status=2)
+        assert path in err and words in err, err
     _, err = run("pack", src, world.fresh("no"), "--damaged", "keep", status=2)
     assert "refuse" in err and "accept" in err, err
 

@@ -313,9 +313,32 @@ class Wrong(Folders):
             self.refuse(self.put(files, name), "is not a data set: ", found, "open that" if "open that" in found else "images, in class folders or flat")
         os.makedirs(self.path("empty"))
         self.refuse(self.path("empty"), "is not a data set: it is empty;")
-        folder = self.put({"a.txt": b"x", "n/t.npy": array, "n/index.json": b""}, "part")
-        self.refuse(folder + "/n/index.json", "is one file of a data set of the format arrays; open its directory")
+        folder = self.put({"a.txt": b"x", "n/t.npy": array, "n/index.json": b"", "i/a.jpg": image_file(1, "JPEG")}, "part")
+        self.refuse(folder + "/n/index.json", "is a file; must be a directory with")  # of MDS, not of arrays
+        self.refuse(folder + "/i/a.jpg", "is one file of a data set of the format folder; open its directory, " + folder + "/i")
         self.refuse(self.path("missing"), "no such file")
+
+    def test_a_pattern_of_folders_or_images_is_answered_by_what_to_open(self):
+        image, array = image_file(1, "JPEG"), io.BytesIO()
+        np.save(array, np.zeros(3))
+        self.put({**{f"{split}/{c}/{i}.jpg": image for split in ("train", "val") for c in "ab" for i in range(2)}}, "in")
+        self.put({"a.npy": array.getvalue()}, "arrays")
+        for pattern, opened in (("in/*", "in/train"), ("in/train/*", "in/train"), ("in/{train,val}", "in/train"),
+                                ("in/train/*/*.jpg", "in/train"), ("in/train/a/*.jpg", "in/train/a"), ("in/tr*", "in/train"),
+                                ("arrays/*", "arrays"), ("arr*", "arrays")):
+            for use in (penstock.Dataset, lambda path: penstock.Loader(path, batch_size=1),
+                        lambda path: penstock.pack(path, self.path("packed"))):
+                with self.assertRaisesRegex(penstock.PenstockError, "; must ") as caught:
+                    use(self.path(pattern))
+                found = re.search(r"\(open (.*), of the format (.*)\)$", str(caught.exception))
+                self.assertEqual(found[1], self.path(opened), pattern)
+                with penstock.Dataset(found[1]) as data:  # the advice, as it is printed
+                    self.assertIn(data.info.format, {"folder": ["folder"], "arrays": ["npy"]}[found[2]])
+        self.refuse(self.path("i?/tr*/*.jpg"), "no such file", "* and ? are wildcards only in the last part")
+        self.refuse(self.path("in/{train,val}/*.tar"), "no such file", "and not with braces")
+        self.put({"x.txt": b""}, "text/deep")
+        self.refuse(self.path("text/*"), "matches 1 folder, the first deep; must match files of a format")
+        self.refuse(self.path("text/deep/*.txt"), "names 1 file of no format that is read")
 
     def test_a_folder_of_anything_with_a_picture_in_it_is_none(self):
         """To index a home, or the whole disk, would read it."""

@@ -79,6 +79,12 @@ class Epochs(unittest.TestCase):
             iter(data)
             self.assertEqual(next(iter(data)).epoch, 0)
 
+    def test_next_of_a_loader_says_how_to_get_one_batch(self):
+        with loader() as data:
+            with self.assertRaisesRegex(TypeError, "is an iterable, not an iterator: write `.*`, or ") as caught:
+                next(data)
+            self.assertEqual(eval(str(caught.exception).split("`")[1], {"loader": data}).epoch, 0)
+
     def test_set_epoch_and_seek(self):
         with loader() as data:
             data.set_epoch(5)

@@ -107,7 +107,7 @@ class Right(Megatron):
                         at = k * (length - 1)
                         self.assertEqual(sample.tolist(), tokens[at:at + length].tolist())
                         self.assertEqual(starts.tolist(), [b - at for b in begins if at <= b < at + length])
-            self.assert_says("empty", self.samples, prefix, len(tokens) + 1, dtype)
+            self.assert_says(f"must be of at most {len(tokens)}", self.samples, prefix, len(tokens) + 1, dtype)
         with self.assertRaises(penstock.UnsupportedError):
             self.samples(prefix, 1, dtype)
         with self.assertRaises(penstock.UnsupportedError):
@@ -137,6 +137,32 @@ class Right(Megatron):
             tokens = np.concatenate([s for document in documents for s in document])
             wanted += [tokens[at:at + 33].tolist() for at in range(0, len(tokens) - 32, 32)]
         self.assertEqual([sample.tolist() for sample, _ in self.samples(self.path("parts"), 33, "uint16")], wanted)
+
+    def test_samples_longer_than_every_file_are_refused_with_both_lengths(self):
+        self.write([[range(30)]], name="two/a")
+        self.write([[range(20)], [range(25)]], name="two/b")
+        for length in (46, 47, 1025):
+            for use in (penstock.Dataset, lambda path, **more: penstock.Loader(path, batch_size=1, **more)):
+                with self.assertRaisesRegex(penstock.SettingsError, f"fields.tokens: value is an array of {length} tokens; "
+                                            "must be of at most 45, as many as the largest file"):
+                    use(self.path("two"), fields={"tokens": ("uint16", (length,))})
+        self.assertEqual(len(self.samples(self.path("two"), 45, "uint16")), 1)  # the advice
+        self.write([[[]]], name="none/a")
+        self.assert_says(["is empty: its files have no samples"], penstock.Dataset, self.path("none"),
+                         fields={"tokens": ("uint16", (2,))})
+
+    def test_raw_tokens_are_no_file_of_pairs(self):
+        """As nanoGPT's train.bin: tokens alone."""
+        self.write([[range(30)]], name="pairs/a")
+        for folder in ("pairs", "raw"):
+            os.makedirs(self.path(folder), exist_ok=True)
+            np.arange(99, dtype="uint16").tofile(self.path(folder + "/train.bin"))
+        page = "docs/how-to/tokens.md packs raw tokens"
+        for path, words in (("pairs/train.bin", "has no .idx of Megatron-LM next to it"), ("raw/train.bin", "has no .idx of Megatron-LM"),
+                            ("raw", "it has train.bin without a .idx"), ("raw/*.bin", "no .bin that .*raw/\\*.bin matches has a .idx")):
+            with self.assertRaisesRegex(penstock.PenstockError, words + ".*" + page):
+                penstock.Dataset(self.path(path))
+        self.assertEqual(len(penstock.Dataset(self.path("pairs"))), 1)
 
 
 class Damaged(Megatron):

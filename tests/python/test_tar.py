@@ -7,6 +7,7 @@ import json
 import lzma
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -74,6 +75,35 @@ class Tar(Case):
             penstock.Dataset(path)
         for word in words:
             self.assertIn(word, str(caught.exception))
+
+    def test_a_column_that_an_archive_cannot_have_is_had_by_packing_it(self):
+        path = self.put({"a.tar": self.archive(range(8))})
+        out = self.path("out")
+        open_ = {"subset": lambda of: penstock.Loader(of, batch_size=1, framework="numpy", subset=penstock.Where("cls", at_least=6)),
+                 "weights": lambda of: penstock.Loader(of, batch_size=1, framework="numpy", weights=penstock.Balanced("cls")),
+                 "Budget.column": lambda of: penstock.Loader(of, batch_size=penstock.Budget(99, "cls"), last_batch="short"),
+                 "name": lambda of: penstock.Dataset(of).column("cls")}
+        for what, use in open_.items():
+            with self.assertRaisesRegex(penstock.SettingsError, f"^{what}: .*the format tar has no side columns \\(pack it: ") as caught:
+                use(path)
+            self.assertNotIn("penstock column", str(caught.exception))
+        for change in (lambda: penstock.add_column(path, "w", [0] * 8), lambda: penstock.remove_column(path, "cls")):
+            with self.assertRaisesRegex(penstock.UnsupportedError, "the format tar has no side columns"):
+                change()
+        # The advice, as the last message and the last but one of columns print it.
+        advice = re.search("`penstock (pack .*) OUT`, or penstock.pack in Python, and open OUT", self.said(change))[1]
+        subprocess.run([os.environ["PENSTOCK_COMMAND"], *advice.split(), out], check=True, stdout=subprocess.DEVNULL)
+        eval(re.search("pack it: (penstock.pack.*), and open OUT", str(caught.exception))[1],
+             {"penstock": penstock, "OUT": self.path("out2")})
+        for packed_path in (out, self.path("out2")):
+            for use in open_.values():
+                use(packed_path)
+            self.assertEqual(penstock.Dataset(packed_path).column("cls").tolist(), list(range(8)))
+
+    def said(self, call):
+        with self.assertRaises(penstock.PenstockError) as caught:
+            call()
+        return str(caught.exception)
 
     def test_every_member_is_what_tarfile_extracts(self):
         for form in FORMATS:

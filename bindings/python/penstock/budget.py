@@ -24,10 +24,10 @@ from typing import Any, Union
 from . import _c, errors
 from ._optional import needed
 from .arguments import text
-from .catalog import Catalog, opened
+from .catalog import Catalog, no_column, opened
 from .dtypes import DTYPE_NAMES
 from .errors import SettingsError
-from .hints import near, near_or_all
+from .hints import near
 from .outputs import Output
 from .sealed import Sealed
 from .subset import whole
@@ -122,7 +122,7 @@ class _Columns(Mapping[str, Any]):
     """The columns of a data set by their names, read when they are asked for."""
 
     def __init__(self, path: str, catalog: Catalog) -> None:
-        self._path, self._found = path, {column.name: column for column in catalog.columns}
+        self._path, self._catalog, self._found = path, catalog, {column.name: column for column in catalog.columns}
 
     def __getitem__(self, name: str) -> Any:
         import numpy
@@ -138,8 +138,7 @@ class _Columns(Mapping[str, Any]):
     def read(self, name: str) -> array[Any]:
         """The values of a column, as they are stored."""
         if name not in self._found:
-            hint = near_or_all(name, self._found) if self._found else "; the data set has none"
-            raise SettingsError(f"Budget.column: value is {name!r}; must be a side column of {self._path}{hint}")
+            raise no_column("Budget.column", name, self._path, self._catalog)
         dtype = self._found[name].dtype
         if dtype not in _CODES:
             raise SettingsError(f"Budget.column: value is {name!r}, a column of {dtype}; must have whole numbers")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 from ctypes import byref, c_void_p, sizeof
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _c, errors, paths
 from .dtypes import DTYPE_NAMES
+from .hints import near_or_all
 from .packing.schema import Field
 
 if TYPE_CHECKING:
@@ -106,6 +107,15 @@ def of(handle: c_void_p) -> Catalog:
     fields = tuple(_field(handle, i) for i in range(raw.n_fields))
     n_columns = _c.lib.pstk_dataset_n_columns(handle)
     return Catalog(info, fields, tuple(_column(handle, i, fields) for i in range(n_columns)))
+
+
+def no_column(what: str, name: Any, path: str, known: Catalog) -> errors.SettingsError:
+    """The error for a column that a data set lacks. Other formats than penstock's have none."""
+    must = f"{what}: value is {name!r}; must be a side column of {path}"
+    if known.info.format == "pstk":
+        return errors.SettingsError(must + near_or_all(name, (column.name for column in known.columns)))
+    return errors.SettingsError(f"{must}; the format {known.info.format} has no side columns (pack it: "
+                                f"penstock.pack({path!r}, OUT), and open OUT)")
 
 
 def read(path: str | os.PathLike[str], foreign: Foreign | None = None) -> Catalog:

@@ -203,7 +203,7 @@ class Dataset(Hints, Sealed):
         self._decode = bool(decode)
         self._is_closed = False
         self._handle: _Handle | None = _Handle(self.path, self._foreign)
-        known = catalog.of(self._handle.pointer)
+        self._catalog = known = catalog.of(self._handle.pointer)
         self._info, self._fields = known.info, {field.name: field for field in known.fields}
         self._columns = {column.name: column for column in known.columns}
         self._names = self._checked_names(names)
@@ -306,8 +306,7 @@ class Dataset(Hints, Sealed):
         needed("numpy", "reading columns")
         import numpy
         if name not in self._columns:
-            raise SettingsError(f"name: value is {name!r}; must be a column of {self.path}"
-                                + near_or_all(name, self._columns))
+            raise catalog.no_column("name", name, self.path, self._catalog)
         ids = self._ids[start:stop]
         if not ids:
             return numpy.empty(0, _numpy_dtype(self._columns[name].dtype))

@@ -27,10 +27,10 @@ def near(wrong: Any, right: Iterable[str]) -> str:
 
 
 def near_or_all(wrong: Any, right: Iterable[str]) -> str:
-    """What `near` finds, else "; there are: image, cls"."""
+    """What `near` finds, else "; there are: image, cls", or "; there are none"."""
     known = list(right)
     more = f" and {len(known) - MAX_LISTED:,} more" if len(known) > MAX_LISTED else ""
-    return near(wrong, known) or "; there are: " + ", ".join(known[:MAX_LISTED]) + more
+    return near(wrong, known) or "; there are" + (": " + ", ".join(known[:MAX_LISTED]) + more if known else " none")
 
 
 def hint(wrong: str, right: Iterable[str], advice: Mapping[str, str]) -> str:

@@ -738,6 +738,11 @@ class Loader(Hints, Sealed):
             self._begin_turn()
             return Pass(self, *self._place.begin_next())
 
+    if not TYPE_CHECKING:  # else mypy would take a loader for an iterator
+
+        def __next__(self) -> Any:
+            raise TypeError(f"a penstock.Loader is an iterable, not an iterator: write {LOADER_ATTRIBUTES['next']}")
+
     def micro_batches(self, n_parts: int, epoch: int | None = None) -> Pass:
         """Iterate over an epoch in batches of n_parts parts each, for the accumulation of gradients.
 

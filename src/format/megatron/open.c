@@ -144,6 +144,20 @@ static int list_bins(struct pstk__listing *listing, const struct pstk__listing *
     return r;
 }
 
+/* Fail: no .idx is there. What the caller named may be .bin files without theirs. */
+static int fail_no_idx(const struct pstk__opening *opening, struct pstk_error *err)
+{
+    struct pstk__listing bins;
+    if (!pstk__text_ends_with(opening->path, ".bin") ||
+        pstk__listing_salvage(&bins, opening->store, opening->path, ".bin", NULL) < 0)
+        return PSTK_ENOENT;
+    pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+               "no .bin that %s matches has a .idx of Megatron-LM next to it; " PSTK__MEGATRON_RAW,
+               opening->path);
+    pstk__listing_close(&bins);
+    return PSTK_ENOENT;
+}
+
 /* The list of a pstk__scanner. */
 static int list(struct pstk__listing *listing, void **own, const struct pstk__opening *opening,
                 struct pstk_error *err)
@@ -161,7 +175,7 @@ static int list(struct pstk__listing *listing, void **own, const struct pstk__op
         r = opening->salvage ? pstk__listing_salvage(&idx, opening->store, path, ".idx", err)
                              : pstk__listing_open(&idx, opening->store, path, ".idx", err);
     if (r < 0)
-        return r;
+        return r == PSTK_ENOENT ? fail_no_idx(opening, err) : r;
     r = list_bins(listing, &idx, opening, err);
     if (r == 0) {
         listing->digest[0] = 1;
@@ -185,6 +199,24 @@ static int retype(struct pstk__index_field *field, const struct pstk_field *want
                       field->field.name, pstk_dtype_name(field->field.dtype));
 }
 
+/* The fail_none of a pstk__scanner. */
+static int fail_none(const struct pstk__index *index, const void *own, const char *path,
+                     struct pstk_error *err)
+{
+    const uint64_t length = ((const struct pstk__megatron *)own)->length;
+    const uint64_t item = pstk_dtype_size(index->found.fields[TOKENS].field.dtype);
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < index->n_files; i++)
+        largest = index->files[i].size > largest ? index->files[i].size : largest;
+    if (length == 0 || largest < 2 * item)
+        return 0;
+    return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
+                      "fields.tokens: value is an array of %" PRIu64 " tokens; must be of at most "
+                      "%" PRIu64 ", as many as the largest file of %s has: samples do not cross "
+                      "files",
+                      length, largest / item, path);
+}
+
 static const struct pstk__scanner scanner = {
     .format = &pstk__format_megatron,
     .version = 1,
@@ -192,6 +224,7 @@ static const struct pstk__scanner scanner = {
     .infer = pstk__megatron_infer,
     .scan = pstk__megatron_scan,
     .retype = retype,
+    .fail_none = fail_none,
 };
 
 static int megatron_open(struct pstk__source **out, const struct pstk__opening *opening,

@@ -471,6 +471,10 @@ def _opened_path(path: str) -> Any:
     if os.path.splitext(path)[1].lower() not in _SUFFIXES and _is_in_place(path):
         return InPlace(path)
     if not os.path.exists(path):
+        if set(path) & set("*?{"):  # the library says what patterns may be
+            error = errors.new()
+            _c.lib.pstk_find_format(os.fsencode(path), ctypes.byref(error))
+            raise errors.of(error)
         raise FileNotFoundError(2, "there is no such file to pack", path)
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in _SUFFIXES:
