@@ -5,8 +5,8 @@
  * A data set has samples, numbered from 0. A shard is a run of samples; a file is the unit that is
  * opened and read: a shard of `.pstk` is one file, the one shard of arrays has a file for one field
  * or several. An entry needs the first six functions of struct pstk__format; it has those of the
- * others that its files need. Callers use pstk__source_NAME, which knows what an absent function
- * means.
+ * others that its files need. Callers use the functions of pstk__source_, which know what an absent
+ * function means.
  *
  * Any thread may call any function of an opened source, several at once, except close. file_check,
  * file_path, file_shown, stands, column_read and column_check may read files; the others of an
