@@ -14,6 +14,7 @@
  * Prints microseconds a crop, nanoseconds a unit, and at the end what a reader would read that
  * read only the strips that a crop needs.
  */
+#include "support/finish_table.h"
 #include "bench.h"
 #include "augment/op.h"
 #include "base/crc32c.h"
@@ -675,7 +676,7 @@ int main(int argc, char **argv)
         bench_die("encoder", NULL);
     wrap();
     if (b.dtype != PSTK_U8)
-        pstk__finish_table(b.table, b.dtype, CHANNELS, PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+        finish_table(b.table, b.dtype, CHANNELS, PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
     if (b.dtype == PSTK_F16)
         pstk__affine_init(&b.affine, b.table, b.dtype, CHANNELS);
     read_folder(&b);

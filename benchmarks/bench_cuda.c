@@ -14,6 +14,7 @@
  * TMPDIR and removes them. --check: exit with status 1 if an aim is missed. --quick: take a tenth
  * of the time, to see that everything runs. Status 77: this machine has no GPU.
  */
+#include "support/finish_table.h"
 #include "support/jpeg_writer.h"
 #include "support/sample_set.h"
 #include "bench.h"
@@ -346,7 +347,7 @@ static void bench_kernels(struct bench *b)
         p.layout = i & 1 ? PSTK_NCHW : PSTK_NHWC;
         p.width = p.height = widths[i >> 1 & 1];
         p.channels = 3;
-        pstk__finish_table(table, p.dtype, 3, mean, deviation);
+        finish_table(table, p.dtype, 3, mean, deviation);
         if (p.dtype != PSTK_F32)
             pstk__affine_init(&affine, table, p.dtype, 3);
         p.exact = affine.exact;

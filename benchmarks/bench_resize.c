@@ -8,6 +8,7 @@
  * same variant; so have the other filters, u8 NHWC, from the cache.
  * benchmarks/bench_resize_pillow.py measures Pillow on the same crops.
  */
+#include "support/finish_table.h"
 #include "bench.h"
 #include "augment/op.h"
 
@@ -207,7 +208,7 @@ static int open_bench(struct bench *b)
         b->tables[i] = malloc((size_t)1024 * pstk_dtype_size(dtypes[i]));
         if (b->tables[i] == NULL)
             return -1;
-        pstk__finish_table(b->tables[i], dtypes[i], 4, mean, deviation);
+        finish_table(b->tables[i], dtypes[i], 4, mean, deviation);
         pstk__affine_init(&b->lines[i], b->tables[i], dtypes[i], 4);
     }
     return 0;

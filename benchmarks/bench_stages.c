@@ -14,6 +14,7 @@
  * packs and processes the files once before it calls measured(), whose instructions
  * benchmarks/stages counts.
  */
+#include "support/finish_table.h"
 #include "bench.h"
 #include "augment/op.h"
 #include "base/crc32c.h"
@@ -376,7 +377,7 @@ static int run(struct bench *b)
         return fprintf(stderr, "bench_stages: this CPU lacks the variant\n"), -1;
     if (pstk__planes_encoder_open(&b->encoder, NULL) < 0)
         return perror("bench_stages"), -1;
-    pstk__finish_table(b->table, PSTK_F16, CHANNELS, PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+    finish_table(b->table, PSTK_F16, CHANNELS, PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
     pstk__affine_init(&b->line, b->table, PSTK_F16, CHANNELS);
     read_folder(b);
     if (b->n_images == 0)

@@ -6,17 +6,6 @@
 
 /* ---- finish tables --------------------------------------------------------------------------- */
 
-void pstk__finish_table(void *table, uint32_t dtype, uint32_t channels, const float *mean,
-                        const float *deviation)
-{
-    struct pstk__normalisation normalisation = {.is_set = mean ? 1 : 0};
-    for (uint32_t c = 0; c < channels && mean; c++) {
-        normalisation.mean[c] = mean[c];
-        normalisation.deviation[c] = deviation[c];
-    }
-    pstk__normalisation_table(table, dtype, channels, &normalisation);
-}
-
 /* torch multiplies by a double, rounded to the tensor's float32. */
 static float scaled(uint32_t x, uint32_t scale)
 {

@@ -46,11 +46,6 @@ struct pstk__normalisation {
  * nearest, ties to even. */
 void pstk__normalisation_table(void *table, uint32_t dtype, uint32_t channels,
                                const struct pstk__normalisation *normalisation);
-/* The same of PSTK_SCALE_DIVIDE: (x / 255 - mean) / deviation, with one float for each channel, or
- * x / 255 if `mean` is NULL. */
-void pstk__finish_table(void *table, uint32_t dtype, uint32_t channels, const float *mean,
-                        const float *deviation);
-
 /* Fill `folded` with the elements that a table holds for what `bytes`, of each channel, maps bytes
  * to. dtype has 2 or 4 bytes. */
 void pstk__finish_fold(void *folded, const void *table, uint32_t dtype, uint32_t channels,

@@ -122,21 +122,16 @@ static void wait_for_item(struct pstk__queue *q, uint64_t *waited_ns)
         *waited_ns += pstk__clock_ns() - start;
 }
 
-void *pstk__queue_pop_counted(struct pstk__queue *q, uint64_t *waited_ns, uint32_t *n_left)
+void *pstk__queue_pop(struct pstk__queue *q, uint64_t *waited_ns, uint32_t *n_left)
 {
     lock(q);
     if (q->n == 0 && !q->shut)
         wait_for_item(q, waited_ns);
     void *item = q->shut ? NULL : take(q);
-    *n_left = q->n;
+    if (n_left)
+        *n_left = q->n;
     unlock(q);
     return item;
-}
-
-void *pstk__queue_pop(struct pstk__queue *q, uint64_t *waited_ns)
-{
-    uint32_t n_left;
-    return pstk__queue_pop_counted(q, waited_ns, &n_left);
 }
 
 void *pstk__queue_try_pop(struct pstk__queue *q)

@@ -18,10 +18,9 @@ int pstk__queue_push(struct pstk__queue *q, void *item);
 /* Append n items at once under one lock; wakes as many waiters. 0 or -1 as push. */
 int pstk__queue_push_many(struct pstk__queue *q, void *const *items, uint32_t n);
 /* Take the oldest; waits. NULL once shut (at once, also if items are left). *waited_ns, if not
- * NULL, is increased by the time spent waiting. */
-void *pstk__queue_pop(struct pstk__queue *q, uint64_t *waited_ns);
-/* As pop; *n_left: the items that are still there. */
-void *pstk__queue_pop_counted(struct pstk__queue *q, uint64_t *waited_ns, uint32_t *n_left);
+ * NULL, is increased by the time spent waiting; *n_left, if not NULL, is the number of items that
+ * are still there. */
+void *pstk__queue_pop(struct pstk__queue *q, uint64_t *waited_ns, uint32_t *n_left);
 /* Take the oldest, or NULL at once. */
 void *pstk__queue_try_pop(struct pstk__queue *q);
 /* Wake all waiters; every later pop returns NULL. */

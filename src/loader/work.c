@@ -320,7 +320,7 @@ void *pstk__pipeline_work(void *worker)
     uint64_t mark = pstk__clock_ns(), waited = 0;
     struct pstk__task *task;
     uint32_t n_left;
-    while ((task = pstk__queue_pop_counted(w->lane->work, &waited, &n_left))) {
+    while ((task = pstk__queue_pop(w->lane->work, &waited, &n_left))) {
         pstk__histogram_add(&w->jobs_left, n_left);
         uint32_t n_rows = task->fetch.n_rows;
         const uint64_t begin = pstk__ring_now(w->ring);

@@ -119,17 +119,3 @@ uint32_t pstk__weave_advise(const struct pstk__weave *weave, uint64_t world)
     times = least_of(times, most);
     return (uint32_t)(times ? times * world : world);
 }
-
-uint32_t pstk__weave_fit(const struct pstk__weave *weave, uint64_t world, uint64_t block_bytes,
-                         uint64_t memory)
-{
-    uint64_t strand;
-    if (__builtin_mul_overflow(block_bytes, weave->window + (uint64_t)1, &strand))
-        return 0;
-    const uint64_t times = strand ? memory / strand : PSTK__STRANDS_MAX;
-    if (times == 0)
-        return 0;
-    if (world > PSTK__STRANDS_MAX)
-        return largest_divisor(world);
-    return (uint32_t)(least_of(times, PSTK__STRANDS_MAX / world) * world);
-}

@@ -31,9 +31,5 @@ void pstk__weave_explain(const struct pstk__weave *weave, uint64_t world,
  * has PSTK__STRAND_LEAST samples if that can be, or else world; past PSTK__STRANDS_MAX ranks the
  * largest divisor of world. weave->strands does not matter. */
 uint32_t pstk__weave_advise(const struct pstk__weave *weave, uint64_t world);
-/* The most strands, a multiple of world or else the largest divisor of it, whose blocks of
- * block_bytes take at most `memory` bytes of each rank. 0: not even one strand fits. */
-uint32_t pstk__weave_fit(const struct pstk__weave *weave, uint64_t world, uint64_t block_bytes,
-                         uint64_t memory);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/cpu.h"
 #include "augment/resize.h"
+#include "support/finish_table.h"
 #include "support/naive_pixel.h"
 #include "support/test.h"
 
@@ -116,7 +117,7 @@ static const struct pstk__affine *line_of(uint32_t dtype)
     static int n_lines;
     for (; n_lines < 4; n_lines++) {
         uint32_t table[1024];
-        pstk__finish_table(table, dtypes[n_lines], 4, mean, deviation);
+        finish_table(table, dtypes[n_lines], 4, mean, deviation);
         pstk__affine_init(&lines[n_lines], table, dtypes[n_lines], 4);
     }
     for (uint32_t i = 0; i < 4; i++)
@@ -150,7 +151,7 @@ static int target_open(struct target *t, const struct shape *s)
                                       .plane = t->stride * t->height + draw(50)};
     t->n_elements = t->lead + (nchw ? n * t->finish.plane : t->stride * t->height) + 70;
     if (dtype != PSTK_U8)
-        pstk__finish_table(t->table, dtype, n, mean, deviation);
+        finish_table(t->table, dtype, n, mean, deviation);
     t->finish.table = dtype == PSTK_U8 ? NULL : t->table;
     t->finish.affine = draw(2) ? line_of(dtype) : NULL;
     t->memory = malloc(t->n_elements * t->size);
@@ -485,7 +486,7 @@ TEST(tables_hold_what_the_float_steps_give)
         const float *m = k / 3 % 2 ? NULL : mean;
         uint32_t table[1025];
         memset(table, 0xee, sizeof table);
-        pstk__finish_table(table, dtype, channels, m, deviation);
+        finish_table(table, dtype, channels, m, deviation);
         for (uint32_t i = 0; i < 256 * channels; i++)
             CHECK_EQ(naive_element(table, dtype, i),
                      naive_value(dtype, (uint8_t)i, i / 256, m, deviation));
@@ -517,7 +518,7 @@ TEST(a_line_gives_every_element_of_its_table)
         }
         uint16_t table[1024];
         struct pstk__affine a;
-        pstk__finish_table(table, dtype, 4, i < 2 ? NULL : m, d);
+        finish_table(table, dtype, 4, i < 2 ? NULL : m, d);
         pstk__affine_init(&a, table, dtype, 4);
         CHECK(a.exact == 0 || line_errors(&a, table, dtype) == 0);
         CHECK(a.exact || i >= 4); /* the tables that nearly all have */
@@ -532,16 +533,16 @@ TEST(a_table_that_no_line_gives_has_none)
     uint16_t table[1024];
     uint32_t wide[1024];
     struct pstk__affine a;
-    pstk__finish_table(table, PSTK_F16, 4, far, small);
+    finish_table(table, PSTK_F16, 4, far, small);
     pstk__affine_init(&a, table, PSTK_F16, 4);
     CHECK_EQ(a.exact, 0);
-    pstk__finish_table(wide, PSTK_F32, 4, mean, deviation);
+    finish_table(wide, PSTK_F32, 4, mean, deviation);
     pstk__affine_init(&a, wide, PSTK_F32, 4);
     CHECK_EQ(a.exact, 0);
     for (uint32_t i = 0; i < 20; i++) { /* one element off by one */
         const uint32_t dtype = i & 1 ? PSTK_F16 : PSTK_BF16;
         const uint32_t channels = all_channels[i % 3];
-        pstk__finish_table(table, dtype, channels, mean, deviation);
+        finish_table(table, dtype, channels, mean, deviation);
         table[draw(channels) * 256 + 1 + draw(254)] ^= 8;
         pstk__affine_init(&a, table, dtype, channels);
         CHECK_EQ(a.exact, 0);
@@ -591,7 +592,7 @@ TEST(finished_rows_are_mirrored_laid_out_and_cast_and_nothing_next_to_them_is_wr
         for (uint32_t e = 0; e < 1024; e++)
             table[e] = draw(UINT32_MAX); /* any table, whatever it was made for */
         if (usual && dtype != PSTK_U8)
-            pstk__finish_table(table, dtype, channels, mean, deviation);
+            finish_table(table, dtype, channels, mean, deviation);
         EACH_VARIANT(k)
         {
             const struct pstk__finish f = {.channels = channels,

@@ -62,7 +62,7 @@ TEST(items_come_out_in_order_round_and_round)
             for (uint32_t i = 0; i < capacity && in < 60; i++)
                 CHECK_EQ(pstk__queue_push(q, &items[in++]), 0);
             while (out < in - (in < 60 && capacity > 2))
-                CHECK(pstk__queue_pop(q, NULL) == &items[out++]);
+                CHECK(pstk__queue_pop(q, NULL, NULL) == &items[out++]);
             if (out < in)
                 CHECK(pstk__queue_try_pop(q) == &items[out++]);
         }
@@ -85,11 +85,11 @@ TEST(many_at_once_keep_their_order)
         CHECK_EQ(pstk__queue_push_many(q, in, 0), 0);
         uint32_t n_left = 9;
         for (int i = 0; i < 7; i++) {
-            CHECK(pstk__queue_pop_counted(q, NULL, &n_left) == in[i]);
+            CHECK(pstk__queue_pop(q, NULL, &n_left) == in[i]);
             CHECK_EQ(n_left, 6 - i);
         }
         CHECK_EQ(pstk__queue_push(q, in[0]), 0);
-        CHECK(pstk__queue_pop_counted(q, NULL, &n_left) == in[0]);
+        CHECK(pstk__queue_pop(q, NULL, &n_left) == in[0]);
         CHECK_EQ(n_left, 0);
     }
     pstk__queue_close(q);
@@ -102,7 +102,7 @@ TEST(a_shut_queue_gives_nothing_and_takes_nothing)
     CHECK(q);
     CHECK_EQ(pstk__queue_push(q, &item), 0);
     pstk__queue_shut(q);
-    CHECK(!pstk__queue_pop(q, NULL));
+    CHECK(!pstk__queue_pop(q, NULL, NULL));
     CHECK(!pstk__queue_try_pop(q));
     CHECK_EQ(pstk__queue_push(q, &item), -1);
     void *many[] = {&item, &item};
@@ -150,7 +150,7 @@ static void *consume(void *user)
     uint64_t waited = 0;
     atomic_uchar *item;
     int wrong = 0;
-    while ((item = pstk__queue_pop(c->q, &waited))) {
+    while ((item = pstk__queue_pop(c->q, &waited, NULL))) {
         ptrdiff_t at = item - c->seen;
         wrong += at <= last[at / N_ITEMS];
         last[at / N_ITEMS] = at;
@@ -198,7 +198,7 @@ static void *play(void *user)
 {
     struct player *p = user;
     void *ball;
-    while ((ball = pstk__queue_pop(p->in, NULL))) {
+    while ((ball = pstk__queue_pop(p->in, NULL, NULL))) {
         p->n++;
         if (pstk__queue_push(p->out, ball) < 0)
             break;
@@ -217,7 +217,7 @@ TEST(no_wake_up_is_lost_between_two_threads)
     int ball;
     for (int i = 0; i < 20000; i++) {
         CHECK_EQ(pstk__queue_push(a, &ball), 0);
-        CHECK(pstk__queue_pop(b, NULL) == &ball);
+        CHECK(pstk__queue_pop(b, NULL, NULL) == &ball);
     }
     pstk__queue_shut(a);
     pthread_join(thread, NULL);
@@ -253,13 +253,13 @@ TEST(waiting_is_measured_and_not_waiting_is_not)
     uint64_t waited = 0;
     int item;
     CHECK_EQ(pstk__queue_push(q, &item), 0);
-    CHECK(pstk__queue_pop(q, &waited) == &item);
+    CHECK(pstk__queue_pop(q, &waited, NULL) == &item);
     CHECK_EQ(waited, 0);
     pthread_t thread;
     atomic_store(&is_waiting, 0);
     const uint64_t start = pstk__clock_ns();
     CHECK_EQ(pthread_create(&thread, NULL, push_later, q), 0);
-    CHECK(pstk__queue_pop(q, &waited));
+    CHECK(pstk__queue_pop(q, &waited, NULL));
     CHECK(waited >= 20000000);
     CHECK(waited <= pstk__clock_ns() - start);
     pthread_join(thread, NULL);

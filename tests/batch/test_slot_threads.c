@@ -200,7 +200,7 @@ static void *crowd_work(void *user)
     struct row_task *j;
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    while ((j = pstk__queue_pop(c->filling, NULL))) {
+    while ((j = pstk__queue_pop(c->filling, NULL, NULL))) {
         struct pstk__slot *s = j->slot;
         struct pstk__row rows[2];
         const uint64_t value = s->seq * N_ROWS + j->row;
@@ -257,7 +257,7 @@ static void *crowd_release(void *user)
 {
     struct crowd *c = user;
     struct pstk__slot *s;
-    while ((s = pstk__queue_pop(c->leased, NULL))) {
+    while ((s = pstk__queue_pop(c->leased, NULL, NULL))) {
         atomic_fetch_add(&c->n_wrong, !is_right(s));
         pstk__slot_release(s, NULL);
         crowd_over(c);
@@ -269,7 +269,7 @@ static void *crowd_release(void *user)
 static void crowd_take(struct crowd *c)
 {
     struct pstk__slot *s;
-    while ((s = pstk__queue_pop(c->ready, NULL))) {
+    while ((s = pstk__queue_pop(c->ready, NULL, NULL))) {
         if (is_dropped(s->seq)) {
             pstk__slot_drop(s);
             crowd_over(c);
@@ -320,7 +320,7 @@ static void *device_release(void *user)
 {
     struct crowd *c = user;
     struct pstk__slot *s;
-    while ((s = pstk__queue_pop(c->leased, NULL))) {
+    while ((s = pstk__queue_pop(c->leased, NULL, NULL))) {
         pstk__slot_use(s, stream_a, NULL);
         pstk__slot_release(s, stream_b);
         if (atomic_fetch_add(&c->n_over, 1) + 1 == N_TURNS)

@@ -67,7 +67,7 @@ static void *work(void *user)
     struct crew *c = user;
     struct pstk__slot *s;
     uint32_t state = 1;
-    while ((s = pstk__queue_pop(c->filling, NULL))) {
+    while ((s = pstk__queue_pop(c->filling, NULL, NULL))) {
         struct pstk_error e;
         pstk_error_init(&e, sizeof e);
         for (uint32_t k = draw(&state) % 4; k > 0; k--)

@@ -167,28 +167,6 @@ TEST(advise_gives_a_multiple_of_world_near_48)
     }
 }
 
-TEST(fit_gives_the_most_strands_whose_blocks_fit)
-{
-    for (uint64_t world = 1; world <= 70; world += 3)
-        for (uint32_t window = 1; window <= 9; window += 4)
-            for (uint64_t memory = 0; memory <= 9000; memory += 450) {
-                const struct pstk__weave weave = {.n = 1 << 20, .block = 64, .window = window};
-                uint32_t most = 0; /* by trying */
-                for (uint32_t strands = (uint32_t)world; strands <= 4000;
-                     strands += (uint32_t)world) {
-                    const uint64_t blocks = strands / world * (window + 1);
-                    most = blocks * 100 <= memory ? strands : most;
-                }
-                CHECK(most <= 4000 - world);
-                CHECK_EQ(pstk__weave_fit(&weave, world, 100, memory), most);
-            }
-    const struct pstk__weave weave = {.n = 1 << 20, .block = 64, .window = 4};
-    CHECK_EQ(pstk__weave_fit(&weave, 3, 1, UINT64_MAX), 65535);
-    CHECK_EQ(pstk__weave_fit(&weave, 3, UINT64_MAX, UINT64_MAX), 0);
-    CHECK_EQ(pstk__weave_fit(&weave, 200000, 1, 5), 50000);
-    CHECK_EQ(pstk__weave_fit(&weave, 200000, 1, 4), 0);
-}
-
 int main(void)
 {
     static const struct test_case cases[] = {
@@ -196,7 +174,6 @@ int main(void)
         CASE(a_block_is_read_once_where_world_divides_strands_of_whole_blocks),
         CASE(explain_takes_the_smallest_and_the_largest),
         CASE(advise_gives_a_multiple_of_world_near_48),
-        CASE(fit_gives_the_most_strands_whose_blocks_fit),
     };
     return RUN_CASES(cases);
 }

@@ -19,7 +19,7 @@ struct pstk__cuda_pixels {
     const uint8_t *in;
     /* device: n_rows bytes, 1 = mirrored horizontally; NULL = none is */
     const uint8_t *flips;
-    /* device: channels x 256 elements of dtype, as pstk__finish_table fills it */
+    /* device: channels x 256 elements of dtype, as pstk__normalisation_table fills it */
     const void *table;
     uint32_t n_rows, n_valid;
     uint32_t height, width;

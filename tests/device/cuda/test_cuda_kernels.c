@@ -3,6 +3,7 @@
 #include "base/cast.h"
 #include "device/cuda/arithmetic.h"
 #include "augment/resize.h"
+#include "support/finish_table.h"
 #include "support/test.h"
 
 #include <sys/mman.h>
@@ -50,7 +51,7 @@ static const struct normal *normal_of(uint32_t dtype)
     static struct normal all[3];
     static int n;
     for (; n < 3; n++) {
-        pstk__finish_table(all[n].table, dtypes[n], 4, mean, deviation);
+        finish_table(all[n].table, dtypes[n], 4, mean, deviation);
         pstk__affine_init(&all[n].line, all[n].table, dtypes[n], 4);
     }
     return &all[dtype == PSTK_F16 ? 0 : dtype == PSTK_BF16 ? 1 : 2];
