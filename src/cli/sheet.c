@@ -12,19 +12,20 @@
 #define GAP 4                          /* pixels */
 #define MAX_CANVAS (UINT64_C(1) << 30) /* bytes */
 
-int sheet_open(struct sheet *sheet, uint32_t side, uint64_t n)
+int sheet_open(struct sheet *sheet, uint32_t side, uint32_t line, uint64_t n)
 {
     memset(sheet, 0, sizeof *sheet);
     uint64_t n_columns = 1;
     while (n_columns * n_columns < n)
         n_columns++;
     uint64_t n_rows = (n + n_columns - 1) / n_columns;
-    uint64_t width = n_columns * (side + GAP) - GAP, height = n_rows * (side + GAP) - GAP;
+    uint64_t width = n_columns * (side + GAP) - GAP, height = n_rows * (side + line + GAP) - GAP;
     if (width * height * 3 > MAX_CANVAS)
         return message_usage("%llu pictures of %u pixels make too large a sheet; take fewer, or a "
                              "smaller --size",
                              (unsigned long long)n, side);
     sheet->side = side;
+    sheet->line = line;
     sheet->n_columns = (uint32_t)n_columns;
     sheet->n_rows = (uint32_t)n_rows;
     sheet->width = (uint32_t)width;
@@ -38,12 +39,31 @@ int sheet_open(struct sheet *sheet, uint32_t side, uint64_t n)
 
 void sheet_put(struct sheet *sheet, uint64_t i, const void *pixels)
 {
-    size_t row = (size_t)sheet->side * 3;
-    size_t top = (size_t)(i / sheet->n_columns) * (sheet->side + GAP);
-    size_t left = (size_t)(i % sheet->n_columns) * (sheet->side + GAP);
+    const struct area area = sheet_picture(sheet, i);
+    const size_t row = (size_t)sheet->side * 3;
     for (size_t y = 0; y < sheet->side; y++)
-        memcpy(sheet->pixels + ((top + y) * sheet->width + left) * 3,
-               (const unsigned char *)pixels + y * row, row);
+        memcpy(area.pixels + y * area.stride, (const unsigned char *)pixels + y * row, row);
+}
+
+/* Return the place of picture number i from pixel y on. */
+static struct area place(const struct sheet *sheet, uint64_t i, uint32_t y, uint32_t height)
+{
+    const size_t top = (size_t)(i / sheet->n_columns) * (sheet->side + sheet->line + GAP) + y;
+    const size_t left = (size_t)(i % sheet->n_columns) * (sheet->side + GAP);
+    return (struct area){.pixels = sheet->pixels + (top * sheet->width + left) * 3,
+                         .stride = sheet->width * 3,
+                         .width = (int)sheet->side,
+                         .height = (int)height};
+}
+
+struct area sheet_picture(const struct sheet *sheet, uint64_t i)
+{
+    return place(sheet, i, 0, sheet->side);
+}
+
+struct area sheet_line(const struct sheet *sheet, uint64_t i)
+{
+    return place(sheet, i, sheet->side, sheet->line);
 }
 
 /* Write the PNG file. Returns 0, or an exit status. It prints a message only when libpng itself

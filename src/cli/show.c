@@ -15,6 +15,7 @@
 #include "message.h"
 #include "options.h"
 #include "pipeline.h"
+#include "shapes.h"
 #include "sheet.h"
 #include "status.h"
 #include "text.h"
@@ -23,7 +24,7 @@
 #define MAX_IDS 65536
 #define DEFAULT_OUTPUT "penstock-show.png" /* our own name: replacing the file loses nothing */
 
-enum { OPT_IDS = 256, OPT_JSON, OPT_RECIPE };
+enum { OPT_IDS = 256, OPT_JSON, OPT_PLAIN, OPT_RECIPE };
 
 static const struct option_row table[] = {
     {.name = "ids",
@@ -38,6 +39,10 @@ static const struct option_row table[] = {
      .text = "PNG file to write, - for standard output; a file that is there is replaced when the "
              "new one is whole; a symbolic link is followed; a device or FIFO is written to as it "
              "is"},
+    {.name = "plain",
+     .code = OPT_PLAIN,
+     .text = "exactly the pixels of the samples: no ids, no names of classes, no masks, boxes, "
+             "polygons and keypoints"},
     {.name = "recipe",
      .code = OPT_RECIPE,
      .value = "NAME",
@@ -60,9 +65,11 @@ struct show {
     const char *ids_text;
     const char *output; /* NULL: no picture, with --json alone */
     int json;
+    int plain;     /* 1: pixels alone */
     uint64_t *ids; /* owned */
     uint64_t n_ids;
     struct sheet sheet;
+    struct shapes shapes;   /* of a picture that is not plain */
     struct json_t *samples; /* owned; NULL without --json */
     struct consumer consumer;
 };
@@ -78,6 +85,9 @@ static int set_option(struct show *show, int code, const char *value)
         return 0;
     case OPT_JSON:
         show->json = 1;
+        return 0;
+    case OPT_PLAIN:
+        show->plain = 1;
         return 0;
     case OPT_RECIPE:
         message_say("--recipe: recipes belong to the Python package; run python3 -m penstock show, "
@@ -164,6 +174,15 @@ static int put_picture(struct show *show, uint64_t i, const struct pstk_batch *b
     if (!pixels)
         return status_refuse(err, NULL);
     sheet_put(&show->sheet, i, pixels);
+    if (!show->plain) {
+        const struct area picture = sheet_picture(&show->sheet, i);
+        const struct area line = sheet_line(&show->sheet, i);
+        int r = shapes_draw(&show->shapes, &show->consumer, batch, &picture, err);
+        if (r == 0)
+            r = shapes_write(&show->shapes, &show->consumer, batch, &line, err);
+        if (r < 0)
+            return status_refuse(err, NULL);
+    }
     if (show->samples)
         json_append(show->samples, sample_json(show, batch));
     return 0;
@@ -270,7 +289,9 @@ static int show(struct show *s, const char *path)
     if (status == 0)
         status = pipeline_build(pipeline, 1);
     if (status == 0)
-        status = sheet_open(&s->sheet, pipeline->size, s->n_ids);
+        status = sheet_open(&s->sheet, pipeline->size, s->plain ? 0 : SHEET_LINE, s->n_ids);
+    if (status == 0 && !s->plain)
+        status = shapes_open(&s->shapes, pipeline);
     if (status)
         return status;
     pipeline->settings.batch_size = 1;
@@ -303,6 +324,7 @@ static int run_show(struct show *s, struct options *options)
         return options->status;
     if (!s->output && !s->json)
         s->output = DEFAULT_OUTPUT;
+    s->plain |= !s->output; /* nothing is drawn */
     if (s->output && strcmp(s->output, "-") == 0 && isatty(STDOUT_FILENO))
         return message_usage("--output: value is -; must be a file, for standard output is a "
                              "terminal (name a file, or write into a pipe)");
@@ -325,6 +347,7 @@ static int run(const struct command *self, int argc, char **argv)
     int status = run_show(&s, &options);
     free(s.ids);
     sheet_close(&s.sheet);
+    shapes_close(&s.shapes);
     json_drop(s.samples);
     pipeline_free(&s.pipeline);
     return status;
@@ -335,11 +358,14 @@ const struct command command_show = {
     .summary = "write a picture of what a trainer will see",
     .operands = "DATA",
     .text = "Write a picture of what a trainer will see, and print where. Several ids make a "
-            "contact sheet; one id gives exactly the pixels of that sample.\n",
+            "contact sheet. Below each sample stand its id and the name of its class. The first "
+            "mask, boxes, polygons and keypoints of the data set that belong to the image are "
+            "drawn in, boxes in the colour of their class, with its name. --plain leaves all of "
+            "this out; one id then gives exactly the pixels of that sample.\n",
     .options = table,
     .examples = "penstock show train\n"
                 "penstock show train --ids 0..63 --size 96 -o sheet.png\n"
-                "penstock show train --ids 7 --crop center -o 7.png --json\n",
+                "penstock show train --ids 7 --crop center --plain -o 7.png --json\n",
     .exit_status = "0; 1 damaged data, or a picture that cannot be written; 2 wrong usage or path",
     .run = run,
 };

@@ -196,7 +196,7 @@ def cropped(image, crop, size, told):
 
 def shown(data, sample_id, path, *options):
     """The pixels and the JSON of `show` of one sample."""
-    told = run_json("show", data, "--ids", sample_id, "-o", path, *options)
+    told = run_json("show", data, "--ids", sample_id, "--plain", "-o", path, *options)
     with Image.open(path) as image:
         expect(image.mode, "RGB")
         image.load()
@@ -659,7 +659,7 @@ def sheet(world, data, size, *options):
     """What is told of every sample, and the pixels of each, cut out of one contact sheet."""
     png = world.path("sheet.png")
     n = run_json("info", data)["n_samples"]
-    told = run_json("show", data, "--ids", "0..%d" % (n - 1), "-o", png, "--size", size, *options)
+    told = run_json("show", data, "--ids", "0..%d" % (n - 1), "--plain", "-o", png, "--size", size, *options)
     expect([s["id"] for s in told["samples"]], list(range(n)))
     with Image.open(png) as image:
         columns = (image.size[0] + 4) // (size + 4)
@@ -796,10 +796,10 @@ def bench_ends_cleanly_on_ctrl_c(world):
 @test
 def show_writes_sheets_and_to_standard_output(world):
     png = world.path("sheet.png")
-    run("show", world.data, "--ids", "0..15", "-o", png, "--size", 50)
+    run("show", world.data, "--ids", "0..15", "--plain", "-o", png, "--size", 50)
     with Image.open(png) as image:
         expect(image.size, (212, 212))
-    data, _ = run_raw("show", world.data, "--ids", "3,1,7..9", "-o", "-", "--size", 50)
+    data, _ = run_raw("show", world.data, "--ids", "3,1,7..9", "--plain", "-o", "-", "--size", 50)
     with Image.open(io.BytesIO(data)) as image:
         expect(image.size, (158, 104))
         image.load()
@@ -808,8 +808,8 @@ def show_writes_sheets_and_to_standard_output(world):
     assert one.tobytes() == third
     folder = world.fresh("show-here")
     os.mkdir(folder)
-    for ids, says in (("3", "penstock-show.png: sample 3, 50 x 50 pixels\n"),
-                      ("0..4", "penstock-show.png: 5 samples in 2 rows of 3, 158 x 104 pixels\n")):
+    for ids, says in (("3", "penstock-show.png: sample 3, 50 x 65 pixels\n"),
+                      ("0..4", "penstock-show.png: 5 samples in 2 rows of 3, 158 x 134 pixels\n")):
         expect(run("show", world.data, "--ids", ids, "--size", 50, cwd=folder)[0], says)
         expect(os.listdir(folder), ["penstock-show.png"])
     run_json("show", world.data, "--ids", 1, cwd=world.src)
