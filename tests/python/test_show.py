@@ -8,6 +8,7 @@ import sys
 import penstock
 from data_fixture import Case, image_file, np, optional, picture
 from penstock import CenterCrop, Normalize, RandomFlip, RandomResizedCrop, Resize
+from penstock.sheet import COLOURS
 
 optional("PIL.Image")
 GAP, LINE = 4, 14
@@ -130,8 +131,10 @@ class Show(Case):
                            corners=[[30, 10], [50, 10], [40, 25]], n=[3])
         return path
 
-    def assert_red(self, tile, is_red=True):
-        self.assertEqual(bool((np.array(tile) == (255, 0, 0)).all(axis=2).any()), is_red)
+    def assert_boxed(self, tile, colours=COLOURS):
+        """At least 10 pixels have one of these colours; without colours none has one of any box."""
+        found = sum((np.array(tile) == colour).all(axis=2).sum() for colour in colours or COLOURS)
+        self.assertEqual(found >= 10 if colours else found == 0, True, found)
 
     def test_what_follows_an_image_is_drawn_in(self):
         ops = [penstock.RandomIoUCrop(), Resize((64, 64)), penstock.ToFloat()]
@@ -144,16 +147,38 @@ class Show(Case):
                 tiles = self.tiles(penstock.show(loader, 2), 64, 2, 2)
                 self.assertTrue((np.array(tiles) == (255, 255, 0)).all(axis=3).any())
                 batch = next(iter(loader))
-                for tile, (left, top, right, _) in zip(tiles, [batch["boxes"][i][0] for i in range(2)]):
+                for tile, (left, _, right, bottom), label in zip(
+                        tiles, [batch["boxes"][i][0] for i in range(2)], [int(batch["labels"][i][0]) for i in range(2)]):
                     if not settings:
-                        self.assertEqual(tile[int(top), int(left + right) // 2].tolist(), [255, 0, 0])
-                    self.assert_red(tile)
+                        at = tile[min(int(bottom), 63), int(left + right) // 2].tolist()
+                        self.assertEqual(at, list(COLOURS[label]))
+                    self.assert_boxed(tile, [COLOURS[label]])
                 del batch
-        self.assert_red(penstock.show(path, 2, ops=ops))
+        self.assert_boxed(penstock.show(path, 2, ops=ops), COLOURS[:1])
+        self.assert_boxed(penstock.show(path, 2, ops=ops), COLOURS[1:2])
         with penstock.Loader(path, batch_size=2, framework="numpy",
                              outputs={"x": penstock.image("jpg", ops[1:])}) as loader:
-            self.assert_red(penstock.show(loader, 2), False)
+            self.assert_boxed(penstock.show(loader, 2), ())
         self.assert_says("has no field of boxes of 'image'", penstock.show, self.path(), ops=ops)
+
+    def test_boxes_have_the_name_of_their_class(self):
+        path, ink = self.path("named"), []
+        with penstock.Writer(path, {"jpg": "image", "boxes": penstock.Boxes(of="jpg", rows="objects"),
+                                    "labels": penstock.Field("int64", (None,), rows="objects")},
+                             names=["i", "ii", "i" * 99]) as writer:
+            for label in range(4):  # the last one has no name
+                writer.add(jpg=np.full((90, 90, 3), 128, "uint8"), boxes=np.array([[10, 30, 60, 80]], np.float32),
+                           labels=[label])
+        sheet = np.array(penstock.show(path, ops=[Resize((90, 90))], columns=4))
+        for i in range(4):
+            tile = sheet[:90, i * 94 : i * 94 + 90]
+            name = tile[16:30, 10:]  # above the box
+            ground = np.flatnonzero((name == COLOURS[i]).all(axis=2).any(axis=0))
+            self.assertEqual(ground[0], 0)
+            self.assertTrue((name[:, : ground[-1]] != COLOURS[i]).any(), "its letters")
+            self.assertEqual(tile[79, 40].tolist(), list(COLOURS[i]))
+            ink.append(ground[-1])
+        self.assertTrue(ink[0] < ink[1] < ink[2] <= 50, ink)
 
     def test_erasing_after_normalize_is_shown(self):
         for value, colour in ((0, [124, 116, 104]), ("random", None), ((1.0, 1.0, 1.0), [182, 173, 161])):
@@ -175,7 +200,7 @@ class Show(Case):
                 np.testing.assert_array_equal(tiles, rows)
             boxed = {**outputs, "boxes": penstock.boxes("boxes")}
             with penstock.Loader(path, outputs=boxed, mix=penstock.Mosaic(), **settings) as loader:
-                self.assert_red(penstock.show(loader, 2))
+                self.assert_boxed(penstock.show(loader, 2))
 
     def test_a_path_shows_samples_as_a_loader_augments_them(self):
         ops = [Resize(24), CenterCrop(20)]

@@ -34,6 +34,10 @@ DEFAULT_SIDE = 224
 MAX_PICTURES = 4096
 LABEL = " label"  # an output's name that a loader's own hardly have
 CHANNELS = {"nhwc": 3, "nchw": 1}  # the axis that has the channels
+BOX_CLASSES = " classes of boxes"
+COLOURS = (  # of boxes, by class, as the command's
+    (229, 57, 53), (30, 136, 229), (67, 160, 71), (251, 140, 0), (142, 36, 170), (0, 172, 193), (216, 27, 96),
+    (124, 179, 66), (121, 85, 72), (253, 216, 53), (57, 73, 171), (0, 137, 123))
 
 
 @dataclasses.dataclass
@@ -72,11 +76,16 @@ def _sheet(pictures: Sequence[_Picture], columns: int | None, side: tuple[int, i
         left, top = i % columns * (width + GAP), i // columns * (height + line + GAP)
         sheet.paste(tile, (left + (width - tile.width) // 2, top + (height - tile.height) // 2))
         if picture.text:
-            text = picture.text.encode("latin-1", "replace").decode("latin-1")  # what the built-in font has
-            while len(text) > 1 and pen.textlength(text) > width:
-                text = text[:-1]
-            pen.text((left + 2, top + height), text, fill="black")
+            pen.text((left + 2, top + height), _fitting(pen, picture.text, width), fill="black")
     return sheet
+
+
+def _fitting(pen: Any, text: str, width: float) -> str:
+    """As much of a text as fits, in characters that the built-in font has."""
+    text = text.encode("latin-1", "replace").decode("latin-1")
+    while len(text) > 1 and pen.textlength(text) > width:
+        text = text[:-1]
+    return text
 
 
 # ---- pictures --------------------------------------------------------------------------------------------
@@ -198,16 +207,25 @@ def _corners_field(dataset: Dataset, polygons: str) -> str | None:
     return next((name for name, its in dataset.schema.items() if rows is not None and its.splits == rows), None)
 
 
+def _classes_field(dataset: Dataset, boxes: str) -> str | None:
+    """The field that has the class of each box: "labels", or the only list of whole numbers that goes with the boxes."""
+    rows = dataset.schema[boxes].rows
+    found = [name for name, its in dataset.schema.items()
+             if rows is not None and its.rows == rows and its.splits is None and its.shape == (None,) and "int" in its.kind]
+    return "labels" if "labels" in found else found[0] if len(found) == 1 else None
+
+
 def _following(dataset: Dataset, field: str) -> dict[str, str]:
-    """By what follows: the data set's first field of that kind that belongs to the image; and "corners", the field that
-    says how many each polygon has."""
+    """By what follows: the data set's first field of that kind that belongs to the image; "corners", the field that
+    says how many each polygon has; and "classes", that of the boxes' classes."""
     found: dict[str, str] = {}
     for name, its in dataset.schema.items():
         what = str(its.meaning or its.kind)
         if what in _MAKERS and its.of in (None, field):
             found.setdefault(what, name)
-    corners = _corners_field(dataset, found["polygons"]) if "polygons" in found else None
-    return {**found, **({} if corners is None else {"corners": corners})}
+    more = {"corners": _corners_field(dataset, found["polygons"]) if "polygons" in found else None,
+            "classes": _classes_field(dataset, found["boxes"]) if "boxes" in found else None}
+    return {**found, **{kind: name for kind, name in more.items() if name is not None}}
 
 
 def _names(following: Mapping[str, str], view: str) -> dict[str, str]:
@@ -223,28 +241,55 @@ def _check_boxes(dataset: Dataset, field: str, ops: Iterable[operations.Op], has
 
 def _following_outputs(following: Mapping[str, str], view: str) -> dict[str, Output]:
     """By "view kind"; all polygons, whose numbers of corners are "corners"."""
-    made = {f"{view} {kind}": make(following[kind], follows=view, **({"boxes": False} if kind == "polygons" else {}))
-            for kind, make in _MAKERS.items() if kind in following}
-    return {**made, **({"corners": ragged(following["corners"])} if "corners" in following else {})}
+    made: dict[str, Output] = {
+        f"{view} {kind}": make(following[kind], follows=view, **({"boxes": False} if kind == "polygons" else {}))
+        for kind, make in _MAKERS.items() if kind in following}
+    if "corners" in following:
+        made["corners"] = ragged(following["corners"])
+    if "classes" in following:
+        made[f"{view} classes"] = outputs_follow.per_box(following["classes"], boxes=f"{view} boxes")
+    return made
 
 
-def _draw_shapes(pen: Any, shapes: Mapping[str, Any]) -> None:
-    """Boxes in red, outlines of polygons in yellow, points in green, hidden ones in blue."""
+def _draw_boxes(picture: Any, boxes: Sequence[Sequence[float]], classes: Sequence[int], names: Sequence[str]) -> None:
+    """Boxes in the colour of their class, and then its names, so that no box crosses one. Boxes without classes in red."""
+    pen = needed("PIL.ImageDraw", "a contact sheet", "pillow").Draw(picture)
+    if len(classes) != len(boxes):
+        classes = ()
+    for i, box in enumerate(boxes):
+        pen.rectangle(box, outline=COLOURS[classes[i] % len(COLOURS)] if classes else (255, 0, 0), width=2)
+    for box, number in zip(boxes, classes):
+        colour = COLOURS[number % len(COLOURS)]
+        text = _fitting(pen, _label_text(number, names), picture.width // 2)
+        width = int(pen.textlength(text)) + 4
+        left = max(0, min(int(box[0]), picture.width - width))
+        top = int(box[1]) - LINE if box[1] >= LINE else max(0, int(box[1]))
+        pen.rectangle((left, top, left + width - 1, top + LINE - 1), fill=colour)
+        is_light = 299 * colour[0] + 587 * colour[1] + 114 * colour[2] > 150000  # of 255000
+        pen.text((left + 2, top + 1), text, fill="black" if is_light else "white")
+
+
+def _draw_shapes(picture: Any, shapes: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Outlines of polygons in yellow; boxes; points in green, hidden ones in blue."""
     import numpy
-    for box in as_numpy(shapes.get("boxes", numpy.zeros((0, 4)))).tolist():
-        pen.rectangle(box, outline=(255, 0, 0), width=2)
+    pen = needed("PIL.ImageDraw", "a contact sheet", "pillow").Draw(picture)
     corners = as_numpy(shapes.get("polygons", numpy.zeros((0, 2))))
     lengths = as_numpy(shapes.get("corners", numpy.array([len(corners)])))
     for polygon in numpy.split(corners, numpy.cumsum(lengths)[:-1]):
         if len(polygon) > 1 and numpy.isfinite(polygon).all():
             pen.polygon([tuple(corner) for corner in polygon.tolist()], outline=(255, 255, 0))
+    _draw_boxes(picture, as_numpy(shapes.get("boxes", numpy.zeros((0, 4)))).tolist(),
+                as_numpy(shapes.get("classes", numpy.zeros(0, "int64"))).tolist(), names)
     for x, y, visibility in as_numpy(shapes.get("keypoints", numpy.zeros((0, 1, 3)))).reshape(-1, 3).tolist():
         if visibility:
             pen.ellipse([x - 2, y - 2, x + 2, y + 2], fill=(0, 255, 0) if visibility == 2 else (0, 96, 255))
 
 
-def _drawn_in(pixels: Any, shapes: Mapping[str, Any]) -> Any:
-    """The picture with what goes with it: classes of a mask as colours, except class 0 and the ignored one; shapes."""
+def _drawn_in(pixels: Any, shapes: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The picture with what goes with it: classes of a mask as colours, except class 0 and the ignored one; shapes.
+
+    names: of the classes of boxes.
+    """
     import numpy
     mask = shapes.get("mask")
     if mask is not None:
@@ -252,10 +297,10 @@ def _drawn_in(pixels: Any, shapes: Mapping[str, Any]) -> Any:
         colours = (classes * (67, 131, 197) + (90, 30, 150)) % 256
         shown = numpy.where((classes == 0) | (classes == 255), pixels, (pixels.astype("int64") + colours) // 2)
         pixels = shown.astype("uint8")
-    if not set(shapes) - {"mask", "corners"}:
+    if not set(shapes) - {"mask", "corners", "classes"}:
         return pixels
     picture = needed("PIL.Image", "a contact sheet", "pillow").fromarray(numpy.ascontiguousarray(pixels))
-    _draw_shapes(needed("PIL.ImageDraw", "a contact sheet", "pillow").Draw(picture), shapes)
+    _draw_shapes(picture, shapes, names)
     return as_numpy(picture)
 
 
@@ -291,7 +336,7 @@ def _of_rows(batch: Any, plan: _Plan) -> Iterator[_Picture]:
     for row, sample_id in enumerate(batch.sample_ids):
         label = f" {_label_text(int(batch[plan.label][row]), plan.classes)}" if plan.label else ""
         shapes = {kind: batch[name][row] for kind, name in plan.shapes.items()}
-        yield _Picture(_drawn_in(pixels[row].copy(), shapes), f"{sample_id}{label}")
+        yield _Picture(_drawn_in(pixels[row].copy(), shapes, plan.classes), f"{sample_id}{label}")
 
 
 def _plan(dataset: Dataset, name: str, shown: Output, label: str | None, following: Mapping[str, Output],
@@ -361,6 +406,9 @@ def _following_of(loader: Loader, dataset: Dataset, image_name: str) -> tuple[di
             shapes["corners"], found[corners] = corners, _in_pixels(loader.outputs[corners])
         elif corners is None:
             del shapes["polygons"]
+    classes = _classes_field(dataset, found[shapes["boxes"]].field) if "boxes" in shapes else None
+    if classes is not None:
+        shapes["classes"], found[BOX_CLASSES] = BOX_CLASSES, outputs_follow.per_box(classes, boxes=shapes["boxes"])
     return found, shapes
 
 
@@ -405,7 +453,7 @@ def _of_recipe(path: str, name: str, field: str, sample_id: int, n: int, seed: i
     recipe: dict[str, list[operations.Op]] = {**recipes.find(name), "whole image": [Letterbox(DEFAULT_SIDE, fill=255)]}
     outputs = recipes.views(field, recipe, dtype="float32")
     with Dataset(path) as dataset:
-        following = _following(dataset, field)
+        following, names = _following(dataset, field), dataset.names
         for ops in recipe.values():
             _check_boxes(dataset, field, ops, "boxes" in following)
     for view in recipe:
@@ -416,7 +464,7 @@ def _of_recipe(path: str, name: str, field: str, sample_id: int, n: int, seed: i
         def picture(batch: Any, view: str, text: str) -> _Picture:
             pixels = _unnormalised(batch[view], recipe[view])[0]
             shapes = {kind: batch[key][0] for kind, key in _names(following, view).items()}
-            return _Picture(_drawn_in(pixels, shapes), text)
+            return _Picture(_drawn_in(pixels, shapes, names), text)
 
         def drawn(epoch: int) -> Any:
             loader.seek(epoch, sample_id)
@@ -466,7 +514,9 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
         one that was left early begins the next epoch, which is not what is shown.) The path of a data set:
         its first samples, as a loader with `ops`, `seed` and `epoch` augments them (None:
         RandomResizedCrop(224), RandomFlip()). In both cases with the boxes, masks, keypoints and polygons
-        that follow the image, the first of each kind: a loader's outputs, or the data set's fields. Mosaics are
+        that follow the image, the first of each kind: a loader's outputs, or the data set's fields; boxes in the
+        colour of their class, with its name, where the data set's field `labels`, or the only one of whole
+        numbers that goes with the boxes, has it. Mosaics are
         shown, but nothing else of mix=; of sizes= the first. A Dataset: whole images. A batch, be it dict, tuple or
         dataclass: its images; floats are stretched to the range that they have.
     n: pictures, at most. ids: these samples instead (a path or Dataset).
