@@ -186,17 +186,38 @@ def _alone(folder: str, table: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _whole(path: str) -> Iterator[Any]:
     """A file that gets its name once it is written; with the mode that the umask leaves."""
-    temporary = os.path.join(os.path.dirname(path), f".writing-{secrets.token_hex(8)}")
-    try:
-        with open(temporary, "x", encoding="utf-8", newline="\n") as out:
+    with _temporary(os.path.dirname(path)) as out:
+        try:
             yield out
             out.flush()
             os.fsync(out.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+            os.replace(out.name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(out.name)
+            raise
+
+
+def _temporary(folder: str) -> Any:
+    """A new file, locked while it is open: the kernel frees the lock of a process that dies."""
+    while True:
+        out = open(os.path.join(folder, f".writing-{secrets.token_hex(8)}"), "x", encoding="utf-8", newline="\n")
+        with contextlib.suppress(OSError):  # files cannot be locked there
+            fcntl.flock(out, fcntl.LOCK_EX)
+        if os.path.exists(out.name):
+            return out
+        out.close()  # _remove_left of another process was faster than the lock
+
+
+def _is_left(file: Any) -> bool:
+    """Nobody writes the file: it can be locked, or is old where files cannot be."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return os.fstat(file.fileno()).st_mtime < time.time() - LEFT_SECONDS
+    return True
 
 
 def _remove_left(folder: str) -> None:
@@ -204,8 +225,10 @@ def _remove_left(folder: str) -> None:
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         with contextlib.suppress(OSError):
-            if name.startswith(".writing-") and os.stat(path).st_mtime < time.time() - LEFT_SECONDS:
-                os.unlink(path)
+            if name.startswith(".writing-"):
+                with open(path, "rb") as file:
+                    if _is_left(file):
+                        os.unlink(path)
 
 
 def _write(file: Any, table: str, before: os.stat_result, made: str) -> None:
