@@ -36,9 +36,14 @@ static int fail_memory(const struct pstk__whole_job *job, struct pstk_error *err
     return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to unpack %s", job->path);
 }
 
-static int fail_byte(const struct run *run, int code, const char *why)
+static int fail_large(const struct run *run, const char *why)
 {
-    return pstk__unpack_input_fail(&run->input, code, why, run->whole->repair, run->err);
+    return pstk__unpack_input_fail(&run->input, PSTK_ENOTSUP, why, run->whole->smaller, run->err);
+}
+
+static int fail_byte(const struct run *run, const char *why)
+{
+    return pstk__unpack_input_fail(&run->input, PSTK_EBADMSG, why, run->whole->repair, run->err);
 }
 
 static int fail_size(const struct run *run)
@@ -47,7 +52,7 @@ static int fail_size(const struct run *run)
     snprintf(
         why, sizeof why, "it unpacks to %s %" PRIu64 " bytes, the number that is stated for it",
         run->n_made > run->job->unpacked ? "more than the" : "fewer than the", run->job->unpacked);
-    return fail_byte(run, PSTK_EBADMSG, why);
+    return fail_byte(run, why);
 }
 
 /* Hand on what was unpacked. */
@@ -70,8 +75,7 @@ static int finish(struct run *run)
     if (r < 0)
         return r;
     if (!run->whole->is_complete(run->stream))
-        return fail_byte(run, PSTK_EBADMSG,
-                         "the file ends within compressed bytes: it is cut short");
+        return fail_byte(run, "the file ends within compressed bytes: it is cut short");
     r = give(run);
     if (r == 0 && job->unpacked != PSTK_NONE && run->n_made != job->unpacked)
         return fail_size(run);
@@ -90,8 +94,10 @@ static int go_through(struct run *run)
         const enum pstk__unpacking step = run->whole->step(run->stream, feed, &why);
         if (step == PSTK__UNPACK_MEMORY)
             return fail_memory(run->job, run->err);
-        if (step == PSTK__UNPACK_BAD || step == PSTK__UNPACK_LARGE)
-            return fail_byte(run, step == PSTK__UNPACK_BAD ? PSTK_EBADMSG : PSTK_ENOTSUP, why);
+        if (step == PSTK__UNPACK_BAD)
+            return fail_byte(run, why);
+        if (step == PSTK__UNPACK_LARGE)
+            return fail_large(run, why);
         if (feed->n_out == 0)
             r = give(run);
         else if ((r = pstk__unpack_input_more(&run->input, run->err)) == 0)

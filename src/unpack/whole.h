@@ -14,6 +14,7 @@ struct pstk__whole_stream;
 struct pstk__whole {
     const char *name;
     const char *repair;  /* as of struct pstk__packing */
+    const char *smaller; /* what to do about LARGE; NULL: step never returns it */
     const char *missing; /* the package that the build lacked; NULL: it is there */
     /* Begin a file of `size` bytes that unpacks to `unpacked`, or PSTK_NONE. Returns owned; NULL:
      * no memory. */

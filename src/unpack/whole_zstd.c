@@ -74,6 +74,8 @@ static int whole_is_checked(const struct pstk__whole_stream *stream)
 const struct pstk__whole pstk__whole_zstd = {
     .name = "zstd",
     .repair = "copy it again, and check it by zstd -t",
+    .smaller =
+        "the window must be at most 128 MiB (zstd -dc --long=31 OLD | zstd --long=27 -o NEW)",
     .open = whole_open,
     .step = whole_step,
     .is_complete = whole_is_complete,

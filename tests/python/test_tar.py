@@ -294,6 +294,16 @@ class Tar(Case):
                              (bz2.compress(whole), "bzip2"), (lzma.compress(whole), "xz"), (b"PK\3\4" + bytes(99), "zip")):
             self.refused(self.put({"0.tar": data}, "packed"), "0.tar", word, kind=penstock.UnsupportedError)
 
+    def test_a_zstd_window_that_is_too_large_is_named_with_the_way_out(self):
+        whole = self.archive(range(3), size=100)
+
+        def frame(log):  # RFC 8878: one raw block
+            return bytes.fromhex("28b52ffd00") + bytes([log - 10 << 3]) + (len(whole) << 3 | 1).to_bytes(3, "little") + whole
+        self.assertEqual(len(penstock.Dataset(self.put({"0.tar.zst": frame(27)}, "small"))), 3)
+        for log in (28, 31):
+            self.refused(self.put({"0.tar.zst": frame(log)}, "large"), "0.tar.zst", "for decoding; the window must be at most 128 MiB",
+                         "zstd -dc --long=31 OLD | zstd --long=27 -o NEW", kind=penstock.UnsupportedError)
+
     def test_flipped_bits_of_headers_are_seen_at_open_and_in_a_run(self):
         whole = bytearray(self.archive(range(30), size=100))
         folder = self.put({"0.tar": bytes(whole)})
