@@ -29,17 +29,18 @@ _PAUSES = 0.001, 0.05  # seconds between two looks: at first, and the most for u
 
 _lock = threading.Lock()
 _group: _Group | None = None
-_n_groups = itertools.count()
 
 
 class _Group:
-    """A default group: its number in this process, and the exchanges in it, counted by their subject.
+    """A default group: what the keys of its exchanges begin with, and these exchanges, counted by their subject.
 
-    Every process makes the same exchanges of a subject in the same order, as it does collectives."""
+    Every process makes the same exchanges of a subject in the same order, as it does collectives. A store may be used again by
+    the next group, but not every process was in the one before: so the store counts groups, by rank and by size."""
 
-    def __init__(self, of: Any) -> None:
+    def __init__(self, of: Any, store: Any, process: int, n: int) -> None:
         self.of = weakref.ref(of)
-        self.number = next(_n_groups)
+        number = int(store.add(f"penstock/groups-of-{n}/{process}", 1))
+        self.prefix = f"penstock/{n}/{number}/"
         self.n: dict[str, Iterator[int]] = defaultdict(itertools.count)
 
 
@@ -55,15 +56,6 @@ def _store(torch: Any) -> Any:
     return None if found is None or torch.get_backend() == "fake" else found()
 
 
-def _key(torch: Any, subject: str) -> str:
-    """What the keys of the next exchange begin with."""
-    global _group
-    with _lock:
-        if _group is None or _group.of() is not torch.group.WORLD:
-            _group = _Group(torch.group.WORLD)
-        return f"penstock/{_group.number}/{subject}/{next(_group.n[subject])}/"
-
-
 @contextlib.contextmanager
 def _naming() -> Generator[None, None, None]:
     """Say whose call it was that failed in PyTorch."""
@@ -75,6 +67,15 @@ def _naming() -> Generator[None, None, None]:
                             "compare_ranks=False)") from error
 
 
+def _key(torch: Any, store: Any, subject: str) -> str:
+    """What the keys of the next exchange begin with."""
+    global _group
+    with _lock, _naming():
+        if _group is None or _group.of() is not torch.group.WORLD:
+            _group = _Group(torch.group.WORLD, store, int(torch.get_rank()), int(torch.get_world_size()))
+        return f"{_group.prefix}{subject}/{next(_group.n[subject])}/"
+
+
 class Exchange:
     """One report of each process, and the verdict on all of them, which the process that reports last finds.
 
@@ -84,7 +85,8 @@ class Exchange:
 
     def __init__(self, torch: Any, subject: str) -> None:
         self.process, self.n = int(torch.get_rank()), int(torch.get_world_size())
-        self._store, self._key = _store(torch), _key(torch, subject)
+        self._store = _store(torch)
+        self._key = _key(torch, self._store, subject)
         self._verdict: Any = None  # once this process has read it
 
     def report(self, own: Any, judge: Callable[[Sequence[Any]], Any]) -> None:
