@@ -8,10 +8,13 @@ import logging
 import math
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 import types
 import unittest
+import unittest.mock
 
 import penstock
 import sets
@@ -219,6 +222,47 @@ class Webhooks(unittest.TestCase):
             self.assertLess(len(started), hook.MOST_GIVEN_UP)
             self.assertEqual(len(logged.output), 10, logged.output)
             self.assertNotIn("penstock-webhook", [thread.name for thread in threading.enumerate()])
+
+    def test_alerts_are_sent_where_no_thread_can_be_started_any_more(self):
+        """As from CPython 3.12 on while the interpreter ends."""
+        start, allowed = threading.Thread.start, ["penstock-webhook"]
+
+        def refused(thread):
+            if thread.name.startswith("penstock-") and thread.name not in allowed:
+                raise RuntimeError("can't create new thread at interpreter shutdown")
+            start(thread)
+        server = Server()
+        hook = monitor.Webhook(server.url)
+        with unittest.mock.patch.object(threading.Thread, "start", refused):
+            for _ in range(3):  # in the hook's own thread
+                hook(self.ALERT)
+            hook.close()
+            self.assertEqual(len(server.taken), 3)
+            allowed.clear()
+            hook(self.ALERT)  # in the caller's
+            self.assertEqual(len(server.taken), 4)
+            hook.close()
+        server.stop()
+        with socket.create_server(("127.0.0.1", 0)) as hangs:
+            hook = monitor.Webhook(f"http://127.0.0.1:{hangs.getsockname()[1]}/")
+            hook.TIMEOUT = 0.2
+            allowed.append("penstock-webhook")
+            with unittest.mock.patch.object(threading.Thread, "start", refused), \
+                    self.assertLogs("penstock.monitor", logging.WARNING) as logged:
+                for _ in range(3):
+                    hook(self.ALERT)
+                hook.close()
+                time.sleep(0.5)
+            self.assertGreaterEqual(len(logged.output), 3, logged.output)  # each of them
+
+    def test_alerts_are_sent_while_the_interpreter_ends(self):
+        server = Server()
+        program = ("import sys; from penstock import monitor; from penstock.monitor import alerts\n"
+                   "hook = monitor.Webhook(sys.argv[1])\n"
+                   "for n in range(5): hook(alerts.Alert('Starved', 'raised', str(n), 0.5, 'storage', '', 'train', 'n1', 0, 1.0))\n")
+        done = subprocess.run([sys.executable, "-c", program, server.url], stderr=subprocess.PIPE, text=True, timeout=60)
+        server.stop()
+        self.assertEqual((done.returncode, done.stderr, [one["text"] for one in server.taken]), (0, "", list("01234")))
 
     def test_an_alert_that_comes_while_it_is_closed_is_sent(self):
         server = Server()

@@ -128,21 +128,31 @@ class Webhook:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()  # held while an alert is handed over or a request started, and while the thread is stopped
         self._given_up: list[threading.Thread] = []
+        self._here: Alert | None = None  # what the thread posts itself
 
     def __call__(self, alert: Alert) -> None:
-        """Hand over an alert; never waits for the network."""
+        """Hand over an alert; never waits for the network, except where the interpreter ends and starts no thread any more."""
         with self._lock:
-            if self._thread is None or not self._thread.is_alive():
-                self._waiting, self._stop = queue.Queue(self.MOST), threading.Event()
-                self._thread = threading.Thread(target=self._run, args=(self._waiting, self._stop), name="penstock-webhook",
-                                                daemon=True)
-                self._thread.start()
-                _running.add(self)
+            has_thread = self._thread is not None and self._thread.is_alive() or self._has_started()
             is_full = self._waiting.full()
-            if not is_full:
+            if has_thread and not is_full:
                 self._waiting.put_nowait(alert)
-        if is_full:
+        if not has_thread:
+            self._post_here(alert)
+        elif is_full:
             self._drop(alert, "takes no alerts")
+
+    def _has_started(self) -> bool:
+        """Start the thread. Return whether that can be done: not at the end of the interpreter, from CPython 3.12 on."""
+        self._waiting, self._stop = queue.Queue(self.MOST), threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(self._waiting, self._stop), name="penstock-webhook", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._thread = None
+            return False
+        _running.add(self)
+        return True
 
     def _run(self, waiting: queue.Queue[Alert | None], stop: threading.Event) -> None:
         while True:
@@ -158,21 +168,32 @@ class Webhook:
             request = threading.Thread(target=self._post, args=(alert, errors), name="penstock-request", daemon=True)
             with self._lock:
                 is_closed = stop.is_set()
-                try:
-                    if not is_closed:
+                if not is_closed:
+                    with contextlib.suppress(RuntimeError):  # there are no threads any more
                         request.start()
-                except RuntimeError as no_thread:
-                    errors.append(f"RuntimeError: {no_thread}")
             if is_closed:
                 self._drop(alert, "was closed")
                 continue
-            if request.ident is not None:
-                request.join(self.TIMEOUT)
+            if request.ident is None:
+                self._here = alert
+                self._post_here(alert)
+                self._here = None
+                continue
+            request.join(self.TIMEOUT)
             if request.is_alive():
                 self._given_up.append(request)
                 self._warn("failed: no answer within %g s", self.TIMEOUT)
-            for error in errors:
-                self._warn("failed: %s", self._without_path(error)[:MAX_ERROR])
+            self._warn_of(errors)
+
+    def _post_here(self, alert: Alert) -> None:
+        """Post an alert in this thread."""
+        errors: list[str] = []
+        self._post(alert, errors)
+        self._warn_of(errors)
+
+    def _warn_of(self, errors: list[str]) -> None:
+        for error in errors:
+            self._warn("failed: %s", self._without_path(error)[:MAX_ERROR])
 
     def _post(self, alert: Alert, errors: list[str]) -> None:
         import urllib.error
@@ -208,6 +229,9 @@ class Webhook:
         with contextlib.suppress(queue.Full):
             waiting.put(None, timeout=self.TIMEOUT)
             thread.join(max(0.0, end - time.monotonic()))
+        here = self._here
+        if here is not None and thread.is_alive():
+            self._drop(here, "gave no answer in time")
         # CPython 3.11 crashes if a thread begins while the interpreter ends.
         with self._lock:
             stop.set()
