@@ -126,9 +126,12 @@ extern "C" {
 enum pstk_output_kind {
     /* [B, H, W, C] or [B, C, H, W], C channels */
     PSTK_OUTPUT_IMAGE = 1,
-    /* [B]: a scalar field, cast to dtype; every value must fit */
+    /* [B]: a scalar field, cast to dtype; every value must fit. Where not every value of the
+     * field's dtype does, as of i64 in i32, pstk_open reads the field's side column, which must
+     * prove that all that there are do. Whole numbers alone */
     PSTK_OUTPUT_SCALAR = 2,
-    /* [B, shape...]: an ndarray field of fixed shape, cast in the same way */
+    /* [B, shape...]: an ndarray field of fixed shape, cast to a dtype that holds all of the field's
+     */
     PSTK_OUTPUT_TENSOR = 3,
     /* ragged: the field's bytes end to end, and int64 offsets [B + 1] */
     PSTK_OUTPUT_BYTES = 4,

@@ -218,6 +218,32 @@ void pstk__cast_row(void *out, uint32_t to, const void *in, uint32_t from, uint6
         pstk__cast((uint8_t *)out + i * to_size, to, (const uint8_t *)in + i * from_size, from);
 }
 
+/* Cast one whole number. -1: the dtype lacks it. */
+static int narrow(void *out, uint32_t to, const void *in, uint32_t from)
+{
+    uint64_t value = 0, again = 0;
+    const uint32_t wide = traits[from].family == SIGNED ? PSTK_I64 : PSTK_U64;
+    pstk__cast(&value, wide, in, from);
+    pstk__cast(out, to, in, from);
+    pstk__cast(&again, wide, out, to);
+    /* The sign is lost, or found, where the same 64 bits are a negative number of one alone. */
+    return again == value && (traits[from].family == traits[to].family || value >> 63 == 0) ? 0
+                                                                                            : -1;
+}
+
+int pstk__cast_values(void *out, uint32_t to, const void *in, uint32_t from, uint64_t n)
+{
+    int r = 0;
+    if (pstk__cast_fits(from, to)) {
+        pstk__cast_row(out, to, in, from, n);
+        return 0;
+    }
+    for (uint64_t i = 0; i < n; i++)
+        r |= narrow((uint8_t *)out + i * pstk_dtype_size(to), to,
+                    (const uint8_t *)in + i * pstk_dtype_size(from), from);
+    return r;
+}
+
 int pstk__cast_add(void *row, uint32_t dtype, uint64_t n, int64_t number)
 {
     uint8_t *at = row;

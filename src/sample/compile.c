@@ -9,6 +9,7 @@
 #include "image/planes/file.h"
 #include "sample/compile.h"
 #include "sample/image_rows.h"
+#include "sample/narrow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,8 +128,9 @@ static int check_scalar(struct pstk__plan *p, uint32_t i, struct pstk_error *err
         return pstk__compile_wrong_kind(p, i, "a scalar", "scalar", err);
     if (o->settings.dtype == 0)
         o->settings.dtype = field->dtype;
-    if (!pstk__cast_fits(field->dtype, o->settings.dtype))
-        return cast_refused(p, i, err);
+    const int rc = pstk__narrow_check(p, i, err);
+    if (rc < 0)
+        return rc;
     o->n_dims = 1;
     o->shape[0] = p->batch_size;
     return is_label(p, i) ? pstk__mixing_label(p, i, err) : 0;

@@ -16,6 +16,7 @@
 #include "sample/boxes_row.h"
 #include "sample/image_rows.h"
 #include "sample/mask_rows.h"
+#include "sample/narrow.h"
 #include "sample/nested.h"
 #include "sample/points_row.h"
 #include "sample/variants.h"
@@ -25,8 +26,7 @@
 #include <string.h>
 
 #define KEEP_RESIDENT (16u << 20) /* bytes of a worker's arena that stay after a huge image */
-/* The `op` of a callback's draws: no operation has this index. */
-#define CALLBACK_DRAWS UINT32_MAX
+#define CALLBACK_DRAWS UINT32_MAX /* the `op` of a callback's draws: no operation has it */
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
@@ -219,8 +219,9 @@ static int write_cast(struct work *work, uint32_t i, struct pstk_error *err)
     const uint64_t n = row->row_size / pstk_dtype_size(row->dtype);
     if (work->size != n * pstk_dtype_size(from))
         return size_wrong(work, n * pstk_dtype_size(from), err);
-    pstk__cast_row(work->rows[i].data, row->dtype, work->data, from, n);
-    return 0;
+    if (pstk__cast_values(work->rows[i].data, row->dtype, work->data, from, n) == 0)
+        return 0;
+    return pstk__narrow_fail(work->record, work->field, row->dtype, err);
 }
 
 /* The label of a mix; dense targets are made of it by the last worker of the batch. */
@@ -240,10 +241,9 @@ static int write_label(struct work *work, uint32_t i, struct pstk_error *err)
                                  (unsigned long long)work->key->sample_id, is_negative ? "-" : "",
                                  (unsigned long long)(is_negative ? 0 - label : label),
                                  n_classes - 1);
-    if (!work->rows[i].label)
-        return write_cast(work, i, err);
-    *work->rows[i].label = (uint32_t)label;
-    return 0;
+    if (work->rows[i].label)
+        *work->rows[i].label = (uint32_t)label;
+    return work->rows[i].label ? 0 : write_cast(work, i, err);
 }
 
 /* ---- callbacks ------------------------------------------------------------------------------- */

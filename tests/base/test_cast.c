@@ -130,9 +130,59 @@ TEST(casts_keep_the_value)
     CHECK(u64 == UINT64_MAX);
 }
 
+/* Narrowing of whole numbers, against the bounds of each dtype. */
+TEST(whole_numbers_that_a_smaller_dtype_has_are_cast_and_others_refused)
+{
+    static const struct {
+        uint32_t dtype;
+        int64_t least;
+        uint64_t most;
+    } bounds[] = {{PSTK_U8, 0, UINT8_MAX},   {PSTK_I8, INT8_MIN, INT8_MAX},
+                  {PSTK_U16, 0, UINT16_MAX}, {PSTK_I16, INT16_MIN, INT16_MAX},
+                  {PSTK_U32, 0, UINT32_MAX}, {PSTK_I32, INT32_MIN, INT32_MAX},
+                  {PSTK_U64, 0, UINT64_MAX}, {PSTK_I64, INT64_MIN, INT64_MAX}};
+    static const int64_t near[] = {0,
+                                   1,
+                                   -1,
+                                   127,
+                                   128,
+                                   -128,
+                                   -129,
+                                   255,
+                                   256,
+                                   65535,
+                                   65536,
+                                   INT32_MAX,
+                                   INT32_MAX + 1ll,
+                                   INT32_MIN,
+                                   INT32_MIN - 1ll,
+                                   UINT32_MAX,
+                                   UINT32_MAX + 1ll,
+                                   INT64_MAX,
+                                   INT64_MIN};
+    for (size_t b = 0; b < sizeof bounds / sizeof bounds[0]; b++)
+        for (size_t i = 0; i < sizeof near / sizeof near[0]; i++)
+            for (int is_unsigned = 0; is_unsigned < 2; is_unsigned++) {
+                const int64_t value = near[i];
+                const int is_below = !is_unsigned && value < bounds[b].least;
+                const int is_above = (is_unsigned || value > 0) && (uint64_t)value > bounds[b].most;
+                const uint32_t from = is_unsigned ? PSTK_U64 : PSTK_I64;
+                int64_t out[2] = {0, 0}, again = 0;
+                const int64_t in[2] = {1, value};
+                const int r = pstk__cast_values(out, bounds[b].dtype, in, from, 2);
+                CHECK_EQ(r, is_below || is_above ? -1 : 0);
+                if (r < 0)
+                    continue;
+                pstk__cast(&again, from, (uint8_t *)out + pstk_dtype_size(bounds[b].dtype),
+                           bounds[b].dtype);
+                CHECK(again == value);
+            }
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
+        CASE(whole_numbers_that_a_smaller_dtype_has_are_cast_and_others_refused),
         CASE(every_half_becomes_its_float_and_comes_back),
         CASE(floats_round_to_the_nearest_half_ties_to_even),
         CASE(floats_round_to_the_nearest_bfloat_ties_to_even),

@@ -38,6 +38,36 @@ class Columns(Case):
             self.assertEqual(len(d.column("cls", 5, 5)), 0)
             self.assertEqual(len(d.column("x")), N)
 
+    def test_a_loader_reads_numbers_as_a_smaller_dtype_that_the_column_proves(self):
+        path, bare = os.path.join(self.folder, "d"), os.path.join(self.folder, "bare")
+        for name, columns in ((path, True), (bare, False)):
+            with penstock.Writer(name, {"cls": "int64", "big": "int64", "u": "uint64", "x": "float64"}, columns=columns) as w:
+                for i in range(5000):  # more than one read
+                    w.add(cls=i % 7, big=2**31 if i == 4500 else -i, u=2**63 if i == 3 else 1, x=0.5)
+
+        def first(field, dtype, path=path):
+            with penstock.Loader(path, batch_size=5000, framework="numpy", shuffle=False,
+                                 outputs={"y": penstock.scalar(field, dtype)}) as loader:
+                return next(iter(loader))["y"]
+        for dtype in ("int32", "uint8", "int8", "uint64"):
+            values = first("cls", dtype)
+            self.assertEqual(values.dtype, dtype)
+            self.assertTrue((values == np.arange(5000) % 7).all())
+        for field, dtype, says in (
+                ("big", "int32", "not every int64 of field 'big' fits int32: sample 4500 has 2147483648; choose one that"),
+                ("big", "uint64", "not every int64 of field 'big' fits uint64: sample 1 has -1;"),
+                ("u", "int64", "not every uint64 of field 'u' fits int64: sample 3 has 9223372036854775808;"),
+                ("x", "float32", "not every float64 of field 'x' fits float32; choose one"),
+                ("cls", "float16", "not every int64 of field 'cls' fits float16; choose one")):
+            with self.assertRaises(penstock.SettingsError) as raised:
+                first(field, dtype)
+            self.assertIn(says, str(raised.exception))
+        with self.assertRaisesRegex(penstock.SettingsError, "fits int32, and no side column of it proves that all values do"):
+            first("cls", "int32", bare)
+        penstock.add_column(bare, "cls", np.zeros(5000, "i8"))  # says nothing of the records
+        with self.assertRaisesRegex(penstock.SettingsError, "no side column of it proves"):
+            first("cls", "int32", bare)
+
     def test_a_column_of_a_slice_has_the_values_of_its_records(self):
         with penstock.Dataset(self.write()) as d:
             for ids in (slice(100, 200), slice(None, None, 7), slice(None, None, -1), slice(2500, 10, -13)):

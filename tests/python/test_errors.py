@@ -508,8 +508,8 @@ class Words(unittest.TestCase):
         sets.need_numpy()
         image, resize = penstock.image, penstock.Resize((8, 8))
         for outputs, part in (
-                ({"u8": penstock.scalar("i", "int32")},
-                 "outputs['u8']: dtype: not every int64 of field 'i' fits int32; choose one that holds them all, or "
+                ({"u8": penstock.scalar("i", "float32")},
+                 "outputs['u8']: dtype: not every int64 of field 'i' fits float32; choose one that holds them all, or "
                  "int64 and convert the batches"),
                 ({"f": penstock.scalar("i"), "a": image("image", [resize, penstock.Normalize()], dtype="uint8")},
                  "outputs['a'], operation 2 (Normalize): its results are fractions, which dtype uint8 cannot hold; use "

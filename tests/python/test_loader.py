@@ -292,7 +292,7 @@ class Outputs(unittest.TestCase):
                 ({3: "i"}, penstock.SettingsError, "name is 3; must be text"),
                 (["i", "i"], penstock.SettingsError, "must have a name for each"),
                 ({"a": penstock.scalar("x")}, penstock.SettingsError, "must be penstock.tensor"),
-                ({"a": penstock.scalar("i", "uint8")}, penstock.SettingsError, "choose one that holds them all"),
+                ({"a": penstock.scalar("i", "float16")}, penstock.SettingsError, "choose one that holds them all"),
                 ({"a": penstock.image("i", [crop])}, penstock.SettingsError, "must be penstock.scalar"),
                 ({"a": penstock.image("image", [])}, penstock.SettingsError, "size"),
                 ({"a": penstock.image("image", [crop], dtype="int32")}, penstock.SettingsError,

@@ -331,6 +331,70 @@ TEST(every_allocation_that_fails_at_open_is_an_error_that_leaves_nothing)
     fixture_close(&f);
 }
 
+/* ---- side columns ---------------------------------------------------------------------------- */
+
+static int32_t in_column; /* what the column says of the sample; the record has -5 */
+
+static uint32_t one_column(const struct pstk__source *source)
+{
+    (void)source;
+    return 1;
+}
+
+static void column_of_lab(const struct pstk__source *source, uint32_t i,
+                          struct pstk_column_info *info)
+{
+    (void)source;
+    (void)i;
+    *info = (struct pstk_column_info){.dtype = PSTK_I32, .fact = PSTK_COLUMN_VALUE, .field = LAB};
+}
+
+static int read_column(const struct pstk__source *source, uint32_t i, uint64_t first, uint64_t n,
+                       void *out, struct pstk_error *err)
+{
+    (void)source;
+    (void)i;
+    (void)err;
+    memcpy(out, &in_column, sizeof in_column);
+    return first == 0 && n == 1 ? 0 : PSTK_EINVAL;
+}
+
+TEST(a_column_proves_that_a_smaller_dtype_holds_all_and_records_are_compared)
+{
+    static const struct pstk__format format = {.name = "hand",
+                                               .n_columns = one_column,
+                                               .column = column_of_lab,
+                                               .column_read = read_column};
+    struct pstk_output o = {.field = "lab", .kind = PSTK_OUTPUT_SCALAR, .dtype = PSTK_I8};
+    struct fixture f;
+    struct run r;
+    CHECK_EQ(small_open(&f), 0);
+    CHECK_EQ(run_all(&r, &f, &o, 1, 0), PSTK_EINVAL); /* without a column */
+    CHECK(strstr(r.err.message, "fits i8, and no side column of it proves that all values do"));
+    run_close(&r);
+    f.source.format = &format;
+    in_column = -5;
+    CHECK_EQ(run_all(&r, &f, &o, 1, 0), 0);
+    CHECK_EQ(*(int8_t *)r.rows[0].data, -5);
+    run_close(&r);
+    in_column = -129;
+    CHECK_EQ(run_all(&r, &f, &o, 1, 0), PSTK_EINVAL);
+    CHECK(strstr(r.err.message, "outputs[0].dtype: not every i32 of field 'lab' fits i8: sample 0 "
+                                "has -129; choose one that holds them all, or i32"));
+    run_close(&r);
+    /* A column that is wrong: no other value is handed out. */
+    o.dtype = PSTK_U8;
+    in_column = 5;
+    CHECK_EQ(run_all(&r, &f, &o, 1, 0), PSTK_EBADMSG);
+    CHECK(strstr(r.err.message, "a value that does not fit u8, although its side column says so"));
+    run_close(&r);
+    o.dtype = PSTK_F16;
+    CHECK_EQ(run_all(&r, &f, &o, 1, 0), PSTK_EINVAL);
+    CHECK(strstr(r.err.message, "fits f16; choose"));
+    run_close(&r);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -339,6 +403,7 @@ int main(void)
         CASE(wrong_settings_around_the_outputs_are_refused),
         CASE(a_device_finishes_images_except_those_that_are_erased),
         CASE(elements_of_another_size_are_read_at_their_stride),
+        CASE(a_column_proves_that_a_smaller_dtype_holds_all_and_records_are_compared),
         CASE(every_allocation_that_fails_at_open_is_an_error_that_leaves_nothing),
     };
     const int rc = RUN_CASES(cases);

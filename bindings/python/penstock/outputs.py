@@ -211,13 +211,16 @@ def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
 
 @explained("penstock.scalar", {})
 def scalar(field: str, dtype: Any = None) -> Output:
-    """A scalar field: [B]. dtype: one that can hold every value of the field's dtype; None is the field's."""
+    """A scalar field: [B]. dtype: one that can hold every value of the field's dtype; None is the field's. A smaller one
+    for whole numbers, such as int32 of an int64 field, if the field's side column, which is read at open, proves that
+    all values fit."""
     return Output(field_name(field, "scalar"), _c.OUTPUT_SCALAR, dtype_code(dtype, "scalar"))
 
 
 @explained("penstock.tensor", {})
 def tensor(field: str, dtype: Any = None) -> Output:
-    """An array field of fixed shape: [B, *shape]. dtype as for scalar."""
+    """An array field of fixed shape: [B, *shape]. dtype: one that can hold every value of the field's dtype; None is the
+    field's."""
     return Output(field_name(field, "tensor"), _c.OUTPUT_TENSOR, dtype_code(dtype, "tensor"))
 
 
