@@ -116,7 +116,7 @@ class Columns(Case):
             penstock.add_column(os.path.join(self.folder, "none"), "a", np.zeros(N))
         with penstock.Dataset(path) as d:
             self.assertEqual(d.columns, {})
-            with self.assertRaisesRegex(penstock.SettingsError, "name: value is 'cls'; must be a column"):
+            with self.assertRaisesRegex(penstock.SettingsError, "name: value is 'cls'; must be a side column of"):
                 d.column("cls")
 
     def test_a_name_ends_at_no_zero_byte(self):
