@@ -191,8 +191,9 @@ static void name_of(const struct shapes *shapes, int64_t class, char *text, size
 /* Round a coordinate. Those far outside of the picture are brought nearer. */
 static int at(float value, int side)
 {
-    const float low = -(float)side, high = 2 * (float)side;
-    return (int)lrintf(value < low ? low : value < high ? value : high);
+    const double low = -side, high = 2.0 * side;
+    const double near = value < low ? low : value < high ? value : high;
+    return (int)(near - low + 0.5) - side; /* the cast takes off what is behind the point */
 }
 
 static void draw_mask(const struct area *picture, const struct values *mask)
@@ -224,6 +225,8 @@ static void draw_polygons(const struct area *picture, const struct values *corne
 {
     const float *points = corners->data;
     int64_t done = 0;
+    if (!points)
+        return;
     if (!lengths->data)
         draw_polygon(picture, points, corners->n);
     for (int64_t i = 0; i < lengths->n; i++) {
@@ -238,8 +241,8 @@ static void draw_polygons(const struct area *picture, const struct values *corne
 /* Draw points: visible ones in one colour, hidden ones in another, and none that has no place. */
 static void draw_keypoints(const struct area *picture, const struct values *points)
 {
-    const float *first = points->data;
-    for (const float *p = first; p < first + points->n * points->each; p += 3) {
+    for (int64_t i = 0; i < points->n * points->each; i += 3) {
+        const float *p = (const float *)points->data + i;
         if (!(p[2] > 0) || !isfinite(p[0]) || !isfinite(p[1]))
             continue;
         const int x = at(p[0], picture->width), y = at(p[1], picture->height);

@@ -42,6 +42,10 @@ const char *unit_seconds(char text[UNIT_SIZE], double seconds)
 
 const char *unit_clock(char text[UNIT_SIZE], double seconds)
 {
+    if (seconds >= 1e15) { /* of a damaged report */
+        snprintf(text, UNIT_SIZE, "%.2g s", seconds);
+        return text;
+    }
     unsigned long long s = seconds > 0 ? (unsigned long long)(seconds + 0.5) : 0;
     if (s >= 3600)
         snprintf(text, UNIT_SIZE, "%llu:%02llu:%02llu", s / 3600, s / 60 % 60, s % 60);

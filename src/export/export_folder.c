@@ -140,6 +140,8 @@ static int is_reserved(const struct pstk__bytes *path, const char *part, uint64_
 static void escape_parts(struct pstk__bytes *path)
 {
     struct pstk__bytes escaped = {0};
+    if (path->size == 0)
+        return;
     const char *text = (const char *)path->data, *end = text + path->size;
     for (const char *part = text; part < end;) {
         const char *slash = memchr(part, '/', (size_t)(end - part));
