@@ -261,6 +261,20 @@ static int fail_matches(const struct pstk__store *store, const char *path,
                       n == 1 ? "" : "s", first);
 }
 
+/* Fail if braces of the path name a file that is not there. A `*` gives only what is there. */
+static int fail_missing(const char *path, const struct pstk__listing *listing,
+                        struct pstk_error *err)
+{
+    char file[PATH_MAX];
+    struct stat st;
+    if (!strchr(path, '{'))
+        return 0;
+    for (uint64_t i = 0; i < listing->names.n; i++)
+        if (join(file, listing->folder, pstk__texts_get(&listing->names, i)) && stat(file, &st) < 0)
+            return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", file);
+    return 0;
+}
+
 /* The folder before the first part of a path that is `*`, where more parts follow: copies it. 0:
  * there is none. */
 static int folder_before(const char *path, char folder[PATH_MAX])
@@ -286,12 +300,14 @@ static int fail_absent(const struct pstk__store *store, const char *path,
                           "path: value is %s; must have * and ? only in its last part (open %s, of "
                           "the format %s)",
                           path, folder, format);
-    const int r = pstk__listing_salvage(&listing, store, path, "*", err);
+    int r = pstk__listing_salvage(&listing, store, path, "*", err);
     if (r < 0)
         return r;
-    fail_matches(store, path, &listing, find, err);
+    r = fail_missing(path, &listing, err);
+    if (r == 0)
+        r = fail_matches(store, path, &listing, find, err);
     pstk__listing_close(&listing);
-    return PSTK_ENOTSUP;
+    return r;
 }
 
 /* ---- a file ---------------------------------------------------------------------------------- */

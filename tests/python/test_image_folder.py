@@ -336,6 +336,9 @@ class Wrong(Folders):
                     self.assertIn(data.info.format, {"folder": ["folder"], "arrays": ["npy"]}[found[2]])
         self.refuse(self.path("i?/tr*/*.jpg"), "no such file", "* and ? are wildcards only in the last part")
         self.refuse(self.path("in/{train,val}/*.tar"), "no such file", "and not with braces")
+        for missing in ("none/shard-{0..9}", "in/train/a/{0..9}.jpg", "none/{a,b}.zip"):  # a retry waits for what is not there
+            with self.assertRaisesRegex(penstock.DataSetNotFoundError, "cannot open .*: No such file"):
+                penstock.Dataset(self.path(missing))
         self.put({"x.txt": b""}, "text/deep")
         self.refuse(self.path("text/*"), "matches 1 folder, the first deep; must match files of a format")
         self.refuse(self.path("text/deep/*.txt"), "names 1 file of no format that is read")

@@ -163,6 +163,12 @@ class Right(Megatron):
             with self.assertRaisesRegex(penstock.PenstockError, words + ".*" + page):
                 penstock.Dataset(self.path(path))
         self.assertEqual(len(penstock.Dataset(self.path("pairs"))), 1)
+        for i in range(3):
+            self.write([[range(30)]], name=f"many/p{i}")
+        os.remove(self.path("many/p1.idx"))
+        for path, words in (("many/p{0..2}.bin", "p1.idx"), ("none/p{0..2}.bin", "p0.idx")):
+            with self.assertRaisesRegex(penstock.PenstockError, "cannot open .*" + words):
+                penstock.Dataset(self.path(path))
 
 
 class Damaged(Megatron):

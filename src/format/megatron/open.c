@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TOKENS 0u /* fields */
 #define STARTS 1u
@@ -144,16 +145,35 @@ static int list_bins(struct pstk__listing *listing, const struct pstk__listing *
     return r;
 }
 
-/* Fail: no .idx is there. What the caller named may be .bin files without theirs. */
+/* 1: a file of the listing is there, with this ending in place of its own, of four letters. */
+static int has_one(const struct pstk__listing *bins, const char *ending)
+{
+    char path[PATH_MAX];
+    for (uint64_t i = 0; i < bins->names.n; i++) {
+        const char *name = pstk__texts_get(&bins->names, i);
+        const int n = (int)strlen(name) - 4;
+        if (n >= 0 &&
+            snprintf(path, sizeof path, "%s/%.*s%s", bins->folder, n, name, ending) <
+                (int)sizeof path &&
+            access(path, F_OK) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* Fail: a .idx is not there, as *err says. What the caller named may be .bin files of which none
+ * has one. */
 static int fail_no_idx(const struct pstk__opening *opening, struct pstk_error *err)
 {
     struct pstk__listing bins;
     if (!pstk__text_ends_with(opening->path, ".bin") ||
         pstk__listing_salvage(&bins, opening->store, opening->path, ".bin", NULL) < 0)
         return PSTK_ENOENT;
-    pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
-               "no .bin that %s matches has a .idx of Megatron-LM next to it; " PSTK__MEGATRON_RAW,
-               opening->path);
+    if (has_one(&bins, ".bin") && !has_one(&bins, ".idx"))
+        pstk__fail(
+            err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+            "no .bin that %s matches has a .idx of Megatron-LM next to it; " PSTK__MEGATRON_RAW,
+            opening->path);
     pstk__listing_close(&bins);
     return PSTK_ENOENT;
 }
