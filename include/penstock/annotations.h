@@ -99,10 +99,11 @@ struct pstk_annotations_settings {
     /* panoptic COCO: the folder of the PNG files. copies. default: NULL, path without .json */
     const char *panoptic_masks;
     /* 1: leave out and count annotations that are not what they must be: of COCO objects and
-     * captions; of VOC objects, or an XML file that is bad otherwise, with its image. The image of
-     * a bad panoptic annotation stays, and pstk_annotations_read fails with EBADMSG. Annotations
-     * that are good, and contradict one another in kind or number of keypoints, are never left out:
-     * open fails with EBADMSG. default: 0, open fails with EBADMSG */
+     * captions; of VOC objects, or an XML file with its image, if all its objects are bad or it is
+     * bad otherwise. The image of a bad panoptic annotation stays, and pstk_annotations_read fails
+     * with EBADMSG. Annotations that are good, and contradict one another in kind or number of
+     * keypoints, are never left out: open fails with EBADMSG. default: 0, open fails with EBADMSG
+     */
     uint32_t skip_bad;
 };
 

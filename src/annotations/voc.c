@@ -251,7 +251,8 @@ static int count_bad(struct pstk_annotations *a, const struct pstk__voc_file *fi
     return r < 0 ? pstk__fail_copy(err, &own) : 0;
 }
 
-/* Add the image of a file, whose stem stays. 1: it has no objects, or is bad, and is left out. */
+/* Add the image of a file, whose stem stays. 1: it is left out: it has no objects, or is bad, or
+ * each of its objects is, because without them it would count as an image of the background. */
 static int take_image(struct pstk_annotations *a, const char *stem, int skip_empty,
                       struct pstk_error *err)
 {
@@ -269,6 +270,8 @@ static int take_image(struct pstk_annotations *a, const char *stem, int skip_emp
         r = count_bad(a, &file, err);
     for (uint64_t i = 0; i < file.n && r == 0; i++)
         r = note_class(a, file.objects[i].name, err);
+    if (r == 0 && file.n == 0 && file.n_bad)
+        r = 1;
     a->info.n_empty += r == 0 && file.n == 0;
     if (r == 0 && file.n == 0 && skip_empty)
         r = 1;
@@ -304,7 +307,7 @@ static int take_images(struct pstk_annotations *a, const struct pstk_annotations
             r = pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_OPEN,
                            "reading the annotations was stopped");
     }
-    if (r >= 0 && a->info.n_objects == 0 && a->info.n_bad)
+    if (r >= 0 && kept == 0 && a->info.n_bad)
         r = pstk__annotations_all_bad(a, err);
     else if (r >= 0 && kept == 0)
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,

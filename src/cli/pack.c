@@ -99,8 +99,8 @@ static const struct option_row table[] = {
      .code = OPT_SKIP_BAD,
      .text = "skip files that were read but cannot be packed, and list them; a file that cannot "
              "be read still ends the pack. With --coco and --voc, leave out bad annotations, too, "
-             "and count them (of VOC a bad object; an XML file that is bad otherwise, with its "
-             "image)"},
+             "and count them (of VOC a bad object; an XML file with only such, or bad otherwise, "
+             "with its image)"},
     {.name = "overwrite", .code = OPT_OVERWRITE, .text = "replace OUT if it is a data set"},
     OPTION_JSON("print the summary as one JSON object"),
     ANNOTATED_OPTIONS,
