@@ -6,8 +6,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-#define AT_ONCE 4096u /* values of a read */
+#define AT_ONCE (1u << 17) /* values of a read, which opens a file of the column: 1 MiB */
 
 static const struct pstk_field *field_of(const struct pstk__plan *p, uint32_t i)
 {
@@ -56,21 +57,21 @@ static int check_column(const struct pstk__plan *p, uint32_t i, uint32_t column,
     const struct pstk__source *source = p->source;
     const uint32_t from = field_of(p, i)->dtype, to = p->outputs[i].settings.dtype;
     const uint32_t size = pstk_dtype_size(from);
-    uint8_t values[AT_ONCE * sizeof(uint64_t)], narrow[sizeof(uint64_t)];
-    for (uint64_t first = 0; first < source->n_samples; first += AT_ONCE) {
+    uint8_t *values = malloc(AT_ONCE * sizeof(uint64_t)), narrow[sizeof(uint64_t)];
+    int r = values ? 0 : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a column");
+    for (uint64_t first = 0; r == 0 && first < source->n_samples; first += AT_ONCE) {
         const uint64_t left = source->n_samples - first, n = left < AT_ONCE ? left : AT_ONCE;
-        const int rc = source->format->column_read(source, column, first, n, values, err);
-        if (rc < 0)
-            return rc;
-        for (uint64_t k = 0; k < n; k++) {
+        r = source->format->column_read(source, column, first, n, values, err);
+        for (uint64_t k = 0; k < n && r == 0; k++) {
             uint64_t bits = 0;
             if (pstk__cast_values(narrow, to, values + k * size, from, 1) == 0)
                 continue;
             pstk__cast(&bits, from == PSTK_U64 ? PSTK_U64 : PSTK_I64, values + k * size, from);
-            return refuse_value(p, i, first + k, bits, err);
+            r = refuse_value(p, i, first + k, bits, err);
         }
     }
-    return 0;
+    free(values);
+    return r;
 }
 
 static int is_whole(uint32_t dtype)
