@@ -49,7 +49,7 @@ struct pstk_forecast {
     uint32_t limit;
     /* rate since the first pstk_next: samples over the time of the consumer */
     double measured;
-    /* the prediction; 0 with limit 0 (PSTK_BOTTLENECK_UNKNOWN): too little time has passed */
+    /* the prediction; 0 with limit 0 (PSTK_BOTTLENECK_UNKNOWN): nothing shows what limits */
     double samples_per_second;
 };
 

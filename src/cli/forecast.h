@@ -23,7 +23,7 @@ struct forecast_case {
 
 struct forecast {
     double measured; /* samples per second */
-    uint32_t n;      /* cases; 0: too short a run */
+    uint32_t n;      /* cases; 0: nothing shows what limits */
     struct forecast_case cases[FORECAST_CASES];
 };
 
@@ -35,7 +35,7 @@ void forecast_kernels(struct forecast *forecast, const struct pstk_stats *stats,
                       uint32_t kernels, const double kernels_ns[4]);
 /* Write a line for people, as long as it is; return `text`. */
 const char *forecast_text(const struct forecast *forecast, uint32_t i, char text[FORECAST_TEXT]);
-/* Put the key "forecast": null after too short a run. */
+/* Put the key "forecast": null where nothing shows what limits. */
 void forecast_put(const struct forecast *forecast, struct json_t *object);
 
 #endif

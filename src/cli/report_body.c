@@ -465,7 +465,8 @@ static void put_forecast(FILE *file, const struct json_t *run)
     begin_section(file, "forecast", "What a change would bring",
                   "Predictions from this run alone, except the first line, which was measured.");
     if (json_n(cases) == 0) {
-        put_absent(file, "No prediction: the run was too short, or its times are not recorded.");
+        put_absent(file, "No prediction: the run was too short, nothing shows what limits, or its "
+                         "times are not recorded.");
     } else {
         put_chart(file, "chart-forecast", "Samples per second; striped bars are predictions");
         html_table(file, "numbers", NULL, heads);

@@ -193,7 +193,7 @@ static int at(float value, int side)
 {
     const double low = -side, high = 2.0 * side;
     const double near = value < low ? low : value < high ? value : high;
-    return (int)(near - low + 0.5) - side; /* the cast takes off what is behind the point */
+    return (int)(near - low + 0.5) - side; /* a cast rounds toward 0 */
 }
 
 static void draw_mask(const struct area *picture, const struct values *mask)

@@ -40,7 +40,7 @@ class Case:
 @dataclass(frozen=True)
 class Forecast:
     """measured: samples per second since the loop first asked for a batch, or in the seconds of a Monitor's reading.
-    cases: changes, each with a prediction; none while the loop has not run long enough."""
+    cases: changes, each with a prediction; none while nothing shows what limits."""
 
     measured: float
     cases: tuple[Case, ...]
@@ -51,7 +51,7 @@ class Forecast:
 
     def __str__(self) -> str:
         if not self.cases:
-            return "no prediction: the loop has not run long enough"
+            return "no prediction: the loop has not run long enough, or nothing shows what limits"
         return "\n".join([f"{self.measured:,.0f} samples/s so far; predictions:"] + [self._line(case) for case in self.cases])
 
     def is_faster(self, case: Case) -> bool:
