@@ -105,6 +105,10 @@ struct pstk_foreign {
      * is there; with ETIMEDOUT if the other process makes no progress for a minute. Thread: the
      * caller's. default: NULL */
     pstk_wait_fn on_wait;
+    /* 1: of a folder of images every JPEG and PNG file is a sample, found by its first bytes, also
+     * those whose names are not an image's (x.jfif, or no suffix). The first open then reads the
+     * first bytes of all such files. Of other formats except penstock's own ENOTSUP. default: 0 */
+    uint32_t by_content;
 };
 
 /* Open a data set as pstk_dataset_open does; foreign: borrows, or NULL for its defaults. */

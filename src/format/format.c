@@ -193,9 +193,41 @@ int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *e
     if (foreign->split_at > PSTK_SPLIT_LAST)
         return pstk__fail_setting(err, "foreign.split_at", foreign->split_at,
                                   "0, for auto, PSTK_SPLIT_FIRST or PSTK_SPLIT_LAST");
+    if (foreign->by_content > 1)
+        return pstk__fail_setting(err, "foreign.by_content", foreign->by_content, "0 or 1");
     for (uint32_t i = 0; r == 0 && i < foreign->n_first_of; i++)
         r = check_list(foreign, i, err);
     return r;
+}
+
+/* As pstk__format_find; a folder that nobody knows is one of images where they need no names. */
+static int find_format(const struct pstk__format **out, const struct pstk__opening *opening,
+                       struct pstk_error *err)
+{
+    const struct pstk__store *store = opening->store;
+    struct pstk__store_entry entry;
+    struct pstk_error own;
+    if (!opening->foreign || !opening->foreign->by_content)
+        return pstk__format_find(out, store, opening->path, err);
+    pstk_error_init(&own, sizeof own);
+    const int r = pstk__format_find(out, store, opening->path, &own);
+    if ((r == PSTK_ENOENT || r == PSTK_ENOTSUP) && store->list && store->look &&
+        store->look(store, opening->path, &entry) == 0 && entry.kind == PSTK__STORE_FOLDER)
+        *out = &pstk__format_folder;
+    return *out ? 0 : pstk__fail_copy(err, &own);
+}
+
+/* Only folders of images have files whose names may say nothing. */
+static int check_content(const struct pstk__format *format, const char *path,
+                         const struct pstk_foreign *foreign, struct pstk_error *err)
+{
+    if (!foreign || !foreign->by_content || format == &pstk__format_folder ||
+        format == &pstk__format_pstk)
+        return 0;
+    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                      "by_content: value is 1; must not be given, because %s is of the format %s, "
+                      "and no folder of images",
+                      path, format->name);
 }
 
 /* Only some formats have members of which a field may be the first. */
@@ -242,7 +274,9 @@ int pstk__source_salvage(struct pstk__source **out, const char *path,
     const struct pstk__format *format = NULL;
     int r = pstk__foreign_check(foreign, err);
     if (r == 0)
-        r = pstk__format_find(&format, opening.store, path, err);
+        r = find_format(&format, &opening, err);
+    if (r == 0)
+        r = check_content(format, path, foreign, err);
     if (r == 0)
         r = check_suffixes(format, path, foreign, err);
     return r < 0 ? r : format->open(out, &opening, err);

@@ -3,9 +3,11 @@
 import io
 import json
 import os
+import pickle
 import re
 import shutil
 import subprocess
+import tarfile
 import time
 
 import penstock
@@ -128,6 +130,37 @@ class Right(Folders):
             self.assertEqual(list(data.names), theirs.classes)
         theirs = datasets.ImageFolder(folder)  # the index is no class of its own
         self.assertEqual(ours, theirs.samples)
+
+    def test_names_may_say_nothing_where_content_decides(self):
+        files = {"a/1.jfif": image_file(1), "a/2": image_file(2), "a/3.jpg": image_file(3), "a/notes.txt": b"text", "a/empty": b"",
+                 "b/5.JFIF": image_file(4), "b/deep/6": image_file(5), "b/gif": b"GIF89a" + bytes(99)}
+        samples = [("a/1.jfif", 0), ("a/2", 0), ("a/3.jpg", 0), ("b/5.JFIF", 1), ("b/deep/6", 1)]
+        folder = self.put(files)
+        self.assert_says("the class folder", penstock.Dataset, folder)  # b, by names alone
+        for _ in "ab":  # builds the index, then finds it
+            with penstock.Dataset(folder, by_content=True) as data:
+                self.assertEqual([(sample["path"], sample["label"], sample["image"]) for sample in data],
+                                 [(path, label, files[path]) for path, label in samples])
+                again = pickle.loads(pickle.dumps(data))
+                self.assertEqual((len(again), again[1]["path"]), (5, "a/2"))
+        with penstock.Loader(folder, by_content=True, batch_size=5, framework="numpy", device="cpu", outputs=["label"]) as loader:
+            self.assertEqual(sorted(next(iter(loader))["label"].tolist()), [0, 0, 0, 1, 1])
+            self.assertEqual(len(loader.dataset), 5)
+
+    def test_content_decides_in_flat_folders_beside_an_index_of_names(self):
+        folder = self.put({"1.jfif": image_file(1), "2.jpg": image_file(2), "3": image_file(3)})
+        for by_content, n in ((False, 1), (True, 3), (False, 1), (True, 3)):
+            self.assertEqual(len(penstock.Dataset(folder, by_content=by_content)), n)
+        os.remove(os.path.join(folder, "2.jpg"))
+        self.assert_says("is not a data set", penstock.Dataset, folder)
+        self.assertEqual([sample["path"] for sample in penstock.Dataset(folder, by_content=True)], ["1.jfif", "3"])
+        for name in ("1.jfif", "3"):
+            os.remove(os.path.join(folder, name))
+        self.assert_says("holds no images", penstock.Dataset, folder, by_content=True)
+        tar = os.path.join(folder, "x.tar")
+        with tarfile.open(tar, "w") as archive:
+            archive.addfile(tarfile.TarInfo("1.cls"))
+        self.assert_says(["by_content: value is ", "of the format tar"], penstock.Dataset, tar, by_content=True)
 
     def test_a_flat_folder_has_no_labels(self):
         folder = self.put({f"{i}.jpg": image_file(i) for i in range(9)} | {"notes/a.txt": b"x", "b.txt": b"y"})

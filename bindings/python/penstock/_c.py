@@ -950,6 +950,7 @@ class Foreign(Structure):
         ("n_first_of", c_uint32),
         ("split_at", c_uint32),
         ("on_wait", WaitFn),
+        ("by_content", c_uint32),
     ]
 
 

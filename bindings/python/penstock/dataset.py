@@ -180,7 +180,8 @@ class Dataset(Hints, Sealed):
     bytes that unpacked files there may have; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free. root_path: the
     folder below which the paths in a table of images lie; None: the table's own. split_at: the dot of a file name in a
     tar archive that ends the sample's key, "first" or "last"; "auto": the first, but names that contradict it are
-    refused.
+    refused. by_content: every JPEG and PNG file of a folder of images is a sample, found by its first bytes, also those
+    whose names are not an image's (x.jfif, or no suffix).
 
     It is a map-style data set for torch.utils.data.DataLoader, with any number of workers. You may pickle it (it
     opens the data set again), use it after fork, and use it in several threads at once. `dataset[10:20]` and
@@ -196,9 +197,9 @@ class Dataset(Hints, Sealed):
     def __init__(self, path: str | os.PathLike[str], fields: Sequence[str] | Mapping[str, Any] | None = None, *,
                  decode: bool = False, cache_path: str | os.PathLike[str] | None = None,
                  cache_size: int = 0, root_path: str | os.PathLike[str] | None = None,
-                 split_at: str = "auto") -> None:
+                 split_at: str = "auto", by_content: bool = False) -> None:
         kinds, names = (fields, None) if isinstance(fields, Mapping) else (None, fields)
-        self._foreign = Foreign(kinds, cache_path, cache_size, root_path, split_at)
+        self._foreign = Foreign(kinds, cache_path, cache_size, root_path, split_at, by_content)
         self._fix(path=os.path.abspath(paths.local(path)))
         self._decode = bool(decode)
         self._is_closed = False

@@ -122,14 +122,14 @@ class Foreign:
     what is unpacked. cache_size: bytes that the latter may have; 0: $PENSTOCK_CACHE_SIZE, or half of the free disk.
     root_path: a folder below which the paths in tables of images lie; None: the table's own. split_at: the dot of a file
     name in a tar archive that ends the sample's key, "first" or "last"; "auto": the first, but names that contradict it
-    are refused.
+    are refused. by_content: of a folder of images every JPEG and PNG file is a sample, found by its first bytes.
 
     It may be pickled.
     """
 
     def __init__(self, fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
                  cache_size: int = 0, root_path: str | os.PathLike[str] | None = None,
-                 split_at: str = "auto") -> None:
+                 split_at: str = "auto", by_content: bool = False) -> None:
         self.fields: dict[str, Field] = {}
         self.first_of: dict[str, str] = {}
         self.given = dict(fields) if isinstance(fields, Mapping) else None
@@ -145,6 +145,7 @@ class Foreign:
         if split_at not in _SPLITS:
             raise SettingsError(f"split_at: value is {split_at!r}; must be 'auto', 'first' or 'last'")
         self.split_at = split_at
+        self.by_content = bool(by_content)
 
     def at(self, path: str) -> tuple[str, Foreign]:
         """What the library opens for a path, and how: of a Parquet table its rows as text."""
@@ -154,7 +155,7 @@ class Foreign:
         from .tables import rewritten
         local, folder, types = rewritten(table, self.cache_path or _cache_folder())
         wanted = {**types, **(self.given or {})}
-        return local, Foreign(wanted, self.cache_path, self.cache_size, self.root_path or folder, self.split_at)
+        return local, Foreign(wanted, self.cache_path, self.cache_size, self.root_path or folder, self.split_at, self.by_content)
 
     def to_c(self, watch: _Watch | None = None) -> _c.Foreign:
         """The struct of the library, which keeps alive what it points to."""
@@ -163,6 +164,7 @@ class Foreign:
         made.cache_path = None if folder is None else os.fsencode(folder)
         made.cache_size = self.cache_size or _cache_size()
         made.split_at = _SPLITS[self.split_at]
+        made.by_content = int(self.by_content)
         made.root_path = None if self.root_path is None else os.fsencode(self.root_path)
         array = (_c.Field * len(self.fields))(*(field.to_c(name) for name, field in self.fields.items()))
         for field in array:

@@ -67,6 +67,7 @@ static int walk_folder(void *state, uint64_t job, const struct pstk__crew_sink *
     walk->store = work->top.store;
     walk->root = work->top.root;
     walk->label = (int64_t)job;
+    walk->by_content = work->top.by_content;
     walk->progress = sink->progress;
     walk->user = sink->user;
     walk->err = err;
@@ -278,6 +279,8 @@ int pstk__folder_home_of(struct pstk__folder_home *to, const struct pstk__openin
     const char *name = layout == PSTK__FOLDER_FLAT ? "" : strrchr(to->root, '/') + 1;
     pstk__index_digest(to->home.key, &version, sizeof version);
     pstk__index_digest(to->home.key, name, strlen(name));
+    if (foreign && foreign->by_content) /* indexes without it stay in use */
+        pstk__index_digest(to->home.key, &foreign->by_content, sizeof foreign->by_content);
     pstk__index_digest(to->home.place, to->root, strlen(to->root));
     return 0;
 }
@@ -325,6 +328,7 @@ int pstk__folder_get_index(struct pstk__index **out, const struct pstk__opening 
     work->opening = opening;
     work->top.store = opening->store;
     work->top.root = opening->path;
+    work->top.by_content = opening->foreign ? opening->foreign->by_content : 0;
     const struct pstk__index_work looking = {.user = work, .differs = differs};
     for (uint32_t layout = 0; r == 0 && !*out && layout < PSTK__FOLDER_LAYOUTS; layout++) {
         struct pstk__folder_home home;

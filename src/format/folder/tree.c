@@ -2,6 +2,7 @@
 #include "format/folder/tree.h"
 
 #include "base/error.h"
+#include "base/signature.h"
 #include "format/folder/name.h"
 #include "format/folder/values.h"
 #include "format/listing.h"
@@ -148,6 +149,33 @@ static int add_image(const struct pstk__folder_walk *walk, struct pstk__folder_d
     return 0;
 }
 
+/* 1: the file at walk->path, which `entry` is, is a sample: by its name, or by its first bytes. */
+static int is_sample(const struct pstk__folder_walk *walk, const char *name,
+                     const struct pstk__store_entry *entry)
+{
+    struct pstk__file file;
+    uint8_t head[64];
+    if (pstk__folder_name(name) != PSTK__NAME_OTHER)
+        return 1;
+    if (!walk->by_content || entry->kind != PSTK__STORE_FILE)
+        return 0;
+    int64_t n = walk->store->open(walk->store, &file, walk->path);
+    if (n == 0) {
+        do
+            n = walk->store->read_at(&file, head, sizeof head, 0);
+        while (n == -EINTR || n == -EAGAIN);
+        walk->store->close(&file);
+    }
+    if (n < 0) {
+        char shown[512];
+        pstk__folder_show(walk->path, shown, sizeof shown);
+        return pstk__fail_errno(walk->err, (int)-n, PSTK_STAGE_OPEN,
+                                "by_content: cannot read the first bytes of %s", shown);
+    }
+    const enum pstk__signature found = pstk__signature_find(head, (uint64_t)n, NULL);
+    return found == PSTK__SIGNATURE_JPEG || found == PSTK__SIGNATURE_PNG;
+}
+
 /* Names being looked at. */
 struct look {
     const char *path; /* of their directory */
@@ -164,14 +192,14 @@ static int take_name(struct pstk__folder_walk *walk, const struct look *at, cons
     int r = join(walk, at->path, name, path);
     if (r < 0)
         return r;
-    const int is_image = pstk__folder_name(name) != PSTK__NAME_OTHER;
     if (look(walk, path, &entry) < 0) /* a link to nothing: a sample, as for ImageFolder, but bad */
         entry = (struct pstk__store_entry){.kind = PSTK__STORE_OTHER};
     if (entry.kind == PSTK__STORE_FOLDER && at->folders)
         pstk__texts_add(at->folders, name, strlen(name));
-    if (entry.kind == PSTK__STORE_FOLDER || !is_image || !at->with_images)
+    if (entry.kind == PSTK__STORE_FOLDER || !at->with_images)
         return 0;
-    return add_image(walk, &walk->dirs[at->dir], path, &entry);
+    r = is_sample(walk, name, &entry);
+    return r > 0 ? add_image(walk, &walk->dirs[at->dir], path, &entry) : r;
 }
 
 static int report(struct pstk__folder_walk *walk, struct look *at)
@@ -313,7 +341,7 @@ static int has_image(struct pstk__folder_walk *walk, const char *path, const str
             const char *name = pstk__texts_get(&names, i);
             const int is_image = pstk__folder_name(name) != PSTK__NAME_OTHER;
             char inner[PSTK__VALUES_MAX_PATH];
-            if (!folders && !is_image)
+            if (!folders && !is_image && !walk->by_content)
                 continue;
             r = join(walk, path, name, inner);
             const int is_folder =
@@ -321,7 +349,7 @@ static int has_image(struct pstk__folder_walk *walk, const char *path, const str
             if (r == 0 && folders && is_folder)
                 r = has_image(walk, inner, &above);
             else if (r == 0 && !folders && !is_folder)
-                r = 1;
+                r = is_image ? 1 : is_sample(walk, name, &entry);
         }
     pstk__texts_close(&names);
     return r;

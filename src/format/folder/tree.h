@@ -43,6 +43,7 @@ struct pstk__folder_walk {
     const struct pstk__store *store; /* borrowed */
     const char *root;                /* borrowed */
     int64_t label;                   /* of all samples found */
+    uint32_t by_content;             /* as of struct pstk_foreign */
     /* Called with the bytes of images found; a result that is not 0 ends the walk with ECANCELED.
      * NULL: nobody asks. */
     int (*progress)(void *user, uint64_t n_bytes);
