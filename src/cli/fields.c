@@ -180,6 +180,10 @@ int fields_take(struct fields *fields, int code, const char *text)
         return add(fields, text);
     if (code == OPT_SPLIT_AT)
         return option_choice("--split-at", text, fields_splits, &fields->split_at);
+    if (code == OPT_BY_CONTENT) {
+        fields->by_content = 1;
+        return 0;
+    }
     if (!text[0]) {
         message_say("--root-path: value is empty; must be a folder");
         return -1;
@@ -196,6 +200,7 @@ void fields_apply(const struct fields *fields, struct pstk_foreign *foreign)
     foreign->n_first_of = fields->n_first_of;
     foreign->root_path = fields->root_path;
     foreign->split_at = fields->split_at;
+    foreign->by_content = fields->by_content;
 }
 
 /* 1: the name and a quotation mark begin at `begin`. */
@@ -247,6 +252,7 @@ void fields_explain(const struct fields *fields, struct pstk_error *err)
     message_settings(err);
     explain_setting(err, "root_path", "--root-path");
     explain_setting(err, "split_at", "--split-at");
+    explain_setting(err, "by_content", "--by-content");
     static const char begin[] = "fields: value ";
     char text[sizeof err->message], list[sizeof err->message];
     const char *names[PSTK_MAX_FIELDS + 1], *near = NULL;

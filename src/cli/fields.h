@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fields: how a data set in another format is read: --root-path, the folder below which a table's
- * images lie, --split-at, the dot at which names in tar archives are parted, and --field, what a
- * field is to be read as, one an option: `cls=int32`, `tokens=uint16[2049]`, `boxes=float32[*,4]`;
- * or of which members of a sample of a tar archive they are the first: `image=jpg;png`.
+ * images lie, --split-at, the dot at which names in tar archives are parted, --by-content, images
+ * of any name, and --field, what a field is to be read as, one an option: `cls=int32`,
+ * `tokens=uint16[2049]`, `boxes=float32[*,4]`; or of which members of a sample of a tar archive
+ * they are the first: `image=jpg;png`.
  */
 #ifndef PSTK_CLI_FIELDS_H
 #define PSTK_CLI_FIELDS_H
@@ -12,7 +13,12 @@
 
 #include "option.h"
 
-enum { OPT_FIELD = 4096, OPT_ROOT_PATH, OPT_SPLIT_AT }; /* above the codes of all commands */
+enum {
+    OPT_FIELD = 4096,
+    OPT_ROOT_PATH,
+    OPT_SPLIT_AT,
+    OPT_BY_CONTENT
+}; /* above the codes of all commands */
 
 #define FIELDS_OPTIONS                                                                             \
     {.name = "field",                                                                              \
@@ -28,11 +34,17 @@ enum { OPT_FIELD = 4096, OPT_ROOT_PATH, OPT_SPLIT_AT }; /* above the codes of al
          .value = "DIR",                                                                           \
          .initial = "the table's folder",                                                          \
          .text = "of a table of images: the folder below which its paths lie"},                    \
+        {.name = "split-at",                                                                       \
+         .code = OPT_SPLIT_AT,                                                                     \
+         .values = fields_splits,                                                                  \
+         .initial = "auto",                                                                        \
+         .text = "of tar archives: the dot of a file name that parts the sample's key from the "   \
+                 "field: first, as in WebDataset, or last; auto: first, but names that "           \
+                 "contradict it are refused"},                                                     \
     {                                                                                              \
-        .name = "split-at", .code = OPT_SPLIT_AT, .values = fields_splits, .initial = "auto",      \
-        .text = "of tar archives: the dot of a file name that parts the sample's key from the "    \
-                "field: first, as in WebDataset, or last; auto: first, but names that contradict " \
-                "it are refused"                                                                   \
+        .name = "by-content", .code = OPT_BY_CONTENT,                                              \
+        .text = "of a folder of images: take every JPEG and PNG file, found by its first bytes, "  \
+                "also those whose names are not an image's (x.jfif, or no suffix)"                 \
     }
 
 extern const struct choice fields_splits[];
@@ -41,7 +53,8 @@ extern const struct choice fields_splits[];
 #define FIELDS_CASES                                                                               \
     case OPT_FIELD:                                                                                \
     case OPT_ROOT_PATH:                                                                            \
-    case OPT_SPLIT_AT
+    case OPT_SPLIT_AT:                                                                             \
+    case OPT_BY_CONTENT
 
 /* Zero it. It must not move while a data set is opened with it. */
 struct fields {
@@ -52,19 +65,21 @@ struct fields {
     char names[PSTK_MAX_FIELDS][PSTK_MAX_NAME]; /* of first_of */
     const char *root_path;                      /* borrowed; NULL: not given */
     uint32_t split_at;                          /* enum pstk_split_at */
+    uint32_t by_content;                        /* 1: images are found by their first bytes */
 };
 
 /* 1: the code is that of one of these options. */
 static inline int fields_have(int code)
 {
-    return code >= OPT_FIELD && code <= OPT_SPLIT_AT;
+    return code >= OPT_FIELD && code <= OPT_BY_CONTENT;
 }
 /* Take one of these options; borrows its text. Returns 0, or -1 after a message. */
 int fields_take(struct fields *fields, int code, const char *text);
 /* 1: one of them was given. */
 static inline int fields_are_given(const struct fields *fields)
 {
-    return fields->n || fields->n_first_of || fields->root_path || fields->split_at;
+    return fields->n || fields->n_first_of || fields->root_path || fields->split_at ||
+           fields->by_content;
 }
 /* Have a data set opened so. Borrows. */
 void fields_apply(const struct fields *fields, struct pstk_foreign *foreign);

@@ -41,7 +41,6 @@ enum {
     OPT_TASK,
     OPT_ATTEMPT,
     OPT_NO_COLUMNS,
-    OPT_BY_CONTENT,
     OPT_SKIP_BAD,
     OPT_OVERWRITE,
     OPT_JSON
@@ -91,10 +90,6 @@ static const struct option_row table[] = {
      .code = OPT_NO_COLUMNS,
      .text = "make no side columns of classes and sizes, which take 4 to 8 bytes a sample each"},
     FIELDS_OPTIONS,
-    {.name = "by-content",
-     .code = OPT_BY_CONTENT,
-     .text = "of a folder of images: pack every JPEG and PNG file, found by its first bytes, also "
-             "those whose names are not an image's (x.jfif, or no suffix)"},
     {.name = "skip-bad",
      .code = OPT_SKIP_BAD,
      .text = "skip files that were read but cannot be packed, and list them; a file that cannot "
@@ -214,9 +209,6 @@ static int set_option(struct pack *pack, int code, const char *value)
         return 0;
     FIELDS_CASES:
         return fields_take(&pack->fields, code, value);
-    case OPT_BY_CONTENT:
-        pack->tree.by_content = 1;
-        return 0;
     case OPT_SKIP_BAD:
         pack->skip_bad = 1;
         pack->annotated.settings.skip_bad = 1;
@@ -761,6 +753,8 @@ static int run(const struct command *self, int argc, char **argv)
             return STATUS_USAGE;
     if (c < 0 || options_operands(&options, 2, 2, "SRC and OUT") < 0)
         return options.status;
+    p.tree.by_content = (int)p.fields.by_content;
+    p.fields.by_content = 0; /* pack walks folders of images itself */
     int status = form_check(&p.form);
     if (status == 0)
         status = annotated_check(&p.annotated, &p.form);

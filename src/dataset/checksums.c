@@ -137,7 +137,7 @@ static const char *name_below(const char *place, const char *path)
 }
 
 /* A digest of what the data set is called in its folder, and of how it is read: the name of the
- * file, which stays when the data changes, and the folder of a table's images. */
+ * file, which stays when the data changes, the folder of a table's images, and by_content. */
 static void digest_name(struct pstk__checksums_writer *writer, const struct pstk_foreign *foreign)
 {
     char of_path[PATH_MAX], of_data[PATH_MAX];
@@ -154,6 +154,8 @@ static void digest_name(struct pstk__checksums_writer *writer, const struct pstk
     pstk__index_digest(writer->home.key, &fields, sizeof fields);
     if (foreign && foreign->root_path && realpath(foreign->root_path, of_path))
         pstk__index_digest(writer->home.key, of_path, strlen(of_path));
+    if (foreign && foreign->by_content) /* checksums made without it stay in use */
+        pstk__index_digest(writer->home.key, &foreign->by_content, sizeof foreign->by_content);
     for (uint32_t i = 0; foreign && i < foreign->n_fields; i++) {
         const struct pstk_field *field = &foreign->fields[i];
         pstk__index_digest(writer->home.key, field->name, strlen(field->name));

@@ -146,6 +146,11 @@ class Right(Folders):
         with penstock.Loader(folder, by_content=True, batch_size=5, framework="numpy", device="cpu", outputs=["label"]) as loader:
             self.assertEqual(sorted(next(iter(loader))["label"].tolist()), [0, 0, 0, 1, 1])
             self.assertEqual(len(loader.dataset), 5)
+        self.assertEqual(json.loads(self.command("info", "--json", "--by-content", folder))["n_samples"], 5)
+        self.assertEqual(self.command("get", "--by-content", folder, "1", "path"), "a/2")
+        self.assertEqual(json.loads(self.command("bench", "--json", "--by-content", "--seconds=0.1", folder))["batch_size"], 5)
+        for n in (5, 5):  # made, then compared
+            self.assertIn(f"{n} samples", self.command("verify", "--checksums", "--by-content", folder))
 
     def test_content_decides_in_flat_folders_beside_an_index_of_names(self):
         folder = self.put({"1.jfif": image_file(1), "2.jpg": image_file(2), "3": image_file(3)})
@@ -161,6 +166,7 @@ class Right(Folders):
         with tarfile.open(tar, "w") as archive:
             archive.addfile(tarfile.TarInfo("1.cls"))
         self.assert_says(["by_content: value is ", "of the format tar"], penstock.Dataset, tar, by_content=True)
+        self.assertIn("--by-content: value is 1; must not be given", self.command("info", tar, "--by-content", status=2))
 
     def test_a_flat_folder_has_no_labels(self):
         folder = self.put({f"{i}.jpg": image_file(i) for i in range(9)} | {"notes/a.txt": b"x", "b.txt": b"y"})
