@@ -5,9 +5,14 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
+import warnings
 
+import penstock
 import sets
 from data_fixture import optional
+from penstock import agreement
+from penstock.ranks import Ranks
 from test_tar_fields import archive
 
 WORLD = 3
@@ -119,6 +124,54 @@ def copies(folder):
         put("longer", rank, whole + [("9999", {"txt": b""})] * (rank == 2))  # a sample more
         put("larger", rank, whole[:-1] + [(whole[-1][0], {"txt": b"t" * (600 if rank == 2 else 1)})])  # a block more
         put("changed", rank, [(key, {"txt": b"four" if rank == 2 and key == "0007" else has["txt"]}) for key, has in whole])
+
+
+class Failing:
+    """An exchange whose first report fails, or in which all have reported and nobody gave the verdict."""
+    process, n = 0, 3
+
+    def __init__(self, fails=True):
+        self.fails, self.reports, self.decided = fails, 0, None
+
+    def report(self, own, judge):
+        self.reports += 1
+        if self.fails:
+            self.fails = False
+            raise penstock.PenstockError("Connection reset by peer")
+
+    def wait(self, seconds, check=None):
+        return False
+
+    def missing(self):
+        return []
+
+    def decide(self, verdict):
+        self.decided = verdict
+
+    def verdict(self):
+        return self.decided
+
+
+class OneProcess(unittest.TestCase):
+    def test_a_report_that_failed_is_made_again_in_the_same_exchange(self):
+        made = []
+
+        def exchange(torch, subject):
+            made.append(Failing())
+            return made[-1]
+        one = agreement.Agreement(Ranks(0, 3), True)
+        with unittest.mock.patch.object(agreement, "_comparing", lambda ranks: object()), \
+                unittest.mock.patch.object(agreement, "_exchange", exchange), warnings.catch_warnings():
+            warnings.simplefilter("error")  # nobody is missing, so that no process is named
+            self.assertRaisesRegex(penstock.PenstockError, "reset by peer", one.is_over, lambda: None)
+            self.assertFalse(one.is_over(lambda: None))
+        self.assertEqual([exchange.reports for exchange in made], [2])
+
+    def test_a_verdict_that_does_not_come_names_no_empty_list_of_processes(self):
+        with unittest.mock.patch.object(agreement, "SECONDS", 0):
+            said = agreement._judged(Failing(), "open a loader", "give compare_ranks=False")
+        self.assertEqual(said["problem"], "rank: all 3 processes did open a loader, and the last one ended before it compared what "
+                         "they reported; must go on (see its log)")
 
 
 class Agreement(unittest.TestCase):

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import random
+import array
 import unittest
 
 import sets
@@ -189,6 +190,18 @@ class BadInput(unittest.TestCase):
     def refused(self, words, *arguments, kind=penstock.SettingsError, loader=(), **keywords):
         with self.assertRaisesRegex(kind, words):
             opened(penstock.Budget(*arguments, **keywords), **dict(loader)).close()
+
+    def test_two_are_equal_if_they_say_the_same(self):
+        def cost(columns):
+            return columns["t.length"]
+        for column, other in (("t.length", "cls"), (cost, len), ([1, 2], [1, 3]), (array.array("q", [1, 2]), (1, 3))):
+            budget = penstock.Budget(100, column, buckets=[5, 9])
+            self.assertEqual(budget, penstock.Budget(100, column, buckets=(5, 9)))
+            self.assertEqual(hash(budget), hash(penstock.Budget(100, column, buckets=(5, 9))))
+            for differs in (penstock.Budget(100, other, buckets=[5, 9]), penstock.Budget(101, column, buckets=[5, 9]), penstock.Budget(100, column),
+                            penstock.Budget(100, column, buckets=[5, 9], padded=True), 100):
+                self.assertNotEqual(budget, differs)
+        self.assertEqual(penstock.Budget(100, array.array("q", [1, 2])), penstock.Budget(100, [1, 2]))
 
     def test_budgets(self):
         self.refused("Budget.total: value is 0; must be from 1", 0, "wide")

@@ -57,6 +57,29 @@ def _float(value):
 
 
 class Errors(unittest.TestCase):
+    def test_one_is_made_while_another_thread_opens_a_loader(self):
+        said = {f"/cache/{n}": "given" for n in range(20000)}
+        stop = threading.Event()
+
+        def open_others():
+            n = 0
+            while not stop.is_set():
+                said[f"/other/{n % 1000}"] = "given"
+                said.pop(f"/other/{(n + 500) % 1000}", None)
+                n += 1
+        interval = sys.getswitchinterval()
+        self.addCleanup(sys.setswitchinterval, interval)
+        sys.setswitchinterval(1e-5)
+        with mock.patch.object(errors, "_said", said):
+            thread = threading.Thread(target=open_others)
+            thread.start()
+            try:
+                for _ in range(30):
+                    errors.of(errors.new(), _c.EINVAL)
+            finally:
+                stop.set()
+                thread.join()
+
     def test_every_result_of_the_library_is_an_exception(self):
         for name, code in vars(_c).items():
             if not (name.startswith("E") and name.isupper() and isinstance(code, int)) or code >= 0:

@@ -462,6 +462,14 @@ class Bad(unittest.TestCase):
 
 
 class Refused(unittest.TestCase):
+    def test_two_are_equal_if_they_say_the_same(self):
+        def make(b=0.5, subset=penstock.Range(0, 9), **more):
+            return penstock.Mixture({"a": 0.5, "b": b}, subset=subset, **more)
+        self.assertEqual((make(), hash(make())), (make(), hash(make())))
+        for differs in (make(0.6), make(subset=None), make(subset=penstock.Range(0, 8)), make(exhaustion="drop"),
+                        make(sample_weights={"a": penstock.Balanced("i")}), "a"):
+            self.assertNotEqual(make(), differs)
+
     def test_wrong_arguments(self):
         a, b, c = three()
         for make, words in (

@@ -123,12 +123,24 @@ class Others(unittest.TestCase):
 
     def test_copies_and_pickles_are_as_before(self):
         for one in self.objects():
-            if type(one).__name__ in ("Loader", "Writer", "Monitor", "Where"):  # which pickle refuses
+            if type(one).__name__ in ("Loader", "Writer", "Monitor"):  # which pickle refuses
                 continue
             with self.subTest(type(one).__name__):
                 for made in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
                     self.assertEqual(repr(made), repr(one))
                     refusal(made, MISSPELT)
+                    if type(one).__name__ in ("Where", "Mixture", "Budget", "Fraction"):
+                        self.assertEqual((made, hash(made)), (one, hash(one)))
+
+    def test_what_can_only_be_read_is_not_deleted(self):
+        for one in self.objects():
+            with self.subTest(type(one).__name__):
+                for name in ("path", "name", "total", "schema", "close", "n_samples"):
+                    if hasattr(one, name):
+                        before = getattr(one, name)
+                        self.assertRaisesRegex(AttributeError, f"{name} cannot be deleted: it can only be read|cannot delete field", delattr, one, name)
+                        self.assertEqual(getattr(one, name), before)
+                self.assertRaisesRegex(AttributeError, "cannot be deleted: there is no such attribute|cannot delete field", delattr, one, MISSPELT)
 
     def test_a_tensor_of_a_batch_is_set_by_its_name(self):
         with loader() as data:
@@ -157,6 +169,17 @@ class Subclasses(unittest.TestCase):
         with Mine(sets.scalars()) as data:
             self.assertEqual((data[3], data.decoded), ("{'i': 3, 'half': 1.5}", 5))
             self.assertIn("it is a method", refusal(data, "column"))
+
+    def test_what_a_class_of_the_package_only_annotates_stays(self):
+        class Mine(penstock.Budget):
+            seen: int
+
+        one = Mine(100, "i")
+        one.seen = 3
+        del one.seen
+        self.assertIn("(make another one with total=...)", refusal(one, "total", 5))
+        self.assertRaises(AttributeError, delattr, one, "total")
+        self.assertEqual((one.total, hasattr(one, "seen")), (100, False))
 
     def test_a_loader_with_attributes_of_its_own(self):
         class Mine(penstock.Loader):

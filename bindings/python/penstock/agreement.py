@@ -109,8 +109,15 @@ def _fail(exchange: Exchange, report: Mapping[str, Any], judge: Callable[[Sequen
 def _judged(exchange: Exchange, doing: str, otherwise: str) -> Any:
     """The verdict on what this process has reported. If some processes do not come in time, that is the verdict for all."""
     if not exchange.wait(SECONDS):
-        exchange.decide({"problem": f"rank: {_named(exchange.missing())} did not {doing} within {SECONDS:g} s, as the others of "
-                                    f"{exchange.n} did; must do so ({otherwise})", "late": True, "alike": []})
+        missing = exchange.missing()
+        problem = f"rank: {_named(missing)} did not {doing} within {SECONDS:g} s, as the others of {exchange.n} did; must do so " \
+                  f"({otherwise})"
+        if not missing:  # the last one compares what all reported
+            if exchange.wait(_AGAIN):
+                return exchange.verdict()
+            problem = f"rank: all {exchange.n} processes did {doing}, and the last one ended before it compared what they " \
+                      "reported; must go on (see its log)"
+        exchange.decide({"problem": problem, "late": True, "alike": []})
     return exchange.verdict()
 
 
@@ -133,6 +140,7 @@ class Agreement:
         self._is_over = not wanted or max(ranks.world, ranks.n_replicas) < 2
         self._lock = threading.RLock()  # of the comparison at a batch
         self._exchange: Exchange | None = None
+        self._has_reported = False  # in it
         self._again = 0.0  # time of the next look, if processes did not come in time
 
     @contextlib.contextmanager
@@ -192,12 +200,14 @@ class Agreement:
     def _compare(self, check: Callable[[], object]) -> None:
         torch = _comparing(self._ranks)
         if torch is None:  # no group yet, or none any more
-            self._exchange = None
+            self._exchange, self._has_reported = None, False
             return self._warn()
-        is_first = self._exchange is None
+        is_first = not self._has_reported
         if self._exchange is None:
             self._exchange = _exchange(torch, _OPEN)
+        if is_first:  # again where it failed: the others wait in this exchange
             self._exchange.report(self._report(), _opened_alike)
+            self._has_reported = True
         if self._exchange.wait(SECONDS if is_first else 0, check):
             self._accept(self._exchange.verdict())
         else:
@@ -208,6 +218,8 @@ class Agreement:
     def _warn_of(self, exchange: Exchange) -> None:
         """Warn of processes that did not come in time. The first of those that waited does."""
         missing = exchange.missing()
+        if not missing:  # the last one is about to find the verdict
+            return
         if exchange.process == next(process for process in range(exchange.n) if process not in missing):
             warnings.warn(f"penstock: {_named(missing)} of {exchange.n} took no batch within {SECONDS:g} s after the others, so "
                           "nothing has compared their loaders yet (give compare_ranks=False to a loader that only some "

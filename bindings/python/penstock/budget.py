@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import operator
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import POINTER, byref, c_uint32, c_uint64, c_void_p, cast, pointer, sizeof
 from typing import Any, Union
 
@@ -51,6 +51,13 @@ def _edges(buckets: Any) -> tuple[int, ...]:
     if len(edges) >= _c.MAX_BUCKETS:
         raise SettingsError(f"Budget.buckets: value has {len(edges)} costs; must have less than {_c.MAX_BUCKETS}")
     return edges
+
+
+def _listed(costs: Costs) -> Any:
+    """Costs to compare with others: numbers as a list, also those of an array."""
+    if isinstance(costs, str) or callable(costs):
+        return costs
+    return costs.tolist() if hasattr(costs, "tolist") else list(costs) if isinstance(costs, Sequence) else costs
 
 
 class Budget(Sealed):
@@ -105,6 +112,16 @@ class Budget(Sealed):
             raise SettingsError(f"Budget.too_long: value is {too_long!r}; must be 'error', 'drop' or 'alone'"
                                 + near(too_long, _c.NAMES["too_long"]))
         self._fix(total=total, column=column, buckets=edges, max_rows=max_rows, padded=bool(padded), too_long=too_long)
+
+    def _rest(self) -> tuple[Any, ...]:
+        """What it says, except the costs."""
+        return self.total, self.buckets, self.max_rows, self.padded, self.too_long
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Budget) and self._rest() == other._rest() and _listed(self.column) == _listed(other.column)
+
+    def __hash__(self) -> int:
+        return hash(self._rest())
 
     def __repr__(self) -> str:
         said = [str(self.total)]

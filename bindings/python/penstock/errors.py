@@ -141,7 +141,7 @@ def of(error: _c.Error, code: int | None = None) -> PenstockError:
     if error.code == 0 and code is not None:
         error.code = code
     message = error.message.decode(errors="replace") or _c.lib.pstk_strerror(error.code).decode()
-    for path, given in _said.items():
+    for path, given in list(_said.items()):  # another thread may open a loader
         message = message.replace(path, given)
     advice = _ADVICE.get((error.code, error.native))
     if advice is not None and (error.code, error.stage) != (_c.ETIMEDOUT, _c.STAGE_OPEN):  # there is no loader yet

@@ -102,6 +102,16 @@ class Mixture(Sealed):
             _check_subsets(self._subsets, self._drawn)
         self._members: tuple[Members | None, ...] = ()  # of the data sets of a mixture that a loader has
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mixture) and self._shares() == other._shares() \
+            and (self._subsets, self._drawn) == (other._subsets, other._drawn)
+
+    def __hash__(self) -> int:
+        return hash(self._shares())
+
+    def _shares(self) -> tuple[Any, ...]:
+        return self._paths, self._segments, self._exhaustion, self._samples
+
     @property
     def paths(self) -> tuple[str, ...]:
         """The directories of the data sets, in the order of their numbers."""

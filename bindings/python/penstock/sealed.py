@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects that refuse attributes which would do nothing: `loader.weights = ...`, `loader.shufle = False`,
-`loader.epoch = 3`. The AttributeError says what to do instead."""
+`loader.epoch = 3`. The AttributeError says what to do instead. What can only be read is not deleted either."""
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,10 +19,16 @@ def _is_ours(cls: type) -> bool:
     return cls.__module__.partition(".")[0] == _PACKAGE
 
 
+def _has(cls: type, name: str) -> bool:
+    """Whether the class itself, not one of its bases, has an attribute or an annotation of this name."""
+    annotated = vars(cls).get("__annotations__", {}) if sys.version_info < (3, 10) else getattr(cls, "__annotations__", {})
+    return name in vars(cls) or name in annotated
+
+
 def _may_set(cls: type, name: str) -> bool:
     """Whether a public attribute may be set: of the package's classes a property with a setter. A user's subclass may have
     attributes of its own."""
-    base = next((base for base in cls.__mro__ if name in vars(base)), cls)
+    base = next((base for base in cls.__mro__ if _has(base, name)), cls)
     found = vars(base).get(name)
     return found.fset is not None if isinstance(found, property) else not _is_ours(base)
 
@@ -71,3 +78,9 @@ class Sealed:
             if name[:1] != "_" and not _may_set(type(self), name):
                 raise AttributeError(f"{type(self).__name__}.{name} cannot be set: {self._refusal(name)}")
             super().__setattr__(name, value)
+
+        def __delattr__(self, name: str) -> None:
+            if name[:1] != "_" and not _may_set(type(self), name):
+                raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted: " + (
+                    "it can only be read" if hasattr(self, name) else "there is no such attribute"))
+            super().__delattr__(name)

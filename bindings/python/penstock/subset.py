@@ -24,7 +24,7 @@ import os
 import sys
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from ctypes import POINTER, Array, byref, c_double, c_int64, c_uint64, c_void_p, cast, pointer, sizeof
+from ctypes import POINTER, byref, c_double, c_int64, c_uint64, c_void_p, cast, pointer, sizeof
 from fractions import Fraction as Ratio
 from typing import Any, Union
 
@@ -274,7 +274,7 @@ class _Many:
         return f"<{self._n:,} {self._what}>"
 
 
-def _values(name: str, given: Any) -> Array[c_int64]:
+def _values(name: str, given: Any) -> array[int]:
     """Values to compare a column with; each fits 64 bits with a sign."""
     listed = [given] if hasattr(given, "__index__") and not hasattr(given, "__len__") else given
     try:
@@ -283,7 +283,7 @@ def _values(name: str, given: Any) -> Array[c_int64]:
         raise TypeError(f"{name}: value is {given!r}; must be whole numbers (for others give at_least=, below=)") from None
     if not found:
         raise SettingsError(f"{name}: value is empty; must have 1 or more values")
-    return (c_int64 * len(found))(*found)
+    return array("q", found)
 
 
 def _bound(name: str, value: Any, default: float) -> float:
@@ -330,7 +330,7 @@ class Where(Step):
 
     def to_c(self) -> list[_c.Subset]:
         steps = [_step(_c.SUBSET_WHERE, column=self._column, inverted=inverted, n_values=len(values),
-                       values=cast(values, POINTER(c_int64))) for inverted, values in self._lists]
+                       values=cast(c_void_p(values.buffer_info()[0]), POINTER(c_int64))) for inverted, values in self._lists]
         if self._bounds is not None:
             steps.append(_step(_c.SUBSET_BETWEEN, column=self._column, least=self._bounds[0], below=self._bounds[1]))
         return steps
