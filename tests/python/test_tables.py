@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of images (CSV, TSV, JSON lines, Parquet) as data sets. csv, json and pyarrow are the oracles, with Pillow for
-pixels; `datasets` for a folder with metadata."""
+"""Tables of images (CSV, TSV, JSON lines) as data sets. csv and json are the oracles, with Pillow for pixels; `datasets` for a
+folder with metadata."""
 import contextlib
 import csv
 import ctypes
@@ -16,94 +16,14 @@ import sys
 import unittest
 
 import penstock
-from data_fixture import Case, image_file, np, optional
+from data_fixture import np, optional
+from table_fixture import TableCase
 
 COMMAND = os.environ["PENSTOCK_COMMAND"]
 SMALL = penstock.image("image", [penstock.Resize((16, 16))])
-CLASSES = ["dog", "cat", "été", "a \"b\", c"]
-NOTES = ["", "x", "two\nlines", "crlf\r\nhere", "quote \" and , comma", "été 😀", " spaces ", "\ttab"]
 
 
-class Tables(Case):
-    def setUp(self):
-        super().setUp()
-        self.old = os.environ.get("PENSTOCK_CACHE")
-        os.environ["PENSTOCK_CACHE"] = self.path("cache")
-        self.addCleanup(self.restore)
-
-    def restore(self):
-        if self.old is None:
-            del os.environ["PENSTOCK_CACHE"]
-        else:
-            os.environ["PENSTOCK_CACHE"] = self.old
-
-    def images(self, n=12, name="data"):
-        """A folder with n images in images/; returns their paths below it."""
-        paths = []
-        os.makedirs(os.path.join(self.path(name), "images"), exist_ok=True)
-        for i in range(n):
-            path = f"images/{i}.{'jpg' if i % 3 else 'png'}"
-            with open(os.path.join(self.path(name), path), "wb") as file:
-                file.write(image_file(i, "JPEG" if i % 3 else "PNG", height=20 + i))
-            paths.append(path)
-        return paths
-
-    def tail(self, path):
-        """Let bytes follow an image, which its decoder passes over."""
-        with open(path, "ab") as file:
-            file.write(bytes(1 << 16))
-
-    def rows(self, n=12, name="data"):
-        return [{"path": path, "label": CLASSES[i * 7 % len(CLASSES)], "score": i / 3 - 1, "count": (i - 5) * 10**15,
-                 "flag": bool(i % 2), "note": NOTES[i % len(NOTES)]} for i, path in enumerate(self.images(n, name))]
-
-    def put(self, text, name="labels.csv", folder="data"):
-        path = os.path.join(self.path(folder), name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    def put_csv(self, rows, name="labels.csv", folder="data", **how):
-        out = io.StringIO(newline="")
-        writer = csv.DictWriter(out, list(rows[0]), **how)
-        writer.writeheader()
-        writer.writerows(rows)
-        return self.put(out.getvalue(), name, folder)
-
-    def put_json(self, rows, name="labels.jsonl", folder="data", **how):
-        return self.put("".join(json.dumps(row, **how) + "\n" for row in rows), name, folder)
-
-    def check(self, path, rows, root=None, key="path", **keywords):
-        """The data set has these rows: texts of labels as their class, bool as 0 and 1."""
-        dataset = penstock.Dataset(path, **keywords)
-        has_names = isinstance(rows[0].get("label"), str)
-        names = tuple(sorted({row["label"] for row in rows}, key=str.encode)) if has_names else ()
-        self.assertEqual(len(dataset), len(rows))
-        self.assertEqual(tuple(dataset.names), names)
-        for sample, row in zip(dataset, rows):
-            with open(os.path.join(root or self.path(), row[key]), "rb") as file:
-                self.assertEqual(sample.pop("image"), file.read())
-            self.assertEqual(sample.pop("path"), row[key])
-            for name, value in row.items():
-                if name == key:
-                    continue
-                got = sample.pop(name)
-                if name == "label" and names:
-                    got = names[got]
-                if isinstance(value, float) and math.isnan(value):
-                    self.assertTrue(math.isnan(got))
-                else:
-                    self.assertEqual(got, value, (name, row))
-            self.assertEqual(sample, {})
-        return dataset
-
-    def refused(self, words, text, name="labels.csv", **keywords):
-        """Opening a table of this text is an error that has these words, and the table's path."""
-        path = self.put(text, name)
-        words = [words] if isinstance(words, str) else list(words)
-        return self.assert_says([*words, path], penstock.Dataset, path, **keywords)
-
+class Tables(TableCase):
     # ---- formats ---------------------------------------------------------------------------------------
 
     def test_csv_equals_the_csv_module(self):
@@ -197,220 +117,6 @@ class Tables(Case):
             self.check(self.put_csv(rows), rows)
             self.check(self.put_json(rows), rows)
 
-    def test_parquet_equals_pyarrow(self):
-        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
-        rows = self.rows()
-        for i, row in enumerate(rows):
-            row["score"] = [math.nan, 1.5, math.inf, -0.25][i % 4]
-        table = arrow.Table.from_pylist(rows)
-        small = table.append_column("small", arrow.array([i for i in range(12)], arrow.uint8()))
-        small = small.append_column("half", arrow.array([i / 3 for i in range(12)], arrow.float32()))
-        path = os.path.join(self.path(), "labels.parquet")
-        parquet.write_table(small, path)
-        before = self.left(), sorted(os.listdir(self.path()))
-        dataset = self.check(path, small.to_pylist())
-        self.assertEqual(sorted(os.listdir(self.path())), before[1])
-        self.assertEqual({name: dataset.fields[name].field.kind for name in ("small", "half", "count", "flag")},
-                         {"small": "uint8", "half": "float32", "count": "int64", "flag": "uint8"})
-        with penstock.Loader(path, batch_size=12, device="cpu", framework="numpy",
-                             outputs={"small": "small", "label": "label"}) as loader:
-            self.assertEqual(sorted(next(iter(loader))["small"].tolist()), list(range(12)))
-        parquet.write_table(table.slice(0, 5), path)
-        os.utime(path, ns=(1, 1))
-        self.check(path, rows[:5])
-
-    def test_what_a_killed_rewrite_left_is_removed_by_the_next(self):
-        table = self.put_parquet({"n": [1, 2, 3, 4]})
-        penstock.Dataset(table)
-        folder = os.path.dirname(self.made()[0])
-        code = f"import sys, penstock.tables as t\nwith t._whole({folder!r} + '/x'): print('ready', flush=True), sys.stdin.read()\n"
-        line = [sys.executable, "-c", code]
-        with subprocess.Popen(line, stdin=-1, stdout=-1) as writer, subprocess.Popen(line, stdin=-1, stdout=-1) as killed:
-            self.assertEqual([process.stdout.readline() for process in (writer, killed)], [b"ready\n"] * 2)
-            killed.kill(), killed.wait()
-            for n_left in (2, 1):  # the other one is being written
-                self.assertEqual(sum(name.startswith(".writing-") for name in os.listdir(folder)), n_left)
-                list(map(os.remove, self.made()))
-                self.assertEqual(penstock.Dataset(table)[3]["n"], 4)
-            writer.communicate(b"")
-
-    def put_parquet(self, columns, name="labels.parquet", n=4):
-        """A table of n images and these columns."""
-        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
-        path = os.path.join(self.path(), name)
-        parquet.write_table(arrow.table({"file_name": self.images(n), **columns}), path)
-        return path
-
-    def made(self):
-        """The files of rewritten tables."""
-        return sorted(os.path.join(at, name) for at, _, names in os.walk(self.path("cache/tables")) for name in names
-                      if name.endswith((".jsonl", ".fields")))
-
-    def test_parquet_columns_have_the_names_of_the_library(self):
-        arrow = optional("pyarrow")
-        ints = arrow.array([1, 2, 3, 4], arrow.int8())
-        for columns, wanted in (
-                ({"größe": ints}, {"gr____e": "int8"}),
-                ({"a b": ["01", "x", "y", "z"], "a_b": arrow.array([1, 2, 3, 4], arrow.uint16())},
-                 {"a_b": "utf8", "a_b_": "uint16"}),
-                ({"": ints, "image": ints, "path": arrow.array([.5, 1, 2, 3], arrow.float32())},
-                 {"column2": "int8", "image_": "int8", "path_": "float32"}),
-                ({"x" * 62 + "é": ints}, {"x" * 62 + "_": "int8"}),
-                ({"image_": ints, "image": arrow.array([1, 2, 3, 4], arrow.uint8())}, {"image_": "int8", "image__": "uint8"})):
-            dataset = penstock.Dataset(self.put_parquet(columns))
-            self.assertEqual({name: dataset.fields[name].field.kind for name in list(dataset.fields)[2:]}, wanted)
-        again = penstock.Dataset(self.put_parquet({"größe": ints}), fields={"gr____e": "float64"})
-        self.assertEqual(again[1]["gr____e"], 2.0)
-        twice = self.put_parquet({"a": ints})
-        table = optional("pyarrow.parquet").read_table(twice)
-        optional("pyarrow.parquet").write_table(table.rename_columns(["a", "a"]), twice)
-        self.assert_says([twice, "must have different names"], penstock.Dataset, twice)
-
-    def test_errors_name_the_parquet_file_and_not_its_copy(self):
-        path = self.put_parquet({"a": ["x", "1", "2", "3"], "b": [1, 2, 3, 4]})
-        for columns, fields, words in ((None, {"a": "int64"}, 'column a is'), (None, {"absent": "int64"}, "absent"),
-                                       ({"file_name": ["no.jpg"] * 4}, None, "none of the 4 images of " + path)):
-            if columns:
-                path = self.put_parquet(columns)
-            for opened in (lambda **how: list(penstock.Dataset(path, **how)),
-                           lambda **how: list(penstock.Loader(path, batch_size=1, outputs={"image": penstock.image(
-                               "image", [penstock.Resize(8)])}, **how))):
-                error = self.assert_says([words], opened, **({"fields": fields} if fields else {}))
-                self.assertNotIn("jsonl", str(error))
-
-    def test_a_parquet_file_of_images_says_how_it_is_packed(self):
-        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
-        path = self.path("bytes.parquet")
-        for image in ({"bytes": image_file(0), "path": None}, image_file(0)):
-            parquet.write_table(arrow.table({"image": [image], "label": [1]}), path)
-            self.assert_says([f"{path}, row 0", "penstock.pack(path, out)"], penstock.Dataset, path)
-            self.assertEqual(penstock.pack(path, self.path("packed"), progress=False, overwrite=True)[0]["label"], 1)
-
-    def test_parquet_nulls(self):
-        arrow = optional("pyarrow")
-        dataset = penstock.Dataset(self.put_parquet({
-            "x": arrow.array([1.5, None, math.inf, math.nan], arrow.float32()), "h": arrow.array([None] * 4, arrow.float64()),
-            "n": [1, None, 3, 4], "b": [True, None, False, True], "t": ["a", "b", None, "null"], "label": ["a", None, "b", "c"],
-            "all": arrow.nulls(4), "list": [[1.0, math.nan], None, [-math.inf], []],
-            "whole": arrow.array([1, 2, 3, 4], arrow.uint8()), "code": arrow.array([5, 6, None, 7]).dictionary_encode()}))
-        self.assertEqual({name: field.field.kind for name, field in dataset.fields.items()},
-                         {"image": "image", "path": "utf8", "x": "float32", "h": "float64", "n": "utf8", "b": "utf8",
-                          "t": "utf8", "label": "utf8", "all": "utf8", "list": "utf8", "whole": "uint8", "code": "utf8"})
-        rows = list(dataset)
-        np.testing.assert_array_equal([row["x"] for row in rows], [1.5, math.nan, math.inf, math.nan])
-        self.assertTrue(all(math.isnan(row["h"]) for row in rows))
-        for name, wanted in (("n", ["1", "null", "3", "4"]), ("b", ["true", "null", "false", "true"]),
-                             ("t", ["a", "b", "null", "null"]), ("label", ["a", "null", "b", "c"]), ("all", ["null"] * 4),
-                             ("list", ["[1.0, NaN]", "null", "[-Infinity]", "[]"]), ("whole", [1, 2, 3, 4]),
-                             ("code", ["5", "6", "null", "7"])):
-            self.assertEqual([row[name] for row in rows], wanted, name)
-        path = self.put_parquet({}, n=4)
-        optional("pyarrow.parquet").write_table(arrow.table({"file_name": [*self.images(2), None]}), path)
-        error = self.assert_says([path, "row 2", "file_name is null"], penstock.Dataset, path)
-        self.assertIsInstance(error, penstock.CorruptRecordError)
-
-    def test_parquet_nulls_after_the_first_rows(self):
-        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
-        paths = self.images(2)
-        path = os.path.join(self.path(), "labels.parquet")
-        parquet.write_table(arrow.table({"file_name": [paths[i % 2] for i in range(11001)], "n": [*range(11000), None],
-                                         "t": ["x"] * 11000 + [None]}), path)
-        sample = penstock.Dataset(path)[11000]
-        self.assertEqual((sample["n"], sample["t"]), ("null", "null"))
-
-    def test_a_parquet_table_that_changes_leaves_jobs_what_they_read(self):
-        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
-        path = self.put_parquet({"n": arrow.array([1, 2, 3, 4])})
-        first = penstock.Dataset(path)
-        parquet.write_table(parquet.read_table(path).set_column(1, "n", arrow.array([5, 6, 7, 8])), path)
-        os.utime(path, ns=(1, 1))
-        second = penstock.Dataset(path)
-        self.assertEqual([sample["n"] for sample in first], [1, 2, 3, 4])
-        self.assertEqual([sample["n"] for sample in second], [5, 6, 7, 8])
-
-        def cache(*options):
-            done = subprocess.run([COMMAND, "cache", self.path("cache"), "--json", *options], capture_output=True, text=True,
-                                  check=True)
-            return json.loads(done.stdout)
-        third = penstock.Dataset(path)  # has opened no image yet
-        sizes = sum(os.path.getsize(name) for name in self.made())
-        before = cache()
-        self.assertEqual(len(self.made()), 4)
-        for found in (before, cache("--clear")):
-            self.assertGreaterEqual(found["n_indexes"], 2)
-            self.assertGreaterEqual(found["index_bytes"], sizes)
-        self.assertEqual((self.made(), cache()["n_indexes"], cache()["index_bytes"]), ([], 0, 0))
-        self.assert_says(self.path("cache/tables"), lambda: third[0])
-        self.assertEqual(penstock.Dataset(path)[0]["n"], 5)
-
-    def test_a_parquet_table_is_as_readable_as_the_umask_says(self):
-        path = self.put_parquet({})
-        old = os.umask(0o027)
-        try:
-            penstock.Dataset(path)
-        finally:
-            os.umask(old)
-        self.assertEqual([os.stat(name).st_mode & 0o777 for name in self.made()], [0o640] * 2)
-
-    def test_a_cache_of_a_parquet_table_that_cannot_be_written_to(self):
-        path = self.put_parquet({})
-        penstock.Dataset(path)
-        place = os.path.dirname(self.made()[0])
-
-        def unwritable(mode):
-            for at, _, names in os.walk(self.folder):
-                for name in names:
-                    os.chmod(os.path.join(at, name), 0o444)
-                os.chmod(at, mode)
-        # Only root may read root's Python: what is imported late is imported first.
-        code = ("import os, sys, penstock.dataset, penstock.packing.schema, penstock.progress, penstock.tables, pyarrow.parquet\n"
-                "if os.geteuid() == 0: os.setegid(65534); os.seteuid(65534)\n"
-                f"try: print(len(penstock.Dataset({path!r})))\nexcept penstock.SettingsError as error: print(error)")
-
-        def opened():
-            return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        unwritable(0o555)
-        try:
-            done = opened()
-            self.assertEqual((done.stdout, done.stderr), ("4\n", ""))
-            os.chmod(place, 0o755)
-            for name in self.made():
-                os.unlink(name)
-            os.chmod(place, 0o555)
-            done = opened()
-            self.assertIn("cache_path: " + path, done.stdout + done.stderr)
-            self.assertIn("cannot be written to", done.stdout)
-        finally:
-            unwritable(0o755)
-
-    def test_pack_of_a_parquet_table_has_its_images(self):
-        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
-        rows = [{"file_name": row["path"], "label": row["label"], "count": row["count"]} for row in self.rows()]
-        parquet.write_table(arrow.Table.from_pylist(rows), os.path.join(self.path(), "metadata.parquet"))
-        for path in (self.path(), os.path.join(self.path(), "metadata.parquet")):
-            dataset = penstock.Dataset(path)
-            packed = penstock.pack(path, self.path("packed"), overwrite=True)
-            self.assertEqual(tuple(packed.names), tuple(dataset.names))
-            self.assertEqual({name: field.field.kind for name, field in packed.fields.items()},
-                             {name: field.field.kind for name, field in dataset.fields.items()})
-            self.assertEqual(list(packed), list(dataset))
-        os.unlink(os.path.join(self.path(), rows[0]["file_name"]))  # names no file: rows of something else
-        packed = penstock.pack(os.path.join(self.path(), "metadata.parquet"), self.path("rows"))
-        self.assertEqual(list(packed.fields), ["file_name", "label", "count"])
-
-    def test_parquet_that_is_none(self):
-        optional("pyarrow")
-        self.images(1)
-        self.assert_says("no Parquet file", penstock.Dataset, self.put(b"PAR1 no PAR1", "x.parquet"))
-
-    def test_parquet_without_pyarrow(self):
-        self.images(1)
-        path = self.put(b"PAR1", "x.parquet")
-        code = ("import sys; sys.modules['pyarrow'] = sys.modules['pyarrow.parquet'] = None\n"
-                f"import penstock\npenstock.Dataset({path!r})")
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        self.assertIn("reading Parquet tables needs pyarrow: pip install pyarrow", done.stderr)
-
     def test_a_table_of_paths_alone(self):
         rows = [{"path": path} for path in self.images(3)]
         for path in (self.put_csv(rows), self.put_csv(rows, "labels.tsv", delimiter="\t"), self.put_json(rows)):
@@ -418,13 +124,6 @@ class Tables(Case):
         many = "".join(json.dumps(rows[i % 3]) + "\n" for i in range(10001))
         self.refused(["line 10002", "column late is none of the first 10000 rows"],
                      many + json.dumps({**rows[0], "late": 1}) + "\n", "labels.jsonl")
-
-    def test_a_parquet_table_of_paths_alone(self):
-        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
-        rows = [{"path": path} for path in self.images(3)]
-        path = os.path.join(self.path(), "labels.parquet")
-        parquet.write_table(arrow.Table.from_pylist(rows), path)
-        self.check(path, rows)
 
     # ---- Hugging Face's imagefolder --------------------------------------------------------------------
 
@@ -798,42 +497,6 @@ class Tables(Case):
             self.assertEqual(names[dataset.get(i, "label")], rows[i]["label"])
         self.put(open(path, "rb").read() + b"no.jpg,c0,x,y\r\n")
         self.assert_says([f"line {2 * len(rows) + 2} ", "column n is 'x'"], penstock.Dataset, path)
-
-    def test_another_that_rewrites_a_table(self):
-        """is waited for as long as it writes, and named."""
-        pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
-        from penstock import tables
-        table = os.path.join(self.path("data"), "t.parquet")
-        parquet.write_table(pa.table({"path": self.images()}), table)
-        folder = os.path.dirname(tables.rewritten(table, self.path("cache"))[0])
-        for name in os.listdir(folder):
-            if name != "lock":
-                os.remove(os.path.join(folder, name))
-        script = ("import fcntl, os, sys, time\n"
-                  "lock = open(sys.argv[1] + '/lock', 'r+')\n"
-                  "fcntl.flock(lock, fcntl.LOCK_EX)\n"
-                  "lock.truncate(0), lock.write('process 4711 on host n2'), lock.flush(), print('ready', flush=True)\n"
-                  "with open(sys.argv[1] + '/.writing-1', 'w') as file:\n"
-                  "    for _ in range(int(sys.argv[2])): file.write('x'), file.flush(), time.sleep(0.1)\n"
-                  "sys.stdin.read() if sys.argv[2] == '1' else None\n")
-        old, tables.PATIENCE_SECONDS = tables.PATIENCE_SECONDS, 0.9
-        self.addCleanup(setattr, tables, "PATIENCE_SECONDS", old)
-        for n_writes in (20, 1):
-            with subprocess.Popen([sys.executable, "-c", script, folder, str(n_writes)], stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE, text=True) as other:
-                self.assertEqual(other.stdout.readline(), "ready\n")
-                said = io.StringIO()
-                with contextlib.redirect_stderr(said):
-                    if n_writes == 20:
-                        self.assertEqual(len(penstock.Dataset(table)), 12)
-                    else:
-                        with self.assertRaisesRegex(penstock.TimedOutError, "process 4711 on host n2 rewrites it .*/lock, and open"):
-                            penstock.Dataset(table)
-                other.stdin.close()
-            self.assertRegex(said.getvalue(), r"^penstock: process 4711 on host n2 rewrites .*/t\.parquet as text; .*/lock\)\n$")
-            for name in os.listdir(folder):
-                if name != "lock":
-                    os.remove(os.path.join(folder, name))
 
     def test_another_that_builds_an_index(self):
         data = self.put("path,label\n" + "".join(f"{path},1\n" for path in self.images()))

@@ -31,7 +31,8 @@ VERSION = 2  # of what is written: others are written again
 BATCH = 4096  # rows in memory
 LOOK_SECONDS = 0.1  # between two looks of a process that waits for another
 PATIENCE_SECONDS = 60.0  # how long that may write nothing; less is a pause of a disk
-LEFT_SECONDS = 86400  # what a writer that died left is removed then
+QUIET_SECONDS = 600.0  # a file that was written to since has a writer: perhaps on another node, whose locks are not seen here
+LEFT_SECONDS = 86400.0  # where files cannot be locked, what a writer that died left is removed then
 FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}  # by Arrow's names
 INTEGERS = {name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")}
 INTEGERS["bool"] = "uint8"
@@ -210,13 +211,17 @@ def _temporary(folder: str) -> Any:
 
 
 def _is_left(file: Any) -> bool:
-    """Nobody writes the file: it can be locked, or is old where files cannot be."""
+    """Nobody writes the file: it is old, and can be locked, or is very old where files cannot be. A lock alone proves nothing:
+    some network file systems keep locks on their node."""
+    quiet = time.time() - os.fstat(file.fileno()).st_mtime
+    if quiet < QUIET_SECONDS:
+        return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
-        return os.fstat(file.fileno()).st_mtime < time.time() - LEFT_SECONDS
+        return quiet > LEFT_SECONDS
     return True
 
 
