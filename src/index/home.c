@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#define QUIET_SECONDS 600        /* a file that was written to since may have a living writer */
 #define PATIENCE_NS 60000000000u /* less is a pause of a disk */
 
 /* 1: *out is an index that fits; 0: there is none there, or an old or damaged one. */
@@ -66,15 +68,19 @@ int pstk__index_build_result(const struct pstk__index_build *build, int r)
     return build->code < 0 ? build->code : r;
 }
 
-/* Remove what killed builders of this index left. Only while the lock is held. */
+/* Remove what killed builders of this index left. Only while the lock is held. Some network file
+ * systems keep locks on their node, so that another node may build as well: its files are young. */
 static void remove_leftovers(int dir, const struct pstk__index_spot *spot)
 {
     const char *name = pstk__index_spot_name(spot->index);
     const size_t n = strlen(name);
     DIR *folder = pstk__file_list(dir);
     const struct dirent *entry;
+    struct stat st;
     while (folder && (entry = readdir(folder)))
-        if (strncmp(entry->d_name, name, n) == 0 && strncmp(entry->d_name + n, ".tmp-", 5) == 0)
+        if (strncmp(entry->d_name, name, n) == 0 && strncmp(entry->d_name + n, ".tmp-", 5) == 0 &&
+            fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            st.st_mtim.tv_sec + QUIET_SECONDS < time(NULL))
             unlinkat(dir, entry->d_name, 0); /* what stays wastes room alone */
     if (folder)
         closedir(folder);

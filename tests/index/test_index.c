@@ -378,6 +378,32 @@ TEST(a_folder_of_another_user_is_not_written_to)
     fixture_close(&spot.f);
 }
 
+/* A builder's unfinished file next to the index, to which nobody wrote for `age` seconds. */
+static const char *put_unfinished(struct spot *spot, const char *name, time_t age)
+{
+    char path[sizeof spot->own + 80];
+    const struct timespec when = {.tv_sec = time(NULL) - age};
+    mkdir(spot->own, 0755);
+    snprintf(path, sizeof path, "data/.penstock/tar-%016x%016x.index.tmp-%s", 11, 22, name);
+    const char *full = fixture_path(&spot->f, path);
+    const int fd = open(full, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || futimens(fd, (const struct timespec[]){when, when}) < 0)
+        exit(99);
+    close(fd);
+    return full;
+}
+
+TEST(what_a_killed_builder_left_is_removed_once_it_is_old)
+{
+    struct spot spot;
+    spot_open(&spot);
+    const char *old = put_unfinished(&spot, "killed", 610);
+    const char *young = put_unfinished(&spot, "others", 590); /* a node whose locks are not seen */
+    CHECK(is_made_in(&spot, spot.own));
+    CHECK(access(old, F_OK) < 0 && access(young, F_OK) == 0);
+    fixture_close(&spot.f);
+}
+
 /* Hold a lock's file, as a builder that was stopped does. */
 static int hold(const struct spot *spot, uid_t owner)
 {
@@ -518,6 +544,7 @@ int main(void)
         CASE(a_folder_of_another_user_is_not_written_to),
         CASE(a_lock_of_another_user_is_not_waited_for),
         CASE(a_lock_of_the_folders_owner_is_waited_for),
+        CASE(what_a_killed_builder_left_is_removed_once_it_is_old),
         CASE(a_builder_that_does_nothing_is_named_and_left),
         CASE(a_slow_builder_is_waited_for),
         CASE(a_lock_names_its_holder_and_is_for_its_user_alone),
