@@ -30,7 +30,7 @@ NOW = 1000.0
 
 def look(rank, waiting=0.01, pace=100.0, when=NOW, verdict="consumer", **stages):
     return {"rank": rank, "node": f"n{rank}", "time": when, "every": 20.0, "pace": pace, "step_ms": 10.0, "wait_ms": 0.1, "waiting": waiting,
-            "verdict": verdict, "ended": False, "stages_ms": {"read": 1.0, "decode": 2.0, **stages}}
+            "verdict": verdict, "ended": False, "began": 5.0, "kept": "process", "stages_ms": {"read": 1.0, "decode": 2.0, **stages}}
 
 
 def view(*looks, world=None):
@@ -110,14 +110,21 @@ class Silence(unittest.TestCase):
         self.assertEqual(silence.sentences(new, 1072), ("rank 2 on n2 is silent: no line for 71 s",))
 
     def test_rank_0_is_silent_where_its_store_is_gone_for_as_long(self):
-        silence = ranks.Silence()
-        self.assertEqual(silence.without_looks(100), ())  # nothing is known of it
+        silence, runs = ranks.Silence(), lambda began: False
+        self.assertEqual(silence.without_looks(100, "n1", runs), ())  # nothing is known of it
         silence.sentences({0: look(0), 1: look(1)}, 100)
-        self.assertEqual(silence.without_looks(170), ())
-        self.assertEqual(silence.without_looks(171), ("rank 0 on n0 is silent: no line for 71 s, and the store of torch.distributed "
-                                                      "there does not answer",))
+        self.assertEqual(silence.without_looks(170, "n1", runs), ())
+        named = ("rank 0 on n0 is silent: no line for 71 s, and the store of torch.distributed there does not answer",)
+        self.assertEqual(silence.without_looks(171, "n1", runs), named)
+        self.assertEqual(silence.without_looks(171, "n1", lambda began: began == 5.0), ())
         silence.sentences({0: {**look(0), "time": 5, "ended": True}}, 180)
-        self.assertEqual(silence.without_looks(1000), ())
+        self.assertEqual(silence.without_looks(1000, "n1", runs), ())
+
+    def test_rank_0_is_not_named_for_a_store_that_others_keep(self):
+        for kept, node, n in (("process", "n0", 1), ("node", "n0", 0), ("node", "n1", 1), ("", "n0", 0), ("", "n1", 0)):
+            silence = ranks.Silence()
+            silence.sentences({0: {**look(0), "kept": kept}}, 0)
+            self.assertEqual(len(silence.without_looks(71, node, lambda began: False)), n, (kept, node))
 
     def test_the_first_rank_of_the_second_node_reports_a_node_that_is_gone(self):
         self.assertEqual([ranks.n_watched(rank, 16, rank % 8, 8) for rank in (0, 1, 2, 7, 8, 9, 15)], [16, 1, 0, 0, 2, 0, 0])
@@ -153,6 +160,21 @@ class Boards(unittest.TestCase):
         self.check(ranks.board_of(store, "a"))
         self.check(ranks.board_of(store, "b"))
 
+    def test_who_keeps_a_store(self):
+        optional("torch")
+        import torch.distributed as dist
+        code = ("import sys, torch.distributed as dist\nfrom penstock.monitor import ranks\n"
+                "store = dist.TCPStore('localhost', int(sys.argv[1]), is_master=False, wait_for_workers=False)\n"
+                "print(ranks.board_of(dist.PrefixStore('a', store), 'a').kept())")
+        store = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+        for one in (store, dist.PrefixStore("a", dist.PrefixStore("b", store))):
+            self.assertEqual(ranks.board_of(one, "a").kept(), "process")
+        other = subprocess.run([sys.executable, "-c", code, str(store.port)], capture_output=True, text=True, timeout=120)
+        self.assertEqual(other.stdout, "node\n", other.stderr)
+        with unittest.mock.patch.object(socket, "getaddrinfo", lambda host, *_, **__: [(2, 2, 0, "", ("192.0.2.1", 0))]):
+            self.assertEqual(ranks.board_of(store, "a").kept(), "")  # an address that no node has
+        self.assertEqual(ranks.board_of(dist.HashStore(), "a").kept(), "")
+
     def test_a_store_that_does_not_answer_is_given_up_and_not_asked_again_until_it_does(self):
         class Stopped(dict):
             calls, goes_on = 0, threading.Event()
@@ -164,7 +186,7 @@ class Boards(unittest.TestCase):
 
         store = Stopped()
         board = ranks.board_of(store, "a")
-        self.assertFalse(board.is_with_rank_0)
+        self.assertEqual(board.kept(), "")
         with unittest.mock.patch.object(ranks, "TIMEOUT", 0.1):
             start = time.monotonic()
             for _ in range(20):
@@ -308,7 +330,7 @@ class Runs(unittest.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
-        for ends in ("badly", "well", "without a group"):
+        for ends in ("badly", "well", "well and unread", "without a group"):
             with self.subTest(ends), tempfile.TemporaryDirectory() as folder:
                 started = [subprocess.Popen([sys.executable, str(HERE), "rank", folder, str(rank), "auto"], stdin=subprocess.PIPE,
                                             stderr=subprocess.DEVNULL, env=environment) for rank in range(2)]
@@ -341,14 +363,17 @@ class Runs(unittest.TestCase):
                     started[0].send_signal(signal.SIGCONT)
                     wait_for(1, "resolved: penstock: SilentRank: ")
             return
-        if ends == "well":
+        if ends == "well and unread":
+            started[1].send_signal(signal.SIGSTOP)
+        if ends.startswith("well"):
             started[0].stdin.close()
         else:
             started[1].stdin.write(b"leave the group\n")
             started[1].stdin.flush()
             wait_for(1, "without a group")
             started[0].kill()
-        self.assertEqual(started[0].wait(30), 0 if ends == "well" else -signal.SIGKILL)
+        self.assertEqual(started[0].wait(30), 0 if ends.startswith("well") else -signal.SIGKILL)
+        started[1].send_signal(signal.SIGCONT)
         time.sleep(2)  # twice as long as makes it silent
         self.assertIsNone(started[1].poll())
         self.assertNotIn("silent", read(1))

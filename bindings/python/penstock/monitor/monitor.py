@@ -191,7 +191,7 @@ class Monitor(Sealed):
             self._complain(boards.board_of, error)
         self._stragglers: tuple[str, ...] = ()
         self._silent: tuple[str, ...] = ()
-        self._silence = boards.Silence()
+        self._silence, self._own_run = boards.Silence(), boards.Run(time.time(), "")
         self._shown: Reading | None = None
         self._thread = threading.Thread(target=self._run, name="penstock-monitor", daemon=True)
         self._thread.start()
@@ -326,7 +326,9 @@ class Monitor(Sealed):
     def _end(self) -> None:
         if self._board is not None and self._shown is not None:
             with contextlib.suppress(Exception):  # the process with the store may have ended
-                self._board.put(self._process_rank(), boards.text_of(self._shown, time.time(), self._every, ended=True))
+                self._board.put(self._process_rank(), boards.text_of(self._own_run, self._shown, time.time(), self._every, ended=True))
+                if self._own_run.kept:
+                    self._board.end(self._own_run.began)
         if self._board is not None:
             self._board.close()
         self._gpu.close()
@@ -401,7 +403,7 @@ class Monitor(Sealed):
         if self._stop.is_set():  # _end() leaves the last one
             return reading
         rank = self._process_rank()
-        self._guarded(board.put, rank, boards.text_of(self._shown, reading.time, self._every, ended=False))
+        self._guarded(board.put, rank, boards.text_of(self._own_run, self._shown, reading.time, self._every, ended=False))
         if not self._n_watched():
             return reading
         self._guarded(self._compare, board, rank)
@@ -413,11 +415,13 @@ class Monitor(Sealed):
         return boards.n_watched(self._process_rank(), self._process_world(), ranks.local_rank, ranks.local_world)
 
     def _begin_to_compare(self, board: boards.Board) -> None:
-        """Look at what an earlier run left."""
+        """Look at what an earlier run left. On rank 0: look whether the board ends with it."""
         n, earlier = self._n_watched(), dict[int, Any]()
         with contextlib.suppress(Exception):  # the first line says it
             earlier = boards.looks_of(board, n) if n else {}
         self._silence = boards.Silence(earlier, is_last=self._process_rank() > 0)
+        if self._process_rank() == 0:
+            self._own_run = self._own_run._replace(kept=board.kept())
 
     def _compare(self, board: boards.Board, rank: int) -> None:
         """Look at the ranks that this one looks after."""
@@ -428,10 +432,12 @@ class Monitor(Sealed):
         except Exception:
             if self._ranks_setting == "auto" and distributed() is None:  # training has ended
                 self._silent = ()
-            elif rank > 0 and board.is_with_rank_0:
-                self._silent = self._silence.without_looks(time.monotonic()) or self._silent
+            elif rank > 0:
+                self._silent = self._silence.without_looks(time.monotonic(), self.node, board.has_ended) or self._silent
             raise
         self._silent = self._silence.sentences(looks, time.monotonic())
+        if rank > 0 and 0 in looks and looks[0]["kept"] and not looks[0]["ended"]:
+            board.watch(looks[0]["began"])
         if rank == 0:
             self._stragglers = boards.compared(looks, n, time.time()).stragglers
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import datetime
 import json
 import os
 import queue
+import socket
 import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from .. import paths
 from ..errors import SettingsError, TimedOutError
@@ -25,7 +27,7 @@ from ..escapes import escaped
 from ..launchers import distributed
 from .reading import Reading
 
-__all__ = ["Board", "RankView", "Silence", "board_of", "compared", "looks_of", "n_watched"]
+__all__ = ["Board", "RankView", "Run", "Silence", "board_of", "compared", "looks_of", "n_watched"]
 
 WAITS = 0.1  # a straggler waits for data for at least this share of its time, and
 TIMES = 2.0  # for at least so many times the median of the ranks; or, where that is most of the time, halfway from it to all
@@ -34,14 +36,13 @@ STAGE_TIMES = 1.5  # a stage is named where its median is so many times that of 
 STALE = 3  # lines that a rank did not leave
 GRACE = 10.0  # seconds more
 TIMEOUT = 3.0  # seconds of an operation of the store
+WATCHED = 7 * 86400.0  # seconds that a watch of rank 0 lasts; poll(2) counts milliseconds up to 2^31
 STAGES = ("read", "decode", "copy")
 T = TypeVar("T")
 
 
 class Board(Protocol):
-    """Where the looks of ranks lie: texts by rank. is_with_rank_0: it ends with rank 0's process, or with its node."""
-
-    is_with_rank_0: bool
+    """Where the looks of ranks lie: texts by rank."""
 
     def put(self, rank: int, text: str) -> None:
         """Replace the text of a rank."""
@@ -49,25 +50,62 @@ class Board(Protocol):
     def all(self, world: int) -> Iterator[tuple[int, str]]:
         """Give the ranks that have a text, and these texts. Never waits for one that is missing."""
 
+    def kept(self) -> str:
+        """Return what the board ends with: "process": this process; "node": this node; "": neither."""
+
+    def end(self, began: float) -> None:
+        """Report to those who watch rank 0 that its Monitor of this time ended; returns once they can read it."""
+
+    def watch(self, began: float) -> None:
+        """Wait, in a thread of its own, for the end of rank 0's Monitor of this time; nothing if called again."""
+
+    def has_ended(self, began: float) -> bool:
+        """Return whether that Monitor ended. Called once the board does not answer, with which a watch ends."""
+
     def close(self) -> None:
         """Hold nothing any more; the next call takes it anew."""
+
+
+class Run(NamedTuple):
+    """A Monitor: when it began, and what the board ends with, as Board.kept has it."""
+
+    began: float
+    kept: str
+
+
+def _listens(port: int) -> bool:
+    """Whether this process listens on a TCP port."""
+    own = set()
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # that of the listing is closed
+            own.add(os.readlink(f"/proc/self/fd/{fd}"))
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/self/net/{name}", encoding="ascii") as file:
+            for line in file.readlines()[1:]:
+                of = line.split()
+                if of[3] == "0A" and int(of[1].rpartition(":")[2], 16) == port and f"socket:[{of[9]}]" in own:
+                    return True
+    return False
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this node: only an address of this node can be bound to."""
+    for family, _, _, _, address in socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM):
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as one:
+            one.bind((address[0], 0))
+            return True
+    return False
 
 
 class _StoreBoard:
     """In a store of torch.distributed, with a connection and a time-out of its own where the store can be cloned."""
 
-    is_with_rank_0 = False
-
     def __init__(self, store: Any, prefix: str) -> None:
-        import datetime
         if hasattr(store, "clone"):
             with contextlib.suppress(Exception):  # a store that only other kinds of stores can clone
                 store = store.clone()
                 store.set_timeout(datetime.timedelta(seconds=TIMEOUT))
         self._store, self._prefix = store, prefix
-        while hasattr(store, "underlying_store"):
-            store = store.underlying_store
-        self.is_with_rank_0 = type(store).__name__ == "TCPStore"  # kept by process 0, or by the launcher on its node
 
     def _key(self, rank: int) -> str:
         return f"{self._prefix}/{rank}"
@@ -80,6 +118,25 @@ class _StoreBoard:
             if self._store.check([self._key(rank)]):
                 yield rank, self._store.get(self._key(rank)).decode()
 
+    def kept(self) -> str:
+        store = self._store
+        while hasattr(store, "underlying_store"):
+            store = store.underlying_store
+        if type(store).__name__ != "TCPStore" or not _is_here(store.host):
+            return ""
+        return "process" if _listens(store.port) else "node"  # else the launcher's
+
+    def _end_key(self, began: float) -> str:
+        return f"{self._prefix}/0/ended/{began!r}"
+
+    def end(self, began: float) -> None:
+        self._store.set(self._end_key(began), "ended")
+        self._store.check([self._end_key(began)])  # set() waits for no answer; the server handles one after the other
+
+    def wait_for_end(self, began: float) -> None:
+        """Return once rank 0 ended. A connection of its own: others wait while one is asked. Raises what the store raises."""
+        self._store.clone().wait([self._end_key(began)], datetime.timedelta(seconds=WATCHED))
+
     def close(self) -> None:
         pass
 
@@ -88,18 +145,42 @@ class _PatientBoard:
     """A board that is asked in a thread of its own: the store of a stopped process, or of a node that is gone, never answers,
     whatever its time-out. Raises TimedOutError then. Any thread."""
 
-    def __init__(self, board: Board) -> None:
-        self._board, self.is_with_rank_0 = board, board.is_with_rank_0
+    def __init__(self, board: _StoreBoard) -> None:
+        self._board = board
         self._asked: queue.SimpleQueue[tuple[Callable[[], Any], concurrent.futures.Future[Any]] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._late: concurrent.futures.Future[Any] | None = None  # the question that nobody waits for any more
         self._lock = threading.Lock()  # held while a question is put, and while the thread begins or ends
+        self._watches: dict[float, threading.Thread] = {}
+        self._ended: set[float] = set()
 
     def put(self, rank: int, text: str) -> None:
         self._ask(lambda: self._board.put(rank, text), TIMEOUT)
 
     def all(self, world: int) -> Iterator[tuple[int, str]]:
         return iter(self._ask(lambda: list(self._board.all(world)), TIMEOUT + world / 100))
+
+    def kept(self) -> str:
+        return self._ask(self._board.kept, TIMEOUT)
+
+    def end(self, began: float) -> None:
+        self._ask(lambda: self._board.end(began), TIMEOUT)
+
+    def watch(self, began: float) -> None:
+        if began not in self._watches:
+            thread = threading.Thread(target=self._watch, args=(began,), name="penstock-rank-0", daemon=True)
+            thread.start()
+            self._watches[began] = thread
+
+    def _watch(self, began: float) -> None:
+        with contextlib.suppress(Exception):  # the store ended without the word
+            self._board.wait_for_end(began)
+            self._ended.add(began)
+
+    def has_ended(self, began: float) -> bool:
+        if began in self._watches:
+            self._watches[began].join(TIMEOUT)
+        return began in self._ended
 
     def close(self) -> None:
         with self._lock:
@@ -134,9 +215,7 @@ class _PatientBoard:
 
 
 class _FolderBoard:
-    """In files of a folder: NAME-rankR.json, each replaced in one step."""
-
-    is_with_rank_0 = False
+    """In files of a folder: NAME-rankR.json, each replaced in one step. They stay, with the word of an end in them."""
 
     def __init__(self, folder: str, prefix: str) -> None:
         self._folder, self._prefix = folder, prefix.replace("/", "-")
@@ -154,6 +233,18 @@ class _FolderBoard:
         for rank in range(world):
             with contextlib.suppress(FileNotFoundError), open(self._path(rank), encoding="utf-8") as file:
                 yield rank, file.read()
+
+    def kept(self) -> str:
+        return ""
+
+    def end(self, began: float) -> None:
+        pass
+
+    def watch(self, began: float) -> None:
+        pass
+
+    def has_ended(self, began: float) -> bool:
+        return False
 
     def close(self) -> None:
         pass
@@ -180,7 +271,7 @@ def board_of(setting: Any, name: str) -> Board | None:
     raise TypeError(f"ranks: value is {setting!r}; must be 'auto', None, a folder, or a store of torch.distributed")
 
 
-def text_of(reading: Reading, when: float, every: float, ended: bool) -> str:
+def text_of(run: Run, reading: Reading, when: float, every: float, ended: bool) -> str:
     """What a rank leaves for the others: one line of JSON, some 400 bytes. when: it was still there.
     every: seconds between two of them. ended: its Monitor was closed, so that no other follows."""
     minute, stages = reading.minute, {}
@@ -190,7 +281,8 @@ def text_of(reading: Reading, when: float, every: float, ended: bool) -> str:
             stages[stage] = times.p50 / 1e6
     return json.dumps({"rank": reading.rank, "node": reading.node, "time": when, "every": every, "pace": reading.pace,
                        "step_ms": reading.step_ms, "wait_ms": reading.wait_ms, "waiting": reading.waiting,
-                       "verdict": reading.verdict, "ended": ended, "stages_ms": stages})
+                       "verdict": reading.verdict, "ended": ended, "began": run.began, "kept": run.kept,
+                       "stages_ms": stages})
 
 
 @dataclass(frozen=True)
@@ -288,9 +380,14 @@ class Silence:
         found = [self._sentence(rank, clock) for rank in sorted(left) if self._is_silent(rank, clock)]
         return () if self._is_last and len(found) < len(left) else tuple(found)
 
-    def without_looks(self, clock: float) -> tuple[str, ...]:
-        """A sentence for rank 0 if it is silent, where the place of all looks ended with it, or does not answer."""
+    def without_looks(self, clock: float, node: str, has_ended: Callable[[float], bool]) -> tuple[str, ...]:
+        """A sentence for rank 0 if it is silent, where the place of all looks ends with it, and does not answer. node: this one,
+        whose end rank 0 does not share. has_ended: Board.has_ended."""
         if not self._is_silent(0, clock):
+            return ()
+        look, _ = self._seen[0]
+        ends = look["kept"] == "process" or look["kept"] == "node" and look["node"] != node
+        if not ends or has_ended(look["began"]):
             return ()
         return (self._sentence(0, clock) + ", and the store of torch.distributed there does not answer",)
 
@@ -309,12 +406,12 @@ def _look_of(text: str, rank: int) -> dict[str, Any] | None:
     """The look that a rank left; None: its text is damaged, or another version's."""
     try:
         look = json.loads(text)
-        numbers = [look["time"], look["every"], *look["stages_ms"].values()]
+        numbers = [look["time"], look["every"], look["began"], *look["stages_ms"].values()]
         numbers += [look[name] for name in ("pace", "step_ms", "wait_ms", "waiting") if look[name] is not None]
         if not all(isinstance(one, (int, float)) for one in numbers):
             return None
         return {**look, "node": str(look["node"]), "verdict": str(look["verdict"]), "ended": look["ended"] is True,
-                "rank": rank}  # the process's
+                "kept": str(look["kept"]), "rank": rank}  # the process's
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
