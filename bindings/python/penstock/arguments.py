@@ -6,14 +6,15 @@ import enum
 import math
 import operator
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Set
 from typing import Any, Union
 
 from . import _c
 from .errors import SettingsError
 from .hints import near_or_all
 
-__all__ = ["FILTERS", "Interpolation", "filter_name", "number", "pair", "positive", "probability", "text", "unmasked", "whole"]
+__all__ = ["FILTERS", "Interpolation", "filter_name", "named", "number", "numbers", "one_of", "pair", "positive", "probability", "switch", "text",
+           "unmasked", "whole"]
 
 Interpolation = Union[str, int, enum.Enum]
 FILTERS = {name: code for name, code in _c.NAMES["filter"].items() if code != _c.FILTER_DEFAULT}
@@ -21,25 +22,82 @@ _PILLOWS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # by
 MOST_FACTOR = 1e6  # as in the library: more is a mistake
 
 
+def is_bool(value: Any) -> bool:
+    """True for True and False, also NumPy's. A bool is no number here: RandomFlip(True) is a mistake."""
+    return type(value).__name__ in ("bool", "bool_")
+
+
+def switch(what: str, value: Any) -> bool:
+    """Return a bool from True or False, also NumPy's."""
+    try:
+        known = value in (True, False)
+    except (TypeError, ValueError):  # arrays of several
+        known = False
+    if not known:
+        raise TypeError(f"{what}: value is {value!r}; must be True or False")
+    return bool(value)
+
+
+def named(what: str, value: Any, known: Mapping[str, Any], must: str) -> Any:
+    """Return what `known` has by a name. must: "the name of a mode"."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{what}: value is {value!r}; must be {must}" + near_or_all(value, known))
+    return known[value]
+
+
+def one_of(what: str, value: Any, known: tuple[int, ...]) -> int:
+    """Return one of a few whole numbers."""
+    must = f"{what}: value is {value!r}; must be {', '.join(map(str, known[:-1]))} or {known[-1]}"
+    try:
+        found = -1 if is_bool(value) else operator.index(value)
+    except TypeError:
+        found = -1
+    if found not in known:
+        raise ValueError(must)
+    return found
+
+
 def number(what: str, value: Any, least: float, most: float) -> float:
     """Return a float from least to most."""
     must = f"{what}: value is {value!r}; must be a number from {least:g} to {most:g}"
+    if isinstance(value, (str, bytes)) or is_bool(value):
+        raise TypeError(must)
     try:
         found = float(value)
+    except OverflowError:
+        raise ValueError(must) from None
     except (TypeError, ValueError):
         raise TypeError(must) from None
-    if isinstance(value, (str, bytes)):
-        raise TypeError(must)
     if not least <= found <= most:  # nor NaN
         raise ValueError(must)
     return found
 
 
+def numbers(what: str, values: Any, n: int | tuple[int, ...], least: float = -sys.float_info.max,
+            most: float = sys.float_info.max, must: str | None = None) -> tuple[float, ...]:
+    """Return n floats from least to most, finite ones. n: how many, or the counts that may be. must: in words."""
+    if must is None:
+        within = "finite" if most == sys.float_info.max else f"from {least:g} to {most:g}"
+        must = f"{n} numbers, {within}"
+    try:
+        if isinstance(values, (str, bytes, Mapping, Set)):
+            raise TypeError
+        given = list(values)
+    except TypeError:
+        raise TypeError(f"{what}: value is {values!r}; must be {must}") from None
+    try:
+        if len(given) not in (n if isinstance(n, tuple) else (n,)):
+            raise ValueError
+        return tuple(number(what, value, least, most) for value in given)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what}: value is {values!r}; must be {must}") from None
+
+
 def positive(what: str, value: Any, most: float | None = None) -> float:
-    """Return a finite float above 0, at most `most`. A bool is no number here: Starved(True) is a mistake."""
+    """Return a finite float above 0, at most `most`."""
     limit = "" if most is None else f" and at most {most:g}"
     must = f"{what}: value is {value!r}; must be a number above 0{limit}"
-    if isinstance(value, (str, bytes)) or type(value).__name__ in ("bool", "bool_"):  # bool_: NumPy's
+    if isinstance(value, (str, bytes)) or is_bool(value):
         raise TypeError(must)
     try:
         found = float(value)
@@ -60,6 +118,8 @@ def probability(what: str, value: Any) -> float:
 def whole(what: str, value: Any, least: int, most: int) -> int:
     """Return an int from least to most."""
     must = f"{what}: value is {value!r}; must be a whole number from {least} to {most}"
+    if is_bool(value):
+        raise TypeError(must)
     try:
         found = operator.index(value)
     except TypeError:
@@ -88,17 +148,17 @@ def unmasked(what: str, values: Any) -> Any:
     return values
 
 
-def pair(what: str, values: Sequence[Any], least: float, most: float) -> tuple[float, float]:
+def pair(what: str, values: Any, least: float, most: float) -> tuple[float, float]:
     """Return two floats from least to most, in rising order."""
-    must = f"{what}: value is {values!r}; must be two numbers in rising order, from {least:g} to {most:g}"
-    if isinstance(values, (str, bytes)):
-        raise TypeError(must)
+    must = f"two numbers in rising order, from {least:g} to {most:g}"
+    if isinstance(values, (str, bytes, Mapping, Set)) or not hasattr(values, "__len__") or getattr(values, "shape", 1) == ():
+        raise TypeError(f"{what}: value is {values!r}; must be {must}")
     if len(values) != 2:
-        raise ValueError(must)
-    found = number(what, values[0], least, most), number(what, values[1], least, most)
-    if found[0] > found[1]:
-        raise ValueError(must)
-    return found
+        raise ValueError(f"{what}: value is {values!r}; must be {must}")
+    first, last = (number(what, value, least, most) for value in values)
+    if first > last:
+        raise ValueError(f"{what}: value is {values!r}; must be {must}")
+    return first, last
 
 
 def filter_name(op: str, value: Interpolation) -> str:
@@ -106,7 +166,7 @@ def filter_name(op: str, value: Interpolation) -> str:
     given = value.value if isinstance(value, enum.Enum) else value
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(_PILLOWS):
         return _PILLOWS[given]
-    name = "nearest" if given == "nearest-exact" else given  # the same of PIL images
+    name = "nearest" if isinstance(given, str) and given == "nearest-exact" else given  # the same of PIL images
     if not isinstance(name, str) or name not in FILTERS:
         raise ValueError(f"{op}.interpolation: value is {value!r}; must be the name of a filter"
                          + near_or_all(given, FILTERS))

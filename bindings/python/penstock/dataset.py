@@ -132,6 +132,14 @@ def _of_sample(sample_id: int, name: str, read_value: Callable[[], Any]) -> Any:
         raise
 
 
+def _value_of(decode: Callable[[bytes], Any], data: bytes) -> Any:
+    """Return what `decode` makes of a value's bytes. Those of a hostile index or file may be no such value."""
+    try:
+        return decode(data)
+    except (struct.error, ValueError, OverflowError) as error:
+        raise errors.CorruptRecordError(f"its {len(data)} bytes are no value of its type ({error})") from error
+
+
 def _decoded(data: bytes, is_damaged: bool = False) -> Any:
     """Return the pixels of a JPEG or PNG file: NumPy uint8 [height, width, 3], RGB, equal to Pillow's. Ignores
     the EXIF orientation. is_damaged: the record marks it as damaged, and libjpeg's guesses are taken. Raises
@@ -275,7 +283,7 @@ class Dataset(Hints, Sealed):
             return _of_sample(sample_id, name, lambda: mask_of(data, info))
         if info.encoding != _c.ENCODING_NONE:
             return _of_sample(sample_id, name, lambda: _image_of(data, info, is_decoded))
-        value = _of_sample(sample_id, name, lambda: value_of(data)) if kind in LIST_KINDS else value_of(data)
+        value = _of_sample(sample_id, name, lambda: _value_of(value_of, data))
         if is_decoded and kind == "image_list":
             return _of_sample(sample_id, name, lambda: [_rgb_of(item) for item in value])
         return value

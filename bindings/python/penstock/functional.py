@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, Union
 
 from . import _c, errors
 from ._optional import needed
-from .arguments import Interpolation, number, whole
-from .hints import near_or_all
+from .arguments import Interpolation, is_bool, named, number, numbers, switch, whole
 from .ops import CenterCrop, Grayscale, RandomResizedCrop, Resize, Size
 from .ops_call import Call
 from .ops_geometry import CornerCrop
@@ -71,17 +70,12 @@ def _check(name: str, result: int, error: _c.Error) -> None:
 
 
 def _kernels(name: str, kernels: str) -> int:
-    known = _c.NAMES["kernels"]
-    if kernels not in known:
-        raise ValueError(f"{name}.kernels: value is {kernels!r}; must be the name of a variant"
-                         + near_or_all(kernels, known))
-    return known[kernels]
+    found: int = named(f"{name}.kernels", kernels, _c.NAMES["kernels"], "the name of a variant")
+    return found
 
 
 def _flags(name: str, reference: str) -> int:
-    if reference not in REFERENCES:
-        raise ValueError(f"{name}.reference: value is {reference!r}; must be the name of a reference"
-                         + near_or_all(reference, REFERENCES))
+    named(f"{name}.reference", reference, REFERENCES, "the name of a reference")
     return _c.OP_TENSOR if reference == "tensor" else 0
 
 
@@ -105,19 +99,23 @@ def _adjust(name: str, img: Any, kind: int, params: Sequence[Any], kernels: str,
             reference: str) -> Array:
     """Apply an operation whose parameters are numbers. The library checks their ranges."""
     op = _c.Op(kind=kind)
+    must = f"{name}: value is {', '.join(map(repr, params))}; must be {len(params)} number{'s' if len(params) > 1 else ''}"
+    if any(map(is_bool, params)):
+        raise TypeError(must)
     try:
         op.params[:len(params)] = [float(value) for value in params]
+    except OverflowError:
+        raise ValueError(must) from None
     except (TypeError, ValueError):
-        raise TypeError(f"{name}: value is {', '.join(map(repr, params))}; must be "
-                        f"{len(params)} number{'s' if len(params) > 1 else ''}") from None
+        raise TypeError(must) from None
     return _apply(name, img, op, kernels, reference)
 
 
 def _warp(name: str, img: Any, kind: int, params: Sequence[Any], interpolation: Any, fill: Fill, kernels: str,
           reference: str) -> Array:
     """Apply a warp."""
-    numbers = [number(name, value, -1e9, 1e9) for value in params]
-    op = warp(kind, numbers, warp_filter(f"{name}.interpolation", interpolation), fill_of(f"{name}.fill", fill))
+    given = [number(name, value, -1e9, 1e9) for value in params]
+    op = warp(kind, given, warp_filter(f"{name}.interpolation", interpolation), fill_of(f"{name}.fill", fill))
     return _apply(name, img, op, kernels, reference)
 
 
@@ -178,7 +176,7 @@ def five_crop(img: Array, size: Size, *, kernels: str = "auto", reference: str =
 def ten_crop(img: Array, size: Size, vertical_flip: bool = False, *, kernels: str = "auto", reference: str = "pil") -> tuple[Array, ...]:
     """five_crop, and then five_crop of the image whose left and right change places; or top and bottom, with
     vertical_flip."""
-    flipped = vflip(img, kernels=kernels, reference=reference) if vertical_flip else hflip(img, kernels=kernels, reference=reference)
+    flipped = vflip(img, kernels=kernels, reference=reference) if switch("ten_crop.vertical_flip", vertical_flip) else hflip(img, kernels=kernels, reference=reference)
     return five_crop(img, size, kernels=kernels, reference=reference) + five_crop(flipped, size, kernels=kernels, reference=reference)
 
 
@@ -190,12 +188,9 @@ def pad(img: Array, padding: int | Sequence[int], fill: Fill = 0, padding_mode: 
     sides = sides * 4 if len(sides) == 1 else sides * 2 if len(sides) == 2 else sides
     if len(sides) != 4:
         raise ValueError(f"pad.padding: value is {padding!r}; must be one, two or four numbers of pixels")
-    modes = _c.NAMES["pad_mode"]
-    if padding_mode not in modes:
-        raise ValueError(f"pad.padding_mode: value is {padding_mode!r}; must be the name of a mode"
-                         + near_or_all(padding_mode, modes))
+    mode = named("pad.padding_mode", padding_mode, _c.NAMES["pad_mode"], "the name of a mode")
     op = _c.Op(kind=_c.OP_PAD)
-    op.params[:5] = [*(whole("pad.padding", side, 0, MOST_SIDE) for side in sides), modes[padding_mode]]
+    op.params[:5] = [*(whole("pad.padding", side, 0, MOST_SIDE) for side in sides), mode]
     op.fill[:] = fill_of("pad.fill", fill)
     return _apply("pad", img, op, kernels, reference)
 
@@ -207,8 +202,8 @@ def rotate(img: Array, angle: float, interpolation: Any = "nearest", expand: boo
            center: Sequence[float] | None = None, fill: Fill = None, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Rotate by degrees counter-clockwise about center (x, y), None: the middle. expand: grow the image to hold all
     of it. interpolation: "nearest", "bilinear" or "bicubic"."""
-    place = (0.0, 0.0, 0.0) if center is None else (1.0, float(center[0]), float(center[1]))
-    return _warp("rotate", img, _c.OP_ROTATE, (angle, float(bool(expand)), *place), interpolation, fill, kernels, reference)
+    place = (0.0, 0.0, 0.0) if center is None else (1.0, *numbers("rotate.center", center, 2))
+    return _warp("rotate", img, _c.OP_ROTATE, (angle, float(switch("rotate.expand", expand)), *place), interpolation, fill, kernels, reference)
 
 
 def affine(img: Array, angle: float, translate: Sequence[float], scale: float, shear: float | Sequence[float],
@@ -216,23 +211,34 @@ def affine(img: Array, angle: float, translate: Sequence[float], scale: float, s
            kernels: str = "auto", reference: str = "pil") -> Array:
     """Rotate clockwise, move by pixels (x, y), scale, and shear by degrees along x, or (x, y), about center (x, y),
     None: half the width, half the height."""
-    shape = shape_of("affine.img", img.shape)
-    pairs = [c_double * 2 for _ in range(3)]
-    sheared = tuple(shear) if isinstance(shear, Sequence) else (shear, 0.0)
-    about = (shape.width * 0.5, shape.height * 0.5) if center is None else center
-    matrix = (c_double * 6)()
-    values = [kind(*map(float, given)) for kind, given in zip(pairs, (translate, (*sheared, 0.0)[:2], about))]
-    if _c.lib.pstk_affine_matrix(matrix, float(angle), values[0], float(scale), values[1], values[2]) < 0:
+    shape = shape_of("affine.img", _pixels("affine", img).shape)
+    sheared = numbers("affine.shear", shear, (1, 2)) if isinstance(shear, Sequence) else (number("affine.shear", shear, -1e9, 1e9),)
+    about = (shape.width * 0.5, shape.height * 0.5) if center is None else numbers("affine.center", center, 2)
+    matrix, pair_of = (c_double * 6)(), c_double * 2
+    if _c.lib.pstk_affine_matrix(matrix, number("affine.angle", angle, -1e9, 1e9), pair_of(*numbers("affine.translate", translate, 2)),
+                                 number("affine.scale", scale, -1e9, 1e9), pair_of(*(*sheared, 0.0)[:2]), pair_of(*about)) < 0:
         raise ValueError(f"affine: angle is {angle!r}, scale {scale!r}, shear {shear!r}; angles must be below 3600 "
                          "degrees, and the scale above 0")
     return _warp("affine", img, _c.OP_AFFINE, tuple(matrix), interpolation, fill, kernels, reference)
 
 
+def _corners(what: str, points: Any) -> tuple[float, ...]:
+    """Return the eight numbers of four points."""
+    must = "four points, each of two numbers, x and y"
+    try:
+        given = [tuple(point) for point in points]
+    except TypeError:
+        raise TypeError(f"{what}: value is {points!r}; must be {must}") from None
+    if [len(point) for point in given] != [2] * 4:
+        raise ValueError(f"{what}: value is {points!r}; must be {must}")
+    return numbers(what, [value for point in given for value in point], 8, must=must)
+
+
 def perspective(img: Array, startpoints: Sequence[Sequence[float]], endpoints: Sequence[Sequence[float]],
                 interpolation: Any = "bilinear", fill: Fill = None, *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Move the corners startpoints of the image to endpoints: four times (x, y), from the top left on, clockwise."""
-    matrix, corners = (c_double * 8)(), [(c_double * 8)(*(float(v) for point in points for v in point))
-                                         for points in (startpoints, endpoints)]
+    matrix, corners = (c_double * 8)(), [(c_double * 8)(*_corners(f"perspective.{name}", points)) for name, points in
+                                         (("startpoints", startpoints), ("endpoints", endpoints))]
     if _c.lib.pstk_perspective_matrix(matrix, *corners) < 0:
         raise ValueError(f"perspective: endpoints are {endpoints!r}; no three corners may be on one line")
     return _warp("perspective", img, _c.OP_PERSPECTIVE, tuple(matrix), interpolation, fill, kernels, reference)
@@ -242,8 +248,7 @@ def transform(img: Array, matrix: Sequence[float], interpolation: Any = "nearest
               kernels: str = "auto", reference: str = "pil") -> Array:
     """Move pixels as Pillow's Image.transform of the same size: (x, y) comes from (a x + b y + c, d x + e y + f) of a
     matrix of six numbers, both divided by g x + h y + 1 of one of eight. Random affine operations draw it."""
-    if len(matrix) not in (6, 8):
-        raise ValueError(f"transform.matrix: value is {matrix!r}; must be six numbers (affine) or eight (perspective)")
+    matrix = numbers("transform.matrix", matrix, (6, 8), must="six numbers (affine) or eight (perspective)")
     kind = _c.OP_AFFINE if len(matrix) == 6 else _c.OP_PERSPECTIVE
     return _warp("transform", img, kind, matrix, interpolation, fill, kernels, reference)
 
@@ -255,8 +260,8 @@ def gaussian_blur(img: Array, kernel_size: int | Sequence[int], sigma: float | S
     sizes = kernel_of("gaussian_blur.kernel_size", kernel_size)
     if sigma is None:
         sigma = [size * 0.15 + 0.35 for size in sizes]
-    sigmas = sigma if isinstance(sigma, Sequence) else (sigma, sigma)
-    return _adjust("gaussian_blur", img, _c.OP_GAUSSIAN_BLUR, (*sizes, *(tuple(sigmas) * 2)[:2]), kernels, reference)
+    sigmas = numbers("gaussian_blur.sigma", sigma if isinstance(sigma, Sequence) else [sigma], (1, 2), must="a number of pixels, or two")
+    return _adjust("gaussian_blur", img, _c.OP_GAUSSIAN_BLUR, (*sizes, *(sigmas * 2)[:2]), kernels, reference)
 
 
 def box_blur(img: Array, radius: float, *, kernels: str = "auto", reference: str = "pil") -> Array:
@@ -348,7 +353,7 @@ def call(img: Array, function: Any, random: Sequence[int] = (0, 0), scratch: int
     """Return a copy of img that a compiled function changed, as penstock.Call. random: two numbers below 2^64, which the
     function gets."""
     op = Call(function, scratch, user).to_c()
-    if len(random) != 2:
+    if not isinstance(random, Sequence) or len(random) != 2:
         raise ValueError(f"call.random: value is {random!r}; must be two whole numbers below 2^64")
     words = [whole("call.random", value, 0, 2**64 - 1) for value in random]
     op.params[1:5] = [word >> shift & 0xffffffff for word in words for shift in (0, 32)]
@@ -369,10 +374,12 @@ def mix(img: Array, chains: Sequence[Sequence[Callable[..., Array]]], weights: S
     numpy = needed("numpy", "penstock.functional")
     pixels: Array = _pixels("mix", img)
     changed = []
-    if mode not in _MIXES:
-        raise ValueError(f"mix.mode: value is {mode!r}; must be the name of a mode" + near_or_all(mode, _MIXES))
-    if len(weights) != len(chains):
-        raise ValueError(f"mix.weights: there are {len(weights)}; must be one for each of {len(chains)} chains")
+    named("mix.mode", mode, _MIXES, "the name of a mode")
+    weight = number("mix.weight", weight, -1e9, 1e9)
+    _kernels("mix", kernels)
+    if not isinstance(chains, Sequence) or not all(isinstance(chain, Sequence) and all(map(callable, chain)) for chain in chains):
+        raise TypeError(f"mix.chains: value is {chains!r}; must be lists of functions")
+    weights = numbers("mix.weights", weights, len(chains), -1e9, 1e9, f"numbers, one for each of {len(chains)} chains")
     for chain in chains:
         found = pixels
         for function in chain:
@@ -399,7 +406,9 @@ def mix(img: Array, chains: Sequence[Sequence[Callable[..., Array]]], weights: S
 
 def permute_channels(img: Array, permutation: Sequence[int], *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Reorder the three channels: channel i of the result is channel permutation[i] of img."""
-    if len(permutation) != 3 or shape_of("permute_channels.img", img.shape).channels != 3:
+    if not isinstance(permutation, Sequence) or len(permutation) != 3 or \
+            shape_of("permute_channels.img", _pixels("permute_channels", img).shape).channels != 3:
         raise ValueError(f"permute_channels: permutation is {permutation!r}, the image's shape {img.shape}; must be "
                          "three numbers, and an image of three channels")
+    permutation = [whole("permute_channels.permutation", value, 0, 2) for value in permutation]
     return _adjust("permute_channels", img, _c.OP_PERMUTE_CHANNELS, permutation, kernels, reference)

@@ -34,7 +34,10 @@ def operations(what: str, given: Any) -> tuple[Op, ...]:
                         "order (of a recipe with several views: outputs={**penstock.recipes.views(field, recipe)})")
     if isinstance(given, Set):
         raise TypeError(f"{what}: value is {given!r}; must be a list of operations, in their order")
-    found = tuple(given)
+    try:
+        found = tuple(given)
+    except TypeError:  # an array of NumPy's without a dimension
+        raise TypeError(f"{what}: value is {given!r}; must be a list of operations, in their order") from None
     for op in found:
         if not isinstance(op, Op):
             raise _not_an_op(what, op)

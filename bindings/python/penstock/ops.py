@@ -10,7 +10,6 @@ has it. torchvision's InterpolationMode and PIL.Image.Resampling, or their value
 """
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
 from ctypes import c_float
@@ -18,7 +17,7 @@ from dataclasses import InitVar, dataclass
 from typing import Optional, SupportsIndex, Union
 
 from . import _c
-from .arguments import FILTERS, Interpolation, filter_name, probability
+from .arguments import FILTERS, Interpolation, filter_name, is_bool, numbers, one_of, probability, switch
 from .elsewhere import OP_KEYWORDS
 from .hints import explains
 from .sealed import Sealed
@@ -37,7 +36,9 @@ def _pixels(op: str, value: SupportsIndex) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{op}.size: value is {value!r}; must be whole numbers of pixels") from None
+        number = None
+    if number is None or is_bool(value):
+        raise TypeError(f"{op}.size: value is {value!r}; must be whole numbers of pixels")
     if not 1 <= number <= MOST:
         raise ValueError(f"{op}.size: value is {number}; must be at least 1 pixel")
     return number
@@ -62,13 +63,7 @@ def _antialias(op: str, value: Optional[bool]) -> None:
 
 
 def _floats(op: str, name: str, values: Sequence[float], n: int) -> tuple[float, ...]:
-    try:
-        found = tuple(float(v) for v in values)
-    except (TypeError, ValueError):
-        raise TypeError(f"{op}.{name}: value is {values!r}; must be {n} numbers") from None
-    if len(found) != n or not all(map(math.isfinite, found)):
-        raise ValueError(f"{op}.{name}: value is {values!r}; must be {n} finite number{'s' if n > 1 else ''}")
-    return found
+    return numbers(f"{op}.{name}", values, n, must=f"{n} finite number{'s' if n > 1 else ''}")
 
 
 class Op(Sealed):
@@ -213,10 +208,7 @@ class Grayscale(Op):
     num_output_channels: int = 1
 
     def __post_init__(self) -> None:
-        n = self.num_output_channels
-        if isinstance(n, bool) or n not in (1, 3):
-            raise ValueError(f"Grayscale.num_output_channels: value is {n!r}; must be 1 or 3")
-        object.__setattr__(self, "num_output_channels", int(n))
+        object.__setattr__(self, "num_output_channels", one_of("Grayscale.num_output_channels", self.num_output_channels, (1, 3)))
 
     def to_c(self) -> _c.Op:
         op: _c.Op = _c.lib.pstk_grayscale(self.num_output_channels)
@@ -343,12 +335,12 @@ class RandomCrop(Op):
     padding_mode: str = "constant"
 
     def __post_init__(self) -> None:
-        if self.padding_mode not in PADDING_MODES:
+        if not isinstance(self.padding_mode, str) or self.padding_mode not in PADDING_MODES:
             raise ValueError(f"RandomCrop.padding_mode: value is {self.padding_mode!r}; must be one of "
                              f"{', '.join(map(repr, PADDING_MODES))}")
         object.__setattr__(self, "size", _size("RandomCrop", self.size))
         object.__setattr__(self, "padding", _padding("RandomCrop", self.padding))
-        object.__setattr__(self, "pad_if_needed", bool(self.pad_if_needed))
+        object.__setattr__(self, "pad_if_needed", switch("RandomCrop.pad_if_needed", self.pad_if_needed))
         object.__setattr__(self, "fill", _fill("RandomCrop", self.fill))
 
     def to_c(self) -> _c.Op:
@@ -369,13 +361,7 @@ class RandomVerticalFlip(Op):
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        try:
-            probability = float(self.p)
-        except (TypeError, ValueError):
-            raise TypeError(f"RandomVerticalFlip.p: value is {self.p!r}; must be a number from 0 to 1") from None
-        if not 0 <= probability <= 1:  # nor NaN
-            raise ValueError(f"RandomVerticalFlip.p: value is {self.p!r}; must be a number from 0 to 1")
-        object.__setattr__(self, "p", probability)
+        object.__setattr__(self, "p", probability("RandomVerticalFlip.p", self.p))
 
     def to_c(self) -> _c.Op:
         op: _c.Op = _c.lib.pstk_random_vertical_flip(self.p)
@@ -413,10 +399,8 @@ class RandomErasing(Op):
             if given not in ("random", "channel"):
                 raise ValueError(f"RandomErasing.value: value is {given!r}; must be numbers, 'random' or 'channel'")
             return
-        numbers = [given] if isinstance(given, (int, float)) else list(given)
-        if len(numbers) not in (1, 3, 4):
-            raise ValueError(f"RandomErasing.value: value is {given!r}; must be 1, 3 or 4 numbers")
-        object.__setattr__(self, "value", _floats("RandomErasing", "value", numbers, len(numbers)))
+        values = [given] if isinstance(given, (int, float)) else given
+        object.__setattr__(self, "value", numbers("RandomErasing.value", values, (1, 3, 4), must="1, 3 or 4 numbers"))
 
     def _counts(self) -> tuple[int, int]:
         """Return the least and the greatest number of boxes."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from . import _c
-from .arguments import number, whole
+from .arguments import number, numbers, whole
 from .elsewhere import OP_KEYWORDS
 from .hints import explains
 from .ops import Op
@@ -51,10 +51,8 @@ class RandomIoUCrop(Op):
         object.__setattr__(self, "trials", whole("RandomIoUCrop.trials", self.trials, 1, 1000))
         if self.sampler_options is None:
             return
-        options = tuple(number("RandomIoUCrop.sampler_options", value, 0, 1) for value in self.sampler_options)
-        if not 1 <= len(options) <= MOST_OPTIONS:
-            raise ValueError(f"RandomIoUCrop.sampler_options: value is {self.sampler_options!r}; must be from 1 to "
-                             f"{MOST_OPTIONS} numbers")
+        options = numbers("RandomIoUCrop.sampler_options", self.sampler_options, tuple(range(1, MOST_OPTIONS + 1)), 0, 1,
+                          f"from 1 to {MOST_OPTIONS} numbers from 0 to 1")
         object.__setattr__(self, "sampler_options", options)
 
     def to_c(self) -> _c.Op:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _c
-from .arguments import number, whole
+from .arguments import number, switch, whole
 from .elsewhere import OP_KEYWORDS
 from .hints import explains, near_or_all
 from .ops import Op
@@ -124,7 +124,7 @@ class AugMix(Op):
         object.__setattr__(self, "mixture_width", whole("AugMix.mixture_width", self.mixture_width, 1, MOST_CHAINS))
         object.__setattr__(self, "chain_depth", chain_depth("AugMix.chain_depth", self.chain_depth))
         object.__setattr__(self, "alpha", number("AugMix.alpha", self.alpha, *ALPHAS))
-        object.__setattr__(self, "all_ops", bool(self.all_ops))
+        object.__setattr__(self, "all_ops", switch("AugMix.all_ops", self.all_ops))
         check_warp(self)
 
     def to_c(self) -> _c.Op:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from . import _c
-from .arguments import number, probability, whole
+from .arguments import number, probability, switch, whole
 from .elsewhere import OP_KEYWORDS
 from .hints import explains, near_or_all
 from .ops import Op
@@ -35,7 +35,7 @@ POLICIES = _c.NAMES["timm_policy"]
 def _check(op: Op) -> None:
     """Check `interpolation` and `fill` of a frozen operation, and make them a name and four bytes."""
     name, given = type(op).__name__, getattr(op, "interpolation")
-    found = given if given == "random" else warp_filter(f"{name}.interpolation", given)
+    found = given if isinstance(given, str) and given == "random" else warp_filter(f"{name}.interpolation", given)
     object.__setattr__(op, "interpolation", found)
     object.__setattr__(op, "fill", fill_of(f"{name}.fill", getattr(op, "fill")))
 
@@ -45,6 +45,10 @@ def _named(what: str, given: Any, known: dict[str, int]) -> str:
         raise ValueError(f"{what}: value is {given!r}; must be one of {', '.join(known)}"
                          + (near_or_all(given, known) if isinstance(given, str) else ""))
     return given
+
+
+def _is_uniform(deviation: Any) -> bool:
+    return isinstance(deviation, float) and deviation == math.inf
 
 
 def _policy(op: Any, kind: int, params: Sequence[float]) -> _c.Op:
@@ -81,7 +85,7 @@ class TimmRandAugment(Op):
                                                   MOST_MAGNITUDE))
         object.__setattr__(self, "num_layers", whole("TimmRandAugment.num_layers", self.num_layers, 1, MOST_OPS))
         object.__setattr__(self, "prob", probability("TimmRandAugment.prob", self.prob))
-        if self.magnitude_std != math.inf:
+        if not _is_uniform(self.magnitude_std):
             object.__setattr__(self, "magnitude_std",
                                number("TimmRandAugment.magnitude_std", self.magnitude_std, 0, MOST_MAGNITUDE))
         _named("TimmRandAugment.transforms", self.transforms, SETS)
@@ -139,8 +143,8 @@ class TimmAugMix(Op):
         object.__setattr__(self, "width", whole("TimmAugMix.width", self.width, 1, MOST_CHAINS))
         object.__setattr__(self, "depth", chain_depth("TimmAugMix.depth", self.depth))
         object.__setattr__(self, "alpha", number("TimmAugMix.alpha", self.alpha, *ALPHAS))
-        object.__setattr__(self, "blended", bool(self.blended))
-        if self.magnitude_std != math.inf:
+        object.__setattr__(self, "blended", switch("TimmAugMix.blended", self.blended))
+        if not _is_uniform(self.magnitude_std):
             object.__setattr__(self, "magnitude_std",
                                number("TimmAugMix.magnitude_std", self.magnitude_std, 0, MOST_MAGNITUDE))
         _check(self)

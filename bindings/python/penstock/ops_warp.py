@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from . import _c
-from .arguments import number, pair, probability, whole
+from .arguments import number, numbers, pair, probability, switch, whole
 from .elsewhere import OP_KEYWORDS
 from .hints import explains, near_or_all
 from .ops import Op
@@ -67,9 +67,7 @@ def _angles(what: str, degrees: Degrees) -> tuple[float, float]:
 def _center(what: str, center: Optional[Sequence[float]]) -> Optional[tuple[float, ...]]:
     if center is None:
         return None
-    if isinstance(center, (str, bytes)) or not isinstance(center, Sequence) or len(center) != 2:
-        raise ValueError(f"{what}: value is {center!r}; must be two numbers, x and y, or None")
-    return tuple(number(what, value, -MOST_CENTER, MOST_CENTER) for value in center)
+    return numbers(what, center, 2, -MOST_CENTER, MOST_CENTER, "two numbers, x and y, or None")
 
 
 def check_warp(op: Op) -> None:
@@ -94,7 +92,7 @@ class RandomRotation(Op):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degrees", _angles("RandomRotation.degrees", self.degrees))
-        object.__setattr__(self, "expand", bool(self.expand))
+        object.__setattr__(self, "expand", switch("RandomRotation.expand", self.expand))
         object.__setattr__(self, "center", _center("RandomRotation.center", self.center))
         check_warp(self)
 
@@ -134,9 +132,7 @@ class RandomAffine(Op):
     def _translations(self) -> tuple[float, ...]:
         if self.translate is None:
             return (0.0, 0.0)
-        if isinstance(self.translate, (str, bytes)) or len(self.translate) != 2:
-            raise ValueError(f"RandomAffine.translate: value is {self.translate!r}; must be two numbers from 0 to 1")
-        return tuple(number("RandomAffine.translate", value, 0, 1) for value in self.translate)
+        return numbers("RandomAffine.translate", self.translate, 2, 0, 1)
 
     def _shears(self) -> tuple[float, ...]:
         """Return the ranges of x and of y."""

@@ -16,7 +16,7 @@ from types import FunctionType, MethodType
 from typing import Any, Union
 
 from . import _c
-from .arguments import text
+from .arguments import switch, text
 from .catalog import Catalog, FieldInfo
 from .dtypes import DTYPES, DTYPE_NAMES, ambiguous, parse
 from .elsewhere import IMAGE_KEYWORDS
@@ -194,17 +194,16 @@ def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
     if not isinstance(layout, str) or layout not in LAYOUTS:
         raise SettingsError(f"image.layout: value is {layout!r}; must be one of {', '.join(LAYOUTS)}"
                             + near(str(layout).lower(), LAYOUTS))
-    if exif_orientation not in (True, False):
-        raise TypeError(f"image.exif_orientation: value is {exif_orientation!r}; must be True or False")
-    if isinstance(channels, bool) or channels not in (1, 3, 4):
+    exif_orientation = switch("image.exif_orientation", exif_orientation)
+    if getattr(channels, "shape", ()) or isinstance(channels, bool) or channels not in (1, 3, 4):
         raise SettingsError(f"image.channels: value is {channels!r}; must be 1 (gray), 3 (RGB) or 4 (RGBA)")
-    if reference not in _c.NAMES["reference"]:
+    if not isinstance(reference, str) or reference not in _c.NAMES["reference"]:
         raise SettingsError(f"image.reference: value is {reference!r}; must be the name of a reference"
                             + near_or_all(reference, _c.NAMES["reference"]))
     if dtype is None:
         dtype = "float32" if any(isinstance(op, (Normalize, ToFloat)) for op in sum(variants, found)) else "uint8"
     return Output(field, _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, found,
-                  whole("image", "random_group", random_group, 2**32 - 1), bool(exif_orientation),
+                  whole("image", "random_group", random_group, 2**32 - 1), exif_orientation,
                   channels=int(channels), reference=reference, variants=variants, sizes=given,
                   every=every if variants else 0)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import _c
-from .arguments import number
+from .arguments import number, switch
 from .elsewhere import BOX_FORMS
 from .errors import SettingsError
 from .hints import explained, near
@@ -107,8 +107,7 @@ def boxes(field: str, *, where: str | None = None, form: str = "xyxy", coordinat
 
     A box that is not finite, or whose right is left of its left, is an error of its sample.
     """
-    if clip not in (True, False):
-        raise TypeError(f"boxes.clip: value is {clip!r}; must be True or False")
+    clip = switch("boxes.clip", clip)
     following = [*_where(where), _choice("form", form, _c.NAMES["form"]), _choice("coordinates", coordinates, _c.NAMES["coordinates"]),
                  *([] if clip else [("keep_outside", 1, "clip=False")]), *_least("min_side", min_side, 2**32 - 1),
                  *_least("min_area", min_area, 2**63), *_least("min_visible", min_visible, 1), *_follows("boxes", follows)]
@@ -146,7 +145,10 @@ def _flip_pairs(given: Any) -> list[tuple[str, Any, str]]:
     wanted = "must be pairs of numbers of points, as [(1, 2), (3, 4)]"
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping)):
         raise TypeError(f"keypoints.flip_pairs: value is {given!r}; {wanted}")
-    pairs = list(given)
+    try:
+        pairs = list(given)
+    except TypeError:  # an array of NumPy's without a dimension
+        raise TypeError(f"keypoints.flip_pairs: value is {given!r}; {wanted}") from None
     numbers = []
     for pair in pairs:
         try:
@@ -184,9 +186,8 @@ def keypoints(field: str, *, flip_pairs: Iterable[tuple[int, int]] = (), keep_ou
 
     A point that is not finite is an error of its sample, unless its visibility is 0.
     """
-    if keep_outside not in (True, False):
-        raise TypeError(f"keypoints.keep_outside: value is {keep_outside!r}; must be True or False")
-    if origin not in ("corner", "center"):
+    keep_outside = switch("keypoints.keep_outside", keep_outside)
+    if not isinstance(origin, str) or origin not in ("corner", "center"):
         raise SettingsError(f"keypoints.origin: value is {origin!r}; must be corner or center"
                             + near(str(origin), ("corner", "center")))
     following = [*_flip_pairs(flip_pairs), *([("keep_outside", 1, "keep_outside=True")] if keep_outside else []),

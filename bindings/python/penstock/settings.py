@@ -13,6 +13,7 @@ from ctypes import POINTER, byref, cast, c_int32, c_uint32, c_uint64, pointer, s
 from typing import TYPE_CHECKING, Any
 
 from . import _c, paths
+from .arguments import switch as switch
 from .elsewhere import LOADER_KEYWORDS
 from .errors import SettingsError
 from .hints import explained, near
@@ -28,7 +29,7 @@ CHOICES: dict[str, dict[str, int]] = {
 }
 _LARGEST: dict[Any, int] = {c_uint32: 2**32 - 1, c_uint64: 2**64 - 1, c_int32: 2**31 - 1}
 _LEAST = {"batch_size": 1, "global_batch_size": 1, "max_batch_size": 1, "world": 1, "local_world": 1}  # 0 for all others
-_MOST = {"strands": _c.MAX_STRANDS, "block": _c.MAX_BLOCK, "window": _c.MAX_WINDOW}  # the type's for all others
+_MOST = {"strands": _c.MAX_STRANDS, "block": _c.MAX_BLOCK, "window": _c.MAX_WINDOW, "epoch": 2**63 - 1}  # the type's for all others
 _SWITCHES = ("report_crops", "pin_threads", "measure_device", "nvtx")
 _TYPES: dict[str, Any] = {name: kind for name, kind, *_ in _c.Settings._fields_}
 
@@ -36,17 +37,6 @@ FRAMEWORKS = ("auto", "torch", "numpy", "jax", "cupy", "dlpack")
 FORMS = ("dict", "tuple", "dataclass")
 
 suggesting = explained("penstock.Loader", LOADER_KEYWORDS)
-
-
-def switch(name: str, value: Any) -> bool:
-    """Return a bool from True or False, also NumPy's."""
-    try:
-        known = value in (True, False)
-    except (TypeError, ValueError):  # arrays of several
-        known = False
-    if not known:
-        raise TypeError(f"{name}: value is {value!r}; must be True or False")
-    return bool(value)
 
 
 def integer(name: str, value: Any) -> int:

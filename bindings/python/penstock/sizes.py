@@ -70,7 +70,10 @@ def lists_of(ops: Ops, sizes: Any) -> tuple[tuple[Any, ...], tuple[tuple[Op, ...
     """Return the sizes, and the list of operations of each. ops: a list, or a function of a size."""
     if isinstance(sizes, (str, bytes, Mapping, Set)) or not isinstance(sizes, Iterable):
         raise TypeError(f"image.sizes: value is {sizes!r}; must be a list of sizes, ints or (height, width)")
-    found = tuple(sizes)
+    try:
+        found = tuple(sizes)
+    except TypeError:  # an array of NumPy's without a dimension
+        raise TypeError(f"image.sizes: value is {sizes!r}; must be a list of sizes, ints or (height, width)") from None
     if not 1 <= len(found) <= _c.MAX_VARIANTS:
         raise SettingsError(f"image.sizes: value has {len(found)} sizes; must have from 1 to {_c.MAX_VARIANTS}")
     make = ops if callable(ops) and not isinstance(ops, Op) else _function_of(ops)

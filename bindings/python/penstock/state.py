@@ -36,8 +36,8 @@ def _number(state: Mapping[str, Any], name: str) -> int:
         number = -1 if isinstance(value, bool) else operator.index(value)  # of NumPy's and PyTorch's too
     except TypeError:
         number = -1
-    if number < 0:
-        raise SettingsError(f"state: {name} is {value!r}; must be a whole number, 0 or more ({_GIVE})")
+    if not 0 <= number < 2**63:  # what is above wraps in the library
+        raise SettingsError(f"state: {name} is {value!r}; must be a whole number, 0 or more and below 2^63 ({_GIVE})")
     return number
 
 

@@ -182,7 +182,7 @@ def _of_npy(path: str) -> array[int]:
         except (ValueError, SyntaxError, KeyError, TypeError):
             raise SettingsError(f"Ids: {path} is no .npy file; must be one, or text with an id on each line") from None
         kinds = {"<i8": "q", "<u8": "Q", "<i4": "i", "<u4": "I", "<i2": "h", "<u2": "H", "|u1": "B", "|i1": "b"}
-        if dtype not in kinds or len(shape) != 1:
+        if dtype not in kinds or len(shape) != 1 or not isinstance(shape[0], int) or not 0 <= shape[0] < 2**48:
             raise SettingsError(f"Ids: {path} has an array of dtype {dtype} and shape {shape}; must have one dimension and "
                                 "whole numbers")
         values = array(kinds[dtype])
@@ -238,6 +238,9 @@ class Ids(Step):
     def __init__(self, ids: Iterable[int] | str | os.PathLike[str]) -> None:
         if isinstance(ids, (str, bytes, os.PathLike)):
             path = paths.local(ids)
+            if os.path.exists(path) and not os.path.isfile(path):  # opening a named pipe would wait for its writer
+                raise SettingsError(f"Ids: value is {path!r}, which is no regular file; must be the path of a .npy file or of "
+                                    "text with an id on each line")
             self._ids = _of_npy(path) if path.endswith(".npy") else _of_text(path)
             shown: Any = path
         else:
