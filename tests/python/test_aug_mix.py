@@ -128,7 +128,7 @@ class Mixes(Case):
                             (lambda: AugMix(chain_depth=0), "AugMix.chain_depth: value is 0"),
                             (lambda: AugMix(alpha=0), "AugMix.alpha: value is 0"),
                             (lambda: TimmAugMix(width=17), "TimmAugMix.width: value is 17"),
-                            (lambda: F.mix(a, [[]], [1, 2]), "mix.weights: there are 2"),
+                            (lambda: F.mix(a, [[]], [1, 2]), "mix.weights: value is [1, 2]; must be numbers, as many as there are chains (1)"),
                             (lambda: F.mix(a, [], [], mode="add"), "mix.mode: value is 'add'"),
                             (lambda: rand_augment_timm("augmix-n2"), "must have sections m, w, d, a, b, mstd")):
             with self.assertRaises(ValueError) as caught:

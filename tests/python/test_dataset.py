@@ -11,14 +11,17 @@ import os
 import pickle
 import re
 import shutil
+import struct
 import subprocess
 import threading
 import unittest
 from unittest import mock
 
+import forge
 import penstock
 import sets
 from data_fixture import Case, image_file, np, optional, picture
+from penstock import Field
 
 N = 1100  # more than two index pages' worth
 
@@ -214,6 +217,20 @@ class Records(Case):
         error = self.assert_says(os.path.basename(shard), self.data.__getitem__, 0)
         self.assertIsInstance(error, penstock.CorruptRecordError)
         self.assertEqual((error.sample_id, error.record, error.shard), (0, 0, os.path.basename(shard)))
+
+    def test_bytes_of_right_checksums_that_are_no_value_are_named(self):
+        numbers = np.arange(1000, 1006, dtype="<i8").reshape(2, 3)
+        stored = struct.pack("<2Q", 2, 3) + numbers.tobytes()
+        wrong = [(Field("utf8"), "abcdefghijkl", b"abcdefghijkl", b"\xff\xfeabcdefghij", "its 12 bytes are no value of its type")]
+        wrong += [(Field("int64", shape=(None, None), codec="none"), numbers, stored, struct.pack("<2Q", *shape) + stored[16:],
+                   "its 64 bytes are no value of its type") for shape in ((2**63, 2), (3, 3), (2**64 - 1, 2**64 - 1))]
+        for k, (field, value, old, new, says) in enumerate(wrong):
+            path = self.path(f"forged{k}")
+            with penstock.Writer(path, {"t": field}) as writer:
+                writer.add({"t": value})
+            forge.change(path, old, new)
+            with penstock.Dataset(path) as data, self.assertRaisesRegex(penstock.CorruptRecordError, "sample 0, field t: " + says):
+                data[0]
 
 
 @unittest.skipUnless(os.environ.get("PENSTOCK_WRITE_SAMPLE"), "missing: PENSTOCK_WRITE_SAMPLE")

@@ -146,6 +146,18 @@ class Refused(unittest.TestCase):
         self.load("must be a whole number, 0 or more", version=None)
         self.load("version is 0; must be at least 1", version=0)
         self.load("position is True", position=True)
+        for epoch in (2**63, 2**64, 10**400):
+            self.load(f"epoch is {epoch}; must be a whole number, 0 or more and below 2\\^63", epoch=epoch)
+
+    def test_epochs_that_the_library_cannot_count_are_refused(self):
+        with loader() as data:
+            for epoch in (2**63, 2**64, -1):
+                for call in (data.seek, data.set_epoch, data.epoch):
+                    with self.assertRaisesRegex(penstock.SettingsError, f"epoch: value is {epoch}; must be "):
+                        call(epoch)
+            self.assertEqual(data.cursor, (0, 0))
+            data.seek(2**63 - 1)
+            self.assertEqual(next(iter(data)).epoch, 2**63 - 1)
 
     def test_a_state_without_a_member_is_named(self):
         with loader() as data:

@@ -127,6 +127,13 @@ class Files(Case):
         with self.assertRaises(FileNotFoundError):
             Ids(os.path.join(self.folder, "none"))
 
+    def test_a_named_pipe_is_refused_at_once(self):
+        for name in ("pipe", "pipe.npy"):
+            path = os.path.join(self.folder, name)
+            os.mkfifo(path)
+            with self.assertRaisesRegex(penstock.SettingsError, "pipe.*', which is no regular file; must be the path of a .npy file"):
+                Ids(path)
+
 
 class Runs(unittest.TestCase):
     def test_ranks_share_a_subset_and_a_run_goes_on_with_others(self):

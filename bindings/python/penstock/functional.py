@@ -379,7 +379,7 @@ def mix(img: Array, chains: Sequence[Sequence[Callable[..., Array]]], weights: S
     _kernels("mix", kernels)
     if not isinstance(chains, Sequence) or not all(isinstance(chain, Sequence) and all(map(callable, chain)) for chain in chains):
         raise TypeError(f"mix.chains: value is {chains!r}; must be lists of functions")
-    weights = numbers("mix.weights", weights, len(chains), -1e9, 1e9, f"numbers, one for each of {len(chains)} chains")
+    weights = numbers("mix.weights", weights, len(chains), -1e9, 1e9, f"numbers, as many as there are chains ({len(chains)})")
     for chain in chains:
         found = pixels
         for function in chain:
