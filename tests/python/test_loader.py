@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """penstock.Loader: what it takes, the order of what it gives, and how it ends."""
+import collections.abc
 import dataclasses
 import gc
 import itertools
@@ -79,10 +80,16 @@ class Epochs(unittest.TestCase):
             iter(data)
             self.assertEqual(next(iter(data)).epoch, 0)
 
-    def test_next_of_a_loader_says_how_to_get_one_batch(self):
-        with loader() as data:
-            with self.assertRaisesRegex(TypeError, "is an iterable, not an iterator: write `.*`, or ") as caught:
+    def test_a_loader_is_an_iterable_and_no_iterator(self):
+        with loader() as data:  # frameworks would call next() of an iterator, and begin no epoch
+            self.assertIsInstance(data, collections.abc.Iterable)
+            self.assertNotIsInstance(data, collections.abc.Iterator)
+            self.assertFalse(hasattr(data, "__next__"))
+            self.assertIsInstance(iter(data), collections.abc.Iterator)
+            with self.assertRaisesRegex(TypeError, "'Loader' object is not an iterator"):
                 next(data)
+            with self.assertRaisesRegex(AttributeError, "no attribute .next.: `.*`, or ") as caught:
+                data.next()
             self.assertEqual(eval(str(caught.exception).split("`")[1], {"loader": data}).epoch, 0)
 
     def test_set_epoch_and_seek(self):

@@ -145,6 +145,9 @@ class Loader(Hints, Sealed):
     Of an open loader only batch_size and global_batch_size can be set. `loader.seed = 3` or a misspelt name raises
     AttributeError, which says what to do instead.
 
+    A loader is an iterable, not an iterator: `iter(loader)` begins an epoch, and `next(iter(loader))` gives its first
+    batch. `next(loader)` is a TypeError, and isinstance(loader, collections.abc.Iterator) is False.
+
     path: directory of a data set; or penstock.Mixture({path: weight}), several data sets in given shares. Data of other
         formats is read in place: a folder of archives, or a pattern of files ("shards/{000..127}.tar").
     fields: what fields of such data are, {name: field} as in a schema, in place of what its first samples show:
@@ -738,11 +741,6 @@ class Loader(Hints, Sealed):
         with self._handle.turn:
             self._begin_turn()
             return Pass(self, *self._place.begin_next())
-
-    if not TYPE_CHECKING:  # else mypy would take a loader for an iterator
-
-        def __next__(self) -> Any:
-            raise TypeError(f"a penstock.Loader is an iterable, not an iterator: write {LOADER_ATTRIBUTES['next']}")
 
     def micro_batches(self, n_parts: int, epoch: int | None = None) -> Pass:
         """Iterate over an epoch in batches of n_parts parts each, for the accumulation of gradients.
