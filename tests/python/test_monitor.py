@@ -315,6 +315,23 @@ class Life(unittest.TestCase):
                 pass
         self.assertEqual(sum(one.n_samples for one in found), 2000)
 
+    def test_a_process_of_multiprocessing_that_leaves_it_open_writes_the_last_line(self):
+        """Such a child that was forked ends by os._exit, and runs nothing of atexit."""
+        done = sets.python("""
+import multiprocessing, sys, penstock
+def work():
+    global loader, watching
+    loader = penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack")
+    watching = penstock.Monitor(loader, gpu=None).start()
+    for _ in loader:
+        pass
+p = multiprocessing.get_context("fork").Process(target=work)
+p.start()
+p.join()
+sys.exit(p.exitcode)
+""", sets.scalars())
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (0, 1), done.stderr)
+
     def test_bad_settings(self):
         with opened() as loader:
             for wrong, words in (({"every": float("nan")}, "every: value is nan"), ({"look": -1}, "look: value is -1"),

@@ -387,6 +387,33 @@ class Endings(Case):
                 self.assertEqual(self.lost(code), line % what)
         self.assertEqual(self.lost("w.add(x=1)\ndel w\nprint(3, file=sys.stderr)"), line % "1 record is" + "3\n")
 
+    def test_a_writer_that_a_process_of_multiprocessing_forgets_prints_the_line(self):
+        """Such a child that was forked ends by os._exit, and runs nothing of atexit."""
+        begin = ("import multiprocessing, threading, time\nfrom concurrent.futures import ProcessPoolExecutor\nfork = multiprocessing.get_context('fork')\n"
+                 "w.abort()\n"
+                 "def work(_):\n    global w\n    w = penstock.Writer(sys.argv[1], {'x': 'int8'})\n    w.add(x=1)\n")
+        for code in ("p = fork.Process(target=work, args=(0,))\np.start()\np.join()\nassert p.exitcode == 0",
+                     "with fork.Pool(1) as p:\n    p.map(work, [0])\n    p.close()\n    p.join()",
+                     "with ProcessPoolExecutor(1, mp_context=fork) as p: list(p.map(work, [0]))"):
+            with self.subTest(code):
+                self.assertIn("its 1 record is lost", self.lost(begin + code))
+
+    def test_a_thread_that_outlives_the_function_of_such_a_process_commits(self):
+        sets.python("""
+import multiprocessing, sys, threading, time, penstock
+def work():
+    w = penstock.Writer(sys.argv[1], {"x": "int8"})
+    def commit():
+        time.sleep(0.2)
+        w.add(x=1)
+        w.commit()
+    threading.Thread(target=commit).start()
+p = multiprocessing.get_context("fork").Process(target=work)
+p.start()
+p.join()
+""", self.path())
+        self.assertEqual(len(penstock.Dataset(self.path())), 1)
+
     def test_a_way_out_of_with_that_python_does_not_report_prints_the_line(self):
         line = "penstock: %s left `with` of the writer of PATH: its 2 records are lost (leave `with` first)\n"
         body = "with w:\n        w.add(x=1)\n        w.add(x=2)\n        "

@@ -16,13 +16,11 @@ The loader's state is two objects: its Handle (locks, fork, close) and its Place
 """
 from __future__ import annotations
 
-import atexit
 import contextlib
 import dataclasses
 import os
 import threading
 import warnings
-import weakref
 from collections.abc import Callable, Mapping
 from ctypes import byref, c_void_p, pointer, sizeof
 from typing import TYPE_CHECKING, Any
@@ -30,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from . import _c, agreement, batch as batches, batch_size as sizes, errors, micro
 from . import outputs as descriptions, settings as words, state, stats as statistics, streams, tensors, weave
 from ._version import __version__
+from .closing import ClosedAtEnd
 from .elsewhere import LOADER_ATTRIBUTES
 from .errors import PenstockError, SettingsError
 from .handle import Handle
@@ -57,16 +56,14 @@ PALETTES = ("some images of {path} are PNG files with a palette. Pictures come r
             "colours; masks do not: resizing mixes colours, and class ids are lost. Pack masks in a field "
             "of kind 'mask', with their image")
 
-_open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 
-
-@atexit.register
-def _close_all() -> None:
+def _close_at_end(loader: Loader) -> None:
     """Threads of a loader must not outlive what the interpreter, and CUDA, take down at exit."""
-    with contextlib.ExitStack() as stack:  # all of them, whatever one of them raises
-        for loader in list(_open_loaders):
-            loader._handle.exiting = True
-            stack.callback(loader.close)
+    loader._handle.exiting = True
+    loader.close()
+
+
+_open_loaders: ClosedAtEnd[Loader] = ClosedAtEnd(_close_at_end)
 
 
 def _no_stream() -> int | None:

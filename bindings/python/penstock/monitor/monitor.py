@@ -6,7 +6,6 @@ lock of the Monitor.
 """
 from __future__ import annotations
 
-import atexit
 import collections
 import contextlib
 import copy
@@ -18,12 +17,12 @@ import socket
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from .. import _c
 from ..arguments import positive
+from ..closing import ClosedAtEnd
 from ..cores import n_cores
 from ..errors import PenstockError, SettingsError
 from ..escapes import escaped
@@ -48,14 +47,13 @@ T = TypeVar("T")
 PATIENCE = 5.0  # seconds that close() waits for the thread, which may be in a sink
 KEPT = 1024  # readings that wait for new()
 
-_running: weakref.WeakSet[Monitor] = weakref.WeakSet()
 
-
-@atexit.register
-def _close_all() -> None:
+def _close_at_end(monitor: Monitor) -> None:
     """The last readings are written before the interpreter takes down what sinks need."""
-    for monitor in list(_running):
-        monitor.close()
+    monitor.close()
+
+
+_running: ClosedAtEnd[Monitor] = ClosedAtEnd(_close_at_end)
 
 
 class _Look(NamedTuple):

@@ -2,7 +2,6 @@
 """A receiver of alerts that posts them to a URL, in threads of its own."""
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import json
@@ -11,11 +10,11 @@ import queue
 import re
 import threading
 import time
-import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
+from ..closing import ClosedAtEnd
 from ..errors import SettingsError
 from ..escapes import escaped
 
@@ -30,13 +29,12 @@ MAX_ERROR = 300  # characters of what a server says that are logged
 
 log = logging.getLogger("penstock.monitor")
 
-_running: weakref.WeakSet[Webhook] = weakref.WeakSet()  # those whose thread waits for alerts
+
+def _close_at_end(hook: Webhook) -> None:
+    hook.close()
 
 
-@atexit.register
-def _close_all() -> None:
-    for hook in list(_running):
-        hook.close()
+_running: ClosedAtEnd[Webhook] = ClosedAtEnd(_close_at_end)  # those whose thread waits for alerts
 
 
 def _target(url: Any) -> SplitResult:

@@ -2,7 +2,6 @@
 """Write a data set, one record after the other."""
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
 import os
@@ -10,13 +9,13 @@ import re
 import sys
 import threading
 import warnings
-import weakref
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 from .. import _c, errors, lists, paths
 from ..arguments import text
+from ..closing import ClosedAtEnd
 from ..elsewhere import WRITER_ATTRIBUTES
 from ..errors import SettingsError
 from ..escapes import escaped
@@ -49,16 +48,14 @@ def accepts_damaged(value: Any) -> bool:
     return bool(value == "accept")
 
 
-_open_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 
-
-@atexit.register
-def _abandon_all() -> None:
+def _abandon_at_end(writer: Writer) -> None:
     """What an open writer wrote goes while the interpreter can still remove it."""
-    with contextlib.ExitStack() as stack:  # all of them, whatever one of them raises
-        for writer in list(_open_writers):
-            if writer._handle and writer._owner == os.getpid():
-                stack.callback(writer._abandon)
+    if writer._handle and writer._owner == os.getpid():
+        writer._abandon()
+
+
+_open_writers: ClosedAtEnd[Writer] = ClosedAtEnd(_abandon_at_end)
 
 
 MOST_UNIT = 2  # a box that reaches further than this fraction of its image is one of pixels
@@ -73,6 +70,7 @@ def _n_pixel_boxes(stored: Any) -> int:
 class Writer(Hints, Sealed):
     """Writes a data set. Within `with`, leaving commits it, an exception aborts it and nothing stays. Without `with`, commit()
     makes it: of a writer that is forgotten nothing stays, and one line on stderr has its path and its number of records.
+    A signal kills without a word: so ends a worker of multiprocessing.Pool at the end of its `with`, which terminates it.
 
         with penstock.Writer("train", {"image": "image", "cls": "int64"}) as w:
             w.add(image=jpeg, cls=3)
@@ -343,7 +341,7 @@ class Writer(Hints, Sealed):
             self._abandon(f"{kind.__name__} left `with` of the writer of {{}}", "leave `with` first")
 
     def __del__(self, _getpid: Any = os.getpid) -> None:
-        # The default, as globals may be gone when the interpreter ends; _abandon_all was there before.
+        # The default, as globals may be gone when the interpreter ends; _abandon_at_end was there before.
         if getattr(self, "_handle", None) and _getpid() == self._owner:
             self._abandon()
 
