@@ -53,6 +53,18 @@ struct pstk_first_of {
     const char *suffixes;
 };
 
+/* The value of a field of TFRecord files in records without the field's feature, as the
+ * default_value of TensorFlow's FixedLenFeature. */
+struct pstk_default {
+    /* name of the field; copies */
+    const char *name;
+    /* the value, as pstk_dataset_get returns it: elements in little endian, text, or bytes; copies
+     */
+    const void *data;
+    /* bytes of it */
+    uint64_t size;
+};
+
 /* Receives a sentence for people; borrows it. */
 typedef void (*pstk_wait_fn)(void *user, const char *text);
 
@@ -109,6 +121,14 @@ struct pstk_foreign {
      * those whose names are not an image's (x.jfif, or no suffix). The first open then reads the
      * first bytes of all such files. Of other formats except penstock's own ENOTSUP. default: 0 */
     uint32_t by_content;
+    uint32_t n_defaults;
+    /* values of fields of TFRecord files in records without them; copies. A field with one is a
+     * scalar, an array of fixed shape, bytes or utf8, and the value is of its size: else EINVAL. A
+     * feature without a list, Feature{}, is absent, too; one with a list of no values is not.
+     * pstk_field_stats.n_absent counts the records. A data set in penstock's own format ignores
+     * them; of other formats ENOTSUP. default: NULL, none: such records are errors of the field,
+     * unless it is variable, and so empty */
+    const struct pstk_default *defaults;
 };
 
 /* Open a data set as pstk_dataset_open does; foreign: borrows, or NULL for its defaults. */

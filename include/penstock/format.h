@@ -525,6 +525,10 @@ struct pstk_field_stats {
     uint64_t n_equivalent;
     /* records with a damaged JPEG: Pillow loads it by guessing, and loaders show it so */
     uint64_t n_damaged;
+    /* TFRecord files: records without the field. Their value is its default
+     * (pstk_foreign.defaults), or empty if the field is variable; else they are errors. Of other
+     * formats 0 */
+    uint64_t n_absent;
 };
 
 /* What a record's head reports of one value. */
@@ -551,6 +555,9 @@ struct pstk_value_info {
     uint32_t has_palette;
     /* 1: a damaged JPEG, which Pillow loads by guessing; else 0 */
     uint32_t damaged;
+    /* 1: the record has no such field: the value is a default, or empty; else 0 */
+    uint32_t absent;
+    uint32_t reserved;
 };
 
 /* Open a data set for reading single records. Returns owned. The first read from a shard opens it.

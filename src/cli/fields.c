@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fields.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,11 +142,55 @@ static int add_first_of(struct fields *fields, const char *text, const struct ps
     return 0;
 }
 
+/* Read a number as a scalar's dtype has it. Returns 0, or -1: it is none, or does not fit. */
+static int set_number(uint32_t dtype, const char *text, uint8_t number[8])
+{
+    const int is_signed =
+        dtype == PSTK_I8 || dtype == PSTK_I16 || dtype == PSTK_I32 || dtype == PSTK_I64;
+    char *end;
+    errno = 0;
+    if (dtype == PSTK_F32) {
+        const float value = strtof(text, &end);
+        memcpy(number, &value, sizeof value);
+        return *end || end == text || isspace((unsigned char)*text) || errno ? -1 : 0;
+    }
+    if (dtype == PSTK_F16 || dtype == PSTK_BF16 || dtype == PSTK_F64 ||
+        strspn(text, is_signed ? "-0123456789" : "0123456789") != strlen(text))
+        return -1;
+    const int64_t value = is_signed ? strtoll(text, &end, 10) : (int64_t)strtoull(text, &end, 10);
+    memcpy(number, &value, sizeof value); /* little-endian on every machine penstock builds for */
+    if (*end || end == text || errno)
+        return -1;
+    const uint32_t unused = 64 - 8 * pstk_dtype_size(dtype);
+    const int64_t kept = is_signed ? (int64_t)((uint64_t)value << unused) >> unused
+                                   : (int64_t)((uint64_t)value << unused >> unused);
+    return kept == value ? 0 : -1;
+}
+
+/* Append the default of the last field, which the library checks. */
+static int add_default(struct fields *fields, const char *text, const char *value)
+{
+    const struct pstk_field *field = &fields->at[fields->n - 1];
+    uint8_t *number = fields->numbers[fields->n_defaults];
+    struct pstk_default *made = &fields->defaults[fields->n_defaults];
+    if (field->kind == PSTK_FIELD_NDARRAY)
+        return refuse(text, "must have no default: that of an array can be given in Python");
+    *made = (struct pstk_default){.name = field->name, .data = value, .size = strlen(value)};
+    if (field->kind == PSTK_FIELD_SCALAR) {
+        if (set_number(field->dtype, value, number) < 0)
+            return refuse(text, "the default must be a number that the type can hold");
+        made->data = number;
+        made->size = pstk_dtype_size(field->dtype);
+    }
+    fields->n_defaults++;
+    return 0;
+}
+
 static int add(struct fields *fields, const char *text)
 {
     static const char names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
     struct pstk_field field = {.kind = 0};
-    char word[32];
+    char word[32], shape[128];
     const size_t length = strspn(text, names);
     if (length == 0 || text[length] != '=' || !text[length + 1])
         return refuse(text, "must be NAME=TYPE, such as cls=int64");
@@ -154,15 +200,16 @@ static int add(struct fields *fields, const char *text)
     const char *type = text + length + 1;
     if (strchr(type, ';'))
         return add_first_of(fields, text, &field, type);
-    const size_t n = strcspn(type, "[");
-    if (n >= sizeof word)
+    const size_t n = strcspn(type, "[="), n_type = strcspn(type, "=");
+    if (n >= sizeof word || n_type - n >= sizeof shape)
         return refuse_type(text, "");
+    snprintf(shape, sizeof shape, "%.*s", (int)(n_type - n), type + n);
     snprintf(word, sizeof word, "%.*s", (int)n, type);
     if (set_type(&field, word) < 0)
         return refuse_type(text, word);
-    if (type[n] && field.kind != PSTK_FIELD_SCALAR)
+    if (shape[0] && field.kind != PSTK_FIELD_SCALAR)
         return refuse(text, "must have a dtype before the shape, such as uint16[2049]");
-    if (type[n] && set_shape(&field, type + n + 1) < 0)
+    if (shape[0] && set_shape(&field, shape + 1) < 0)
         return refuse(text, "the shape must be as in uint16[2049] or float32[*,4]: 1 to 8 numbers "
                             "below 2^32, or * for a dimension that differs");
     for (uint32_t i = 0; i < fields->n; i++)
@@ -171,7 +218,7 @@ static int add(struct fields *fields, const char *text)
     if (fields->n == PSTK_MAX_FIELDS)
         return refuse(text, "must be at most 64 fields");
     fields->at[fields->n++] = field;
-    return 0;
+    return type[n_type] ? add_default(fields, text, type + n_type + 1) : 0;
 }
 
 int fields_take(struct fields *fields, int code, const char *text)
@@ -196,6 +243,8 @@ void fields_apply(const struct fields *fields, struct pstk_foreign *foreign)
 {
     foreign->fields = fields->n ? fields->at : NULL;
     foreign->n_fields = fields->n;
+    foreign->defaults = fields->n_defaults ? fields->defaults : NULL;
+    foreign->n_defaults = fields->n_defaults;
     foreign->first_of = fields->n_first_of ? fields->first_of : NULL;
     foreign->n_first_of = fields->n_first_of;
     foreign->root_path = fields->root_path;

@@ -3,8 +3,9 @@
  * fields: how a data set in another format is read: --root-path, the folder below which a table's
  * images lie, --split-at, the dot at which names in tar archives are parted, --by-content, images
  * of any name, and --field, what a field is to be read as, one an option: `cls=int32`,
- * `tokens=uint16[2049]`, `boxes=float32[*,4]`; or of which members of a sample of a tar archive
- * they are the first: `image=jpg;png`.
+ * `tokens=uint16[2049]`, `boxes=float32[*,4]`, with what it is in records without it:
+ * `label=int64=0`; or of which members of a sample of a tar archive they are the first:
+ * `image=jpg;png`.
  */
 #ifndef PSTK_CLI_FIELDS_H
 #define PSTK_CLI_FIELDS_H
@@ -28,7 +29,8 @@ enum {
      .text = "of a data set in another format: read a field as TYPE: image, bytes, utf8 (or "      \
              "text), a dtype such as int64, or a dtype with a shape such as 'uint16[2049]' or "    \
              "'float32[*,4]' (*: this dimension differs from sample to sample); in tar "           \
-             "archives also the first of several members, 'image=jpg;png'; may be given again"},   \
+             "archives also the first of several members, 'image=jpg;png'; in TFRecords also "     \
+             "what the field is in records without it, 'label=int64=0'; may be given again"},      \
         {.name = "root-path",                                                                      \
          .code = OPT_ROOT_PATH,                                                                    \
          .value = "DIR",                                                                           \
@@ -60,6 +62,9 @@ extern const struct choice fields_splits[];
 struct fields {
     uint32_t n;
     struct pstk_field at[PSTK_MAX_FIELDS];
+    uint32_t n_defaults;
+    struct pstk_default defaults[PSTK_MAX_FIELDS];
+    uint8_t numbers[PSTK_MAX_FIELDS][8]; /* of defaults */
     uint32_t n_first_of;
     struct pstk_first_of first_of[PSTK_MAX_FIELDS];
     char names[PSTK_MAX_FIELDS][PSTK_MAX_NAME]; /* of first_of */

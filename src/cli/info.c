@@ -155,6 +155,7 @@ static struct json_t *field_json(const struct pstk_field *field,
     json_put_count(object, "plain_bytes", stats->plain_bytes);
     json_put_count(object, "max_stored_size", stats->max_stored_size);
     json_put_count(object, "max_plain_size", stats->max_plain_size);
+    json_put_count(object, "n_absent", stats->n_absent);
     if (field->kind == PSTK_FIELD_IMAGE || field->kind == PSTK_FIELD_MASK) {
         json_put_count(object, "max_width", stats->max_width);
         json_put_count(object, "max_height", stats->max_height);
@@ -247,6 +248,8 @@ static void print_details(const struct pstk_field *field, const struct pstk_fiel
             printf("  %s %s", unit_count(n, stats->n_encoding[choice->value]), choice->name);
     if (stats->max_width)
         printf("  up to %u x %u", stats->max_width, stats->max_height);
+    if (stats->n_absent)
+        printf("  absent from %s", unit_count(n, stats->n_absent));
 }
 
 /* Print to which image a field belongs, its axes and its coordinates. */

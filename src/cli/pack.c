@@ -532,6 +532,7 @@ static int print_json(struct pack *pack, const struct result *result)
     json_put(object, "kept", kept_json(&pack->kept));
     json_put_count(object, "n_palette_images", pack->n_palettes);
     json_put_count(object, "n_remade_images", pack->n_remade);
+    records_put(&pack->records, object);
     annotated_put(&pack->annotated, object);
     bad_put(&pack->bad, &pack->tree, object);
     return json_print(object, STATUS_OK);
@@ -641,6 +642,7 @@ static int finish(struct pack *pack)
         return status_refuse(&err, pack->out);
     warn_of_palettes(pack);
     annotated_warn(&pack->annotated);
+    records_print(&pack->records, &pack->fields);
     int status = report(pack, unit_now() - pack->start);
     if (status)
         message_say("%s was packed all the same, whole", pack->out);

@@ -9,6 +9,7 @@
 #include "message.h"
 #include "opening.h"
 #include "status.h"
+#include "unit.h"
 
 /* 1: pack reads data sets of this format; folders of images have their own way, and what penstock
  * packed is not packed again. */
@@ -78,16 +79,51 @@ uint32_t records_fields(const struct records *records, const struct form *form,
 int records_read(struct records *records, uint64_t sample_id, struct pstk_value *values,
                  struct pstk_error *err)
 {
+    uint32_t absent[PSTK_MAX_FIELDS] = {0};
     int r = 0;
     for (uint32_t i = 0; r == 0 && i < records->info.n_fields; i++) {
+        struct pstk_value_info info = {.size = sizeof info};
         uint64_t size;
         if ((int)i == records->image)
             continue;
-        r = pstk_dataset_get(records->dataset, sample_id, i, &records->values[i], &size, NULL, err);
+        r = pstk_dataset_get(records->dataset, sample_id, i, &records->values[i], &size, &info,
+                             err);
         if (r == 0)
             values[i] = (struct pstk_value){.data = records->values[i], .size = size};
+        absent[i] = info.absent;
     }
+    for (uint32_t i = 0; r == 0 && i < records->info.n_fields; i++)
+        records->n_absent[i] += absent[i];
     return r;
+}
+
+/* 1: the caller gave the field a default. */
+static int has_default(const struct fields *fields, const char *name)
+{
+    for (uint32_t i = 0; i < fields->n_defaults; i++)
+        if (strcmp(fields->defaults[i].name, name) == 0)
+            return 1;
+    return 0;
+}
+
+void records_print(const struct records *records, const struct fields *fields)
+{
+    char n[UNIT_SIZE];
+    for (uint32_t i = 0; records->dataset && i < records->info.n_fields; i++)
+        if (records->n_absent[i])
+            message_say(
+                "%s sample%s no field %s: packed with %s", unit_count(n, records->n_absent[i]),
+                records->n_absent[i] == 1 ? " has" : "s have", records->fields[i].name,
+                has_default(fields, records->fields[i].name) ? "its default" : "an empty value");
+}
+
+void records_put(const struct records *records, struct json_t *object)
+{
+    struct json_t *absent = json_make_object();
+    for (uint32_t i = 0; records->dataset && i < records->info.n_fields; i++)
+        if (records->n_absent[i])
+            json_put_count(absent, records->fields[i].name, records->n_absent[i]);
+    json_put(object, "absent", absent);
 }
 
 void records_release(struct records *records)

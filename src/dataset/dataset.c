@@ -504,6 +504,7 @@ static void fill_info(const struct pstk__field_view *v, struct pstk_value_info *
         .bit_depth = v->bit_depth,
         .has_palette = (v->flags & PSTK__FIELD_PALETTE) != 0,
         .damaged = (v->flags & PSTK__FIELD_DAMAGED) != 0,
+        .absent = (v->flags & PSTK__FIELD_ABSENT) != 0,
     };
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
 }

@@ -163,6 +163,27 @@ static int check_list(const struct pstk_foreign *foreign, uint32_t number, struc
                            err);
 }
 
+static int check_defaults(const struct pstk_foreign *foreign, struct pstk_error *err)
+{
+    if (foreign->n_defaults > PSTK_MAX_FIELDS || (foreign->n_defaults && !foreign->defaults))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "foreign.n_defaults: value is %u; must be at most %u, the number of "
+                          "elements of defaults",
+                          foreign->n_defaults, PSTK_MAX_FIELDS);
+    for (uint32_t i = 0; i < foreign->n_defaults; i++) {
+        const struct pstk_default *given = &foreign->defaults[i];
+        if (!given->name || (given->size && !given->data))
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "foreign.defaults[%u]: name or data is missing", i);
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(foreign->defaults[k].name, given->name) == 0)
+                return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                                  "fields: value has two defaults for '%.63s'; must have one",
+                                  given->name);
+    }
+    return 0;
+}
+
 int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *err)
 {
     int r = 0;
@@ -197,7 +218,7 @@ int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *e
         return pstk__fail_setting(err, "foreign.by_content", foreign->by_content, "0 or 1");
     for (uint32_t i = 0; r == 0 && i < foreign->n_first_of; i++)
         r = check_list(foreign, i, err);
-    return r;
+    return r < 0 ? r : check_defaults(foreign, err);
 }
 
 /* As pstk__format_find; a folder that nobody knows is one of images where they need no names. */
@@ -228,6 +249,19 @@ static int check_content(const struct pstk__format *format, const char *path,
                       "by_content: value is 1; must not be given, because %s is of the format %s, "
                       "and no folder of images",
                       path, format->name);
+}
+
+/* Only records of features may lack some. */
+static int check_format_of_defaults(const struct pstk__format *format, const char *path,
+                                    const struct pstk_foreign *foreign, struct pstk_error *err)
+{
+    if (!foreign || !foreign->n_defaults || format == &pstk__format_tfrecord ||
+        format == &pstk__format_pstk)
+        return 0;
+    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                      "fields: value has a default for '%.63s'; must have none, because %s is of "
+                      "the format %s, and only fields of TFRecord files have one",
+                      foreign->defaults[0].name, path, format->name);
 }
 
 /* Only some formats have members of which a field may be the first. */
@@ -279,6 +313,8 @@ int pstk__source_salvage(struct pstk__source **out, const char *path,
         r = check_content(format, path, foreign, err);
     if (r == 0)
         r = check_suffixes(format, path, foreign, err);
+    if (r == 0)
+        r = check_format_of_defaults(format, path, foreign, err);
     return r < 0 ? r : format->open(out, &opening, err);
 }
 

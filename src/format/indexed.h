@@ -70,9 +70,9 @@ struct pstk__scanner {
 /* The state of such a source. */
 struct pstk__indexed {
     const struct pstk__scanner *scanner;
-    char *folder;                /* owned; the names of the files are below it */
-    struct pstk__index *index;   /* owned */
-    void *own;                   /* owned; of the scanner's list, or NULL */
+    char *folder;              /* owned; the names of the files are below it */
+    struct pstk__index *index; /* owned */
+    void *own; /* owned; of the scanner's list, or the format's after it is open; or NULL */
     struct pstk__unpack *unpack; /* owned; NULL: no file is compressed */
     char kind[16];               /* the format's name for users, where there is `unpack` */
 };

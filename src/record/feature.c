@@ -484,9 +484,10 @@ static int64_t absent_size(uint32_t what, const struct pstk_field *field, char t
                  "is absent from this record; fields={\"%s\": [\"%s\"]} reads no item there",
                  field->name, field->kind == PSTK_FIELD_UTF8 ? "utf8" : "bytes");
     else
-        snprintf(text, 160,
-                 "is absent from this record; fields={\"%s\": (\"%s\", (None,))} reads none there",
-                 field->name, what == PSTK__FEATURE_READ_FLOAT ? "float32" : "int64");
+        snprintf(text, 160, "is absent from this record; fields={\"%s\": (\"%s\", %s there",
+                 field->name, what == PSTK__FEATURE_READ_FLOAT ? "float32" : "int64",
+                 field->kind == PSTK_FIELD_SCALAR ? "(), 0)} reads 0, and (None,) none"
+                                                  : "(None,))} reads none");
     return -1;
 }
 

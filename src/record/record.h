@@ -19,6 +19,8 @@ enum pstk__field_flag {
     PSTK__FIELD_PALETTE = 2, /* the samples are numbers of a palette's colours */
     /* A JPEG that Pillow loads by guessing: the decoder of damaged files decodes it. */
     PSTK__FIELD_DAMAGED = 4,
+    PSTK__FIELD_ABSENT =
+        1u << 15, /* of other formats: the record has no such field; never stored */
 };
 
 /* Which checksum covers the stored bytes of a field. */

@@ -132,6 +132,32 @@ class TensorFlow(Copied):
         for name in FILES:
             self.assertEqual(pathlib.Path(self.path("again"), name).read_bytes(), (GOLDEN / name).read_bytes(), name)
 
+    def test_defaults_are_those_of_its_parser(self):
+        tf, F = self.tf, self.tf.train.Feature
+        text, numbers = tf.train.BytesList(value=[b"t"]), tf.train.Int64List(value=[3, 4])
+        cases = [{}, {"label": F()}, {"label": F(int64_list=tf.train.Int64List(value=[5]))},
+                 {"label": F(int64_list=tf.train.Int64List())},
+                 {"text": F(bytes_list=text), "pair": F(int64_list=numbers), "score": F(float_list=tf.train.FloatList(value=[2.5]))},
+                 {"text": F(), "pair": F(), "score": F(), "tags": F()}, {"tags": F(int64_list=numbers)},
+                 {"label": F(int64_list=tf.train.Int64List(value=[6])), "text": F(bytes_list=text)}]
+        records = [tf.train.Example(features=tf.train.Features(feature=one)).SerializeToString() for one in cases]
+        write(self.path("some.tfrecord"), records)
+        kinds = {"label": tf.io.FixedLenFeature([], tf.int64, -1), "pair": tf.io.FixedLenFeature([2], tf.int64, [7, 8]),
+                 "score": tf.io.FixedLenFeature([], tf.float32, 0.5), "text": tf.io.FixedLenFeature([], tf.string, b"none"),
+                 "tags": tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)}
+        fields = {"label": ("int64", (), -1), "pair": ("int64", (2,), [7, 8]), "score": ("float32", (), 0.5),
+                  "text": ("bytes", (), b"none"), "tags": ("int64", (None,))}
+        with penstock.Dataset(self.path("some.tfrecord"), fields=fields) as data:
+            for n, record in enumerate(records):
+                for name, kind in kinds.items():
+                    try:
+                        wanted = tf.io.parse_single_example(record, {name: kind})[name].numpy()
+                    except tf.errors.InvalidArgumentError:
+                        with self.assertRaises(penstock.CorruptRecordError, msg=(n, name)):
+                            data.get(n, name)
+                    else:
+                        self.assertEqual(plain(data.get(n, name)), plain(wanted) if hasattr(wanted, "tolist") else wanted, (n, name))
+
     def exported(self, data):
         """The records of an export of this data set, as tf.data gives them."""
         penstock.export(data, to="tfrecord", out=self.path("out"), shard_size=1 << 16, overwrite=True)

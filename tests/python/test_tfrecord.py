@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """TFRecord files as data sets: every sample is what was written, and damage of every kind is named."""
+import contextlib
+import ctypes
 import gzip
+import io
 import json
 import os
+import pickle
 import random
 import struct
 import subprocess
@@ -13,6 +17,7 @@ import forge
 import penstock
 import tfrecords
 from data_fixture import Case, image_file, np
+from penstock.foreign import Foreign
 from tfrecords import Raw, example, frame
 
 EMPTY = {"floats": Raw(b"\x12\x00"), "ints": Raw(b"\x1a\x00"), "texts": Raw(b"\x0a\x00")}  # lists of no value
@@ -277,13 +282,14 @@ class Optional(Tfrecord):
         self.assertEqual(seen, {i: ([], 0) if i % 3 == 1 else ([i], 4) for i in range(12)})
 
     def test_declared_as_variable_it_is_empty_where_it_is_absent(self):
-        first = [example({"i": [n], "label": [n], "f": [0.5], "t": [b"x"]}) for n in range(1100)]
+        first = [example({"i": [n], "label": [n], "f": [0.5], "t": [b"x"], "pair": [n, n]}) for n in range(1100)]
         folder = self.put({"0.tfrecord": [*first, example({"i": 7})]})
         with penstock.Dataset(folder) as data:  # the records that give the kinds all have it
-            self.unreadable(data, 1100, 'fields={"label": ("int64", (None,))}', field="label")
-            self.unreadable(data, 1100, 'fields={"f": ("float32", (None,))}', field="f")
+            self.unreadable(data, 1100, 'fields={"label": ("int64", (), 0)} reads 0, and (None,) none there', field="label")
+            self.unreadable(data, 1100, 'fields={"f": ("float32", (), 0)} reads 0', field="f")
+            self.unreadable(data, 1100, 'fields={"pair": ("int64", (None,))} reads none there', field="pair")
             self.unreadable(data, 1100, 'fields={"t": ["bytes"]}', field="t")
-        fields = {"label": ("int64", (None,)), "f": ("float32", (None, 1)), "t": ["bytes"]}
+        fields = {"label": ("int64", (None,)), "f": ("float32", (None, 1)), "t": ["bytes"], "pair": ("int64", (None,))}
         with penstock.Dataset(folder, fields=fields) as data:
             sample = data[1100]
             self.assertEqual((sample["i"], sample["label"].tolist(), sample["f"].shape, sample["t"]), (7, [], (0, 1), []))
@@ -292,6 +298,158 @@ class Optional(Tfrecord):
     def test_a_feature_without_a_list_and_an_empty_record(self):
         with penstock.Dataset(self.put({"0.tfrecord": [example({"i": 5, "x": [3]}), example({"i": 6, "x": None})]}, "no list")) as data:
             self.assertEqual([data[i]["x"].tolist() for i in range(2)], [[3], []])
+
+
+class Default(Tfrecord):
+    """What a field is in records without it, where the caller says so."""
+    fields = {"label": ("int64", (), -3), "small": ("uint8", (), 255), "score": ("float32", (), 0.5), "pair": ("int64", (2,), [7, 8]),
+              "text": ("utf8", (), "none"), "raw": ("bytes", (), b"a\0b"), "tags": ["utf8"]}
+    absent = {"label": -3, "small": 255, "score": 0.5, "pair": [7, 8], "text": "none", "raw": b"a\0b", "tags": []}
+
+    def features(self, i):
+        """Of record i; None: a feature without a list, which is none for TensorFlow, too."""
+        if i % 3 == 1:
+            return {"id": i}
+        if i % 3 == 2:
+            return {"id": i, **dict.fromkeys(self.absent)}
+        return {"id": i, "label": i, "small": i, "score": i / 4, "pair": [i, -i], "text": f"t{i}", "raw": b"r", "tags": ["a", "b"]}
+
+    def wanted(self, i):
+        return self.features(i) if i % 3 == 0 else {"id": i, **self.absent}
+
+    def put_some(self, n=12, name="data"):
+        return self.put({"0.tfrecord": [example(self.features(i)) for i in range(n)]}, name)
+
+    def plain(self, sample):
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in sample.items()}
+
+    def test_records_without_a_field_have_its_default_and_are_counted(self):
+        folder = self.put_some()
+        with penstock.Dataset(folder, fields=self.fields) as data:
+            again = pickle.loads(pickle.dumps(data))
+            for i in range(12):
+                self.assertEqual(self.plain(data[i]), self.wanted(i))
+                self.assertEqual(self.plain(again[i]), self.wanted(i))
+            self.assertEqual({name: field.n_absent for name, field in data.fields.items()}, {"id": 0, **dict.fromkeys(self.absent, 8)})
+            other = penstock.Dataset(folder, fields={**self.fields, "label": ("int64", (), 4)})
+            self.assertNotEqual(data.info.identity, other.info.identity)
+            self.assertEqual(other[1]["label"], 4)
+        bad, seen = [], {}
+        with penstock.Loader(folder, fields=self.fields, batch_size=4, framework="numpy", order="sequential", bad_sample="replace",
+                             outputs=["id", "label", "small", "score", "pair"],
+                             on_bad_sample=lambda error, other: bad.append(error)) as loader:
+            for batch in loader:
+                for row in zip(*(np.asarray(batch[name]).tolist() for name in ("id", "label", "small", "score", "pair")), strict=True):
+                    seen[row[0]] = row
+        self.assertEqual(bad, [])
+        self.assertEqual(seen, {i: tuple(self.wanted(i)[name] for name in ("id", "label", "small", "score", "pair")) for i in range(12)})
+
+    def test_a_default_counts_where_only_late_records_lack_the_field(self):
+        records = [example({"i": n, "label": n, "large": bytes(9)}) for n in range(1100)] + [example({"i": 7, "large": bytes(70000)})]
+        folder = self.put({"0.tfrecord": records})
+        with penstock.Dataset(folder) as data:
+            self.assertEqual(data.fields["label"].n_absent, 1)
+            self.unreadable(data, 1100, "absent from this record", field="label")
+        with penstock.Dataset(folder, fields={"label": ("int64", (), 9)}) as data:
+            self.assertEqual((data[1100]["label"], data[1099]["label"], len(data[1100]["large"])), (9, 1099, 70000))
+
+    def test_a_list_of_no_values_is_no_absent_feature_nor_is_one_of_another_type(self):
+        folder = self.put({"0.tfrecord": [example({"x": 5}), example({"x": EMPTY["ints"]}), example({"y": 1}), example({"x": 5, "y": 1})]})
+        with penstock.Dataset(folder, fields={"x": ("int64", (), 1), "y": ("int64", (), 2)}) as data:
+            self.assertEqual([data.get(i, "x") for i in (0, 2, 3)], [5, 1, 5])
+            self.unreadable(data, 1, "has 0 values; must have 1", field="x")
+            self.assertEqual((data.fields["x"].n_absent, data.fields["y"].n_absent), (1, 2))
+        records = [example({"x": 5}) for _ in range(1000)] + [example({"x": b"text"})]
+        with penstock.Dataset(self.put({"0.tfrecord": records}, "other"), fields={"x": ("int64", (), 1)}) as data:
+            self.assertEqual(data.fields["x"].n_absent, 0)
+            self.unreadable(data, 1000, "is a bytes_list in this record", field="x")
+
+    def test_what_no_default_can_be(self):
+        folder = self.put_some()
+        for field, words, kind in (
+                (("int64", (), "x"), "field label", penstock.FieldError), (("int64", (), 0.5), "field label", penstock.FieldError),
+                (("uint8", (), 256), "must be from 0 to 255 for uint8", penstock.FieldError),
+                (("int64", (2,), 0), "must be of shape (2,)", penstock.FieldError),
+                (("int64", (None,), [1]), "'label'; must be without one: it is variable", penstock.UnsupportedError)):
+            self.refused(folder, words, fields={"label": field}, kind=kind)
+        self.refused(folder, "which no sample of", fields={"lable": ("int64", (), 0)}, kind=penstock.SettingsError)
+        images = self.put({"0.tfrecord": [example({"x": image_file()})]}, "images")
+        self.refused(images, "'x'; must be without one: it is an image", fields={"x": ("image", (), b"")}, kind=penstock.UnsupportedError)
+        self.refused(folder, "'data'; must be without one: every record has it", fields={"data": ("bytes", (), b"")},
+                     kind=penstock.UnsupportedError)
+        np.save(self.path("x.npy"), np.arange(4))
+        self.refused(self.path("x.npy"), "'x'; must have none", "only fields of TFRecord files", fields={"x": ("int64", (), 0)},
+                     kind=penstock.UnsupportedError)
+
+    def test_the_library_checks_defaults_by_itself(self):
+        folder = self.put_some()
+        wide, narrow = ctypes.create_string_buffer(8), ctypes.create_string_buffer(b"\xff")
+        place = ctypes.cast(wide, ctypes.c_void_p)
+        one = penstock._c.Default(name=b"label", data=place, size=8)
+        for defaults, n, words in (
+                ([one], 65, "foreign.n_defaults: value is 65; must be at most 64"), ([one, one], 2, "two defaults for 'label'"),
+                ([penstock._c.Default(name=None, data=place, size=8)], 1, "foreign.defaults[0]: name or data is missing"),
+                ([penstock._c.Default(name=b"label", data=None, size=8)], 1, "foreign.defaults[0]: name or data is missing"),
+                ([penstock._c.Default(name=b"label", data=place, size=4)], 1, "a wrong default for 'label': 4 bytes; a i64 has 8"),
+                ([penstock._c.Default(name=b"text", data=ctypes.cast(narrow, ctypes.c_void_p), size=1)], 1,
+                 "a wrong default for 'text': not UTF-8 at byte 0"),
+                ([penstock._c.Default(name=b"lable", data=place, size=8)], 1, "a default for 'lable'; must be a field"),
+                ([one], 1, None)):
+            made = Foreign({"label": "int64", "text": "utf8"}).to_c()
+            array = (penstock._c.Default * len(defaults))(*defaults)
+            made.defaults, made.n_defaults = array, n
+            handle, error = ctypes.c_void_p(), penstock.errors.new()
+            code = penstock._c.lib.pstk_dataset_open_foreign(ctypes.byref(handle), os.fsencode(folder), ctypes.byref(made),
+                                                             ctypes.byref(error))
+            penstock._c.lib.pstk_dataset_close(ctypes.byref(handle))
+            self.assertEqual((code, words in error.message.decode() if words else True),
+                             (penstock._c.EINVAL if words else 0, True), error.message)
+
+    def test_packing_writes_the_default_and_counts(self):
+        folder = self.put_some()
+        fields = {name: field for name, field in self.fields.items() if name not in ("pair", "raw")}
+        there = {"tags", "pair", "raw"}  # variable, and so empty
+
+        def check(data):
+            for i in range(12):
+                self.assertEqual({name: value for name, value in self.plain(data[i]).items() if name not in there},
+                                 {name: value for name, value in self.wanted(i).items() if name not in there})
+                self.assertEqual((data[i]["pair"].tolist(), data[i]["raw"], data[i]["tags"]),
+                                 ([i, -i], [b"r"], ["a", "b"]) if i % 3 == 0 else ([], [], []))
+
+        with penstock.Dataset(folder, fields=fields) as data:
+            for n_workers in (0, 2):
+                with contextlib.redirect_stderr(io.StringIO()) as said:
+                    check(penstock.pack(data, self.path(f"samples{n_workers}"), num_workers=n_workers))
+                self.assertIn("8 samples have no field label: packed with its default\n", said.getvalue())
+                self.assertIn("8 samples have no field pair: packed with an empty value\n", said.getvalue())
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            check(penstock.pack(folder, self.path("by path"), fields=fields))
+        self.assertIn("8 samples have no field label: packed with its default\n", said.getvalue())
+        options = ["--field=label=int64=-3", "--field=small=uint8=255", "--field=score=float32=0.5", "--field=text=utf8=none",
+                   "--field=tags=utf8_list"]
+        command = [os.environ["PENSTOCK_COMMAND"], "pack", folder, *options]
+        done = subprocess.run([*command, self.path("command")], capture_output=True, text=True, check=True)
+        self.assertIn("8 samples have no field label: packed with its default\n", done.stderr)
+        check(penstock.Dataset(self.path("command")))
+        done = subprocess.run([*command, self.path("part"), "--part=1/4", "--json"], capture_output=True, text=True, check=True)
+        self.assertEqual(json.loads(done.stdout)["absent"], dict.fromkeys(self.absent, 2))  # of records 3, 4 and 5
+        info = subprocess.run([command[0], "info", folder, *options], capture_output=True, text=True, check=True).stdout
+        self.assertRegex(info, "label +scalar i64 .* absent from 8")
+
+    def test_the_command_refuses_what_no_default_can_be(self):
+        folder = self.put_some()
+        for given, words in (("label=uint8=256", "the default must be a number that the type can hold"),
+                             ("label=int8=-129", "the default must be a number"), ("label=int64=", "the default must be a number"),
+                             ("label=int64= 1", "the default must be a number"), ("score=float32=x", "the default must be a number"),
+                             ("pair=int64[2]=1", "that of an array can be given in Python"),
+                             ("tags=utf8_list=x", "--field: value has a default for 'tags'; must be without one: it is a list")):
+            done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "info", folder, "--field", given], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, words in done.stderr), (2, True), done.stderr)
+        with self.assertRaisesRegex(penstock.SettingsError, r"pair.*penstock.pack\(penstock.Dataset\(path"):
+            penstock.pack(folder, self.path("out"), fields=self.fields)
+        with self.assertRaisesRegex(penstock.SettingsError, "fields: value is given; must be left out"):
+            penstock.pack([1, 2], self.path("out"), fields=self.fields)
 
 
 class Odd(Tfrecord):

@@ -713,6 +713,7 @@ class FieldStats(Structure):
         ("n_codec", c_uint64 * 8),
         ("n_equivalent", c_uint64),
         ("n_damaged", c_uint64),
+        ("n_absent", c_uint64),
     ]
 
 
@@ -729,6 +730,8 @@ class ValueInfo(Structure):
         ("bit_depth", c_uint32),
         ("has_palette", c_uint32),
         ("damaged", c_uint32),
+        ("absent", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -931,6 +934,14 @@ class FirstOf(Structure):
     ]
 
 
+class Default(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("data", c_void_p),
+        ("size", c_uint64),
+    ]
+
+
 WaitFn = CFUNCTYPE(None, c_void_p, c_char_p)
 
 
@@ -951,6 +962,8 @@ class Foreign(Structure):
         ("split_at", c_uint32),
         ("on_wait", WaitFn),
         ("by_content", c_uint32),
+        ("n_defaults", c_uint32),
+        ("defaults", POINTER(Default)),
     ]
 
 

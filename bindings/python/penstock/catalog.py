@@ -38,7 +38,8 @@ class FieldInfo:
     """A field, with the maxima and sums of its values in bytes (plain: decompressed) and pixels.
 
     encodings: numbers of records by "jpeg", "png", "pixels". n_damaged: records with a JPEG that is marked as
-    damaged.
+    damaged. n_absent: records of TFRecord files without the field: their value is its default, or empty if the field is
+    variable; else they are errors.
     """
     name: str
     field: Field
@@ -50,6 +51,7 @@ class FieldInfo:
     max_height: int
     encodings: dict[str, int]
     n_damaged: int = 0
+    n_absent: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +88,7 @@ def _field(handle: c_void_p, number: int) -> FieldInfo:
                  if stats.n_encoding[code]}
     return FieldInfo(field.name.decode(), Field.of_c(field), stats.max_stored_size, stats.max_plain_size,
                      stats.stored_bytes, stats.plain_bytes, stats.max_width, stats.max_height, encodings,
-                     stats.n_damaged)
+                     stats.n_damaged, stats.n_absent)
 
 
 def _column(handle: c_void_p, number: int, fields: tuple[FieldInfo, ...]) -> ColumnInfo:

@@ -183,7 +183,7 @@ class Dataset(Hints, Sealed):
 
     path: the data set's directory; of a data set of another format also a file, or a pattern of files. fields: read only
     these; or, of such a data set, a dict {name: field}, as in a schema: what these fields are, in place of what the data
-    shows. decode: decode images, in full, as Pillow does, also damaged JPEGs that packing accepted. cache_path: a folder
+    shows; of TFRecords also what a field is in records without it: {"label": ("int64", (), 0)}. decode: decode images, in full, as Pillow does, also damaged JPEGs that packing accepted. cache_path: a folder
     for the index of such a data set, where its own folder cannot be written; None: $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size:
     bytes that unpacked files there may have; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free. root_path: the
     folder below which the paths in a table of images lie; None: the table's own. split_at: the dot of a file name in a

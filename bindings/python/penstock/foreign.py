@@ -96,10 +96,15 @@ class _Watch:
             raise KeyboardInterrupt
 
 
-def _parted(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The fields with a type, and those that are the first of several suffixes: {name: "jpg;png"}."""
-    typed, first_of = {}, {}
+def _parted(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
+    """The fields with a type, those that are the first of several suffixes: {name: "jpg;png"}, and the values of those
+    with a default."""
+    typed, first_of, defaults = {}, {}, {}
     for name, field in fields.items():
+        if isinstance(field, tuple) and len(field) == 3:  # (dtype, shape, default)
+            typed[name] = field[0] if field[1] in ((), None) else field[:2]
+            defaults[name] = field[2]
+            continue
         given, kind = field if isinstance(field, tuple) and len(field) == 2 else (field, None)
         if isinstance(given, str) and ";" in given:
             if not isinstance(name, str) or not name.isascii():
@@ -110,7 +115,16 @@ def _parted(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
                 typed[name] = kind
         else:
             typed[name] = field
-    return typed, first_of
+    return typed, first_of, defaults
+
+
+def _stored(name: str, field: Field, value: Any) -> bytes:
+    """The bytes of a default, as the field stores them. Raises FieldError."""
+    from .packing.values import encoder
+    if field.kind not in ("image", "mask"):  # the library says that these have none
+        encoded = encoder(name, field)(value)
+        return bytes(encoded.tobytes() if hasattr(encoded, "tobytes") else encoded)
+    return b""
 
 
 _SPLITS = {"auto": _c.SPLIT_AUTO, "first": _c.SPLIT_FIRST, "last": _c.SPLIT_LAST}
@@ -118,7 +132,8 @@ _SPLITS = {"auto": _c.SPLIT_AUTO, "first": _c.SPLIT_FIRST, "last": _c.SPLIT_LAST
 
 class Foreign:
     """fields: {name: field} in place of those found in the data, as in a schema; "jpg;png", or with a type
-    ("cls;id", "int32"): the first of these members of a tar archive's sample. cache_path: a folder for indexes and
+    ("cls;id", "int32"): the first of these members of a tar archive's sample; with a default, ("int64", (), 0): what the
+    field of a TFRecord is where a record does not have it. cache_path: a folder for indexes and
     what is unpacked. cache_size: bytes that the latter may have; 0: $PENSTOCK_CACHE_SIZE, or half of the free disk.
     root_path: a folder below which the paths in tables of images lie; None: the table's own. split_at: the dot of a file
     name in a tar archive that ends the sample's key, "first" or "last"; "auto": the first, but names that contradict it
@@ -132,13 +147,15 @@ class Foreign:
                  split_at: str = "auto", by_content: bool = False) -> None:
         self.fields: dict[str, Field] = {}
         self.first_of: dict[str, str] = {}
+        self.defaults: dict[str, bytes] = {}
         self.given = dict(fields) if isinstance(fields, Mapping) else None
         if fields is not None and fields != {}:
             if not isinstance(fields, Mapping):
                 raise TypeError(f"fields: value is a {type(fields).__name__}; must be a dict, such as {{'cls': 'int64'}}")
             from .packing.schema import schema_of
-            typed, self.first_of = _parted(fields)
+            typed, self.first_of, defaults = _parted(fields)
             self.fields = schema_of(typed) if typed else {}
+            self.defaults = {name: _stored(name, self.fields[name], value) for name, value in defaults.items()}
         self.cache_path = None if cache_path is None else os.path.abspath(paths.local(cache_path))
         self.cache_size = integer("cache_size", cache_size)
         self.root_path = None if root_path is None else os.path.abspath(paths.local(root_path))
@@ -176,6 +193,10 @@ class Foreign:
             *(_c.FirstOf(name=text("fields", name), suffixes=text(f"fields.{name}", suffixes))
               for name, suffixes in self.first_of.items()))
         made.first_of, made.n_first_of = ctypes.cast(lists, ctypes.POINTER(_c.FirstOf)), len(lists)
+        values = (_c.Default * len(self.defaults))(
+            *(_c.Default(name=text("fields", name), data=ctypes.cast(ctypes.c_char_p(value), ctypes.c_void_p), size=len(value))
+              for name, value in self.defaults.items()))
+        made.defaults, made.n_defaults = ctypes.cast(values, ctypes.POINTER(_c.Default)), len(values)
         if watch is not None:
             made.on_progress = _c.ProgressFn(watch)
         return made

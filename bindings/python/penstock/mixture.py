@@ -323,7 +323,7 @@ def _joined_field(same: Sequence[FieldInfo]) -> FieldInfo:
             encodings[name] = encodings.get(name, 0) + n
     most = {name: max(getattr(field, name) for field in same)
             for name in ("max_stored_size", "max_plain_size", "max_width", "max_height")}
-    sums = {name: sum(getattr(field, name) for field in same) for name in ("stored_bytes", "plain_bytes", "n_damaged")}
+    sums = {name: sum(getattr(field, name) for field in same) for name in ("stored_bytes", "plain_bytes", "n_damaged", "n_absent")}
     return dataclasses.replace(same[0], encodings=encodings, **most, **sums)
 
 

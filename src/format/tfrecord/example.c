@@ -145,6 +145,8 @@ void pstk__tfrecord_measure_one(struct pstk__index_field *field, uint64_t size)
         measure(field, size, size + 8); /* as a list of one item */
     else if (field->form == PSTK__TFRECORD_WHOLE)
         measure(field, size, size);
+    else
+        field->n++;
 }
 
 /* max_size: of the values of a list of bytes, and of the message with numbers; max_plain: of a list
@@ -153,11 +155,15 @@ void pstk__tfrecord_measure(struct pstk__index_field *field, const void *data, u
 {
     struct pstk__feature_list list;
     uint64_t n_bytes;
-    if (!pstk__feature_open(&list, data, size) || 16 + list.type != field->form)
+    const int is_feature = pstk__feature_open(&list, data, size);
+    if (is_feature && list.type == PSTK__FEATURE_EMPTY)
         return;
-    const int64_t n = pstk__feature_count(&list, &n_bytes);
-    if (n < 0)
+    const int64_t n =
+        is_feature && 16 + list.type == field->form ? pstk__feature_count(&list, &n_bytes) : -1;
+    if (n < 0) {
+        field->n++;
         return;
+    }
     if (field->form == PSTK__TFRECORD_BYTES)
         measure(field, n_bytes, 4 + 4 * (uint64_t)n + n_bytes);
     else

@@ -3,6 +3,7 @@
 #include "format/form.h"
 #include "format/indexed.h"
 #include "format/listing.h"
+#include "format/tfrecord/defaults.h"
 #include "format/tfrecord/example.h"
 #include "format/tfrecord/frame.h"
 #include "format/tfrecord/scan.h"
@@ -115,11 +116,19 @@ static int tfrecord_open(struct pstk__source **out, const struct pstk__opening *
     if (r < 0)
         return r;
     struct pstk__source *source = *out;
-    for (uint32_t i = 0; i < source->schema.n_fields; i++) {
-        const struct pstk__index_field *field = &pstk__indexed_index(source)->found.fields[i];
+    const struct pstk__index_found *found = &pstk__indexed_index(source)->found;
+    for (uint32_t i = 0; i < source->schema.n_fields; i++)
         source->limits.max_plain[i] = source->stats[i].max_plain_size =
-            pstk__tfrecord_max_plain(field);
+            pstk__tfrecord_max_plain(&found->fields[i]);
+    struct pstk__tfrecord_defaults *defaults;
+    r = pstk__tfrecord_defaults_make(&defaults, found, opening, err);
+    if (r < 0) {
+        pstk__indexed_close(source);
+        *out = NULL;
+        return r;
     }
+    ((struct pstk__indexed *)source->state)->own = defaults;
+    pstk__tfrecord_defaults_describe(defaults, found, source);
     return 0;
 }
 
@@ -222,14 +231,15 @@ static int view_whole(const struct parse *parse)
     return r < 0 ? r : check_view(parse, 0, wrong);
 }
 
-/* The features of an Example. A field without one has a view that says so when it is read. */
+/* The features of an Example. A field without one has its default, or a view that says so when it
+ * is read; a feature without a list is none, as for TensorFlow. */
 static int view_features(const struct parse *parse)
 {
     const struct pstk__index_found *found = &pstk__indexed_index(parse->source)->found;
     struct pstk__record *out = parse->out;
     struct pstk__wire example;
     struct pstk__feature feature;
-    uint64_t seen = 0;
+    uint64_t seen = 0, there = 0;
     uint32_t guess = 0;
     int r = check_data(parse);
     if (r < 0)
@@ -245,6 +255,9 @@ static int view_features(const struct parse *parse)
             return pstk__record_fail(out, (uint32_t)i, PSTK_EBADMSG, PSTK_STAGE_RECORD, parse->err,
                                      "two features of the record have keys that give this name");
         seen |= 1ull << i;
+        if (feature.size == 0)
+            continue;
+        there |= 1ull << i;
         struct pstk__field_view *view = &out->fields[i];
         pstk__tfrecord_view(view, &found->fields[i], feature.data, feature.size);
         view->offset = (uint32_t)(view->data - parse->data) + PSTK__TFRECORD_HEAD;
@@ -255,10 +268,9 @@ static int view_features(const struct parse *parse)
     if (r < 0)
         return fail_data(parse, "its data is no tf.train.Example, as that of others is");
     for (uint32_t i = 0; i < out->n_fields; i++)
-        if (!(seen >> i & 1)) {
-            pstk__tfrecord_view(&out->fields[i], &found->fields[i], parse->data, 0);
-            out->fields[i].offset = PSTK__TFRECORD_HEAD;
-        }
+        if (!(there >> i & 1))
+            pstk__tfrecord_defaults_view(((const struct pstk__indexed *)parse->source->state)->own,
+                                         found, i, parse->data, &out->fields[i]);
     return 0;
 }
 

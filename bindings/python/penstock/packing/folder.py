@@ -5,7 +5,9 @@ penstock.pack's are the same, byte for byte."""
 from __future__ import annotations
 
 import dataclasses
+import os
 import signal
+import struct
 import subprocess
 import sys
 import warnings
@@ -13,8 +15,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..__main__ import command
+from ..dtypes import DTYPES
 from ..errors import DataSetExistsError, SettingsError
 from .samples import PackError
+from .schema import Field
 from .task import Task
 from .writer import Writer, accepts_damaged, count
 
@@ -26,7 +30,7 @@ MAX_THREADS = 1024  # of the option --threads
 SAID, PROGRESS, WARNING = "penstock: ", "penstock: packing: ", "penstock: warning: "  # how lines of it begin
 # The command's advice names its options.
 _KEYWORDS = {"--skip-bad": "skip_bad=True", "--threads": "num_workers", "--overwrite": "overwrite=True",
-             "--damaged accept": "damaged='accept'", "--by-content": "by_content=True"}
+             "--damaged accept": "damaged='accept'", "--by-content": "by_content=True", "--field": "fields"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,10 +57,34 @@ def refuse_given(source: ImageFolder, given: Mapping[str, Any]) -> None:
                                 "penstock.pack([{...}, ...], path))")
 
 
+def _default_text(name: str, field: Field, stored: bytes) -> str:
+    """A default as the command takes it."""
+    if field.is_array or (b"\0" in stored and not field.is_scalar):
+        raise SettingsError(f"fields: value has a default for {name!r} that is an array or has a 0 byte; must be a number "
+                            "or text (for others pack a data set: penstock.pack(penstock.Dataset(path, fields={...}), path))")
+    return str(struct.unpack("<" + DTYPES[field.kind].format, stored)[0]) if field.is_scalar else os.fsdecode(stored)
+
+
+def _field_options(fields: Mapping[str, Any] | None) -> list[str]:
+    """Fields as options of the command. Raises SettingsError."""
+    from ..foreign import Foreign
+    given = Foreign(fields)
+    made = [f"--field={name}={suffixes}" for name, suffixes in given.first_of.items()]
+    for name, field in given.fields.items():
+        if field.meaning or field.rows or field.splits or field.of:
+            raise SettingsError(f"fields: value has {field!r} for {name!r}; must be a kind, or a dtype with or without a "
+                                "shape (for others pack samples with a schema)")
+        shape = "" if field.shape is None else f"[{','.join('*' if n is None else str(n) for n in field.shape)}]"
+        default = f"={_default_text(name, field, given.defaults[name])}" if name in given.defaults else ""
+        made.append(f"--field={name}={field.kind}{shape}{default}")
+    return made
+
+
 def _line(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,
-          num_workers: int | None, damaged: str, part: Task | None, by_content: bool) -> list[str]:
+          num_workers: int | None, damaged: str, part: Task | None, by_content: bool,
+          fields: Mapping[str, Any] | None) -> list[str]:
     made = [command(), "pack"] + ["--skip-bad"] * bool(skip_bad) + ["--overwrite"] * bool(overwrite)
-    made += ["--by-content"] * bool(by_content)
+    made += ["--by-content"] * bool(by_content) + _field_options(fields)
     if shard_size:
         made.append(f"--shard-size={count('shard_size', shard_size, MIN_SHARD_SIZE, MAX_SHARD_SIZE)}")
     if num_workers is not None:
@@ -113,11 +141,11 @@ def _refuse(status: int, said: list[str]) -> None:
 
 def pack(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,
          num_workers: int | None, progress: bool, damaged: str, part: Task | None = None,
-         by_content: bool = False) -> None:
+         by_content: bool = False, fields: Mapping[str, Any] | None = None) -> None:
     """Pack the folder into the data set `where`. Prints on stderr what the command prints there; its warnings
     become Python's. Raises PackError, SettingsError, DataSetExistsError, DataSetBusyError."""
     line = _line(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size, num_workers=num_workers,
-                 damaged=damaged, part=part, by_content=by_content)
+                 damaged=damaged, part=part, by_content=by_content, fields=fields)
     # The writer refuses a path by the exceptions that all of the package raises.
     there: DataSetExistsError | None = None
     try:

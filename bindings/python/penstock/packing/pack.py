@@ -23,7 +23,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -33,7 +33,7 @@ from ..cores import n_cores
 from ..dataset import Dataset
 from ..errors import SettingsError
 from ..hints import explained
-from ..progress import Progress
+from ..progress import Progress, say
 from . import classes as class_numbers, folder, importers, parts
 from .samples import (NO_SAMPLES, N_LOOKED_AT, PackError, SchemaError, advice_on, check_source, class_names,
                       failed, inferred_schema, is_map_style, known_schema, record_of)
@@ -337,7 +337,8 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
          schema: Schema | None = None, overwrite: bool = False, shard_size: int = 0, note: str | None = None,
          names: Sequence[str] | None = None, dictionary_size: int = 0, check_images: bool = True,
          progress: bool = True, context: str = "fork", skip_bad: bool = False,
-         classes: str | None = None, part: Task | None = None, damaged: str = "refuse", by_content: bool = False) -> Dataset:
+         classes: str | None = None, part: Task | None = None, damaged: str = "refuse", by_content: bool = False,
+         fields: Mapping[str, Any] | None = None) -> Dataset:
     """Pack every sample of a data set into the penstock data set `path`. Returns it, opened.
 
     dataset: anything with len and [i] (a torch Dataset, a list), an iterable or IterableDataset, a dict of
@@ -378,8 +379,12 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     by_content: for a folder of images: pack every JPEG and PNG file, found by its first bytes, also those whose names
         are not an image's (x.jfif, or no suffix).
 
+    fields: for data in such a format: {name: field} in place of what the data shows, as penstock.Dataset takes it; of
+        TFRecords also what a field is in records without it: {"label": ("int64", (), 0)}. A line on stderr counts these
+        records.
+
     A folder of images, and data in such a format, takes num_workers, overwrite, shard_size, progress, skip_bad, part,
-    damaged and by_content, and no other setting.
+    damaged, by_content and fields, and no other setting.
     What is left out of it is printed on stderr, as `penstock pack` prints it.
 
     Give an image as the bytes of its original file, where there is one (with torchvision:
@@ -397,11 +402,16 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     if isinstance(source, folder.ImageFolder):
         folder.refuse_given(source, {"schema": schema, "note": note, "names": names, "dictionary_size": dictionary_size or None,
                              "classes": classes,
-                             "check_images": None if check_images else False})
+                             "check_images": None if check_images else False,
+                             "fields": None if isinstance(source, folder.InPlace) else fields})
         where = os.path.realpath(paths.local(path))
         folder.pack(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size,
-                    num_workers=num_workers, progress=progress, part=part, damaged=damaged, by_content=by_content)
+                    num_workers=num_workers, progress=progress, part=part, damaged=damaged, by_content=by_content,
+                    fields=fields)
         return Dataset(where)
+    if fields is not None:
+        importers.close(source, dataset)
+        raise SettingsError("fields: value is given; must be left out, except for the path of data that is read in place")
     if by_content:
         raise SettingsError("by_content: value is True; must be False, except for a folder of images")
     if skip_bad:
@@ -423,12 +433,22 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
             note=_note(dataset) if note is None else note,
             names=class_names(source) if names is None else list(names))
         n_palettes = _pack(source, where, schema, open_writer, n_workers, context, progress)
+        _say_absent(source)
     finally:
         importers.close(source, dataset)
     if n_palettes:
         s, have = ("", "has") if n_palettes == 1 else ("s", "have")
         warnings.warn(PALETTES.format(n=n_palettes, s=s, have=have), stacklevel=3)  # to who calls pack
     return Dataset(where)
+
+
+def _say_absent(source: Any) -> None:
+    """Count the values that the records of a data set do not have."""
+    for name, field in source.fields.items() if isinstance(source, Dataset) else ():
+        if field.n_absent:
+            s, have = ("", "has") if field.n_absent == 1 else ("s", "have")
+            said = "an empty value" if field.field.is_list or None in (field.field.shape or ()) else "its default"
+            say(f"{field.n_absent:,} sample{s} {have} no field {name}: packed with {said}")
 
 
 def _note(dataset: Any) -> str:
