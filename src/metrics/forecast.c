@@ -147,7 +147,10 @@ int pstk_predict(const struct pstk_stats *stats, const struct pstk_forecast_sett
         (double)stats->stage_consumer.busy_ns + (double)stats->stage_consumer.starved_ns;
     struct pstk_forecast f = {.size = size,
                               .measured = ns > 0 ? (double)stats->n_samples * 1e9 / ns : 0};
-    if (stats->bottleneck != PSTK_BOTTLENECK_UNKNOWN && f.measured > 0 && stats->n_threads > 0) {
+    /* Workers that were busy and made no row show nothing of how fast they are. */
+    const int is_known = stats->bottleneck != PSTK_BOTTLENECK_UNKNOWN &&
+                         (rows_made(stats) > 0 || stats->stage_workers.busy_ns == 0);
+    if (is_known && f.measured > 0 && stats->n_threads > 0) {
         struct rates rates = rates_now(stats, f.measured, settings->n_cores);
         const double now = rates.of[lowest(&rates)];
         change_rates(&rates, stats, settings);

@@ -141,6 +141,10 @@ TEST(too_short_a_run_predicts_nothing)
     EXPECT(s, 0, PSTK_BOTTLENECK_UNKNOWN, .n_threads = 2);
     s = (struct pstk_stats){.size = sizeof s};
     EXPECT(s, 0, PSTK_BOTTLENECK_UNKNOWN, .n_threads = 2);
+    s = busy_worker();
+    s.n_rows_ahead = s.stage_workers.n_items; /* no row was made since the loop asked */
+    EXPECT(s, 0, PSTK_BOTTLENECK_UNKNOWN, .n_threads = 2);
+    EXPECT(s, 0, PSTK_BOTTLENECK_UNKNOWN, .storage_factor = 2, .no_consumer = 1, .n_cores = 2);
 }
 
 TEST(bad_arguments_are_refused)
