@@ -54,9 +54,10 @@ struct seen {
     struct pstk_board board;
     struct pstk_stats stats;
     struct pstk_metrics metrics;
-    double at;           /* unit_now of the look */
-    uint64_t rss;        /* bytes; PSTK_NONE: not known */
-    double cores;        /* CPU time over time, since the look before; negative: not known */
+    double at;    /* unit_now of the look */
+    uint64_t rss; /* bytes; PSTK_NONE: not known */
+    double cores; /* CPU time over time, since the look before; negative: not known, as before
+                   * the loop asks for its first batch */
     uint32_t bottleneck; /* since the look before, or, where that says nothing, since open */
     int since_open;      /* 1: since open */
 };
@@ -116,7 +117,7 @@ static void compare(struct seen *seen, const struct seen *before)
         seen->since_open = 0;
     }
     const double seconds = (double)(seen->board.answered_ns - before->board.answered_ns) / 1e9;
-    if (seconds > 0)
+    if (seconds > 0 && old->cpu_ns > 0) /* counted since the loop first asked for a batch */
         seen->cores = (double)(seen->stats.cpu_ns - old->cpu_ns) / 1e9 / seconds;
 }
 
@@ -473,7 +474,10 @@ static void put_answer(struct json_t *object, const struct seen *seen)
                    stats->n_device_slots ? stats->n_device_slots : stats->n_slots);
     json_put_count(object, "n_threads", stats->n_threads);
     json_put_text(object, "bottleneck", option_choice_name(names_bottleneck, seen->bottleneck));
-    json_put_text(object, "bottleneck_since", seen->since_open ? "open" : "look");
+    if (seen->bottleneck == PSTK_BOTTLENECK_UNKNOWN)
+        json_put_null(object, "bottleneck_since");
+    else
+        json_put_text(object, "bottleneck_since", seen->since_open ? "open" : "look");
     json_put_count(object, "n_samples", stats->n_samples);
     json_put_count(object, "n_batches", stats->n_batches);
     json_put_count(object, "n_replacements", stats->n_replacements);

@@ -46,6 +46,11 @@ class TestBoards(unittest.TestCase):
             self.assertEqual(len(os.listdir(self.folder)), 1)
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_top_knows_nothing_of_a_loader_that_was_not_asked_for_a_batch(self):
+        with loader():
+            seen, = self.top()["loaders"]
+        self.assertEqual((seen["cores"], seen["bottleneck"], seen["bottleneck_since"]), (None, "unknown", None))
+
     def test_false_makes_none_and_a_path_names_it(self):
         with loader(monitor_path=False):
             self.assertFalse(os.path.exists(self.folder))
