@@ -4,7 +4,9 @@
 #include "augment/drawing.h"
 
 #include "base/error.h"
+#include "base/utf8.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define N_WORDS 4u               /* of random bits */
@@ -87,18 +89,50 @@ static int guard_is_broken(const uint8_t *guard)
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
+#define QUOTED 380 /* bytes of a function's message that are quoted */
+
+/* 1: the byte at `at` is a control character, or part of one of U+0080 to U+009F. */
+static int is_control(const char *text, size_t at)
+{
+    const uint8_t byte = (uint8_t)text[at], next = byte ? (uint8_t)text[at + 1] : 0;
+    const int is_second = at > 0 && (uint8_t)text[at - 1] == 0xc2 && byte >= 0x80 && byte < 0xa0;
+    return byte < 0x20 || byte == 0x7f || is_second ||
+           (byte == 0xc2 && next >= 0x80 && next < 0xa0);
+}
+
+/* Copy a function's message; bytes that are no text, or control a terminal, become \x1b. */
+static void quote(char to[QUOTED + 1], const char *message)
+{
+    char text[QUOTED + 1];
+    snprintf(text, sizeof text, "%.*s", QUOTED, message);
+    const size_t length = strlen(text);
+    size_t used = 0;
+    uint64_t end = pstk__utf8_end(text, length);
+    for (size_t i = 0; i < length && used + 5 <= QUOTED + 1; i++) {
+        if (i < end && !is_control(text, i))
+            to[used++] = text[i];
+        else
+            used += (size_t)snprintf(to + used, 5, "\\x%02x", (uint8_t)text[i]);
+        if (i == end) /* what follows a byte that is no text may be text */
+            end = i + 1 + pstk__utf8_end(text + i + 1, length - i - 1);
+    }
+    to[used] = 0;
+}
+
 /* Report a function that returned `result`, and may have said why. */
 static int report(const struct pstk__canvas *canvas, int result, const char *broken,
                   const struct pstk_error *why)
 {
+    char quoted[QUOTED + 1];
+    quote(quoted, why->message);
     pstk_error_init(canvas->failure, sizeof *canvas->failure);
     if (broken)
         pstk__fail(canvas->failure, PSTK_ECANCELED, PSTK_STAGE_DECODE,
                    "the function of a call wrote past the end of its %s", broken);
     else
         pstk__fail(canvas->failure, result == PSTK_ENOMEM ? PSTK_ENOMEM : PSTK_ECANCELED,
-                   PSTK_STAGE_DECODE, "the function of a call returned %d%s%.380s", result,
-                   why->message[0] ? ": " : "", why->message);
+                   PSTK_STAGE_DECODE, "the function of a call returned %d%s%s", result,
+                   quoted[0] ? ": " : "", quoted);
     canvas->failure->native = result;
     return PSTK_ECANCELED;
 }

@@ -117,6 +117,14 @@ TEST(a_function_says_why_it_fails)
         CHECK(has_end);
         CHECK(is_quoted);
     }
+    struct wish hostile = {
+        .result = 42, .write_at = -1, .scratch_at = -1, .why = "\033]0;x\a\xc2\x9b\x9bm \u00e9\n"};
+    struct run quoted;
+    CHECK_EQ(run_with(&quoted, &hostile, 0, 5), PSTK_ECANCELED);
+    const int is_safe =
+        strstr(quoted.err.message, "42: \\x1b]0;x\\x07\\xc2\\x9b\\x9bm \u00e9\\x0a") != NULL;
+    run_close(&quoted);
+    CHECK(is_safe);
     /* What a function says that returns 0 is nothing. */
     struct wish fine = {.write_at = -1, .scratch_at = -1, .why = "the picture is too dark"};
     struct run r;
