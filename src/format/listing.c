@@ -227,6 +227,13 @@ static int fail_open(int r, const char *path, struct pstk_error *err)
                       path);
 }
 
+/* 1: the last part alone has wildcards, so that what is missing is its folder. */
+static int has_pattern_last(const char *path)
+{
+    const size_t wildcard = strcspn(path, "*?");
+    return path[wildcard] && wildcard >= folder_of(path) && !strchr(path, '{');
+}
+
 static int fail_list(int r, const char *path, struct pstk_error *err)
 {
     if (r == PSTK_ENOMEM)
@@ -235,6 +242,8 @@ static int fail_list(int r, const char *path, struct pstk_error *err)
         return pstk__fail(err, r, PSTK_STAGE_OPEN,
                           "%s names more than %u files: join them into larger ones", path,
                           MAX_FILES);
+    if (r == -ENOENT && has_pattern_last(path))
+        return pstk__fail_errno(err, ENOENT, PSTK_STAGE_OPEN, "cannot open the folder of %s", path);
     if (r != PSTK_EINVAL)
         return fail_open(r, path, err);
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,

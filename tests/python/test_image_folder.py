@@ -375,6 +375,10 @@ class Wrong(Folders):
                     self.assertIn(data.info.format, {"folder": ["folder"], "arrays": ["npy"]}[found[2]])
         self.refuse(self.path("i?/tr*/*.jpg"), "no such file", "* and ? are wildcards only in the last part")
         self.refuse(self.path("in/{train,val}/*.tar"), "no such file", "and not with braces")
+        for missing in ("none/*", "none/*.tar", "in/none/img-?.jpg"):
+            with self.assertRaisesRegex(penstock.DataSetNotFoundError, "cannot open the folder of .*: No such file") as caught:
+                penstock.Dataset(self.path(missing))
+            self.assertNotIn("wildcard", str(caught.exception))
         for missing in ("none/shard-{0..9}", "in/train/a/{0..9}.jpg", "none/{a,b}.zip"):  # a retry waits for what is not there
             with self.assertRaisesRegex(penstock.DataSetNotFoundError, "cannot open .*: No such file"):
                 penstock.Dataset(self.path(missing))
