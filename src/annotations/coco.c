@@ -551,6 +551,12 @@ static int check_sections(const struct pstk_annotations *a, struct pstk_error *e
     uint64_t n_of[N_KINDS] = {0};
     for (uint64_t i = 0; i < coco->n; i++)
         n_of[coco->entries[i].kind]++;
+    if (!(coco->seen & 1u << CATEGORIES) && n_of[CAPTION] && n_of[OBJECT])
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "%.200s has no 'categories', and %" PRIu64
+                          " objects among its captions; must have captions alone (remove the "
+                          "annotations without 'caption')",
+                          a->path, n_of[OBJECT]);
     for (uint32_t i = 0; i < N_SECTIONS; i++)
         if (!(coco->seen & 1u << i) && !(i == CATEGORIES && n_of[CAPTION]))
             return pstk__fail(

@@ -385,6 +385,18 @@ def a_bad_annotation_decides_nothing_about_good_ones(world):
 
 
 @test
+def objects_among_captions_need_categories(world):
+    folder, whole = coco_of(world)
+    captions = [{"id": 1000 + i, "image_id": image["id"], "caption": "x"} for i, image in enumerate(whole["images"])]
+    del whole["categories"]
+    for more in ([], ["--skip-bad"]):
+        file = save(world, {**whole, "annotations": captions + whole["annotations"][:2]}, "mixed.json")
+        _, err = run("pack", "--coco", file, folder, world.fresh("mixed"), *more, status=1)
+        assert "has no 'categories', and 2 objects among its captions" in err and not os.path.exists(world.path("mixed")), err
+    run("pack", "--coco", save(world, {**whole, "annotations": captions}, "mixed.json"), folder, world.fresh("mixed"))
+
+
+@test
 def good_annotations_that_contradict_one_another_are_never_left_out(world):
     folder, whole = coco_of(world, keypoints=True)
     one = {**whole["annotations"][0], "id": 1}
