@@ -255,6 +255,27 @@ class Webhooks(unittest.TestCase):
                 time.sleep(0.5)
             self.assertGreaterEqual(len(logged.output), 3, logged.output)  # each of them
 
+    def test_an_alert_for_which_the_system_has_no_thread_is_dropped_at_once(self):
+        start, allowed = threading.Thread.start, []
+
+        def refused(thread):
+            if thread.name.startswith("penstock-") and thread.name not in allowed:
+                raise RuntimeError("can't start new thread")
+            start(thread)
+        with socket.create_server(("127.0.0.1", 0)) as hangs:
+            hook = monitor.Webhook(f"http://127.0.0.1:{hangs.getsockname()[1]}/")
+            with unittest.mock.patch.object(threading.Thread, "start", refused), \
+                    self.assertLogs("penstock.monitor", logging.WARNING) as logged:
+                begin = time.monotonic()
+                hook(self.ALERT)  # neither the hook's thread
+                allowed.append("penstock-webhook")
+                hook(self.ALERT)  # nor the request's
+                hook.close()
+                self.assertLess(time.monotonic() - begin, monitor.Webhook.TIMEOUT)
+        self.assertEqual(len(logged.output), 2, logged.output)
+        for record in logged.output:
+            self.assertRegex(record, r" got no thread \(can't start new thread\); dropped: text$")
+
     def test_alerts_are_sent_while_the_interpreter_ends(self):
         server = Server()
         program = ("import sys; from penstock import monitor; from penstock.monitor import alerts\n"

@@ -103,11 +103,16 @@ def _moved(location: str | None) -> str:
     return f"no redirect is followed; give Webhook the URL that it leads to{f', on {name}' if name else ''}"
 
 
+def _is_ending(error: RuntimeError) -> bool:
+    """Whether a thread was refused because the interpreter ends, as CPython 3.12 and later do; else the system has no more."""
+    return "shutdown" in str(error)
+
+
 class Webhook:
     """POST each alert as JSON (Alert.to_dict() with "text") to a URL, from a thread of its own.
 
     A request that is not done within 2 s is given up and logged, also where the server answers byte by byte or its name is
-    still looked up. Any answer but 2xx is a failure and logged; no redirect is followed. At most 16 alerts wait; more are
+    still looked up. An alert for which the system has no thread is dropped and logged. Any answer but 2xx is a failure and logged; no redirect is followed. At most 16 alerts wait; more are
     dropped and logged. Logs have the URL's host, never its path. headers: more of them, for example
     {"Authorization": "Bearer ..."}. SettingsError: the URL has no host, or a character that no URL or header has.
     """
@@ -130,27 +135,29 @@ class Webhook:
 
     def __call__(self, alert: Alert) -> None:
         """Hand over an alert; never waits for the network, except where the interpreter ends and starts no thread any more."""
+        refusal = None
         with self._lock:
-            has_thread = self._thread is not None and self._thread.is_alive() or self._has_started()
+            if self._thread is None or not self._thread.is_alive():
+                refusal = self._start()
             is_full = self._waiting.full()
-            if has_thread and not is_full:
+            if refusal is None and not is_full:
                 self._waiting.put_nowait(alert)
-        if not has_thread:
-            self._post_here(alert)
+        if refusal is not None:
+            self._without_thread(alert, refusal)
         elif is_full:
             self._drop(alert, "takes no alerts")
 
-    def _has_started(self) -> bool:
-        """Start the thread. Return whether that can be done: not at the end of the interpreter, from CPython 3.12 on."""
+    def _start(self) -> RuntimeError | None:
+        """Start the thread. Return why that cannot be done."""
         self._waiting, self._stop = queue.Queue(self.MOST), threading.Event()
         self._thread = threading.Thread(target=self._run, args=(self._waiting, self._stop), name="penstock-webhook", daemon=True)
         try:
             self._thread.start()
-        except RuntimeError:
+        except RuntimeError as error:
             self._thread = None
-            return False
+            return error
         _running.add(self)
-        return True
+        return None
 
     def _run(self, waiting: queue.Queue[Alert | None], stop: threading.Event) -> None:
         while True:
@@ -164,17 +171,20 @@ class Webhook:
             # A socket's time-out is of each piece of an answer; a thread of its own is of all of them together.
             errors: list[str] = []
             request = threading.Thread(target=self._post, args=(alert, errors), name="penstock-request", daemon=True)
+            refusal = None
             with self._lock:
                 is_closed = stop.is_set()
                 if not is_closed:
-                    with contextlib.suppress(RuntimeError):  # there are no threads any more
+                    try:
                         request.start()
+                    except RuntimeError as error:
+                        refusal = error
             if is_closed:
                 self._drop(alert, "was closed")
                 continue
-            if request.ident is None:
+            if refusal is not None:
                 self._here = alert
-                self._post_here(alert)
+                self._without_thread(alert, refusal)
                 self._here = None
                 continue
             request.join(self.TIMEOUT)
@@ -183,8 +193,11 @@ class Webhook:
                 self._warn("failed: no answer within %g s", self.TIMEOUT)
             self._warn_of(errors)
 
-    def _post_here(self, alert: Alert) -> None:
-        """Post an alert in this thread."""
+    def _without_thread(self, alert: Alert, refusal: RuntimeError) -> None:
+        """Post an alert in this thread where the interpreter ends. Before that, nothing would bound it, and it is dropped."""
+        if not _is_ending(refusal):
+            self._drop(alert, f"got no thread ({refusal})")
+            return
         errors: list[str] = []
         self._post(alert, errors)
         self._warn_of(errors)
