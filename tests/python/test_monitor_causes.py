@@ -15,12 +15,20 @@ import penstock
 from penstock import monitor
 logging.getLogger("penstock.monitor").addHandler(logging.NullHandler())
 path, seconds, step, size = sys.argv[1], *map(float, sys.argv[2:5])
-readings, alerts = [], []
+readings, alerts, delays = [], [], []
+def delay(_=None):  # keeps the seconds for which threads of this process waited for a core so far
+    total = 0
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            total += int(open(f"/proc/self/task/{thread}/schedstat").read().split()[1])
+        except OSError:  # it ended, or the kernel counts none
+            pass
+    delays.append(total / 1e9)
 rules = [monitor.Starved(0.3, seconds=0.5), monitor.Slow(0.5, seconds=0.3, n_least=3), monitor.Replacements(),
          monitor.SlowReads(200, seconds=0.5), monitor.NearMemoryLimit(0.9)]
 with penstock.Loader(path, batch_size=4, n_threads=1, n_slots=2, reader="threads", kernels="c", framework="dlpack",
                      monitor_path=False, outputs={"image": penstock.image("jpg", [penstock.RandomResizedCrop(int(size))])}) as loader:
-    with penstock.Monitor(loader, every=0.5, look=0.5, gpu=None, line=False, sinks=readings.append, alerts=rules,
+    with penstock.Monitor(loader, every=0.5, look=0.5, gpu=None, line=False, sinks=[readings.append, delay], alerts=rules,
                           on_alert=alerts.append):
         end, epoch = time.monotonic() + seconds, 0
         while time.monotonic() < end:
@@ -36,22 +44,31 @@ print(json.dumps({"verdicts": [one.verdict for one in readings if one.seconds > 
                   "waiting": [one.waiting for one in readings if one.seconds > 0.4],
                   "forecasts": [one.to_dict()["forecast"] for one in readings if one.seconds > 0.4],
                   "lines": [str(one) for one in readings if one.seconds > 0.4],
+                  "delays": [after - before for before, after in zip(delays, delays[1:])],
                   "alerts": [[one.rule, one.state, one.verdict, one.text] for one in alerts],
                   "rate": sum(one.n_samples for one in readings) / seconds}))
 """
 
 
+MOST_DELAY = 0.1  # seconds of the 0.5 s of a reading
+
+
 class Causes(unittest.TestCase):
     def loop(self, seconds, step=0.0, size=32, bytes_per_second=0, then=None):
-        """What a Monitor saw of a loop."""
+        """What a Monitor saw of a loop whose threads had their cores. A worker that waits for a core counts as busy, and would
+        limit: such a loop is run again, up to five times, whatever the Monitor said of it."""
         library = os.environ.get("PENSTOCK_SLOW_STORAGE")
         if not library:
             self.skipTest("missing: PENSTOCK_SLOW_STORAGE")
         more = {} if then is None else {"THEN": str(then)}
-        done = sets.python(LOOP, sets.photos(), seconds, step, size, LD_PRELOAD=library,
-                           PENSTOCK_BYTES_PER_SECOND=str(bytes_per_second), **more)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return json.loads(done.stdout)
+        for _ in range(5):
+            done = sets.python(LOOP, sets.photos(), seconds, step, size, LD_PRELOAD=library,
+                               PENSTOCK_BYTES_PER_SECOND=str(bytes_per_second), **more)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            seen = json.loads(done.stdout)
+            if max(seen["delays"]) < MOST_DELAY:
+                break
+        return seen
 
     def size(self):
         """Bytes of a sample."""
