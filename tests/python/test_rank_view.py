@@ -127,8 +127,7 @@ class Silence(unittest.TestCase):
             self.assertEqual(len(silence.without_looks(71, node, lambda began: False)), n, (kept, node))
 
     def test_the_first_rank_of_the_second_node_reports_a_node_that_is_gone(self):
-        self.assertEqual([ranks.n_watched(rank, 16, rank % 8, 8) for rank in (0, 1, 2, 7, 8, 9, 15)], [16, 1, 0, 0, 2, 0, 0])
-        self.assertEqual([ranks.n_watched(rank, 4, 0, 1) for rank in range(4)], [4, 1, 0, 0])
+        self.assertEqual([ranks.n_watched(rank, 16, rank == 8) for rank in (0, 1, 2, 7, 8, 9, 15)], [16, 1, 0, 0, 2, 0, 0])
         silence = ranks.Silence(is_last=True)
         old = {0: look(0, when=0), 1: look(1, when=0)}
         self.assertEqual(silence.sentences(old, 0), ())
@@ -139,13 +138,42 @@ class Silence(unittest.TestCase):
         self.assertEqual([one[:6] for one in silence.sentences(old, 1001)], ["rank 0"])
 
 
+    def test_nodes_may_have_different_numbers_of_ranks(self):
+        """2, 4 and 4 ranks: rank 2 is the first of the second node, rank 6 of the third."""
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+            board, watching = ranks.board_of(folder, "a"), {}
+            for rank, local_rank in ((2, 0), (3, 1), (4, 2), (6, 0)):
+                data = stack.enter_context(opened(rank=rank, world=10, local_rank=local_rank, local_world=4, compare_ranks=False))
+                watching[rank] = stack.enter_context(penstock.Monitor(data, ranks=folder, **{**QUICK, "every": 60.0}))
+            n = lambda: {rank: one._n_watched(board) for rank, one in watching.items()}  # noqa: E731
+            self.assertEqual(n(), {2: 0, 3: 0, 4: 0, 6: 0})  # no rank left a look
+            for rank in range(10):
+                board.put(rank, json.dumps({**look(rank), "node": f"n{(rank + 2) // 4}"}))
+            self.assertEqual(n(), {2: 2, 3: 0, 4: 0, 6: 0})
+
+    def test_a_rank_is_silent_after_its_first_line_where_no_run_left_it(self):
+        """A folder may have looks of an earlier run, which was killed; a store in memory has none."""
+        optional("torch")
+        from torch.distributed import HashStore
+        store = HashStore()
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(ranks, "GRACE", 0.0):
+            for place, is_silent in ((store, True), (folder, False)):
+                ranks.board_of(place, "first").put(1, json.dumps({**look(1), "every": 0.1}))
+                with opened(rank=0, world=2, compare_ranks=False) as data, penstock.Monitor(
+                        data, **{**QUICK, "ranks": place, "name": "first"}) as watching:
+                    for _ in data.epoch(0):
+                        time.sleep(0.02)
+                    time.sleep(1)
+                    self.assertEqual(any("rank 1 on n1 is silent" in one for one in watching._silent), is_silent, place)
+
+
 class Boards(unittest.TestCase):
     def check(self, board):
-        self.assertEqual(list(board.all(3)), [])
+        self.assertEqual(list(board.all(range(3))), [])
         board.put(2, "a")
         board.put(0, "b")
         board.put(2, "c")
-        self.assertEqual(list(board.all(3)), [(0, "b"), (2, "c")])
+        self.assertEqual(list(board.all(range(3))), [(0, "b"), (2, "c")])
 
     def test_a_folder(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -212,7 +240,7 @@ class Boards(unittest.TestCase):
                 board = ranks.board_of(folder, "a")
                 board.put(0, text)
                 board.put(1, good)
-                found = ranks.compared(ranks.looks_of(board, 2), 2, time.time())
+                found = ranks.compared(ranks.looks_of(board, range(2)), 2, time.time())
                 self.assertEqual((found.missing, found.slowest), ((0,), 1), text)
 
     def test_wrong_settings(self):

@@ -189,6 +189,7 @@ class Monitor(Sealed):
             self._complain(boards.board_of, error)
         self._stragglers: tuple[str, ...] = ()
         self._silent: tuple[str, ...] = ()
+        self._is_second_node: bool | None = None  # whether this rank is the first one there; None: not known yet
         self._silence, self._own_run = boards.Silence(), boards.Run(time.time(), "")
         self._shown: Reading | None = None
         self._thread = threading.Thread(target=self._run, name="penstock-monitor", daemon=True)
@@ -251,7 +252,7 @@ class Monitor(Sealed):
         store or the folder, so call it now and then."""
         if self._board is None:
             return None
-        return boards.compared(boards.looks_of(self._board, self._process_world()), self._process_world(), time.time())
+        return boards.compared(boards.looks_of(self._board, range(self._process_world())), self._process_world(), time.time())
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write what was found so far as one HTML page, which needs no other file and no network: throughput over time, where
@@ -402,31 +403,38 @@ class Monitor(Sealed):
             return reading
         rank = self._process_rank()
         self._guarded(board.put, rank, boards.text_of(self._own_run, self._shown, reading.time, self._every, ended=False))
-        if not self._n_watched():
+        if not self._n_watched(board):
             return reading
         self._guarded(self._compare, board, rank)
         return dataclasses.replace(reading, stragglers=self._stragglers, silent=self._silent)
 
-    def _n_watched(self) -> int:
+    def _n_watched(self, board: boards.Board) -> int:
         """How many ranks, from 0 on, this one looks after."""
-        ranks = self.loader.ranks
-        return boards.n_watched(self._process_rank(), self._process_world(), ranks.local_rank, ranks.local_world)
+        rank, local_rank = self._process_rank(), self.loader.ranks.local_rank
+        if self._is_second_node is None and rank > 1 and local_rank == 0:
+            with contextlib.suppress(Exception):  # the comparison says it
+                self._is_second_node = boards.begins_second_node(board, rank)
+        is_second = self._is_second_node
+        if is_second is None:  # as where all nodes have as many ranks
+            is_second = local_rank == 0 and rank == self.loader.ranks.local_world
+        return boards.n_watched(rank, self._process_world(), is_second)
 
     def _begin_to_compare(self, board: boards.Board) -> None:
         """Look at what an earlier run left. On rank 0: look whether the board ends with it."""
-        n, earlier = self._n_watched(), dict[int, Any]()
-        with contextlib.suppress(Exception):  # the first line says it
-            earlier = boards.looks_of(board, n) if n else {}
+        earlier = dict[int, Any]()
+        if board.outlives:
+            with contextlib.suppress(Exception):  # the first line says it
+                earlier = boards.looks_of(board, range(self._process_world() if self._process_rank() == 0 else 2))
         self._silence = boards.Silence(earlier, is_last=self._process_rank() > 0)
         if self._process_rank() == 0:
             self._own_run = self._own_run._replace(kept=board.kept())
 
     def _compare(self, board: boards.Board, rank: int) -> None:
         """Look at the ranks that this one looks after."""
-        n = self._n_watched()
+        n = self._n_watched(board)
         self._stragglers = ()
         try:
-            looks = boards.looks_of(board, n)
+            looks = boards.looks_of(board, range(n))
         except Exception:
             if self._ranks_setting == "auto" and distributed() is None:  # training has ended
                 self._silent = ()

@@ -17,7 +17,7 @@ import socket
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -27,7 +27,7 @@ from ..escapes import escaped
 from ..launchers import distributed
 from .reading import Reading
 
-__all__ = ["Board", "RankView", "Run", "Silence", "board_of", "compared", "looks_of", "n_watched"]
+__all__ = ["Board", "RankView", "Run", "Silence", "begins_second_node", "board_of", "compared", "looks_of", "n_watched"]
 
 WAITS = 0.1  # a straggler waits for data for at least this share of its time, and
 TIMES = 2.0  # for at least so many times the median of the ranks; or, where that is most of the time, halfway from it to all
@@ -42,13 +42,15 @@ T = TypeVar("T")
 
 
 class Board(Protocol):
-    """Where the looks of ranks lie: texts by rank."""
+    """Where the looks of ranks lie: texts by rank. outlives: it may have what a run left that was killed."""
+
+    outlives: bool
 
     def put(self, rank: int, text: str) -> None:
         """Replace the text of a rank."""
 
-    def all(self, world: int) -> Iterator[tuple[int, str]]:
-        """Give the ranks that have a text, and these texts. Never waits for one that is missing."""
+    def all(self, ranks: Sequence[int]) -> Iterator[tuple[int, str]]:
+        """Give those of the ranks that have a text, and these texts. Never waits for one that is missing."""
 
     def kept(self) -> str:
         """Return what the board ends with: "process": this process; "node": this node; "": neither."""
@@ -98,7 +100,8 @@ def _is_here(host: str) -> bool:
 
 
 class _StoreBoard:
-    """In a store of torch.distributed, with a connection and a time-out of its own where the store can be cloned."""
+    """In a store of torch.distributed, with a connection and a time-out of its own where the store can be cloned. A store of
+    TCP or of one process is in memory, and a launcher that keeps it gives each start of its workers a prefix."""
 
     def __init__(self, store: Any, prefix: str) -> None:
         if hasattr(store, "clone"):
@@ -106,6 +109,13 @@ class _StoreBoard:
                 store = store.clone()
                 store.set_timeout(datetime.timedelta(seconds=TIMEOUT))
         self._store, self._prefix = store, prefix
+        self.outlives = type(self._innermost()).__name__ not in ("TCPStore", "HashStore")
+
+    def _innermost(self) -> Any:
+        store = self._store
+        while hasattr(store, "underlying_store"):
+            store = store.underlying_store
+        return store
 
     def _key(self, rank: int) -> str:
         return f"{self._prefix}/{rank}"
@@ -113,15 +123,13 @@ class _StoreBoard:
     def put(self, rank: int, text: str) -> None:
         self._store.set(self._key(rank), text)
 
-    def all(self, world: int) -> Iterator[tuple[int, str]]:
-        for rank in range(world):
+    def all(self, ranks: Sequence[int]) -> Iterator[tuple[int, str]]:
+        for rank in ranks:
             if self._store.check([self._key(rank)]):
                 yield rank, self._store.get(self._key(rank)).decode()
 
     def kept(self) -> str:
-        store = self._store
-        while hasattr(store, "underlying_store"):
-            store = store.underlying_store
+        store = self._innermost()
         if type(store).__name__ != "TCPStore" or not _is_here(store.host):
             return ""
         return "process" if _listens(store.port) else "node"  # else the launcher's
@@ -146,7 +154,7 @@ class _PatientBoard:
     whatever its time-out. Raises TimedOutError then. Any thread."""
 
     def __init__(self, board: _StoreBoard) -> None:
-        self._board = board
+        self._board, self.outlives = board, board.outlives
         self._asked: queue.SimpleQueue[tuple[Callable[[], Any], concurrent.futures.Future[Any]] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._late: concurrent.futures.Future[Any] | None = None  # the question that nobody waits for any more
@@ -157,8 +165,8 @@ class _PatientBoard:
     def put(self, rank: int, text: str) -> None:
         self._ask(lambda: self._board.put(rank, text), TIMEOUT)
 
-    def all(self, world: int) -> Iterator[tuple[int, str]]:
-        return iter(self._ask(lambda: list(self._board.all(world)), TIMEOUT + world / 100))
+    def all(self, ranks: Sequence[int]) -> Iterator[tuple[int, str]]:
+        return iter(self._ask(lambda: list(self._board.all(ranks)), TIMEOUT + len(ranks) / 100))
 
     def kept(self) -> str:
         return self._ask(self._board.kept, TIMEOUT)
@@ -217,6 +225,8 @@ class _PatientBoard:
 class _FolderBoard:
     """In files of a folder: NAME-rankR.json, each replaced in one step. They stay, with the word of an end in them."""
 
+    outlives = True
+
     def __init__(self, folder: str, prefix: str) -> None:
         self._folder, self._prefix = folder, prefix.replace("/", "-")
 
@@ -229,8 +239,8 @@ class _FolderBoard:
             file.write(text)
         os.replace(path + ".new", path)
 
-    def all(self, world: int) -> Iterator[tuple[int, str]]:
-        for rank in range(world):
+    def all(self, ranks: Sequence[int]) -> Iterator[tuple[int, str]]:
+        for rank in ranks:
             with contextlib.suppress(FileNotFoundError), open(self._path(rank), encoding="utf-8") as file:
                 yield rank, file.read()
 
@@ -348,14 +358,21 @@ def _patience(look: dict[str, Any]) -> float:
     return float(STALE * look["every"] + GRACE)
 
 
-def n_watched(rank: int, world: int, local_rank: int, local_world: int) -> int:
+def n_watched(rank: int, world: int, is_second_node: bool) -> int:
     """How many ranks, from 0 on, a rank looks after: rank 0 all; rank 1 rank 0, which cannot miss itself; and the first rank of
     the second node these two, whose node may be gone."""
     if rank == 0:
         return world
     if rank == 1:
         return 1
-    return 2 if (rank, local_rank) == (local_world, 0) else 0
+    return 2 if is_second_node else 0
+
+
+def begins_second_node(board: Board, rank: int) -> bool | None:
+    """Whether the node of a rank, the first one there, is the second: the rank before is on rank 0's node. Nodes may have
+    different numbers of ranks. None: one of these two left no look yet. Raises what the board raises."""
+    looks = looks_of(board, (0, rank - 1))
+    return looks[0]["node"] == looks[rank - 1]["node"] if len(looks) == 2 else None
 
 
 class Silence:
@@ -416,7 +433,7 @@ def _look_of(text: str, rank: int) -> dict[str, Any] | None:
         return None
 
 
-def looks_of(board: Board, world: int) -> dict[int, dict[str, Any]]:
-    """The newest look of each rank below `world` that left one. Raises what the board raises."""
-    looks = ((rank, _look_of(text, rank)) for rank, text in board.all(world))
+def looks_of(board: Board, ranks: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """The newest look of each of the ranks that left one. Raises what the board raises."""
+    looks = ((rank, _look_of(text, rank)) for rank, text in board.all(ranks))
     return {rank: look for rank, look in looks if look is not None}
