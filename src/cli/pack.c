@@ -31,6 +31,7 @@
 #include "unit.h"
 
 #define MAX_THREADS 1024
+#define SHARD_SIZE (UINT64_C(256) << 20) /* of the option table */
 
 enum {
     OPT_SHARD_SIZE = 256,
@@ -278,10 +279,9 @@ static int find_done(struct pack *pack, const struct pstk_writer_settings *s,
 {
     if (!is_part(pack) || err->code != PSTK_EEXIST || !strstr(err->message, "set overwrite"))
         return output_refuse(err, pack->out);
-    const char *why = inputs_differ(pack->out, s);
-    if (why)
-        return message_usage("%s is a data set already: %s; --overwrite replaces it", pack->out,
-                             why);
+    const int status = inputs_check(pack->out, s);
+    if (status)
+        return status;
     pack->is_done = 1;
     message_say("%s is done already, from the same files", pack->out);
     return 0;
@@ -300,7 +300,7 @@ static int knows_inputs(const struct pack *pack)
 
 /* Return the note, owned: of a part with the state of its inputs, unless it is to have no pack id:
  * nothing then says which pack such a part is of. */
-static char *part_note(const struct pack *pack, const char *note)
+static char *part_note(const struct pack *pack, const struct pstk_writer_settings *s)
 {
     const struct inputs inputs = {.src = pack->src,
                                   .tree = &pack->tree,
@@ -308,10 +308,13 @@ static char *part_note(const struct pack *pack, const char *note)
                                   .n = pack->n,
                                   .identity =
                                       pack->records.dataset ? pack->records.info.identity : NULL,
-                                  .annotations = pack->annotated.settings.path};
+                                  .annotations = pack->annotated.settings.path,
+                                  .reading = &pack->fields,
+                                  .tolerated = (pack->skip_bad ? INPUTS_SKIP_BAD : 0u) |
+                                               (pack->form.damaged ? INPUTS_DAMAGED : 0u)};
     char *own =
-        is_part(pack) && !pack->has_no_id && knows_inputs(pack) ? inputs_note(&inputs, note) : NULL;
-    if (!own && !(own = strdup(note)))
+        is_part(pack) && !pack->has_no_id && knows_inputs(pack) ? inputs_note(&inputs, s) : NULL;
+    if (!own && !(own = strdup(s->note)))
         message_no_memory();
     return own;
 }
@@ -340,7 +343,7 @@ static int open_writer(struct pack *pack)
     s.note = annotated_note(&pack->annotated, form_note(&pack->form, note));
     s.pack_id = pack->task.pack_id;
     name_pack(pack, &s, pack_id); /* whatever state the inputs are in */
-    char *own = part_note(pack, s.note);
+    char *own = part_note(pack, &s);
     s.note = own;
     s.on_kept = note_kept;
     s.on_kept_user = pack;
@@ -558,22 +561,29 @@ static void print_images(const struct pack *pack, const struct result *result)
                (pack->bytes_in ? (double)pack->bytes_in : 1.0));
 }
 
+static void print_speed(const struct result *result)
+{
+    const double seconds = result->seconds, n = (double)result->info.n_samples;
+    char time[UNIT_SIZE], rate[UNIT_SIZE];
+    printf(" in %s (%s/s)\n", unit_seconds(time, seconds),
+           unit_count(rate, (uint64_t)(n / (seconds > 0 ? seconds : 1))));
+}
+
 static int print_text(struct pack *pack, const struct result *result)
 {
     const struct pstk_dataset_info *info = &result->info;
-    const double seconds = result->seconds;
-    char n[UNIT_SIZE], classes[UNIT_SIZE], shards[UNIT_SIZE], bytes[UNIT_SIZE], time[UNIT_SIZE];
-    char rate[UNIT_SIZE];
-    printf("%s %s %s%s", pack->is_done ? "has" : "packed", unit_count(n, info->n_samples),
+    char n[UNIT_SIZE], classes[UNIT_SIZE], shards[UNIT_SIZE], bytes[UNIT_SIZE];
+    printf("%s %s %s%s", pack->is_done ? "the part has" : "packed", unit_count(n, info->n_samples),
            pack->records.dataset ? "sample" : "image", info->n_samples == 1 ? "" : "s");
     if (info->n_names)
         printf(" of %s class%s", unit_count(classes, info->n_names),
                info->n_names == 1 ? "" : "es");
-    printf(" into %s shard%s: %s in %s (%s/s)\n", unit_count(shards, info->n_shards),
-           info->n_shards == 1 ? "" : "s", unit_bytes(bytes, (double)info->bytes),
-           unit_seconds(time, seconds),
-           unit_count(rate, (uint64_t)((double)info->n_samples / (seconds > 0 ? seconds : 1))));
-    if (!pack->is_done) {
+    printf(" %s %s shard%s: %s", pack->is_done ? "in" : "into", unit_count(shards, info->n_shards),
+           info->n_shards == 1 ? "" : "s", unit_bytes(bytes, (double)info->bytes));
+    if (pack->is_done) {
+        putchar('\n');
+    } else {
+        print_speed(result);
         print_images(pack, result);
         annotated_print(&pack->annotated);
     }
@@ -747,7 +757,7 @@ static int pack(struct pack *p)
 static int run(const struct command *self, int argc, char **argv)
 {
     struct options options = {.command = self, .argc = argc, .argv = argv};
-    struct pack p = {0};
+    struct pack p = {.shard_size = SHARD_SIZE};
     int c;
     annotated_init(&p.annotated);
     while ((c = options_next(&options)) > 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pack_id.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 struct pack_hash pack_hash_begin(void)
@@ -18,6 +19,13 @@ void pack_hash_add(struct pack_hash *hash, const char *text)
     } while (*c++);
 }
 
+void pack_hash_add_number(struct pack_hash *hash, uint64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, number);
+    pack_hash_add(hash, text);
+}
+
 const char *pack_hash_text(const struct pack_hash *hash, char text[PACK_ID_SIZE + 1])
 {
     snprintf(text, PACK_ID_SIZE + 1, "%016llx%016llx", (unsigned long long)hash->a,
@@ -28,13 +36,11 @@ const char *pack_hash_text(const struct pack_hash *hash, char text[PACK_ID_SIZE 
 const char *pack_id_of(const struct tree *tree, const char *note, char text[PACK_ID_SIZE + 1])
 {
     struct pack_hash hash = pack_hash_begin();
-    char number[24];
     pack_hash_add(&hash, note);
     for (uint64_t i = 0; i < tree->n_classes; i++)
         pack_hash_add(&hash, tree->classes[i]);
     for (uint64_t i = 0; i < tree->n_files; i++) {
-        snprintf(number, sizeof number, "%u", (unsigned)tree->files[i].cls);
-        pack_hash_add(&hash, number);
+        pack_hash_add_number(&hash, tree->files[i].cls);
         pack_hash_add(&hash, tree->files[i].path);
     }
     return pack_hash_text(&hash, text);

@@ -19,6 +19,8 @@ struct pack_hash {
 struct pack_hash pack_hash_begin(void);
 /* Add a text with its terminating 0, which parts it from the next. */
 void pack_hash_add(struct pack_hash *hash, const char *text);
+/* Add a number as such a text. */
+void pack_hash_add_number(struct pack_hash *hash, uint64_t number);
 /* Write it in hex. Returns `text`. */
 const char *pack_hash_text(const struct pack_hash *hash, char text[PACK_ID_SIZE + 1]);
 

@@ -23,7 +23,8 @@
 #define MAX_STEPS 40     /* symbolic links to follow, as in the kernel */
 
 #define INPUTS "; inputs " /* in a note, as `penstock pack` ends that of a part (FORMAT.md) */
-#define INPUTS_DIGITS 32
+#define OPTIONS " options "
+#define N_DIGITS 32 /* after each */
 
 /* A part, and the numbers of its dictionaries in the merged data set. */
 struct part {
@@ -609,12 +610,19 @@ static int begin_columns(struct merge *merge, struct pstk_error *err)
     return r;
 }
 
+/* 1: the text begins with `name`, and N_DIGITS hex digits follow. */
+static int is_hash(const char *text, const char *name)
+{
+    const size_t n = strlen(name);
+    return strncmp(text, name, n) == 0 && strspn(text + n, "0123456789abcdef") >= N_DIGITS;
+}
+
 /* Take over the note of a part, without what says in which state its own inputs were. */
 static int copy_note(struct pstk__manifest *manifest, const char *note, struct pstk_error *err)
 {
-    const size_t n = note ? strlen(note) : 0, n_end = strlen(INPUTS) + INPUTS_DIGITS;
-    if (n < n_end || strncmp(note + n - n_end, INPUTS, strlen(INPUTS)) != 0 ||
-        strspn(note + n - INPUTS_DIGITS, "0123456789abcdef") != INPUTS_DIGITS)
+    const size_t n = note ? strlen(note) : 0, n_options = strlen(OPTIONS) + N_DIGITS;
+    const size_t n_end = strlen(INPUTS) + N_DIGITS + n_options;
+    if (n < n_end || !is_hash(note + n - n_end, INPUTS) || !is_hash(note + n - n_options, OPTIONS))
         return pstk__manifest_set_note(manifest, note, err);
     char *text = strndup(note, n - n_end);
     const int r = text ? pstk__manifest_set_note(manifest, text, err)

@@ -258,7 +258,10 @@ static int clear_leftovers(struct pstk__staging *staging, int locked, struct pst
  * remove. */
 static int refuse(struct pstk__staging *staging, int locked, struct pstk_error *err)
 {
-    if (locked && list_old(staging, NULL) == 0)
+    const int r = list_old(staging, err);
+    if (r < 0)
+        return r; /* overwrite would not help */
+    if (locked)
         (void)clear_leftovers(staging, locked, NULL); /* the next writer removes the rest */
     /* The bindings look for "set overwrite" in this message and replace it by their own words. */
     return pstk__fail(err, PSTK_EEXIST, PSTK_STAGE_WRITE,

@@ -188,17 +188,21 @@ def a_part_that_is_done_is_left_and_one_of_other_inputs_is_refused(world):
     assert "packed" not in told.splitlines()[0], told
     expect(json.loads(pack(src, out, envs[0], "--json")[0])["done_already"], True)
     expect(os.stat(os.path.join(part, "manifest.json")).st_mtime_ns, before)
-    _, said = pack(src, out, envs[0], "--shard-size", "1M")  # which is no part of what it holds
-    assert "done already" in said, said
+    assert told.splitlines()[0].startswith("the part has 20 images of 2 classes in 1 shard: "), told
+    assert "/s)" not in told, told
     for options in (["--quality", "80"], ["--pack-id", "0" * 32]):
         _, said = pack(src, out, envs[0], *options, status=2)
         assert "is a data set already: it is of another pack; --overwrite replaces it" in said, said
-    _, said = run("pack", src, part, "--part", "1/2", env=environment(), status=2)
-    assert "it is another part of this pack" in said, said
+    for slice_, why in (("1/2", "holds part 0 of 2 of this pack, and this is part 1 of 2; choose another directory "
+                         "(--overwrite replaces part 0 of 2)"),
+                        ("0/3", "holds part 0 of 2 of this pack, and this is part 0 of 3; choose another directory, and "
+                         "pack all parts with one count")):
+        _, said = run("pack", src, part, "--part", slice_, env=environment(), status=2)
+        assert why in said, said
     first = os.path.join(src, "a", "00.jpg")
     os.utime(first, (1, 1))
     _, said = pack(src, out, envs[0], status=2)
-    assert "since then its files, or the options, have changed; --overwrite replaces it" in said, said
+    assert "its files have changed since then; --overwrite replaces it" in said, said
     _, said = pack(src, out, envs[1])  # which has none of it
     assert "done already" in said, said
     expect(pack(src, out, envs[0], "--overwrite")[1].count("done already"), 0)
@@ -228,10 +232,67 @@ def an_empty_part_and_a_task_are_done_already_too(world):
     for said_already in (False, True):
         _, said = run("pack", src, task, "--task", "a", "--pack-id", "0" * 32, env=environment())
         expect("is done already" in said, said_already)
-    for options, why in ((["--task", "b"], "another part"), (["--task", "a", "--attempt", "1"], "another part"),
-                         (["--task", "a", "--quality", "80"], "since then its files, or the options, have changed")):
+    for options, why in ((["--task", "b"], "holds attempt 0 at the task a of this pack, and this is attempt 0 at the task b; "
+                          "choose another directory (--overwrite replaces attempt 0 at the task a)"),
+                         (["--task", "a", "--attempt", "1"], "and this is attempt 1 at the task a; choose another directory"),
+                         (["--part", "0/2"], "and this is part 0 of 2; choose another directory"),
+                         (["--task", "a", "--quality", "80"], "it was packed with other options; --overwrite replaces it")):
         _, said = run("pack", src, task, "--pack-id", "0" * 32, *options, env=environment(), status=2)
         assert why in said, said
+
+
+@test
+def a_part_that_lost_bytes_is_not_done(world):
+    src, part = images(world, 8), world.fresh("part")
+    line = ["pack", src, part, "--part", "0/2"]
+
+    def files(suffix):
+        return [os.path.join(part, name) for name in sorted(os.listdir(part)) if name.endswith(suffix)]
+
+    def cut(path):
+        os.truncate(path, 1000)
+
+    run(*line)
+    for suffix, harm in ((".pstk", cut), (".pstk", os.unlink), (".cls.pcol", cut), (".cls.pcol", os.unlink)):
+        harmed = files(suffix)[0]
+        harm(harmed)
+        told, said = run(*line, status=2)
+        assert os.path.basename(harmed) in said and "--overwrite packs it again" in said and not told, (told, said)
+        run(*line, "--overwrite")
+        assert "done already" in run(*line)[1]
+    with open(files("manifest.json")[0], "r+b") as file:
+        file.write(file.read().replace(b'"n_samples":4', b'"n_samples":3') if file.seek(0) == 0 else b"")
+    _, said = run(*line, status=2)
+    assert "manifest" in said and "done already" not in said and "--overwrite" not in said, said
+
+
+@test
+def a_part_packed_with_other_options_is_not_done(world):
+    src, part = images(world, 8), world.fresh("part")
+    line = ["pack", src, part, "--part", "0/2"]
+    run(*line)
+    for options in (["--no-columns"], ["--shard-size", "1M"], ["--jpeg", "keep"], ["--jpeg", "exact"], ["--compress", "zstd"]):
+        _, said = run(*line, *options, status=2)
+        assert "it was packed with other options; --overwrite replaces it" in said, (options, said)
+        run(*line, *options, "--overwrite")
+        assert "done already" in run(*line, *options)[1]
+        run(*line, "--overwrite")
+    for options in (["--shard-size", "256M"], ["--threads", "1"], ["--jpeg", "planes"], ["--json"]):  # the same result
+        assert "done already" in run(*line, *options)[1], options
+
+
+@test
+def a_part_of_good_files_is_done_also_where_bad_ones_would_be_taken(world):
+    src = images(world, 8)
+    for option in (["--skip-bad"], ["--damaged", "accept"]):
+        part = world.fresh("part")
+        line = ["pack", src, part, "--part", "0/2"]
+        run(*line)
+        assert "done already" in run(*line, *option)[1]  # a pack that refuses bad files found none
+        run(*line, *option, "--overwrite")
+        assert "done already" in run(*line, *option)[1]
+        _, said = run(*line, status=2)
+        assert "it was packed with " + " ".join(option) + "; --overwrite replaces it" in said, said
 
 
 @test
@@ -245,7 +306,7 @@ def a_merge_leaves_out_what_a_part_was_made_of(world):
     for path in (parts_of(out)[0], whole):
         with open(os.path.join(path, "manifest.json")) as file:
             notes.append(json.load(file)["note"])
-    assert re.fullmatch(re.escape(notes[1]) + "; inputs [0-9a-f]{32}", notes[0]), notes
+    assert re.fullmatch(re.escape(notes[1]) + "; inputs [0-9a-f]{32} options [0-9a-f]{32}", notes[0]), notes
 
 
 @test

@@ -136,11 +136,18 @@ class Packs(Case):
         merge([self.path("part1"), self.path("part0")], self.path("data"), pack_id=PACK)
         again = penstock.pack(self.path("day1"), self.path("part1"), part=Task(PACK, "day/1", 1), progress=False)  # is done already
         self.assertEqual(len(again), 3)
-        with self.assertRaisesRegex(penstock.DataSetExistsError, "another part of this pack; overwrite=True replaces it"):
+        with self.assertRaisesRegex(penstock.DataSetExistsError, r"holds attempt 1 at the task day/1 of this pack, and this is "
+                                    r"attempt 2 at the task day/1; choose another directory \(overwrite=True replaces"):
             penstock.pack(self.path("day1"), self.path("part1"), part=Task(PACK, "day/1", 2), progress=False)
         os.utime(self.path("day1/10.jpg"), (1, 1))
-        with self.assertRaisesRegex(penstock.DataSetExistsError, "since then its files, or the options, have changed"):
+        with self.assertRaisesRegex(penstock.DataSetExistsError, "its files have changed since then; overwrite=True"):
             penstock.pack(self.path("day1"), self.path("part1"), part=Task(PACK, "day/1", 1), progress=False)
+        penstock.pack(self.path("day1"), self.path("part1"), part=Task(PACK, "day/1", 1), progress=False, overwrite=True)
+        shard = next(name for name in os.listdir(self.path("part1")) if name.endswith(".pstk"))
+        os.truncate(self.path(f"part1/{shard}"), 1000)
+        with self.assertRaisesRegex(penstock.DataSetExistsError, r"not whole \(overwrite=True packs it again\): " + shard):
+            penstock.pack(self.path("day1"), self.path("part1"), part=Task(PACK, "day/1", 1), progress=False)
+        penstock.pack(self.path("day1"), self.path("part1"), part=Task(PACK, "day/1", 1), progress=False, overwrite=True)
         keys = [r["key"] for r in penstock.Dataset(self.path("data"))]
         self.assertEqual(keys, ["10.jpg", "11.jpg", "12.jpg", "00.jpg", "01.jpg", "02.jpg"])
 
