@@ -77,6 +77,33 @@ const char *pstk__file_write_advice(int native)
     return native == ENOSPC || native == EDQUOT ? "; free some space and run again" : "";
 }
 
+/* Return the bytes of the path before the last name; 0: it has one name alone. */
+static size_t parent_size(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 0 && path[n - 1] == '/')
+        n--;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return n;
+}
+
+int pstk__file_fail_make(struct pstk_error *err, int native, int stage, const char *path)
+{
+    const size_t n = parent_size(path);
+    if (native != ENOENT || n == 0)
+        return pstk__fail_errno(err, native, stage, "%s: cannot make the directory%s", path,
+                                pstk__file_write_advice(native));
+    const int r = pstk__fail(err, PSTK_ENOENT, stage,
+                             "%s: cannot make it: there is no folder %.*s (make it with mkdir -p)",
+                             path, (int)n, path);
+    if (err)
+        err->native = native;
+    return r;
+}
+
 int pstk__file_open(const char *path)
 {
     /* O_NONBLOCK: opening a FIFO must not wait for its other end. Regular files ignore it. */

@@ -32,6 +32,9 @@ DIR *pstk__file_list(int dir);
 /* What follows a message of a write that failed with this native errno: advice when the disk or the
  * quota is full, else "". Static. */
 const char *pstk__file_write_advice(int native);
+/* Fail for a directory that mkdir refused with this native errno. The message names the parent, if
+ * that is missing. Returns the code. */
+int pstk__file_fail_make(struct pstk_error *err, int native, int stage, const char *path);
 
 /* Open a regular file for reading; never waits, whatever lies at `path`: a FIFO, a socket, a
  * device. Returns the descriptor, or a negative native errno for pstk__file_fail. */

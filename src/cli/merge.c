@@ -103,6 +103,18 @@ static int say_stopped(const struct merge *merge)
     return interrupt_status();
 }
 
+/* 1: the message names a part, so it is not about OUT. */
+static int names_part(const struct pstk_error *err, const char *const *parts, uint32_t n_parts)
+{
+    for (uint32_t i = 0; err->code != PSTK_EEXIST && i < n_parts; i++) {
+        const char *at = strstr(err->message, parts[i]);
+        if (at && (at == err->message || at[-1] == ' ') &&
+            strchr(" ,:;/", at[strlen(parts[i])])) /* a terminating 0, too */
+            return 1;
+    }
+    return 0;
+}
+
 static int merge(struct merge *m, const char *const *parts, uint32_t n_parts)
 {
     const struct pstk_merge_settings settings = {.size = sizeof settings,
@@ -122,7 +134,8 @@ static int merge(struct merge *m, const char *const *parts, uint32_t n_parts)
     if (r == PSTK_ECANCELED && interrupt_seen())
         return say_stopped(m);
     if (r < 0)
-        return output_refuse(&err, m->out);
+        return names_part(&err, parts, n_parts) ? status_refuse(&err, NULL)
+                                                : output_refuse(&err, m->out);
     int status = report(m->out, parts, n_parts, unit_now() - start, m->json);
     if (status)
         message_say("%s was merged all the same, whole", m->out);

@@ -181,9 +181,9 @@ char *part_path(struct part *part, const char *out)
     }
     if (n < 0)
         message_no_memory();
-    /* Other processes make it at the same time. */
+    /* Other processes make it at the same time. The writer names a folder that is missing. */
     part->has_made = part->is_auto && mkdir(out, 0777) == 0;
-    if (part->is_auto && !part->has_made && errno != EEXIST) {
+    if (part->is_auto && !part->has_made && errno != EEXIST && errno != ENOENT) {
         message_say("cannot make %s: %s", out, strerror(errno));
         free(path);
         return NULL;

@@ -224,8 +224,11 @@ static int find_parent(struct pstk__outdir *outdir, struct pstk_error *err)
     } else {
         outdir->parent = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (outdir->parent < 0)
-            r = pstk__fail_errno(err, errno, PSTK_STAGE_WRITE,
-                                 "%s: cannot open the directory that is to hold it", outdir->path);
+            r = errno == ENOENT
+                    ? pstk__file_fail_make(err, errno, PSTK_STAGE_WRITE, outdir->path)
+                    : pstk__fail_errno(err, errno, PSTK_STAGE_WRITE,
+                                       "%s: cannot open the directory that is to hold it",
+                                       outdir->path);
     }
     free(parent);
     return r;

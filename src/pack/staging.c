@@ -325,7 +325,7 @@ static int open_directory(struct pstk__staging *staging, struct pstk_error *err)
     if (mkdir(staging->path, 0777) == 0)
         staging->made = 1;
     else if (errno != EEXIST)
-        return fail_path(staging, errno, "make", "the directory", err);
+        return pstk__file_fail_make(err, errno, PSTK_STAGE_WRITE, staging->path);
     staging->dir = open(staging->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return staging->dir < 0 ? fail_path(staging, errno, "open", "the directory", err) : 0;
 }

@@ -344,6 +344,8 @@ def merge_names_what_does_not_fit(world):
     refused([parts[0], parts[2]], "parts 1, 3 of 4 are missing: give all parts", "another machine")
     refused(parts[:3], "part 3 of 4 is missing: give all parts")
     refused([*parts, parts[2]], parts[2], "are both part 2: give each part once")
+    _, said = run("merge", parts[0], os.path.join(out, "nosuch"), joined, status=2)
+    expect(said, "penstock: no such file or directory: %s\n" % os.path.join(out, "nosuch"))  # and no word of OUT
     other = world.fresh("other")
     for i in range(3):
         pack(src, other, environment(**mpi(i, 3)))
@@ -372,6 +374,21 @@ def merge_names_what_does_not_fit(world):
     named = world.fresh("named")
     run("pack", classes, named, "--part", "3/4")
     refused([*parts[:3], named], named, "different class names")
+
+
+@test
+def a_folder_that_is_missing_above_out_is_named(world):
+    src, above = images(world, 4), world.fresh("above")
+    for out, missing in ((os.path.join(above, "part"), above), (os.path.join(above, "in", "part/"), os.path.join(above, "in"))):
+        for options, folder in (([], missing), (["--part", "0/2"], missing), (["--part", "auto"], out.rstrip("/"))):
+            _, said = run("pack", src, out, *options, env=environment(), status=2)
+            assert "cannot make it: there is no folder %s (make it with mkdir -p)\n" % folder in said, said
+    os.makedirs(above)
+    run("pack", src, os.path.join(above, "part"))
+    _, said = run("merge", os.path.join(above, "part"), os.path.join(above, "no", "out"), status=2)
+    assert "there is no folder %s (make it with mkdir -p)" % os.path.join(above, "no") in said, said
+    _, said = run("export", "--to", "mds", os.path.join(above, "part"), os.path.join(above, "no", "out"), status=2)
+    assert "there is no folder %s (make it with mkdir -p)" % os.path.join(above, "no") in said, said
 
 
 @test
