@@ -40,7 +40,8 @@ struct pstk_loader;
 
 /* Write the trace so far to the file `path`; NULL: to settings.trace_path, where pstk_close then
  * writes it again if more has happened. Threads go on meanwhile. EINVAL: the loader keeps no trace,
- * or has no trace_path, or the name ends in .gz; else what the system refused. Thread: any. */
+ * or has no trace_path, or the name ends in .gz or .GZ; else what the system refused.
+ * Thread: any. */
 PSTK_API int pstk_trace_write(struct pstk_loader *loader, const char *path, struct pstk_error *err);
 
 /* Which time metrics are of. */

@@ -586,8 +586,8 @@ struct pstk_settings {
      * trace */
     uint32_t trace_events;
     /* a file for the trace (metrics.h): written at open, and again by pstk_close; copies. pstk_open
-     * fails if its folder does not exist, it is no file, or its name ends in .gz; if the disk
-     * refuses it, only PSTK_FALLBACK_NO_TRACE is set. default: NULL, none */
+     * fails if its folder does not exist, it is no file, or its name ends in .gz or .GZ; if the
+     * disk refuses it, only PSTK_FALLBACK_NO_TRACE is set. default: NULL, none */
     const char *trace_path;
     /* a file by which other processes ask what the loader is doing (board.h; `penstock top`): made
      * at open, removed by pstk_close; copies. A thread that sleeps answers. pstk_open fails if its

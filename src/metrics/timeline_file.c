@@ -4,12 +4,13 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/texts.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <strings.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -200,7 +201,8 @@ int pstk__timeline_check_path(const char *setting, const char *path, enum pstk_s
         return pstk__fail(err, PSTK_EINVAL, stage,
                           "%s: value is empty; must be %sthe path of a file", setting,
                           stage == PSTK_STAGE_OPEN ? "NULL or " : "");
-    if (path && pstk__text_ends_with(path, ".gz"))
+    const char *suffix = path ? strrchr(path, '.') : NULL;
+    if (suffix && strcasecmp(suffix, ".gz") == 0)
         return pstk__fail(err, PSTK_EINVAL, stage,
                           "%s: value is '%s'; must not end in .gz, because the trace is written as "
                           "plain JSON (compress the file with gzip afterwards)",

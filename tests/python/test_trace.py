@@ -215,6 +215,7 @@ class Traces(Case):
                                     (self.folder, SettingsError, "must be a file"),
                                     ("", SettingsError, "trace_path: value is ''"),
                                     (self.path + ".gz", SettingsError, "trace_path: value is .* must not end in .gz"),
+                                    (self.path + ".GZ", SettingsError, "trace_path: value is .* must not end in .gz"),
                                     ("a\0b", SettingsError, "zero byte"), (7.5, TypeError, "trace_path: value is 7.5")):
             with self.assertRaisesRegex(kind, message):
                 loader(trace_path=path)
@@ -294,6 +295,27 @@ class Merged(Case):
             with gzip.open(out) as file:
                 self.assertEqual(json.load(file), merged)
             os.unlink(out)
+        penstock.trace.merge(self.path, self.theirs([]), out.replace(".gz", ".Gz"))
+        with gzip.open(out.replace(".gz", ".Gz")) as file:
+            self.assertEqual(json.load(file), merged)
+
+    def test_a_file_that_cannot_be_opened_is_named_with_its_argument(self):
+        self.traced()
+        lost, theirs = os.path.join(self.folder, "m.json"), self.theirs([])
+        for arguments, said in ((([self.path], lost), "theirs: cannot read the file: No such file or directory (the order is "
+                                                      "merge(ours, theirs, out))"),
+                                (([lost], theirs), "ours: cannot read the file: No such file or directory (the"),
+                                ((os.fsencode(lost), theirs), "ours: cannot read the file: No such file or directory (the")):
+            with self.assertRaises(FileNotFoundError) as caught:
+                penstock.trace.merge(*arguments)
+            self.assertIn(said, str(caught.exception))
+            self.assertEqual(caught.exception.filename, lost)
+        with self.assertRaisesRegex(IsADirectoryError, "theirs: cannot read the file: Is a directory"):
+            penstock.trace.merge(self.path, self.folder)
+        for out in (os.path.join(self.folder, "none", "both.json"), os.path.join(self.folder, "none", "both.json.gz")):
+            with self.assertRaisesRegex(FileNotFoundError, "out: cannot write the file: No such file or directory") as caught:
+                penstock.trace.merge(self.path, theirs, out)
+            self.assertEqual(caught.exception.filename, out)
 
     def test_files_that_are_no_traces_are_refused(self):
         self.traced()

@@ -11,6 +11,7 @@
 """
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -22,7 +23,7 @@ from . import _c, errors
 from .errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from .handle import Handle
 
@@ -71,19 +72,31 @@ def end(pointer: c_void_p) -> None:
 # ---- on one time axis ----------------------------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def _naming(name: str, verb: str, path: bytes) -> Iterator[None]:
+    """Have an error of the file name the argument."""
+    try:
+        yield
+    except OSError as error:
+        advice = "" if name == "out" else " (the order is merge(ours, theirs, out))"
+        raise type(error)(error.errno, f"{name}: cannot {verb} the file: {error.strerror}{advice}",
+                          os.fsdecode(path)) from None
+
+
 def _read(name: str, path: Any) -> dict[str, Any]:
     """Return a trace from a file, perhaps compressed by gzip, in its form as an object."""
-    with open(path_of(path, name), "rb") as file:  # open() alone takes an int, or True, for an open file, and closes it
+    found = path_of(path, name)  # open() alone takes an int, or True, for an open file, and closes it
+    with _naming(name, "read", found), open(found, "rb") as file:
         data = file.read()
     try:
-        found = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        trace = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
     except (OSError, EOFError, ValueError) as error:
         raise SettingsError(f"{name}: {os.fspath(path)!r} is no trace; must be a file of JSON ({error})") from None
-    if isinstance(found, list):
-        found = {"traceEvents": found}
-    if not isinstance(found, dict) or not isinstance(found.get("traceEvents"), list):
+    if isinstance(trace, list):
+        trace = {"traceEvents": trace}
+    if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
         raise SettingsError(f"{name}: {os.fspath(path)!r} is no trace; must have a list of traceEvents")
-    return found
+    return trace
 
 
 def _opened_ns(path: Any, trace: dict[str, Any]) -> int:
@@ -92,7 +105,7 @@ def _opened_ns(path: Any, trace: dict[str, Any]) -> int:
     if not isinstance(other, dict) or not isinstance(other.get("realtime_ns"), int) \
             or not str(other.get("producer", "")).startswith("penstock"):
         raise SettingsError(f"ours: {os.fspath(path)!r} is no trace of a loader; must be a file that trace_path= or "
-                            "write_trace wrote (the order is merge(ours, theirs))")
+                            "write_trace wrote (the order is merge(ours, theirs, out))")
     return int(other["realtime_ns"])
 
 
@@ -114,10 +127,10 @@ def merge(ours: Any, theirs: Any, out: Any = None) -> dict[str, Any]:
     """Return the traces of a loader, or of several in a list, and of torch.profiler on one time axis: that of PyTorch.
 
     ours: files that trace_path= or Loader.write_trace wrote. theirs: a file of export_chrome_trace, also compressed
-    (.json.gz). out: a file to write the result to, as JSON; gzip compresses it where its name ends in .gz. PyTorch's
-    times are of CLOCK_REALTIME, from baseTimeNanoseconds or, where that is missing, from 1970. A loader's are of
-    CLOCK_MONOTONIC, and it notes both clocks when it is opened: a step of the machine's clock after that moves its
-    events. SettingsError: a file is no such trace.
+    (.json.gz). out: a file to write the result to, as JSON; gzip compresses it where its name ends in .gz, in any case.
+    PyTorch's times are of CLOCK_REALTIME, from baseTimeNanoseconds or, where that is missing, from 1970. A loader's are
+    of CLOCK_MONOTONIC, and it notes both clocks when it is opened: a step of the machine's clock after that moves its
+    events. SettingsError: a file is no such trace. OSError: a file cannot be read or written.
     """
     written = None if out is None else path_of(out, "out")
     if isinstance(ours, (str, bytes, os.PathLike)):
@@ -131,14 +144,14 @@ def merge(ours: Any, theirs: Any, out: Any = None) -> dict[str, Any]:
         events += [_moved(event, shift, number) for event in trace["traceEvents"] if event.get("name") != "process_name"]
     merged = {**found, "traceEvents": events}
     if written is not None:
-        with _opened(written) as file:
+        with _naming("out", "write", written), _opened(written) as file:
             json.dump(merged, file)
     return merged
 
 
 def _opened(out: Any) -> IO[str]:
-    """Return a file to write JSON to, compressed where its name says so, as torch.profiler decides it."""
-    if os.fsdecode(out).endswith(".gz"):
+    """Return a file to write JSON to, compressed where its name says so."""
+    if os.fsdecode(out).lower().endswith(".gz"):
         return gzip.open(out, "wt", encoding="utf-8")
     return open(out, "w", encoding="utf-8")
 
