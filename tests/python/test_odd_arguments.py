@@ -2,8 +2,10 @@
 """Each parameter of the package's public functions and classes gets values that nobody means. What it refuses, it refuses
 by TypeError, ValueError or an error of penstock's, whose text names the parameter and what it must be."""
 import inspect
+import os
 import re
 import unittest
+import warnings
 
 import penstock
 import sets
@@ -11,7 +13,8 @@ import sets
 sets.need_numpy()
 import numpy as np  # noqa: E402
 
-from penstock import functional, monitor, ops  # noqa: E402
+from data_fixture import Case  # noqa: E402
+from penstock import functional, ops  # noqa: E402
 from penstock.monitor import alerts  # noqa: E402
 
 ODD = [None, True, "x", "a\0b", "", b"x", float("nan"), float("inf"), -float("inf"), -1, 0, 2**64, 10**400, 0.5, 1j, [], {}, (), (1,), [None],
@@ -81,6 +84,135 @@ class Odd(unittest.TestCase):
         for name in ("image", "scalar", "tensor", "ragged", "boxes", "keypoints", "mask", "per_box", "polygons"):
             bad += self.check(name, getattr(penstock, name))
         self.assertEqual(bad, [], "\n".join(bad))
+
+
+ADVICE = re.compile(r"\((?:raise|lower|choose|leave)|(?:leave it out|raise it|choose another path|which none fits|could not load|no such file|; add a )|lower batch_size", re.DOTALL)
+# Where an odd value is a right one: paths and texts, what is called, and sizes that only ask for more memory.
+RIGHT = {"path", "out", "note", "cache_path", "root_path", "topology", "trace_path", "monitor_path", "on_progress", "max_memory", "max_record_size"}
+SUBSETS = {"Range": {"first": 0, "last": 5}, "Ids": {"ids": [1, 2]}, "Fraction": {"start": 0, "stop": 0.5}, "Fold": {"k": 0, "of": 4},
+           "Where": {"column": "c", "at_least": 1}}
+PLAIN = {
+    "Boxes": {}, "Keypoints": {"n": 4}, "Mask": {}, "Polygons": {}, "Rle": {}, "Field": {"kind": "int64"}, "Task": {"pack": "a" * 32, "key": "k"},
+    "MixUp": {"num_classes": 4}, "CutMix": {"num_classes": 4}, "MixUpCutMix": {"num_classes": 4}, "OneHot": {"num_classes": 4}, "Mosaic": {},
+    "draw_mosaic": {"mosaic": penstock.Mosaic(), "n_rows": 4, "height": 8, "width": 8},
+    "draw_mix": {"mix": penstock.MixUp(num_classes=4), "n_rows": 4, "height": 8, "width": 8},
+    "draw": {"ops": [ops.Resize((8, 8))], "shape": (8, 8, 3)},
+}
+# What users do not make, or what has a class above or tests of its own: results, errors, callables of operations.
+ELSEWHERE = {
+    "Batch", "BatchInfo", "ColumnInfo", "Crop", "DataSetStats", "Exported", "FixedOp", "MicroBatches", "MixedRow", "MosaicPart", "MosaicRow", "Output",
+    "Ragged", "Ranks", "Stats", "Tensor", "TupleBatch", "Monitor", "add_column", "remove_column", "get_include", "get_library",
+    "five_crop", "ten_crop", "show", "python", "record_stream", "image", "scalar", "tensor", "ragged", "boxes", "keypoints", "mask", "per_box", "polygons",
+}
+
+
+class Opens(Case):
+    """What opens or writes a data set."""
+
+    def setUp(self):
+        super().setUp()
+        with penstock.Writer(self.path(), {"x": "int64", "w": "float32", "t": "utf8"}) as writer:
+            for i in range(8):
+                writer.add(x=i % 2, w=1.0, t="a")
+        penstock.add_column(self.path(), "c", np.arange(8) + 1)
+        self.n_paths = 0
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        os.makedirs(self.path("here"))
+        os.chdir(self.path("here"))
+
+    def fresh(self):
+        self.n_paths += 1
+        return self.path(f"out{self.n_paths}")
+
+    def load(self, **given):
+        penstock.Loader(**{"path": self.path(), "batch_size": 1, "outputs": ["x"], "framework": "numpy", "monitor_path": False, "last_batch": "short",
+                           "n_threads": 1, **given}).close()
+
+    def write(self, **given):
+        penstock.Writer(**{"path": self.fresh(), "schema": {"x": "int64"}, **given}).abort()
+
+    def walk(self, name, function, use, given):
+        bad = []
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or parameter.name in RIGHT:
+                continue
+            for odd in ODD:
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        use(**{**given, parameter.name: odd})
+                except (TypeError, ValueError, FileNotFoundError, penstock.PenstockError) as error:
+                    if not FORM.match(str(error)) and not (isinstance(error, (penstock.PenstockError, FileNotFoundError)) and ADVICE.search(str(error))):
+                        bad.append(f"{name}({parameter.name}={odd!r:.40}): {type(error).__name__}: {error}")
+                except Exception as error:
+                    bad.append(f"{name}({parameter.name}={odd!r:.40}): {type(error).__name__}: {error}")
+        self.assertEqual(bad, [], "\n".join(bad))
+
+    def test_loaders(self):
+        self.load()
+        self.walk("Loader", penstock.Loader, self.load, {})
+
+    def test_data_sets(self):
+        self.walk("Dataset", penstock.Dataset, lambda **given: penstock.Dataset(**{"path": self.path(), **given}).close(), {})
+
+    def test_what_writes(self):
+        self.write()
+        self.walk("Writer", penstock.Writer, self.write, {})
+        pack, export, merge = penstock.pack, penstock.export, penstock.merge
+        self.walk("pack", pack, lambda **given: pack(**{"path": self.fresh(), "progress": False, **given}).close(),
+                  {"dataset": [{"x": 1}], "num_workers": 0})
+        self.walk("export", export, lambda **given: export(**{"out": self.fresh(), **given}), {"data": self.path(), "to": "npy", "fields": ["x"]})
+        self.walk("merge", merge, lambda **given: merge(**{"path": self.fresh(), **given}), {"parts": [self.path()]})
+
+    def test_samples_of_a_loader(self):
+        for name, given in SUBSETS.items():
+            kind = getattr(penstock, name)
+            if name != "Ids":  # its texts are paths
+                self.walk(name, kind, lambda kind=kind, **given: self.load(subset=kind(**given)), given)
+        for name, given in (("Weighted", {"weights": [1] * 8}), ("Balanced", {"column": "c"})):
+            kind = getattr(penstock, name)
+            first = next(iter(inspect.signature(kind).parameters))
+            self.walk(name, kind, lambda kind=kind, **given: self.load(weights=kind(**given)), {first: list(given.values())[0]})
+        self.walk("Budget", penstock.Budget, lambda **given: self.load(batch_size=penstock.Budget(**given)), {"total": 100, "column": "c"})
+        self.walk("Mixture", penstock.Mixture, lambda **given: self.load(path=penstock.Mixture(**given)), {"weights": {self.path(): 1}})
+
+    def test_alerts(self):
+        for name in alerts.__all__:
+            kind = getattr(alerts, name)
+            if isinstance(kind, type) and issubclass(kind, alerts.Rule) and kind is not alerts.Rule:
+                self.walk(name, kind, kind, {"ms": 5} if name == "SlowReads" else {})
+
+    def test_plain_objects_and_draws(self):
+        for name, given in PLAIN.items():
+            function = getattr(penstock, name)
+            function(**given)
+            self.walk(name, function, function, given)
+
+    def test_a_new_public_callable_is_walked_or_listed(self):
+        walked = {*PLAIN, *SUBSETS, *ELSEWHERE, "Loader", "Dataset", "Writer", "pack", "export", "merge", "Weighted", "Balanced", "Budget", "Mixture"}
+        self.assertEqual(sorted(ELSEWHERE - set(penstock.__all__)), [])
+        for name in penstock.__all__:
+            made = getattr(penstock, name)
+            if callable(made) and not (isinstance(made, type) and issubclass(made, (ops.Op, BaseException))):
+                self.assertTrue(name in walked or made.__module__.startswith("penstock.ops"), f"{name}: walk it here, or list it as ELSEWHERE")
+
+    def test_numbers_of_numpy_are_numbers(self):
+        self.load(batch_size=np.int64(2), seed=np.uint8(3), timeout=np.float32(5), n_threads=np.array(1), shuffle=np.bool_(True))
+        self.write(n_parts=np.int64(2), part=np.uint32(1), shard_size=np.int64(1 << 20), schema={"x": penstock.Field("int64", shape=(np.int32(3), None))})
+        self.assertEqual(penstock.Field("int64", shape=np.int64(3)).shape, (3,))
+        self.load(subset=penstock.Where("c", at_least=np.float32(1.5), in_=np.arange(9)))
+        self.load(batch_size=penstock.Budget(np.int64(100), "c", buckets=np.array([1, 5]), padded=np.bool_(True)))
+        alerts.Slow(np.float32(0.5), np.int64(60), n_looks=np.int32(50), n_least=np.uint8(3))
+
+    def test_a_text_is_no_list_and_a_word_no_switch(self):
+        for use, says in ((lambda: self.write(names="ab"), "names: value is 'ab'; must be a list of class names"),
+                          (lambda: self.write(overwrite="no"), "overwrite: value is 'no'; must be True or False"),
+                          (lambda: penstock.merge("ab", self.fresh()), "parts: value is 'ab'; must be a list of paths"),
+                          (lambda: self.load(batch_size=True), "batch_size: value is True; must be a whole number"),
+                          (lambda: penstock.Dataset(self.path(), decode="x"), "decode: value is 'x'; must be True or False")):
+            with self.assertRaisesRegex(TypeError, says):
+                use()
 
 
 if __name__ == "__main__":

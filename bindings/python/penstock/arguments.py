@@ -13,7 +13,7 @@ from . import _c
 from .errors import SettingsError
 from .hints import near_or_all
 
-__all__ = ["FILTERS", "Interpolation", "filter_name", "named", "number", "numbers", "one_of", "pair", "positive", "probability", "switch", "text",
+__all__ = ["FILTERS", "Interpolation", "filter_name", "items", "named", "number", "numbers", "one_of", "pair", "positive", "probability", "switch", "text",
            "unmasked", "whole"]
 
 Interpolation = Union[str, int, enum.Enum]
@@ -27,6 +27,23 @@ def is_bool(value: Any) -> bool:
     return type(value).__name__ in ("bool", "bool_")
 
 
+def is_whole(value: Any) -> bool:
+    """True for a whole number, also one of NumPy's."""
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return not is_bool(value)
+
+
+def is_zero(value: Any) -> bool:
+    """True for the number 0."""
+    try:
+        return not is_bool(value) and not getattr(value, "shape", ()) and bool(value == 0)
+    except (TypeError, ValueError):
+        return False
+
+
 def switch(what: str, value: Any) -> bool:
     """Return a bool from True or False, also NumPy's."""
     try:
@@ -36,6 +53,16 @@ def switch(what: str, value: Any) -> bool:
     if not known:
         raise TypeError(f"{what}: value is {value!r}; must be True or False")
     return bool(value)
+
+
+def items(what: str, values: Any, must: str) -> list[Any]:
+    """Return the list of what is iterable, and no text, mapping or set, whose order means nothing. must: "a list of names"."""
+    try:
+        if isinstance(values, (str, bytes, Mapping, set, frozenset)):
+            raise TypeError
+        return list(values)
+    except TypeError:
+        raise TypeError(f"{what}: value is {values!r}; must be {must}") from None
 
 
 def named(what: str, value: Any, known: Mapping[str, Any], must: str) -> Any:
@@ -79,12 +106,7 @@ def numbers(what: str, values: Any, n: int | tuple[int, ...], least: float = -sy
     if must is None:
         within = "finite" if most == sys.float_info.max else f"from {least:g} to {most:g}"
         must = f"{n} numbers, {within}"
-    try:
-        if isinstance(values, (str, bytes, Mapping, Set)):
-            raise TypeError
-        given = list(values)
-    except TypeError:
-        raise TypeError(f"{what}: value is {values!r}; must be {must}") from None
+    given = items(what, values, must)
     try:
         if len(given) not in (n if isinstance(n, tuple) else (n,)):
             raise ValueError

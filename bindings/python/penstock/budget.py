@@ -23,7 +23,7 @@ from typing import Any, Union
 
 from . import _c, errors
 from ._optional import needed
-from .arguments import text
+from .arguments import items, switch, text
 from .catalog import Catalog, no_column, opened
 from .dtypes import DTYPE_NAMES
 from .errors import SettingsError
@@ -42,8 +42,7 @@ _MOST = 2**32 - 1
 
 
 def _edges(buckets: Any) -> tuple[int, ...]:
-    if isinstance(buckets, (str, bytes)) or not isinstance(buckets, Iterable):
-        raise TypeError(f"Budget.buckets: value is {buckets!r}; must be a list of rising costs, such as [128, 256, 512], or None")
+    buckets = items("Budget.buckets", buckets, "a list of rising costs, such as [128, 256, 512], or None")
     edges = tuple(whole(f"Budget.buckets[{i}]", edge, 1, _MOST) for i, edge in enumerate(buckets))
     for before, edge in zip(edges, edges[1:]):
         if edge <= before:
@@ -106,12 +105,11 @@ class Budget(Sealed):
                             "or a number for each sample")
         edges = None if buckets is None else _edges(buckets)
         max_rows = None if max_rows is None else whole("Budget.max_rows", max_rows, 1, 2**30)
-        if padded not in (True, False):
-            raise TypeError(f"Budget.padded: value is {padded!r}; must be True or False")
+        padded = switch("Budget.padded", padded)
         if not isinstance(too_long, str) or too_long not in _c.NAMES["too_long"]:
             raise SettingsError(f"Budget.too_long: value is {too_long!r}; must be 'error', 'drop' or 'alone'"
                                 + near(too_long, _c.NAMES["too_long"]))
-        self._fix(total=total, column=column, buckets=edges, max_rows=max_rows, padded=bool(padded), too_long=too_long)
+        self._fix(total=total, column=column, buckets=edges, max_rows=max_rows, padded=padded, too_long=too_long)
 
     def _rest(self) -> tuple[Any, ...]:
         """What it says, except the costs."""

@@ -17,6 +17,7 @@ from ._optional import needed
 from .catalog import ColumnInfo, DatasetInfo, FieldInfo
 from .dtypes import DTYPES
 from .elsewhere import DATASET_ATTRIBUTES
+from .arguments import items, switch
 from .errors import SettingsError
 from .foreign import Foreign
 from .hints import Hints, explains, near_or_all
@@ -209,7 +210,7 @@ class Dataset(Hints, Sealed):
         kinds, names = (fields, None) if isinstance(fields, Mapping) else (None, fields)
         self._foreign = Foreign(kinds, cache_path, cache_size, root_path, split_at, by_content)
         self._fix(path=os.path.abspath(paths.local(path)))
-        self._decode = bool(decode)
+        self._decode = switch("decode", decode)
         self._is_closed = False
         self._handle: _Handle | None = _Handle(self.path, self._foreign)
         self._catalog = known = catalog.of(self._handle.pointer)
@@ -227,9 +228,9 @@ class Dataset(Hints, Sealed):
     def _checked_names(self, fields: Sequence[str] | None) -> tuple[str, ...]:
         if isinstance(fields, str):
             fields = [fields]
-        names = tuple(self._fields if fields is None else fields)
+        names = tuple(self._fields if fields is None else items("fields", fields, "a list of names of fields"))
         for name in names:
-            if name not in self._fields:
+            if not isinstance(name, str) or name not in self._fields:
                 raise SettingsError(f"fields: value is {name!r}; must be a field of {self.path}"
                                     + near_or_all(name, self._fields))
         if not names:

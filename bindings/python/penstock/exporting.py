@@ -10,7 +10,7 @@ from ctypes import byref, sizeof
 from typing import Any
 
 from . import _c, cores, errors, interrupts, paths
-from .arguments import text
+from .arguments import items, switch, text
 from .errors import SettingsError
 from .foreign import Foreign
 from .hints import explained, near
@@ -47,9 +47,7 @@ class Exported:
 def _names(fields: Sequence[str] | None) -> list[bytes] | None:
     if fields is None:
         return None
-    if isinstance(fields, (str, bytes)):
-        raise TypeError(f"fields: value is {fields!r}; must be a list of names")
-    return [text("fields", name) for name in fields]
+    return [text("fields", name) for name in items("fields", fields, "a list of names")]
 
 
 def _chain(subset: Subset | None) -> list[_c.Subset]:
@@ -108,7 +106,7 @@ def export(data: str | os.PathLike[str], *, to: str, out: str | os.PathLike[str]
     Raises SettingsError (a field that the target cannot hold; then nothing was written), DataSetExistsError,
     DataSetBusyError (another export is at work there), CorruptRecordError, PenstockError.
     """
-    if to not in TARGETS:
+    if not isinstance(to, str) or to not in TARGETS:
         raise SettingsError(f"to: value is {to!r}; must be one of {', '.join(TARGETS)}{near(to, TARGETS)}")
     names, chain = _names(fields), _chain(subset)
     source, foreign = Foreign().at(paths.local(data))
@@ -116,7 +114,7 @@ def export(data: str | os.PathLike[str], *, to: str, out: str | os.PathLike[str]
         size=sizeof(_c.ExportSettings), target=TARGETS[to], data=os.fsencode(source),
         out=os.fsencode(paths.local(out)), shard_size=whole("shard_size", shard_size),
         n_threads=cores.n_cores() if threads is None else whole("threads", threads, 0, MAX_THREADS),
-        overwrite=1 if overwrite else 0)
+        overwrite=int(switch("overwrite", overwrite)))
     if names is not None:
         settings.fields, settings.n_fields = (ctypes.c_char_p * max(len(names), 1))(*names), len(names)
     for name, value in (("image", image), ("label", label), ("key", key)):

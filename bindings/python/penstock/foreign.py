@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _c, interrupts, paths
-from .arguments import text
+from .arguments import switch, text
 from .errors import SettingsError
 from .settings import integer
 
@@ -149,7 +149,7 @@ class Foreign:
         self.first_of: dict[str, str] = {}
         self.defaults: dict[str, bytes] = {}
         self.given = dict(fields) if isinstance(fields, Mapping) else None
-        if fields is not None and fields != {}:
+        if fields is not None:
             if not isinstance(fields, Mapping):
                 raise TypeError(f"fields: value is a {type(fields).__name__}; must be a dict, such as {{'cls': 'int64'}}")
             from .packing.schema import schema_of
@@ -159,10 +159,10 @@ class Foreign:
         self.cache_path = None if cache_path is None else os.path.abspath(paths.local(cache_path))
         self.cache_size = integer("cache_size", cache_size)
         self.root_path = None if root_path is None else os.path.abspath(paths.local(root_path))
-        if split_at not in _SPLITS:
+        if not isinstance(split_at, str) or split_at not in _SPLITS:
             raise SettingsError(f"split_at: value is {split_at!r}; must be 'auto', 'first' or 'last'")
         self.split_at = split_at
-        self.by_content = bool(by_content)
+        self.by_content = switch("by_content", by_content)
 
     def at(self, path: str) -> tuple[str, Foreign]:
         """What the library opens for a path, and how: of a Parquet table its rows as text."""

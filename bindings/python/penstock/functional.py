@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, Union
 
 from . import _c, errors
 from ._optional import needed
-from .arguments import Interpolation, is_bool, named, number, numbers, switch, whole
+from .arguments import Interpolation, is_bool, items, named, number, numbers, switch, whole
 from .ops import CenterCrop, Grayscale, RandomResizedCrop, Resize, Size
 from .ops_call import Call
 from .ops_geometry import CornerCrop
@@ -39,7 +39,10 @@ REFERENCES = _c.NAMES["reference"]
 
 def shape_of(name: str, shape: Sequence[SupportsIndex]) -> _c.Shape:
     """Return the shape of an image as the library takes it: (height, width) or (height, width, channels)."""
-    sides = tuple(shape)
+    must = "(height, width) or (height, width, channels)"
+    sides = tuple(items(f"{name}.shape", shape, must))
+    if any(not isinstance(side, SupportsIndex) for side in sides):
+        raise TypeError(f"{name}.shape: value is {sides}; must be {must}")
     if len(sides) not in (2, 3):
         raise ValueError(f"{name}: shape is {sides}; must be (height, width) or (height, width, channels)")
     channels = int(sides[2]) if len(sides) == 3 else 1

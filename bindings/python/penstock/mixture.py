@@ -6,11 +6,12 @@ import copy
 import dataclasses
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from ctypes import POINTER, byref, c_char_p, c_double, cast, pointer, sizeof
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _c, catalog, errors, paths
+from .arguments import items
 from .errors import SettingsError
 from .hints import near
 from .outputs import Output
@@ -288,8 +289,7 @@ def same(one: Any, other: Any) -> bool:
 def _segments(given: Any) -> list[tuple[int, dict[str, float]]]:
     if isinstance(given, Mapping):
         return [(0, _weights(given))]
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise TypeError(f"Mixture.weights: value is {given!r}; must be {{path: weight}}, or [(from, {{path: weight}}), ...]")
+    given = items("Mixture.weights", given, "{path: weight}, or [(from, {path: weight}), ...]")
     found: list[tuple[int, dict[str, float]]] = []
     for segment in given:
         if isinstance(segment, (str, bytes, Mapping)) or not isinstance(segment, Sequence) or len(segment) != 2:

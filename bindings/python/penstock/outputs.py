@@ -16,7 +16,7 @@ from types import FunctionType, MethodType
 from typing import Any, Union
 
 from . import _c
-from .arguments import switch, text
+from .arguments import items, switch, text
 from .catalog import Catalog, FieldInfo
 from .dtypes import DTYPES, DTYPE_NAMES, ambiguous, parse
 from .elsewhere import IMAGE_KEYWORDS
@@ -411,7 +411,7 @@ def resolve(outputs: Outputs, catalog: Catalog) -> dict[str, Output]:
             outputs = [outputs]
         if isinstance(outputs, Set) or not isinstance(outputs, Iterable):
             raise TypeError(f"outputs: value is {outputs!r}; must be {{name: output}} or a list of outputs")
-        values = list(outputs)
+        values = items("outputs", outputs, "{name: output} or a list of outputs")
         listed = [_one(catalog, value) for value in values]
         found = {output.field: output for output in listed}
         given = {output.field: value for output, value in zip(listed, values)}

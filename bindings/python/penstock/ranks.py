@@ -187,7 +187,7 @@ def chosen(ranks: Any, rank: Any, world: Any, local_rank: Any, local_world: Any)
     from .settings import integer
     if ranks is not None:
         found, rank, world = _whole(ranks, rank, world), None, None
-    elif rank == "auto":
+    elif isinstance(rank, str) and rank == "auto":
         found = find()
     elif rank is None and world is None:
         found = Ranks()
@@ -205,7 +205,7 @@ def chosen(ranks: Any, rank: Any, world: Any, local_rank: Any, local_world: Any)
         found = found._replace(local_world=1)
     if local_rank is not None or local_world is not None:
         found = found._replace(is_bound=False)
-    given = {"rank": None if rank == "auto" else rank, "world": world, "local_rank": local_rank,
+    given = {"rank": None if isinstance(rank, str) and rank == "auto" else rank, "world": world, "local_rank": local_rank,
              "local_world": local_world}
     said = {name: integer(name, value) for name, value in given.items() if value is not None}
     if rank == "auto" and said.get("world", found.world) != found.world:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import keyword
+import math
 import operator
 import os
 import re
@@ -13,7 +14,7 @@ from ctypes import POINTER, byref, cast, c_int32, c_uint32, c_uint64, pointer, s
 from typing import TYPE_CHECKING, Any
 
 from . import _c, paths
-from .arguments import switch as switch
+from .arguments import is_bool, number as real, switch as switch
 from .elsewhere import LOADER_KEYWORDS
 from .errors import SettingsError
 from .hints import explained, near
@@ -44,6 +45,8 @@ def integer(name: str, value: Any) -> int:
     if name in _SWITCHES:
         return int(switch(name, value))
     try:
+        if is_bool(value):
+            raise TypeError
         number = operator.index(value)
     except TypeError:
         auto = ", or 'auto'" if name == "rank" else ""
@@ -89,11 +92,15 @@ def seconds(name: str, value: Any) -> float | None:
     """Return a time to wait; None for no limit."""
     if value is None:
         return None
-    if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
-        raise TypeError(f"{name}: value is {value!r}; must be a number of seconds, or None for no limit")
-    if not float(value) > 0:  # nor NaN
+    try:
+        found = real(name, value, 0, math.inf)
+    except TypeError:
+        raise TypeError(f"{name}: value is {value!r}; must be a number of seconds, or None for no limit") from None
+    except ValueError:
+        found = 0
+    if not found:
         raise SettingsError(f"{name}: value is {value!r}; must be above 0 seconds, or None for no limit")
-    return float(value)
+    return found
 
 
 def _is_imported(name: str) -> bool:
@@ -143,10 +150,10 @@ def host_framework() -> tuple[str, bool]:
 
 def form(value: Any, names: Iterable[str]) -> Any:
     """Return the form of batches. names: those of the outputs, which a dataclass has as attributes."""
-    if isinstance(value, str) and value not in FORMS:
+    if not isinstance(value, type) and not (isinstance(value, str) and value in FORMS):
         raise SettingsError(f"form: value is {value!r}; must be 'dict', 'tuple', 'dataclass' or a dataclass"
-                            + near(value, FORMS))
-    wrong = [name for name in names if keyword.iskeyword(name)] if value == "dataclass" else []
+                            + near(str(value), FORMS))
+    wrong = [name for name in names if keyword.iskeyword(name)] if isinstance(value, str) and value == "dataclass" else []
     if wrong:
         raise SettingsError(f"form: value is 'dataclass', but the output '{wrong[0]}' has the name of a Python "
                             f"keyword, which cannot be an attribute (rename it, outputs={{'{wrong[0]}_': ...}}, or "
@@ -156,8 +163,7 @@ def form(value: Any, names: Iterable[str]) -> Any:
 
 def order(shuffle: Any, value: Any) -> str:
     """Return the order's name, from shuffle= or order=."""
-    if shuffle is not None and shuffle not in (True, False):
-        raise TypeError(f"shuffle: value is {shuffle!r}; must be True or False")
+    shuffle = None if shuffle is None else switch("shuffle", shuffle)
     if value is not None:
         choice("order", value)
     shuffled = None if shuffle is None else ("full" if shuffle else "sequential")

@@ -29,7 +29,7 @@ from fractions import Fraction as Ratio
 from typing import Any, Union
 
 from . import _c, errors, paths
-from .arguments import text, unmasked
+from .arguments import number, switch, text, unmasked
 from .errors import SettingsError
 from .foreign import Foreign
 from .hints import explains
@@ -145,10 +145,8 @@ class Fold(Step):
     def __init__(self, k: int, of: int, *, seed: int = 0, rest: bool = False) -> None:
         self._n = whole("Fold.of", of, 2, 2**32 - 1)
         self._k, self._seed = whole("Fold.k", k, 0, self._n - 1), whole("Fold.seed", seed)
-        if rest not in (True, False):
-            raise TypeError(f"Fold.rest: value is {rest!r}; must be True or False")
-        self._rest = bool(rest)
-        super().__init__(self._k, self._n, seed=self._seed, rest=True if rest else None)
+        self._rest = switch("Fold.rest", rest)
+        super().__init__(self._k, self._n, seed=self._seed, rest=True if self._rest else None)
 
     def to_c(self) -> list[_c.Subset]:
         return [_step(_c.SUBSET_FOLD, fold=self._k, n_folds=self._n, seed=self._seed, inverted=int(self._rest))]
@@ -292,11 +290,12 @@ def _values(name: str, given: Any) -> array[int]:
 def _bound(name: str, value: Any, default: float) -> float:
     if value is None:
         return default
-    if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
-        raise TypeError(f"{name}: value is {value!r}; must be a number")
-    if math.isnan(float(value)):
-        raise SettingsError(f"{name}: value is {value!r}; must be a number")
-    return float(value)
+    try:
+        return number(name, value, -math.inf, math.inf)
+    except TypeError:
+        raise TypeError(f"{name}: value is {value!r}; must be a number") from None
+    except ValueError:  # NaN, or a whole number above all floats
+        raise SettingsError(f"{name}: value is {value!r}; must be a number that a float can hold") from None
 
 
 class Where(Step):

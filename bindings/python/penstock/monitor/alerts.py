@@ -10,12 +10,13 @@ from __future__ import annotations
 import collections
 import dataclasses
 import logging
+import operator
 import os
 import statistics
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..arguments import positive
+from ..arguments import is_whole, is_zero, positive
 from ..errors import SettingsError
 from ..escapes import escaped
 from .reading import Reading
@@ -60,7 +61,7 @@ class Rule:
 
     def __init__(self, limit: float, resolve: float, seconds: Any) -> None:
         self.name = type(self).__name__
-        self.seconds = 0.0 if seconds == 0 and not isinstance(seconds, bool) else positive(f"{self.name}.seconds", seconds)
+        self.seconds = 0.0 if is_zero(seconds) else positive(f"{self.name}.seconds", seconds)
         self.limit, self.resolve = limit, resolve
         if (resolve > limit) if self.above else (resolve < limit):
             side = "at most" if self.above else "at least"
@@ -142,8 +143,9 @@ class Slow(Rule):
         back = (1 + share) / 2 if resolve is None else positive("Slow.resolve", resolve, 1)
         super().__init__(share, back, seconds)
         for name, n in (("n_looks", n_looks), ("n_least", n_least)):
-            if not isinstance(n, int) or isinstance(n, bool):
+            if not is_whole(n):
                 raise TypeError(f"Slow.{name}: value is {n!r}; must be a whole number")
+        n_looks, n_least = operator.index(n_looks), operator.index(n_least)
         if n_looks > MAX_LOOKS:
             raise SettingsError(f"Slow.n_looks: value is {n_looks}; must be at most {MAX_LOOKS:,}")
         if not 1 <= n_least <= n_looks:
@@ -166,7 +168,7 @@ class Replacements(Rule):
     what = "{value:.0f} bad samples were replaced"
 
     def __init__(self, count: float = 0, seconds: float = 60) -> None:
-        if isinstance(count, bool) or count != 0:
+        if not is_zero(count):
             count = positive("Replacements.count", count)
         super().__init__(count, 0, seconds)
 

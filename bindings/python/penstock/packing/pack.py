@@ -31,6 +31,7 @@ from .. import paths
 from .._version import __version__
 from ..cores import n_cores
 from ..dataset import Dataset
+from ..arguments import items, switch
 from ..errors import SettingsError
 from ..hints import explained
 from ..progress import Progress, say
@@ -398,6 +399,11 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     """
     if part is not None and not isinstance(part, Task):
         raise SettingsError(f"part: value is {part!r}; must be a penstock.Task")
+    overwrite, check_images = switch("overwrite", overwrite), switch("check_images", check_images)
+    progress, skip_bad, by_content = switch("progress", progress), switch("skip_bad", skip_bad), switch("by_content", by_content)
+    names = None if names is None else items("names", names, "a list of class names")
+    if classes is not None and not isinstance(classes, str):
+        raise TypeError(f"classes: value is {classes!r}; must be the name of a field of text, or None")
     source = importers.opened(dataset)
     if isinstance(source, folder.ImageFolder):
         folder.refuse_given(source, {"schema": schema, "note": note, "names": names, "dictionary_size": dictionary_size or None,
@@ -431,7 +437,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
             Writer, overwrite=overwrite, shard_size=shard_size, dictionary_size=dictionary_size,
              check_images=check_images, part=part or 0, damaged=damaged,
             note=_note(dataset) if note is None else note,
-            names=class_names(source) if names is None else list(names))
+            names=class_names(source) if names is None else names)
         n_palettes = _pack(source, where, schema, open_writer, n_workers, context, progress)
         _say_absent(source)
     finally:
@@ -456,7 +462,7 @@ def _note(dataset: Any) -> str:
 
 
 def _check_context(context: str) -> None:
-    if context not in multiprocessing.get_all_start_methods():
+    if not isinstance(context, str) or context not in multiprocessing.get_all_start_methods():
         raise SettingsError(f"context: value is {context!r}; must be one of "
                             + ", ".join(multiprocessing.get_all_start_methods()))
 

@@ -19,10 +19,10 @@ import dataclasses
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsIndex, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
 from .. import _c
-from ..arguments import text
+from ..arguments import is_whole, items, switch, text
 from ..dtypes import DTYPES, DTYPE_NAMES, ambiguous, dtype_name, parse
 from ..elsewhere import BOX_FORMS
 from ..errors import SettingsError
@@ -98,10 +98,13 @@ def _list_kind(item: Any) -> str:
 
 
 def _dimension(value: Any) -> int | None:
-    if value is None or value in (0, -1):
+    if value is None:
         return None
-    if isinstance(value, int) and 0 < value < 2**63:
-        return value
+    found = operator.index(value) if is_whole(value) else -2
+    if found in (0, -1):
+        return None
+    if 0 < found < 2**63:
+        return found
     raise SettingsError(f"shape: a dimension is {value!r}; must be a positive whole number, or None where it "
                         "differs from record to record")
 
@@ -156,8 +159,9 @@ class Field:
         if codec == "planes" and kind != "image":
             raise SettingsError(f"codec: value is 'planes'; must be 'zstd' or 'none' for a field of {kind}")
         put(self, "codec", codec)
-        if not isinstance(self.level, int) or not -2**31 <= self.level < 2**31:
+        if not is_whole(self.level) or not -2**31 <= self.level < 2**31:
             raise SettingsError(f"level: value is {self.level!r}; must be a whole number, such as 3")
+        put(self, "level", operator.index(self.level))
         self._check_attributes()
 
     def _check_attributes(self) -> None:
@@ -165,7 +169,7 @@ class Field:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and _NAME.match(value)):
                 raise SettingsError(f"{name}: value is {value!r}; must be 1 to 63 letters, digits, _ . -")
-        if self.meaning is not None and self.meaning not in MEANINGS:
+        if self.meaning is not None and (not isinstance(self.meaning, str) or self.meaning not in MEANINGS):
             raise SettingsError(f"meaning: value is {self.meaning!r}; must be one of {', '.join(MEANINGS)}, or None"
                                 + near(str(self.meaning), MEANINGS))
         if self.of is not None and not self.needs_image:
@@ -178,7 +182,7 @@ class Field:
             if not needed[name]:
                 raise SettingsError(f"{name}: value is {value!r}; must be None for a field of "
                                     f"{self.meaning or self.kind}")
-            if value not in known:
+            if not isinstance(value, str) or value not in known:
                 raise SettingsError(f"{name}: value is {value!r}; must be one of {', '.join(known)}"
                                     + (f" ({BOX_FORMS[str(value)]})" if str(value) in BOX_FORMS and name == "form"
                                        else near(str(value), known)))
@@ -186,8 +190,8 @@ class Field:
     def _checked_shape(self) -> tuple[int | None, ...]:
         if self.kind in PLAIN_KINDS:
             raise SettingsError(f"shape: value is {self.shape!r}; must be None for a field of {self.kind}")
-        given = (self.shape,) if isinstance(self.shape, int) else self.shape
-        shape = tuple(_dimension(n) for n in given or ())
+        given = [self.shape] if is_whole(self.shape) else items("shape", self.shape, "a whole number, or a list of whole numbers and None")
+        shape = tuple(_dimension(n) for n in given)
         if not 1 <= len(shape) <= _c.MAX_DIMS:
             raise SettingsError(f"shape: value is {self.shape!r}; must have 1 to {_c.MAX_DIMS} dimensions "
                                 "(for a scalar leave it out)")
@@ -282,9 +286,9 @@ def Keypoints(n: int, dtype: Any = "float32", *, visibility: bool = True, coordi
 
     coordinates: as of penstock.Boxes. of, rows, codec, level: see penstock.Field.
     """
-    if isinstance(n, bool) or not isinstance(n, SupportsIndex) or operator.index(n) < 1:
+    if not is_whole(n) or operator.index(n) < 1:
         raise SettingsError(f"Keypoints.n: value is {n!r}; must be the number of points of each object, at least 1")
-    return Field(dtype, (None, operator.index(n), 3 if visibility else 2), codec, level, rows=rows, of=of, meaning="keypoints",
+    return Field(dtype, (None, operator.index(n), 3 if switch("Keypoints.visibility", visibility) else 2), codec, level, rows=rows, of=of, meaning="keypoints",
                  coordinates=coordinates)
 
 

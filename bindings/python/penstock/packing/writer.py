@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import operator
 import os
 import re
 import sys
@@ -14,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from .. import _c, errors, lists, paths
-from ..arguments import text
+from ..arguments import is_whole, items, switch, text
 from ..closing import ClosedAtEnd
 from ..elsewhere import WRITER_ATTRIBUTES
 from ..errors import SettingsError
@@ -36,14 +37,15 @@ class _Value(ctypes.Structure):
 
 def count(name: str, value: Any, low: int = 0, high: int = 2**63) -> int:
     """A whole number within bounds. Raises SettingsError, which names the setting."""
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+    found = operator.index(value) if is_whole(value) else low - 1
+    if not low <= found <= high:
         raise SettingsError(f"{name}: value is {value!r}; must be a whole number from {low} to {high}")
-    return value
+    return found
 
 
 def accepts_damaged(value: Any) -> bool:
     """What the setting `damaged` says. Raises SettingsError."""
-    if value not in ("refuse", "accept"):
+    if not isinstance(value, str) or value not in ("refuse", "accept"):
         raise SettingsError(f"damaged: value is {value!r}; must be 'refuse' or 'accept'")
     return bool(value == "accept")
 
@@ -124,8 +126,9 @@ class Writer(Hints, Sealed):
         self._n_pixel_boxes = {name: 0 for name, field in self.schema.items()
                                if field.meaning == "boxes" and field.coordinates == "unit" and field.kind != "bfloat16"}
         accept = accepts_damaged(damaged)
-        self._check_images = bool(check_images) and not accept  # else the library checks them
-        self._check_items = bool(check_images) or accept  # the library does not check those of lists
+        check_images = switch("check_images", check_images)
+        self._check_images = check_images and not accept  # else the library checks them
+        self._check_items = check_images or accept  # the library does not check those of lists
         self._error = errors.new()
         self._values = (_Value * len(self.schema))()
         for i, _ in self._images:
@@ -147,12 +150,12 @@ class Writer(Hints, Sealed):
         settings.n_threads = count("n_threads", n_threads, 0, 1024)
         settings.shard_size = count("shard_size", shard_size)
         settings.dictionary_size = count("dictionary_size", dictionary_size, 0, 2**32 - 1)
-        settings.overwrite = 1 if overwrite else 0
-        settings.columns = 0 if columns else 1
+        settings.overwrite = int(switch("overwrite", overwrite))
+        settings.columns = int(not switch("columns", columns))
         if note is not None:
             settings.note = text("note", note)
         if names is not None:
-            texts = [text("names", name) for name in names]
+            texts = [text("names", name) for name in items("names", names, "a list of class names")]
             settings.names, settings.n_names = (ctypes.c_char_p * len(texts))(*texts), len(texts)
         error = errors.new()
         try:
@@ -409,9 +412,9 @@ def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str],
     other files there stay. pack_id: refuse parts that are not of this pack. Two attempts at one task are
     refused, too. Raises SettingsError, DataSetExistsError, PenstockError.
     """
-    names, where = [os.fsencode(paths.local(part)) for part in parts], os.fsencode(paths.local(path))
+    names, where = [os.fsencode(paths.local(part)) for part in items("parts", parts, "a list of paths")], os.fsencode(paths.local(path))
     settings = _c.MergeSettings(size=ctypes.sizeof(_c.MergeSettings), n_parts=len(names), out=where,
-                                parts=(ctypes.c_char_p * len(names))(*names), overwrite=1 if overwrite else 0)
+                                parts=(ctypes.c_char_p * len(names))(*names), overwrite=int(switch("overwrite", overwrite)))
     if pack_id is not None:
         settings.pack_id = pack_id_of("pack_id", pack_id).encode()
     error = errors.new()
