@@ -588,6 +588,21 @@ class Words(unittest.TestCase):
         for path in (sets.scalars(), "train", "/nowhere/train"):
             self.assertEqual(paths.local(path), path)
 
+    def test_an_empty_path_is_not_the_current_directory(self):
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(sets.scalars())
+        for call in (lambda: Loader("", batch_size=2), lambda: penstock.Dataset(""), lambda: penstock.pack("", "out"),
+                     lambda: penstock.Writer("", {"x": "int8"}), lambda: penstock.monitor.JSONLines(""),
+                     lambda: Loader(penstock.Mixture({"": 1}), batch_size=2)):
+            self.refused(penstock.SettingsError, ["path: value is empty; must be a path (write '.' "], call)
+        self.refused(penstock.SettingsError, ["cache_path: value is empty"], penstock.Dataset, ".", cache_path="")
+
+    def test_a_data_set_that_is_open_has_a_path(self):
+        with penstock.Dataset(sets.scalars()) as dataset, Loader(sets.scalars(), batch_size=2) as loader:
+            self.refused(TypeError, ["value is a Dataset; ", "(give dataset.path)"], Loader, dataset, batch_size=2)
+            self.refused(TypeError, ["value is a Loader; ", "(give loader.path)"], penstock.Dataset, loader)
+            self.assertEqual((dataset.path, loader.path), (sets.scalars(), sets.scalars()))
+
     def test_a_data_set_of_version_1_is_refused_by_its_version(self):
         def crc(data):
             return _c.lib.pstk_crc32c(0, bytes(data), len(data))

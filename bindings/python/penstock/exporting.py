@@ -109,10 +109,10 @@ def export(data: str | os.PathLike[str], *, to: str, out: str | os.PathLike[str]
     if not isinstance(to, str) or to not in TARGETS:
         raise SettingsError(f"to: value is {to!r}; must be one of {', '.join(TARGETS)}{near(to, TARGETS)}")
     names, chain = _names(fields), _chain(subset)
-    source, foreign = Foreign().at(paths.local(data))
+    source, foreign = Foreign().at(paths.local(data, "data"))
     settings = _c.ExportSettings(
         size=sizeof(_c.ExportSettings), target=TARGETS[to], data=os.fsencode(source),
-        out=os.fsencode(paths.local(out)), shard_size=whole("shard_size", shard_size),
+        out=os.fsencode(paths.local(out, "out")), shard_size=whole("shard_size", shard_size),
         n_threads=cores.n_cores() if threads is None else whole("threads", threads, 0, MAX_THREADS),
         overwrite=int(switch("overwrite", overwrite)))
     if names is not None:

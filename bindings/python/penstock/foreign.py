@@ -156,9 +156,9 @@ class Foreign:
             typed, self.first_of, defaults = _parted(fields)
             self.fields = schema_of(typed) if typed else {}
             self.defaults = {name: _stored(name, self.fields[name], value) for name, value in defaults.items()}
-        self.cache_path = None if cache_path is None else os.path.abspath(paths.local(cache_path))
+        self.cache_path = None if cache_path is None else os.path.abspath(paths.local(cache_path, "cache_path"))
         self.cache_size = integer("cache_size", cache_size)
-        self.root_path = None if root_path is None else os.path.abspath(paths.local(root_path))
+        self.root_path = None if root_path is None else os.path.abspath(paths.local(root_path, "root_path"))
         if not isinstance(split_at, str) or split_at not in _SPLITS:
             raise SettingsError(f"split_at: value is {split_at!r}; must be 'auto', 'first' or 'last'")
         self.split_at = split_at

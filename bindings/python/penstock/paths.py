@@ -4,45 +4,55 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 from .errors import SettingsError
 
 __all__ = ["local"]
 
 
-def local(path: str | bytes | os.PathLike[str]) -> str:
+def local(path: str | bytes | os.PathLike[str], setting: str = "path") -> str:
     """Return the path with ~ replaced by the home directory, as in a shell. Every function of the package that
-    takes a path calls this. Refuse an address of another machine, and a manifest instead of its directory.
-    Raises TypeError, SettingsError."""
+    takes a path calls this. Refuse an empty one, an address of another machine, and a manifest instead of its directory.
+    setting: the argument that has it. Raises TypeError, SettingsError."""
     try:
         name = os.fsdecode(path)
     except TypeError:
-        data = hasattr(path, "__len__") and hasattr(path, "__getitem__") and not isinstance(path, (list, tuple, dict))
-        raise TypeError(f"path: value is a {type(path).__name__}; must be the name of a directory"
-                        + " (penstock.pack(value, OUT) packs what a data set or a table holds; then give OUT)" * data) from None
+        raise TypeError(f"{setting}: value is a {type(path).__name__}; must be the name of a directory{_advice(path)}") from None
+    if not name:  # os.path.abspath would make the current directory of it
+        raise SettingsError(f"{setting}: value is empty; must be a path (write '.' for the current directory)")
     if "\0" in name:
-        raise SettingsError(f"path: value is {name!r}; must have no zero byte")
+        raise SettingsError(f"{setting}: value is {name!r}; must have no zero byte")
     if os.path.isfile(name) and os.path.basename(name) == "manifest.json":
-        raise SettingsError(f"path: value is {name!r}, a manifest; must be the data set's directory (give "
+        raise SettingsError(f"{setting}: value is {name!r}, a manifest; must be the data set's directory (give "
                             f"{os.path.dirname(name) or '.'!r})")
     if os.path.lexists(name):
         return name
-    _check_address(name)
+    _check_address(name, setting)
     if not name.startswith("~"):
         return name
     home, found = name.partition("/")[0], os.path.expanduser(name)
     if found.startswith("~"):
-        raise SettingsError(f"path: value is {name!r}; {home[1:] or 'this user'!r} has no home directory (write "
+        raise SettingsError(f"{setting}: value is {name!r}; {home[1:] or 'this user'!r} has no home directory (write "
                             "the whole path)")
-    return local(found)
+    return local(found, setting)
 
 
-def _check_address(name: str) -> None:
+def _advice(value: Any) -> str:
+    """What to do with a value that is no path."""
+    kind = type(value)
+    if kind.__module__.partition(".")[0] == __name__.partition(".")[0] and isinstance(getattr(value, "path", None), str):
+        return f" (give {kind.__name__.lower()}.path)"  # of a Dataset or a Loader
+    is_data = hasattr(value, "__len__") and hasattr(value, "__getitem__") and not isinstance(value, (list, tuple, dict))
+    return " (penstock.pack(value, OUT) packs what a data set or a table holds; then give OUT)" * is_data
+
+
+def _check_address(name: str, setting: str) -> None:
     match = re.match("([A-Za-z][A-Za-z0-9+.-]+):/", name)  # pathlib makes s3:/ of s3://
     if match is None:
         return
     if match[1].lower() == "file":
-        raise SettingsError(f"path: value is {name!r}; must be a path, not an address (give "
+        raise SettingsError(f"{setting}: value is {name!r}; must be a path, not an address (give "
                             f"{re.sub('^[^/]*//*', '/', name)!r})")
-    raise SettingsError(f"path: value is {name!r}, on another machine; must be a path on this one (copy the data "
+    raise SettingsError(f"{setting}: value is {name!r}, on another machine; must be a path on this one (copy the data "
                         "to a local disk, or mount it, and give that path)")

@@ -194,7 +194,7 @@ def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: M
     for name, number in numbers.items():
         setattr(settings, name, number)
     settings.path = os.fsencode(path)
-    settings.topology = None if topology is None else os.fsencode(paths.local(topology))
+    settings.topology = None if topology is None else os.fsencode(paths.local(topology, "topology"))
     array = (_c.Output * len(outputs))(*(output.to_c(name) for name, output in outputs.items()))
     if any(output.kind == _c.OUTPUT_CALLBACK for output in outputs.values()):
         from .processes import add_processes

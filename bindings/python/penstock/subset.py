@@ -235,7 +235,7 @@ class Ids(Step):
 
     def __init__(self, ids: Iterable[int] | str | os.PathLike[str]) -> None:
         if isinstance(ids, (str, bytes, os.PathLike)):
-            path = paths.local(ids)
+            path = paths.local(ids, "Ids")
             if os.path.exists(path) and not os.path.isfile(path):  # opening a named pipe would wait for its writer
                 raise SettingsError(f"Ids: value is {path!r}, which is no regular file; must be the path of a .npy file or of "
                                     "text with an id on each line")

@@ -250,7 +250,7 @@ class TextFile:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = paths.local(folder)
+        self.folder = paths.local(folder, "folder")
         if not os.path.isdir(self.folder):
             raise SettingsError(f"folder: value is {self.folder!r}; must be a folder that exists (node_exporter's "
                                 "--collector.textfile.directory)")

@@ -272,7 +272,7 @@ def board_of(setting: Any, name: str) -> Board | None:
         from torch.distributed import distributed_c10d
         return _PatientBoard(_StoreBoard(distributed_c10d._get_default_store(), prefix))
     if isinstance(setting, (str, os.PathLike)):
-        folder = paths.local(setting)
+        folder = paths.local(setting, "ranks")
         if not os.path.isdir(folder):
             raise SettingsError(f"ranks: value is {folder!r}; must be a folder that exists, and that all ranks share")
         return _FolderBoard(folder, prefix)

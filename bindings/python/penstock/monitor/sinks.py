@@ -57,7 +57,7 @@ class TensorBoard:
                                 "torch.utils.tensorboard.SummaryWriter(folder))")
         if not isinstance(prefix, str):
             raise TypeError(f"prefix: value is {prefix!r}; must be a str")
-        self._writer = _writer(paths.local(writer)) if self._owned else writer
+        self._writer = _writer(paths.local(writer, "writer")) if self._owned else writer
         self._prefix = prefix
 
     def __call__(self, reading: Reading) -> None:
