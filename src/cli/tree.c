@@ -325,11 +325,37 @@ static int refuse_file(const char *path)
     return message_usage("%s is a file; pack takes a folder of images", path);
 }
 
+/* 1: the library knows what the folder without images is, or what a pattern matches, and its error
+ * does more than list the formats. */
+static int is_known(const char *path, struct pstk_error *err)
+{
+    pstk_error_init(err, sizeof *err);
+    return !pstk_find_format(path, err) && !strstr(err->message, "must be a directory with");
+}
+
+static int refuse_empty(const struct tree *tree, const char *root)
+{
+    struct pstk_error err;
+    char formats[FORMATS_TEXT];
+    if (tree->foreign.n)
+        return message_usage("%s holds no images that can be packed, only %s; convert them to JPEG "
+                             "or PNG",
+                             root, formats_text(&tree->foreign, formats));
+    if (is_known(root, &err))
+        return message_usage("%s", err.message);
+    return message_usage("%s holds no images: neither it nor its subfolders have a .jpg, .jpeg or "
+                         ".png file%s",
+                         root,
+                         tree->by_content ? ", nor one that begins as such"
+                         : tree->n_others ? " (--by-content finds images by their first bytes)"
+                                          : "");
+}
+
 int tree_scan(struct tree *tree, const char *root, const char *out)
 {
     struct folder top = {.parent = NULL};
     struct stat st;
-    char formats[FORMATS_TEXT];
+    struct pstk_error err;
     if (stat(out, &st) == 0) {
         tree->skip_dev = st.st_dev;
         tree->skip_ino = st.st_ino;
@@ -337,8 +363,11 @@ int tree_scan(struct tree *tree, const char *root, const char *out)
     DIR *dir = opendir(root);
     if (!dir && errno == ENOTDIR)
         return refuse_file(root);
+    const int error_of_open = dir ? 0 : errno;
+    if (!dir && error_of_open == ENOENT && strpbrk(root, "*?{") && is_known(root, &err))
+        return message_usage("%s", err.message);
     if (!dir)
-        return refuse_folder(root, errno);
+        return refuse_folder(root, error_of_open);
     if (fstat(dirfd(dir), &st) == 0) {
         top.dev = st.st_dev;
         top.ino = st.st_ino;
@@ -352,18 +381,8 @@ int tree_scan(struct tree *tree, const char *root, const char *out)
     closedir(dir);
     if (status)
         return status;
-    if (tree->n_files == 0 && tree->foreign.n)
-        return message_usage("%s holds no images that can be packed, only %s; convert them to JPEG "
-                             "or PNG",
-                             root, formats_text(&tree->foreign, formats));
     if (tree->n_files == 0)
-        return message_usage(
-            "%s holds no images: neither it nor its subfolders have a .jpg, .jpeg or "
-            ".png file%s",
-            root,
-            tree->by_content ? ", nor one that begins as such"
-            : tree->n_others ? " (--by-content finds images by their first bytes)"
-                             : "");
+        return refuse_empty(tree, root);
     qsort(tree->files, tree->n_files, sizeof *tree->files, compare_files);
     return 0;
 }

@@ -20,6 +20,9 @@
 #define MAX_TRIED 16u   /* names below a directory that are looked at as data sets */
 #define MAX_FOLDERS 16u /* of them, where images of other formats are looked for */
 
+/* Of a path, which the caller gives. */
+#define PACK_IN_PYTHON "pack it with Python: penstock.pack('%s', OUT), and open OUT"
+
 /* Images that others read and this library does not, by the ends of their names. */
 static const struct {
     const char *suffix, *name;
@@ -142,19 +145,11 @@ static int look_into(const struct pstk__store *store, const char *path, pstk__un
     if (!store->list || pstk__listing_names(&names, store, path) < 0)
         return 0;
     uint64_t shard = 0;
-    int is_all = 0, is_hugging_face = 0;
-    for (uint64_t i = 0; i < names.n; i++)
-        is_hugging_face |= strcmp(pstk__texts_get(&names, i), "dataset_info.json") == 0 ||
-                           strcmp(pstk__texts_get(&names, i), "dataset_dict.json") == 0;
+    int is_all = 0;
     while (shard < names.n && strcmp(suffix_of(pstk__texts_get(&names, shard)), "pstk") != 0)
         shard++;
     if (names.n == 0) {
         snprintf(found, FOUND_SIZE, "it is empty");
-    } else if (is_hugging_face) {
-        snprintf(found, FOUND_SIZE,
-                 "it is what save_to_disk of Hugging Face's datasets wrote; pack it with Python: "
-                 "penstock.pack(PATH, OUT), and open OUT");
-        is_all = 1;
     } else if (shard < names.n) {
         snprintf(found, FOUND_SIZE, "it has %.*s, but no manifest.json: copy that, too", SHOWN,
                  pstk__texts_get(&names, shard));
@@ -174,6 +169,17 @@ static int is_unfinished(const char *path)
     return join(journal, path, PSTK__JOURNAL_FILE) && access(journal, F_OK) == 0;
 }
 
+/* Return 1 when save_to_disk of Hugging Face's datasets wrote the directory. */
+static int is_hugging_face(const char *path)
+{
+    static const char *const names[] = {"dataset_info.json", "dataset_dict.json"};
+    char file[PATH_MAX];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (join(file, path, names[i]) && access(file, F_OK) == 0)
+            return 1;
+    return 0;
+}
+
 static int fail_directory(const struct pstk__store *store, const char *path, const char *must_be,
                           pstk__unknown_find_fn find, struct pstk_error *err)
 {
@@ -183,6 +189,12 @@ static int fail_directory(const struct pstk__store *store, const char *path, con
                           "%s is not a data set: its writer is at work, or was killed; wait for "
                           "it, or pack again to the same place",
                           path);
+    if (is_hugging_face(path))
+        return pstk__fail(
+            err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+            "%s is not a data set: it is what save_to_disk of Hugging Face's datasets "
+            "wrote; " PACK_IN_PYTHON,
+            path, path);
     if (look_into(store, path, find, found))
         return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "%s is not a data set: %s", path,
                           found);
@@ -245,6 +257,11 @@ static int fail_matches(const struct pstk__store *store, const char *path,
     else if (is_joined && is_folder(first))
         format = find(store, first);
     const unsigned long long n = listing->names.n;
+    if (format && !is_folder(first) && strcmp(suffix_of(path), suffix_of(name)) == 0)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "%s matches %llu name%s, the first %.*s; must be their folder, as no "
+                          "pattern opens this format (open %s, of the format %s)",
+                          path, n, n == 1 ? "" : "s", SHOWN, name, give, format);
     if (format)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "%s matches %llu name%s, the first %.*s%s; must match files of a format, "
@@ -343,11 +360,8 @@ static int fail_file(const struct pstk__store *store, const char *path, const ch
             "in Python; here it must be CSV or JSON lines",
             path);
     if (is_packed_in_python(suffix))
-        return pstk__fail(
-            err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-            "%s is not read in place; pack it with Python: penstock.pack('%s', OUT), and "
-            "open OUT",
-            path, path);
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "%s is not read in place; " PACK_IN_PYTHON, path, path);
     if (strcmp(suffix, "bin") == 0)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "%s has no .idx of Megatron-LM next to it, and is not read in "

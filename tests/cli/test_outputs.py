@@ -468,6 +468,18 @@ def a_folder_without_images_is_named_as_such(world):
 
 
 @test
+def a_folder_that_the_library_knows_is_named_as_by_info(world):
+    saved, arrays = world.fresh("hf"), world.fresh("npy")
+    for folder, names in ((saved, ("dataset_info.json", "state.json")), (arrays, ("1.npy", "2.npy"))):
+        os.makedirs(folder)
+        for name in names:
+            open(os.path.join(folder, name), "w").close()
+    for given, part in ((saved, "penstock.pack('%s', OUT)" % saved), (os.path.join(arrays, "*.npy"), "(open %s, of the format arrays)" % arrays)):
+        _, err = run("pack", given, world.fresh("known-data"), status=2)
+        assert part in err and run("info", given, status=2)[1].strip() == err.strip(), err
+
+
+@test
 def a_file_that_grows_past_the_limit_ends_the_pack_with_a_message(world):
     src, out = pictures(world, "limited-src", 40), world.fresh("limited")
     _, err = run("pack", src, out, status=1, preexec_fn=limited(resource.RLIMIT_FSIZE, 32768))

@@ -373,6 +373,8 @@ class Wrong(Folders):
                 self.assertEqual(found[1], self.path(opened), pattern)
                 with penstock.Dataset(found[1]) as data:  # the advice, as it is printed
                     self.assertIn(data.info.format, {"folder": ["folder"], "arrays": ["npy"]}[found[2]])
+        for pattern, kind in (("in/train/a/*.jpg", "folder"), ("arrays/*.npy", "arrays")):  # it ends as the files do
+            self.refuse(self.path(pattern), "must be their folder, as no pattern opens this format", f"of the format {kind}")
         self.refuse(self.path("i?/tr*/*.jpg"), "no such file", "* and ? are wildcards only in the last part")
         self.refuse(self.path("in/{train,val}/*.tar"), "no such file", "and not with braces")
         for missing in ("none/*", "none/*.tar", "in/none/img-?.jpg"):

@@ -162,6 +162,8 @@ class Right(Megatron):
                             ("raw", "it has train.bin without a .idx"), ("raw/*.bin", "no .bin that .*raw/\\*.bin matches has a .idx")):
             with self.assertRaisesRegex(penstock.PenstockError, words + ".*" + page):
                 penstock.Dataset(self.path(path))
+            with self.assertRaisesRegex((penstock.PenstockError, RuntimeError), words + ".*" + page):
+                penstock.pack(self.path(path), self.path("packed"))
         self.assertEqual(len(penstock.Dataset(self.path("pairs"))), 1)
         for i in range(3):
             self.write([[range(30)]], name=f"many/p{i}")

@@ -247,6 +247,16 @@ class Tables(TableCase):
         self.assertEqual(list(dataset.fields), ["image", "path", "path_", "image_", "a_b", "a_b_", "column6"])
         self.assertEqual(dataset[1]["a_b_"], 1)
         self.refused(["no column of the images' paths", "its columns are a;b, c"], "a;b,c\n1,2\n")
+        for name, text, reads in (("t.csv", "a,b\n1,x\n", "pandas.read_csv('%s')"), ("t.tsv", "a\tb\n1\tx\n", r"pandas.read_csv('%s', sep='\t')"),
+                                  ("t.jsonl", '{"a": 1, "b": "x"}\n', "pandas.read_json('%s', lines=True)")):
+            path = self.put(text, name)
+            made = f"penstock.pack({reads % path}, OUT)"
+            for function in (penstock.Dataset, lambda given: penstock.pack(given, self.path("no"))):
+                self.assertIn(made, str(self.assert_says("no column of the images' paths", function, path)))
+            with self.subTest("the advice, as it is printed"):
+                pandas = optional("pandas")
+                eval(made, {"penstock": penstock, "pandas": pandas, "OUT": self.path(name + ".packed")})
+                self.assertEqual(penstock.Dataset(self.path(name + ".packed"))[0], {"a": 1, "b": "x"})
         self.refused("more than 63 columns", ",".join(f"c{i}" for i in range(64)) + "\n")
 
     # ---- paths -----------------------------------------------------------------------------------------

@@ -95,10 +95,26 @@ static void list_columns(const struct pstk__sheet_columns *columns, char text[20
     }
 }
 
+/* Fail: the table lists no images. */
+static int fail_path(const struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
+{
+    const struct pstk__sheet_kind *kind = file->kind;
+    const char *path = file->scan.path;
+    char names[200];
+    list_columns(columns, names);
+    return pstk__fail(file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                      "the table %s has no column of the images' paths, named file_name, path, "
+                      "filename, file or image; its columns are %s (pack a table without images "
+                      "with Python: penstock.pack(pandas.%s('%s'%s), OUT), and open OUT)",
+                      path, names, kind == &pstk__sheet_json ? "read_json" : "read_csv", path,
+                      kind == &pstk__sheet_json  ? ", lines=True"
+                      : kind == &pstk__sheet_tsv ? ", sep='\\t'"
+                                                 : "");
+}
+
 /* Find the column of paths. */
 static int find_path(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
 {
-    char names[200];
     for (size_t i = 0; i < sizeof path_keys / sizeof path_keys[0]; i++) {
         columns->path = find_key(columns, path_keys[i], strlen(path_keys[i]));
         if (columns->path == columns->n)
@@ -106,11 +122,7 @@ static int find_path(struct pstk__sheet_columns *columns, struct pstk__sheet_fil
         columns->of[columns->path].reading = PSTK__READ_PATH;
         return 0;
     }
-    list_columns(columns, names);
-    return pstk__fail(file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                      "the table %s has no column of the images' paths, named file_name, path, "
-                      "filename, file or image; its columns are %s",
-                      file->scan.path, names);
+    return fail_path(columns, file);
 }
 
 /* 1: another field has the name of a column before which these stand. */

@@ -462,6 +462,13 @@ def _is_in_place(path: str) -> bool:
     return found is not None and found not in (b"pstk", b"folder")
 
 
+def _refusal(path: str) -> errors.PenstockError:
+    """What the library says of a path of no format."""
+    error = errors.new()
+    _c.lib.pstk_find_format(os.fsencode(path), ctypes.byref(error))
+    return errors.of(error)
+
+
 def _opened_path(path: str) -> Any:
     if os.path.isdir(path):
         return _opened_folder(path)
@@ -472,12 +479,13 @@ def _opened_path(path: str) -> Any:
         return InPlace(path)
     if not os.path.exists(path):
         if set(path) & set("*?{"):  # the library says what patterns may be
-            error = errors.new()
-            _c.lib.pstk_find_format(os.fsencode(path), ctypes.byref(error))
-            raise errors.of(error)
+            raise _refusal(path)
         raise FileNotFoundError(2, "there is no such file to pack", path)
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in _SUFFIXES:
+        known = _refusal(path)
+        if "must be a directory with" not in str(known):  # it knows what the file is, and does not only list the formats
+            raise known
         raise SettingsError(f"{path}: suffix is {suffix or 'empty'}; must be one of {', '.join(_SUFFIXES)}, or that of a "
                             "format that penstock.Dataset opens")
     return _SUFFIXES[suffix](path)
