@@ -382,7 +382,7 @@ class Webhooks(unittest.TestCase):
         for headers, error, words in (({"Authorization": "secret\n"}, penstock.SettingsError, "value of 'Authorization' has a con"),
                                       ({"X": "\u20ac"}, penstock.SettingsError, "value of 'X' has"),
                                       ({"X y": "secret"}, penstock.SettingsError, "name is 'X y'"),
-                                      ({"X": 5}, TypeError, "value of 'X' is a int"), ({5: "x"}, penstock.SettingsError, "name is 5"),
+                                      ({"X": 5}, TypeError, "value of 'X' is an int"), ({5: "x"}, penstock.SettingsError, "name is 5"),
                                       ("X: secret", TypeError, "value is a str; must be a dict"), (True, TypeError, "value is a bool")):
             with self.subTest(headers), self.assertRaisesRegex(error, "^headers: " + words) as caught:
                 monitor.Webhook("http://h/", headers)

@@ -21,7 +21,7 @@ from unittest import mock
 
 import sets
 import penstock
-from penstock import Loader, PenstockError, _c, errors, launchers, outputs as descriptions, paths, ranks, settings
+from penstock import Loader, PenstockError, _c, errors, hints, launchers, outputs as descriptions, paths, ranks, settings
 from penstock.elsewhere import LOADER_KEYWORDS
 
 
@@ -396,6 +396,24 @@ class Words(unittest.TestCase):
         with self.assertRaisesRegex(ImportError, "penstock' has no attribute 'ToTensor'.*Normalize"):
             from penstock import Normalize, ToTensor  # noqa: F401
         from penstock import packing  # noqa: F401  # a module is no such name
+
+    def test_a_name_that_is_not_alike_is_not_suggested(self):
+        with self.open(outputs=["i"]) as data, penstock.Dataset(sets.scalars()) as dataset:
+            for of, name, part in ((data, "batch", "`next(iter(loader))` is a batch"), (data, "tokens", "docs/how-to/tokens.md"), (data, "chunks", ""),
+                                   (dataset, "samples", "`dataset[0]` is a record"), (dataset, "rows", "")):
+                with self.assertRaisesRegex(AttributeError, f"has no attribute '{name}'" + (f": .*{re.escape(part)}" if part else "$")) as caught:
+                    getattr(of, name)
+                self.assertEqual(caught.exception.name, "")  # or Python adds a suggestion of its own
+            self.refused(TypeError, ["no argument 'tokens': ", "docs/how-to/tokens.md"], self.open, tokens=1)
+        for wrong, right in (("batch", "path"), ("samples", "names"), ("tokens", "kernels")):
+            self.assertEqual(hints.near(wrong, [right]), "")
+        for wrong, right in (("dorp", "drop"), ("sead", "seed"), ("clss", "cls"), ("num_samples", "n_samples"), ("lables", "label")):
+            self.assertIn(repr(right), hints.near(wrong, ["path", right]))
+
+    def test_types_have_their_article(self):
+        for value, text in ((3, "an int"), ("", "a str"), (None, "a NoneType"), (object(), "an object"), (True, "a bool"), ({}, "a dict")):
+            self.assertEqual(hints.kind_of(value), text)
+        self.refused(TypeError, ["path: value is an int; "], penstock.Dataset, 3)
 
     def test_names_that_are_there_have_no_advice(self):
         self.assertEqual(set(penstock.__all__) & set(penstock.elsewhere.ADVICE), set())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _c, errors, streams, tensors
 from .elsewhere import BATCH_ATTRIBUTES
-from .hints import Hints, near
+from .hints import Hints, kind_of, near
 from .outputs import RAGGED_KINDS
 
 __all__ = ["Batch", "BatchInfo", "Crop", "TupleBatch"]
@@ -278,7 +278,7 @@ class Batch(dict[str, Any], _Form):
             return f"batch[{name!r}]: no tensor has this name; {has}{near(name, self.keys())}"
         if isinstance(name, int):
             return f"batch[{name}]: no tensor has a number; {has}; form='tuple' gives batches with numbers"
-        return f"batch[...]: a {type(name).__name__} is no name; {has}; iterate over batch.keys() for names"
+        return f"batch[...]: {kind_of(name)} is no name; {has}; iterate over batch.keys() for names"
 
     def copy(self) -> Batch:
         return copy.copy(self)

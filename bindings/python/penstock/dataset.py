@@ -20,7 +20,7 @@ from .elsewhere import DATASET_ATTRIBUTES
 from .arguments import items, switch
 from .errors import SettingsError
 from .foreign import Foreign
-from .hints import Hints, explains, near_or_all
+from .hints import Hints, explains, kind_of, near_or_all
 from .lists import bytes_at, mask_of, pixels_of, read
 from .packing.schema import LIST_KINDS, Field, of_some
 from .sealed import Sealed
@@ -269,7 +269,7 @@ class Dataset(Hints, Sealed):
         try:
             i = operator.index(index)
         except TypeError:
-            raise TypeError(f"index: value is a {type(index).__name__}; must be a whole number or a slice") from None
+            raise TypeError(f"index: value is {kind_of(index)}; must be a whole number or a slice") from None
         try:
             return self._ids[i]
         except IndexError:

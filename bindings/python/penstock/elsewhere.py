@@ -115,6 +115,8 @@ LOADER_KEYWORDS = {
                     "rank='auto' gives each process its part"),
     **dict.fromkeys(("workers", "num_threads"), "n_threads= is the number of worker threads"),
     "dataset": "path=, the directory of a data set, comes first",
+    **dict.fromkeys(("tokens", "seq_len", "seq_length", "sequence_length", "block_size", "context_length"),
+                    "pack or save sequences of one length, and each sample is a sequence; docs/how-to/tokens.md does it"),
     "reference": "it is an argument of penstock.image, reference='tensor'",
     **dict.fromkeys(("indices", "sample_ids", "ids"), "subset=penstock.Ids(ids) has these samples alone"),
     **dict.fromkeys(("split", "part"), "write subset=penstock.Fraction(0, 0.8, seed=1)"),
@@ -190,6 +192,7 @@ LOADER_ATTRIBUTES = {
     **dict.fromkeys(("to", "cuda"), "open it with device='cuda', and its batches are on the GPU"),
     **dict.fromkeys(("reset", "next_epoch"), "each `iter(loader)` begins the next epoch; `loader.seek(0)` "
                     "goes to any"),
+    **dict.fromkeys(("batch", "batches"), "`next(iter(loader))` is a batch, and a for loop over the loader goes through an epoch"),
     "next": "`next(iter(loader))`, or batches = iter(loader) and next(batches)",
     **dict.fromkeys(("classes", "names"), "`penstock.Dataset(loader.path).names`"),
     **dict.fromkeys(("state", "get_state", "set_state", "save_checkpoint"), _STATE),
@@ -200,6 +203,10 @@ LOADER_ATTRIBUTES = {
 # Attributes of other libraries' data sets, for a Dataset.
 DATASET_ATTRIBUTES = {
     "classes": "`dataset.names` lists the names of the classes",
+    "num_classes": "`len(dataset.names)` is the number of classes",
+    **dict.fromkeys(("samples", "imgs", "ids"), "`dataset[0]` is a record, a dict, and `range(len(dataset))` are the numbers of all"),
+    **dict.fromkeys(("transform", "transforms", "target_transform"), "a Dataset returns the stored values: transform them yourself, "
+                    "or give operations to outputs= of penstock.Loader"),
     "class_to_idx": "`{name: i for i, name in enumerate(dataset.names)}`",
     **dict.fromkeys(("targets", "labels"), "`dataset.column('cls')` has the values of a field of numbers, where `dataset.columns` "
                     "lists it"),

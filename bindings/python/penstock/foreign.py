@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import _c, interrupts, paths
 from .arguments import switch, text
 from .errors import SettingsError
+from .hints import kind_of
 from .settings import integer
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class Foreign:
         self.given = dict(fields) if isinstance(fields, Mapping) else None
         if fields is not None:
             if not isinstance(fields, Mapping):
-                raise TypeError(f"fields: value is a {type(fields).__name__}; must be a dict, such as {{'cls': 'int64'}}")
+                raise TypeError(f"fields: value is {kind_of(fields)}; must be a dict, such as {{'cls': 'int64'}}")
             from .packing.schema import schema_of
             typed, self.first_of, defaults = _parted(fields)
             self.fields = schema_of(typed) if typed else {}

@@ -11,9 +11,10 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-__all__ = ["Hints", "explained", "explains", "hint", "near", "near_or_all", "refused_by_base"]
+__all__ = ["Hints", "explained", "explains", "hint", "kind_of", "near", "near_or_all", "refused_by_base"]
 
 MAX_LISTED = 20  # names in a message
+LIKE = 0.7  # difflib's ratio of a slip of the keyboard; words of five letters of which two differ have 0.6
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -22,8 +23,14 @@ C = TypeVar("C", bound=type)
 def near(wrong: Any, right: Iterable[str]) -> str:
     """"; did you mean 'drop'?" where one of them is like it, else ""."""
     import difflib  # for who made a mistake alone
-    found = difflib.get_close_matches(str(wrong), list(right), 1)
+    found = difflib.get_close_matches(str(wrong), list(right), 1, LIKE)
     return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def kind_of(value: Any) -> str:
+    """The name of a value's type, with its article: "a str", "an int"."""
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeioAEIO" or name.startswith("nd") else f"a {name}"
 
 
 def near_or_all(wrong: Any, right: Iterable[str]) -> str:
@@ -103,6 +110,5 @@ class Hints:
                 return property_of.__get__(self)
             instead = "" if name.startswith("_") else self._hint(name)
             error = AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{instead}")
-            if instead:
-                error.name = ""  # else Python's traceback adds a suggestion of its own
+            error.name = ""  # else Python's traceback adds a suggestion of its own, a name that is less like it
             raise error

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union
 from . import _c, catalog, errors, paths
 from .arguments import items
 from .errors import SettingsError
-from .hints import near
+from .hints import kind_of, near
 from .outputs import Output
 from .sealed import Sealed
 from .settings import integer
@@ -247,7 +247,7 @@ def _check_subsets(subsets: Mapping[str, Any], drawn: Mapping[str, Any]) -> None
         steps.flat(given)
     for path, given in drawn.items():
         if not isinstance(given, steps.Weights):
-            raise TypeError(f"Mixture.sample_weights: value is a {type(given).__name__} for {path}; must be penstock.Weighted or "
+            raise TypeError(f"Mixture.sample_weights: value is {kind_of(given)} for {path}; must be penstock.Weighted or "
                             "penstock.Balanced")
 
 
@@ -374,7 +374,7 @@ def opened(path: Any, outputs: Any = None, binds: bool = True, foreign: Foreign 
     catalog of all. outputs: those wanted."""
     if not isinstance(path, Mixture):
         if isinstance(path, (Mapping, list, tuple)):
-            raise TypeError(f"path: value is a {type(path).__name__}; must be the name of a directory, or a penstock.Mixture (give "
+            raise TypeError(f"path: value is {kind_of(path)}; must be the name of a directory, or a penstock.Mixture (give "
                             "penstock.Mixture({path: weight}))")
         name = os.path.abspath(paths.local(path))
         return name, None, catalog.read(name, foreign)

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from .errors import SettingsError
+from .hints import kind_of
 
 __all__ = ["local"]
 
@@ -18,7 +19,7 @@ def local(path: str | bytes | os.PathLike[str], setting: str = "path") -> str:
     try:
         name = os.fsdecode(path)
     except TypeError:
-        raise TypeError(f"{setting}: value is a {type(path).__name__}; must be the name of a directory{_advice(path)}") from None
+        raise TypeError(f"{setting}: value is {kind_of(path)}; must be the name of a directory{_advice(path)}") from None
     if not name:  # os.path.abspath would make the current directory of it
         raise SettingsError(f"{setting}: value is empty; must be a path (write '.' for the current directory)")
     if "\0" in name:

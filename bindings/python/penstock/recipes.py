@@ -20,7 +20,7 @@ from typing import Any, Optional, Union
 
 from .arguments import probability, whole
 from .errors import SettingsError
-from .hints import near_or_all
+from .hints import kind_of, near_or_all
 from .ops import (IMAGENET_MEAN, IMAGENET_STD, CenterCrop, Normalize, Op, RandomCrop, RandomErasing, RandomFlip,
                   RandomResizedCrop, RandomVerticalFlip, Resize)
 from .ops_boxes import RandomIoUCrop
@@ -259,7 +259,7 @@ def names() -> list[str]:
 def find(name: str) -> dict[str, Ops]:
     """Return a recipe for training by its name, by the names of its views; of a recipe with one view: "image"."""
     if not isinstance(name, str):
-        raise TypeError(f"recipe: value is a {type(name).__name__}; must be the name of a recipe")
+        raise TypeError(f"recipe: value is {kind_of(name)}; must be the name of a recipe")
     if name not in _NAMED:
         raise SettingsError(f"recipe: value is {name!r}; must be the name of a recipe"
                             + near_or_all(name, _NAMED))

@@ -17,7 +17,7 @@ from ._optional import needed
 from .batch import BatchInfo
 from .dataset import Dataset
 from .errors import SettingsError
-from .hints import explained, near_or_all
+from .hints import explained, kind_of, near_or_all
 from .loader import Loader
 from .mosaic import Mosaic
 from .ops_boxes import RandomIoUCrop
@@ -494,7 +494,7 @@ def _checked_ids(ids: Sequence[int] | None, n: int, n_samples: int) -> list[int]
 
 def _check_recipe(recipe: Any, ids: Any) -> None:
     if not isinstance(recipe, str):
-        raise TypeError(f"recipe: value is a {type(recipe).__name__}; must be the name of a recipe, of "
+        raise TypeError(f"recipe: value is {kind_of(recipe)}; must be the name of a recipe, of "
                         "penstock.recipes.names() (give a list of operations as ops=)")
     if isinstance(ids, Sized) and len(ids) > 1:
         raise SettingsError(f"ids: value has {len(ids)} samples; must have one with recipe=, which shows several "
@@ -564,5 +564,5 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
         return _sheet(list(_of_ids(path, image(name, ops), label, wanted, seed, epoch)), columns, None)
     if _tensors(source) is not None:
         return _sheet(_of_batch(source, None if field is None else str(field), n, layout), columns, None)
-    raise TypeError(f"a {type(source).__name__} cannot be shown: give a Loader, a Dataset, the path of a "
+    raise TypeError(f"{kind_of(source)} cannot be shown: give a Loader, a Dataset, the path of a "
                     "data set, or a batch")

@@ -19,6 +19,7 @@ from ctypes import byref, c_void_p
 from typing import Any
 
 from . import _c, errors
+from .hints import kind_of
 
 __all__ = ["record_stream"]
 
@@ -144,7 +145,7 @@ def record_stream(what: Any, stream: Any) -> None:
     elif hasattr(what, "__cuda_array_interface__"):
         _record_array(what, stream)
     elif not hasattr(what, "shape"):
-        raise TypeError(f"record_stream: value is a {type(what).__name__}; must be a tensor or a batch")
+        raise TypeError(f"record_stream: value is {kind_of(what)}; must be a tensor or a batch")
 
 
 def _parts(what: Any) -> Iterator[Any]:

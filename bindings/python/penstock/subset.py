@@ -32,7 +32,7 @@ from . import _c, errors, paths
 from .arguments import number, switch, text, unmasked
 from .errors import SettingsError
 from .foreign import Foreign
-from .hints import explains
+from .hints import explains, kind_of
 from .sealed import Sealed
 
 __all__ = ["Balanced", "Fold", "Fraction", "Ids", "Range", "Weighted", "Where"]
@@ -350,7 +350,7 @@ def _doubles(values: Any) -> array[float]:
             raise TypeError
         return array("d", [float(value) for value in listed])
     except (TypeError, ValueError):
-        raise TypeError(f"Weighted: value is a {type(values).__name__}; must be the name of a side column, or a number for "
+        raise TypeError(f"Weighted: value is {kind_of(values)}; must be the name of a side column, or a number for "
                         "each sample") from None
 
 
@@ -462,7 +462,7 @@ class Members:
 def opened(path: str, subset: Any, weights: Any, samples_per_epoch: Any, foreign: Foreign | None = None) -> Members:
     """Find the samples of a subset, and what draws from them."""
     if weights is not None and not isinstance(weights, Weights):
-        raise TypeError(f"weights: value is a {type(weights).__name__}; must be penstock.Weighted or penstock.Balanced")
+        raise TypeError(f"weights: value is {kind_of(weights)}; must be penstock.Weighted or penstock.Balanced")
     n_draws = 0 if samples_per_epoch is None else whole("samples_per_epoch", samples_per_epoch, 1, 2**62)
     if n_draws and weights is None:
         raise SettingsError(f"samples_per_epoch: value is {n_draws}; must be None without weights=, which draw samples (give "

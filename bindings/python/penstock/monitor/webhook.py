@@ -17,6 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 from ..closing import ClosedAtEnd
 from ..errors import SettingsError
 from ..escapes import escaped
+from ..hints import kind_of
 
 if TYPE_CHECKING:
     import urllib.request
@@ -40,7 +41,7 @@ _running: ClosedAtEnd[Webhook] = ClosedAtEnd(_close_at_end)  # those whose threa
 def _target(url: Any) -> SplitResult:
     """The URL, checked and split. No message has its path, query or password, which may be secret."""
     if not isinstance(url, str):
-        raise SettingsError(f"url: value is a {type(url).__name__}; must be a str that begins with http:// or https://")
+        raise SettingsError(f"url: value is {kind_of(url)}; must be a str that begins with http:// or https://")
     odd = re.search(r"[^!-~]", url)
     if odd is not None:
         raise SettingsError(f"url: value has {odd[0]!r} as character {odd.start() + 1}; must be ASCII without spaces and "
@@ -68,12 +69,12 @@ def _checked(headers: Any) -> dict[str, str]:
     if headers is None:
         return {}
     if not isinstance(headers, Mapping):
-        raise TypeError(f"headers: value is a {type(headers).__name__}; must be a dict of names and values")
+        raise TypeError(f"headers: value is {kind_of(headers)}; must be a dict of names and values")
     for name, value in headers.items():
         if not isinstance(name, str) or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
             raise SettingsError(f"headers: name is {name!r}; must be the name of a header, as 'Authorization'")
         if not isinstance(value, str):
-            raise TypeError(f"headers: value of {name!r} is a {type(value).__name__}; must be a str")
+            raise TypeError(f"headers: value of {name!r} is {kind_of(value)}; must be a str")
         if not re.fullmatch(r"[\t -~\xa0-\xff]*", value):
             raise SettingsError(f"headers: value of {name!r} has a control character, or one that is not Latin-1; must have "
                                 "none (strip() removes a line feed at its end)")

@@ -33,7 +33,7 @@ from ..cores import n_cores
 from ..dataset import Dataset
 from ..arguments import items, switch
 from ..errors import SettingsError
-from ..hints import explained
+from ..hints import explained, kind_of
 from ..progress import Progress, say
 from . import classes as class_numbers, folder, importers, parts
 from .samples import (NO_SAMPLES, N_LOOKED_AT, PackError, SchemaError, advice_on, check_source, class_names,
@@ -458,7 +458,7 @@ def _say_absent(source: Any) -> None:
 
 
 def _note(dataset: Any) -> str:
-    return f"penstock.pack of a {type(dataset).__name__}, penstock {__version__}"
+    return f"penstock.pack of {kind_of(dataset)}, penstock {__version__}"
 
 
 def _check_context(context: str) -> None:
