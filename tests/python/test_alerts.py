@@ -349,6 +349,17 @@ class Webhooks(unittest.TestCase):
         elsewhere.stop()
         self.assertEqual(elsewhere.requests, [])
 
+    def test_an_answer_of_3xx_that_leads_nowhere_has_no_advice(self):
+        for code, headers in ((304, {"Location": "http://127.0.0.1/"}), (304, {}), (302, {})):
+            with self.subTest(code, headers=headers):
+                server = Server(code, **headers)
+                hook = monitor.Webhook(server.url)
+                with self.assertLogs("penstock.monitor", logging.WARNING) as logged:
+                    hook(self.ALERT)
+                    hook.close()
+                    server.stop()
+                self.assertRegex(logged.output[0], f"failed: HTTP {code} [A-Z][A-Za-z ]*$")
+
     def test_an_answer_that_is_not_2xx_is_logged_without_the_path(self):
         server = Server(404, "no /hook?secret=5 \x1b[2J", Location="http://[::1")
         hook = monitor.Webhook(server.url)
@@ -383,6 +394,9 @@ class Webhooks(unittest.TestCase):
                                       ({"X": "\u20ac"}, penstock.SettingsError, "value of 'X' has"),
                                       ({"X y": "secret"}, penstock.SettingsError, "name is 'X y'"),
                                       ({"X": 5}, TypeError, "value of 'X' is an int"), ({5: "x"}, penstock.SettingsError, "name is 5"),
+                                      ({"Content-Length": "5"}, penstock.SettingsError, "name is 'Content-Length'; must be no header"),
+                                      ({"transfer-encoding": "chunked"}, penstock.SettingsError, "name is 'transfer-encoding'"),
+                                      ({"Connection": "keep-alive"}, penstock.SettingsError, "name is 'Connection'"),
                                       ("X: secret", TypeError, "value is a str; must be a dict"), (True, TypeError, "value is a bool")):
             with self.subTest(headers), self.assertRaisesRegex(error, "^headers: " + words) as caught:
                 monitor.Webhook("http://h/", headers)

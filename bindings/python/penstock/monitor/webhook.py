@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Webhook"]
 
 MAX_ERROR = 300  # characters of what a server says that are logged
+# They are of the transfer, which gives the body its length and closes the connection; others would cut or hide the body.
+_OWN_HEADERS = ("connection", "content-encoding", "content-length", "expect", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
 
 log = logging.getLogger("penstock.monitor")
 
@@ -73,6 +75,8 @@ def _checked(headers: Any) -> dict[str, str]:
     for name, value in headers.items():
         if not isinstance(name, str) or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
             raise SettingsError(f"headers: name is {name!r}; must be the name of a header, as 'Authorization'")
+        if name.lower() in _OWN_HEADERS:
+            raise SettingsError(f"headers: name is {name!r}; must be no header that the request sets by itself (leave it out)")
         if not isinstance(value, str):
             raise TypeError(f"headers: value of {name!r} is {kind_of(value)}; must be a str")
         if not re.fullmatch(r"[\t -~\xa0-\xff]*", value):
@@ -95,13 +99,13 @@ def _opener() -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(NoRedirect)
 
 
-def _moved(location: str | None) -> str:
+def _moved(location: str) -> str:
     """What to do about a redirect. location: its header, of which only the host is printed."""
     try:
-        name = urlsplit(location or "").hostname
+        name = urlsplit(location).hostname
     except ValueError:
         name = None
-    return f"no redirect is followed; give Webhook the URL that it leads to{f', on {name}' if name else ''}"
+    return f": no redirect is followed; give Webhook the URL that it leads to{f', on {name}' if name else ''}"
 
 
 def _is_ending(error: RuntimeError) -> bool:
@@ -115,7 +119,8 @@ class Webhook:
     A request that is not done within 2 s is given up and logged, also where the server answers byte by byte or its name is
     still looked up. An alert for which the system has no thread is dropped and logged. Any answer but 2xx is a failure and logged; no redirect is followed. At most 16 alerts wait; more are
     dropped and logged. Logs have the URL's host, never its path. headers: more of them, for example
-    {"Authorization": "Bearer ..."}. SettingsError: the URL has no host, or a character that no URL or header has.
+    {"Authorization": "Bearer ..."}. SettingsError: the URL has no host, or a character that no URL or header has; a header is
+    one that the request sets by itself, as Content-Length.
     """
 
     TIMEOUT = 2.0
@@ -215,7 +220,8 @@ class Webhook:
             with _opener().open(request, timeout=self.TIMEOUT):
                 pass
         except urllib.error.HTTPError as error:
-            moved = f": {_moved(error.headers.get('Location'))}" if 300 <= error.code < 400 else ""
+            location = error.headers.get("Location")
+            moved = _moved(location) if location and 300 <= error.code < 400 and error.code != 304 else ""  # 304 leads nowhere
             errors.append(f"HTTP {error.code} {error.reason}{moved}")
             error.close()
         except Exception as error:  # an alert must not end with the one before
