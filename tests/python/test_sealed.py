@@ -4,6 +4,7 @@ import copy
 import inspect
 import os
 import pickle
+import tempfile
 import unittest
 
 import penstock
@@ -146,9 +147,49 @@ class Others(unittest.TestCase):
         with loader() as data:
             batch = next(iter(data))
             self.assertIn("(write batch['i'] = ...)", refusal(batch, "i", 3))
+            self.assertIn("(write batch['mine'] = ...)", refusal(batch, "mine", 4))
+            self.assertIn("it can only be read", refusal(batch, "index", 4))
             batch["i"] = 3
-            batch.mine = 4
-            self.assertEqual((batch["i"], batch.mine), (3, 4))
+            batch["mine"] = 4
+            self.assertEqual((batch["i"], batch["mine"], batch.index), (3, 4, 0))
+            self.assertEqual(copy.copy(batch).index, 0)
+        for form in ("tuple", "dataclass"):
+            with loader(form=form) as data:
+                batch = next(iter(data))
+                self.assertIn("there is no such attribute", refusal(batch, "mine", 4))
+                self.assertIn("it can only be read", refusal(batch, "epoch", 4))
+        batch.i = 3  # the dataclass
+        self.assertEqual(batch.i, 3)
+
+    def test_a_mapping_that_is_shown_cannot_be_changed(self):
+        with loader() as data, penstock.Dataset(sets.scalars()) as dataset:
+            for one in (data.outputs, dataset.fields, dataset.columns, penstock.Mixture({sets.scalars(): 1}).subsets,
+                        penstock.Mixture({sets.scalars(): 1}).sample_weights):
+                with self.assertRaisesRegex(TypeError, "does not support item assignment"):
+                    one["i"] = 3
+            self.assertEqual(list(dataset.fields), ["i", "half"])
+
+    def test_sinks_and_rules_of_a_monitor(self):
+        monitor = penstock.monitor
+        with tempfile.TemporaryDirectory() as folder:
+            lines = monitor.JSONLines(os.path.join(folder, "a"))
+            self.addCleanup(lines.close)
+            ones = [lines, monitor.Webhook("http://127.0.0.1:1/x"), monitor.SlowReads(5), *monitor.defaults()]
+            for one in ones:
+                with self.subTest(type(one).__name__):
+                    self.assertIn("there is no such attribute", refusal(one, MISSPELT))
+                    self.assertFalse(hasattr(one, MISSPELT))
+            self.assertIn("penstock.monitor.Slow (make another one with share=...)", refusal(monitor.Slow(), "share", 0.1))
+            self.assertIn("penstock.monitor.JSONLines (make another one with path=...)", refusal(lines, "path", "b"))
+            self.assertIn("it can only be read", refusal(monitor.Slow(), "raised", True))
+
+    def test_a_rule_of_the_users_has_attributes_of_its_own(self):
+        class Mine(penstock.monitor.Slow):
+            def __init__(self):
+                super().__init__()
+                self.limit, self.mine = 0.1, 5
+
+        self.assertEqual((Mine().limit, Mine().mine), (0.1, 5))
 
 
 class Subclasses(unittest.TestCase):

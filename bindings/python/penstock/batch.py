@@ -160,6 +160,20 @@ class _Form(Hints):
     _hints = BATCH_ATTRIBUTES
     info: BatchInfo | None = None
 
+    if not TYPE_CHECKING:  # else mypy would take every name for one that may be set
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name != "info" and name[:1] != "_" and not self._may_set(name):
+                raise AttributeError(f"{type(self).__name__}.{name} cannot be set: {self._refusal(name)}")
+            super().__setattr__(name, value)
+
+    def _may_set(self, _name: str) -> bool:
+        """Whether it is a tensor that is an attribute."""
+        return False
+
+    def _refusal(self, name: str) -> str:
+        return "it can only be read" if hasattr(type(self), name) else "there is no such attribute" + near(name, self._parts())
+
     def _hint(self, name: str) -> str:
         if isinstance(self, dict) and dict.__contains__(self, name):
             return f": tensors go by their names, batch[{name!r}]; form='dataclass' makes attributes of them"
@@ -259,12 +273,9 @@ class Batch(dict[str, Any], _Form):
     def __reversed__(self) -> Iterator[Any]:
         return reversed(self.values())
 
-    if not TYPE_CHECKING:  # else mypy would take every name for one that may be set
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            if dict.__contains__(self, name):
-                raise AttributeError(f"Batch.{name} cannot be set: tensors go by their names (write batch[{name!r}] = ...)")
-            super().__setattr__(name, value)
+    def _refusal(self, name: str) -> str:
+        return super()._refusal(name) if hasattr(type(self), name) and not dict.__contains__(self, name) else \
+            f"tensors go by their names (write batch[{name!r}] = ...)"
 
     def __getitem__(self, name: str) -> Any:
         try:
@@ -408,6 +419,9 @@ def _tuple_maker(found: list[Any], info: BatchInfo) -> Any:
 
 class _Made(_Form):
     """The base of dataclasses that are made here, which pickle cannot find by their name."""
+
+    def _may_set(self, name: str) -> bool:
+        return name in type(self).__dataclass_fields__  # type: ignore[attr-defined]
 
     def _parts(self) -> dict[str, Any]:
         fields = dataclasses.fields(self)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import byref, sizeof
+from types import MappingProxyType
 from typing import Any
 
 from . import _c, catalog, errors, paths
@@ -302,10 +303,10 @@ class Dataset(Hints, Sealed):
     # ---- side columns ----------------------------------------------------------------------------------
 
     @property
-    def columns(self) -> dict[str, ColumnInfo]:
+    def columns(self) -> Mapping[str, ColumnInfo]:
         """The side columns, as they were when this opened the data set. They hold one scalar for each record, and
         are read without the records: classes, sizes, lengths, and what `penstock.add_column` added."""
-        return dict(self._columns)
+        return MappingProxyType(self._columns)
 
     def column(self, name: str, start: int = 0, stop: int | None = None) -> Any:
         """Return the values of a side column as a NumPy array: of the records start .. stop - 1 of this data set,
@@ -379,9 +380,9 @@ class Dataset(Hints, Sealed):
         return self._info
 
     @property
-    def fields(self) -> dict[str, FieldInfo]:
+    def fields(self) -> Mapping[str, FieldInfo]:
         """The fields that this reads, in the order of the schema or of `fields`."""
-        return {name: self._fields[name] for name in self._names}
+        return MappingProxyType({name: self._fields[name] for name in self._names})
 
     @property
     def schema(self) -> dict[str, Field]:

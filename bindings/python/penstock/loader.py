@@ -23,6 +23,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from ctypes import byref, c_void_p, pointer, sizeof
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from . import _c, agreement, batch as batches, batch_size as sizes, errors, micro
@@ -571,9 +572,9 @@ class Loader(Hints, Sealed):
         return self._weave.get("window")
 
     @property
-    def outputs(self) -> dict[str, descriptions.Output]:
+    def outputs(self) -> Mapping[str, descriptions.Output]:
         """The outputs by their names."""
-        return dict(self._outputs)
+        return MappingProxyType(self._outputs)
 
     @property
     def ranks(self) -> Ranks:

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from ctypes import POINTER, byref, c_char_p, c_double, cast, pointer, sizeof
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _c, catalog, errors, paths
@@ -134,14 +135,14 @@ class Mixture(Sealed):
         return self._samples or None
 
     @property
-    def subsets(self) -> dict[str, Subset]:
+    def subsets(self) -> Mapping[str, Subset]:
         """The subsets by path; data sets that are whole are not in it."""
-        return dict(self._subsets)
+        return MappingProxyType(self._subsets)
 
     @property
-    def sample_weights(self) -> dict[str, SampleWeights]:
+    def sample_weights(self) -> Mapping[str, SampleWeights]:
         """What draws samples, by path; data sets whose samples come once an epoch are not in it."""
-        return dict(self._drawn)
+        return MappingProxyType(self._drawn)
 
     def __repr__(self) -> str:
         more = f", samples_per_epoch={self._samples}" if self._samples else ""

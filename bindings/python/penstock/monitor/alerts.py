@@ -14,11 +14,12 @@ import operator
 import os
 import statistics
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..arguments import is_whole, is_zero, positive
 from ..errors import SettingsError
 from ..escapes import escaped
+from ..sealed import Sealed
 from .reading import Reading
 
 __all__ = ["Alert", "GpuIdle", "NearMemoryLimit", "NoBatch", "Replacements", "Rule", "SilentRank", "Slow", "SlowReads",
@@ -53,20 +54,25 @@ class Alert:
         return self.text
 
 
-class Rule:
+class Rule(Sealed):
     """The base of rules: the state of one, and its hysteresis. above: the condition is a value above the limit."""
 
     above = True
     what = "{value:g}"  # of the text
+    if TYPE_CHECKING:  # else a rule of the user's could not set its own
+        name: str
+        seconds: float
+        limit: float
+        resolve: float
+        raised: bool
 
     def __init__(self, limit: float, resolve: float, seconds: Any) -> None:
-        self.name = type(self).__name__
-        self.seconds = 0.0 if is_zero(seconds) else positive(f"{self.name}.seconds", seconds)
-        self.limit, self.resolve = limit, resolve
+        name = type(self).__name__
+        self._fix(name=name, limit=limit, resolve=resolve, raised=False,
+                  seconds=0.0 if is_zero(seconds) else positive(f"{name}.seconds", seconds))
         if (resolve > limit) if self.above else (resolve < limit):
             side = "at most" if self.above else "at least"
             raise SettingsError(f"{self.name}.resolve: value is {resolve:g}; must be {side} {limit:g}, the limit")
-        self.raised = False
         self._since: float | None = None  # the condition, or its end, has held since then
 
     def value(self, reading: Reading) -> float | None:
@@ -92,7 +98,8 @@ class Rule:
             self._since = reading.time - reading.seconds
         if reading.time - self._since < self.seconds - 1e-6:
             return None
-        self.raised, self._since = not self.raised, None
+        self._fix(raised=not self.raised)
+        self._since = None
         return self._alert(reading, value)
 
     def _alert(self, reading: Reading, value: float) -> Alert:
@@ -177,7 +184,8 @@ class Replacements(Rule):
 
     def look(self, reading: Reading) -> Alert | None:
         if not self.raised and reading.n_replacements > self.limit:  # at once: the count is what matters
-            self.raised, self._since = True, None
+            self._fix(raised=True)
+            self._since = None
             return self._alert(reading, reading.n_replacements)
         return super().look(reading) if self.raised else None
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from .. import _optional, paths
 from ..errors import PenstockError, SettingsError
+from ..sealed import Sealed
 from ..stats import ADVICE
 from .reading import Reading
 
@@ -143,7 +144,7 @@ class _Collector:
         yield spread
 
 
-class Prometheus:
+class Prometheus(Sealed):
     """Serve the newest look of its Monitors at http://address:port/metrics, from threads of its own.
 
         with penstock.Monitor(loader, sinks=penstock.monitor.Prometheus(9400)):
@@ -158,6 +159,8 @@ class Prometheus:
     """
 
     every_look = True
+    address: str
+    port: int
 
     def __init__(self, port: int = 9400, *, address: str = "", on_taken: str = "error") -> None:
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
@@ -171,8 +174,8 @@ class Prometheus:
         self._registry = client.CollectorRegistry()
         self._registry.register(self._collector)
         self._serve, self._pid, self._users = client.start_http_server, os.getpid(), 0
-        self.address, self._on_taken = address, on_taken
-        self.port = port
+        self._fix(address=address, port=port)
+        self._on_taken = on_taken
         self._server: Any = None
         self._thread: Any = None
         self._open()
@@ -211,7 +214,7 @@ class Prometheus:
                 raise PenstockError("penstock.monitor.Prometheus needs prometheus-client 0.19 or newer (pip install -U "
                                     "prometheus-client)")
             self._server, self._thread = opened
-            self.port = int(self._server.server_port)
+            self._fix(port=int(self._server.server_port))
             return
         others = f", nor are the next {len(ports) - 1}" if len(ports) > 1 else ""
         raise PenstockError(f"port: value is {ports[0]}, which is not free{others}; must be a port that no other program "
@@ -238,7 +241,7 @@ def _forget_all() -> None:
 os.register_at_fork(after_in_child=_forget_all)
 
 
-class TextFile:
+class TextFile(Sealed):
     """Write each line's reading for node_exporter's textfile collector: FOLDER/penstock-NAME-rankR.prom, which is
     replaced in one step and removed at the end of the Monitor. What a killed process leaves has an old
     penstock_reading_timestamp_seconds.
@@ -249,8 +252,11 @@ class TextFile:
     SettingsError: no folder.
     """
 
+    folder: str
+    path: str | None
+
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = paths.local(folder, "folder")
+        self._fix(folder=paths.local(folder, "folder"), path=None)
         if not os.path.isdir(self.folder):
             raise SettingsError(f"folder: value is {self.folder!r}; must be a folder that exists (node_exporter's "
                                 "--collector.textfile.directory)")
@@ -258,17 +264,18 @@ class TextFile:
         client = _optional.needed("prometheus_client", "penstock.monitor.TextFile", "prometheus-client")
         self._registry, self._write = client.CollectorRegistry(), client.write_to_textfile
         self._registry.register(self._collector)
-        self.path: str | None = None
 
     def __call__(self, reading: Reading) -> None:
         self._collector.put(reading)
         name = re.sub(r"[^A-Za-z0-9_.-]+", "-", reading.name)[:100]
-        self.path = os.path.join(self.folder, f"penstock-{name}-rank{reading.rank}.prom")
-        self._write(self.path, self._registry)
+        path = os.path.join(self.folder, f"penstock-{name}-rank{reading.rank}.prom")
+        self._fix(path=path)
+        self._write(path, self._registry)
 
     def close(self) -> None:
         """Remove the file."""
-        path, self.path = self.path, None
+        path = self.path
+        self._fix(path=None)
         if path is not None:
             os.unlink(path)
 

@@ -13,19 +13,22 @@ from typing import Any, TextIO
 
 from .. import _optional, paths
 from ..errors import SettingsError
+from ..sealed import Sealed
 from .reading import Reading
 
 __all__ = ["JSONLines", "TensorBoard"]
 
 
-class JSONLines:
+class JSONLines(Sealed):
     """Append each reading as a line of JSON: Reading.to_dict(). Several processes may write to one file: a line is one
     write. path: the file, made where it is missing. OSError: it cannot be opened."""
+
+    path: str
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not isinstance(path, (str, bytes, os.PathLike)):  # an int, or True, would be the number of an open file
             raise TypeError(f"path: value is {path!r}; must be the name of a file")
-        self.path = paths.local(path)
+        self._fix(path=paths.local(path))
         self._file: TextIO | None = open(self.path, "a", encoding="utf-8", buffering=1 << 20)  # noqa: SIM115
 
     def __call__(self, reading: Reading) -> None:
@@ -43,7 +46,7 @@ class JSONLines:
         return f"JSONLines({self.path!r})"
 
 
-class TensorBoard:
+class TensorBoard(Sealed):
     """Write each reading's scalars to TensorBoard, at the number of samples since open as the step.
 
     writer: a SummaryWriter of torch.utils.tensorboard or tensorboardX, which stays open; or a folder, for which one is

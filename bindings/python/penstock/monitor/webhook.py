@@ -18,6 +18,7 @@ from ..closing import ClosedAtEnd
 from ..errors import SettingsError
 from ..escapes import escaped
 from ..hints import kind_of
+from ..sealed import Sealed
 
 if TYPE_CHECKING:
     import urllib.request
@@ -113,7 +114,7 @@ def _is_ending(error: RuntimeError) -> bool:
     return "shutdown" in str(error)
 
 
-class Webhook:
+class Webhook(Sealed):
     """POST each alert as JSON (Alert.to_dict() with "text") to a URL, from a thread of its own.
 
     A request that is not done within 2 s is given up and logged, also where the server answers byte by byte or its name is
@@ -123,13 +124,15 @@ class Webhook:
     one that the request sets by itself, as Content-Length.
     """
 
+    url: str
     TIMEOUT = 2.0
     MOST = 16
     MOST_GIVEN_UP = 4  # requests that were given up and have not ended; alerts are dropped meanwhile
 
     def __init__(self, url: str, headers: dict[str, str] | None = None) -> None:
         parts = _target(url)
-        self.url, self._headers = url, {"Content-Type": "application/json", **_checked(headers)}
+        self._fix(url=url)
+        self._headers = {"Content-Type": "application/json", **_checked(headers)}
         self._where = f"{parts.scheme}://{parts.netloc}"  # without path and query, which may have a secret
         self._path = parts._replace(scheme="", netloc="", fragment="").geturl().strip("/")
         self._waiting: queue.Queue[Alert | None] = queue.Queue(self.MOST)  # of the thread that runs now, as _stop
