@@ -38,6 +38,13 @@ class Framework(unittest.TestCase):
         self.assertIn("framework: value is 'auto', and PyTorch is installed", said)
         self.assertIn('(give framework="torch" or framework="numpy")', said)
 
+    def test_the_warning_comes_once_a_process(self):
+        sets.torch_or_skip()
+        code = ("import sys, warnings, penstock\nwarnings.simplefilter('always')\n"
+                "for _ in range(3):\n    for x in penstock.Loader(sys.argv[1], batch_size=10): break\n    print(1)")
+        said = self.run_it(code)
+        self.assertEqual((said[0], said[1].count("UserWarning")), (["1"] * 3, 1))
+
     def test_it_is_numpy_without_a_word_if_torch_is_not_installed(self):
         hidden = "import importlib.util as u; f = u.find_spec; u.find_spec = lambda n, *a: None if n == 'torch' else f(n, *a)\n"
         self.assertEqual(self.run_it(hidden + OPEN + TAKE), (["numpy", "numpy"], ""))
@@ -71,6 +78,33 @@ class Dropped(unittest.TestCase):
         self.assertIn("the last 23 samples of 103", self.said(shuffle=False, batch_size=None, global_batch_size=40, rank=0, world=2)[0])
         self.assertIn("the last sample of 51",
                       self.said(shuffle=False, subset=penstock.Range(0, 51))[0])
+
+    def test_a_new_batch_size_says_it_too(self):
+        def changed(n, change, n_taken=0):
+            """The warnings of a change of a loader's size, of 20 rows and at most 30."""
+            with warnings.catch_warnings(record=True) as told, \
+                    penstock.Loader(sets.scalars(n), batch_size=20, max_batch_size=30, shuffle=False, framework="dlpack") as data:
+                warnings.simplefilter("always")
+                batches = iter(data)
+                for _ in range(n_taken):
+                    next(batches)
+                told.clear()
+                change(data)
+            self.assertTrue(all(one.filename == __file__ for one in told), told)
+            return [str(one.message) for one in told]
+
+        def resumed(data):
+            with penstock.Loader(sets.scalars(40), batch_size=16, max_batch_size=30, shuffle=False, framework="dlpack") as other:
+                state = other.state_dict()
+            data.load_state_dict(state)
+
+        wanted = ("last_batch: value is 'drop', and samples come in sequential order: the last 8 samples of 40 never come "
+                  '(give last_batch="short")')
+        self.assertEqual(changed(40, lambda data: data.set_batch_size(16)), [wanted])
+        self.assertEqual(changed(40, lambda data: setattr(data, "batch_size", 16)), [wanted])
+        self.assertEqual(changed(40, resumed), [wanted] * 2)  # the other one opens
+        self.assertIn("the last 4 samples of epoch 0 do not come", changed(48, lambda data: data.set_batch_size(24), 1)[0])
+        self.assertEqual(changed(40, lambda data: data.set_batch_size(10)), [])
 
     def test_where_all_come_nothing_is_said(self):
         for settings in ({"last_batch": "short", "shuffle": False}, {"last_batch": "pad", "shuffle": False}, {"shuffle": True}, {},

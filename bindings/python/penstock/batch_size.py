@@ -4,6 +4,8 @@ open, by a schedule, and changed between two batches."""
 from __future__ import annotations
 
 import operator
+import sys
+import warnings
 from collections.abc import Mapping
 from ctypes import POINTER, cast
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from .catalog import Catalog
     from .loader import Loader
 
-__all__ = ["BatchSize", "Rows", "change", "of", "restored"]
+__all__ = ["BatchSize", "Rows", "change", "of", "restored", "warn_of_dropped"]
 
 Rows = Union[int, Mapping[int, int], "Budget"]  # of all batches, by the step from which on batches have them, or by cost
 
@@ -226,6 +228,30 @@ def change(loader: Loader, name: str, rows: Any, unchecked: bool) -> None:
     with loader._handle.turn:
         loader._begin_turn()
         loader._place.resize(size)
+    warn_of_dropped(loader)
+
+
+def warn_of_dropped(loader: Loader) -> None:
+    """Warn on rank 0 if some samples never come, at the place outside of the package that asked for the size. With a schedule or
+    a budget their number varies."""
+    size = loader._place.size
+    if loader._order != "sequential" or loader._numbers["last_batch"] != _c.LAST_DROP or size.is_fixed or loader.ranks.rank:
+        return
+    epoch, position = loader.cursor
+    n, rest = loader.n_samples % size.world_wide, (loader.n_samples - position) % size.world_wide
+    if n or rest:
+        which = "sample" if (n or rest) == 1 else f"{n or rest:,} samples"
+        never = f"of {loader.n_samples:,} never come" if n else f"of epoch {epoch} do not come"
+        warnings.warn(f"last_batch: value is 'drop', and samples come in sequential order: the last {which} {never} "
+                      "(give last_batch=\"short\")", stacklevel=_level_outside())
+
+
+def _level_outside() -> int:
+    """The stacklevel, for the caller, of the first frame that is none of the package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def restored(loader: Loader, state: Mapping[str, Any]) -> BatchSize:

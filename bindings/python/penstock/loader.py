@@ -374,7 +374,7 @@ class Loader(Hints, Sealed):
         if _opened(given, self._foreign, binds=False)[2].info.identity != self._catalog.info.identity:
             self.close()
             raise errors.DataSetNotFoundError(f"{path} was replaced while it was being opened: open it again")
-        self._warn_of_dropped()
+        sizes.warn_of_dropped(self)
 
     def _fixed(self, last_batch: str) -> dict[str, Any]:
         """What must be the same on all processes for each sample to come once."""
@@ -433,21 +433,11 @@ class Loader(Hints, Sealed):
         """Find out whose tensors batches have; with "auto" on the host at the first batch."""
         if self._framework == "auto":
             self._framework, is_unsure = words.host_framework()
-            if is_unsure:
+            if is_unsure and words.is_first_unsure():
                 warnings.warn(words.NOT_TORCH, stacklevel=5)  # to who iterates
         self._convert = tensors.converter(self._framework, self._copies)
         if self._framework in _REGISTER:
             _REGISTER[self._framework]()
-
-    def _warn_of_dropped(self) -> None:
-        """Warn on rank 0 if some samples never come. With a schedule or a budget their number varies."""
-        if self._order != "sequential" or self._numbers["last_batch"] != _c.LAST_DROP or self._rows.is_fixed or self._ranks.rank:
-            return
-        n = self.n_samples % self._rows.world_wide
-        if n:
-            which = "sample" if n == 1 else f"{n:,} samples"
-            warnings.warn(f"last_batch: value is 'drop', and samples come in sequential order: the last {which} of "
-                          f"{self.n_samples:,} never come (give last_batch=\"short\")", stacklevel=4)  # to who opens
 
     def _open(self, settings: _c.Settings, timeout: float | None) -> None:
         self._layouts: dict[tuple[int, int], tuple[tensors.Layout, ...]] = {}  # by what gives batches their shapes
@@ -807,9 +797,12 @@ class Loader(Hints, Sealed):
         self._handle.check_turn()
         with self._handle.turn:
             self._begin_turn()
+            is_changed = not size.is_fixed and size != self._place.size
             if not size.is_fixed:
                 self._place.resize(size)
             self._place.go(epoch, position)
+        if is_changed:
+            sizes.warn_of_dropped(self)
 
     # ---- batches -----------------------------------------------------------------------------------------
 

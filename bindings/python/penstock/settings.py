@@ -138,6 +138,16 @@ NOT_TORCH = ("framework: value is 'auto', and PyTorch is installed but was not i
              "NumPy arrays (give framework=\"torch\" or framework=\"numpy\")")
 
 
+_said: set[str] = set()  # warnings that come once a process
+
+
+def is_first_unsure() -> bool:
+    """Whether NOT_TORCH is to be said now: once a process, as it is about the program, not about one loader."""
+    is_first = NOT_TORCH not in _said
+    _said.add(NOT_TORCH)
+    return is_first
+
+
 def host_framework() -> tuple[str, bool]:
     """Return what "auto" is on the host, at the first batch, and whether the program may have meant PyTorch: it is installed
     but not imported."""
