@@ -195,7 +195,7 @@ class Webhooks(unittest.TestCase):
     def test_one_that_hangs_holds_nobody_up(self):
         with socket.create_server(("127.0.0.1", 0)) as hangs:
             hook = monitor.Webhook(f"http://127.0.0.1:{hangs.getsockname()[1]}/")
-            hook.TIMEOUT = 0.2
+            hook._fix(TIMEOUT=0.2)
             with self.assertLogs("penstock.monitor", logging.WARNING) as logged:
                 start = time.monotonic()
                 for _ in range(monitor.Webhook.MOST + 5):
@@ -210,7 +210,7 @@ class Webhooks(unittest.TestCase):
         """A thread that begins while the interpreter ends would crash it; every alert is reported."""
         with socket.create_server(("127.0.0.1", 0)) as hangs:
             hook = monitor.Webhook(f"http://127.0.0.1:{hangs.getsockname()[1]}/")
-            hook.TIMEOUT = 0.2
+            hook._fix(TIMEOUT=0.2)
             with self.assertLogs("penstock.monitor", logging.WARNING) as logged:
                 for _ in range(10):
                     hook(self.ALERT)
@@ -245,7 +245,7 @@ class Webhooks(unittest.TestCase):
         server.stop()
         with socket.create_server(("127.0.0.1", 0)) as hangs:
             hook = monitor.Webhook(f"http://127.0.0.1:{hangs.getsockname()[1]}/")
-            hook.TIMEOUT = 0.2
+            hook._fix(TIMEOUT=0.2)
             allowed.append("penstock-webhook")
             with unittest.mock.patch.object(threading.Thread, "start", refused), \
                     self.assertLogs("penstock.monitor", logging.WARNING) as logged:
@@ -316,7 +316,7 @@ class Webhooks(unittest.TestCase):
             taken = []
             threading.Thread(target=drip, args=(server, taken), daemon=True).start()
             hook = monitor.Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/")
-            hook.TIMEOUT = 0.2
+            hook._fix(TIMEOUT=0.2)
             with self.assertLogs("penstock.monitor", logging.WARNING) as logged:
                 for _ in range(hook.MOST_GIVEN_UP + 2):
                     hook(self.ALERT)
