@@ -34,7 +34,8 @@ extern "C" {
  */
 enum pstk_split_at {
     /* the first dot, as WebDataset does it; but ENOTSUP if the names say that another dot is meant:
-     * their suffixes have dots and differ, end alike, and no sample has two of them */
+     * what stands between the first and the last dot differs, but not within a sample; or it is
+     * numbered, and there is one sample, or no suffix is on more than half of the samples */
     PSTK_SPLIT_AUTO = 0,
     /* the first dot: of "a/b.seg.png" the key is "a/b", and the suffix "seg.png" */
     PSTK_SPLIT_FIRST = 1,

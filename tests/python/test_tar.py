@@ -477,10 +477,69 @@ class Tar(Case):
         for words in (["info", many], ["pack", many, self.path("packed")], ["verify", many]):
             subprocess.run([command, *words, "--split-at", "last"], check=True, capture_output=True)
 
-    def test_an_integer_that_is_too_large_is_reported_as_such(self):
-        path = self.put({"0.tar": packed([member("a.cls", b"99999999999999999999"), member("b.cls", b"-1")])})
-        with penstock.Dataset(path) as data, self.assertRaisesRegex(penstock.CorruptRecordError, "'9+', which does not fit"):
+    def named(self, name, *names):
+        return self.put({"0.tar": packed([member(n, b"7") for n in names])}, name)
+
+    def test_a_stem_for_each_sample_is_refused_whatever_stands_beside_it(self):
+        kinds = {"pairs": [f"s_{i}.{i:02d}.{end}" for i in range(8) for end in ("txt", "cls")],
+                 "apart": [f"s_{i}.{i:02d}.{end}" for end in ("txt", "cls") for i in range(8)],
+                 "some_labels": [f"s_{i}.{i:02d}.{end}" for i in range(8) for end in ("txt", "cls")[:1 + i % 2]],
+                 "two_types": [f"s_{i}.{i:02d}.{('jpg', 'png')[i % 2]}" for i in range(8)],
+                 "letters": [f"s_{c}.{c}.{end}" for c in "abc" for end in ("txt", "cls")],
+                 "some_shared": [f"s_{i // 2}.{i:02d}.txt" for i in range(30)],
+                 "one_sample": [f"v1.0_{i}.{end}" for i in range(8) for end in ("txt", "cls")],
+                 "dates": [f"2020.01.{i:02d}.txt" for i in range(9)],
+                 "years": [f"{2020 + i // 5}.{1 + i // 5:02d}.{i:02d}.txt" for i in range(10)]}
+        for name, names in kinds.items():
+            folder = self.named(name, *names)
+            self.refused(folder, "member 0", f"'{names[0]}'", "'" + names[0].split(".", 1)[1] + "'",
+                         "set split_at to 'last'", kind=penstock.UnsupportedError)
+            with penstock.Dataset(folder, split_at="last") as data:
+                self.assertEqual(len(data), len({n.rsplit(".", 1)[0] for n in names}), name)
+            self.assertGreater(len(penstock.Dataset(folder, split_at="first").fields), 2)
+
+    def test_samples_that_share_suffixes_with_dots_are_read_as_webdataset_does(self):
+        kinds = {"views": [f"{i}.{view}.txt" for i in range(4) for view in ("left", "right")],
+                 "one_sample": ["a.left.txt", "a.right.txt"],
+                 "numbered": [f"{i}.{view}.txt" for i in range(4) for view in (0, 1, 2)],
+                 "numbered_some": [f"{i}.{view}.txt" for i in range(4) for view in (0, 1, 2)[:1 + i % 3]],
+                 "beside": ["a.txt", "a.x.txt", "b.txt", "b.y.txt"],
+                 "beside_one": ["a.json", "a.0.txt", "a.1.txt"]}
+        for name, names in kinds.items():
+            self.assertEqual(len(penstock.Dataset(self.named(name, *names))), len({n.split(".")[0] for n in names}), name)
+
+    def test_a_sample_without_a_suffix_with_dots_is_told_of_the_split(self):
+        folder = self.named("some", *(f"s{i}.txt" for i in range(5)), "s.7.07.txt")
+        words = "suffix '{}', as others have; keys end at the first dot of a name; if the last is meant, set split_at to 'last'"
+        with penstock.Dataset(folder) as data:
+            for i, suffix in ((0, "7.07.txt"), (5, "txt")):
+                with self.assertRaisesRegex(penstock.CorruptRecordError, words.format(suffix)):
+                    data[i]
+        command = os.environ["PENSTOCK_COMMAND"]
+        done = subprocess.run([command, "verify", folder, "--split-at", "last"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with penstock.Dataset(folder, split_at="first") as data, self.assertRaises(penstock.CorruptRecordError) as caught:
             data[0]
+        self.assertNotIn("split_at", str(caught.exception))
+        late = self.named("late", *(f"s{i}.txt" for i in range(1005)), "s_7.07.txt")
+        self.refused(late, "member 1005", "'07.txt'", "set split_at to 'last'", kind=penstock.CorruptRecordError)
+        done = subprocess.run([command, "info", late], capture_output=True, text=True)
+        self.assertIn("if the last is meant, set --split-at to 'last'", done.stderr)
+        self.assertEqual(len(penstock.Dataset(late, split_at="last")), 1006)
+
+    def test_an_integer_that_is_too_large_is_reported_with_its_dtype_and_as_text(self):
+        path = self.put({"0.tar": packed([member("a.cls", b"99999999999999999999"), member("b.cls", b"-1")])})
+        for fields, says in ((None, "is '9+', which does not fit in i64; "), ({"cls": "uint8"}, "is '9+', which does not fit in u8; ")):
+            with penstock.Dataset(path, fields=fields) as data:
+                with self.assertRaisesRegex(penstock.CorruptRecordError, says + 'fields={"cls": "utf8"} reads text'):
+                    data[0]
+        with penstock.Dataset(path, fields={"cls": "utf8"}) as data:
+            self.assertEqual(data[0], {"cls": "99999999999999999999"})
+        command = os.environ["PENSTOCK_COMMAND"]
+        for words in (["verify", path, "--decode"], ["get", path, "0", "cls"], ["pack", path, self.path("made")]):
+            done = subprocess.run([command, *words], capture_output=True, text=True)
+            self.assertIn("; --field cls=utf8 reads text", done.stderr, words)
+        subprocess.run([command, "verify", path, "--decode", "--field", "cls=utf8"], check=True, capture_output=True)
 
     def npy(self):
         np.save(self.path("x.npy"), np.zeros((3, 2), "f4"))

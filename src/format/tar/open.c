@@ -16,7 +16,7 @@
 #define PACKED_NAMES ".tar.gz .tgz .tar.zst .tar.zstd"
 #define SCANNER(names, is_packed)                                                                  \
     {                                                                                              \
-        .format = &pstk__format_tar, .version = 5, .wanted = (names),                              \
+        .format = &pstk__format_tar, .version = 6, .wanted = (names),                              \
         .may_be_packed = (is_packed), .packed = (is_packed) ? NULL : PACKED_NAMES,                 \
         .infer = pstk__tar_infer, .n_columns = pstk__tar_n_columns, .scan = pstk__tar_scan,        \
         .retype = pstk__form_retype,                                                               \
@@ -126,12 +126,28 @@ static struct pstk__extent member_of(const struct pstk__source *source,
         .file = at->shard, .record = at->record, .offset = begin, .size = size, .whole_size = size};
 }
 
+/* 1: the missing suffix, or another one with its end, has a dot, so keys may end at the last dot.
+ */
+static int may_end_later(const struct pstk__source *source, uint32_t field)
+{
+    const struct pstk_field *fields = source->schema.fields;
+    const char *dot = strrchr(fields[field].name, '.');
+    const char *end = dot ? dot + 1 : fields[field].name;
+    int is_dotted = dot != NULL;
+    for (uint32_t i = 0; i < source->schema.n_fields; i++) {
+        const char *other = strrchr(fields[i].name, '.');
+        is_dotted |= other && strcmp(other + 1, end) == 0;
+    }
+    return is_dotted && suffixes_of(source)->may_be_last;
+}
+
 static int fail_absent(const struct pstk__source *source, const struct pstk__place *at,
                        const void *page, uint32_t field, struct pstk_error *err)
 {
     return pstk__indexed_fail(source, at, pstk__indexed_cell(source, at, page, 0), 0, err,
-                              "the sample has no member with the suffix '%s', as others have",
-                              source->schema.fields[field].name);
+                              "the sample has no member with the suffix '%s', as others have%s",
+                              source->schema.fields[field].name,
+                              may_end_later(source, field) ? "; " PSTK__TAR_LAST_DOT : "");
 }
 
 /* Check an extent against the index's own limits, which sized the memory. */

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "format/form.h"
+#include "format/tar/dots.h"
 #include "format/tar/member.h"
 #include "format/tar/suffixes.h"
 #include "format/through.h"
@@ -256,52 +257,43 @@ static int look_at(struct walk *walk, const struct pstk__tar_member *member,
                : 0;
 }
 
-/* What the first samples have of suffixes with dots, to see whether the first dot is meant. */
-struct dots {
-    int in_sample;   /* 1: the sample at hand has one */
-    int are_meant;   /* 1: a sample has two, or they do not end alike */
-    uint32_t n;      /* different ones, up to 2 */
-    uint64_t number; /* of the member that has the first one */
+/* The first member whose suffix has a dot, as an example for a message. */
+struct dotted {
+    uint64_t number; /* of the member */
     uint64_t begin;  /* byte of the archive: where it begins */
-    char suffix[64]; /* the first one */
-    char name[64];   /* of its member, cut to what a message shows */
+    char suffix[64]; /* "": none yet */
+    char name[64];   /* of the member, cut to what a message shows */
 };
 
-static void see_dots(struct dots *dots, uint64_t number, const struct pstk__tar_member *member,
-                     const struct pstk__tar_name *name)
+static void see_dotted(struct dotted *dotted, uint64_t number,
+                       const struct pstk__tar_member *member, const struct pstk__tar_name *name)
 {
-    const char *end = strrchr(name->suffix, '.');
-    if (!end)
+    if (dotted->suffix[0] || name->is_too_long || !strchr(name->suffix, '.'))
         return;
-    dots->are_meant |= dots->in_sample || (dots->n && strcmp(strrchr(dots->suffix, '.'), end) != 0);
-    dots->in_sample = 1;
-    if (dots->n == 1 && strcmp(dots->suffix, name->suffix) != 0)
-        dots->n = 2;
-    if (dots->n)
-        return;
-    dots->n = 1;
-    dots->number = number;
-    dots->begin = member->begin;
-    memcpy(dots->suffix, name->suffix, sizeof dots->suffix);
+    dotted->number = number;
+    dotted->begin = member->begin;
+    memcpy(dotted->suffix, name->suffix, sizeof dotted->suffix);
     const char *slash = strrchr(member->name, '/');
-    snprintf(dots->name, sizeof dots->name, "%.63s", slash ? slash + 1 : member->name);
+    snprintf(dotted->name, sizeof dotted->name, "%.63s", slash ? slash + 1 : member->name);
 }
 
 /* Refuse names that another dot parts, unless the caller says that the first one does. */
-static int check_dots(struct walk *walk, const struct dots *dots)
+static int check_dots(struct walk *walk, const struct dotted *dotted,
+                      const struct pstk__index_found *found,
+                      const struct pstk__tar_together *together)
 {
     const struct pstk_foreign *foreign = walk->through.scan->foreign;
     char why[512];
-    if (dots->n < 2 || dots->are_meant || (foreign && foreign->split_at))
+    if ((foreign && foreign->split_at) || !dotted->suffix[0] ||
+        !pstk__tar_dots_doubtful(together, found))
         return 0;
-    snprintf(
-        why, sizeof why,
-        "'%s' ends its key at the first dot, so its field is '%s', and other samples have other "
-        "fields; set split_at to 'last' to end keys at the last dot, or to 'first' if this is "
-        "meant",
-        dots->name, dots->suffix);
-    walk->number = dots->number;
-    return fail_at(walk, dots->begin, PSTK_ENOTSUP, why);
+    snprintf(why, sizeof why,
+             "'%s' ends its key at the first dot, so its field is '%s', and names like it give "
+             "other fields; set split_at to 'last' to end keys at the last dot, or to 'first' if "
+             "this is meant",
+             dotted->name, dotted->suffix);
+    walk->number = dotted->number;
+    return fail_at(walk, dotted->begin, PSTK_ENOTSUP, why);
 }
 
 /* Step through the first samples. */
@@ -311,7 +303,7 @@ static int look_at_first(struct walk *walk, struct pstk__index_found *found,
     const int at_last = pstk__tar_at_last(walk->through.scan->foreign);
     struct pstk__tar_member member;
     struct pstk__tar_name name;
-    struct dots dots = {.n = 0};
+    struct dotted dotted = {.suffix = ""};
     char key[PSTK__TAR_MAX_NAME] = "";
     uint64_t n_samples = 0;
     int r = 0;
@@ -322,13 +314,12 @@ static int look_at_first(struct walk *walk, struct pstk__index_found *found,
             memcpy(key, name.key, name.key_size);
             key[name.key_size] = 0;
             n_samples++;
-            dots.in_sample = 0;
         }
-        if (name.suffix_size && !name.is_too_long)
-            see_dots(&dots, walk->number, &member, &name);
+        see_dotted(&dotted, walk->number, &member, &name);
         r = look_at(walk, &member, found, together);
     }
-    const int checked = r == PSTK_ENOTSUP || r >= 0 ? check_dots(walk, &dots) : 0;
+    const int checked =
+        r == PSTK_ENOTSUP || r >= 0 ? check_dots(walk, &dotted, found, together) : 0;
     return checked < 0 ? checked : r;
 }
 
@@ -453,12 +444,12 @@ static int find_row(struct samples *samples, const struct pstk__tar_name *name, 
 
 static int fail_suffix(struct samples *samples, const struct pstk__tar_name *name, uint64_t begin)
 {
+    const int may_end_later = samples->suffixes.may_be_last && strchr(name->suffix, '.');
     char why[320];
-    snprintf(
-        why, sizeof why,
-        "its suffix '%.63s' is on none of the first %u samples, which gave the fields: name it "
-        "in fields, or write the archives again without it",
-        name->suffix, INFERRED);
+    snprintf(why, sizeof why,
+             "its suffix '%.63s' is on none of the first %u samples, which gave the fields: name "
+             "it in fields, or write the archives again without it%s",
+             name->suffix, INFERRED, may_end_later ? "; " PSTK__TAR_LAST_DOT : "");
     return fail_at(&samples->walk, begin, PSTK_EBADMSG, why);
 }
 

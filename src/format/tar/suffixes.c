@@ -134,6 +134,7 @@ void pstk__tar_suffixes_init(struct pstk__tar_suffixes *suffixes,
 {
     suffixes->n = suffixes->n_choices = 0;
     suffixes->at_last = pstk__tar_at_last(foreign);
+    suffixes->may_be_last = !foreign || foreign->split_at == PSTK_SPLIT_AUTO;
     for (uint32_t i = 0; i < found->n_fields; i++) {
         const char *name = found->fields[i].field.name;
         const struct pstk_first_of *list = list_of(foreign, name);

@@ -32,6 +32,7 @@ struct pstk__tar_suffixes {
     uint32_t n;
     uint32_t n_choices; /* suffixes with that rule */
     int at_last;        /* 1: they begin after the last dot of a name */
+    int may_be_last;    /* 1: after the first one, which the caller has not asked for */
     struct pstk__tar_suffix at[PSTK__TAR_MAX_SUFFIXES];
 };
 
@@ -40,6 +41,10 @@ static inline int pstk__tar_at_last(const struct pstk_foreign *foreign)
 {
     return foreign && foreign->split_at == PSTK_SPLIT_LAST;
 }
+
+/* What a message adds where names with more dots explain it. */
+#define PSTK__TAR_LAST_DOT                                                                         \
+    "keys end at the first dot of a name; if the last is meant, set split_at to 'last'"
 
 /* List them for these fields. */
 void pstk__tar_suffixes_init(struct pstk__tar_suffixes *suffixes,
