@@ -193,7 +193,9 @@ static void judge(struct feed_item *item, const struct pstk_error *err)
 {
     int is_packed;
     const char *format = item->data ? pstk_image_format(item->data, item->size, &is_packed) : NULL;
-    bad(item, err->message[0] ? err->message : pstk_strerror(err->code));
+    struct pstk_error worded = *err;
+    message_settings(&worded);
+    bad(item, err->message[0] ? worded.message : pstk_strerror(err->code));
     if (err->code == PSTK_EBADMSG || err->code == PSTK_EFBIG || err->code == PSTK_ENOTSUP ||
         err->code == PSTK_EINVAL) {
         item->format = format && !is_packed ? format : NULL;

@@ -89,8 +89,28 @@ static void name_variable(struct pstk_error *err, const char *setting, const cha
     }
 }
 
+/* Name the option where a message gives the keyword of one field: fields={"NAME": "TYPE"}. */
+static void name_field(struct pstk_error *err)
+{
+    static const char before[] = "fields={\"", between[] = "\": \"", after[] = "\"}";
+    char text[sizeof err->message];
+    for (char *at = err->message; (at = strstr(at, before)); at++) {
+        const char *name = at + sizeof before - 1, *end = strchr(name, '"');
+        if (!end || strncmp(end, between, sizeof between - 1) != 0)
+            continue;
+        const char *type = end + sizeof between - 1, *rest = strstr(type, after);
+        if (!rest)
+            continue;
+        snprintf(text, sizeof text, "%.*s--field %.*s=%.*s%s", (int)(at - err->message),
+                 err->message, (int)(end - name), name, (int)(rest - type), type,
+                 rest + sizeof after - 1);
+        memcpy(err->message, text, sizeof text);
+    }
+}
+
 void message_settings(struct pstk_error *err)
 {
+    name_field(err);
     name_variable(err, "cache_path", "$PENSTOCK_CACHE");
     name_variable(err, "cache_size", "$PENSTOCK_CACHE_SIZE");
     name_variable(err, "split_at", "--split-at");

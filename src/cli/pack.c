@@ -453,6 +453,7 @@ static int add(struct pack *pack, const struct feed_item *item)
         return 0;
     pstk_error_init(&err, sizeof err);
     const int r = pack->records.dataset ? add_record(pack, item, &err) : add_file(pack, item, &err);
+    message_settings(&err);
     if (r == PSTK_EBADMSG || r == PSTK_EINVAL || r == PSTK_EFBIG)
         note_bad(pack, item->number, err.message, NULL);
     else if (r < 0)

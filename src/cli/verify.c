@@ -128,10 +128,12 @@ static void print(const struct pstk_error *bad)
 static int on_bad(void *user, const struct pstk_error *bad)
 {
     struct verify *verify = user;
+    struct pstk_error worded = *bad;
+    message_settings(&worded);
     progress_end(&verify->progress);
-    print(bad);
+    print(&worded);
     if (verify->bad && verify->n_bad < MAX_LISTED)
-        list(verify, bad);
+        list(verify, &worded);
     verify->n_bad++;
     interrupt_at_once("the damage found so far is above");
     return 0;

@@ -50,6 +50,26 @@ static uint64_t most(uint32_t dtype, int negative)
     return (UINT64_MAX >> (65 - bits)) + (negative != 0);
 }
 
+/* Say what is wrong with a text, with its first MAX_SHOWN bytes: 160 bytes hold that and a name. */
+static const char *refuse_integer(const struct pstk_field *field, const uint8_t *data,
+                                  uint64_t size, int is_number, char text[160])
+{
+    enum { MAX_SHOWN = 24 };
+    const int n = snprintf(text, 160, "is '%.*s%s'", (int)(size < MAX_SHOWN ? size : MAX_SHOWN),
+                           (const char *)data, size > MAX_SHOWN ? "..." : "");
+    for (char *c = text; *c; c++)
+        *c = (uint8_t)*c < 32 || (uint8_t)*c > 126 ? '?' : *c;
+    char *rest = text + n;
+    const size_t room = 160 - (size_t)n;
+    if (is_number)
+        snprintf(rest, room, ", which does not fit in %s; fields={\"%s\": \"utf8\"} reads text",
+                 pstk_dtype_name(field->dtype), field->name);
+    else
+        snprintf(rest, room, "; must be an integer; fields={\"%s\": \"utf8\"} reads text",
+                 field->name);
+    return text;
+}
+
 static const char *translate_integer(const struct pstk_field *field, const uint8_t *data,
                                      uint64_t size, void *plain, char text[160])
 {
@@ -60,22 +80,13 @@ static const char *translate_integer(const struct pstk_field *field, const uint8
         return text;
     }
     const int is_number = read_integer(data, size, &magnitude, &negative);
-    if (is_number <= 0) {
-        snprintf(text, 160, "is '%.*s'%s", (int)(size < 40 ? size : 40), (const char *)data,
-                 is_number ? ", which does not fit in its dtype" : "; must be an integer");
-        for (char *c = text; *c; c++)
-            *c = (uint8_t)*c < 32 || (uint8_t)*c > 126 ? '?' : *c;
-        return text;
+    if (is_number > 0 && magnitude <= most(field->dtype, negative)) {
+        uint8_t bytes[8];
+        pstk__put64(bytes, negative ? 0 - magnitude : magnitude);
+        memcpy(plain, bytes, pstk_dtype_size(field->dtype));
+        return NULL;
     }
-    if (magnitude > most(field->dtype, negative)) {
-        snprintf(text, 160, "is %s%llu, which does not fit in its dtype", negative ? "-" : "",
-                 (unsigned long long)magnitude);
-        return text;
-    }
-    uint8_t bytes[8];
-    pstk__put64(bytes, negative ? 0 - magnitude : magnitude);
-    memcpy(plain, bytes, pstk_dtype_size(field->dtype));
-    return NULL;
+    return refuse_integer(field, data, size, is_number != 0, text);
 }
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
