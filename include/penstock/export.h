@@ -107,13 +107,17 @@ struct pstk_export_result {
     uint64_t n_equivalent;
     /* images among them that were stored as pixels, and are PNG files of the same pixels */
     uint64_t n_encoded;
-    /* FOLDER, WEBDATASET: samples whose file or key has another name than the key field says: it
-     * came twice, or cannot be a file's or a key in the target (control characters, a leading dot,
-     * a folder that is another sample's file) */
+    /* FOLDER, WEBDATASET: samples whose file or key has another name than the key field says, or
+     * whose folder has another name than the class: it came twice, or cannot be a file's or a key
+     * in the target (control characters, a leading dot, a folder that is another sample's file) */
     uint64_t n_renamed;
     /* PNG files among them that packing made anew from the rows of a damaged file
      * (PSTK_DAMAGED_ACCEPT), so that they are not the original */
     uint64_t n_remade;
+    /* FOLDER without metadata.jsonl: files that readers of image folders leave out, penstock's own,
+     * too. They lie next to folders of images, or their names end in .jfif or .jpe. key "" numbers
+     * all files, so that none is left out */
+    uint64_t n_left_out;
 };
 
 /* Export a data set. Fills *result, which may be NULL, up to its size.

@@ -125,6 +125,7 @@ static int print_json(const struct export *export)
     json_put_count(object, "n_encoded", result->n_encoded);
     json_put_count(object, "n_renamed", result->n_renamed);
     json_put_count(object, "n_remade", result->n_remade);
+    json_put_count(object, "n_left_out", result->n_left_out);
     json_put_real(object, "seconds", unit_now() - export->start);
     return json_print(object, STATUS_OK);
 }
@@ -153,6 +154,10 @@ static void print_differences(const struct pstk_export_result *result)
     if (result->n_renamed > 0)
         printf("  renamed         %s, whose name came twice or cannot be a file's\n",
                unit_count(n, result->n_renamed));
+    if (result->n_left_out > 0)
+        printf("  left out        %s, which readers of image folders leave out: next to folders of "
+               "images, or called .jfif or .jpe; --key none numbers all files\n",
+               unit_count(n, result->n_left_out));
 }
 
 static int report(const struct export *export)

@@ -29,7 +29,9 @@ struct folder {
     const char *label; /* the label's name in metadata, if its values are class names; or NULL */
     struct pstk__out_file metadata; /* open if has_metadata */
     struct pstk__bytes path;        /* owned; of the sample's file, with a 0 */
-    int is_renamed;                 /* 1: the path is not the sample's key */
+    int is_renamed;                 /* 1: the path is not the sample's key, or class and key */
+    uint64_t n_top, n_below;        /* files in the folder itself, and in folders below it */
+    uint64_t n_unread;              /* others, whose suffixes readers of folders pass over */
     struct pstk__bytes line;        /* owned; of metadata */
 };
 
@@ -157,6 +159,17 @@ static void escape_parts(struct pstk__bytes *path)
     *path = escaped;
 }
 
+/* 1: the path does not begin with the folder that the name of the sample's class would be. */
+static int is_class_renamed(const struct folder *folder, const struct pstk__export_sample *sample)
+{
+    struct pstk__bytes number = {0};
+    const char *name = class_of(folder, sample, &number);
+    const size_t n = name ? strlen(name) : 0;
+    pstk__bytes_free(&number);
+    return n > 0 && (folder->path.size <= n || folder->path.data[n] != '/' ||
+                     memcmp(folder->path.data, name, n) != 0);
+}
+
 static int is_renamed(const struct folder *folder, const struct pstk__export_sample *sample)
 {
     const struct pstk__export_value *key = &sample->values[folder->export->key];
@@ -180,7 +193,8 @@ static void find_path(struct folder *folder, const struct pstk__export_sample *s
         pstk__bytes_format(path, "%06llu%s", (unsigned long long)sample->number,
                            suffix_of(sample->values[e->image].encoding));
     escape_parts(path);
-    folder->is_renamed = e->key >= 0 && !path->failed && is_renamed(folder, sample);
+    folder->is_renamed = !path->failed && ((e->key >= 0 && is_renamed(folder, sample)) ||
+                                           (e->label >= 0 && is_class_renamed(folder, sample)));
     pstk__bytes_put(path, "", 1);
 }
 
@@ -315,6 +329,20 @@ static int create(struct folder *folder, const struct pstk__export_sample *sampl
                                    (const char *)folder->path.data);
 }
 
+/* Count the file by what readers of image folders do with it. */
+static void count_file(struct folder *folder)
+{
+    static const char *const read[] = {".png", ".jpg", ".jpeg"};
+    const char *path = (const char *)folder->path.data;
+    const uint64_t size = folder->path.size - 1, n = pstk__name_image_suffix(path, size);
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        if (n == strlen(read[i]) && strncasecmp(path + size - n, read[i], n) == 0) {
+            *(strchr(path, '/') ? &folder->n_below : &folder->n_top) += 1;
+            return;
+        }
+    folder->n_unread++;
+}
+
 static int add(void *state, const struct pstk__export_sample *sample, struct pstk_error *err)
 {
     struct folder *folder = state;
@@ -328,6 +356,7 @@ static int add(void *state, const struct pstk__export_sample *sample, struct pst
         pstk__out_file_drop(&file);
         return r;
     }
+    count_file(folder);
     r = pstk__out_file_end(&file, 0, err);
     return r < 0 || !folder->has_metadata ? r : add_metadata(folder, sample, err);
 }
@@ -335,7 +364,11 @@ static int add(void *state, const struct pstk__export_sample *sample, struct pst
 static int commit(void *state, struct pstk_error *err)
 {
     struct folder *folder = state;
-    return folder->has_metadata ? pstk__out_file_end(&folder->metadata, 1, err) : 0;
+    if (folder->has_metadata) /* which lists all files */
+        return pstk__out_file_end(&folder->metadata, 1, err);
+    folder->export->result.n_left_out =
+        folder->n_unread + (folder->n_below > 0 ? folder->n_top : 0);
+    return 0;
 }
 
 static void abort_folder(void *state)

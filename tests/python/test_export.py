@@ -7,6 +7,7 @@ import os
 import signal
 import shutil
 import struct
+import subprocess
 import tarfile
 import threading
 import unittest
@@ -407,7 +408,7 @@ class Folder(Export):
         found, n = self.classes(records, ["..", "a/b"])
         self.assertEqual(found, ["%2e%2e/%2e%2e/x.jpg", "%2e%2e/000005.jpg", "-1/z.jpg", "7/y.JPEG", "a%2fb/x-000002.jpg",
                                  "a%2fb/x.jpg"])
-        self.assertEqual(n, 4)
+        self.assertEqual(n, 5)  # all but 7/y.JPEG; of the last one the folder alone
 
     def test_any_keys_can_be_exported_and_read_back(self):
         keys = ["b.jpg", "b.jpg/c.jpg", "000001.jpg", "b.jpg/d.jpg", "e.jpg/f.jpg", "e.jpg", ".x.jpg", "d/.g/h.jpg", "%2ex.jpg", ".jpg",
@@ -425,9 +426,29 @@ class Folder(Export):
         self.assertEqual([(one["key"], one["x"], one["image"]) for one in again],
                          [(key, i, penstock.Dataset(self.path())[i]["image"]) for i, key in enumerate(keys)])
 
+    def test_files_that_readers_of_the_folder_leave_out_are_counted(self):
+        cases = [(["b.jpg/c.jpg", "b.jpg", "b.jpg/c.jpg/d.jpg"], 2), (["../x.jpg", "/a.jpg", "b//c.jpg", "./d.jpg", "..", ".", "e.jpg"], 4),
+                 (["metadata.csv", "metadata.csv/a.jpg"], 1), (["a.jpg", "b.jpg"], 0), (["a/b.jpg", "c/d.jpg"], 0),
+                 (["a.jfif", "b.jpg", "c.jpe"], 2), (["a.jfif", "b/b.jpg", "c.jpg"], 2)]
+        for i, (keys, n_left_out) in enumerate(cases):
+            source = self.path(f"keys{i}")
+            with penstock.Writer(source, {"image": "image", "key": "utf8"}) as writer:
+                for key in keys:
+                    writer.add(image=image_file(), key=key)
+            done = penstock.export(source, to="folder", out=self.path(f"out{i}"))
+            self.assertEqual((done.n_left_out, len(penstock.Dataset(self.path(f"out{i}")))), (n_left_out, len(keys) - n_left_out), keys)
+            done = penstock.export(source, to="folder", out=self.path(f"all{i}"), key="")
+            self.assertEqual((done.n_left_out, len(penstock.Dataset(self.path(f"all{i}")))), (0, len(keys)), keys)
+        says = subprocess.run([os.environ["PENSTOCK_COMMAND"], "export", self.path("keys0"), "--to", "folder", self.path("said")],
+                              capture_output=True, text=True, check=True).stdout
+        self.assertIn("  left out        2, which readers of image folders leave out", says)
+        subprocess.run([os.environ["PENSTOCK_COMMAND"], "export", self.path("keys0"), "--to", "folder", self.path("said_all"), "--key", "none"],
+                       capture_output=True, check=True)
+        self.assertEqual(len(penstock.Dataset(self.path("said_all"))), 3)
+
     def test_any_class_can_be_a_folder(self):
         found, n = self.classes([(0, "a.jpg"), (1, "b.jpg"), (2, "c.jpg"), (2, ".d/c.jpg")], ["penstock-export.json", "metadata.jsonl", ".d"])
-        self.assertEqual((found, n), (["%2ed/c-000003.jpg", "%2ed/c.jpg", "%6detadata.jsonl/b.jpg", "%70enstock-export.json/a.jpg"], 1))
+        self.assertEqual((found, n), (["%2ed/c-000003.jpg", "%2ed/c.jpg", "%6detadata.jsonl/b.jpg", "%70enstock-export.json/a.jpg"], 4))
         self.assertEqual(len(penstock.Dataset(self.out)), 4)
 
     def test_a_key_below_its_class_is_the_path(self):

@@ -1050,6 +1050,7 @@ class ExportResult(Structure):
         ("n_encoded", c_uint64),
         ("n_renamed", c_uint64),
         ("n_remade", c_uint64),
+        ("n_left_out", c_uint64),
     ]
 
 

@@ -31,6 +31,8 @@ class Exported:
     image fields and mask fields. n_equivalent: JPEGs that are another file than the packed one, with the same
     coefficients and markers. n_encoded: PNG files of images that were stored as pixels. n_renamed: files whose name came
     twice, or cannot be a file's. n_remade: PNG files that packing made anew from the rows of a damaged file.
+    n_left_out: files of an image folder without metadata.jsonl that its readers leave out, penstock too: they lie next
+    to folders of images, or are called .jfif or .jpe. key="" numbers all files, and none is left out.
     """
 
     n_samples: int
@@ -42,6 +44,7 @@ class Exported:
     n_encoded: int
     n_renamed: int
     n_remade: int
+    n_left_out: int
 
 
 def _names(fields: Sequence[str] | None) -> list[bytes] | None:
