@@ -3,6 +3,7 @@
 
 #include "base/cast.h"
 #include "base/error.h"
+#include "format/joined.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,21 +41,29 @@ static int refuse(const struct pstk__plan *p, uint32_t i, const char *why, struc
                       pstk_dtype_name(field->dtype));
 }
 
+/* Return the word and the path for a data set of a mixture: " in PATH". "": it is the only one. */
+static const char *name_part(const struct pstk__plan *p, const struct pstk__source *source,
+                             const char *word, char text[320])
+{
+    snprintf(text, 320, "%s %.300s", word, source->path);
+    return source == p->source ? "" : text;
+}
+
 /* Refuse the value of a sample. */
-static int refuse_value(const struct pstk__plan *p, uint32_t i, uint64_t sample, uint64_t bits,
-                        struct pstk_error *err)
+static int refuse_value(const struct pstk__plan *p, uint32_t i, const struct pstk__source *source,
+                        uint64_t sample, uint64_t bits, struct pstk_error *err)
 {
     const int is_negative = field_of(p, i)->dtype != PSTK_U64 && (int64_t)bits < 0;
-    char why[96];
-    snprintf(why, sizeof why, ": sample %" PRIu64 " has %s%" PRIu64, sample, is_negative ? "-" : "",
+    char why[416], part[320];
+    snprintf(why, sizeof why, ": sample %" PRIu64 "%s has %s%" PRIu64, sample,
+             name_part(p, source, " of", part), is_negative ? "-" : "",
              is_negative ? 0 - bits : bits);
     return refuse(p, i, why, err);
 }
 
-static int check_column(const struct pstk__plan *p, uint32_t i, uint32_t column,
-                        struct pstk_error *err)
+static int check_column(const struct pstk__plan *p, uint32_t i, const struct pstk__source *source,
+                        uint32_t column, struct pstk_error *err)
 {
-    const struct pstk__source *source = p->source;
     const uint32_t from = field_of(p, i)->dtype, to = p->outputs[i].settings.dtype;
     const uint32_t size = pstk_dtype_size(from);
     uint8_t *values = malloc(AT_ONCE * sizeof(uint64_t)), narrow[sizeof(uint64_t)];
@@ -67,11 +76,25 @@ static int check_column(const struct pstk__plan *p, uint32_t i, uint32_t column,
             if (pstk__cast_values(narrow, to, values + k * size, from, 1) == 0)
                 continue;
             pstk__cast(&bits, from == PSTK_U64 ? PSTK_U64 : PSTK_I64, values + k * size, from);
-            r = refuse_value(p, i, first + k, bits, err);
+            r = refuse_value(p, i, source, first + k, bits, err);
         }
     }
     free(values);
     return r;
+}
+
+/* Check the values of one data set. */
+static int check_source(const struct pstk__plan *p, uint32_t i, const struct pstk__source *source,
+                        struct pstk_error *err)
+{
+    char why[416], part[320];
+    const int field = pstk__schema_find(&source->schema, field_of(p, i)->name);
+    const int64_t column = field < 0 ? -1 : find_column(source, (uint32_t)field);
+    if (column >= 0)
+        return check_column(p, i, source, (uint32_t)column, err);
+    snprintf(why, sizeof why, ", and no side column of it%s proves that all values do",
+             name_part(p, source, " in", part));
+    return refuse(p, i, why, err);
 }
 
 static int is_whole(uint32_t dtype)
@@ -82,14 +105,16 @@ static int is_whole(uint32_t dtype)
 int pstk__narrow_check(const struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     const uint32_t from = field_of(p, i)->dtype, to = p->outputs[i].settings.dtype;
+    const uint32_t n = p->source->n_joined;
+    int r = 0;
     if (pstk__cast_fits(from, to))
         return 0;
     if (!is_whole(from) || !is_whole(to))
-        return refuse(p, i, "", err);
-    const int64_t column = find_column(p->source, p->outputs[i].field);
-    if (column < 0)
-        return refuse(p, i, ", and no side column of it proves that all values do", err);
-    return check_column(p, i, (uint32_t)column, err);
+        return refuse(p, i, " (side columns only prove that whole numbers fit an integer dtype)",
+                      err);
+    for (uint32_t k = 0; r == 0 && k < n; k++)
+        r = check_source(p, i, pstk__joined_part(p->source, k), err);
+    return n ? r : check_source(p, i, p->source, err);
 }
 
 int pstk__narrow_fail(const struct pstk__record *record, uint32_t field, uint32_t dtype,

@@ -10,8 +10,8 @@
 #include "sample/plan.h"
 
 /* Check that all values of output i's field, a scalar, fit the output's dtype: the types say so, or
- * the field's side column, which is read whole. EINVAL: they do not, or nothing proves it; the
- * results of reading a column. */
+ * the field's side column, which is read whole; of a mixture that of each data set. EINVAL: they do
+ * not, or nothing proves it; the results of reading a column. */
 int pstk__narrow_check(const struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 /* Refuse a record whose value does not fit the dtype, against what the column says. EBADMSG. */
 int pstk__narrow_fail(const struct pstk__record *record, uint32_t field, uint32_t dtype,

@@ -38,6 +38,12 @@ class Columns(Case):
             self.assertEqual(len(d.column("cls", 5, 5)), 0)
             self.assertEqual(len(d.column("x")), N)
 
+    def bare_of_few(self):
+        with penstock.Writer(self.path("few"), {"cls": "int64", "w": "int32"}, columns=False) as writer:
+            for i in range(50):
+                writer.add(cls=i, w=i)
+        return self.path("few")
+
     def test_a_loader_reads_numbers_as_a_smaller_dtype_that_the_column_proves(self):
         path, bare = os.path.join(self.folder, "d"), os.path.join(self.folder, "bare")
         for name, columns in ((path, True), (bare, False)):
@@ -57,13 +63,25 @@ class Columns(Case):
                 ("big", "int32", "not every int64 of field 'big' fits int32: sample 4500 has 2147483648; choose one that"),
                 ("big", "uint64", "not every int64 of field 'big' fits uint64: sample 1 has -1;"),
                 ("u", "int64", "not every uint64 of field 'u' fits int64: sample 3 has 9223372036854775808;"),
-                ("x", "float32", "not every float64 of field 'x' fits float32; choose one"),
-                ("cls", "float16", "not every int64 of field 'cls' fits float16; choose one")):
+                ("x", "float32", "not every float64 of field 'x' fits float32 (side columns only prove that whole numbers"),
+                ("cls", "float16", "not every int64 of field 'cls' fits float16 (side columns only prove that whole numbers")):
             with self.assertRaises(penstock.SettingsError) as raised:
                 first(field, dtype)
             self.assertIn(says, str(raised.exception))
         with self.assertRaisesRegex(penstock.SettingsError, "fits int32, and no side column of it proves that all values do"):
             first("cls", "int32", bare)
+        other = self.path("other")
+        with penstock.Writer(other, {"cls": "int64", "v": "int32"}) as writer:
+            for i in range(100):
+                writer.add(cls=300 if i == 9 else i % 7, v=i)
+        few = self.bare_of_few()
+        mixed = penstock.Mixture({path: 50, other: 1})
+        values = first("cls", "int16", mixed)
+        self.assertEqual((values.dtype, set(values.tolist()) - {300} <= set(range(7))), (np.int16, True))
+        with self.assertRaisesRegex(penstock.SettingsError, f"fits uint8: sample 9 of {other} has 300; choose one"):
+            first("cls", "uint8", mixed)
+        with self.assertRaisesRegex(penstock.SettingsError, f"fits int16, and no side column of it in {few} proves that all values do"):
+            first("cls", "int16", penstock.Mixture({path: 100, few: 1}))
         penstock.add_column(bare, "cls", np.zeros(5000, "i8"))  # says nothing of the records
         with self.assertRaisesRegex(penstock.SettingsError, "no side column of it proves"):
             first("cls", "int32", bare)
