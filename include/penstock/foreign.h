@@ -130,6 +130,13 @@ struct pstk_foreign {
      * them; of other formats ENOTSUP. default: NULL, none: such records are errors of the field,
      * unless it is variable, and so empty */
     const struct pstk_default *defaults;
+    /* enum pstk_damaged, of files that are read in place. PSTK_DAMAGED_ACCEPT: an image that does
+     * not decode without a fault is decoded as Pillow loads it, if it loads it: a JPEG by libjpeg's
+     * guesses, a PNG whose fault comes after its rows. A batch's n_damaged_images counts such rows,
+     * of a crop only where decoding came as far as the fault. default: 0, it is a bad sample */
+    uint32_t damaged;
+    /* must be 0 */
+    uint32_t reserved;
 };
 
 /* Open a data set as pstk_dataset_open does; foreign: borrows, or NULL for its defaults. */

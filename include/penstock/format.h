@@ -230,7 +230,8 @@ struct pstk_writer_settings {
     uint32_t columns;
 };
 
-/* What a writer does with a damaged image, one that pstk_image_check_damaged calls damaged. */
+/* What a writer does with a damaged image, one that pstk_image_check_damaged calls damaged. (Of
+ * images that are decoded: pstk_convert and pstk_foreign.) */
 enum pstk_damaged {
     /* The writer reads only the header: whoever adds the image has checked it, or reads what a
      * damaged one costs from verification and loaders. */

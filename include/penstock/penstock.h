@@ -735,7 +735,8 @@ struct pstk_batch {
     /* rows with an image from a PNG file that has a palette. Such a file is often a mask, whose
      * class ids the loader delivers as the palette's colours */
     uint32_t n_palette_images;
-    /* rows with an image from a JPEG that is marked as damaged, decoded as Pillow loads it */
+    /* rows with an image from a JPEG that is marked as damaged, or in place from a damaged file
+     * that pstk_foreign.damaged accepts, decoded as Pillow loads it */
     uint32_t n_damaged_images;
     /* boxes that were dropped, as of struct pstk_output */
     uint32_t n_dropped_boxes;

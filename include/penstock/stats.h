@@ -162,7 +162,8 @@ struct pstk_stats {
 
     /* delivered rows with an image from a PNG file that has a palette */
     uint64_t n_palette_images;
-    /* delivered rows with an image from a JPEG that is marked as damaged */
+    /* delivered rows with an image from a JPEG that is marked as damaged, or in place from a
+     * damaged file that pstk_foreign.damaged accepts */
     uint64_t n_damaged_images;
     /* boxes of delivered rows that were dropped: nothing of them was left, or too little */
     uint64_t n_dropped_boxes;

@@ -61,7 +61,7 @@ struct pstk__slot {
     uint64_t generation;               /* of the stream: batches of an older one are dropped */
     _Atomic uint32_t n_tasks_left;     /* the countdown: the worker at 0 finishes the slot */
     _Atomic uint32_t n_palette_images; /* rows with an image from a PNG that has a palette */
-    _Atomic uint32_t n_damaged_images; /* rows with an image from a damaged JPEG */
+    _Atomic uint32_t n_damaged_images; /* rows with an image from a damaged file */
     _Atomic uint32_t n_dropped_boxes;
     _Atomic uint64_t n_bytes; /* read for it */
 

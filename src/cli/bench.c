@@ -53,6 +53,7 @@ static const struct option_row table[] = {
     PIPELINE_IMAGE_OPTIONS,
     {.text = "of which data"},
     FIELDS_OPTIONS,
+    FIELDS_DAMAGED_OPTION,
     {.text = "in which order"},
     PIPELINE_SEED_OPTIONS,
     PIPELINE_ORDER_OPTIONS,

@@ -17,6 +17,9 @@
 const struct choice fields_splits[] = {
     {"auto", PSTK_SPLIT_AUTO}, {"first", PSTK_SPLIT_FIRST}, {"last", PSTK_SPLIT_LAST}, {NULL, 0}};
 
+const struct choice fields_damages[] = {
+    {"refuse", PSTK_DAMAGED_UNCHECKED}, {"accept", PSTK_DAMAGED_ACCEPT}, {NULL, 0}};
+
 /* NumPy's names, which the Python package takes; `penstock info` prints the short ones. */
 static const struct choice long_names[] = {{"int8", PSTK_I8},
                                            {"int16", PSTK_I16},
@@ -231,6 +234,8 @@ int fields_take(struct fields *fields, int code, const char *text)
         fields->by_content = 1;
         return 0;
     }
+    if (code == OPT_READ_DAMAGED)
+        return option_choice("--damaged", text, fields_damages, &fields->damaged);
     if (!text[0]) {
         message_say("--root-path: value is empty; must be a folder");
         return -1;
@@ -250,6 +255,7 @@ void fields_apply(const struct fields *fields, struct pstk_foreign *foreign)
     foreign->root_path = fields->root_path;
     foreign->split_at = fields->split_at;
     foreign->by_content = fields->by_content;
+    foreign->damaged = fields->damaged;
 }
 
 /* 1: the name and a quotation mark begin at `begin`. */

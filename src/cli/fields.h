@@ -5,7 +5,8 @@
  * of any name, and --field, what a field is to be read as, one an option: `cls=int32`,
  * `tokens=uint16[2049]`, `boxes=float32[*,4]`, with what it is in records without it:
  * `label=int64=0`; or of which members of a sample of a tar archive they are the first:
- * `image=jpg;png`.
+ * `image=jpg;png`. And, of commands that decode, --damaged, what becomes of damaged
+ * images.
  */
 #ifndef PSTK_CLI_FIELDS_H
 #define PSTK_CLI_FIELDS_H
@@ -18,7 +19,8 @@ enum {
     OPT_FIELD = 4096,
     OPT_ROOT_PATH,
     OPT_SPLIT_AT,
-    OPT_BY_CONTENT
+    OPT_BY_CONTENT,
+    OPT_READ_DAMAGED
 }; /* above the codes of all commands */
 
 #define FIELDS_OPTIONS                                                                             \
@@ -49,14 +51,25 @@ enum {
                 "also those whose names are not an image's (x.jfif, or no suffix)"                 \
     }
 
-extern const struct choice fields_splits[];
+/* A row for tables of commands that decode. */
+#define FIELDS_DAMAGED_OPTION                                                                      \
+    {                                                                                              \
+        .name = "damaged", .code = OPT_READ_DAMAGED, .values = fields_damages,                     \
+        .initial = "refuse",                                                                       \
+        .text = "of a data set in another format: what becomes of damaged images that Pillow "     \
+                "loads, JPEGs by guessing, and PNGs whose fault comes after their rows (refuse: "  \
+                "they are bad samples; accept: they are decoded as Pillow loads them)"             \
+    }
+
+extern const struct choice fields_splits[], fields_damages[];
 
 /* The cases of a switch that goes to fields_take. */
 #define FIELDS_CASES                                                                               \
     case OPT_FIELD:                                                                                \
     case OPT_ROOT_PATH:                                                                            \
     case OPT_SPLIT_AT:                                                                             \
-    case OPT_BY_CONTENT
+    case OPT_BY_CONTENT:                                                                           \
+    case OPT_READ_DAMAGED
 
 /* Zero it. It must not move while a data set is opened with it. */
 struct fields {
@@ -71,12 +84,13 @@ struct fields {
     const char *root_path;                      /* borrowed; NULL: not given */
     uint32_t split_at;                          /* enum pstk_split_at */
     uint32_t by_content;                        /* 1: images are found by their first bytes */
+    uint32_t damaged;                           /* enum pstk_damaged */
 };
 
 /* 1: the code is that of one of these options. */
 static inline int fields_have(int code)
 {
-    return code >= OPT_FIELD && code <= OPT_BY_CONTENT;
+    return code >= OPT_FIELD && code <= OPT_READ_DAMAGED;
 }
 /* Take one of these options; borrows its text. Returns 0, or -1 after a message. */
 int fields_take(struct fields *fields, int code, const char *text);
@@ -84,7 +98,7 @@ int fields_take(struct fields *fields, int code, const char *text);
 static inline int fields_are_given(const struct fields *fields)
 {
     return fields->n || fields->n_first_of || fields->root_path || fields->split_at ||
-           fields->by_content;
+           fields->by_content || fields->damaged;
 }
 /* Have a data set opened so. Borrows. */
 void fields_apply(const struct fields *fields, struct pstk_foreign *foreign);

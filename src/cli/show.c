@@ -52,6 +52,7 @@ static const struct option_row table[] = {
     OPTION_JSON("print one JSON object: crop [top, left, height, width] and flip; of several ids a "
                 "list of them, samples"),
     FIELDS_OPTIONS,
+    FIELDS_DAMAGED_OPTION,
     PIPELINE_IMAGE_OPTIONS,
     {.text = "whose crops"},
     PIPELINE_SEED_OPTIONS,

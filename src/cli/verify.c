@@ -31,6 +31,7 @@ static const struct option_row table[] = {
      .text = "check with N threads"},
     {.name = "decode", .code = OPT_DECODE, .text = "decode every image in full, too"},
     FIELDS_OPTIONS,
+    FIELDS_DAMAGED_OPTION,
     {.name = "checksums",
      .code = OPT_CHECKSUMS,
      .text = "if the format has no checksums, keep some next to the index, with which later runs "

@@ -90,9 +90,12 @@ static int check_image(const struct pstk__record *record, uint32_t i, const uint
                        struct pstk_error *err)
 {
     struct pstk_error why;
+    uint32_t damaged = PSTK_DAMAGE_NONE;
     pstk_error_init(&why, sizeof why);
-    const int rc =
-        pstk_image_check(plain, record->fields[i].plain_size, PSTK__MAX_PIXELS, NULL, NULL, &why);
+    const int rc = pstk_image_check_damaged(plain, record->fields[i].plain_size, PSTK__MAX_PIXELS,
+                                            &damaged, &why);
+    if (damaged != PSTK_DAMAGE_NONE && record->accepts_damaged)
+        return 0;
     return rc < 0 ? pstk__record_fail(record, i, rc, PSTK_STAGE_DECODE, err, "%.400s", why.message)
                   : 0;
 }

@@ -216,6 +216,11 @@ int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *e
                                   "0, for auto, PSTK_SPLIT_FIRST or PSTK_SPLIT_LAST");
     if (foreign->by_content > 1)
         return pstk__fail_setting(err, "foreign.by_content", foreign->by_content, "0 or 1");
+    if (foreign->damaged > PSTK_DAMAGED_ACCEPT)
+        return pstk__fail_setting(err, "foreign.damaged", foreign->damaged,
+                                  "0, to refuse, or PSTK_DAMAGED_ACCEPT");
+    if (foreign->reserved)
+        return pstk__fail_setting(err, "foreign.reserved", foreign->reserved, "0");
     for (uint32_t i = 0; r == 0 && i < foreign->n_first_of; i++)
         r = check_list(foreign, i, err);
     return r < 0 ? r : check_defaults(foreign, err);
@@ -315,7 +320,11 @@ int pstk__source_salvage(struct pstk__source **out, const char *path,
         r = check_suffixes(format, path, foreign, err);
     if (r == 0)
         r = check_format_of_defaults(format, path, foreign, err);
-    return r < 0 ? r : format->open(out, &opening, err);
+    if (r == 0)
+        r = format->open(out, &opening, err);
+    if (r == 0)
+        (*out)->accepts_damaged = foreign && foreign->damaged == PSTK_DAMAGED_ACCEPT;
+    return r;
 }
 
 void pstk__source_close(struct pstk__source *source)

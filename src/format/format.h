@@ -91,10 +91,11 @@ struct pstk__source {
     uint64_t n_samples;
     uint64_t n_shards;
     uint64_t n_files;
-    uint64_t n_pages;    /* index pages in all */
-    uint64_t bytes;      /* of all files that hold samples, and dictionaries */
-    uint32_t n_joined;   /* data sets that it joins (joined.h); 0: it is one */
-    uint32_t is_checked; /* 1: every byte has a checksum in its file, and is compared */
+    uint64_t n_pages;         /* index pages in all */
+    uint64_t bytes;           /* of all files that hold samples, and dictionaries */
+    uint32_t n_joined;        /* data sets that it joins (joined.h); 0: it is one */
+    uint32_t is_checked;      /* 1: every byte has a checksum in its file, and is compared */
+    uint32_t accepts_damaged; /* 1: as pstk_foreign.damaged says; open leaves it 0 */
     char identity[40];
     char *path;               /* owned */
     struct pstk__texts names; /* class names */

@@ -641,6 +641,7 @@ void pstk__indexed_begin(const struct pstk__source *source, const struct pstk__p
     out->shard = pstk__indexed_file_name(source, at->shard);
     out->file = at->shard;
     out->field_files = NULL;
+    out->accepts_damaged = source->accepts_damaged;
     out->n_fields = source->schema.n_fields;
     for (uint32_t i = 0; i < out->n_fields; i++)
         out->fields[i] = (struct pstk__field_view){.checksum = PSTK__CHECKSUM_NONE};

@@ -3,10 +3,7 @@
  * out that Pillow loads it all the same. */
 #include "base/error.h"
 #include "image/image.h"
-#include "image/jpeg/damaged.h"
 #include "image/jpeg/plain.h"
-#include "image/png/decode.h"
-#include "image/png/remake.h"
 
 #include <penstock/format.h>
 #include <stdlib.h>
@@ -61,18 +58,6 @@ static int check_whole(const void *data, uint64_t size, const struct pstk__image
                : decode_all(data, size, info, pstk__image_decoder(info->encoding), err);
 }
 
-/* 1: the rows of a damaged PNG file make a whole one. */
-static int can_remake(const void *data, uint64_t size, const struct pstk__image_info *info)
-{
-    void *file;
-    uint64_t file_size;
-    if (pstk__png_remake(data, size, info, &file, &file_size, NULL) < 0)
-        return 0;
-    const int r = decode_all(file, file_size, info, &pstk__image_png, NULL);
-    free(file);
-    return r == 0;
-}
-
 int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels, uint32_t *width,
                      uint32_t *height, struct pstk_error *err)
 {
@@ -104,10 +89,8 @@ int pstk_image_check_damaged(const void *data, uint64_t size, uint64_t max_pixel
     if (r < 0)
         return r;
     r = check_whole(data, size, &info, err);
-    if (r == PSTK_EBADMSG && info.encoding == PSTK_ENCODING_JPEG &&
-        decode_all(data, size, &info, &pstk__image_damaged, NULL) == 0)
-        *damaged = PSTK_DAMAGE_GUESSED;
-    if (r == PSTK_EBADMSG && info.encoding == PSTK_ENCODING_PNG && can_remake(data, size, &info))
-        *damaged = PSTK_DAMAGE_REMADE;
+    if (r == PSTK_EBADMSG &&
+        decode_all(data, size, &info, pstk__image_damaged_decoder(info.encoding), NULL) == 0)
+        *damaged = info.encoding == PSTK_ENCODING_JPEG ? PSTK_DAMAGE_GUESSED : PSTK_DAMAGE_REMADE;
     return r;
 }

@@ -12,8 +12,8 @@
 
 /* Of the decoders of one encoding, the first decodes whole files. */
 static const struct pstk__image_decoder *const decoders[] = {
-    &pstk__image_jpeg, &pstk__image_png, &pstk__image_pixels, &pstk__image_planes,
-    &pstk__image_damaged};
+    &pstk__image_jpeg,   &pstk__image_png,     &pstk__image_pixels,
+    &pstk__image_planes, &pstk__image_damaged, &pstk__image_png_damaged};
 
 #define N_DECODERS (sizeof decoders / sizeof decoders[0])
 
@@ -27,6 +27,13 @@ const struct pstk__image_decoder *pstk__image_decoder(uint32_t encoding)
         if (decoders[i]->encoding == encoding)
             return decoders[i];
     return NULL;
+}
+
+const struct pstk__image_decoder *pstk__image_damaged_decoder(uint32_t encoding)
+{
+    return encoding == PSTK_ENCODING_JPEG  ? &pstk__image_damaged
+           : encoding == PSTK_ENCODING_PNG ? &pstk__image_png_damaged
+                                           : NULL;
 }
 
 int pstk__image_probe(const void *data, uint64_t size, uint64_t max_pixels,

@@ -10,6 +10,9 @@
 /* Return the decoder of an encoding, NULL when there is none. For JPEG it is the one that decodes
  * files. */
 const struct pstk__image_decoder *pstk__image_decoder(uint32_t encoding);
+/* Return the decoder that also decodes damaged files of an encoding, where Pillow loads them; NULL:
+ * there is none. It is slower than the other one. */
+const struct pstk__image_decoder *pstk__image_damaged_decoder(uint32_t encoding);
 /* Find the encoding by the first bytes (JPEG by Pillow's rules) and read the header. */
 int pstk__image_probe(const void *data, uint64_t size, uint64_t max_pixels,
                       struct pstk__image_info *info, struct pstk_error *err);

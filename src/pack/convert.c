@@ -3,9 +3,7 @@
 
 #include "base/error.h"
 #include "image/image.h"
-#include "image/jpeg/damaged.h"
 #include "image/jpeg/encode.h"
-#include "image/png/remake.h"
 #include "augment/resize.h"
 
 #include <stddef.h>
@@ -26,7 +24,6 @@ struct work {
     struct pstk__arena arena;        /* owned */
     struct pstk__image_state *state; /* owned; in the arena */
     struct pstk__resize resize;
-    void *file;      /* owned; a damaged PNG file made anew; or NULL */
     uint32_t n_rows; /* rows received from the decoder */
     uint8_t *pixels; /* owned; the pixels of the result */
 };
@@ -126,40 +123,34 @@ static int begin_resize(struct work *work)
                               &config);
 }
 
-/* Choose the decoder of the image: if damaged files are accepted and this is one, that of guesses,
- * or a file made anew. */
-static int choose(struct work *work, struct pstk__coded *image, struct pstk_error *err)
+/* Decode an image from its first row on. */
+static int decode_by(struct work *work, const struct pstk__coded *image, struct pstk_error *err)
 {
-    uint32_t damaged = PSTK_DAMAGE_NONE;
-    if (work->how.damaged == PSTK_DAMAGED_ACCEPT)
-        (void)pstk_image_check_damaged(image->data, image->size, work->how.max_pixels, &damaged,
-                                       NULL);
-    if (damaged == PSTK_DAMAGE_GUESSED)
-        image->decoder = &pstk__image_damaged;
-    if (damaged != PSTK_DAMAGE_REMADE)
-        return 0;
-    const int r =
-        pstk__png_remake(image->data, image->size, &work->info, &work->file, &image->size, err);
-    image->data = work->file;
+    const struct pstk__row_sink sink = {.rows = take_rows, .user = work, .channels = 3};
+    const struct pstk__box all = {.width = work->info.width, .height = work->info.height};
+    const size_t mark = work->arena.used;
+    work->n_rows = 0;
+    const int r = begin_resize(work) < 0 ? pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE,
+                                                      "no scratch memory for a resize")
+                                         : pstk__image_decode(work->state, image, &all, &sink, err);
+    pstk__arena_reset(&work->arena, mark);
     return r;
 }
 
+/* If damaged files are accepted and this is one, decode it as Pillow does. */
 static int decode(struct work *work, const void *data, uint64_t size, struct pstk_error *err)
 {
     struct pstk__coded image = {.decoder = pstk__image_decoder(work->info.encoding),
                                 .data = data,
                                 .size = size,
                                 .info = &work->info};
-    const struct pstk__row_sink sink = {.rows = take_rows, .user = work, .channels = 3};
-    const struct pstk__box all = {.width = work->info.width, .height = work->info.height};
-    int r = choose(work, &image, err);
+    int r = pstk__image_state_open(&work->state, &work->arena, PSTK_KERNELS_AUTO, err);
     if (r == 0)
-        r = pstk__image_state_open(&work->state, &work->arena, PSTK_KERNELS_AUTO, err);
-    if (r == 0 && begin_resize(work) < 0)
-        r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE, "no scratch memory for a resize");
-    if (r == 0)
-        r = pstk__image_decode(work->state, &image, &all, &sink, err);
-    return r;
+        r = decode_by(work, &image, err);
+    if (r != PSTK_EBADMSG || work->how.damaged != PSTK_DAMAGED_ACCEPT)
+        return r;
+    image.decoder = pstk__image_damaged_decoder(work->info.encoding);
+    return decode_by(work, &image, NULL) == 0 ? 0 : r;
 }
 
 /* ---- converting ----------------------------------------------------------------------------- */
@@ -241,7 +232,6 @@ static void close_work(struct work *work)
     pstk__image_state_close(work->state);
     pstk__arena_close(&work->arena);
     free(work->pixels);
-    free(work->file);
 }
 
 int pstk_image_convert(const void *data, uint64_t size, const struct pstk_convert *how, void **out,

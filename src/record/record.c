@@ -394,6 +394,7 @@ int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *sche
     out->shard = place->shard;
     out->file = place->file;
     out->field_files = NULL;
+    out->accepts_damaged = 0; /* but those that are marked */
     uint64_t end;
     r = view_fields(out, limits, place, head, &end, err);
     if (r < 0)

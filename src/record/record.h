@@ -65,6 +65,7 @@ struct pstk__record {
     const char *shard;                          /* file name, borrowed, for messages */
     uint32_t file;                              /* number of that file */
     const struct pstk__field_file *field_files; /* by field, borrowed; NULL: all lie in `shard` */
+    uint32_t accepts_damaged; /* 1: images decode as Pillow loads them, even if it has to guess */
     uint32_t n_fields;
     struct pstk__field_view fields[PSTK_MAX_FIELDS];
 };

@@ -2,6 +2,7 @@
 #include "sample/image_rows.h"
 
 #include "augment/early.h"
+#include "base/error.h"
 #include "image/channels.h"
 #include "picture/fill.h"
 
@@ -284,9 +285,9 @@ static int turn_begin(struct pstk__image_rows *rows, struct pstk__image_row *row
         return 0;
     row->is_turned = 1;
     row->coded = pstk__arena_get(rows->arena, (size_t)rows->channels * box->width * box->height);
-    row->row = pstk__arena_get(rows->arena,
-                               (size_t)rows->channels * (turn.swap ? box->height : box->width));
-    return row->coded && row->row ? 0 : PSTK_ENOMEM;
+    row->upright = pstk__arena_get(rows->arena,
+                                   (size_t)rows->channels * (turn.swap ? box->height : box->width));
+    return row->coded && row->upright ? 0 : PSTK_ENOMEM;
 }
 
 uint64_t pstk__image_turn_size(const struct pstk__image_bounds *bounds, uint32_t channels)
@@ -387,6 +388,7 @@ void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__pl
 {
     rows->plan = plan;
     rows->arena = arena;
+    rows->mark = arena->used;
     rows->n = 0;
 }
 
@@ -485,7 +487,8 @@ int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__outpu
 {
     const struct pstk__drawn *drawn = source->drawn;
     struct pstk__image_row *j = &rows->rows[rows->n];
-    *j = (struct pstk__image_row){.output = o, .out = row->data, .drawn = drawn};
+    *j = (struct pstk__image_row){
+        .output = o, .row = row, .source = *source, .out = row->data, .drawn = drawn};
     struct shown shown = {.o = o, .out = row->data};
     pstk__geometry_init(&shown.geometry, drawn->width, drawn->height);
     pstk__geometry_fold(&shown.geometry, drawn->ops, drawn->n_prefix);
@@ -564,7 +567,7 @@ static inline void turn_row(struct pstk__image_row *row, uint32_t y, uint32_t wi
 {
     const struct pstk__turn turn = row->drawn->turn;
     const uint32_t w = row->box.width, h = row->box.height;
-    uint8_t *out = row->row;
+    uint8_t *out = row->upright;
     for (uint32_t x = 0; x < width; x++, out += channels) {
         uint32_t cx = turn.swap ? y : x, cy = turn.swap ? x : y;
         cx = turn.mirror_x ? w - 1 - cx : cx;
@@ -585,7 +588,7 @@ static void turn_rows(struct pstk__image_row *row, uint32_t channels)
             turn_row(row, y, width, 3);
         else
             turn_row(row, y, width, 4);
-        resize_rows(row, row->row, 0, 1);
+        resize_rows(row, row->upright, 0, 1);
     }
 }
 
@@ -606,7 +609,8 @@ void pstk__image_rows_whole(struct pstk__image_rows *rows, const struct pstk__im
     rows->n_taken = 0;
 }
 
-const struct pstk__box *pstk__image_rows_box(struct pstk__image_rows *rows)
+/* Find the box to decode. */
+static void find_box(struct pstk__image_rows *rows)
 {
     struct pstk__box u = rows->rows[0].box;
     for (uint32_t k = 1; k < rows->n; k++) {
@@ -621,5 +625,43 @@ const struct pstk__box *pstk__image_rows_box(struct pstk__image_rows *rows)
     }
     rows->box = u;
     rows->n_taken = 0;
-    return &rows->box;
+}
+
+/* Begin the rows again that wait for the decoder; what ops drew stays. */
+static int begin_again(struct pstk__image_rows *rows)
+{
+    const uint32_t n = rows->n;
+    int rc = 0;
+    pstk__arena_reset(rows->arena, rows->mark);
+    rows->n = 0;
+    for (uint32_t k = 0; k < n && rc == 0; k++) {
+        const struct pstk__image_row row = rows->rows[k];
+        rc = pstk__image_rows_add(rows, row.output, row.row, &row.source);
+    }
+    return rc;
+}
+
+static int decode_box(struct pstk__image_rows *rows, struct pstk__image_state *state,
+                      const struct pstk__coded *image, struct pstk_error *err)
+{
+    const struct pstk__row_sink sink = {
+        .rows = pstk__image_rows_take, .user = rows, .channels = rows->channels};
+    find_box(rows);
+    const int rc = pstk__image_decode(state, image, &rows->box, &sink, err);
+    if (rc < 0 || rows->n_taken == rows->box.height)
+        return rc;
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "the %s decoder returned %u of %u rows",
+                      image->decoder->name, rows->n_taken, rows->box.height);
+}
+
+int pstk__image_rows_decode(struct pstk__image_rows *rows, struct pstk__image_state *state,
+                            const struct pstk__coded *image, uint32_t accepts_damaged,
+                            struct pstk_error *err)
+{
+    struct pstk__coded again = *image;
+    const int rc = decode_box(rows, state, image, err);
+    again.decoder = pstk__image_damaged_decoder(image->info->encoding);
+    if (rc != PSTK_EBADMSG || !accepts_damaged || !again.decoder)
+        return rc;
+    return begin_again(rows) == 0 && decode_box(rows, state, &again, NULL) == 0 ? 1 : rc;
 }

@@ -5,11 +5,12 @@
  * output turns, resizes and finishes its own rows. Used by one worker; all memory comes from its
  * arena.
  *
- *   begin -> add, output by output -> (box, or whole -> rows, by the decoder -> end)
+ *   begin -> add, output by output -> (decode; or whole -> take, by a decoder) -> end
  */
 #ifndef PSTK_IMAGE_ROWS_H
 #define PSTK_IMAGE_ROWS_H
 
+#include "image/image.h"
 #include "sample/drawn.h"
 #include "sample/row.h"
 
@@ -21,10 +22,19 @@ struct pstk__recolour {
     uint8_t *rows;     /* n, arena */
 };
 
+/* What an output is made of. */
+struct pstk__image_source {
+    const struct pstk__image_info *info;
+    const struct pstk__drawn *drawn; /* its ops, for this image; borrowed until end */
+    uint8_t fill;                    /* masks: what lies outside of the image */
+};
+
 /* The row of one output, under way. */
 struct pstk__image_row {
     const struct pstk__output *output; /* borrowed */
-    struct pstk__recolour before;      /* of rows that go into the resize */
+    struct pstk__row *row;             /* borrowed */
+    struct pstk__image_source source;
+    struct pstk__recolour before; /* of rows that go into the resize */
     struct pstk__resize resize;
     struct pstk__picture picture; /* canvas_room > 0: what the resize writes; arena */
     uint64_t room;                /* bytes of its memory, and of the spare's */
@@ -35,7 +45,7 @@ struct pstk__image_row {
     struct pstk__box box;            /* of the image as coded: what the resize reads */
     uint32_t is_turned; /* 1: rows are collected in `coded`, and turned when all are there */
     uint8_t *coded;     /* box.width x box.height pixels, arena */
-    uint8_t *row;       /* one upright row, arena */
+    uint8_t *upright;   /* one upright row, arena */
     uint32_t n_rows;    /* rows of `coded` */
 };
 
@@ -47,6 +57,7 @@ typedef int (*pstk__picture_fn)(void *user, const struct pstk__output *o,
 struct pstk__image_rows {
     const struct pstk__plan *plan;     /* borrowed */
     struct pstk__arena *arena;         /* borrowed */
+    size_t mark;                       /* of the arena, at begin */
     pstk__picture_fn give;             /* set after begin, with its user */
     void *user;                        /* borrowed */
     const struct pstk__output *failed; /* whose picture could not be changed */
@@ -58,13 +69,6 @@ struct pstk__image_rows {
     struct pstk__image_row rows[PSTK__MAX_OUTPUTS];
 };
 
-/* What an output is made of. */
-struct pstk__image_source {
-    const struct pstk__image_info *info;
-    const struct pstk__drawn *drawn; /* its ops, for this image; borrowed until end */
-    uint8_t fill;                    /* masks: what lies outside of the image */
-};
-
 void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__plan *plan,
                             struct pstk__arena *arena);
 /* Begin the row of an output: its crop and what lies outside of the image are written. ENOMEM: the
@@ -73,8 +77,11 @@ int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__outpu
                          struct pstk__row *row, const struct pstk__image_source *source);
 /* Decode all of the image instead of the box. */
 void pstk__image_rows_whole(struct pstk__image_rows *rows, const struct pstk__image_info *info);
-/* The box to decode; not when n is 0. */
-const struct pstk__box *pstk__image_rows_box(struct pstk__image_rows *rows);
+/* Decode the image, whose n is not 0. accepts_damaged: if it is damaged, begin the rows again, and
+ * decode it as Pillow loads it. 0; 1: it was damaged; or what a decoder returns. */
+int pstk__image_rows_decode(struct pstk__image_rows *rows, struct pstk__image_state *state,
+                            const struct pstk__coded *image, uint32_t accepts_damaged,
+                            struct pstk_error *err);
 /* Take the next rows of the box: a pstk__row_sink.rows, `user` is r. */
 void pstk__image_rows_take(void *user, const uint8_t *pixels, uint64_t stride, uint32_t n_rows);
 /* All rows of the box were taken: finish the outputs that waited for them. 0, ENOMEM or EFBIG, as

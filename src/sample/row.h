@@ -11,7 +11,7 @@ struct pstk__row {
     uint64_t size;          /* out, ragged: bytes written */
     uint8_t *flip;          /* out, deferred image: 1 = still to be mirrored; else unused */
     uint32_t is_palette;    /* out, image: 1 = from a PNG file that has a palette */
-    uint32_t is_damaged;    /* out, image: 1 = from a JPEG that is marked as damaged */
+    uint32_t is_damaged;    /* out, image: 1 = from a damaged file that is accepted */
     uint32_t n_dropped;     /* out, boxes: those that are not in the row */
     struct pstk_crop *crop; /* out, or NULL */
     uint32_t *label;        /* out, label of dense targets; NULL where there are none */

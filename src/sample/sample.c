@@ -480,24 +480,21 @@ static int pictures_failed(const struct work *work, int rc, struct pstk_error *e
     return rc < 0 ? no_scratch(work, err) : 0;
 }
 
-static int image_decode(const struct work *work, const struct pstk__image_decoder *decoder,
+/* Decode for all image outputs of the field, of which output i is the first. */
+static int image_decode(const struct work *work, uint32_t i,
+                        const struct pstk__image_decoder *decoder,
                         const struct pstk__image_info *info, struct pstk_error *err)
 {
     struct pstk__image_rows *images = &work->s->images;
-    const struct pstk__box *box = pstk__image_rows_box(images);
-    const struct pstk__row_sink sink = {
-        .rows = pstk__image_rows_take, .user = images, .channels = images->channels};
     const struct pstk__coded image = {
         .decoder = decoder, .data = work->data, .size = work->size, .info = info};
     struct pstk_error inner;
     pstk_error_init(&inner, sizeof inner);
-    const int rc = pstk__image_decode(work->s->state, &image, box, &sink, &inner);
+    const int rc = pstk__image_rows_decode(images, work->s->state, &image,
+                                           work->record->accepts_damaged, &inner);
     if (rc < 0)
         return image_fail(work, rc, &inner, err);
-    if (images->n_taken != box->height)
-        return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
-                                 "the %s decoder returned %u of %u rows", decoder->name,
-                                 images->n_taken, box->height);
+    work->rows[i].is_damaged |= (uint32_t)rc;
     return pictures_failed(work, pstk__image_rows_end(images), err);
 }
 
@@ -553,7 +550,7 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
         if (added < 0)
             return pictures_failed(work, added, err);
     }
-    return images->n > 0 ? image_decode(work, decoder, &info, err) : 0;
+    return images->n > 0 ? image_decode(work, i, decoder, &info, err) : 0;
 }
 
 /* ---- masks ----------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "image/jpeg/damaged.h"
 #include "image/mask.h"
 #include "image/pixels.h"
+#include "image/png/decode.h"
 
 #include <penstock/format.h>
 #include <stdlib.h>
@@ -151,6 +152,21 @@ static void decode_guessing(struct decoders *d, const uint8_t *data, size_t size
     free(guessed.at);
 }
 
+/* A PNG file whose fault may come after its rows; a file that is whole has the same rows, if it is
+ * not refused as Pillow refuses it. */
+static void decode_salvaging(struct decoders *d, const uint8_t *data, size_t size, int r,
+                             const struct rows *whole)
+{
+    const struct pstk__box all = {.width = d->info->width, .height = d->info->height};
+    struct rows salvaged;
+    uint32_t damaged;
+    const int of_salvage = decode_both(d, data, size, &pstk__image_png_damaged, &salvaged);
+    require(r < 0 || of_salvage < 0 || is_part(&salvaged, whole, &all, d->channels));
+    require(pstk_image_check_damaged(data, size, MAX_PIXELS, &damaged, NULL) < 0 ||
+            damaged == PSTK_DAMAGE_NONE);
+    free(salvaged.at);
+}
+
 /* The last bytes as pixels, of a kind and width that the bytes choose. */
 static void decode_pixels(const uint8_t *data, size_t size, uint32_t h)
 {
@@ -210,6 +226,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const int r = decode_both(&d, data, size, pstk__image_decoder(info.encoding), &whole);
     if (info.encoding == PSTK_ENCODING_JPEG)
         decode_guessing(&d, data, size, r, &whole);
+    if (info.encoding == PSTK_ENCODING_PNG)
+        decode_salvaging(&d, data, size, r, &whole);
     free(whole.at);
     decoders_close(&d);
     return 0;

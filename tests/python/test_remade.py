@@ -3,10 +3,13 @@
 damaged="accept" takes is what Pillow loads, pixel by pixel, and what Pillow refuses stays refused."""
 import io
 import os
+import pickle
 import random
 import struct
 import subprocess
+import tarfile
 import unittest
+import warnings
 import zlib
 
 import penstock
@@ -78,6 +81,17 @@ def faults():
     passes = zlib.compress(b"\0\1" + b"\0\2" + b"\0\3" + b"\0\4\5\6")
     for data in (passes, passes[:-4], passes + b"more", passes[:-6]):
         yield "interlaced", b"\x89PNG\r\n\x1a\n" + interlaced + idat(data)
+    for colour_type, n in ((2, 3), (4, 2), (6, 4)):
+        wide = sets.png_chunk(b"IHDR", struct.pack(">IIBBBBB", 5, 3, 16, colour_type, 0, 0, 0))
+        rows = zlib.compress(b"".join(b"\0" + bytes((7 * x + y) % 256 for x in range(10 * n)) for y in range(3)))
+        yield f"16 bits, colour type {colour_type}", b"\x89PNG\r\n\x1a\n" + wide + idat(rows)
+        yield f"16 bits, colour type {colour_type}, cut", b"\x89PNG\r\n\x1a\n" + wide + idat(rows[:-5])
+    large = bytes(r.randrange(256) for _ in range(3 * 300 * 200))
+    rows = zlib.compress(b"".join(b"\0" + large[900 * y:900 * y + 900] for y in range(200)))
+    file = b"\x89PNG\r\n\x1a\n" + sets.png_chunk(b"IHDR", struct.pack(">IIBBBBB", 300, 200, 8, 2, 0, 0, 0))
+    yield "large, no IEND", file + b"".join(idat(rows[i:i + 70000]) for i in range(0, len(rows), 70000))
+    yield "large, data after the stream", file + idat(rows + b"more") + END
+    yield "large, cut", file + idat(rows[:-9])
 
 
 def pillow(data):
@@ -88,6 +102,26 @@ def pillow(data):
             return numpy.asarray(image.convert("RGB"))
     except Exception:  # Pillow's refusals have no common class
         return None
+
+
+def in_folder(name, files):
+    """A folder of images, with these files."""
+    path = os.path.join(sets.ROOT, name)
+    os.makedirs(path)
+    for i, data in enumerate(files):
+        with open(os.path.join(path, f"{i:05}.png"), "wb") as file:
+            file.write(data)
+    return path
+
+
+def in_tar(name, files):
+    path = os.path.join(sets.ROOT, name)
+    with tarfile.open(path, "w") as archive:
+        for i, data in enumerate(files):
+            member = tarfile.TarInfo(f"{i:05}.png")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return path
 
 
 def has_all_rows(data):
@@ -152,6 +186,106 @@ class Remade(unittest.TestCase):
         self.assertIn("1 PNG file made anew from the rows of a damaged one", done.stdout)
         done = run("pack", folder, folder + "-small", "--damaged", "accept", "--pixels", "5")
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    @sets.need_pillow_12()
+    def test_data_sets_in_place_decode_the_same_files(self):
+        files = [data for _, data in faults()]
+        for path, field in ((in_folder("in-place", files), "image"), (in_tar("in-place.tar", files), "png")):
+            n_accepted = n_refused = 0
+            with penstock.Dataset(path, [field], decode=True, damaged="accept") as data:
+                self.assertEqual(len(data), len(files))
+                for i, file in enumerate(files):
+                    expected = pillow(file)
+                    with self.subTest(path, i=i):
+                        try:
+                            found = data.get(i, field)
+                        except penstock.PenstockError:
+                            n_refused += 1
+                            self.assertTrue(expected is None or (file[:33] == HEAD and not has_all_rows(file)))
+                        else:
+                            n_accepted += 1
+                            numpy.testing.assert_array_equal(found, expected)
+            self.assertGreater(min(n_accepted, n_refused), 100)
+
+    @sets.need_pillow_12()
+    def test_loaders_make_the_batches_of_the_remade_files_and_count_them(self):
+        taken = []
+        path = os.path.join(sets.ROOT, "in-place-packed")
+        with penstock.Writer(path, {"png": "image"}, damaged="accept") as writer:
+            for _, data in faults():
+                try:
+                    writer.add(png=data)
+                except penstock.PenstockError:
+                    continue
+                taken.append(data)
+            n_remade = writer.n_remade_images
+        self.assertGreater(n_remade, 100)
+        place = in_tar("loaders.tar", taken)
+        for channels in (1, 3, 4):
+            for ops in ([penstock.Resize((7, 9))], [penstock.CenterCrop(30)],
+                        [penstock.RandomResizedCrop(16), penstock.RandomFlip()],
+                        [penstock.Resize(12), penstock.RandomRotation(30), penstock.CenterCrop(8)]):
+                outputs = {"x": penstock.image("png", channels=channels, ops=ops)}
+                made = []
+                for source in (path, place):
+                    with warnings.catch_warnings(), penstock.Loader(source, batch_size=len(taken), framework="numpy",
+                                                                    outputs=outputs, damaged="accept", seed=3) as loader:
+                        warnings.simplefilter("ignore")  # that some have palettes
+                        made.append(numpy.array(next(iter(loader))["x"]))
+                        n_damaged = loader.stats().n_damaged_images
+                numpy.testing.assert_array_equal(*made)
+                # A crop that does not reach the last row does not come to the fault.
+                self.assertGreater(n_damaged, n_remade - 1 if isinstance(ops[0], penstock.Resize) else 100)
+                self.assertLessEqual(n_damaged, n_remade)
+
+    def test_a_loader_in_place_refuses_them_by_default_and_says_what_is_wrong(self):
+        path = in_folder("refused", [HEAD + idat(DATA), HEAD + idat(DATA) + END])
+        outputs = {"x": penstock.image("image", ops=[penstock.Resize((7, 9))])}
+        wanted = dict(batch_size=2, framework="numpy", outputs=outputs, shuffle=False)
+        with penstock.Loader(path, **wanted) as loader, \
+                self.assertRaisesRegex(penstock.CorruptRecordError, "the file ends after its rows, without IEND"):
+            next(iter(loader))
+        with penstock.Dataset(path, decode=True) as data, \
+                self.assertRaisesRegex(penstock.CorruptRecordError, "the file ends after its rows, without IEND"):
+            data[0]
+        with penstock.Loader(path, damaged="accept", **wanted) as loader:
+            next(iter(loader))
+            self.assertEqual(loader.stats().n_damaged_images, 1)
+            self.assertIn("1 sample has an image from a damaged file", str(loader.stats()))
+            self.assertEqual(loader.dataset.get(0, "image"), HEAD + idat(DATA))
+        with self.assertRaisesRegex(penstock.SettingsError, "damaged: value is 'yes'; must be 'refuse' or 'accept'"):
+            penstock.Dataset(path, damaged="yes")
+
+    def test_a_damaged_jpeg_in_place_is_decoded_by_guessing(self):
+        whole = io.BytesIO()
+        Image.frombytes("RGB", (64, 48), bytes((x * 7) % 251 for x in range(64 * 48 * 3))).save(whole, "JPEG")
+        damaged = sets.damaged_jpeg(whole.getvalue())
+        path = os.path.join(sets.ROOT, "guessed")
+        os.makedirs(path)
+        with open(os.path.join(path, "a.jpg"), "wb") as file:
+            file.write(damaged)
+        with penstock.Dataset(path, decode=True) as data, self.assertRaises(penstock.CorruptRecordError):
+            data[0]
+        with penstock.Dataset(path, decode=True, damaged="accept") as data:
+            numpy.testing.assert_array_equal(pickle.loads(pickle.dumps(data))[0]["image"], pillow(damaged))
+        outputs = {"x": penstock.image("image", ops=[penstock.Resize((48, 64))])}
+        with penstock.Loader(path, batch_size=1, framework="numpy", outputs=outputs, damaged="accept") as loader:
+            numpy.testing.assert_array_equal(next(iter(loader))["x"][0], pillow(damaged))
+            self.assertEqual(loader.stats().n_damaged_images, 1)
+
+    def test_the_command_decodes_them_in_place(self):
+        command = os.environ.get("PENSTOCK_COMMAND")
+        if not command:
+            self.skipTest("PENSTOCK_COMMAND names no program")
+        path = in_folder("command", [HEAD + idat(DATA), HEAD + idat(DATA) + END])
+        picture = os.path.join(sets.ROOT, "command.png")
+        for words in (["verify", "--decode", path], ["show", path, "--crop", "none", "-o", picture],
+                      ["bench", path, "--batch-size", "2", "--crop", "none", "--seconds", "0.1"]):
+            for accepts in (False, True):
+                done = subprocess.run([command, *words, *(["--damaged", "accept"] if accepts else [])], capture_output=True,
+                                      text=True)
+                self.assertEqual(done.returncode, 0 if accepts else 1, done.stderr)
+                self.assertEqual("without IEND" in done.stderr, not accepts, done.stderr)
 
 
 if __name__ == "__main__":

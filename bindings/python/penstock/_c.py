@@ -964,6 +964,8 @@ class Foreign(Structure):
         ("by_content", c_uint32),
         ("n_defaults", c_uint32),
         ("defaults", POINTER(Default)),
+        ("damaged", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

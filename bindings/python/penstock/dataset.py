@@ -144,7 +144,7 @@ def _value_of(decode: Callable[[bytes], Any], data: bytes) -> Any:
 
 def _decoded(data: bytes, is_damaged: bool = False) -> Any:
     """Return the pixels of a JPEG or PNG file: NumPy uint8 [height, width, 3], RGB, equal to Pillow's. Ignores
-    the EXIF orientation. is_damaged: the record marks it as damaged, and libjpeg's guesses are taken. Raises
+    the EXIF orientation. is_damaged: the record may be damaged, and what Pillow loads of it is taken. Raises
     CorruptRecordError, UnsupportedError."""
     needed("numpy", "decoding images")
     out, size = ctypes.c_void_p(), ctypes.c_uint64()
@@ -165,9 +165,9 @@ def _rgb_of(image: Any, is_damaged: bool = False) -> Any:
     return _decoded(image, is_damaged) if isinstance(image, bytes) else _as_rgb(image)
 
 
-def _image_of(data: bytes, info: _c.ValueInfo, is_decoded: bool) -> Any:
+def _image_of(data: bytes, info: _c.ValueInfo, is_decoded: bool, accepts_damaged: bool) -> Any:
     image = pixels_of(data, info) if info.encoding == _c.ENCODING_PIXELS else data
-    return _rgb_of(image, info.damaged == 1) if is_decoded else image
+    return _rgb_of(image, accepts_damaged or info.damaged == 1) if is_decoded else image
 
 
 # ---- the data set --------------------------------------------------------------------------------------
@@ -191,7 +191,9 @@ class Dataset(Hints, Sealed):
     folder below which the paths in a table of images lie; None: the table's own. split_at: the dot of a file name in a
     tar archive that ends the sample's key, "first" or "last"; "auto": the first, but names that contradict it are
     refused. by_content: every JPEG and PNG file of a folder of images is a sample, found by its first bytes, also those
-    whose names are not an image's (x.jfif, or no suffix).
+    whose names are not an image's (x.jfif, or no suffix). damaged: of a data set of another format, "accept": decode
+    damaged images as Pillow loads them, JPEGs by guessing and PNGs whose fault comes after their rows; "refuse": they
+    raise CorruptRecordError.
 
     It is a map-style data set for torch.utils.data.DataLoader, with any number of workers. You may pickle it (it
     opens the data set again), use it after fork, and use it in several threads at once. `dataset[10:20]` and
@@ -207,9 +209,9 @@ class Dataset(Hints, Sealed):
     def __init__(self, path: str | os.PathLike[str], fields: Sequence[str] | Mapping[str, Any] | None = None, *,
                  decode: bool = False, cache_path: str | os.PathLike[str] | None = None,
                  cache_size: int = 0, root_path: str | os.PathLike[str] | None = None,
-                 split_at: str = "auto", by_content: bool = False) -> None:
+                 split_at: str = "auto", by_content: bool = False, damaged: str = "refuse") -> None:
         kinds, names = (fields, None) if isinstance(fields, Mapping) else (None, fields)
-        self._foreign = Foreign(kinds, cache_path, cache_size, root_path, split_at, by_content)
+        self._foreign = Foreign(kinds, cache_path, cache_size, root_path, split_at, by_content, damaged)
         self._fix(path=os.path.abspath(paths.local(path)))
         self._decode = switch("decode", decode)
         self._is_closed = False
@@ -284,7 +286,8 @@ class Dataset(Hints, Sealed):
         if kind == "mask":
             return _of_sample(sample_id, name, lambda: mask_of(data, info))
         if info.encoding != _c.ENCODING_NONE:
-            return _of_sample(sample_id, name, lambda: _image_of(data, info, is_decoded))
+            accepts = self._foreign.damaged == "accept" and self._info.format != "pstk"
+            return _of_sample(sample_id, name, lambda: _image_of(data, info, is_decoded, accepts))
         value = _of_sample(sample_id, name, lambda: _value_of(value_of, data))
         if is_decoded and kind == "image_list":
             return _of_sample(sample_id, name, lambda: [_rgb_of(item) for item in value])

@@ -129,6 +129,7 @@ def _stored(name: str, field: Field, value: Any) -> bytes:
 
 
 _SPLITS = {"auto": _c.SPLIT_AUTO, "first": _c.SPLIT_FIRST, "last": _c.SPLIT_LAST}
+_DAMAGES = {"refuse": _c.DAMAGED_UNCHECKED, "accept": _c.DAMAGED_ACCEPT}
 
 
 class Foreign:
@@ -139,13 +140,15 @@ class Foreign:
     root_path: a folder below which the paths in tables of images lie; None: the table's own. split_at: the dot of a file
     name in a tar archive that ends the sample's key, "first" or "last"; "auto": the first, but names that contradict it
     are refused. by_content: of a folder of images every JPEG and PNG file is a sample, found by its first bytes.
+    damaged: "accept": images that do not decode without a fault are decoded as Pillow loads them, JPEGs by
+    guessing and PNGs whose fault comes after their rows; "refuse": they are bad samples.
 
     It may be pickled.
     """
 
     def __init__(self, fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
                  cache_size: int = 0, root_path: str | os.PathLike[str] | None = None,
-                 split_at: str = "auto", by_content: bool = False) -> None:
+                 split_at: str = "auto", by_content: bool = False, damaged: str = "refuse") -> None:
         self.fields: dict[str, Field] = {}
         self.first_of: dict[str, str] = {}
         self.defaults: dict[str, bytes] = {}
@@ -164,6 +167,9 @@ class Foreign:
             raise SettingsError(f"split_at: value is {split_at!r}; must be 'auto', 'first' or 'last'")
         self.split_at = split_at
         self.by_content = switch("by_content", by_content)
+        if not isinstance(damaged, str) or damaged not in _DAMAGES:
+            raise SettingsError(f"damaged: value is {damaged!r}; must be 'refuse' or 'accept'")
+        self.damaged = damaged
 
     def at(self, path: str) -> tuple[str, Foreign]:
         """What the library opens for a path, and how: of a Parquet table its rows as text."""
@@ -173,7 +179,8 @@ class Foreign:
         from .tables import rewritten
         local, folder, types = rewritten(table, self.cache_path or _cache_folder())
         wanted = {**types, **(self.given or {})}
-        return local, Foreign(wanted, self.cache_path, self.cache_size, self.root_path or folder, self.split_at, self.by_content)
+        return local, Foreign(wanted, self.cache_path, self.cache_size, self.root_path or folder, self.split_at,
+                              self.by_content, self.damaged)
 
     def to_c(self, watch: _Watch | None = None) -> _c.Foreign:
         """The struct of the library, which keeps alive what it points to."""
@@ -183,6 +190,7 @@ class Foreign:
         made.cache_size = self.cache_size or _cache_size()
         made.split_at = _SPLITS[self.split_at]
         made.by_content = int(self.by_content)
+        made.damaged = _DAMAGES[self.damaged]
         made.root_path = None if self.root_path is None else os.fsencode(self.root_path)
         array = (_c.Field * len(self.fields))(*(field.to_c(name) for name, field in self.fields.items()))
         for field in array:

@@ -156,7 +156,9 @@ class Loader(Hints, Sealed):
         root_path: the folder below which the paths in a table of images lie; None: the table's own.
         split_at: the dot of a file name in a tar archive that ends the sample's key, "first" or "last"; "auto": the
         first, but names that contradict it are refused. by_content: every JPEG and PNG file of a folder of images is a
-        sample, found by its first bytes, also those whose names are not an image's.
+        sample, found by its first bytes, also those whose names are not an image's. damaged: "accept": damaged images are
+        decoded as Pillow loads them, JPEGs by guessing and PNGs whose fault comes after their rows, and
+        stats().n_damaged_images counts them; "refuse": they are bad samples.
 
     What a batch is:
 
@@ -283,6 +285,7 @@ class Loader(Hints, Sealed):
             fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
             cache_size: int = 0,
             root_path: str | os.PathLike[str] | None = None, split_at: str = "auto", by_content: bool = False,
+            damaged: str = "refuse",
             outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
             copy: bool = False, mix: BatchMix | None = None,
             subset: Subset | None = None, weights: Weights | None = None, samples_per_epoch: int | None = None,
@@ -323,7 +326,7 @@ class Loader(Hints, Sealed):
             words.switch("pin_threads", pin_threads)
             self._framework = words.framework(framework, kind != _c.HOST)
             timeout = words.seconds("timeout", timeout)
-            given, self._foreign = _located(path, fields, cache_path, cache_size, root_path, split_at, by_content)
+            given, self._foreign = _located(path, fields, cache_path, cache_size, root_path, split_at, by_content, damaged)
             path, self._mixture, self._catalog = _opened(given, self._foreign, outputs)
             self._members = _members(path, subset, weights, samples_per_epoch, order, self._mixture, self._foreign)
             self._costed = self._rows.costed(path, self._catalog, order, self._mixture)
@@ -511,7 +514,8 @@ class Loader(Hints, Sealed):
                                 "of loader.mixture.paths)")
         found = Dataset(self._path, self._foreign.given, cache_path=self._foreign.cache_path,
                         cache_size=self._foreign.cache_size, root_path=self._foreign.root_path,
-                        split_at=self._foreign.split_at, by_content=self._foreign.by_content)
+                        split_at=self._foreign.split_at, by_content=self._foreign.by_content,
+                        damaged=self._foreign.damaged)
         if found.info.identity != self._catalog.info.identity:
             found.close()
             raise errors.DataSetNotFoundError(f"{self._path} was replaced after the loader opened it: open "

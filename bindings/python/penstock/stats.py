@@ -51,8 +51,9 @@ class Stats:
     """Counts since open, and times since the loop first asked for a batch, with the names of pstk_stats.
 
     n_samples, n_batches, n_replacements (bad samples that were replaced), n_palette_images and n_damaged_images
-    (samples with a JPEG that is marked as damaged) and n_dropped_boxes (see penstock.boxes) count delivered batches; a
-    batch delivered twice counts twice. Of a windowed order: n_lone_rows counts rows that were read by themselves,
+    (samples with a JPEG that is marked as damaged, or, of data read in place, with a damaged image that
+    damaged="accept" takes) and n_dropped_boxes (see penstock.boxes) count delivered batches; a batch delivered twice
+    counts twice. Of a windowed order: n_lone_rows counts rows that were read by themselves,
     after open and seek, and block_memory is the memory of its blocks. cpu_ns: CPU time of the whole process since
     the loop first asked for a batch; n_rows_ahead: rows that the workers had made by then.
     bottleneck: the stage that limits the loader, a key of stats.ADVICE. fallbacks: what this machine refused, at
@@ -145,7 +146,7 @@ class Stats:
                          "file with a palette")
         if self.n_damaged_images:
             lines.append(f"{_counted(self.n_damaged_images, 'sample has', 'samples have')} an image from a damaged "
-                         "JPEG, as Pillow loads it")
+                         "file, as Pillow loads it")
         if self.n_dropped_boxes:
             lines.append(f"{_counted(self.n_dropped_boxes, 'box was', 'boxes were')} dropped: too little was left")
         for one in self.data_sets:

@@ -425,6 +425,7 @@ static int arrays_parse(const struct pstk__source *source, const struct pstk__pl
     out->shard = arrays->field_files[0].name;
     out->file = arrays->field_files[0].file;
     out->field_files = arrays->field_files;
+    out->accepts_damaged = 0; /* there are no images */
     out->n_fields = arrays->list.n;
     for (uint32_t i = 0; i < arrays->list.n; i++) {
         const struct pstk__extent at_field = extent_of(arrays, i, at->record);

@@ -8,7 +8,8 @@
  * Any damage is an error, except a palette that is too short and an odd tRNS chunk that Pillow
  * accepts. That covers every chunk's CRC (Pillow ignores those of image data), and everything that
  * libpng reports as a warning or a benign error. Of chunks that do not affect the pixels only the
- * CRC is read. Bytes after IEND are not read.
+ * CRC is read. Bytes after IEND are not read. A second decoder goes on where the fault comes after
+ * the rows.
  */
 #include "image/png/decode.h"
 
@@ -17,6 +18,7 @@
 #include "image/channels.h"
 #include "image/png/chunk.h"
 #include "image/png/orientation.h"
+#include "image/png/salvage.h"
 
 #include <penstock/format.h>
 #include <png.h>
@@ -37,7 +39,8 @@ struct file {
 /* An image being decoded; on the stack of png_decode. */
 struct reader {
     struct file file;
-    uint64_t at; /* <= file.size */
+    uint64_t at;                       /* <= file.size */
+    struct pstk__png_salvage *salvage; /* in the arena: its bytes are read; NULL: those of `file` */
     struct pstk__arena *arena;
     png_structp png; /* in the arena, as all memory of libpng */
     png_infop info;
@@ -59,6 +62,7 @@ struct request {
     const struct pstk__box *box;
     const struct pstk__row_sink *sink; /* of samples as they are, its channels are their bytes */
     int as_coded;                      /* 1: give the samples of one channel as they are */
+    int is_salvaged;                   /* 1: the fault of the file may come after its rows */
 };
 
 /* ---- the header, without libpng ------------------------------------------------------------- */
@@ -200,6 +204,11 @@ static void free_memory(png_structp png, png_voidp p)
 static void read_bytes(png_structp png, png_bytep out, size_t n)
 {
     struct reader *reader = png_get_io_ptr(png);
+    if (reader->salvage) {
+        if (pstk__png_salvage_read(reader->salvage, out, n) < 0)
+            png_error(png, "its rows are not whole, or Pillow refuses what follows them");
+        return;
+    }
     if (n > reader->file.size - reader->at)
         png_error(png, reader->has_rows ? "the file ends after its rows, without IEND"
                                         : "the file ends within the image");
@@ -482,12 +491,32 @@ static int png_open(void **out, struct pstk__arena *arena, uint32_t variant, str
     return 0;
 }
 
+/* Have the bytes of a whole file read in place of those of the image, whose header goes to *found.
+ * -1: with the reader's text or out_of_memory set. */
+static int begin_salvage(struct reader *reader, struct pstk__image_info *found)
+{
+    int result = read_header(&reader->file, UINT64_MAX, found, NULL);
+    reader->salvage = pstk__arena_get(reader->arena, sizeof *reader->salvage);
+    if (result == 0)
+        result = reader->salvage
+                     ? pstk__png_salvage_begin(reader->salvage, reader->arena, reader->file.data,
+                                               reader->file.size, found)
+                     : PSTK_ENOMEM;
+    reader->out_of_memory = result == PSTK_ENOMEM;
+    if (result < 0)
+        snprintf(reader->text, sizeof reader->text, "Pillow refuses a chunk before its rows");
+    return result < 0 ? -1 : 0;
+}
+
 static int run(struct pstk__arena *arena, const struct pstk__coded *image,
                const struct request *request, struct pstk_error *err)
 {
     struct reader reader = {.file = {image->data, image->size}, .arena = arena};
+    struct pstk__image_info found;
     size_t mark = arena->used;
-    const int result = decode_guarded(&reader, request);
+    int result = request->is_salvaged ? begin_salvage(&reader, &found) : 0;
+    if (result == 0)
+        result = decode_guarded(&reader, request);
     pstk__arena_reset(arena, mark);
     if (result == 0)
         return 0;
@@ -498,15 +527,30 @@ static int run(struct pstk__arena *arena, const struct pstk__coded *image,
                       reader.text, (unsigned long long)reader.at, (unsigned long long)image->size);
 }
 
+/* Decode a box of an image that is no mask. */
+static int decode_box(struct pstk__arena *arena, const struct pstk__coded *image,
+                      const struct request *request, struct pstk_error *err)
+{
+    struct pstk__image_info found;
+    int result = pstk__image_check_box(image, request->box, request->sink, err);
+    if (result == 0)
+        result = png_probe(image->data, image->size, UINT64_MAX, &found, err);
+    return result < 0 ? result : run(arena, image, request, err);
+}
+
 static int png_decode(void *state, const struct pstk__coded *image, const struct pstk__box *box,
                       const struct pstk__row_sink *sink, struct pstk_error *err)
 {
     const struct request request = {.info = image->info, .box = box, .sink = sink};
-    struct pstk__image_info found;
-    int result = pstk__image_check_box(image, box, sink, err);
-    if (result == 0)
-        result = png_probe(image->data, image->size, UINT64_MAX, &found, err);
-    return result < 0 ? result : run(state, image, &request, err);
+    return decode_box(state, image, &request, err);
+}
+
+static int damaged_decode(void *state, const struct pstk__coded *image, const struct pstk__box *box,
+                          const struct pstk__row_sink *sink, struct pstk_error *err)
+{
+    const struct request request = {
+        .info = image->info, .box = box, .sink = sink, .is_salvaged = 1};
+    return decode_box(state, image, &request, err);
 }
 
 int pstk__png_samples(struct pstk__arena *arena, const struct pstk__coded *image,
@@ -550,4 +594,18 @@ const struct pstk__image_decoder pstk__image_png = {
     .open = png_open,
     .scratch = png_scratch,
     .decode = png_decode,
+};
+
+static uint64_t damaged_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
+{
+    return png_scratch(max_width, max_height, max_pixels) + PSTK__PNG_SALVAGE_SIZE;
+}
+
+const struct pstk__image_decoder pstk__image_png_damaged = {
+    .encoding = PSTK_ENCODING_PNG,
+    .name = "damaged png",
+    .probe = png_probe,
+    .open = png_open,
+    .scratch = damaged_scratch,
+    .decode = damaged_decode,
 };

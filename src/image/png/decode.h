@@ -6,6 +6,8 @@
 #include "image/decoder.h"
 
 extern const struct pstk__image_decoder pstk__image_png;
+/* Decodes also files whose fault comes after their rows, as Pillow loads them (png/rows). */
+extern const struct pstk__image_decoder pstk__image_png_damaged;
 
 /* Read the header of a file of one channel, also of 16-bit gray. Returns as decoders' probe;
  * EBADMSG: it has more channels. */

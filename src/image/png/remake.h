@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * png/remake: makes a whole PNG file of one whose rows are whole, and whose fault comes after them:
- * a wrong CRC of its data, data after the last row, no IEND. Takes what Pillow 12 loads, except
- * animations, and refuses what Pillow refuses.
+ * png/remake: makes a whole PNG file of one whose rows are whole, and whose fault comes after them
+ * (png/rows).
  */
 #ifndef PSTK_PNG_REMAKE_H
 #define PSTK_PNG_REMAKE_H
