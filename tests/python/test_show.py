@@ -180,6 +180,22 @@ class Show(Case):
             ink.append(ground[-1])
         self.assertTrue(ink[0] < ink[1] < ink[2] <= 50, ink)
 
+    def test_an_image_id_is_no_class(self):
+        """A pack of COCO has it as its only integer; names[image_id] would be the class of nothing."""
+        def sheet(values, names=("a", "b", "c"), **keywords):
+            path = self.path("numbered")
+            with penstock.Writer(path, {"image": "image", **{name: "int64" for name in values}}, overwrite=True,
+                                 names=list(names)) as writer:
+                for i in range(2):
+                    writer.add(image=picture(i), **{name: value for name, value in values.items()})
+            with penstock.Dataset(path) as dataset:
+                return [np.array(penstock.show(source, 2, columns=2, **keywords)).tolist() for source in (dataset, path)]
+        self.assertEqual(sheet({"image_id": 1}), sheet({}))
+        self.assertEqual(sheet({"image_id": 1}, label="image_id"), sheet({"image_id": 1}, "1111", label="image_id"))
+        self.assertEqual(sheet({"image_id": 1, "age": 2}), sheet({"age": 2}))
+        self.assertEqual(sheet({"height": 1, "cls": 2}), sheet({"cls": 2}))
+        self.assertNotEqual(sheet({"cls": 2}), sheet({}))
+
     def test_erasing_after_normalize_is_shown(self):
         for value, colour in ((0, [124, 116, 104]), ("random", None), ((1.0, 1.0, 1.0), [182, 173, 161])):
             ops = [Resize((32, 32)), Normalize(), penstock.RandomErasing(1, value=value)]

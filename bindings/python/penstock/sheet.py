@@ -32,6 +32,7 @@ GAP = 4  # pixels between pictures
 LINE = 14  # pixels of a line of text
 DEFAULT_SIDE = 224
 MAX_PICTURES = 4096
+IMAGE_ID = "image_id"  # of packs of COCO: the number of an image, never of a class
 LABEL = " label"  # an output's name that a loader's own hardly have
 CHANNELS = {"nhwc": 3, "nchw": 1}  # the axis that has the channels
 BOX_CLASSES = " classes of boxes"
@@ -115,6 +116,11 @@ def _label_text(value: int, names: Sequence[str]) -> str:
     return names[value] if 0 <= value < len(names) else str(value)
 
 
+def _label_names(dataset: Dataset, label: str | None) -> Sequence[str]:
+    """The names of this field's values: the classes', which an image_id does not number."""
+    return () if label == IMAGE_ID else dataset.names
+
+
 def _tensors(batch: Any) -> dict[str, Any] | None:
     """{name: tensor} of a batch in any form, a tuple's by their numbers; None: it is no batch."""
     if isinstance(batch, Mapping):
@@ -174,21 +180,25 @@ def _image_field(dataset: Dataset, wished: str | None) -> str:
 
 
 def _label_field(dataset: Dataset, wished: str | None) -> str | None:
-    """The field that is written under each picture: the one integer that the data set has."""
+    """The field that is written under each picture: `cls`, or the only integer besides image_id, as in the command."""
     found = [name for name, field in dataset.schema.items() if field.is_scalar and "int" in field.kind]
     if wished is not None and wished not in found:
         raise SettingsError(f"{dataset.path} has no integer field {wished!r}"
                             + near_or_all(wished, found))
-    return wished or (found[0] if len(found) == 1 else None)
+    if wished is not None or "cls" in found:
+        return wished or "cls"
+    classes = [name for name in found if name != IMAGE_ID]
+    return classes[0] if len(classes) == 1 else None
 
 
 def _of_dataset(dataset: Dataset, field: str | None, label: str | None,
                 ids: Sequence[int]) -> Iterator[_Picture]:
     """Whole images."""
     name, label = _image_field(dataset, field), _label_field(dataset, label)
+    names = _label_names(dataset, label)
     for i in ids:
         yield _Picture(dataset._picture(i, name),
-                       f"{i}" + (f" {_label_text(dataset.get(i, label), dataset.names)}" if label else ""))
+                       f"{i}" + (f" {_label_text(dataset.get(i, label), names)}" if label else ""))
 
 
 # ---- what follows an image --------------------------------------------------------------------------------
@@ -325,6 +335,7 @@ class _Plan:
     image: str
     shapes: dict[str, str]
     label: str | None
+    label_names: Sequence[str]
     classes: Sequence[str]
 
 
@@ -334,7 +345,7 @@ def _of_rows(batch: Any, plan: _Plan) -> Iterator[_Picture]:
         pixels = _unnormalised(pixels, plan.outputs[plan.image].ops)
     pixels = _visible(pixels, nhwc=True)
     for row, sample_id in enumerate(batch.sample_ids):
-        label = f" {_label_text(int(batch[plan.label][row]), plan.classes)}" if plan.label else ""
+        label = f" {_label_text(int(batch[plan.label][row]), plan.label_names)}" if plan.label else ""
         shapes = {kind: batch[name][row] for kind, name in plan.shapes.items()}
         yield _Picture(_drawn_in(pixels[row].copy(), shapes, plan.classes), f"{sample_id}{label}")
 
@@ -348,7 +359,7 @@ def _plan(dataset: Dataset, name: str, shown: Output, label: str | None, followi
     label = _label_field(dataset, label)
     if label is not None:
         outputs[LABEL] = scalar(label)
-    return _Plan(outputs, name, shapes, None if label is None else LABEL, dataset.names)
+    return _Plan(outputs, name, shapes, None if label is None else LABEL, _label_names(dataset, label), dataset.names)
 
 
 def _of_ids(path: str, shown: Output, label: str | None, ids: Sequence[int], seed: int,
@@ -522,7 +533,7 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
     n: pictures, at most. ids: these samples instead (a path or Dataset).
     field: image field, or output of a Loader or batch (of a tuple its number); None: the first.
     label: integer field written under each picture after the sample's id, by class name where the data set
-        has names; None: the one that it has.
+        has names; None: `cls`, or the only one besides image_id, which numbers images and gets no name.
     columns: pictures in a row; None: about as many as rows.
     layout: "nhwc" or "nchw", of a batch that no loader of penstock made and whose shape fits both; None: the
         layout of the loader's output, or the only one that fits.
