@@ -73,47 +73,77 @@ static int errno_of(const struct pstk_error *err)
     return err->stage == PSTK_STAGE_DECODE || err->stage == PSTK_STAGE_DEVICE ? 0 : err->native;
 }
 
-/* Name the variable or option where a message says to set a setting: after "set " or "or ". */
+/* 1: the text that ends before `at` makes the next word a setting, not a part of a path. */
+static int is_before_setting(const char *message, const char *at)
+{
+    static const char *const before[] = {"set ", " or ", "with ", "lower ", "("};
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        const size_t n = strlen(before[i]);
+        if ((size_t)(at - message) >= n && strncmp(at - n, before[i], n) == 0)
+            return 1;
+    }
+    return at == message;
+}
+
+/* Name the variable or option where a message names the setting that it stands for. */
 static void name_variable(struct pstk_error *err, const char *setting, const char *variable)
 {
     char text[sizeof err->message];
     const size_t n = strlen(setting);
     for (char *at = err->message; (at = strstr(at, setting)); at++) {
-        const size_t begin = (size_t)(at - err->message);
-        const int is_advice = (begin >= 4 && strncmp(at - 4, "set ", 4) == 0) ||
-                              (begin >= 4 && strncmp(at - 4, " or ", 4) == 0);
-        if (!is_advice || (at[n] && !strchr(" ,:;)", at[n])))
+        if (!is_before_setting(err->message, at) || (at[n] && !strchr(" ,:;)", at[n])))
             continue;
-        snprintf(text, sizeof text, "%.*s%s%s", (int)begin, err->message, variable, at + n);
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - err->message), err->message, variable,
+                 at + n);
         memcpy(err->message, text, sizeof text);
     }
 }
 
-/* Name the option where a message gives the keyword of one field: fields={"NAME": "TYPE"}. */
-static void name_field(struct pstk_error *err)
+/* Replace the package's fields={"NAME": TYPE} at `at` by the option --field NAME=TYPE. */
+static void name_field(struct pstk_error *err, const char *at, const char *name)
 {
-    static const char before[] = "fields={\"", between[] = "\": \"", after[] = "\"}";
+    static const struct {
+        const char *before, *after; /* what stands around the type's word in the package */
+        const char *tail, *quote;   /* and in the option */
+    } types[] = {{"\": \"", "\"}", "", ""},
+                 {"\": [\"", "\"]}", "_list", ""},
+                 {"\": (\"", "\", (), 0)} reads 0, and (None,) none", "=0 reads 0", ""},
+                 {"\": (\"", "\", (None,))}", "[*]", "'"}};
     char text[sizeof err->message];
-    for (char *at = err->message; (at = strstr(at, before)); at++) {
-        const char *name = at + sizeof before - 1, *end = strchr(name, '"');
-        if (!end || strncmp(end, between, sizeof between - 1) != 0)
+    const char *name_end = strchr(name, '"');
+    for (size_t i = 0; name_end && i < sizeof types / sizeof *types; i++) {
+        const char *type = name_end + strlen(types[i].before);
+        if (strncmp(name_end, types[i].before, strlen(types[i].before)) != 0)
             continue;
-        const char *type = end + sizeof between - 1, *rest = strstr(type, after);
-        if (!rest)
+        const char *end = strstr(type, types[i].after);
+        if (!end)
             continue;
-        snprintf(text, sizeof text, "%.*s--field %.*s=%.*s%s", (int)(at - err->message),
-                 err->message, (int)(end - name), name, (int)(rest - type), type,
-                 rest + sizeof after - 1);
+        snprintf(text, sizeof text, "%.*s--field %s%.*s=%.*s%s%s%s", (int)(at - err->message),
+                 err->message, types[i].quote, (int)(name_end - name), name, (int)(end - type),
+                 type, types[i].tail, types[i].quote, end + strlen(types[i].after));
         memcpy(err->message, text, sizeof text);
+        return;
     }
+}
+
+static void name_fields(struct pstk_error *err)
+{
+    static const char begin[] = "fields={\"";
+    for (char *at = err->message; (at = strstr(at, begin)); at++)
+        name_field(err, at, at + sizeof begin - 1);
 }
 
 void message_settings(struct pstk_error *err)
 {
-    name_field(err);
     name_variable(err, "cache_path", "$PENSTOCK_CACHE");
     name_variable(err, "cache_size", "$PENSTOCK_CACHE_SIZE");
+    name_variable(err, "n_threads", "--threads");
+    name_variable(err, "root_path", "--root-path");
+    name_variable(err, "shard_size", "--shard-size");
+    name_variable(err, "skip_bad", "--skip-bad");
     name_variable(err, "split_at", "--split-at");
+    name_variable(err, "trace_path", "--trace");
+    name_fields(err);
 }
 
 void message_error(const struct pstk_error *err, const char *path)

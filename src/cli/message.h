@@ -11,7 +11,8 @@
 void message_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Print the same for a wrong command line. Returns STATUS_USAGE. */
 int message_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Name the variables of the command where a message says to set cache_path or cache_size. */
+/* Name the command's options and variables where a message names the settings, or fields={...} of
+ * the package. */
 void message_settings(struct pstk_error *err);
 /* Print the library's error. `path` (may be NULL) is added when the error's sentence does not name
  * it. */

@@ -256,7 +256,7 @@ def mistakes_in_an_annotation_are_named(world):
             ({"bbox": [1, 2, 3]}, "bbox: value is a list of 3; must be a list of 4"), ({"bbox": [1, 2, -3, 4]}, "bbox: number 2 is -3; must be 0 to"),
             ({"bbox": [1, 2, 1e39, 4]}, "bbox: number 2 is 1e+39"), ({"bbox": [1, float("nan"), 3, 4]}, "JSON has neither NaN nor"),
             ({"bbox": [1, float("inf"), 3, 4]}, "'Infinity'"), ({"bbox": [1, "2", 3, 4]}, "number 1 is a text"),
-            ({"image_id": 4}, "image_id: value is 4; must be the id of one of 'images' (or leave it out with skip_bad)"),
+            ({"image_id": 4}, "image_id: value is 4; must be the id of one of 'images' (or leave it out with --skip-bad)"),
             ({"image_id": 4.5}, "image_id: value is 4.5; must be a whole number"), ({"id": 2.0**60}, "id: value is 1.152"),
             ({"id": True}, "id: value is true; must be a whole"), ({"iscrowd": 0.5}, "iscrowd: value is 0.5; must be 0 to 1"),
             ({"segmentation": {"counts": [4.5, 4.5], "size": [3, 3]}}, "segmentation.counts: run 0 is 4.5"),
@@ -367,7 +367,7 @@ def bad_annotations_may_be_left_out_and_are_counted(world):
     for some in (bad[:4], bad[2:3]):
         refused_options = ("pack", "--coco", save(world, {**whole, "annotations": some}, "all-bad.json"), folder, world.fresh("all-bad"), "--skip-bad")
         _, err = run(*refused_options, status=1)
-        assert "skip_bad: no annotation is left, all %d are bad; the first: " % len(some) in err, err
+        assert "--skip-bad: no annotation is left, all %d are bad; the first: " % len(some) in err, err
 
 
 @test
@@ -408,7 +408,7 @@ def good_annotations_that_contradict_one_another_are_never_left_out(world):
             with open(file) as f:
                 at = f.read().find('{"id": 1,')
             _, err = run("pack", "--coco", file, folder, world.fresh("contrary"), "--skip-bad", status=1)
-            assert (says % at if "%" in says else says) in err and "skip_bad leaves out neither" in err, err
+            assert (says % at if "%" in says else says) in err and "(--skip-bad leaves out neither;" in err, err
             assert not os.path.exists(world.path("contrary"))
 
 
@@ -578,7 +578,7 @@ def bad_objects_and_files_of_voc_may_be_left_out_and_are_counted(world):
     path = os.path.join(root, "Annotations", "2007_000033.xml")
     write(path, "<annotation><object><name>x</name></object></annotation>")
     _, err = run("pack", "--voc", root, world.fresh("voc-skipped"), status=1)
-    assert err.endswith("bndbox must have xmin, ymin, xmax and ymax (or leave it out with skip_bad)\n"), err
+    assert err.endswith("bndbox must have xmin, ymin, xmax and ymax (or leave it out with --skip-bad)\n"), err
     _, err = run("pack", "--voc", root, world.fresh("voc-skipped"), "--skip-bad")
     assert "warning: 1 bad annotation is left out (an object, or an XML file with its image); the first: %s: line 1: object x" % path in err, err
     # An image whose every object is bad is none of the background.
@@ -600,7 +600,7 @@ def bad_objects_and_files_of_voc_may_be_left_out_and_are_counted(world):
     for stem, _ in VOC:
         write(os.path.join(root, "Annotations", stem + ".xml"), "<x/>")
     _, err = run("pack", "--voc", root, world.fresh("voc-skipped"), "--skip-bad", status=1)
-    assert "skip_bad: no annotation is left, all 3 are bad" in err, err
+    assert "--skip-bad: no annotation is left, all 3 are bad" in err, err
 
 
 @test

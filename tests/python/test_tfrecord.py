@@ -17,6 +17,7 @@ import forge
 import penstock
 import tfrecords
 from data_fixture import Case, image_file, np
+from penstock.__main__ import command
 from penstock.foreign import Foreign
 from tfrecords import Raw, example, frame
 
@@ -260,6 +261,10 @@ class Optional(Tfrecord):
         return self.put({"0.tfrecord": [example({"id": i} if i % 3 == 1 else {
             "id": i, "label": i, "box": [0.5, 0.25, i / 8, 1.0], "text": b"t%d" % i, "jpeg": image_file(i)}) for i in range(n)]})
 
+    def got(self, folder, field, *more):
+        """What the command says of record 1100."""
+        return subprocess.run([command(), "get", folder, "1100", field, *more], capture_output=True, encoding="utf-8")
+
     def test_it_is_inferred_as_variable_and_absent_values_are_empty(self):
         with penstock.Dataset(self.put_some()) as data:
             for i in range(12):
@@ -289,6 +294,9 @@ class Optional(Tfrecord):
             self.unreadable(data, 1100, 'fields={"f": ("float32", (), 0)} reads 0', field="f")
             self.unreadable(data, 1100, 'fields={"pair": ("int64", (None,))} reads none there', field="pair")
             self.unreadable(data, 1100, 'fields={"t": ["bytes"]}', field="t")
+        for field, option in (("label", "label=int64=0"), ("f", "f=float32=0"), ("pair", "'pair=int64[*]'"), ("t", "t=bytes_list")):
+            self.assertIn(f"; --field {option} reads", self.got(folder, field).stderr)
+            self.assertEqual(self.got(folder, field, "--field", option.strip("'")).returncode, 0)
         fields = {"label": ("int64", (None,)), "f": ("float32", (None, 1)), "t": ["bytes"], "pair": ("int64", (None,))}
         with penstock.Dataset(folder, fields=fields) as data:
             sample = data[1100]
@@ -484,6 +492,9 @@ class Odd(Tfrecord):
             self.refused(folder, "0.tfrecord", f"record {int(i == 1)} ", "tf.train.SequenceExample", self.advice, kind=penstock.UnsupportedError)
             with penstock.Dataset(folder, fields={"data": "bytes"}) as data:
                 self.assertEqual([data[j]["data"] for j in range(len(some))], some)
+            told = subprocess.run([command(), "info", folder], capture_output=True, encoding="utf-8").stderr
+            self.assertTrue(told.endswith(" ask for --field data=bytes\n"), told)
+            self.assert_says(self.advice, penstock.pack, folder, self.path("packed"))  # says it in Python, though the command packs
         late = self.put({"0.tfrecord": [*[example({"length": 1}) for _ in range(1000)], records[0]]}, "late")
         self.unreadable(penstock.Dataset(late), 1000, "no tf.train.Example")
 

@@ -180,7 +180,7 @@ def _image_field(dataset: Dataset, wished: str | None) -> str:
 
 
 def _label_field(dataset: Dataset, wished: str | None) -> str | None:
-    """The field that is written under each picture: `cls`, or the only integer besides image_id, as in the command."""
+    """The field written under each picture, as by the command: `cls`, or the only integer other than image_id."""
     found = [name for name, field in dataset.schema.items() if field.is_scalar and "int" in field.kind]
     if wished is not None and wished not in found:
         raise SettingsError(f"{dataset.path} has no integer field {wished!r}"
@@ -533,7 +533,7 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
     n: pictures, at most. ids: these samples instead (a path or Dataset).
     field: image field, or output of a Loader or batch (of a tuple its number); None: the first.
     label: integer field written under each picture after the sample's id, by class name where the data set
-        has names; None: `cls`, or the only one besides image_id, which numbers images and gets no name.
+        has names; None: `cls`, or the only one other than image_id, whose numbers get no name.
     columns: pictures in a row; None: about as many as rows.
     layout: "nhwc" or "nchw", of a batch that no loader of penstock made and whose shape fits both; None: the
         layout of the loader's output, or the only one that fits.

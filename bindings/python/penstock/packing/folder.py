@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -31,6 +32,7 @@ SAID, PROGRESS, WARNING = "penstock: ", "penstock: packing: ", "penstock: warnin
 # The command's advice names its options.
 _KEYWORDS = {"--skip-bad": "skip_bad=True", "--threads": "num_workers", "--overwrite": "overwrite=True",
              "--damaged accept": "damaged='accept'", "--by-content": "by_content=True", "--field": "fields"}
+_FIELD = re.compile(r"--field ([\w.-]+)=(\w+)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +128,7 @@ def _run(line: list[str], progress: bool) -> tuple[int, list[str]]:
 
 def _text(said: list[str]) -> str:
     text = "\n".join(line[len(SAID):] if line.startswith(SAID) else line for line in said)
+    text = _FIELD.sub(r'fields={"\1": "\2"}', text)
     for option, keyword in _KEYWORDS.items():
         text = text.replace(option, keyword)
     return text
