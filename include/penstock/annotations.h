@@ -98,11 +98,12 @@ struct pstk_annotations_settings {
     void *user;
     /* panoptic COCO: the folder of the PNG files. copies. default: NULL, path without .json */
     const char *panoptic_masks;
-    /* 1: leave out and count annotations that are not what they must be: of COCO objects and
-     * captions; of VOC objects, or an XML file with its image, if all its objects are bad or it is
-     * bad otherwise. The image of a bad panoptic annotation stays, and pstk_annotations_read fails
-     * with EBADMSG. Annotations that are good, and contradict one another in kind or number of
-     * keypoints, are never left out: open fails with EBADMSG. default: 0, open fails with EBADMSG
+    /* 1: leave out and count what is not as it must be: of COCO objects, captions, and entries of
+     * 'images', whose annotations are then left out and counted, too; of VOC objects, or an XML
+     * file with its image, if all its objects are bad or it is bad otherwise. The image of a bad
+     * panoptic annotation stays, and pstk_annotations_read fails with EBADMSG. Annotations that are
+     * good, and contradict one another in kind or number of keypoints, are never left out: open
+     * fails with EBADMSG. default: 0, open fails with EBADMSG
      */
     uint32_t skip_bad;
 };
@@ -124,7 +125,7 @@ struct pstk_annotations_info {
     uint64_t n_outside;
     /* and boxes without width or height. Both are kept as they are */
     uint64_t n_flat;
-    /* with skip_bad: annotations that were left out, */
+    /* with skip_bad: annotations, and entries of COCO's 'images', that were left out, */
     uint64_t n_bad;
     /* and what is wrong with the first of them; lives as long as the annotations. NULL: none */
     const char *bad;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "annotations/coco_ids.h"
 #include "annotations/coco_json.h"
 #include "annotations/json_stream.h"
 #include "annotations/panoptic.h"
@@ -264,8 +265,10 @@ static int take_element(struct pstk_annotations *a, uint32_t section,
     int r = tree ? 0 : place->err->code;
     if (section == ANNOTATIONS)
         r = take_annotation(a, place, tree, value->size);
+    else if (section == IMAGES)
+        r = pstk__coco_leave_out_image(a, tree ? take_image(a, place, tree) : r, place->err);
     else if (tree)
-        r = section == IMAGES ? take_image(a, place, tree) : take_category(a, place, tree);
+        r = take_category(a, place, tree);
     json_decref(tree);
     return r;
 }
@@ -371,62 +374,18 @@ static int read_file(struct pstk_annotations *a, const struct pstk_annotations_s
 
 /* ---- what belongs together ------------------------------------------------------------------- */
 
-static int compare_i64(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
-
-static int by_image_id(const void *a, const void *b)
-{
-    const struct pstk__annotated_image *x = a, *y = b;
-    return compare_i64(x->id, y->id);
-}
-
-static int by_category_id(const void *a, const void *b)
-{
-    const struct pstk__annotations_class *x = a, *y = b;
-    return compare_i64(x->id, y->id);
-}
-
 static int by_entry_id(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
-    const int r = compare_i64(x->id, y->id);
-    return r ? r : compare_i64((int64_t)x->offset, (int64_t)y->offset);
+    const int r = pstk__coco_compare_ids(x->id, y->id);
+    return r ? r : pstk__coco_compare_ids((int64_t)x->offset, (int64_t)y->offset);
 }
 
 static int by_image(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
-    const int r = compare_i64(x->image, y->image);
-    return r ? r : compare_i64((int64_t)x->offset, (int64_t)y->offset);
-}
-
-static int twice(const struct pstk_annotations *a, const char *section, const char *member,
-                 int64_t id, struct pstk_error *err)
-{
-    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                      "%.200s: two of '%s' have the %s %" PRId64 "; must be different", a->path,
-                      section, member, id);
-}
-
-/* Sort images, classes and entries by id, and refuse ids that two have. */
-static int sort_ids(struct pstk_annotations *a, struct pstk_error *err)
-{
-    struct coco *coco = a->state;
-    if (a->info.n_images)
-        qsort(a->images, a->info.n_images, sizeof *a->images, by_image_id);
-    if (a->info.n_names)
-        qsort(a->classes, a->info.n_names, sizeof *a->classes, by_category_id);
-    if (coco->n)
-        qsort(coco->entries, coco->n, sizeof *coco->entries, by_entry_id);
-    for (uint64_t i = 1; i < a->info.n_images; i++)
-        if (a->images[i].id == a->images[i - 1].id)
-            return twice(a, "images", "id", a->images[i].id, err);
-    for (uint64_t i = 1; i < a->info.n_names; i++)
-        if (a->classes[i].id == a->classes[i - 1].id)
-            return twice(a, "categories", "id", a->classes[i].id, err);
-    return 0;
+    const int r = pstk__coco_compare_ids(x->image, y->image);
+    return r ? r : pstk__coco_compare_ids((int64_t)x->offset, (int64_t)y->offset);
 }
 
 /* Replace the ids of an entry's image and category by their numbers. `before`: the entry with the
@@ -434,17 +393,12 @@ static int sort_ids(struct pstk_annotations *a, struct pstk_error *err)
 static int resolve_entry(struct pstk_annotations *a, struct entry *entry,
                          const struct entry *before, struct pstk_error *err)
 {
-    const struct pstk__annotated_image image = {.id = entry->image};
-    const struct pstk__annotations_class category = {.id = entry->category};
     if (before && before->id == entry->id)
-        return twice(a, "annotations", entry->kind == PANOPTIC ? "image_id" : "id", entry->id, err);
-    struct pstk__annotated_image *found_image =
-        a->info.n_images ? bsearch(&image, a->images, a->info.n_images, sizeof image, by_image_id)
-                         : NULL;
+        return pstk__coco_twice(a, "annotations", entry->kind == PANOPTIC ? "image_id" : "id",
+                                entry->id, err);
+    struct pstk__annotated_image *found_image = pstk__coco_find_image(a, entry->image);
     const struct pstk__annotations_class *found =
-        a->info.n_names && entry->kind == OBJECT
-            ? bsearch(&category, a->classes, a->info.n_names, sizeof category, by_category_id)
-            : NULL;
+        entry->kind == OBJECT ? pstk__coco_find_category(a, entry->category) : NULL;
     if (!found_image)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                           "%.200s: annotation %" PRId64 ", at byte %" PRIu64
@@ -497,12 +451,14 @@ static int agree(struct pstk_annotations *a, struct pstk_error *err)
     return 0;
 }
 
-/* Resolve the entries, which are by id, drop those that are left out, and sort the rest by image.
+/* Sort the entries by id, resolve them, drop those that are left out, and sort the rest by image.
  */
 static int resolve(struct pstk_annotations *a, struct pstk_error *err)
 {
     struct coco *coco = a->state;
     const uint64_t n = coco->n;
+    if (n)
+        qsort(coco->entries, n, sizeof *coco->entries, by_entry_id);
     coco->n = 0;
     for (uint64_t i = 0; i < n; i++) {
         struct entry *entry = &coco->entries[i];
@@ -514,7 +470,7 @@ static int resolve(struct pstk_annotations *a, struct pstk_error *err)
         if (a->info.n_bad == n_bad)
             coco->entries[coco->n++] = *entry;
     }
-    if (coco->n == 0 && a->info.n_bad)
+    if (coco->n == 0 && a->info.n_bad > a->n_bad_images)
         return pstk__annotations_all_bad(a, err);
     const int r = agree(a, err);
     if (r == 0 && coco->n)
@@ -545,6 +501,12 @@ static void place_images(struct pstk_annotations *a, int skip_empty)
     a->info.n_images = kept;
 }
 
+/* What to do about a file without a section. */
+static const char *const without[N_SECTIONS] = {
+    [IMAGES] = "",
+    [ANNOTATIONS] = " (to pack the images alone: penstock pack FOLDER DATA)",
+    [CATEGORIES] = " (add to categories an object with id and name for each category_id)"};
+
 static int check_sections(const struct pstk_annotations *a, struct pstk_error *err)
 {
     const struct coco *coco = a->state;
@@ -562,11 +524,16 @@ static int check_sections(const struct pstk_annotations *a, struct pstk_error *e
             return pstk__fail(
                 err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                 "%.200s has no '%s'; must have images, annotations and categories, as "
-                "COCO's files of instances, keypoints, captions and panoptic segments",
-                a->path, sections[i]);
+                "COCO's files of instances, keypoints, captions and panoptic "
+                "segments%s",
+                a->path, sections[i], without[i]);
+    if (a->info.n_images == 0 && a->n_bad_images)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "skip_bad: no image is left, all %" PRIu64 " are bad; the first: %s",
+                          a->n_bad_images, a->bad);
     if (a->info.n_images == 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%.200s has no images", a->path);
-    if (n_of[PANOPTIC] && a->bad) /* its image would have no segments */
+    if (n_of[PANOPTIC] && a->info.n_bad > a->n_bad_images) /* its image would have no segments */
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%s", a->bad);
     return 0;
 }
@@ -642,7 +609,7 @@ static int coco_open(struct pstk_annotations *a, const struct pstk_annotations_s
     if (r == 0)
         r = check_sections(a, &own);
     if (r == 0)
-        r = sort_ids(a, &own);
+        r = pstk__coco_sort_ids(a, &own);
     if (r == 0)
         r = resolve(a, &own);
     if (r == 0)
@@ -761,9 +728,7 @@ static int put_segments(struct pstk_annotations *a, const struct pstk__coco_plac
         struct pstk__coco_object segment;
         if (pstk__coco_segment(place, object, i, &segment) < 0)
             return fail_changed(a, entry, place->err);
-        const struct pstk__annotations_class wanted = {.id = segment.category};
-        const struct pstk__annotations_class *found =
-            bsearch(&wanted, a->classes, a->info.n_names, sizeof wanted, by_category_id);
+        const struct pstk__annotations_class *found = pstk__coco_find_category(a, segment.category);
         if (!found)
             return fail_changed(a, entry, place->err);
         put_thing(a, image, &segment, found - a->classes);

@@ -28,13 +28,33 @@ int pstk__coco_fail(const struct pstk__coco_place *place, const char *fmt, ...)
                       place->section, place->number, place->offset, what);
 }
 
-/* What to do after this error of Jansson's. */
-static const char *advice_on(const char *error)
+/* Name what Jansson refuses: text that is no JSON, or a limit of this reader. */
+static void fail_parse(const struct pstk__coco_place *place, const json_error_t *why)
 {
-    if (strstr(error, "'NaN'") || strstr(error, "Infinity'"))
-        return ": JSON has neither NaN nor Infinity, which Python's json.dump writes "
-               "(allow_nan=False finds them)";
-    return "";
+    const uint64_t byte = place->offset + (uint64_t)(why->position > 0 ? why->position : 0);
+    const int is_nan = strstr(why->text, "'NaN'") || strstr(why->text, "Infinity'");
+    switch (json_error_code(why)) {
+    case json_error_numeric_overflow:
+        pstk__coco_fail(place,
+                        "the number before byte %" PRIu64 " is too large; must be -2^63 to 2^63 - "
+                        "1 if it is whole, else -1.8e+308 to 1.8e+308",
+                        byte);
+        return;
+    case json_error_duplicate_key:
+        pstk__coco_fail(place,
+                        "%s (byte %" PRIu64 "); must have each key once in an object (remove one)",
+                        why->text, byte);
+        return;
+    case json_error_null_character:
+    case json_error_null_byte_in_key:
+        pstk__coco_fail(place, "the text at byte %" PRIu64 " has \\u0000; must be without", byte);
+        return;
+    default:
+        pstk__coco_fail(place, "it is not JSON: %s (byte %" PRIu64 ")%s", why->text, byte,
+                        is_nan ? ": JSON has neither NaN nor Infinity, which Python's json.dump "
+                                 "writes (allow_nan=False finds them)"
+                               : "");
+    }
 }
 
 json_t *pstk__coco_parse(const struct pstk__coco_place *place, const char *text, uint64_t size)
@@ -47,9 +67,7 @@ json_t *pstk__coco_parse(const struct pstk__coco_place *place, const char *text,
         pstk__fail(place->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for an annotation of %s",
                    place->path);
     else if (!tree)
-        pstk__coco_fail(place, "it is not JSON: %s (byte %" PRIu64 ")%s", why.text,
-                        place->offset + (uint64_t)(why.position > 0 ? why.position : 0),
-                        advice_on(why.text));
+        fail_parse(place, &why);
     else
         pstk__coco_fail(place, "it is a list; must be an object");
     json_decref(tree);

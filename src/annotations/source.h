@@ -59,6 +59,7 @@ struct pstk_annotations {
     char *path;                              /* owned; settings->path */
     char *bad;                               /* owned; info.bad */
     int skip_bad;                            /* settings->skip_bad */
+    uint64_t n_bad_images;                   /* those of info.n_bad that are no annotations */
     struct pstk__annotated_image *images;    /* owned; info.n_images, and room for more */
     struct pstk__annotations_class *classes; /* owned; info.n_names, and room for more */
     struct pstk_field fields[PSTK__ANNOTATIONS_FIELDS];

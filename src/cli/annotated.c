@@ -195,9 +195,10 @@ void annotated_warn(const struct annotated *annotated)
     const struct pstk_annotations_info *info = &annotated->info;
     char n[UNIT_SIZE];
     if (info->n_bad)
-        message_say("warning: %s bad annotation%s left out%s; the first: %s",
+        message_say("warning: %s bad annotation%s left out (an %s); the first: %s",
                     unit_count(n, info->n_bad), info->n_bad == 1 ? " is" : "s are",
-                    annotated->coco ? "" : " (an object, or an XML file with its image)",
+                    annotated->coco ? "annotation, or one of 'images' with its annotations"
+                                    : "object, or an XML file with its image",
                     info->bad);
     if (annotated->n_sizes)
         message_say(

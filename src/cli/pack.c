@@ -93,10 +93,11 @@ static const struct option_row table[] = {
     FIELDS_OPTIONS,
     {.name = "skip-bad",
      .code = OPT_SKIP_BAD,
-     .text = "skip files that were read but cannot be packed, and list them; a file that cannot "
-             "be read still ends the pack. With --coco and --voc, leave out bad annotations, too, "
-             "and count them (of VOC a bad object; an XML file with only such, or bad otherwise, "
-             "with its image)"},
+     .text =
+         "skip files that were read but cannot be packed, and list them; a file that cannot "
+         "be read still ends the pack. With --coco and --voc, leave out bad annotations, too, "
+         "and count them (of COCO also a bad entry of images, with its annotations; of VOC a bad "
+         "object; an XML file with only such, or bad otherwise, with its image)"},
     {.name = "overwrite", .code = OPT_OVERWRITE, .text = "replace OUT if it is a data set"},
     OPTION_JSON("print the summary as one JSON object"),
     ANNOTATED_OPTIONS,

@@ -263,7 +263,7 @@ def mistakes_in_an_annotation_are_named(world):
             ({"image_id": "x"}, "image_id: value is a text; must be a whole number"),
             ({"category_id": 5}, "category_id: value is 5; must be the id of one of 'categories'"),
             ({"category_id": None}, "category_id: value is missing"), ({"id": 1.5}, "id: value is 1.5"),
-            ({"id": 10**30}, "too big integer"), ({"area": -1}, "area: value is -1"), ({"iscrowd": 2}, "iscrowd: value is 2"),
+            ({"id": 2**63}, "is too large; must be -2^63 to 2^63 - 1 if it is whole, else -1.8e+308 to"), ({"area": -1}, "area: value is -1"), ({"iscrowd": 2}, "iscrowd: value is 2"),
             ({"segmentation": [[1, 2, 3]]}, "segmentation: polygon 0 has 3 numbers; must be a list of an even"),
             ({"segmentation": [[1, None]]}, "segmentation: number 1 of polygon 0 is null"),
             ({"segmentation": 7}, "segmentation: value is 7"), ({"segmentation": [1, 2, 3, 4]}, "polygon 0 is 1; must be a list of numbers: x, y, x, y, ... (of one polygon write [[...]])"),
@@ -359,7 +359,7 @@ def bad_annotations_may_be_left_out_and_are_counted(world):
     file = save(world, {**whole, "annotations": bad[:1] + whole["annotations"] + bad[1:]}, "some-bad.json")
     out = world.fresh("some-bad")
     _, err = run("pack", "--coco", file, folder, out, "--skip-bad")
-    assert "warning: 10 bad annotations are left out; the first: %s: annotations[0], at byte " % file in err, err
+    assert "warning: 10 bad annotations are left out (an annotation, or one of 'images' with its annotations); the first: %s: annotations[0], at byte " % file in err, err
     assert "bbox: number 2 is -3" in err, err
     told = run_json("pack", "--coco", file, folder, out, "--skip-bad", "--overwrite")
     expect((told["annotations"]["n_bad"], told["annotations"]["n_annotations"], told["skipped"]), (10, 60, []))
@@ -368,6 +368,76 @@ def bad_annotations_may_be_left_out_and_are_counted(world):
         refused_options = ("pack", "--coco", save(world, {**whole, "annotations": some}, "all-bad.json"), folder, world.fresh("all-bad"), "--skip-bad")
         _, err = run(*refused_options, status=1)
         assert "--skip-bad: no annotation is left, all %d are bad; the first: " % len(some) in err, err
+
+
+@test
+def bad_images_may_be_left_out_and_are_counted_with_their_annotations(world):
+    folder, whole = coco_of(world)
+    images, annotations = whole["images"], whole["annotations"]
+    victim = max((image["id"] for image in images), key=lambda i: sum(one["image_id"] == i for one in annotations))
+    its = [one for one in annotations if one["image_id"] == victim]
+    at = [image["id"] for image in images].index(victim)
+    rest = {**whole, "images": images[:at] + images[at + 1:], "annotations": [one for one in annotations if one not in its]}
+    run("pack", "--coco", save(world, rest), folder, world.fresh("good"))
+    wanted = run_json("info", world.path("good"))["identity"]
+    for members in ({"id": str(victim)}, {"width": 64.5}, {"file_name": None}, {"file_name": "../x"}, {"id": 2**63}):
+        broken = {**whole, "images": images[:at] + [{**images[at], **members}] + images[at + 1:]}
+        refused(world, broken, "images[%d], at byte " % at, folder)
+        refused(world, broken, "(or leave it out with --skip-bad)", folder)
+        file = save(world, broken, "bad-image.json")
+        told = run_json("pack", "--coco", file, folder, world.fresh("skipped"), "--skip-bad")
+        expect((told["annotations"]["n_bad"], told["n_samples"], told["identity"]), (1 + len(its), len(images) - 1, wanted), members)
+        _, err = run("pack", "--coco", file, folder, world.path("skipped"), "--skip-bad", "--overwrite")
+        assert "; the first: %s: images[%d], at byte " % (file, at) in err, err
+    none = {**whole, "images": [{**image, "id": None} for image in images]}
+    _, err = run("pack", "--coco", save(world, none, "none.json"), folder, world.fresh("none"), "--skip-bad", status=1)
+    assert "--skip-bad: no image is left, all %d are bad; the first: " % len(images) in err, err
+    bare = {**whole, "images": [*images, {"id": "x"}], "annotations": []}
+    told = run_json("pack", "--coco", save(world, bare, "bare.json"), folder, world.fresh("bare"), "--skip-bad")
+    expect((told["annotations"]["n_bad"], told["n_samples"]), (1, len(images)))
+
+
+@test
+def of_two_images_of_one_id_one_is_left_out_if_they_are_the_same(world):
+    folder, whole = coco_of(world)
+    run("pack", "--coco", save(world, whole), folder, world.fresh("good"))
+    wanted = run_json("info", world.path("good"))["identity"]
+    one, other = whole["images"][0], whole["images"][1]
+    twice = {**whole, "images": [one, *whole["images"], one]}
+    refused(world, twice, "two of 'images' have the id %d; must be different (or leave it out with --skip-bad)" % one["id"], folder)
+    told = run_json("pack", "--coco", save(world, twice, "twice.json"), folder, world.fresh("twice"), "--skip-bad")
+    expect((told["annotations"]["n_bad"], told["identity"]), (2, wanted))
+    for image in ({**other, "id": one["id"]}, {**one, "width": one["width"] + 1}):  # whose are the annotations?
+        file = save(world, {**whole, "images": [*whole["images"], image]}, "twice.json")
+        _, err = run("pack", "--coco", file, folder, world.fresh("twice"), "--skip-bad", status=1)
+        assert err.endswith("two of 'images' have the id %d; must be different\n" % one["id"]), err
+
+
+@test
+def files_that_lack_a_section_say_the_way_out(world):
+    folder, whole = coco_of(world)
+    without = {key: value for key, value in whole.items() if key != "annotations"}  # as COCO's image_info_test
+    refused(world, without, "has no 'annotations'; must have images,", folder)
+    refused(world, without, "(to pack the images alone: penstock pack FOLDER DATA)", folder)
+    alone = os.path.join(world.fresh("test2017"), "1.jpg")
+    write_picture(alone, "444", 5, 40, 30)
+    expect(run_json("pack", os.path.dirname(alone), world.fresh("alone"))["n_samples"], 1)
+    without = {key: value for key, value in whole.items() if key != "categories"}
+    refused(world, without, "(add to categories an object with id and name for each category_id)", folder)
+
+
+@test
+def limits_of_the_reader_are_not_called_wrong_json(world):
+    folder, whole = coco_of(world)
+    text = json.dumps(whole)
+    bbox = text.index('"bbox": [') + len('"bbox": [')
+    for bad, says in ((text.replace('"id": ', '"id": 1, "id": ', 1), "duplicate object key near '\"id\"' (byte "),
+                      (text.replace('"id": ', '"id": 1, "id": ', 1), "must have each key once in an object (remove one)"),
+                      (text[:bbox] + "1e999, " + text[bbox:], "is too large; must be"),
+                      (text.replace('"file_name": "', '"file_name": "\\u0000', 1), "has \\u0000; must be without")):
+        refused(world, bad, says, folder)
+        _, err = run("pack", "--coco", write(world.path("bad.json"), bad), folder, world.fresh("refused"), status=1)
+        assert "not JSON" not in err, err
 
 
 @test
