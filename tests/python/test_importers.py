@@ -133,7 +133,7 @@ class Files(Case):
                     file.write(content)
                 with self.subTest(suffix=suffix, n=len(content)):
                     error = self.assert_says([path, words, "make or copy it anew"], importers.opened, path)
-                    self.assertIsInstance(error, penstock.SettingsError)
+                    self.assertIsInstance(error, penstock.CorruptRecordError)  # as Dataset of one read in place
                 n_tried += 1
         self.assertGreaterEqual(n_tried, 4)
 
@@ -175,7 +175,44 @@ class Files(Case):
         words = ["2.parquet: columns are n; must be those of", "0.parquet: n, t"]
         self.assert_says(words, quiet, self.path("some"), self.path("no"))
         parquet.write_table(pa.table({"t": ["a", None]}), self.path("none.parquet"))
-        self.assert_says("NoneType", quiet, self.path("none.parquet"), self.path("no"))
+        self.assert_says("field t: sample 1 has a null (None)", quiet, self.path("none.parquet"), self.path("no"))
+
+    def test_nulls_are_named_with_their_row_and_the_ways_out(self):
+        pandas, parquet = optional("pandas"), optional("pyarrow.parquet")
+        table = importers.needed("pyarrow", "this test").table
+        drop = "frame.dropna(subset=['x']) or frame.drop(columns='x'))"
+        for values, says in ((["a", None, "b"], f"pack frame.fillna({{'x': ''}}), {drop}"),
+                             ([True, None, False], f"pack frame.fillna({{'x': False}}), {drop}"),
+                             ([None, None], f"as all samples that were looked at); must have a value in every sample, which is a row of a table (of a table, pack {drop}")):
+            parquet.write_table(table({"x": values}), self.path("null.parquet"))
+            row = values.index(None)
+            for source in (self.path("null.parquet"), pandas.DataFrame({"x": pandas.Series(values, dtype="object")}), pandas.read_parquet(self.path("null.parquet"))):
+                self.assert_says([f"field x: sample {row} has a null (", says], quiet, source, self.path("no"))
+        for name, fill in (("x", ""), ("x", "z")):  # the ways out, as printed
+            frame = pandas.DataFrame({name: ["a", None, "b"]})
+            self.assertEqual([r["x"] for r in quiet(frame.fillna({"x": fill}), self.path(), overwrite=True)], ["a", fill, "b"])
+        self.assertEqual([r["x"] for r in quiet(frame.dropna(subset=["x"]), self.path(), overwrite=True)], ["a", "b"])
+        for missing in (float("nan"), pandas.NA, pandas.NaT):
+            self.assert_says("sample 1 has a null (", quiet, {"x": ["a", missing]}, self.path("no"))
+        late = ["a"] * 5000
+        late[4321] = None  # the schema is found out before it
+        self.assert_says(["sample 4321", "field x: value is a null (", "); must be text (of a table, pack frame.fillna({'x': ''})"],
+                         quiet, pandas.DataFrame({"x": late}), self.path("no"), num_workers=0)
+        self.assertEqual(len(quiet(pandas.DataFrame({"x": [1.5, None]}), self.path(), overwrite=True)), 2)  # NaN
+
+    def test_a_frame_of_hugging_faces_images_has_what_its_file_has(self):
+        pa, parquet, pandas = optional("pyarrow"), optional("pyarrow.parquet"), optional("pandas")
+        with open(self.path("1.jpg"), "wb") as file:
+            file.write(image_file(1))
+        images = [{"bytes": image_file(0), "path": "0.jpg"}, {"bytes": None, "path": self.path("1.jpg")}]
+        parquet.write_table(pa.table({"image": images, "several": [images, images[:1]]}), self.path("hf.parquet"))
+        frame = pandas.read_parquet(self.path("hf.parquet"))
+        for source in (self.path("hf.parquet"), frame, {"image": images}):
+            with quiet(source, self.path(), overwrite=True) as made:
+                self.assertEqual(made.schema["image"], penstock.Field("image"))
+                self.assertEqual([made[i]["image"] for i in range(2)], [image_file(0), image_file(1)])
+                if "several" in made.schema:
+                    self.assertEqual([len(made[i]["several"]) for i in range(2)], [2, 1])
 
     def test_parquet_keeps_types_and_nulls_as_a_frame_does(self):
         pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
@@ -207,7 +244,7 @@ class Files(Case):
         for column in (pa.array(["a", None]), pa.array([True, None])):  # which no number stands for
             parquet.write_table(pa.table({"x": column}), self.path("x.parquet"))
             for source in (self.path("x.parquet"), pa.table({"x": column}).to_pandas()):
-                self.assert_says("field x: sample 0 has", quiet, source, self.path("no"))
+                self.assert_says("field x: sample 1 has a null (", quiet, source, self.path("no"))
 
     def test_parquet_of_hugging_face_keeps_class_names(self):
         pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")

@@ -103,13 +103,13 @@ class Columns:
         return self._n
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        return {name: column[index] for name, column in self._columns.items()}
+        return {name: _plain(column[index]) for name, column in self._columns.items()}
 
 
 @contextlib.contextmanager
 def _reading(path: str, kind: str, hint: str = "") -> Iterator[None]:
-    """What other packages raise over a file becomes a SettingsError that names it; the system's errors and
-    ours stay."""
+    """What other packages raise over a file becomes a CorruptRecordError that names it, as of files that are read in
+    place; the system's errors and ours stay."""
     try:
         yield
     except (errors.PenstockError, MemoryError):
@@ -119,8 +119,7 @@ def _reading(path: str, kind: str, hint: str = "") -> Iterator[None]:
             raise
         why = "it is empty" if os.path.isfile(path) and not os.path.getsize(path) else \
             f"{type(error).__name__}: {error}"
-        raise SettingsError(f"{path}: cannot be read as {kind}: {why}; make or copy it anew{hint}"
-                            ) from error
+        raise errors.CorruptRecordError(f"{path}: cannot be read as {kind}: {why}; make or copy it anew{hint}") from error
 
 
 # ---- .npy, .npz, .pt --------------------------------------------------------------------------------
@@ -263,8 +262,10 @@ def _is_text(item: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Images as Hugging Face keeps them, {"bytes": ..., "path": ...}, become the file's bytes; in lists, too."""
-    if isinstance(value, list) and value and isinstance(value[0], dict):
+    """Images as Hugging Face keeps them, {"bytes": ..., "path": ...}, become the file's bytes; in lists, and in arrays,
+    which pandas makes of lists, too."""
+    is_several = isinstance(value, list) or str(getattr(value, "dtype", "")) == "object"
+    if is_several and len(value) and isinstance(value[0], dict):
         return [_plain(item) for item in value]
     if isinstance(value, dict) and set(value) == {"bytes", "path"}:
         if value["bytes"] is not None or value["path"] is None:

@@ -13,7 +13,7 @@ from ..dataset import Dataset
 from ..dtypes import dtype_name, parse
 from ..errors import SettingsError
 from .schema import Field, schema_of
-from .values import as_numpy, is_array, is_image_file, is_pil_image, plain_text
+from .values import as_numpy, is_array, is_image_file, is_null, is_pil_image, null_advice, plain_text
 
 N_LOOKED_AT = 8  # samples that the schema is found out from: enough to see which dimensions differ
 
@@ -254,9 +254,25 @@ def _list_field(name: str, values: Sequence[Any], where: _Where) -> Field:
                       "bytes, or of images alone")
 
 
+_FILLS = {str: "''", bytes: "b''", bool: "False", int: "0", float: "0"}
+
+
+def _check_nulls(name: str, values: Sequence[Any], where: _Where) -> None:
+    """Refuse a null, unless it is a NaN among numbers. Raises SchemaError."""
+    nulls = list(map(is_null, values))
+    if not any(nulls) or all(isinstance(v, (int, float)) or is_array(v) for v in values):
+        return
+    i, others = nulls.index(True), {type(v) for v, null in zip(values, nulls) if not null}
+    fill = _FILLS.get(others.pop()) if len(others) == 1 else None
+    extent = "" if not all(nulls) else ", as all samples that were looked at"
+    raise SchemaError(f"field {name}: {where(i)} has a null ({values[i]}{extent}); must have a value in every sample, "
+                      f"which is a row of a table{null_advice(name, fill)}")
+
+
 def _field_of(name: str, values: Sequence[Any], where: _Where) -> Field:
     """The field that holds all these values."""
     values = [plain_text(value) for value in values]
+    _check_nulls(name, values, where)
     images = [_is_image(v) for v in values]
     if all(images):
         return Field("image")

@@ -77,8 +77,24 @@ def is_array(value: Any) -> bool:
     return hasattr(value, "__array__") or hasattr(value, "__dlpack__")
 
 
+def is_null(value: Any) -> bool:
+    """Is it None, NaN, or pandas' NA or NaT, one number or none?"""
+    if isinstance(value, float):
+        return value != value
+    return value is None or type(value).__name__ in ("NAType", "NaTType")  # pandas does not name their module for good
+
+
+def null_advice(name: str, fill: str | None) -> str:
+    """What to do about a null. fill: what may replace it, as code; None: nothing is known."""
+    ways = [f"frame.fillna({{{name!r}: {fill}}})"] if fill else []
+    ways += [f"frame.dropna(subset=[{name!r}])", f"frame.drop(columns={name!r})"]
+    return f" (of a table, pack {', '.join(ways[:-1])} or {ways[-1]})"
+
+
 def _what(value: Any) -> str:
     """How a message begins that refuses it."""
+    if is_null(value):
+        return f"value is a null ({value})"
     what = f"value is of type {type(value).__name__}"
     if is_array(value) and hasattr(value, "shape"):
         what += f" ({getattr(value, 'dtype', '?')}, shape {tuple(value.shape)})"
@@ -134,7 +150,7 @@ def _has_shape(value: Any) -> bool:
 
 def _refused(name: str, field: Field, value: Any) -> FieldError:
     """Of a field of single numbers, a value that is none."""
-    advice = ""
+    advice = null_advice(name, "0") if is_null(value) else ""
     if _has_shape(value):
         advice = " (give x.item() or x[0], or declare an array field, " \
                  f"({field.kind!r}, {tuple(value.shape)}))"
@@ -247,7 +263,8 @@ def _text_encoder(name: str, field: Field) -> Encoder:
     def encode(value: Any) -> bytes:
         value = plain_text(value)
         if not isinstance(value, str):
-            raise FieldError(name, f"{_what(value)}; must be text")
+            advice = null_advice(name, "''") if is_null(value) else ""
+            raise FieldError(name, f"{_what(value)}; must be text{advice}")
         try:
             return value.encode()
         except UnicodeEncodeError as error:
