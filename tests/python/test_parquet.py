@@ -102,12 +102,31 @@ class Parquet(TableCase):
                 error = self.assert_says([words], opened, **({"fields": fields} if fields else {}))
                 self.assertNotIn("jsonl", str(error))
 
+    def test_errors_name_the_row_of_a_parquet_file_as_pandas_counts_and_no_line_or_byte(self):
+        images = self.images(4)
+        for row in (0, 3):
+            name = images.copy()
+            name[row] = "../x.jpg"
+            for columns, fields, says in (({"file_name": name}, {}, "the path has a part '..'"),
+                                          ({"a": [*["1"] * row, "cat", *["1"] * (3 - row)]}, {"a": "int64"}, "column a is 'cat'; must be an integer")):
+                path = self.put_parquet(columns, n=4)
+                error = self.assert_says([f"{path}, row {row} (counted from 0): {says}"],
+                                         lambda: list(penstock.Dataset(path, fields=fields or None)))
+                self.assertNotRegex(str(error), "line |byte ")
+                self.assertIsNone(error.offset)
+        path = self.put_parquet({}, n=4)
+        os.rename(os.path.join(self.path(), images[2]), self.path("moved.jpg"))
+        with open(os.path.join(self.path(), images[2]), "wb"):
+            pass
+        with penstock.Dataset(path) as dataset:
+            self.assert_says(["which has it in row 2 (counted from 0); once it is there"], lambda: dataset[2])
+
     def test_a_parquet_file_of_images_says_how_it_is_packed(self):
         arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
         path = self.path("bytes.parquet")
         for image in ({"bytes": image_file(0), "path": None}, image_file(0)):
             parquet.write_table(arrow.table({"image": [image], "label": [1]}), path)
-            self.assert_says([f"{path}, row 0", "penstock.pack(path, out)"], penstock.Dataset, path)
+            self.assert_says([f"{path}, row 0 (counted from 0): ", "penstock.pack(path, out)"], penstock.Dataset, path)
             self.assertEqual(penstock.pack(path, self.path("packed"), progress=False, overwrite=True)[0]["label"], 1)
 
     def test_parquet_nulls(self):
@@ -130,7 +149,7 @@ class Parquet(TableCase):
             self.assertEqual([row[name] for row in rows], wanted, name)
         path = self.put_parquet({}, n=4)
         optional("pyarrow.parquet").write_table(arrow.table({"file_name": [*self.images(2), None]}), path)
-        error = self.assert_says([path, "row 2", "file_name is null"], penstock.Dataset, path)
+        error = self.assert_says([f"{path}, row 2 (counted from 0): column file_name is null"], penstock.Dataset, path)
         self.assertIsInstance(error, penstock.CorruptRecordError)
 
     def test_parquet_nulls_after_the_first_rows(self):

@@ -4,6 +4,7 @@ follows."""
 from __future__ import annotations
 
 import errno
+import re
 from ctypes import byref, sizeof
 
 from . import _c
@@ -132,8 +133,18 @@ _said: dict[str, str] = {}  # by a path that the library was given, what its use
 
 
 def say(path: str, given: str) -> None:
-    """Name `given` in the messages that name `path`, a file in the cache of which its user knows nothing."""
+    """Name `given`, a table, and its rows in the messages that name `path`, its JSON lines in the cache, of which its
+    user knows nothing."""
     _said[path] = given
+
+
+def _of_table(message: str, given: str) -> str:
+    """A message about a line of JSON that names the row, as pandas counts, and the value without JSON's quotes."""
+    def row(found: re.Match[str]) -> str:
+        return f"{found[1]}row {int(found[2]) - 1} (counted from 0)"
+    message = re.sub(f"({re.escape(given)}, )line (\\d+) \\(byte \\d+\\)", row, message)
+    message = re.sub(r"(, which has it in )line (\d+)", row, message)
+    return re.sub(r"""(: column \S+ is )'"(.*?)"'""", r"\1'\2'", message)
 
 
 def of(error: _c.Error, code: int | None = None) -> PenstockError:
@@ -142,7 +153,9 @@ def of(error: _c.Error, code: int | None = None) -> PenstockError:
         error.code = code
     message = error.message.decode(errors="replace") or _c.lib.pstk_strerror(error.code).decode()
     for path, given in list(_said.items()):  # another thread may open a loader
-        message = message.replace(path, given)
+        if path in message:
+            message = _of_table(message.replace(path, given), given)
+            error.offset, error.length = _c.NONE, 0  # bytes of the lines
     advice = _ADVICE.get((error.code, error.native))
     if advice is not None and (error.code, error.stage) != (_c.ETIMEDOUT, _c.STAGE_OPEN):  # there is no loader yet
         message += ": " + advice

@@ -119,11 +119,11 @@ def _lines(file: Any, table: str, nested: set[str], with_nulls: set[str]) -> Ite
         with_nulls.update(name for name, column in zip(batch.schema.names, batch.columns) if column.null_count)
         for row in batch.to_pylist():
             if path is not None and row[path] is None:
-                raise CorruptRecordError(f"{table}, row {number}: column {path} is null; must be the path of an image")
+                raise CorruptRecordError(f"{table}, row {number} (counted from 0): column {path} is null; must be the path of an image")
             try:
                 yield _line(row, floats, nested)
             except (TypeError, ValueError) as error:
-                raise UnsupportedError(f"{table}, row {number}: a column cannot be read ({error})") from error
+                raise UnsupportedError(f"{table}, row {number} (counted from 0): a column cannot be read ({error})") from error
             number += 1
 
 
