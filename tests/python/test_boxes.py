@@ -409,17 +409,53 @@ class Where(Boxed):
             self.assert_says("has 2 items for the 1 boxes of output 'boxes'", next, iter(loader))
 
 
-class UnitBoxes(Boxed):
+class OddBoxes(Boxed):
+    """Boxes whose numbers are not what their field says."""
+
+    def warned(self, words, make):
+        """Make a data set, and return the warnings that have these words."""
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            make()
+        return [one for one in said if words in str(one.message)]
+
     def test_fractions_that_are_pixels_are_counted_with_a_warning(self):
         for boxes, n in (([[0, 0, 1, 1], [-0.1, 0, 1.2, 2]], 0), ([[4, 4, 9, 9], [0, 0, 0.5, 1]], 1), ([[4, 4, 9, 9], [0, 0, 30, 30]], 2)):
-            for form, coordinates in (("xyxy", "unit"), ("xyxy", "pixels")):
-                with self.subTest(boxes=boxes, coordinates=coordinates), warnings.catch_warnings(record=True) as said:
-                    warnings.simplefilter("always")
-                    self.pack([boxes], [(20, 20)], f"{n}-{coordinates}", form=form, coordinates=coordinates)
-                    words = [str(one.message) for one in said if "field boxes" in str(one.message)]
-                    self.assertEqual(len(words), int(n > 0 and coordinates == "unit"), words)
-                    for one in words:
-                        self.assertIn(f"{n} box{'es have' if n > 1 else ' has'} a number above 2; coordinates='unit' are", one)
+            self.check("unit", boxes, n, "a number above 2; coordinates='unit' are", "another")
+
+    def test_pixels_that_are_fractions_are_counted_with_a_warning(self):
+        for boxes, n in (([[0, 0, 1, 1], [0, 0, 0, 0], [4.5, 4, 9, 9], [0.5, 0.5, 1.5, 2]], 0), ([[0.1, 0.1, 0.5, 0.5], [4, 4, 9, 9]], 1),
+                         ([[0.1, 0.1, 0.5, 0.5], [0, 0, 1, 0.25]], 2)):
+            for form in ("xyxy", "xywh", "cxcywh"):
+                self.check("pixels", boxes, n, "only numbers from 0 to 1, not all whole; coordinates='pixels' count", form, form)
+
+    def check(self, coordinates, boxes, n, words, name, form="xyxy"):
+        with self.subTest(boxes=boxes, coordinates=coordinates, form=form):
+            said = self.warned("field boxes", lambda: self.pack([boxes], [(20, 20)], f"{n}-{coordinates}-{name}", form=form, coordinates=coordinates))
+            wanted = [f"{n} box{'es have' if n > 1 else ' has'} {words}"] * (n > 0)
+            self.assertEqual([one for one in said if not any(want in str(one.message) for want in wanted)], [])
+            self.assertEqual(len(said), len(wanted))
+
+    def test_the_warning_is_one_and_of_the_line_that_packs(self):
+        samples = [{"jpg": np.zeros((20, 20, 3), "uint8"), "boxes": np.array([[0.1, 0.1, 0.5, 0.5]], "float32")}] * 70
+        schema = {"jpg": "image", "boxes": penstock.Boxes()}
+
+        def write():
+            with penstock.Writer(self.path("w"), schema) as writer:
+                for sample in samples:
+                    writer.add(sample)
+
+        def commit():
+            writer = penstock.Writer(self.path("c"), schema)
+            for sample in samples:
+                writer.add(sample)
+            writer.commit()
+
+        for make in (lambda: penstock.pack(samples, self.path("0"), schema=schema, num_workers=0, progress=False),
+                     lambda: penstock.pack(samples, self.path("2"), schema=schema, num_workers=2, progress=False), write, commit):
+            said = self.warned("only numbers from 0 to 1", make)
+            self.assertEqual([os.path.basename(one.filename) for one in said], ["test_boxes.py"])
+            self.assertIn("field boxes: 70 boxes have", str(said[0].message))
 
 
 class Added(Boxed):

@@ -36,6 +36,7 @@ from ..errors import SettingsError
 from ..hints import explained, kind_of
 from ..progress import Progress, say
 from . import classes as class_numbers, folder, importers, parts
+from .odd_boxes import OddBoxes
 from .samples import (NO_SAMPLES, N_LOOKED_AT, PackError, SchemaError, advice_on, check_source, class_names,
                       failed, inferred_schema, is_map_style, known_schema, record_of)
 from .schema import Field, Schema, schema_of
@@ -145,13 +146,13 @@ def _settle(part: int) -> None:
 
 def _pack_part(pipe: Connection, source: Any, open_writer: functools.partial[Writer], part: int,
                samples: range) -> None:
-    """The body of a worker: sends ("at", n) now and then, then ("done", n, n_palette_images) or ("error",
+    """The body of a worker: sends ("at", n) now and then, then ("done", n, n_palette_images, odd boxes) or ("error",
     index, text, error)."""
     _settle(part)
     parent, told_at, index = os.getppid(), time.monotonic(), samples.start
     try:
         with open_writer() as writer:
-            names = list(writer.schema)
+            names, odd_boxes = list(writer.schema), writer._odd_boxes
             for n, index in enumerate(samples):
                 _add(writer, index, _taken(source, index), names)
                 if time.monotonic() - told_at > REPORT_SECONDS:
@@ -160,7 +161,8 @@ def _pack_part(pipe: Connection, source: Any, open_writer: functools.partial[Wri
                         writer.abort()
                         raise SystemExit(1)  # the process that packs is gone
                     pipe.send(("at", n + 1))
-        pipe.send(("done", len(samples), writer.n_palette_images))
+            taken = odd_boxes.take()  # the parent warns of them all
+        pipe.send(("done", len(samples), writer.n_palette_images, taken))
     except Exception as error:
         pipe.send(_error_message(index, error))
 
@@ -237,8 +239,8 @@ class _Crew:
             job[1].close()
             job[2].close()
 
-    def run(self, progress: Progress) -> int:
-        """Wait until all are done. Returns the number of images with a palette. Raises PackError: what the
+    def run(self, progress: Progress, odd_boxes: OddBoxes) -> int:
+        """Wait until all are done, and add up their odd boxes. Returns the number of images with a palette. Raises PackError: what the
         first worker that failed said."""
         at, n_palettes = [0] * len(self._jobs), 0
         open_pipes: dict[Any, int] = {job[1]: i for i, job in enumerate(self._jobs)}
@@ -254,6 +256,7 @@ class _Crew:
                 at[i] = report[1]
                 if report[0] == "done":
                     n_palettes += report[2]
+                    odd_boxes.add(report[3])
                     del open_pipes[pipe]
             progress.update(sum(at))
         for process in self._started:
@@ -311,7 +314,7 @@ def _pack_parallel(source: Any, path: str, open_writer: functools.partial[Writer
     with open_writer(path) as guard, _parts_directory(path) as directory:
         with progress, _Crew(multiprocessing.get_context(context), source, shares,
                              functools.partial(open_writer, overwrite=False), directory) as crew:
-            n_palettes = crew.run(progress)
+            n_palettes = crew.run(progress, guard._odd_boxes)
         guard.commit_parts([part_path(directory, part) for part in range(len(shares))])
     return n_palettes
 

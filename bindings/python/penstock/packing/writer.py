@@ -9,7 +9,6 @@ import os
 import re
 import sys
 import threading
-import warnings
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -22,6 +21,7 @@ from ..errors import SettingsError
 from ..escapes import escaped
 from ..hints import Hints, explained, explains, near_or_all
 from ..sealed import Sealed
+from .odd_boxes import OddBoxes
 from .schema import LIST_KINDS, Field, Schema, schema_of
 from .task import Task, pack_id_of
 from .values import FieldError, Pixels, encoder, has_palette
@@ -58,14 +58,6 @@ def _abandon_at_end(writer: Writer) -> None:
 
 
 _open_writers: ClosedAtEnd[Writer] = ClosedAtEnd(_abandon_at_end)
-
-
-MOST_UNIT = 2  # a box that reaches further than this fraction of its image is one of pixels
-
-
-def _n_pixel_boxes(stored: Any) -> int:
-    """How many of the boxes have a number that is no fraction. stored: an array; without NumPy bytes, not counted."""
-    return 0 if isinstance(stored, bytes) else int((stored.reshape(-1, 4) > MOST_UNIT).any(1).sum())
 
 
 @explains({})
@@ -122,9 +114,7 @@ class Writer(Hints, Sealed):
         self._encoders = {name: encoder(name, field) for name, field in self.schema.items()}
         self._images = [(i, name) for i, name in enumerate(self.schema) if self.schema[name].kind == "image"]
         self._n_palette_images = 0
-        # Boxes of fields of fractions whose numbers are pixels; bfloat16 is stored as whole numbers.
-        self._n_pixel_boxes = {name: 0 for name, field in self.schema.items()
-                               if field.meaning == "boxes" and field.coordinates == "unit" and field.kind != "bfloat16"}
+        self._odd_boxes = OddBoxes(self.schema)
         accept = accepts_damaged(damaged)
         check_images = switch("check_images", check_images)
         self._check_images = check_images and not accept  # else the library checks them
@@ -197,8 +187,7 @@ class Writer(Hints, Sealed):
                 else:
                     value.data, value.size = made.ctypes.data, made.nbytes
             self._append(handle, pixels)
-            for name in self._n_pixel_boxes:
-                self._n_pixel_boxes[name] += _n_pixel_boxes(encoded[list(self.schema).index(name)])
+            self._odd_boxes.count(encoded)
             for i, name in self._images:
                 if has_palette(given[name], encoded[i]):
                     self._n_palette_images += 1
@@ -298,12 +287,7 @@ class Writer(Hints, Sealed):
         replaced. After KeyboardInterrupt it exists where the writer's repr says "committed".
         """
         self._commit("commit", _c.lib.pstk_writer_commit)
-        for name, n in self._n_pixel_boxes.items():
-            if n:
-                warnings.warn(f"{self.path}: field {name}: {n:,} box{'es have' if n > 1 else ' has'} a number above "
-                              f"{MOST_UNIT}; coordinates='unit' are fractions of the image, from 0 to 1, and a loader drops "
-                              "boxes outside of it (declare Boxes(coordinates='pixels') where they are pixels)",
-                              stacklevel=3)
+        self._odd_boxes.warn(str(self.path))
 
     def commit_parts(self, parts: Sequence[str | os.PathLike[str]]) -> None:
         """Commit parts, joined as by penstock.merge, in place of records of its own, of which there may be
@@ -314,6 +298,7 @@ class Writer(Hints, Sealed):
         names = [os.fsencode(paths.local(part)) for part in parts]
         self._commit("commit_parts", _c.lib.pstk_writer_commit_parts,
                      (ctypes.c_char_p * len(names))(*names), len(names))
+        self._odd_boxes.warn(str(self.path))
 
     def _commit(self, what: str, function: Any, *arguments: Any) -> None:
         with self._turn(what):

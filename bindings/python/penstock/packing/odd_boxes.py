@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes whose numbers are not what their field says: pixels where it has fractions of the image, and the other way."""
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from .schema import Field
+
+__all__ = ["OddBoxes"]
+
+MOST_UNIT = 2  # a box that reaches further than this fraction of its image is one of pixels
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+WHY = {
+    "unit": f"a number above {MOST_UNIT}; coordinates='unit' are fractions of the image, from 0 to 1, and a loader drops boxes "
+            "outside of it (declare Boxes(coordinates='pixels') where they are pixels)",
+    "pixels": "only numbers from 0 to 1, not all whole; coordinates='pixels' count pixels, so that such a box lies in the "
+              "first one (declare Boxes(coordinates='unit') where they are fractions of the image)"}
+
+
+def _count(boxes: Any, coordinates: str) -> int:
+    """boxes: an array; without NumPy bytes, not counted."""
+    if isinstance(boxes, bytes):
+        return 0
+    rows = boxes.reshape(-1, 4)
+    if coordinates == "unit":
+        return int((rows > MOST_UNIT).any(1).sum())
+    return int((((rows >= 0) & (rows <= 1)).all(1) & (rows % 1 != 0).any(1)).sum())
+
+
+def _caller() -> int:
+    """The stacklevel, for the function that calls this one, of the first frame outside of the package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+class OddBoxes:
+    """Counts them while a data set is written."""
+
+    def __init__(self, schema: Mapping[str, Field]) -> None:
+        # bfloat16 is stored as whole numbers
+        self._fields = [(i, name, str(field.coordinates)) for i, (name, field) in enumerate(schema.items())
+                        if field.meaning == "boxes" and field.kind != "bfloat16"]
+        self._n = {name: 0 for _, name, _ in self._fields}
+
+    def count(self, stored: Any) -> None:
+        """Count those of a record. stored: what each field stores."""
+        for i, name, coordinates in self._fields:
+            self._n[name] += _count(stored[i], coordinates)
+
+    def take(self) -> dict[str, int]:
+        """The numbers by field, which begin at 0 again."""
+        taken, self._n = self._n, dict.fromkeys(self._n, 0)
+        return taken
+
+    def add(self, taken: Mapping[str, int]) -> None:
+        """Add what another took."""
+        for name, n in taken.items():
+            self._n[name] += n
+
+    def warn(self, path: str) -> None:
+        """Warn of them in the line that called the package."""
+        taken = self.take()
+        for _, name, coordinates in self._fields:
+            n = taken[name]
+            if n:
+                warnings.warn(f"{path}: field {name}: {n:,} box{'es have' if n > 1 else ' has'} {WHY[coordinates]}",
+                              stacklevel=_caller())
