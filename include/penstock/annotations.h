@@ -129,6 +129,10 @@ struct pstk_annotations_info {
     uint64_t n_bad;
     /* and what is wrong with the first of them; lives as long as the annotations. NULL: none */
     const char *bad;
+    /* of the images that were read so far: boxes with fractions that lie in the first pixel of
+     * their image, as boxes do whose numbers are fractions of its width and height. Kept as they
+     * are */
+    uint64_t n_fractions;
 };
 
 /* Fill `s` with defaults. `size` is sizeof *s. */

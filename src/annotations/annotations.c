@@ -91,6 +91,18 @@ void pstk__annotations_add_field(struct pstk_annotations *a, const struct pstk_f
     a->fields[a->info.n_fields++] = *field;
 }
 
+/* 1: the numbers of a box, of VOC less 1, seem to be fractions of an image. */
+static int is_fraction(const double corners[4])
+{
+    int has_fraction = 0;
+    for (int i = 0; i < 4; i++) {
+        if (corners[i] < -1 || corners[i] > 1)
+            return 0;
+        has_fraction |= corners[i] != (double)(int)corners[i];
+    }
+    return has_fraction && corners[0] < corners[2] && corners[1] < corners[3];
+}
+
 void pstk__annotations_count_box(struct pstk_annotations *a,
                                  const struct pstk__annotated_image *image, const double corners[4])
 {
@@ -99,6 +111,7 @@ void pstk__annotations_count_box(struct pstk_annotations *a,
                          (is_known && (corners[2] > (double)image->width + 1 ||
                                        corners[3] > (double)image->height + 1));
     a->info.n_flat += corners[0] == corners[2] || corners[1] == corners[3];
+    a->info.n_fractions += is_fraction(corners);
 }
 
 int pstk__annotations_leave_out(struct pstk_annotations *a, int r, struct pstk_error *err)

@@ -79,7 +79,7 @@ int pstk__annotations_add_class(struct pstk_annotations *a, struct pstk__annotat
                                 struct pstk_error *err);
 /* Append a field. Unset members are as in a zeroed struct. */
 void pstk__annotations_add_field(struct pstk_annotations *a, const struct pstk_field *field);
-/* Count a box that leaves the image, or is flat. */
+/* Count a box that leaves the image, is flat, or seems to have fractions of it. */
 void pstk__annotations_count_box(struct pstk_annotations *a,
                                  const struct pstk__annotated_image *image,
                                  const double corners[4]);

@@ -190,16 +190,24 @@ void annotated_compare(struct annotated *annotated, uint64_t number, const void 
         message_no_memory();
 }
 
-void annotated_warn(const struct annotated *annotated)
+void annotated_warn(struct annotated *annotated)
 {
-    const struct pstk_annotations_info *info = &annotated->info;
+    struct pstk_annotations_info *info = &annotated->info;
     char n[UNIT_SIZE];
+    if (annotated->a)
+        pstk_annotations_get_info(annotated->a, info);
     if (info->n_bad)
         message_say("warning: %s bad annotation%s left out (an %s); the first: %s",
                     unit_count(n, info->n_bad), info->n_bad == 1 ? " is" : "s are",
                     annotated->coco ? "annotation, or one of 'images' with its annotations"
                                     : "object, or an XML file with its image",
                     info->bad);
+    if (info->n_fractions)
+        message_say(
+            "warning: %s box%s in the first pixel of %s image: boxes of %s are in pixels, and "
+            "these seem to be fractions of the image (multiply them by its width and height)",
+            unit_count(n, info->n_fractions), info->n_fractions == 1 ? " lies" : "es lie",
+            info->n_fractions == 1 ? "its" : "their", annotated->coco ? "COCO" : "VOC");
     if (annotated->n_sizes)
         message_say(
             "warning: %s image%s another size than the annotations say (width x height of "
@@ -282,6 +290,7 @@ void annotated_put(struct annotated *annotated, struct json_t *object)
     json_put_count(put, "n_bad", info->n_bad);
     json_put_count(put, "n_boxes_outside", info->n_outside);
     json_put_count(put, "n_boxes_flat", info->n_flat);
+    json_put_count(put, "n_boxes_of_fractions", info->n_fractions);
     json_put_count(put, "n_images_of_another_size", annotated->n_sizes);
     for (uint64_t i = 0; annotated->coco && i < info->n_names; i++)
         json_append_whole(categories, pstk_annotations_category(annotated->a, i));

@@ -93,7 +93,7 @@ const char *annotated_note(struct annotated *annotated, const char *form);
 /* Print what the annotations were. */
 void annotated_print(struct annotated *annotated);
 /* Warn of images of another size. */
-void annotated_warn(const struct annotated *annotated);
+void annotated_warn(struct annotated *annotated);
 /* Put `annotations`: an object, or null without annotations. */
 void annotated_put(struct annotated *annotated, struct json_t *object);
 void annotated_close(struct annotated *annotated);

@@ -6,6 +6,7 @@ usage: test_annotations.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
 import json
 import os
 import random
+import re
 import shutil
 import sys
 
@@ -233,6 +234,26 @@ def boxes_are_kept_and_odd_ones_counted(world):
     text, _ = run("pack", "--coco", world.path("odd.json"), folder, out, "--overwrite")
     assert "boxes: 2 leave their image, 2 have no area; kept as they are\n" in text, text
     assert "annotations: 5 of 23 images; 22 images without any are packed\n" in text, text
+
+
+@test
+def boxes_that_are_fractions_are_kept_and_counted_with_a_warning(world):
+    folder, whole = coco_of(world)
+    one, image = whole["annotations"][0], whole["images"][0]
+    for boxes, n in (([[0, 0, 1, 1], [0.5, 0.5, 9, 9], [0.5, 0.5, 0, 0.2], [0, 0, 0, 0]], 0), ([[0.1, 0.1, 0.5, 0.5]] * 3 + [[5, 5, 9, 9]], 3), ([[0.1, 0, 0.9, 1]], 1)):
+        file = save(world, {**whole, "annotations": [{"id": i, "image_id": image["id"], "category_id": 2, "bbox": box} for i, box in enumerate(boxes)]}, "unit.json")
+        told = run_json("pack", "--coco", file, folder, world.fresh("unit"))
+        expect(told["annotations"]["n_boxes_of_fractions"], n, boxes)
+        _, err = run("pack", "--coco", file, folder, world.path("unit"), "--overwrite")
+        wanted = "warning: %d box%s in the first pixel of %s image: boxes of COCO are in pixels" % (n, "es lie" if n > 1 else " lies", "their" if n > 1 else "its")
+        expect(wanted in err, n > 0, err)
+    root = voc_of(world, "voc-unit")
+    box = OBJECT % ("dog", "Left", 0, 0, 0, 0, 1, 1)
+    for tag, value in (("xmin", 0.1), ("ymin", 0.1), ("xmax", 0.5), ("ymax", 0.5)):
+        box = re.sub("<%s>[^<]*" % tag, "<%s>%s" % (tag, value), box)
+    write(os.path.join(root, "Annotations", "2007_000033.xml"), "<annotation>%s</annotation>" % (box * 2))
+    _, err = run("pack", "--voc", root, world.fresh("voc-unit-out"))
+    assert "warning: 2 boxes lie in the first pixel of their image: boxes of VOC are in pixels" in err, err
 
 
 def refused(world, whole, says, folder, status=1):

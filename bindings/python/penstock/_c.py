@@ -789,6 +789,7 @@ class AnnotationsInfo(Structure):
         ("n_flat", c_uint64),
         ("n_bad", c_uint64),
         ("bad", c_char_p),
+        ("n_fractions", c_uint64),
     ]
 
 
