@@ -228,7 +228,8 @@ static int has_mask(const struct pstk_annotations *a, int mask, const char *stem
  * not read: copies and renamed files have a wrong one. Returns owned; NULL: no memory. */
 static char *find_picture(const struct pstk_annotations *a, const char *stem)
 {
-    static const char *const endings[] = {".jpg", ".jpeg", ".JPG", ".JPEG", ".png", ".PNG"};
+    static const char *const endings[] = {".jpg",  ".jpeg", ".JPG", ".JPEG", ".Jpg",
+                                          ".Jpeg", ".png",  ".PNG", ".Png"};
     const uint32_t n = sizeof endings / sizeof endings[0];
     char path[MAX_PATH], *found;
     uint32_t i = 0;

@@ -190,6 +190,15 @@ void annotated_compare(struct annotated *annotated, uint64_t number, const void 
         message_no_memory();
 }
 
+const char *annotated_absent(const struct annotated *annotated)
+{
+    if (!annotated->a)
+        return NULL;
+    return annotated->coco ? "not there, but the annotations list it"
+                           : "not there, but the annotations list it (.jpeg, .png, and these and "
+                             ".jpg in capitals, as in .JPG and .Jpg, are not there either)";
+}
+
 void annotated_warn(struct annotated *annotated)
 {
     struct pstk_annotations_info *info = &annotated->info;

@@ -92,6 +92,9 @@ uint32_t annotated_pixels(const struct annotated *annotated, struct pstk_pixels 
 const char *annotated_note(struct annotated *annotated, const char *form);
 /* Print what the annotations were. */
 void annotated_print(struct annotated *annotated);
+/* Return what is wrong with an image that the annotations list and that is not there; NULL: nothing
+ * was asked for. */
+const char *annotated_absent(const struct annotated *annotated);
 /* Warn of images of another size. */
 void annotated_warn(struct annotated *annotated);
 /* Put `annotations`: an object, or null without annotations. */

@@ -129,8 +129,8 @@ static void look(const struct feed *feed, struct feed_item *item)
         const int native = errno;
         if ((native == ENOENT || native == ELOOP || native == ENOTDIR) && is_link(feed, path))
             bad(item, "a link to a file that is not there");
-        else if ((native == ENOENT || native == ENOTDIR) && feed->config.is_listed)
-            bad(item, "not there, but the annotations list it");
+        else if ((native == ENOENT || native == ENOTDIR) && feed->config.absent)
+            bad(item, feed->config.absent);
         else
             fail(item, "cannot be looked at", native);
     } else if (!S_ISREG(st.st_mode))

@@ -56,7 +56,7 @@ struct feed_config {
     /* a data set whose samples are fed in place of files: the image in this field; or NULL */
     struct pstk_dataset *dataset;
     uint32_t field;
-    int is_listed; /* 1: annotations list the files; one that is not there is bad */
+    const char *absent; /* what is wrong with a file that is not there; NULL: it ends the pack */
 };
 
 /* Begin to read. Everything that `config` points to is borrowed until close. Returns 0, or an exit

@@ -710,7 +710,7 @@ static int open_feed(struct pack *pack)
                                        .damaged = pack->form.damaged,
                                        .dataset = pack->records.dataset,
                                        .field = (uint32_t)pack->records.image,
-                                       .is_listed = pack->annotated.a != NULL};
+                                       .absent = annotated_absent(&pack->annotated)};
     return feed_open(&pack->feed, &config);
 }
 

@@ -712,6 +712,16 @@ def the_picture_of_voc_has_the_name_of_its_file(world):
     os.remove(os.path.join(pictures, "2008_000001.jpg"))
     run("pack", "--voc", root, out, "--overwrite")
     expect(run("get", out, 2, "file_name")[0], "2008_000001.png")
+    for ending in ("Png", "Jpg", "Jpeg"):
+        shutil.copy(os.path.join(pictures, "2007_000032.jpg"), os.path.join(pictures, "2008_000001." + ending))
+        for other in ("png", "Png", "Jpg"):
+            if other != ending and os.path.exists(os.path.join(pictures, "2008_000001." + other)):
+                os.remove(os.path.join(pictures, "2008_000001." + other))
+        run("pack", "--voc", root, out, "--overwrite")
+        expect(run("get", out, 2, "file_name")[0], "2008_000001." + ending)
+    os.remove(os.path.join(pictures, "2008_000001.Jpeg"))
+    _, err = run("pack", "--voc", root, out, "--overwrite", status=1)
+    assert "2008_000001.jpg: not there, but the annotations list it (.jpeg, .png, and these and .jpg in capitals" in err, err
 
 
 if __name__ == "__main__":

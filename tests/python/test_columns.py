@@ -5,7 +5,7 @@ import pickle
 
 import penstock
 import sets
-from data_fixture import Case, np
+from data_fixture import Case, image_file, np
 
 sets.need_numpy()
 
@@ -136,6 +136,17 @@ class Columns(Case):
             self.assertEqual(d.columns, {})
             with self.assertRaisesRegex(penstock.SettingsError, "name: value is 'cls'; must be a side column of"):
                 d.column("cls")
+
+    def test_pack_makes_none_where_none_are_wanted(self):
+        samples, folder = [{"cls": i, "text": "x" * i} for i in range(90)], self.path("images")
+        os.makedirs(folder)
+        for i in range(2):
+            with open(os.path.join(folder, f"{i}.jpg"), "wb") as file:
+                file.write(image_file(i))
+        for source, workers in ((samples, 0), (samples, 2), (folder, None)):
+            for columns in (False, True):
+                with penstock.pack(source, self.path("made"), overwrite=True, progress=False, num_workers=workers, columns=columns) as made:
+                    self.assertEqual(bool(made.columns), columns, (type(source), workers))
 
     def test_a_name_ends_at_no_zero_byte(self):
         path = self.write()

@@ -83,10 +83,10 @@ def _field_options(fields: Mapping[str, Any] | None) -> list[str]:
 
 
 def _line(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,
-          num_workers: int | None, damaged: str, part: Task | None, by_content: bool,
+          num_workers: int | None, damaged: str, part: Task | None, by_content: bool, columns: bool,
           fields: Mapping[str, Any] | None) -> list[str]:
     made = [command(), "pack"] + ["--skip-bad"] * bool(skip_bad) + ["--overwrite"] * bool(overwrite)
-    made += ["--by-content"] * bool(by_content) + _field_options(fields)
+    made += ["--by-content"] * bool(by_content) + ["--no-columns"] * (not columns) + _field_options(fields)
     if shard_size:
         made.append(f"--shard-size={count('shard_size', shard_size, MIN_SHARD_SIZE, MAX_SHARD_SIZE)}")
     if num_workers is not None:
@@ -144,11 +144,11 @@ def _refuse(status: int, said: list[str]) -> None:
 
 def pack(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,
          num_workers: int | None, progress: bool, damaged: str, part: Task | None = None,
-         by_content: bool = False, fields: Mapping[str, Any] | None = None) -> None:
+         by_content: bool = False, fields: Mapping[str, Any] | None = None, columns: bool = True) -> None:
     """Pack the folder into the data set `where`. Prints on stderr what the command prints there; its warnings
     become Python's. Raises PackError, SettingsError, DataSetExistsError, DataSetBusyError."""
     line = _line(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size, num_workers=num_workers,
-                 damaged=damaged, part=part, by_content=by_content, fields=fields)
+                 damaged=damaged, part=part, by_content=by_content, fields=fields, columns=columns)
     # The writer refuses a path by the exceptions that all of the package raises.
     there: DataSetExistsError | None = None
     try:

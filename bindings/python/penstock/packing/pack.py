@@ -342,7 +342,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
          names: Sequence[str] | None = None, dictionary_size: int = 0, check_images: bool = True,
          progress: bool = True, context: str = "fork", skip_bad: bool = False,
          classes: str | None = None, part: Task | None = None, damaged: str = "refuse", by_content: bool = False,
-         fields: Mapping[str, Any] | None = None) -> Dataset:
+         fields: Mapping[str, Any] | None = None, columns: bool = True) -> Dataset:
     """Pack every sample of a data set into the penstock data set `path`. Returns it, opened.
 
     dataset: anything with len and [i] (a torch Dataset, a list), an iterable or IterableDataset, a dict of
@@ -386,9 +386,11 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     fields: for data in such a format: {name: field} in place of what the data shows, as penstock.Dataset takes it; of
         TFRecords also what a field is in records without it: {"label": ("int64", (), 0)}. A line on stderr counts these
         records.
+    columns: make side columns of scalars, sizes, lengths, widths and heights, as penstock.Writer does; False: none, as
+        `penstock pack --no-columns`.
 
     A folder of images, and data in such a format, takes num_workers, overwrite, shard_size, progress, skip_bad, part,
-    damaged, by_content and fields, and no other setting.
+    damaged, by_content, fields and columns, and no other setting.
     What is left out of it is printed on stderr, as `penstock pack` prints it.
 
     Give an image as the bytes of its original file, where there is one (with torchvision:
@@ -416,7 +418,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         where = os.path.realpath(paths.local(path))
         folder.pack(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size,
                     num_workers=num_workers, progress=progress, part=part, damaged=damaged, by_content=by_content,
-                    fields=fields)
+                    fields=fields, columns=columns)
         return Dataset(where)
     if fields is not None:
         importers.close(source, dataset)
@@ -438,7 +440,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         where = os.path.realpath(paths.local(path))
         open_writer = functools.partial(
             Writer, overwrite=overwrite, shard_size=shard_size, dictionary_size=dictionary_size,
-             check_images=check_images, part=part or 0, damaged=damaged,
+             check_images=check_images, part=part or 0, damaged=damaged, columns=columns,
             note=_note(dataset) if note is None else note,
             names=class_names(source) if names is None else names)
         n_palettes = _pack(source, where, schema, open_writer, n_workers, context, progress)
