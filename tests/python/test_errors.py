@@ -539,7 +539,8 @@ class Words(unittest.TestCase):
                 (penstock.scalar("x"), "of shape (3,); must be penstock.tensor('x')"),
                 (penstock.image("n", resize), "must be penstock.scalar('n')"),
                 (penstock.ragged("n"), "must be penstock.scalar('n')"),
-                (penstock.scalar("n", "float64"), "fits float64; choose one that holds them all, or int64 and")):
+                (penstock.scalar("n", "float64"), "fits float64 (side columns only prove that whole numbers fit an "
+                                                    "integer dtype); choose one that holds them all, or int64 and")):
             self.refused(penstock.SettingsError, [part], penstock.Loader, path, batch_size=1,
                          outputs=[output])
         penstock.Loader(path, batch_size=1, framework="dlpack", outputs=[
@@ -550,7 +551,8 @@ class Words(unittest.TestCase):
         image, resize = penstock.image, penstock.Resize((8, 8))
         for outputs, part in (
                 ({"u8": penstock.scalar("i", "float32")},
-                 "outputs['u8']: dtype: not every int64 of field 'i' fits float32; choose one that holds them all, or "
+                 "outputs['u8']: dtype: not every int64 of field 'i' fits float32 (side columns only prove that "
+                 "whole numbers fit an integer dtype); choose one that holds them all, or "
                  "int64 and convert the batches"),
                 ({"f": penstock.scalar("i"), "a": image("image", [resize, penstock.Normalize()], dtype="uint8")},
                  "outputs['a'], operation 2 (Normalize): its results are fractions, which dtype uint8 cannot hold; use "
