@@ -78,7 +78,8 @@ struct pstk_foreign {
     uint32_t field_size;
     /* fields whose kind, dtype or shape is this, in place of the one found in the first records;
      * copies. The shape {n} of `tokens` in Megatron's files makes samples of n tokens, which
-     * overlap by one, and a field `starts`: the places in them where documents begin. default:
+     * overlap by one, and a field `starts`: the places in them where documents begin. Of tar
+     * archives `__key__`, utf8 or bytes, is the key of a sample, if it is asked for here. default:
      * NULL, none */
     const struct pstk_field *fields;
     uint32_t n_fields;

@@ -5,6 +5,7 @@
 #include "image/image.h"
 #include "record/feature.h"
 #include "record/list.h"
+#include "record/ustar.h"
 
 #include <stdio.h>
 
@@ -176,6 +177,24 @@ static const char *translate_image_list(const uint8_t *data, uint8_t *plain, cha
     return NULL;
 }
 
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static const char *translate_name(const uint8_t *data, uint64_t size, char *plain,
+                                  uint64_t plain_size, char text[160])
+{
+    char name[PSTK__USTAR_MAX_NAME];
+    if (size == PSTK__USTAR_HEADER) {
+        const uint32_t n = pstk__ustar_name(data, name);
+        const char *from = pstk__ustar_trim(name);
+        if (plain_size <= n - (uint64_t)(from - name)) {
+            memcpy(plain, from, plain_size);
+            return NULL;
+        }
+    }
+    snprintf(text, 160, "is in a header that holds no such name");
+    return text;
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static int is_feature(uint32_t codec)
@@ -195,7 +214,7 @@ int64_t pstk__translated_size(uint32_t codec, const struct pstk_field *field, co
         return array_size(data, size);
     case PSTK__FOREIGN_IMAGE_LIST:
         return image_list_size(data, size);
-    default:
+    default: /* USTAR_NAME: who sets it knows how much of the name is meant */
         return -1;
     }
 }
@@ -212,6 +231,8 @@ const char *pstk__translate(uint32_t codec, const struct pstk_field *field, cons
         return translate_array(data, size, plain);
     if (codec == PSTK__FOREIGN_IMAGE_LIST)
         return translate_image_list(data, plain, text);
+    if (codec == PSTK__FOREIGN_USTAR_NAME)
+        return translate_name(data, size, plain, plain_size, text);
     snprintf(text, 160, "has a codec of number %u, which does not exist", codec);
     return text;
 }

@@ -18,6 +18,8 @@ enum pstk__foreign_codec {
     PSTK__FOREIGN_SHAPED_ARRAY = 136,
     /* u32 n, u32 size[n], files of images: to a list of images */
     PSTK__FOREIGN_IMAGE_LIST = 137,
+    /* The header of a tar's member whose name is in two places, to the name's first bytes. */
+    PSTK__FOREIGN_USTAR_NAME = 138,
     /* A tf.train.Feature: enum pstk__feature_reading is added (feature.h). */
     PSTK__FOREIGN_FEATURE = 144,
     PSTK__FOREIGN_FEATURE_END = 148,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_tar: any bytes as an archive, walked member by member. Places rise and agree. */
 #include "format/tar/member.h"
+#include "record/translate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,22 @@ static void mend(uint8_t *bytes, size_t size)
     }
 }
 
+/* The key lies where the member says, or comes from its header. */
+static void check_key(const uint8_t *bytes, const struct pstk__tar_member *member,
+                      const struct pstk__tar_name *name)
+{
+    static const struct pstk_field field = {.name = "__key__", .kind = PSTK_FIELD_UTF8};
+    char key[PSTK__TAR_MAX_NAME], text[160];
+    if (member->named != PSTK_NONE)
+        memcpy(key, bytes + member->named + (name->key - member->name), name->key_size);
+    else if (pstk__translate(PSTK__FOREIGN_USTAR_NAME, &field,
+                             bytes + member->data - PSTK__TAR_BLOCK, PSTK__TAR_BLOCK, key,
+                             name->key_size, text))
+        abort();
+    if (memcmp(key, name->key, name->key_size) != 0)
+        abort();
+}
+
 static void walk(const uint8_t *bytes, uint64_t size)
 {
     static struct pstk__tar_member member;
@@ -37,6 +54,7 @@ static void walk(const uint8_t *bytes, uint64_t size)
             !memchr(member.name, 0, sizeof member.name))
             abort();
         pstk__tar_split(&name, member.name, (int)(member.size & 1));
+        check_key(bytes, &member, &name);
         if (name.suffix_size && (strlen(name.suffix) != name.suffix_size ||
                                  name.key + name.key_size > member.name + strlen(member.name)))
             abort();

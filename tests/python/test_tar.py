@@ -451,6 +451,58 @@ class Tar(Case):
         self.assertEqual([(record["cls"], record["jpg"]) for record in found],
                          [(n, image) for n, image in enumerate(data) if n != 3])
 
+    def keyed(self, form, scattered=False):
+        """Archives with keys of all lengths; the folder and the keys, in the order of the samples."""
+        deep = "d" * 90 + "/" + "e" * 60  # with a name after it too long for a header's one field
+        keys = ["a/0001", "b", "c/d", "ä/ü", deep + "/f", "g" * 90, deep + "/" + "h" * 60]
+        names = [("./" if key == "c/d" else "") + key for key in keys]
+        if scattered:
+            members = [member(f"{name}.{suffix}", b"1" * size) for suffix, size in (("cls", 1), ("bin", 70000), ("seg.txt", 9))
+                       for name in names]
+        else:
+            members = [member(f"{name}.{suffix}", b"1") for name in names for suffix in ("cls", "bin", "seg.txt")]
+        return self.put({"0.tar": packed(members, form)}, f"{form}{scattered}"), keys
+
+    def test_keys_are_a_field_that_is_asked_for(self):
+        for form in FORMATS:
+            for scattered in (False, True):
+                with self.subTest(form=form, scattered=scattered):
+                    path, keys = self.keyed(form, scattered)
+                    with penstock.Dataset(path) as data:
+                        self.assertNotIn("__key__", data.fields)
+                    for kind, wanted in (("utf8", keys), ("bytes", [key.encode() for key in keys])):
+                        with penstock.Dataset(path, fields={"__key__": kind}) as data:
+                            self.assertEqual([sample["__key__"] for sample in data], wanted)
+                            self.assertEqual([data.get(i, "__key__") for i in range(len(data))], wanted)
+                            self.assertEqual(data[2]["cls"], 1)
+
+    def test_loaders_packs_and_exports_have_the_keys(self):
+        sets.need_numpy()
+        path, keys = self.keyed("ustar")
+        with penstock.Loader(path, batch_size=len(keys), outputs=[penstock.ragged("__key__")], fields={"__key__": "utf8"},
+                             shuffle=False, framework="numpy") as loader:
+            [batch] = [[bytes(row).decode() for row in batch["__key__"]] for batch in loader.epoch(0)]
+        self.assertEqual(batch, keys)
+        made, out = self.path("made"), self.path("out")
+        subprocess.run([os.environ["PENSTOCK_COMMAND"], "pack", path, made, "--field", "__key__=utf8"], check=True,
+                       capture_output=True)
+        with penstock.Dataset(made) as data:
+            self.assertEqual([sample["__key__"] for sample in data], keys)
+        penstock.export(made, to="webdataset", out=out, key="__key__")
+        with penstock.Dataset(out, fields={"__key__": "utf8"}) as data:
+            self.assertEqual([sample["__key__"] for sample in data], keys)
+
+    def test_keys_are_text_that_no_member_has(self):
+        path, _ = self.keyed("pax")
+        for kind in ("int64", "image"):
+            with self.assertRaisesRegex(penstock.PenstockError, "__key__, the key of samples: must be utf8 or bytes"):
+                penstock.Dataset(path, fields={"__key__": kind})
+        odd = self.put({"0.tar": packed([member("a.__key__", b"1"), member("a.cls", b"1")])}, "odd")
+        with penstock.Dataset(odd) as data:
+            self.assertEqual(data[0], {"__key__": b"1", "cls": 1})
+        with self.assertRaisesRegex(penstock.PenstockError, "its suffix is '__key__'.*leave it out of fields"):
+            penstock.Dataset(odd, fields={"__key__": "utf8"})
+
     def test_names_that_another_dot_parts_are_refused(self):
         def put(name, *names):
             return self.put({"0.tar": packed([member(n, b"7") for n in names])}, name)

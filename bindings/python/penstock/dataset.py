@@ -185,9 +185,10 @@ class Dataset(Hints, Sealed):
 
     path: the data set's directory; of a data set of another format also a file, or a pattern of files. fields: read only
     these; or, of such a data set, a dict {name: field}, as in a schema: what these fields are, in place of what the data
-    shows; of TFRecords also what a field is in records without it: {"label": ("int64", (), 0)}. decode: decode images, in full, as Pillow does, also damaged JPEGs that packing accepted. cache_path: a folder
-    for the index of such a data set, where its own folder cannot be written; None: $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size:
-    bytes that unpacked files there may have; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free. root_path: the
+    shows; of TFRecords also what a field is in records without it: {"label": ("int64", (), 0)}; of tar archives
+    {"__key__": "utf8"} is the key of a sample. decode: decode images, in full, as Pillow does, also damaged JPEGs that
+    packing accepted. cache_path: a folder for the index of such a data set, where its own folder cannot be written; None:
+    $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size: bytes that unpacked files there may have; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free. root_path: the
     folder below which the paths in a table of images lie; None: the table's own. split_at: the dot of a file name in a
     tar archive that ends the sample's key, "first" or "last"; "auto": the first, but names that contradict it are
     refused. by_content: every JPEG and PNG file of a folder of images is a sample, found by its first bytes, also those

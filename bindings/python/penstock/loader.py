@@ -150,7 +150,7 @@ class Loader(Hints, Sealed):
         formats is read in place: a folder of archives, or a pattern of files ("shards/{000..127}.tar").
     fields: what fields of such data are, {name: field} as in a schema, in place of what its first samples show:
         {"cls": "int32"}; of TFRecords also what a field is in records without it: {"label": ("int64", (), 0)}, counted in
-        loader.dataset.fields (n_absent). cache_path: a folder for its index, where its own folder cannot be written; None:
+        loader.dataset.fields (n_absent); of tar archives {"__key__": "utf8"} is the key of a sample. cache_path: a folder for its index, where its own folder cannot be written; None:
         $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size: bytes that unpacked files
         there may have, those of all programs together; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free.
         root_path: the folder below which the paths in a table of images lie; None: the table's own.

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "format/tar/member.h"
 
+#include "record/ustar.h"
+
 #include <string.h>
 
 /* Where things lie in a header (POSIX.1-1988, 10.1.1). */
 enum {
-    NAME = 0,
     SIZE = 124,
     CHECKSUM = 148,
     TYPE = 156,
-    MAGIC = 257,
-    PREFIX = 345,
 };
-enum { NAME_SIZE = 100, SIZE_SIZE = 12, CHECKSUM_SIZE = 8, PREFIX_SIZE = 155 };
+enum { SIZE_SIZE = 12, CHECKSUM_SIZE = 8 };
 
 #define FILE_MAX (1ull << 44) /* bytes of an archive: extents end below */
 
 /* What comes before a member's own header. */
 struct pending {
     char name[PSTK__TAR_MAX_NAME]; /* "": none */
+    const uint8_t *named;          /* borrowed: where it lies; without a name not set */
     uint64_t size;
     int has_size;
 };
@@ -92,27 +92,6 @@ static int checksum_holds(const uint8_t *header)
     return signed_sum >= 0 && (uint64_t)signed_sum == wanted;
 }
 
-/* A text of at most `size` bytes that ends early with a 0. */
-static uint32_t text_size(const uint8_t *field, uint32_t size)
-{
-    const uint8_t *end = memchr(field, 0, size);
-    return end ? (uint32_t)(end - field) : size;
-}
-
-/* "prefix/name" of a POSIX header, "name" of others. */
-static void read_name(const uint8_t *header, char name[PSTK__TAR_MAX_NAME])
-{
-    uint32_t n = 0;
-    if (memcmp(header + MAGIC, "ustar\0", 6) == 0 && header[PREFIX]) {
-        n = text_size(header + PREFIX, PREFIX_SIZE);
-        memcpy(name, header + PREFIX, n);
-        name[n++] = '/';
-    }
-    const uint32_t own = text_size(header + NAME, NAME_SIZE);
-    memcpy(name + n, header + NAME, own);
-    name[n + own] = 0;
-}
-
 /* ---- what comes before a header -------------------------------------------------------------- */
 
 static const char *take_name(struct pending *pending, const uint8_t *from, uint64_t size)
@@ -123,6 +102,7 @@ static const char *take_name(struct pending *pending, const uint8_t *from, uint6
         return "a member's name is empty, or longer than 4095 bytes";
     memcpy(pending->name, from, n);
     pending->name[n] = 0;
+    pending->named = from;
     return NULL;
 }
 
@@ -236,10 +216,15 @@ static enum pstk__tar_step finish(struct pstk__tar_member *member, const struct 
         member->first = member->data - PSTK__TAR_BLOCK;
     member->size = kind == FOLDER ? 0 : pending->has_size ? pending->size : size;
     member->next = member->data + padded(member->size);
-    if (pending->name[0])
+    if (pending->name[0]) {
         memcpy(member->name, pending->name, strlen(pending->name) + 1);
-    else
-        read_name(header, member->name);
+        member->named = member->data - PSTK__TAR_BLOCK - (uint64_t)(header - pending->named);
+    } else {
+        pstk__ustar_name(header, member->name);
+        member->named = pstk__ustar_is_parted(header)
+                            ? PSTK_NONE
+                            : member->data - PSTK__TAR_BLOCK + PSTK__USTAR_NAME;
+    }
     return kind == FOLDER || (member->name[0] && member->name[strlen(member->name) - 1] == '/')
                ? PSTK__TAR_OTHER
                : PSTK__TAR_MEMBER;
@@ -308,8 +293,7 @@ static int is_meta(const char *text)
 
 void pstk__tar_split(struct pstk__tar_name *name, const char *text, int at_last)
 {
-    while (text[0] == '.' && text[1] == '/')
-        text += 2;
+    text = pstk__ustar_trim(text);
     const char *slash = strrchr(text, '/'), *base = slash ? slash + 1 : text;
     const char *dot = at_last ? strrchr(base, '.') : strchr(base, '.');
     name->key = text;

@@ -23,6 +23,8 @@ struct pstk__tar_member {
     uint64_t data;  /* of its data */
     uint64_t size;  /* bytes of its data */
     uint64_t next;  /* of the next member's first header */
+    /* Of `name`, all of which lies there; PSTK_NONE: its prefix and its end lie apart. */
+    uint64_t named;
     char name[PSTK__TAR_MAX_NAME];
 };
 

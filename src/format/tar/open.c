@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
+#include "base/utf8.h"
 #include "format/form.h"
 #include "format/indexed.h"
 #include "format/listing.h"
@@ -7,6 +8,7 @@
 #include "format/tar/scan.h"
 #include "format/tar/suffixes.h"
 #include "format/tar/tar.h"
+#include "record/translate.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,8 +21,18 @@
         .format = &pstk__format_tar, .version = 6, .wanted = (names),                              \
         .may_be_packed = (is_packed), .packed = (is_packed) ? NULL : PACKED_NAMES,                 \
         .infer = pstk__tar_infer, .n_columns = pstk__tar_n_columns, .scan = pstk__tar_scan,        \
-        .retype = pstk__form_retype,                                                               \
+        .retype = retype,                                                                          \
     }
+
+static int retype(struct pstk__index_field *field, const struct pstk_field *wanted,
+                  struct pstk_error *err)
+{
+    if (strcmp(wanted->name, PSTK__TAR_KEY) == 0 && wanted->kind != PSTK_FIELD_UTF8 &&
+        wanted->kind != PSTK_FIELD_BYTES)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "field " PSTK__TAR_KEY ", the key of samples: must be utf8 or bytes");
+    return pstk__form_retype(field, wanted, err);
+}
 
 /* Plain archives; and compressed ones, which of a folder with both are left out: they must be the
  * same archives. */
@@ -229,6 +241,35 @@ static int view_field(struct parse *parse, const struct choice *member, int i)
                  : 0;
 }
 
+/* Put the key into the record, from the name of a member of the sample. */
+static int view_key(struct parse *parse, const struct pstk__extent *extent,
+                    const struct pstk__tar_member *member, const struct pstk__tar_name *name)
+{
+    const uint32_t i = (uint32_t)parse->suffixes->key;
+    const struct pstk_field *field = &parse->source->schema.fields[i];
+    const int is_parted = member->named == PSTK_NONE;
+    const uint64_t at = is_parted ? member->data - PSTK__TAR_BLOCK
+                                  : member->named + (uint64_t)(name->key - member->name);
+    struct pstk__field_view *view = &parse->out->fields[i];
+    *view = (struct pstk__field_view){
+        .data = extent->data + (at - extent->offset),
+        .stored_size = is_parted ? PSTK__TAR_BLOCK : name->key_size,
+        .plain_size = name->key_size,
+        .codec = is_parted ? PSTK__FOREIGN_USTAR_NAME : PSTK_CODEC_NONE,
+        .checksum = PSTK__CHECKSUM_NONE,
+        .offset = at - parse->out->file_offset,
+    };
+    const struct pstk__record_limits *limits = &parse->source->limits;
+    if (view->stored_size > limits->max_stored[i] || view->plain_size > limits->max_plain[i])
+        return pstk__indexed_fail(parse->source, parse->at, member->begin, extent->size, parse->err,
+                                  "the key of a sample is longer than the index says");
+    const uint8_t *key = (const uint8_t *)name->key;
+    if (field->kind == PSTK_FIELD_UTF8 && pstk__utf8_end(key, name->key_size) != name->key_size)
+        return pstk__record_fail(parse->out, i, PSTK_EBADMSG, PSTK_STAGE_RECORD, parse->err,
+                                 "is not UTF-8: read it as bytes");
+    return 0;
+}
+
 /* Put a member of the sample into the record, or keep it until all that a field may be are seen. */
 static int view_member(struct parse *parse, const struct pstk__extent *extent,
                        const struct pstk__tar_member *member, const struct pstk__tar_name *name)
@@ -260,8 +301,11 @@ static int view_choices(struct parse *parse)
     return r;
 }
 
+/* Whether the first member of an extent gives the key. */
+enum key_of { NO_KEY, KEY_TOO, KEY_ALONE /* the extent has its headers, not its data */ };
+
 /* All members in an extent. */
-static int parse_extent(struct parse *parse, const struct pstk__extent *extent)
+static int parse_extent(struct parse *parse, const struct pstk__extent *extent, enum key_of key)
 {
     struct pstk__tar_member member;
     struct pstk__tar_name name;
@@ -282,7 +326,9 @@ static int parse_extent(struct parse *parse, const struct pstk__extent *extent)
         }
         const int is_own = name.suffix_size && name.key_size == parse->key_size &&
                            memcmp(name.key, parse->key, name.key_size) == 0;
-        const int r = is_own ? view_member(parse, extent, &member, &name) : 0;
+        int r = is_own && key != KEY_ALONE ? view_member(parse, extent, &member, &name) : 0;
+        if (r == 0 && is_own && at == 0 && key != NO_KEY)
+            r = view_key(parse, extent, &member, &name);
         if (r < 0)
             return r;
         if (at == 0 && !is_own)
@@ -291,6 +337,18 @@ static int parse_extent(struct parse *parse, const struct pstk__extent *extent)
                 "a member of another sample lies here: was the file changed?");
     }
     return 0;
+}
+
+/* The number of the extent that gives the key; UINT32_MAX: it is not wanted. Where each field has
+ * an extent, they are in the order of the fields; else there is one, from the sample's first
+ * member. */
+static uint32_t key_extent(const struct pstk__source *source, uint64_t fields)
+{
+    const int key = suffixes_of(source)->key;
+    if (key < 0 || !(fields >> key & 1))
+        return UINT32_MAX;
+    const uint64_t before = fields & ((1ull << key) - 1);
+    return is_scattered(source) ? (uint32_t)__builtin_popcountll(before) : 0;
 }
 
 static int tar_parse(const struct pstk__source *source, const struct pstk__place *at,
@@ -315,8 +373,11 @@ static int tar_parse(const struct pstk__source *source, const struct pstk__place
     for (uint32_t k = 1; k < n_extents; k++)
         first = extents[k].size && extents[k].offset < first ? extents[k].offset : first;
     pstk__indexed_begin(source, at, first, out);
+    const uint32_t key = key_extent(source, fields);
+    const enum key_of key_of = is_scattered(source) ? KEY_ALONE : KEY_TOO;
     for (uint32_t k = 0; k < n_extents; k++) {
-        const int r = extents[k].size ? parse_extent(&parse, &extents[k]) : 0;
+        const int r =
+            extents[k].size ? parse_extent(&parse, &extents[k], k == key ? key_of : NO_KEY) : 0;
         if (r < 0)
             return r;
     }

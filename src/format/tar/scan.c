@@ -170,6 +170,19 @@ static int fail_named(struct walk *walk, const char *suffix, uint64_t at)
     return fail_at(walk, at, PSTK_EINVAL, why);
 }
 
+/* 1: the suffix is what the caller calls the key. */
+static int is_key(const struct walk *walk, const char *suffix)
+{
+    return strcmp(suffix, PSTK__TAR_KEY) == 0 && pstk__tar_wants_key(walk->through.scan->foreign);
+}
+
+static int fail_key(struct walk *walk, uint64_t at)
+{
+    return fail_at(walk, at, PSTK_EINVAL,
+                   "its suffix is '" PSTK__TAR_KEY "', which fields asks for as the key of "
+                   "samples: leave it out of fields");
+}
+
 /* Add the field of a suffix, if it is new. *field: its number. */
 static int add_field(struct walk *walk, struct pstk__index_found *found, const char *suffix,
                      uint64_t at, int *field)
@@ -248,6 +261,8 @@ static int look_at(struct walk *walk, const struct pstk__tar_member *member,
         return 0;
     if (name.is_too_long)
         return fail_long(walk, member->begin);
+    if (is_key(walk, name.suffix))
+        return fail_key(walk, member->begin);
     const int r = add_field(walk, found, name.suffix, member->begin, &field);
     if (r < 0)
         return r;
@@ -416,9 +431,36 @@ static int no_memory(struct samples *samples)
                       "no memory for the index of %s", samples->walk.through.scan->path);
 }
 
-/* Find or begin the row of a member's sample. */
-static int find_row(struct samples *samples, const struct pstk__tar_name *name, uint64_t begin)
+static void see_headers(struct samples *samples, const struct pstk__tar_member *member)
 {
+    uint64_t *most = &samples->found->facts[PSTK__TAR_HEADERS];
+    const uint64_t headers = member->data - member->first;
+    *most = headers > *most ? headers : *most;
+}
+
+/* Put the key of a row that begins into its cells: the headers of the row's first member. */
+static void add_key(struct samples *samples, const struct pstk__tar_name *name,
+                    const struct pstk__tar_member *member, uint64_t *cells)
+{
+    if (samples->suffixes.key < 0)
+        return;
+    const uint32_t f = (uint32_t)samples->suffixes.key;
+    struct pstk__index_field *field = &samples->found->fields[f];
+    const uint64_t stored = member->named == PSTK_NONE ? PSTK__TAR_BLOCK : name->key_size;
+    cells[pstk__tar_begin(f)] = 0;
+    cells[pstk__tar_size(f)] = member->data - member->first;
+    see_headers(samples, member);
+    field->n++;
+    field->bytes += name->key_size;
+    field->max_size = stored > field->max_size ? stored : field->max_size;
+    field->max_plain = name->key_size > field->max_plain ? name->key_size : field->max_plain;
+}
+
+/* Find or begin the row of a member's sample. */
+static int find_row(struct samples *samples, const struct pstk__tar_name *name,
+                    const struct pstk__tar_member *member)
+{
+    const uint64_t begin = member->first;
     if (samples->row != PSTK_NONE && samples->key_size == name->key_size &&
         memcmp(samples->key, name->key, name->key_size) == 0)
         return 0;
@@ -434,6 +476,7 @@ static int find_row(struct samples *samples, const struct pstk__tar_name *name, 
         return 0;
     }
     uint64_t cells[PSTK__TABLE_MAX_COLUMNS] = {begin};
+    add_key(samples, name, member, cells);
     *key = (struct key){.digest = {digest[0], digest[1]}, .row = samples->rows->n};
     samples->keys.n++;
     samples->row = samples->rows->n;
@@ -536,13 +579,15 @@ static int add_member(struct samples *samples, const struct pstk__tar_member *me
     if (name.is_too_long)
         return fail_long(&samples->walk, member->begin);
     const int suffix = pstk__tar_suffixes_find(&samples->suffixes, name.suffix);
+    if (suffix < 0 && is_key(&samples->walk, name.suffix))
+        return fail_key(&samples->walk, member->begin);
     if (suffix < 0)
         return fail_suffix(samples, &name, member->begin);
     const int f = samples->suffixes.at[suffix].field;
     if (member->size > MAX_VALUE)
         return fail_at(&samples->walk, member->begin, PSTK_EFBIG,
                        "the member has 4 GiB or more; must be less: split it");
-    int r = find_row(samples, &name, member->first);
+    int r = find_row(samples, &name, member);
     if (r == 0)
         r = is_taken(samples, suffix, &name, member);
     if (r <= 0)
@@ -552,9 +597,7 @@ static int add_member(struct samples *samples, const struct pstk__tar_member *me
     cells[pstk__tar_size((uint32_t)f)] = member->data + member->size - member->first;
     struct pstk__index_field *field = &samples->found->fields[f];
     const uint64_t plain = pstk__form_plain_size(field, member->size);
-    const uint64_t headers = member->data - member->first;
-    uint64_t *most = &samples->found->facts[PSTK__TAR_HEADERS];
-    *most = headers > *most ? headers : *most;
+    see_headers(samples, member);
     field->n++;
     field->bytes += member->size;
     field->max_size = member->size > field->max_size ? member->size : field->max_size;

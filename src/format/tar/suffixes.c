@@ -83,6 +83,11 @@ static int is_named(const struct pstk_foreign *foreign, const char *name)
     return 0;
 }
 
+int pstk__tar_wants_key(const struct pstk_foreign *foreign)
+{
+    return is_named(foreign, PSTK__TAR_KEY) && !list_of(foreign, PSTK__TAR_KEY);
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 int pstk__tar_suffixes_find(const struct pstk__tar_suffixes *suffixes, const char *text)
@@ -135,10 +140,13 @@ void pstk__tar_suffixes_init(struct pstk__tar_suffixes *suffixes,
     suffixes->n = suffixes->n_choices = 0;
     suffixes->at_last = pstk__tar_at_last(foreign);
     suffixes->may_be_last = !foreign || foreign->split_at == PSTK_SPLIT_AUTO;
+    suffixes->key = -1;
     for (uint32_t i = 0; i < found->n_fields; i++) {
         const char *name = found->fields[i].field.name;
         const struct pstk_first_of *list = list_of(foreign, name);
-        if (list)
+        if (pstk__tar_wants_key(foreign) && strcmp(name, PSTK__TAR_KEY) == 0)
+            suffixes->key = (int)i;
+        else if (list)
             add_list(suffixes, list, i);
         else
             add(suffixes, name, strlen(name), i,

@@ -33,6 +33,7 @@ struct pstk__tar_suffixes {
     uint32_t n_choices; /* suffixes with that rule */
     int at_last;        /* 1: they begin after the last dot of a name */
     int may_be_last;    /* 1: after the first one, which the caller has not asked for */
+    int key;            /* the number of the field that is the key; -1: none is */
     struct pstk__tar_suffix at[PSTK__TAR_MAX_SUFFIXES];
 };
 
@@ -41,6 +42,10 @@ static inline int pstk__tar_at_last(const struct pstk_foreign *foreign)
 {
     return foreign && foreign->split_at == PSTK_SPLIT_LAST;
 }
+
+/* The field that is the key of a sample, if the caller names it; no suffix has it then. */
+#define PSTK__TAR_KEY "__key__"
+int pstk__tar_wants_key(const struct pstk_foreign *foreign);
 
 /* What a message adds where names with more dots explain it. */
 #define PSTK__TAR_LAST_DOT                                                                         \
