@@ -125,7 +125,8 @@ struct pstk_foreign {
     uint32_t by_content;
     uint32_t n_defaults;
     /* values of fields of TFRecord files in records without them; copies. A field with one is a
-     * scalar, an array of fixed shape, bytes or utf8, and the value is of its size: else EINVAL. A
+     * scalar, an array of fixed shape, bytes or utf8, and the value is of its size: else ENOTSUP,
+     * EINVAL. A
      * feature without a list, Feature{}, is absent, too; one with a list of no values is not.
      * pstk_field_stats.n_absent counts the records. A data set in penstock's own format ignores
      * them; of other formats ENOTSUP. default: NULL, none: such records are errors of the field,

@@ -134,7 +134,7 @@ int pstk__annotations_all_bad(const struct pstk_annotations *a, struct pstk_erro
 {
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                       "skip_bad: no annotation is left, all %llu are bad; the first: %s",
-                      (unsigned long long)a->info.n_bad, a->bad);
+                      (unsigned long long)(a->info.n_bad - a->n_bad_images), a->bad);
 }
 
 /* Check the settings, and find the format. NULL after a failure. */

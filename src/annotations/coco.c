@@ -534,7 +534,10 @@ static int check_sections(const struct pstk_annotations *a, struct pstk_error *e
     if (a->info.n_images == 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%.200s has no images", a->path);
     if (n_of[PANOPTIC] && a->info.n_bad > a->n_bad_images) /* its image would have no segments */
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%s", a->bad);
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "skip_bad: %" PRIu64 " annotations of panoptic segments are bad, and "
+                          "their images would have none; what is bad first: %s",
+                          a->info.n_bad - a->n_bad_images, a->bad);
     return 0;
 }
 

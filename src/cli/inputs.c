@@ -104,6 +104,12 @@ static void add_options(struct pack_hash *hash, const struct fields *reading,
         pack_hash_add(hash, reading->first_of[i].name);
         pack_hash_add(hash, reading->first_of[i].suffixes);
     }
+    for (uint32_t i = 0; i < reading->n_defaults; i++) {
+        const uint8_t *data = reading->defaults[i].data;
+        pack_hash_add(hash, reading->defaults[i].name);
+        for (uint64_t k = 0; k < reading->defaults[i].size; k++)
+            pack_hash_add_number(hash, data[k]);
+    }
 }
 
 char *inputs_note(const struct inputs *inputs, const struct pstk_writer_settings *s)
@@ -150,7 +156,10 @@ static const char *notes_differ(const char *is, const char *asked)
         return "it was packed with other options";
     if (strncmp(a.inputs, b.inputs, PACK_ID_SIZE) != 0)
         return "its files have changed since then";
-    const unsigned only = a.tolerated & ~b.tolerated;
+    unsigned only = a.tolerated & ~b.tolerated;
+    /* A pack that left bad files out may have left out what the other option takes. */
+    if (!only && a.tolerated & INPUTS_SKIP_BAD && a.tolerated != b.tolerated)
+        only = INPUTS_SKIP_BAD;
     return only & INPUTS_SKIP_BAD  ? "it was packed with --skip-bad"
            : only & INPUTS_DAMAGED ? "it was packed with --damaged accept"
                                    : NULL;

@@ -11,8 +11,8 @@
 #include "fields.h"
 #include "tree.h"
 
-/* Options that let a pack go on after a bad file. A pack that succeeds without them makes the same
- * with them. */
+/* Options that let a pack go on after a bad file. A pack that succeeds without any makes the same
+ * with them; one with SKIP_BAD alone may leave out what it takes with both. */
 enum inputs_tolerated { INPUTS_SKIP_BAD = 1, INPUTS_DAMAGED = 2 };
 
 /* What a part is made of. Borrows. */

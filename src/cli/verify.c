@@ -172,8 +172,9 @@ static struct pstk_dataset_info find_info(const char *path, const struct verify 
 }
 
 /* Write "no damage found", with what was decoded. */
-static const char *all_well(int decode, uint64_t n_damaged, char text[WELL_SIZE])
+static const char *all_well(const struct verify *verify, uint64_t n_damaged, char text[WELL_SIZE])
 {
+    const int decode = verify->decode;
     char n[UNIT_SIZE], marked[WELL_SIZE / 2] = "";
     if (n_damaged)
         snprintf(marked, sizeof marked, " (%s image%s marked as damaged%s)",
@@ -181,7 +182,8 @@ static const char *all_well(int decode, uint64_t n_damaged, char text[WELL_SIZE]
                  !decode          ? ""
                  : n_damaged == 1 ? " and needs guesses"
                                   : " and need guesses");
-    snprintf(text, WELL_SIZE, "no damage found%s%s", decode ? ", every image decodes" : "", marked);
+    snprintf(text, WELL_SIZE, "no damage found%s%s%s", decode ? ", every image decodes" : "",
+             decode && verify->fields.damaged ? ", damaged ones as Pillow loads them" : "", marked);
     return text;
 }
 
@@ -222,9 +224,9 @@ static void print_well(const struct verify *verify, const char *path, const char
                time, unit_count(n, found->n_samples));
     else if (found->checksums == PSTK_VERIFY_COMPARED)
         printf(": %s, in %s; %s samples have the checksums that were kept\n",
-               all_well(verify->decode, n_damaged, well), time, unit_count(n, found->n_samples));
+               all_well(verify, n_damaged, well), time, unit_count(n, found->n_samples));
     else if (found->checksums == PSTK_VERIFY_OWN)
-        printf(": %s, in %s%s\n", all_well(verify->decode, n_damaged, well), time,
+        printf(": %s, in %s%s\n", all_well(verify, n_damaged, well), time,
                verify->keep_checksums ? "; its files have checksums of their own: none are kept"
                                       : "");
     else if (strcmp(info.format, "arrays") == 0)

@@ -636,7 +636,11 @@ int64_t pstk_verify_data(const struct pstk_verify_settings *s, struct pstk_error
                                                         .user = s->user,
                                                         .report = &report};
     const struct pstk__format *format;
-    const int rc = pstk__format_find(&format, verify_request.store, s->path, err);
+    const struct pstk__opening opening = {
+        .store = verify_request.store, .path = s->path, .foreign = s->foreign};
+    int rc = pstk__foreign_check(s->foreign, err);
+    if (rc == 0)
+        rc = pstk__format_find_as(&format, &opening, err);
     if (rc < 0)
         return rc;
     if (format->verify)

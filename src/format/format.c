@@ -226,9 +226,8 @@ int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *e
     return r < 0 ? r : check_defaults(foreign, err);
 }
 
-/* As pstk__format_find; a folder that nobody knows is one of images where they need no names. */
-static int find_format(const struct pstk__format **out, const struct pstk__opening *opening,
-                       struct pstk_error *err)
+int pstk__format_find_as(const struct pstk__format **out, const struct pstk__opening *opening,
+                         struct pstk_error *err)
 {
     const struct pstk__store *store = opening->store;
     struct pstk__store_entry entry;
@@ -313,7 +312,7 @@ int pstk__source_salvage(struct pstk__source **out, const char *path,
     const struct pstk__format *format = NULL;
     int r = pstk__foreign_check(foreign, err);
     if (r == 0)
-        r = find_format(&format, &opening, err);
+        r = pstk__format_find_as(&format, &opening, err);
     if (r == 0)
         r = check_content(format, path, foreign, err);
     if (r == 0)

@@ -214,6 +214,10 @@ struct pstk__format {
 /* The format of `path`: ENOENT, ENOTSUP (no format knows it), ... */
 int pstk__format_find(const struct pstk__format **out, const struct pstk__store *store,
                       const char *path, struct pstk_error *err);
+/* As pstk__format_find, for opening->foreign, which was checked: a folder that nobody knows is one
+ * of images where they need no names. */
+int pstk__format_find_as(const struct pstk__format **out, const struct pstk__opening *opening,
+                         struct pstk_error *err);
 /* Check what a caller asks of a foreign data set; NULL is fine. */
 int pstk__foreign_check(const struct pstk_foreign *foreign, struct pstk_error *err);
 /* cache_size; 0: auto. */

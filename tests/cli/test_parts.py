@@ -296,6 +296,24 @@ def a_part_of_good_files_is_done_also_where_bad_ones_would_be_taken(world):
 
 
 @test
+def a_part_that_left_a_file_out_is_not_done_where_it_would_be_taken(world):
+    src, part = images(world, 8), world.fresh("part")
+    path = sorted(os.path.join(src, "a", name) for name in os.listdir(os.path.join(src, "a")))[0]
+    with open(path, "rb") as file:
+        data = file.read()
+    with open(path, "wb") as file:
+        file.write(data[:-40] + data[-2:])
+    line = ["pack", src, part, "--part", "0/1", "--skip-bad"]
+    run(*line)
+    _, said = run(*line, "--damaged", "accept", status=2)
+    assert "it was packed with --skip-bad; --overwrite replaces it" in said, said
+    run(*line, "--damaged", "accept", "--overwrite")
+    assert "done already" in run(*line, "--damaged", "accept")[1]
+    _, said = run(*line, status=2)
+    assert "it was packed with --damaged accept" in said, said
+
+
+@test
 def a_merge_leaves_out_what_a_part_was_made_of(world):
     src, out, whole = images(world, 4), world.fresh("parts"), world.fresh("whole")
     for i in range(2):

@@ -152,6 +152,12 @@ class Right(Folders):
         for n in (5, 5):  # made, then compared
             self.assertIn(f"{n} samples", self.command("verify", "--checksums", "--by-content", folder))
 
+    def test_content_decides_where_no_name_is_an_images(self):
+        folder = self.put({"a/a.txt": b"text", "a/x/2": image_file(1), "b/1.jfif": image_file(2)})
+        os.symlink("nowhere", os.path.join(folder, "a", "b"))
+        self.assertIn("2 samples", self.command("verify", "--by-content", folder))
+        self.assertEqual([sample["path"] for sample in penstock.Dataset(folder, by_content=True)], ["a/x/2", "b/1.jfif"])
+
     def test_content_decides_in_flat_folders_beside_an_index_of_names(self):
         folder = self.put({"1.jfif": image_file(1), "2.jpg": image_file(2), "3": image_file(3)})
         for by_content, n in ((False, 1), (True, 3), (False, 1), (True, 3)):

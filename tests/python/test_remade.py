@@ -69,6 +69,8 @@ def faults():
                   sets.png_chunk(b"cHRM", b"123"), sets.png_chunk(b"iCCP", b"a\0\1"), sets.png_chunk(b"eXIf", b"junk")):
         for file in (HEAD + chunk + idat(DATA[:-4]) + END, HEAD + idat(DATA[:-4]) + chunk + END, HEAD + idat(DATA) + chunk):
             yield f"chunk {chunk[4:8]}", file
+    for chunk in (sets.png_chunk(b"ab1d", b"x"), sets.png_chunk(b"a_bd", b""), sets.png_chunk(b"prVt", bytes(8000001))):
+        yield f"chunk {chunk[4:8]} that libpng refuses", HEAD + idat(DATA) + chunk
     r = random.Random(26)
     for mode, options in (("L", {}), ("1", {}), ("P", {}), ("RGBA", {}), ("LA", {}), ("RGB", {}), ("P", {"bits": 2})):
         image = Image.frombytes("RGB", (40, 30), bytes(r.randrange(256) for _ in range(3600))).convert(mode)

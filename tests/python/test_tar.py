@@ -451,6 +451,11 @@ class Tar(Case):
         self.assertEqual([(record["cls"], record["jpg"]) for record in found],
                          [(n, image) for n, image in enumerate(data) if n != 3])
 
+    def test_a_name_without_a_suffix_is_no_example_of_dots(self):
+        members = [member(name, b"1") for name in ("README", ".hidden", "__index__", "s_0.00.jpg", "s_0.00.cls", "s_1.01.jpg",
+                                                   "s_1.01.cls")]
+        self.refused(self.put({"0.tar": packed(members)}), "'s_0.00.jpg' ends its key", kind=penstock.PenstockError)
+
     def keyed(self, form, scattered=False):
         """Archives with keys of all lengths; the folder and the keys, in the order of the samples."""
         deep = "d" * 90 + "/" + "e" * 60  # with a name after it too long for a header's one field

@@ -224,9 +224,10 @@ static int build(void *user, struct pstk__index_build *build)
                           "indexing %s was canceled: nothing is kept of it", work->opening->path);
     if (r == 0 && build->n_joined == 0)
         r = pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
-                       "%s holds no images: neither it nor its subfolders have a .jpg, .jpeg or "
-                       ".png file",
-                       work->opening->path);
+                       "%s holds no images: neither it nor its subfolders have a %s",
+                       work->opening->path,
+                       work->top.by_content ? "file that begins as a JPEG or PNG file does"
+                                            : ".jpg, .jpeg or .png file");
     if (r == 0 && work->layout == PSTK__FOLDER_CLASSES &&
         pstk__texts_copy(&build->classes, &work->folders) < 0)
         r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index of %s",

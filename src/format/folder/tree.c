@@ -344,8 +344,9 @@ static int has_image(struct pstk__folder_walk *walk, const char *path, const str
             if (!folders && !is_image && !walk->by_content)
                 continue;
             r = join(walk, path, name, inner);
-            const int is_folder =
-                r == 0 && look(walk, inner, &entry) == 0 && entry.kind == PSTK__STORE_FOLDER;
+            if (r == 0 && look(walk, inner, &entry) < 0)
+                entry = (struct pstk__store_entry){.kind = PSTK__STORE_OTHER};
+            const int is_folder = r == 0 && entry.kind == PSTK__STORE_FOLDER;
             if (r == 0 && folders && is_folder)
                 r = has_image(walk, inner, &above);
             else if (r == 0 && !folders && !is_folder)

@@ -283,7 +283,8 @@ struct dotted {
 static void see_dotted(struct dotted *dotted, uint64_t number,
                        const struct pstk__tar_member *member, const struct pstk__tar_name *name)
 {
-    if (dotted->suffix[0] || name->is_too_long || !strchr(name->suffix, '.'))
+    if (dotted->suffix[0] || name->suffix_size == 0 || name->is_too_long ||
+        !strchr(name->suffix, '.'))
         return;
     dotted->number = number;
     dotted->begin = member->begin;

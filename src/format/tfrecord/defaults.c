@@ -82,7 +82,8 @@ int pstk__tfrecord_defaults_make(struct pstk__tfrecord_defaults **out,
             opening->salvage && find(found, given->name) < 0 ? 0 : check(given, found, err);
         if (r < 0)
             return r;
-        size += aligned(given->size);
+        if (find(found, given->name) >= 0) /* only then check has seen the size */
+            size += aligned(given->size);
     }
     if (n == 0)
         return 0;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "image/png/rows.h"
 
+#include <png.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,15 @@ static int copy_rows(struct work *work)
     return r < 0 ? r : deflate_some(work, NULL, 0, Z_FINISH);
 }
 
+/* 1: libpng takes a chunk of this name and size; it refuses a whole file for another one. */
+static int is_usual(const struct pstk__png_chunk *chunk)
+{
+    for (int i = 0; i < 4; i++)
+        if ((chunk->name[i] | 0x20) < 'a' || (chunk->name[i] | 0x20) > 'z')
+            return 0;
+    return chunk->size <= PNG_USER_CHUNK_MALLOC_MAX;
+}
+
 /* Copy the chunks after the image data, without CRC: Pillow reads none. One whose content is cut is
  * an error there. */
 static int copy_after(struct work *work)
@@ -109,7 +119,7 @@ static int copy_after(struct work *work)
     int r;
     while ((r = pstk__png_rows_after(&work->rows, &chunk)) > 0) {
         const int is_kept = !pstk__png_chunk_is(&chunk, "IDAT") &&
-                            !pstk__png_chunk_is(&chunk, "PLTE") && chunk.size <= CHUNK_MAX;
+                            !pstk__png_chunk_is(&chunk, "PLTE") && is_usual(&chunk);
         if (is_kept && put_chunk(work, chunk.name, chunk.data, chunk.size) < 0)
             return PSTK_ENOMEM;
     }
