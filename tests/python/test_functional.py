@@ -176,6 +176,8 @@ class Arrays(Case):
         self.assert_says("no such operation on RGBA", functional.invert, np.zeros((2, 2, 4), np.uint8))
         self.assert_says(["permute_channels", "three channels"], functional.permute_channels, good[:, :, 0], [0, 1, 2])
         self.assert_says(["permute_channels", "three numbers"], functional.permute_channels, good, [0, 1])
+        for order in (np.array([2, 0, 1]), range(2, -1, -1), (np.int64(2), 0, 1)):
+            self.assertTrue(np.array_equal(functional.permute_channels(good, order), good[:, :, list(order)]))
 
     def test_wrong_arguments_are_named(self):
         good = np.zeros((5, 7, 3), np.uint8)

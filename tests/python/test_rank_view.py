@@ -418,6 +418,31 @@ class Runs(unittest.TestCase):
         self.assertEqual(len(found["stragglers"]), 1, found)
         self.assertIn("rank 1 on", found["stragglers"][0])
 
+    def test_a_rank_that_ends_before_rank_0_ends_well(self):
+        optional("torch")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
+        for seconds in ("0.05", "0.2"):  # while the interpreter of rank 1 ends
+            started = [subprocess.Popen([sys.executable, str(HERE), "later", seconds], env={**env, "RANK": str(rank)},
+                                        stderr=subprocess.PIPE, text=True) for rank in (0, 1)]
+            ended = [(process.communicate(timeout=120)[1], process.returncode) for process in started]
+            self.assertEqual([status for _, status in ended], [0, 0], ended)
+
+
+def later(seconds):
+    """A rank of the test above: rank 0 closes its Monitor some time after rank 1."""
+    import torch.distributed as dist
+    dist.init_process_group("gloo")
+    with opened(rank="auto") as loader, contextlib.redirect_stderr(io.StringIO()), penstock.Monitor(loader, **QUICK):
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            for _ in loader:
+                time.sleep(0.002)
+        dist.barrier()
+        if dist.get_rank() == 0:
+            time.sleep(float(seconds))
+
 
 def worker(out):
     """A rank of test_three_processes_of_torch; rank 1 decodes slowly, and all wait for each other in each step."""
@@ -477,6 +502,8 @@ def one_rank(folder, rank, place=None):
 if __name__ == "__main__":
     if sys.argv[1:2] == ["worker"]:
         worker(sys.argv[2])
+    elif sys.argv[1:2] == ["later"]:
+        later(sys.argv[2])
     elif sys.argv[1:2] == ["rank"]:
         one_rank(sys.argv[2], int(sys.argv[3]), *sys.argv[4:])
     else:

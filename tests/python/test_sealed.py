@@ -165,6 +165,11 @@ class Others(unittest.TestCase):
         with loader() as data, penstock.Dataset(sets.scalars()) as dataset:
             for one in (data.outputs, dataset.fields, dataset.columns, penstock.Mixture({sets.scalars(): 1}).subsets,
                         penstock.Mixture({sets.scalars(): 1}).sample_weights):
+                self.assertEqual((pickle.loads(pickle.dumps(one)), copy.deepcopy(one), copy.copy(one), one.copy()), 4 * (dict(one),))
+                self.assertIs(type(copy.deepcopy(one)), dict)
+                for change in (one.clear, one.popitem, lambda one=one: one.pop("i"), lambda one=one: one.update(i=1)):
+                    with self.assertRaisesRegex(TypeError, r"change a copy, dict\(\.\.\.\)"):
+                        change()
                 with self.assertRaisesRegex(TypeError, "does not support item assignment"):
                     one["i"] = 3
             self.assertEqual(list(dataset.fields), ["i", "half"])

@@ -294,6 +294,9 @@ class Optional(Tfrecord):
             self.unreadable(data, 1100, 'fields={"f": ("float32", (), 0)} reads 0', field="f")
             self.unreadable(data, 1100, 'fields={"pair": ("int64", (None,))} reads none there', field="pair")
             self.unreadable(data, 1100, 'fields={"t": ["bytes"]}', field="t")
+        with self.assertRaises(penstock.PenstockError) as caught:
+            penstock.pack(folder, self.path("packed"))
+        self.assertRegex(str(caught.exception), r'fields=\{"(label|f|pair|t)": (\("\w+", (\(\), 0|\(None,\))\)|\["bytes"\])\} reads ')
         for field, option in (("label", "label=int64=0"), ("f", "f=float32=0"), ("pair", "'pair=int64[*]'"), ("t", "t=bytes_list")):
             self.assertIn(f"; --field {option} reads", self.got(folder, field).stderr)
             self.assertEqual(self.got(folder, field, "--field", option.strip("'")).returncode, 0)

@@ -398,6 +398,45 @@ class Endings(Case):
             with self.subTest(code):
                 self.assertIn("its 1 record is lost", self.lost(begin + code))
 
+    def test_a_spawned_process_commits_what_it_registered(self):
+        program = self.path("program.py")
+        with open(program, "w", encoding="utf-8") as file:
+            file.write("""
+import atexit, multiprocessing, sys, penstock
+def work(path):
+    w = penstock.Writer(path, {"x": "int8"})
+    w.add(x=1)
+    atexit.register(w.commit)
+if __name__ == "__main__":
+    p = multiprocessing.get_context("spawn").Process(target=work, args=(sys.argv[1],))
+    p.start()
+    p.join()
+    assert p.exitcode == 0
+""")
+        code = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+        done = sets.python(code, program, self.path())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(len(penstock.Dataset(self.path())), 1)
+
+    def test_a_forked_process_waits_for_no_lock_of_its_parent(self):
+        sets.python("""
+import multiprocessing, sys, penstock
+from penstock.monitor import Webhook
+hook = Webhook("http://127.0.0.1:9/x")
+hook._start()
+def work():
+    with penstock.Writer(sys.argv[1], {"x": "int8"}) as w:
+        w.add(x=1)
+hook._lock.acquire()  # as while another thread hands over an alert
+p = multiprocessing.get_context("fork").Process(target=work)
+p.start()
+hook._lock.release()
+p.join(30)
+assert p.exitcode == 0, p.exitcode
+hook.close()
+""", self.path())
+        self.assertEqual(len(penstock.Dataset(self.path())), 1)
+
     def test_a_thread_that_outlives_the_function_of_such_a_process_commits(self):
         sets.python("""
 import multiprocessing, sys, threading, time, penstock

@@ -140,7 +140,7 @@ class BatchInfo:
 
     def __reduce__(self) -> Any:
         return _unpickle, (self.epoch, self.position, self.next_position, self.index, self.n_valid,
-                           self._images, self._n_rows, self._ids, self._replacements, self._crops, self._data_sets)
+                           self._images, self._n_rows, self._ids, self._replacements, self._crops, self._data_sets, self.variant)
 
     def __repr__(self) -> str:
         return f"epoch {self.epoch}, batch {self.index}, {self.n_valid} rows"
@@ -150,7 +150,7 @@ def _unpickle(*values: Any) -> BatchInfo:
     info = BatchInfo.__new__(BatchInfo)
     info._share = None
     (info.epoch, info.position, info.next_position, info.index, info.n_valid, info._images, info._n_rows,
-     info._ids, info._replacements, info._crops, info._data_sets) = values
+     info._ids, info._replacements, info._crops, info._data_sets, info.variant) = values
     return info
 
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 __all__ = ["ClosedAtEnd"]
@@ -52,8 +53,28 @@ def _finalize_in_child() -> None:
     util.Finalize(None, _finalize, exitpriority=0)  # those of queues, which sinks may use, are below 0
 
 
+def _ends_by_atexit() -> bool:
+    """Whether this child was spawned: its interpreter ends as any other, by atexit, after what users registered there."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "_bootstrap":
+        frame = frame.f_back
+    main = frame and frame.f_back
+    return main is not None and main.f_back is not None and main.f_back.f_code.co_name == "spawn_main"
+
+
+def _forget() -> None:
+    """In a child of fork: what the parent has open is the parent's, and its locks may be held for ever here."""
+    for objects in _all:
+        objects._open = weakref.WeakSet()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
 def _finalize() -> None:
     """Close all. Threads that multiprocessing waits for after its finalizers may still use them, and are waited for first."""
+    if _ends_by_atexit():
+        return
     others = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.current_thread()]
     if others:
         threading.Thread(target=_close_after, args=(others,), name="penstock-end").start()

@@ -10,7 +10,6 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import byref, sizeof
-from types import MappingProxyType
 from typing import Any
 
 from . import _c, catalog, errors, paths
@@ -24,7 +23,7 @@ from .foreign import Foreign
 from .hints import Hints, explains, kind_of, near_or_all
 from .lists import bytes_at, mask_of, pixels_of, read
 from .packing.schema import LIST_KINDS, Field, of_some
-from .sealed import Sealed
+from .sealed import Sealed, Shown
 
 __all__ = ["ColumnInfo", "Dataset", "DatasetInfo", "FieldInfo"]
 
@@ -310,7 +309,7 @@ class Dataset(Hints, Sealed):
     def columns(self) -> Mapping[str, ColumnInfo]:
         """The side columns, as they were when this opened the data set. They hold one scalar for each record, and
         are read without the records: classes, sizes, lengths, and what `penstock.add_column` added."""
-        return MappingProxyType(self._columns)
+        return Shown(self._columns)
 
     def column(self, name: str, start: int = 0, stop: int | None = None) -> Any:
         """Return the values of a side column as a NumPy array: of the records start .. stop - 1 of this data set,
@@ -386,7 +385,7 @@ class Dataset(Hints, Sealed):
     @property
     def fields(self) -> Mapping[str, FieldInfo]:
         """The fields that this reads, in the order of the schema or of `fields`."""
-        return MappingProxyType({name: self._fields[name] for name in self._names})
+        return Shown({name: self._fields[name] for name in self._names})
 
     @property
     def schema(self) -> dict[str, Field]:

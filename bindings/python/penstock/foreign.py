@@ -103,7 +103,7 @@ def _parted(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], 
     typed, first_of, defaults = {}, {}, {}
     for name, field in fields.items():
         if isinstance(field, tuple) and len(field) == 3:  # (dtype, shape, default)
-            typed[name] = field[0] if field[1] in ((), None) else field[:2]
+            typed[name] = field[0] if field[1] is None or field[1] in ((), []) else field[:2]
             defaults[name] = field[2]
             continue
         given, kind = field if isinstance(field, tuple) and len(field) == 2 else (field, None)
@@ -135,8 +135,7 @@ _DAMAGES = {"refuse": _c.DAMAGED_UNCHECKED, "accept": _c.DAMAGED_ACCEPT}
 class Foreign:
     """fields: {name: field} in place of those found in the data, as in a schema; "jpg;png", or with a type
     ("cls;id", "int32"): the first of these members of a tar archive's sample; with a default, ("int64", (), 0): what the
-    field of a TFRecord is where a record does not have it. Of a tar archive, "__key__" ("utf8" or "bytes") is the key
-    of a sample, without its suffix. cache_path: a folder for indexes and
+    field of a TFRecord is where a record does not have it. cache_path: a folder for indexes and
     what is unpacked. cache_size: bytes that the latter may have; 0: $PENSTOCK_CACHE_SIZE, or half of the free disk.
     root_path: a folder below which the paths in tables of images lie; None: the table's own. split_at: the dot of a file
     name in a tar archive that ends the sample's key, "first" or "last"; "auto": the first, but names that contradict it

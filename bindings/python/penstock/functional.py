@@ -356,7 +356,8 @@ def call(img: Array, function: Any, random: Sequence[int] = (0, 0), scratch: int
     """Return a copy of img that a compiled function changed, as penstock.Call. random: two numbers below 2^64, which the
     function gets."""
     op = Call(function, scratch, user).to_c()
-    if not isinstance(random, Sequence) or len(random) != 2:
+    random = items("call.random", random, "two whole numbers below 2^64")  # also of an array
+    if len(random) != 2:
         raise ValueError(f"call.random: value is {random!r}; must be two whole numbers below 2^64")
     words = [whole("call.random", value, 0, 2**64 - 1) for value in random]
     op.params[1:5] = [word >> shift & 0xffffffff for word in words for shift in (0, 32)]
@@ -409,8 +410,8 @@ def mix(img: Array, chains: Sequence[Sequence[Callable[..., Array]]], weights: S
 
 def permute_channels(img: Array, permutation: Sequence[int], *, kernels: str = "auto", reference: str = "pil") -> Array:
     """Reorder the three channels: channel i of the result is channel permutation[i] of img."""
-    if not isinstance(permutation, Sequence) or len(permutation) != 3 or \
-            shape_of("permute_channels.img", _pixels("permute_channels", img).shape).channels != 3:
+    permutation = items("permute_channels.permutation", permutation, "three numbers")  # torchvision's is a tensor
+    if len(permutation) != 3 or shape_of("permute_channels.img", _pixels("permute_channels", img).shape).channels != 3:
         raise ValueError(f"permute_channels: permutation is {permutation!r}, the image's shape {img.shape}; must be "
                          "three numbers, and an image of three channels")
     permutation = [whole("permute_channels.permutation", value, 0, 2) for value in permutation]

@@ -23,7 +23,6 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from ctypes import byref, c_void_p, pointer, sizeof
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from . import _c, agreement, batch as batches, batch_size as sizes, errors, micro
@@ -36,7 +35,7 @@ from .handle import Handle
 from .hints import Hints
 from .place import Coming, Pass, Place
 from .ranks import Ranks, chosen, numbers as numbers_of
-from .sealed import Sealed
+from .sealed import Sealed, Shown
 
 if TYPE_CHECKING:
     from .foreign import Foreign
@@ -568,7 +567,7 @@ class Loader(Hints, Sealed):
     @property
     def outputs(self) -> Mapping[str, descriptions.Output]:
         """The outputs by their names."""
-        return MappingProxyType(self._outputs)
+        return Shown(self._outputs)
 
     @property
     def ranks(self) -> Ranks:

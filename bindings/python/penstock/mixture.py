@@ -8,7 +8,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from ctypes import POINTER, byref, c_char_p, c_double, cast, pointer, sizeof
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _c, catalog, errors, paths
@@ -16,7 +15,7 @@ from .arguments import items
 from .errors import SettingsError
 from .hints import kind_of, near
 from .outputs import Output
-from .sealed import Sealed
+from .sealed import Sealed, Shown
 from .settings import integer
 
 if TYPE_CHECKING:
@@ -137,12 +136,12 @@ class Mixture(Sealed):
     @property
     def subsets(self) -> Mapping[str, Subset]:
         """The subsets by path; data sets that are whole are not in it."""
-        return MappingProxyType(self._subsets)
+        return Shown(self._subsets)
 
     @property
     def sample_weights(self) -> Mapping[str, SampleWeights]:
         """What draws samples, by path; data sets whose samples come once an epoch are not in it."""
-        return MappingProxyType(self._drawn)
+        return Shown(self._drawn)
 
     def __repr__(self) -> str:
         more = f", samples_per_epoch={self._samples}" if self._samples else ""

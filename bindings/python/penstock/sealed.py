@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .hints import near
 
-__all__ = ["Sealed"]
+__all__ = ["Sealed", "Shown"]
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -90,3 +90,18 @@ class Sealed:
                 raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted: " + (
                     "it can only be read" if hasattr(self, name) else "there is no such attribute"))
             super().__delattr__(name)
+
+
+class Shown(dict[str, Any]):
+    """A dict of a property, which a change would not reach. Its copies and pickles are plain dicts."""
+
+    def _refused(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("this mapping does not support item assignment: it only shows what there is (change a copy, dict(...))")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refused  # type: ignore[assignment]
+
+    def copy(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        return dict, (dict(self),)

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from .. import _optional, paths
 from ..errors import PenstockError, SettingsError
-from ..sealed import Sealed
 from ..stats import ADVICE
 from .reading import Reading
+from .sinks import Sink
 
 __all__ = ["Prometheus", "TextFile"]
 
@@ -144,7 +144,7 @@ class _Collector:
         yield spread
 
 
-class Prometheus(Sealed):
+class Prometheus(Sink):
     """Serve the newest look of its Monitors at http://address:port/metrics, from threads of its own.
 
         with penstock.Monitor(loader, sinks=penstock.monitor.Prometheus(9400)):
@@ -158,7 +158,7 @@ class Prometheus(Sealed):
     MissingPackageError: without prometheus_client. PenstockError: the port is taken. OSError: a wrong address.
     """
 
-    every_look = True
+    _every_look = True
     address: str
     port: int
 
@@ -241,7 +241,7 @@ def _forget_all() -> None:
 os.register_at_fork(after_in_child=_forget_all)
 
 
-class TextFile(Sealed):
+class TextFile(Sink):
     """Write each line's reading for node_exporter's textfile collector: FOLDER/penstock-NAME-rankR.prom, which is
     replaced in one step and removed at the end of the Monitor. What a killed process leaves has an old
     penstock_reading_timestamp_seconds.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import datetime
+import functools
 import json
 import os
 import queue
@@ -134,16 +135,30 @@ class _StoreBoard:
             return ""
         return "process" if _listens(store.port) else "node"  # else the launcher's
 
-    def _end_key(self, began: float) -> str:
-        return f"{self._prefix}/0/ended/{began!r}"
+    def _watchers_key(self, began: float) -> str:
+        return f"{self._prefix}/0/watchers/{began!r}"
+
+    def end_key(self, began: float, watcher: int) -> str:
+        return f"{self._prefix}/0/ended/{began!r}/{watcher}"
 
     def end(self, began: float) -> None:
-        self._store.set(self._end_key(began), "ended")
-        self._store.check([self._end_key(began)])  # set() waits for no answer; the server handles one after the other
+        self.wake(self.end_key(began, 0))  # before the number is read, as watcher() does it the other way round
+        for watcher in range(1, int(self._store.add(self._watchers_key(began), 0)) + 1):
+            self.wake(self.end_key(began, watcher))
 
-    def wait_for_end(self, began: float) -> None:
-        """Return once rank 0 ended. A connection of its own: others wait while one is asked. Raises what the store raises."""
-        self._store.clone().wait([self._end_key(began)], datetime.timedelta(seconds=WATCHED))
+    def wake(self, key: str) -> None:
+        """Let a watch return."""
+        self._store.set(key, "ended")
+        self._store.check([key])  # set() waits for no answer; the server handles one after the other
+
+    def watcher(self, began: float) -> str | None:
+        """The key of one more who watches, which its own process can set, too; None: the end is there already."""
+        key = self.end_key(began, int(self._store.add(self._watchers_key(began), 1)))
+        return None if self._store.check([self.end_key(began, 0)]) else key
+
+    def wait_for_end(self, key: str) -> None:
+        """Return once the key is set. A connection of its own: others wait while one is asked. Raises what the store raises."""
+        self._store.clone().wait([key], datetime.timedelta(seconds=WATCHED))
 
     def close(self) -> None:
         pass
@@ -159,7 +174,7 @@ class _PatientBoard:
         self._thread: threading.Thread | None = None
         self._late: concurrent.futures.Future[Any] | None = None  # the question that nobody waits for any more
         self._lock = threading.Lock()  # held while a question is put, and while the thread begins or ends
-        self._watches: dict[float, threading.Thread] = {}
+        self._watches: dict[float, tuple[threading.Thread, str]] = {}
         self._ended: set[float] = set()
 
     def put(self, rank: int, text: str) -> None:
@@ -175,22 +190,34 @@ class _PatientBoard:
         self._ask(lambda: self._board.end(began), TIMEOUT)
 
     def watch(self, began: float) -> None:
-        if began not in self._watches:
-            thread = threading.Thread(target=self._watch, args=(began,), name="penstock-rank-0", daemon=True)
-            thread.start()
-            self._watches[began] = thread
+        if began in self._watches or began in self._ended:
+            return
+        key = self._ask(lambda: self._board.watcher(began), TIMEOUT)
+        if key is None:
+            self._ended.add(began)
+            return
+        thread = threading.Thread(target=self._watch, args=(began, key), name="penstock-rank-0", daemon=True)
+        thread.start()
+        self._watches[began] = thread, key
 
-    def _watch(self, began: float) -> None:
+    def _watch(self, began: float, key: str) -> None:
         with contextlib.suppress(Exception):  # the store ended without the word
-            self._board.wait_for_end(began)
+            self._board.wait_for_end(key)
             self._ended.add(began)
 
     def has_ended(self, began: float) -> bool:
         if began in self._watches:
-            self._watches[began].join(TIMEOUT)
+            self._watches[began][0].join(TIMEOUT)
         return began in self._ended
 
     def close(self) -> None:
+        # A thread that comes back from C++ while the interpreter ends aborts the process (before CPython 3.14).
+        for thread, key in self._watches.values():
+            if thread.is_alive():
+                with contextlib.suppress(Exception):  # the store is gone, and then so is the wait; or it hangs
+                    self._ask(functools.partial(self._board.wake, key), TIMEOUT)
+                    thread.join(TIMEOUT)
+        self._watches.clear()
         with self._lock:
             if self._thread is not None:
                 self._asked.put(None)

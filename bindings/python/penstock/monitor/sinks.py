@@ -12,6 +12,7 @@ import os
 from typing import Any, TextIO
 
 from .. import _optional, paths
+from ..arguments import switch
 from ..errors import SettingsError
 from ..sealed import Sealed
 from .reading import Reading
@@ -19,7 +20,14 @@ from .reading import Reading
 __all__ = ["JSONLines", "TensorBoard"]
 
 
-class JSONLines(Sealed):
+class Sink(Sealed):
+    """The base of the package's sinks. every_look: get each look's reading, not only each line's; may be set."""
+
+    _every_look = False
+    every_look = property(lambda self: self._every_look, lambda self, value: setattr(self, "_every_look", switch("every_look", value)))
+
+
+class JSONLines(Sink):
     """Append each reading as a line of JSON: Reading.to_dict(). Several processes may write to one file: a line is one
     write. path: the file, made where it is missing. OSError: it cannot be opened."""
 
@@ -46,7 +54,7 @@ class JSONLines(Sealed):
         return f"JSONLines({self.path!r})"
 
 
-class TensorBoard(Sealed):
+class TensorBoard(Sink):
     """Write each reading's scalars to TensorBoard, at the number of samples since open as the step.
 
     writer: a SummaryWriter of torch.utils.tensorboard or tensorboardX, which stays open; or a folder, for which one is

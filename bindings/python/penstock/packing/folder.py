@@ -32,7 +32,7 @@ SAID, PROGRESS, WARNING = "penstock: ", "penstock: packing: ", "penstock: warnin
 # The command's advice names its options.
 _KEYWORDS = {"--skip-bad": "skip_bad=True", "--threads": "num_workers", "--overwrite": "overwrite=True",
              "--damaged accept": "damaged='accept'", "--by-content": "by_content=True", "--field": "fields"}
-_FIELD = re.compile(r"--field ([\w.-]+)=(\w+)")
+_FIELD = re.compile(r"--field ('?)([\w.-]+)=(\w+)(?:\[([\d*,]+)\])?(?:=([^\s;']+))?\1")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,9 +126,17 @@ def _run(line: list[str], progress: bool) -> tuple[int, list[str]]:
     return process.returncode, said
 
 
+def _as_fields(option: re.Match[str]) -> str:
+    """The argument for an option of the command."""
+    _, name, kind, sizes, default = option.groups()
+    shape = "()" if sizes is None else f"({', '.join('None' if n == '*' else n for n in sizes.split(','))},)"
+    field = f'"{kind}"' if sizes is None and default is None else f'("{kind}", {shape}' + (")" if default is None else f", {default})")
+    return f'fields={{"{name}": {field}}}'
+
+
 def _text(said: list[str]) -> str:
     text = "\n".join(line[len(SAID):] if line.startswith(SAID) else line for line in said)
-    text = _FIELD.sub(r'fields={"\1": "\2"}', text)
+    text = _FIELD.sub(_as_fields, text)
     for option, keyword in _KEYWORDS.items():
         text = text.replace(option, keyword)
     return text
