@@ -98,7 +98,7 @@ class Shown(dict[str, Any]):
     def _refused(self, *_: Any, **__: Any) -> Any:
         raise TypeError("this mapping does not support item assignment: it only shows what there is (change a copy, dict(...))")
 
-    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refused  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refused
 
     def copy(self) -> dict[str, Any]:
         return dict(self)
