@@ -303,7 +303,7 @@ def a_part_that_left_a_file_out_is_not_done_where_it_would_be_taken(world):
         data = file.read()
     with open(path, "wb") as file:
         file.write(data[:-40] + data[-2:])
-    line = ["pack", src, part, "--part", "0/1", "--skip-bad"]
+    line = ["pack", src, part, "--part", "0/2", "--skip-bad"]
     run(*line)
     _, said = run(*line, "--damaged", "accept", status=2)
     assert "it was packed with --skip-bad; --overwrite replaces it" in said, said
