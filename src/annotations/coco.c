@@ -486,7 +486,7 @@ static void place_images(struct pstk_annotations *a, int skip_empty)
     a->info.n_objects = 0;
     for (uint64_t i = 0; i < a->info.n_images; i++) {
         struct pstk__annotated_image *image = &a->images[i];
-        const struct entry *entry = &coco->entries[first];
+        const struct entry *entry = image->n ? &coco->entries[first] : NULL;
         image->first = first;
         first += image->n;
         const int is_empty =
