@@ -262,7 +262,7 @@ class Text(unittest.TestCase):
     def test_a_folder_that_is_not_there(self):
         with self.assertRaisesRegex(penstock.SettingsError, "folder: value is '/no/such'; must be a folder that exists"):
             monitor.TextFile("/no/such")
-        with self.assertRaisesRegex(TypeError, "path: value is a bool"):
+        with self.assertRaisesRegex(TypeError, "folder: value is a bool"):
             monitor.TextFile(True)
 
 
