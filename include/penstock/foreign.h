@@ -125,12 +125,11 @@ struct pstk_foreign {
     uint32_t by_content;
     uint32_t n_defaults;
     /* values of fields of TFRecord files in records without them; copies. A field with one is a
-     * scalar, an array of fixed shape, bytes or utf8, and the value is of its size: else ENOTSUP,
-     * EINVAL. A
-     * feature without a list, Feature{}, is absent, too; one with a list of no values is not.
-     * pstk_field_stats.n_absent counts the records. A data set in penstock's own format ignores
-     * them; of other formats ENOTSUP. default: NULL, none: such records are errors of the field,
-     * unless it is variable, and so empty */
+     * scalar, an array of fixed shape, bytes or utf8, else ENOTSUP; the value is of its size, else
+     * EINVAL. A feature without a list, Feature{}, is absent, too; one with a list of no values is
+     * not. pstk_field_stats.n_absent counts the records. A data set in penstock's own format
+     * ignores them; of other formats ENOTSUP. default: NULL, none: such records are errors of the
+     * field, unless it is variable, and so empty */
     const struct pstk_default *defaults;
     /* enum pstk_damaged, of files that are read in place. PSTK_DAMAGED_ACCEPT: an image that does
      * not decode without a fault is decoded as Pillow loads it, if it loads it: a JPEG by libjpeg's

@@ -98,7 +98,7 @@ static int is_fraction(const double corners[4])
     for (int i = 0; i < 4; i++) {
         if (corners[i] < -1 || corners[i] > 1)
             return 0;
-        has_fraction |= corners[i] != (double)(int)corners[i];
+        has_fraction |= corners[i] != -1 && corners[i] != 0 && corners[i] != 1;
     }
     return has_fraction && corners[0] < corners[2] && corners[1] < corners[3];
 }

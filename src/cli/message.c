@@ -126,6 +126,7 @@ static void name_field(struct pstk_error *err, const char *at, const char *name)
     }
 }
 
+/* Replace all of them. */
 static void name_fields(struct pstk_error *err)
 {
     static const char begin[] = "fields={\"";

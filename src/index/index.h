@@ -16,6 +16,7 @@
 #include "store/store.h"
 
 #include <penstock/format.h>
+#include <string.h>
 
 #define PSTK__INDEX_VERSION 1 /* of the file */
 #define PSTK__INDEX_FACTS 8
@@ -51,6 +52,15 @@ struct pstk__index_found {
     uint64_t max_record;               /* bytes that reading all fields of a record takes */
     uint64_t facts[PSTK__INDEX_FACTS]; /* the format's own */
 };
+
+/* The number of the field with a name; -1: there is none. */
+static inline int pstk__index_find_field(const struct pstk__index_found *found, const char *name)
+{
+    for (uint32_t i = 0; i < found->n_fields; i++)
+        if (strcmp(found->fields[i].field.name, name) == 0)
+            return (int)i;
+    return -1;
+}
 
 /* The path that opens a file which is held, from its descriptor. */
 #define PSTK__INDEX_HELD "/proc/self/fd/%d"

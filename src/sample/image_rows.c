@@ -658,10 +658,12 @@ int pstk__image_rows_decode(struct pstk__image_rows *rows, struct pstk__image_st
                             const struct pstk__coded *image, uint32_t accepts_damaged,
                             struct pstk_error *err)
 {
-    struct pstk__coded again = *image;
     const int rc = decode_box(rows, state, image, err);
+    if (rc != PSTK_EBADMSG || !accepts_damaged)
+        return rc;
+    struct pstk__coded again = *image;
     again.decoder = pstk__image_damaged_decoder(image->info->encoding);
-    if (rc != PSTK_EBADMSG || !accepts_damaged || !again.decoder)
+    if (!again.decoder)
         return rc;
     return begin_again(rows) == 0 && decode_box(rows, state, &again, NULL) == 0 ? 1 : rc;
 }

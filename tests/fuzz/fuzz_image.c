@@ -11,6 +11,7 @@
 #include "image/mask.h"
 #include "image/pixels.h"
 #include "image/png/decode.h"
+#include "image/png/remake.h"
 
 #include <penstock/format.h>
 #include <stdlib.h>
@@ -152,6 +153,21 @@ static void decode_guessing(struct decoders *d, const uint8_t *data, size_t size
     free(guessed.at);
 }
 
+/* The file that packing makes of a damaged one has the rows that are decoded in place. */
+static void check_remade(struct decoders *d, const uint8_t *data, size_t size,
+                         const struct rows *salvaged)
+{
+    const struct pstk__box all = {.width = d->info->width, .height = d->info->height};
+    struct rows rows;
+    void *file;
+    uint64_t file_size;
+    require(pstk__png_remake(data, size, d->info, &file, &file_size, NULL) == 0);
+    require(decode(d, file, file_size, &pstk__image_png, all, &rows) == 0);
+    require(is_part(&rows, salvaged, &all, d->channels));
+    free(rows.at);
+    free(file);
+}
+
 /* A PNG file whose fault may come after its rows; a file that is whole has the same rows, if it is
  * not refused as Pillow refuses it. */
 static void decode_salvaging(struct decoders *d, const uint8_t *data, size_t size, int r,
@@ -162,8 +178,11 @@ static void decode_salvaging(struct decoders *d, const uint8_t *data, size_t siz
     uint32_t damaged;
     const int of_salvage = decode_both(d, data, size, &pstk__image_png_damaged, &salvaged);
     require(r < 0 || of_salvage < 0 || is_part(&salvaged, whole, &all, d->channels));
-    require(pstk_image_check_damaged(data, size, MAX_PIXELS, &damaged, NULL) < 0 ||
-            damaged == PSTK_DAMAGE_NONE);
+    require(pstk_image_check_damaged(data, size, MAX_PIXELS, &damaged, NULL) == r);
+    require(damaged ==
+            (r == PSTK_EBADMSG && of_salvage == 0 ? PSTK_DAMAGE_REMADE : PSTK_DAMAGE_NONE));
+    if (damaged == PSTK_DAMAGE_REMADE)
+        check_remade(d, data, size, &salvaged);
     free(salvaged.at);
 }
 

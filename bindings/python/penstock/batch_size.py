@@ -4,7 +4,6 @@ open, by a schedule, and changed between two batches."""
 from __future__ import annotations
 
 import operator
-import sys
 import warnings
 from collections.abc import Mapping
 from ctypes import POINTER, cast
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _c, agreement
 from .errors import SettingsError
+from .hints import level_outside
 from .settings import integer, switch
 
 if TYPE_CHECKING:
@@ -243,15 +243,7 @@ def warn_of_dropped(loader: Loader) -> None:
         which = "sample" if (n or rest) == 1 else f"{n or rest:,} samples"
         never = f"of {loader.n_samples:,} never come" if n else f"of epoch {epoch} do not come"
         warnings.warn(f"last_batch: value is 'drop', and samples come in sequential order: the last {which} {never} "
-                      "(give last_batch=\"short\")", stacklevel=_level_outside())
-
-
-def _level_outside() -> int:
-    """The stacklevel, for the caller, of the first frame that is none of the package."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
-        frame, level = frame.f_back, level + 1
-    return level
+                      "(give last_batch=\"short\")", stacklevel=level_outside())
 
 
 def restored(loader: Loader, state: Mapping[str, Any]) -> BatchSize:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-__all__ = ["Hints", "explained", "explains", "hint", "kind_of", "near", "near_or_all", "refused_by_base"]
+__all__ = ["Hints", "explained", "explains", "hint", "kind_of", "level_outside", "near", "near_or_all", "refused_by_base"]
 
 MAX_LISTED = 20  # names in a message
 LIKE = 0.7  # difflib's ratio of a slip of the keyboard; words of five letters of which two differ have 0.6
@@ -25,6 +26,15 @@ def near(wrong: Any, right: Iterable[str]) -> str:
     import difflib  # for who made a mistake alone
     found = difflib.get_close_matches(str(wrong), list(right), 1, LIKE)
     return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def level_outside() -> int:
+    """The stacklevel of a warning, for the function that calls this one: the first frame that is none of the package."""
+    package = __name__.partition(".")[0]
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def kind_of(value: Any) -> str:

@@ -68,10 +68,11 @@ static int retype_all(const struct state *state, struct pstk__index_found *found
                       const struct pstk_foreign *foreign, struct pstk_error *err)
 {
     int r = 0;
-    for (uint32_t i = 0; r == 0 && foreign && i < foreign->n_fields; i++)
-        for (uint32_t k = 0; r == 0 && k < found->n_fields; k++)
-            if (strcmp(found->fields[k].field.name, foreign->fields[i].name) == 0)
-                r = retype(state, k, &found->fields[k], &foreign->fields[i], err);
+    for (uint32_t i = 0; r == 0 && foreign && i < foreign->n_fields; i++) {
+        const int k = pstk__index_find_field(found, foreign->fields[i].name);
+        if (k >= 0)
+            r = retype(state, (uint32_t)k, &found->fields[k], &foreign->fields[i], err);
+    }
     return r;
 }
 

@@ -350,7 +350,7 @@ static int has_image(struct pstk__folder_walk *walk, const char *path, const str
             if (r == 0 && folders && is_folder)
                 r = has_image(walk, inner, &above);
             else if (r == 0 && !folders && !is_folder)
-                r = is_image ? 1 : is_sample(walk, name, &entry);
+                r = is_sample(walk, name, &entry);
         }
     pstk__texts_close(&names);
     return r;

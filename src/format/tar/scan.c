@@ -139,14 +139,6 @@ static int walk_next(struct walk *walk, struct pstk__tar_member *member)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-static int find_field(const struct pstk__index_found *found, const char *suffix)
-{
-    for (uint32_t i = 0; i < found->n_fields; i++)
-        if (strcmp(found->fields[i].field.name, suffix) == 0)
-            return (int)i;
-    return -1;
-}
-
 static int compare_fields(const void *a, const void *b)
 {
     return strcmp(((const struct pstk__index_field *)a)->field.name,
@@ -190,7 +182,7 @@ static int add_field(struct walk *walk, struct pstk__index_found *found, const c
     const char *first, *name = pstk__tar_suffix_name(walk->through.scan->foreign, suffix, &first);
     if (!name)
         return fail_named(walk, suffix, at);
-    *field = find_field(found, name);
+    *field = pstk__index_find_field(found, name);
     if (*field >= 0)
         return 0;
     if (found->n_fields == PSTK_MAX_FIELDS)
@@ -223,7 +215,7 @@ static int add_wanted(struct walk *walk, const struct pstk_foreign *wanted,
         r = add_field(walk, found, first, 0, &field);
     }
     for (uint32_t i = 0; r >= 0 && wanted && i < wanted->n_fields; i++)
-        if (find_field(found, wanted->fields[i].name) < 0)
+        if (pstk__index_find_field(found, wanted->fields[i].name) < 0)
             r = add_field(walk, found, wanted->fields[i].name, 0, &field);
     return r;
 }
@@ -272,44 +264,45 @@ static int look_at(struct walk *walk, const struct pstk__tar_member *member,
                : 0;
 }
 
-/* The first member whose suffix has a dot, as an example for a message. */
-struct dotted {
+/* The first member whose suffix has a dot: the example of a message. */
+struct example {
     uint64_t number; /* of the member */
     uint64_t begin;  /* byte of the archive: where it begins */
     char suffix[64]; /* "": none yet */
     char name[64];   /* of the member, cut to what a message shows */
 };
 
-static void see_dotted(struct dotted *dotted, uint64_t number,
-                       const struct pstk__tar_member *member, const struct pstk__tar_name *name)
+/* Keep the member if it is the first one. */
+static void see_example(struct example *example, uint64_t number,
+                        const struct pstk__tar_member *member, const struct pstk__tar_name *name)
 {
-    if (dotted->suffix[0] || name->suffix_size == 0 || name->is_too_long ||
+    if (example->suffix[0] || name->suffix_size == 0 || name->is_too_long ||
         !strchr(name->suffix, '.'))
         return;
-    dotted->number = number;
-    dotted->begin = member->begin;
-    memcpy(dotted->suffix, name->suffix, sizeof dotted->suffix);
+    example->number = number;
+    example->begin = member->begin;
+    memcpy(example->suffix, name->suffix, sizeof example->suffix);
     const char *slash = strrchr(member->name, '/');
-    snprintf(dotted->name, sizeof dotted->name, "%.63s", slash ? slash + 1 : member->name);
+    snprintf(example->name, sizeof example->name, "%.63s", slash ? slash + 1 : member->name);
 }
 
 /* Refuse names that another dot parts, unless the caller says that the first one does. */
-static int check_dots(struct walk *walk, const struct dotted *dotted,
+static int check_dots(struct walk *walk, const struct example *example,
                       const struct pstk__index_found *found,
                       const struct pstk__tar_together *together)
 {
     const struct pstk_foreign *foreign = walk->through.scan->foreign;
     char why[512];
-    if ((foreign && foreign->split_at) || !dotted->suffix[0] ||
+    if ((foreign && foreign->split_at) || !example->suffix[0] ||
         !pstk__tar_dots_doubtful(together, found))
         return 0;
     snprintf(why, sizeof why,
              "'%s' ends its key at the first dot, so its field is '%s', and names like it give "
              "other fields; set split_at to 'last' to end keys at the last dot, or to 'first' if "
              "this is meant",
-             dotted->name, dotted->suffix);
-    walk->number = dotted->number;
-    return fail_at(walk, dotted->begin, PSTK_ENOTSUP, why);
+             example->name, example->suffix);
+    walk->number = example->number;
+    return fail_at(walk, example->begin, PSTK_ENOTSUP, why);
 }
 
 /* Step through the first samples. */
@@ -319,7 +312,7 @@ static int look_at_first(struct walk *walk, struct pstk__index_found *found,
     const int at_last = pstk__tar_at_last(walk->through.scan->foreign);
     struct pstk__tar_member member;
     struct pstk__tar_name name;
-    struct dotted dotted = {.suffix = ""};
+    struct example example = {.suffix = ""};
     char key[PSTK__TAR_MAX_NAME] = "";
     uint64_t n_samples = 0;
     int r = 0;
@@ -331,11 +324,11 @@ static int look_at_first(struct walk *walk, struct pstk__index_found *found,
             key[name.key_size] = 0;
             n_samples++;
         }
-        see_dotted(&dotted, walk->number, &member, &name);
+        see_example(&example, walk->number, &member, &name);
         r = look_at(walk, &member, found, together);
     }
     const int checked =
-        r == PSTK_ENOTSUP || r >= 0 ? check_dots(walk, &dotted, found, together) : 0;
+        r == PSTK_ENOTSUP || r >= 0 ? check_dots(walk, &example, found, together) : 0;
     return checked < 0 ? checked : r;
 }
 
@@ -432,6 +425,7 @@ static int no_memory(struct samples *samples)
                       "no memory for the index of %s", samples->walk.through.scan->path);
 }
 
+/* Note the bytes before the data of a member. */
 static void see_headers(struct samples *samples, const struct pstk__tar_member *member)
 {
     uint64_t *most = &samples->found->facts[PSTK__TAR_HEADERS];

@@ -11,14 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int find(const struct pstk__index_found *found, const char *name)
-{
-    for (uint32_t i = 0; i < found->n_fields; i++)
-        if (strcmp(found->fields[i].field.name, name) == 0)
-            return (int)i;
-    return -1;
-}
-
 /* Why a field can have no default, as a phrase; NULL: it can. */
 static const char *refused(const struct pstk__index_field *field)
 {
@@ -43,7 +35,7 @@ static int check(const struct pstk_default *given, const struct pstk__index_foun
                  struct pstk_error *err)
 {
     char text[160];
-    const int i = find(found, given->name);
+    const int i = pstk__index_find_field(found, given->name);
     if (i < 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "fields: value has a default for '%.63s'; must be a field of the records",
@@ -78,12 +70,12 @@ int pstk__tfrecord_defaults_make(struct pstk__tfrecord_defaults **out,
     /* The fields of a damaged data set are those of its first whole file, which may lack some. */
     for (uint32_t i = 0; i < n; i++) {
         const struct pstk_default *given = &foreign->defaults[i];
-        const int r =
-            opening->salvage && find(found, given->name) < 0 ? 0 : check(given, found, err);
+        if (opening->salvage && pstk__index_find_field(found, given->name) < 0)
+            continue;
+        const int r = check(given, found, err);
         if (r < 0)
             return r;
-        if (find(found, given->name) >= 0) /* only then check has seen the size */
-            size += aligned(given->size);
+        size += aligned(given->size);
     }
     if (n == 0)
         return 0;
@@ -93,7 +85,7 @@ int pstk__tfrecord_defaults_make(struct pstk__tfrecord_defaults **out,
     uint8_t *at = (uint8_t *)made + aligned(sizeof *made);
     for (uint32_t i = 0; i < n; i++) {
         const struct pstk_default *given = &foreign->defaults[i];
-        const int f = find(found, given->name);
+        const int f = pstk__index_find_field(found, given->name);
         if (f < 0)
             continue;
         made->of[f].is_given = 1;

@@ -202,14 +202,6 @@ static void make_field(struct pstk__index_field *out, const struct sketch *sketc
     field->shape[0] = is_fixed ? sketch->least : 0;
 }
 
-static int has_field(const struct pstk__index_found *found, const char *name)
-{
-    for (uint32_t i = 0; i < found->n_fields; i++)
-        if (strcmp(found->fields[i].field.name, name) == 0)
-            return 1;
-    return 0;
-}
-
 static void make_whole(struct pstk__index_found *found)
 {
     found->n_fields = 1;
@@ -227,7 +219,7 @@ static int make_fields(const struct sample *sample, const struct pstk_foreign *w
         if (sample->sketches[i].type != PSTK__FEATURE_EMPTY)
             make_field(&found->fields[found->n_fields++], &sample->sketches[i], sample->n_examples);
     for (uint32_t i = 0; r == 0 && wanted && i < wanted->n_fields; i++) {
-        if (has_field(found, wanted->fields[i].name))
+        if (pstk__index_find_field(found, wanted->fields[i].name) >= 0)
             continue;
         if (found->n_fields == PSTK_MAX_FIELDS)
             return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,

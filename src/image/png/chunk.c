@@ -22,8 +22,7 @@ int pstk__png_chunk_begin(const void *file, uint64_t size, uint64_t at,
     if (at > size || size - at < HEAD_SIZE)
         return 0;
     const uint8_t *p = (const uint8_t *)file + at;
-    const uint32_t n = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-    *chunk = (struct pstk__png_chunk){(const char *)p + 4, p + HEAD_SIZE, n};
+    *chunk = (struct pstk__png_chunk){(const char *)p + 4, p + HEAD_SIZE, pstk__png_get32(p)};
     return is_name(p + 4);
 }
 

@@ -7,6 +7,21 @@
 
 #define PSTK__PNG_IHDR_END 33 /* bytes: signature, then length, name, 13 bytes and CRC of IHDR */
 
+/* Numbers are big-endian. */
+static inline uint32_t pstk__png_get32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+/* Returns what follows the number. */
+static inline uint8_t *pstk__png_put32(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t)(v >> 24);
+    p[1] = (uint8_t)(v >> 16);
+    p[2] = (uint8_t)(v >> 8);
+    p[3] = (uint8_t)v;
+    return p + 4;
+}
+
 struct pstk__png_chunk {
     const char *name;    /* 4 characters */
     const uint8_t *data; /* `size` bytes, all in the file; the CRC after them may be cut off */

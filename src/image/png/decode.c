@@ -67,11 +67,6 @@ struct request {
 
 /* ---- the header, without libpng ------------------------------------------------------------- */
 
-static uint32_t read_be32(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 /* CRC-32 (reflected 0xedb88320) of a few bytes; libpng checks those of the image data. */
 static uint32_t crc32_of(const uint8_t *p, uint32_t n)
 {
@@ -111,10 +106,10 @@ static int read_header(const struct file *file, uint64_t max_pixels, struct pstk
 {
     const uint8_t *p = file->data;
     if (file->size < PSTK__PNG_IHDR_END || memcmp(p, "\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16) != 0 ||
-        crc32_of(p + 12, 17) != read_be32(p + 29))
+        crc32_of(p + 12, 17) != pstk__png_get32(p + 29))
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
                           "not a PNG file, or its header is damaged");
-    uint32_t width = read_be32(p + 16), height = read_be32(p + 20);
+    uint32_t width = pstk__png_get32(p + 16), height = pstk__png_get32(p + 20);
     if (width > MAX_SIDE || height > MAX_SIDE)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "PNG header with a negative size");
     const uint32_t channels = channels_of(p[BIT_DEPTH_AT], p[COLOR_TYPE_AT]);

@@ -37,25 +37,12 @@ static int reserve(struct work *work, uint64_t n)
     return 0;
 }
 
-static void put_be32(uint8_t *p, uint32_t v)
-{
-    p[0] = (uint8_t)(v >> 24);
-    p[1] = (uint8_t)(v >> 16);
-    p[2] = (uint8_t)(v >> 8);
-    p[3] = (uint8_t)v;
-}
-
-static uint32_t crc_of(const uint8_t *p, uint64_t n)
-{
-    return (uint32_t)crc32_z(0, p, n);
-}
-
 /* Complete the chunk whose name and data begin at byte `at` + 4 of the result. */
 static void end_chunk(struct work *work, uint64_t at)
 {
     const uint64_t n = work->used - at - 8;
-    put_be32(work->bytes + at, (uint32_t)n);
-    put_be32(work->bytes + work->used, crc_of(work->bytes + at + 4, n + 4));
+    pstk__png_put32(work->bytes + at, (uint32_t)n);
+    pstk__png_put32(work->bytes + work->used, (uint32_t)crc32_z(0, work->bytes + at + 4, n + 4));
     work->used += 4;
 }
 

@@ -46,11 +46,9 @@ static int is_refused(const struct pstk__png_rows *rows, const struct pstk__png_
 static int has_crc(const struct pstk__png_rows *rows, const struct pstk__png_chunk *chunk,
                    uint64_t end)
 {
-    const uint8_t *p = chunk->data + chunk->size;
-    if (end > rows->size)
-        return 0;
-    const uint32_t crc = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-    return crc == (uint32_t)crc32_z(0, (const uint8_t *)chunk->name, 4 + (uint64_t)chunk->size);
+    return end <= rows->size &&
+           pstk__png_get32(chunk->data + chunk->size) ==
+               (uint32_t)crc32_z(0, (const uint8_t *)chunk->name, 4 + (uint64_t)chunk->size);
 }
 
 /* Find the image data. Pillow checks the chunks before them. */

@@ -31,21 +31,12 @@ int pstk__png_salvage_begin(struct pstk__png_salvage *salvage, struct pstk__aren
 
 /* ---- chunks --------------------------------------------------------------------------------- */
 
-static uint8_t *put_be32(uint8_t *p, uint32_t v)
-{
-    p[0] = (uint8_t)(v >> 24);
-    p[1] = (uint8_t)(v >> 16);
-    p[2] = (uint8_t)(v >> 8);
-    p[3] = (uint8_t)v;
-    return p + 4;
-}
-
 /* Complete the chunk whose data is made[8] up to `end`. */
 static void end_chunk(struct pstk__png_salvage *salvage, const char *name, uint8_t *end)
 {
     const uint32_t n = (uint32_t)(end - salvage->made) - 8;
-    memcpy(put_be32(salvage->made, n), name, 4);
-    end = put_be32(end, (uint32_t)crc32_z(0, salvage->made + 4, n + 4));
+    memcpy(pstk__png_put32(salvage->made, n), name, 4);
+    end = pstk__png_put32(end, (uint32_t)crc32_z(0, salvage->made + 4, n + 4));
     salvage->next = salvage->made;
     salvage->n_next = (uint64_t)(end - salvage->made);
 }
@@ -71,7 +62,7 @@ static int64_t make_rows(struct pstk__png_salvage *salvage)
     p[3] = (uint8_t)~p[1];
     p[4] = (uint8_t)~p[2];
     p += 5 + n;
-    end_chunk(salvage, "IDAT", is_last ? put_be32(p, salvage->adler) : p);
+    end_chunk(salvage, "IDAT", is_last ? pstk__png_put32(p, salvage->adler) : p);
     return n;
 }
 

@@ -2,18 +2,16 @@
 """Boxes whose numbers are not what their field says: pixels where it has fractions of the image, and the other way."""
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from ..hints import level_outside
 from .schema import Field
 
 __all__ = ["OddBoxes"]
 
 MOST_UNIT = 2  # a box that reaches further than this fraction of its image is one of pixels
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 WHY = {
     "unit": f"a number above {MOST_UNIT}; coordinates='unit' are fractions of the image, from 0 to 1, and a loader drops boxes "
             "outside of it (declare Boxes(coordinates='pixels') where they are pixels)",
@@ -29,14 +27,6 @@ def _count(boxes: Any, coordinates: str) -> int:
     if coordinates == "unit":
         return int((rows > MOST_UNIT).any(1).sum())
     return int((((rows >= 0) & (rows <= 1)).all(1) & (rows % 1 != 0).any(1)).sum())
-
-
-def _caller() -> int:
-    """The stacklevel, for the function that calls this one, of the first frame outside of the package."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 class OddBoxes:
@@ -70,4 +60,4 @@ class OddBoxes:
             n = taken[name]
             if n:
                 warnings.warn(f"{path}: field {name}: {n:,} box{'es have' if n > 1 else ' has'} {WHY[coordinates]}",
-                              stacklevel=_caller())
+                              stacklevel=level_outside())
