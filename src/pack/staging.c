@@ -327,6 +327,11 @@ static int open_directory(struct pstk__staging *staging, struct pstk_error *err)
     else if (errno != EEXIST)
         return pstk__file_fail_make(err, errno, PSTK_STAGE_WRITE, staging->path);
     staging->dir = open(staging->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (staging->dir < 0 && errno == ENOTDIR)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
+                          "path: value is %s, a file; must be a directory, or a new name (choose "
+                          "another path)",
+                          staging->path);
     return staging->dir < 0 ? fail_path(staging, errno, "open", "the directory", err) : 0;
 }
 

@@ -73,7 +73,7 @@ class TestBoards(unittest.TestCase):
             self.assertEqual(self.top()["loaders"][0]["state"], "running")
 
     def test_wrong_paths_are_refused_and_a_wrong_folder_gives_none(self):
-        for path, kind, text in (("", SettingsError, "value is ''"), (True, TypeError, "value is True"),
+        for path, kind, text in (("", SettingsError, "value is empty"), (True, TypeError, "value is a bool"),
                                  ("/nonexistent/board", SettingsError, "in a folder that exists"),
                                  (__file__, SettingsError, "something else than a loader's board")):
             with self.subTest(path=path), self.assertRaisesRegex(kind, "monitor_path: .*" + text):

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each parameter of the package's public functions and classes gets values that nobody means. What it refuses, it refuses
 by TypeError, ValueError or an error of penstock's, whose text names the parameter and what it must be."""
+import contextlib
 import inspect
+import io
 import os
+import pathlib
 import re
 import unittest
 import warnings
@@ -13,8 +16,8 @@ import sets
 sets.need_numpy()
 import numpy as np  # noqa: E402
 
-from data_fixture import Case  # noqa: E402
-from penstock import functional, ops  # noqa: E402
+from data_fixture import Case, optional  # noqa: E402
+from penstock import functional, monitor, ops  # noqa: E402
 from penstock.monitor import alerts  # noqa: E402
 
 ODD = [None, True, "x", "a\0b", "", b"x", float("nan"), float("inf"), -float("inf"), -1, 0, 2**64, 10**400, 0.5, 1j, [], {}, (), (1,), [None],
@@ -86,9 +89,11 @@ class Odd(unittest.TestCase):
         self.assertEqual(bad, [], "\n".join(bad))
 
 
-ADVICE = re.compile(r"\((?:raise|lower|choose|leave)|(?:leave it out|raise it|choose another path|which none fits|could not load|no such file|; add a )|lower batch_size", re.DOTALL)
-# Where an odd value is a right one: paths and texts, what is called, and sizes that only ask for more memory.
-RIGHT = {"path", "out", "note", "cache_path", "root_path", "topology", "trace_path", "monitor_path", "on_progress", "max_memory", "max_record_size"}
+ADVICE = re.compile(r"\((?:raise|lower|choose|leave)|(?:leave it out|raise it|choose another path|which none fits|could not load|no such file|; add a )|lower batch_size|raise max_memory|has no column .*(?:adds one|lists its columns)|set overwrite=True to replace it|choose another directory|in it is one, of the format \w+: open that|holds no images: neither it|make it with mkdir -p|has no (?:image|integer) field .*; there are: ", re.DOTALL)
+# Some are right for some parameters.
+SIZES_AND_PATHS = ["1G", "64 MB", b"", b"a\0b", pathlib.Path("x"), pathlib.Path("a\0b"), pathlib.PurePosixPath("."), "/dev/null", "/proc/self/mem",
+                   "/proc/no/such/folder", "s3://bucket/x", "\udcff", "\ud800", "x" * 300, "/" + "x/" * 3000]
+NEEDS = {"TensorBoard": "tensorboard", "Prometheus": "prometheus_client", "TextFile": "prometheus_client"}
 SUBSETS = {"Range": {"first": 0, "last": 5}, "Ids": {"ids": [1, 2]}, "Fraction": {"start": 0, "stop": 0.5}, "Fold": {"k": 0, "of": 4},
            "Where": {"column": "c", "at_least": 1}}
 PLAIN = {
@@ -101,13 +106,13 @@ PLAIN = {
 # What users do not make, or what has a class above or tests of its own: results, errors, callables of operations.
 ELSEWHERE = {
     "Batch", "BatchInfo", "ColumnInfo", "Crop", "DataSetStats", "Exported", "FixedOp", "MicroBatches", "MixedRow", "MosaicPart", "MosaicRow", "Output",
-    "Ragged", "Ranks", "Stats", "Tensor", "TupleBatch", "Monitor", "add_column", "remove_column", "get_include", "get_library",
-    "five_crop", "ten_crop", "show", "python", "record_stream", "image", "scalar", "tensor", "ragged", "boxes", "keypoints", "mask", "per_box", "polygons",
+    "Ragged", "Ranks", "Stats", "Tensor", "TupleBatch", "get_include", "get_library",
+    "five_crop", "ten_crop", "python", "record_stream", "image", "scalar", "tensor", "ragged", "boxes", "keypoints", "mask", "per_box", "polygons",
 }
 
 
-class Opens(Case):
-    """What opens or writes a data set."""
+class Walks(Case):
+    """A data set, and a walk over the parameters of what opens, writes or watches one."""
 
     def setUp(self):
         super().setUp()
@@ -125,9 +130,12 @@ class Opens(Case):
         self.n_paths += 1
         return self.path(f"out{self.n_paths}")
 
+    def opened(self, **given):
+        return penstock.Loader(**{"path": self.path(), "batch_size": 1, "outputs": ["x"], "framework": "numpy", "monitor_path": False,
+                                  "last_batch": "short", "n_threads": 1, **given})
+
     def load(self, **given):
-        penstock.Loader(**{"path": self.path(), "batch_size": 1, "outputs": ["x"], "framework": "numpy", "monitor_path": False, "last_batch": "short",
-                           "n_threads": 1, **given}).close()
+        self.opened(**given).close()
 
     def write(self, **given):
         penstock.Writer(**{"path": self.fresh(), "schema": {"x": "int64"}, **given}).abort()
@@ -135,9 +143,9 @@ class Opens(Case):
     def walk(self, name, function, use, given):
         bad = []
         for parameter in inspect.signature(function).parameters.values():
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or parameter.name in RIGHT:
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 continue
-            for odd in ODD:
+            for odd in [*ODD, *SIZES_AND_PATHS]:
                 try:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
@@ -148,6 +156,10 @@ class Opens(Case):
                 except Exception as error:
                     bad.append(f"{name}({parameter.name}={odd!r:.40}): {type(error).__name__}: {error}")
         self.assertEqual(bad, [], "\n".join(bad))
+
+
+class Opens(Walks):
+    """What opens or writes a data set."""
 
     def test_loaders(self):
         self.load()
@@ -190,7 +202,8 @@ class Opens(Case):
             self.walk(name, function, function, given)
 
     def test_a_new_public_callable_is_walked_or_listed(self):
-        walked = {*PLAIN, *SUBSETS, *ELSEWHERE, "Loader", "Dataset", "Writer", "pack", "export", "merge", "Weighted", "Balanced", "Budget", "Mixture"}
+        walked = {*PLAIN, *SUBSETS, *ELSEWHERE, "Loader", "Dataset", "Writer", "pack", "export", "merge", "Weighted", "Balanced", "Budget", "Mixture",
+                  "Monitor", "add_column", "remove_column", "show"}
         self.assertEqual(sorted(ELSEWHERE - set(penstock.__all__)), [])
         for name in penstock.__all__:
             made = getattr(penstock, name)
@@ -213,6 +226,49 @@ class Opens(Case):
                           (lambda: penstock.Dataset(self.path(), decode="x"), "decode: value is 'x'; must be True or False")):
             with self.assertRaisesRegex(TypeError, says):
                 use()
+
+
+class Watches(Walks):
+    """Monitors, what they call, and contact sheets."""
+
+    def test_monitors(self):
+        with self.opened() as loader:
+            def watch(**given):
+                with penstock.Monitor(**{"every": 60, "gpu": None, "ranks": None, "line": False, **given}):
+                    pass
+            with contextlib.redirect_stderr(io.StringIO()), self.assertLogs("penstock.monitor"):  # of functions that are none of a Reading
+                self.walk("Monitor", penstock.Monitor, watch, {"loader": loader})
+
+    def test_sinks(self):
+        for name in ("JSONLines", "TensorBoard", "Prometheus", "TextFile"):
+            kind, missing = getattr(monitor, name), NEEDS.get(name)
+            given = {"TensorBoard": {"writer": self.fresh()}, "Prometheus": {"port": 0}, "TextFile": {"folder": "."}}.get(name, {"path": self.fresh()})
+            with self.subTest(name):
+                if missing is not None:
+                    optional(missing)
+                self.walk(name, kind, lambda kind=kind, **given: kind(**given).close(), given)
+
+    def test_contact_sheets(self):
+        path, pixels = self.path("images"), np.zeros((8, 8, 3), np.uint8)
+        penstock.pack([{"jpg": pixels, "cls": 1}] * 2, path, num_workers=0, progress=False).close()
+        for given in ({"source": path}, {"source": path, "ops": None, "recipe": None, "ids": [1]}, {"source": {"image": pixels[None]}}):
+            penstock.show(**given)
+            self.walk("show", penstock.show, penstock.show, given)
+
+    def test_columns(self):
+        values = np.arange(8)
+        self.walk("add_column", penstock.add_column, penstock.add_column, {"path": self.path(), "name": "c", "values": values, "overwrite": True})
+        self.walk("remove_column", penstock.remove_column, penstock.remove_column, {"path": self.path(), "name": "d"})
+
+    def test_receivers_and_the_rest(self):
+        self.walk("Webhook", monitor.Webhook, monitor.Webhook, {"url": "http://127.0.0.1:1/"})
+        self.walk("peak_flops", monitor.peak_flops, monitor.peak_flops, {"device": "NVIDIA H100 80GB HBM3"})
+
+    def test_a_new_part_of_monitors_is_walked_or_listed(self):
+        walked = {"Monitor", "JSONLines", "TensorBoard", "Prometheus", "TextFile", "Webhook", "peak_flops"}
+        listed = {"Alert", "GpuReading", "PEAKS", "RankView", "Reading", "defaults"}  # results and tables
+        callbacks = {"lightning_callback", "transformers_callback"}  # their arguments are those of a Monitor
+        self.assertEqual(set(monitor.__all__) - walked - listed - callbacks - set(alerts.__all__), set())
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 expression names a metric that nobody gives."""
 import contextlib
 import dataclasses
+import errno
 import json
 import math
 import os
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 import urllib.parse
 import urllib.request
 
@@ -124,10 +126,19 @@ class Endpoint(unittest.TestCase):
                                   ({"on_taken": "ask"}, "on_taken: value is 'ask'")):
             with self.assertRaisesRegex(penstock.SettingsError, message):
                 monitor.Prometheus(**settings)
-        with self.assertRaises(OSError):
-            monitor.Prometheus(0, address="192.0.2.1")  # of no interface
-        with self.assertRaisesRegex(TypeError, "address: value is 5"):
-            monitor.Prometheus(0, address=5)
+        for address in ("192.0.2.1", "no-such-host.invalid", "x" * 70, "a\0b", "1.2.3.4.5", "::g"):
+            with self.assertRaisesRegex(penstock.SettingsError, f"address: value is {re.escape(repr(address))}; must be the address of an interface"):
+                monitor.Prometheus(0, address=address)
+        for address in (5, None, b"127.0.0.1", ("127.0.0.1",)):
+            with self.assertRaisesRegex(TypeError, f"address: value is {re.escape(repr(address))}; must be"):
+                monitor.Prometheus(0, address=address)
+
+    def test_a_port_that_cannot_be_opened_is_named(self):
+        for code, kind, message in ((errno.EACCES, penstock.SettingsError, r"port: value is 80, which this user may not open; must be another"),
+                                    (errno.EMFILE, penstock.PenstockError, r"port: value is 80, which cannot be opened \(Too many open files\); must be")):
+            with unittest.mock.patch("prometheus_client.start_http_server", side_effect=OSError(code, os.strerror(code))):
+                with self.assertRaisesRegex(kind, message):
+                    monitor.Prometheus(80)
 
     def test_a_child_of_fork_does_not_keep_the_port(self):
         exporter = self.exporter()

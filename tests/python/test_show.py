@@ -248,7 +248,7 @@ class Show(Case):
         np.testing.assert_array_equal(sheet[:, 60:116], images[1])
         floats = np.array(penstock.show({"x": (images / 127.5 - 1).transpose(0, 3, 1, 2)}, columns=3))
         self.assertLessEqual(np.abs(floats.astype(int) - sheet).max(), 2)
-        self.assert_says("no images", penstock.show, {"y": np.arange(3)})
+        self.assert_says("source: value is a batch; must have images", penstock.show, {"y": np.arange(3)})
         torch = optional("torch")
         again = penstock.show({"x": torch.from_numpy(images).permute(0, 3, 1, 2)}, columns=3)
         np.testing.assert_array_equal(np.array(again), sheet)
@@ -268,7 +268,7 @@ class Show(Case):
             with self.open(form=form) as loader:
                 batch = next(iter(loader))
             self.assertEqual(penstock.show(batch, 2, columns=2, field=name).size, (2 * 16 + GAP, 16))
-        self.assert_says("no images", penstock.show, (1, 2))
+        self.assert_says("source: value is a batch; must have images", penstock.show, (1, 2))
 
     def test_images_of_few_rows_or_columns_lie_as_their_output_says(self):
         sides = [(h, w) for h in (1, 3, 4, 6) for w in (1, 3, 4, 6)]
@@ -320,7 +320,7 @@ class Show(Case):
         self.assertEqual(penstock.show({"x": gray.reshape(2, 9, 3, 1)}, columns=1).size, (3, 2 * 9 + GAP))
         self.assert_says("layout: value is 'hwc'; must be", penstock.show, {"x": gray}, layout="hwc")
         self.assert_says("layout='nchw': 'x' has the shape", penstock.show, {"x": gray[:, :2]}, layout="nchw")
-        self.assert_says("layout is for a batch", penstock.show, self.path(), layout="nhwc")
+        self.assert_says("layout: value is 'nhwc'; must be None, except for a batch", penstock.show, self.path(), layout="nhwc")
 
     def test_a_loader_without_images_is_sent_to_its_data_set(self):
         with penstock.Loader(self.path(), batch_size=2, framework="numpy", outputs=["cls"]) as loader:
@@ -339,7 +339,7 @@ class Show(Case):
             ([self.path(), 4, [1]], {}, "takes source, n by position"),
             ([self.path(), 0], {}, "n: value is 0; must be"),
             ([{"x": np.zeros((1, 2, 2, 3))}], dict(ids=[1]), "path or a Dataset"),
-            ([5], {}, "int cannot be shown"),
+            ([5], {}, "source: value is an int; must be a Loader"),
         ]:
             self.assert_says(words, penstock.show, *arguments, **keywords)
 

@@ -213,10 +213,10 @@ class Traces(Case):
     def test_wrong_values_are_refused(self):
         for path, kind, message in ((os.path.join(self.folder, "none", "t.json"), SettingsError, "folder that exists"),
                                     (self.folder, SettingsError, "must be a file"),
-                                    ("", SettingsError, "trace_path: value is ''"),
+                                    ("", SettingsError, "trace_path: value is empty; must be a path$"),
                                     (self.path + ".gz", SettingsError, "trace_path: value is .* must not end in .gz"),
                                     (self.path + ".GZ", SettingsError, "trace_path: value is .* must not end in .gz"),
-                                    ("a\0b", SettingsError, "zero byte"), (7.5, TypeError, "trace_path: value is 7.5")):
+                                    ("a\0b", SettingsError, "zero byte"), (7.5, TypeError, "trace_path: value is a float; must be the path of a file")):
             with self.assertRaisesRegex(kind, message):
                 loader(trace_path=path)
         with self.assertRaisesRegex(SettingsError, "trace_events: value is 1048577; must be 0 .* from 1 to 1048576"):
@@ -329,13 +329,13 @@ class Merged(Case):
             file.write(b"\x1f\x8b broken")
         with self.assertRaisesRegex(SettingsError, "theirs: .* must be a file of JSON"):
             penstock.trace.merge(self.path, empty)
-        with self.assertRaisesRegex(TypeError, "ours: value is 7"):
+        with self.assertRaisesRegex(TypeError, "ours: value is 7; must be the path of a file, or a list"):
             penstock.trace.merge(7, self.theirs([]))
         with open(empty, encoding="utf-8") as file:  # the number of an open file is no path
             for number in (True, file.fileno()):
                 for name, files in (("theirs", (self.path, number)), ("ours", ([number], self.theirs([], "c.json"))),
                                     ("out", (self.path, self.theirs([], "c.json"), number))):
-                    with self.assertRaisesRegex(TypeError, f"{name}: value is {number!r}; must be the path of a file"):
+                    with self.assertRaisesRegex(TypeError, f"{name}: value is an? (int|bool|list); must be the path of a file"):
                         penstock.trace.merge(*files)
             os.fstat(file.fileno())
 

@@ -113,6 +113,8 @@ def export(data: str | os.PathLike[str], *, to: str, out: str | os.PathLike[str]
         raise SettingsError(f"to: value is {to!r}; must be one of {', '.join(TARGETS)}{near(to, TARGETS)}")
     names, chain = _names(fields), _chain(subset)
     source, foreign = Foreign().at(paths.local(data, "data"))
+    if on_progress is not None and not callable(on_progress):
+        raise TypeError(f"on_progress: value is {on_progress!r}; must be a function of (samples done, all samples)")
     settings = _c.ExportSettings(
         size=sizeof(_c.ExportSettings), target=TARGETS[to], data=os.fsencode(source),
         out=os.fsencode(paths.local(out, "out")), shard_size=whole("shard_size", shard_size),

@@ -2,6 +2,7 @@
 """Turn a path that a user wrote into a path of this machine, or refuse it and say what to write."""
 from __future__ import annotations
 
+import errno
 import os
 import re
 from typing import Any
@@ -11,23 +12,22 @@ from .hints import kind_of
 
 __all__ = ["local"]
 
+_DIRECTORY = "the name of a directory"
+MOST_SHOWN = 60  # characters of a path that is too long
 
-def local(path: str | bytes | os.PathLike[str], setting: str = "path") -> str:
+
+def local(path: str | bytes | os.PathLike[str], setting: str = "path", what: str = _DIRECTORY) -> str:
     """Return the path with ~ replaced by the home directory, as in a shell. Every function of the package that
     takes a path calls this. Refuse an empty one, an address of another machine, and a manifest instead of its directory.
-    setting: the argument that has it. Raises TypeError, SettingsError."""
-    try:
-        name = os.fsdecode(path)
-    except TypeError:
-        raise TypeError(f"{setting}: value is {kind_of(path)}; must be the name of a directory{_advice(path)}") from None
+    setting: the argument that has it. what: it must be. Raises TypeError, SettingsError."""
+    name = _decoded(path, setting, what)
     if not name:  # os.path.abspath would make the current directory of it
-        raise SettingsError(f"{setting}: value is empty; must be a path (write '.' for the current directory)")
-    if "\0" in name:
-        raise SettingsError(f"{setting}: value is {name!r}; must have no zero byte")
+        here = " (write '.' for the current directory)" if what == _DIRECTORY else ""
+        raise SettingsError(f"{setting}: value is empty; must be a path{here}")
     if os.path.isfile(name) and os.path.basename(name) == "manifest.json":
         raise SettingsError(f"{setting}: value is {name!r}, a manifest; must be the data set's directory (give "
                             f"{os.path.dirname(name) or '.'!r})")
-    if os.path.lexists(name):
+    if _exists(name, setting):
         return name
     _check_address(name, setting)
     if not name.startswith("~"):
@@ -36,7 +36,34 @@ def local(path: str | bytes | os.PathLike[str], setting: str = "path") -> str:
     if found.startswith("~"):
         raise SettingsError(f"{setting}: value is {name!r}; {home[1:] or 'this user'!r} has no home directory (write "
                             "the whole path)")
-    return local(found, setting)
+    return local(found, setting, what)
+
+
+def _decoded(path: Any, setting: str, what: str) -> str:
+    """The path as text that the system can be given."""
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        raise TypeError(f"{setting}: value is {kind_of(path)}; must be {what}{_advice(path)}") from None
+    if "\0" in name:
+        raise SettingsError(f"{setting}: value is {name!r}; must have no zero byte")
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        raise SettingsError(f"{setting}: value is {name!r}; must be text that UTF-8 can hold") from None
+    return name
+
+
+def _exists(name: str, setting: str) -> bool:
+    """Whether there is such a file, directory or link."""
+    try:
+        os.lstat(name)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise SettingsError(f"{setting}: value is {name[:MOST_SHOWN]!r}..., {len(os.fsencode(name)):,} bytes long; must be a "
+                                "path that the system does not find too long (choose shorter names)") from None
+        return False
+    return True
 
 
 def _advice(value: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from . import _c, ops as operations, outputs_follow, recipes
 from ._optional import needed
+from .arguments import is_whole, items
 from .batch import BatchInfo
 from .dataset import Dataset
 from .errors import SettingsError
@@ -33,6 +34,7 @@ LINE = 14  # pixels of a line of text
 DEFAULT_SIDE = 224
 MAX_PICTURES = 4096
 IMAGE_ID = "image_id"  # of packs of COCO: the number of an image, never of a class
+_PATH = (str, bytes, os.PathLike)
 LABEL = " label"  # an output's name that a loader's own hardly have
 CHANNELS = {"nhwc": 3, "nchw": 1}  # the axis that has the channels
 BOX_CLASSES = " classes of boxes"
@@ -161,8 +163,9 @@ def _of_batch(batch: Any, field: str | None, n: int, layout: str | None) -> list
     found = {name: value for name, value in (_tensors(batch) or {}).items()
              if is_array(value) and len(value.shape) == 4 and _axes(value.shape)}
     if not found or (field is not None and field not in found):
-        raise SettingsError("the batch has no images" + (f" named {field!r}" if field else "")
-                            + (near_or_all(field, found) if found else ""))
+        what, must = ("source: value is a batch", "have images, a tensor of 4 axes with 1, 3 or 4 channels") if not found else \
+            (f"field: value is {field!r}", "be the name of a tensor of images" + near_or_all(field, found))
+        raise SettingsError(f"{what}; must {must}")
     name = field or next(iter(found))
     n = min(n, int(getattr(batch, "n_valid", n)))
     nhwc = _is_nhwc(batch, name, found[name].shape, layout)
@@ -495,11 +498,9 @@ def _of_recipe(path: str, name: str, field: str, sample_id: int, n: int, seed: i
 def _checked_ids(ids: Sequence[int] | None, n: int, n_samples: int) -> list[int]:
     if ids is None:
         return list(range(min(n, n_samples)))
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
-        raise TypeError(f"ids: value is {ids!r}; must be a list of numbers of samples")
-    found = [count("ids", i, 0, n_samples - 1) for i in ids]
+    found = [count("ids", i, 0, n_samples - 1) for i in items("ids", ids, "a list of numbers of samples")]
     if not found:
-        raise SettingsError("ids is empty: name at least one sample")
+        raise SettingsError("ids: value is empty; must have 1 or more numbers of samples")
     return found
 
 
@@ -510,6 +511,27 @@ def _check_recipe(recipe: Any, ids: Any) -> None:
     if isinstance(ids, Sized) and len(ids) > 1:
         raise SettingsError(f"ids: value has {len(ids)} samples; must have one with recipe=, which shows several "
                             "augmentations of one sample (call show for each)")
+
+
+def _check_arguments(source: Any, **given: Any) -> None:
+    """Refuse arguments that are of another type, or not for such a source."""
+    is_path, is_batch = isinstance(source, _PATH), not isinstance(source, (*_PATH, Dataset, Loader))
+    for name in ("field", "label"):
+        may_count = is_batch and name == "field" and is_whole(given[name])  # of a tuple
+        if given[name] is not None and not isinstance(given[name], str) and not may_count:
+            raise TypeError(f"{name}: value is {given[name]!r}; must be the name of a field")
+    layout, ids, recipe = given["layout"], given["ids"], given["recipe"]
+    if layout is not None:
+        if not isinstance(layout, str) or layout not in CHANNELS:
+            raise SettingsError(f"layout: value is {layout!r}; must be 'nhwc' or 'nchw'")
+        if not is_batch:
+            raise SettingsError(f"layout: value is {layout!r}; must be None, except for a batch (a data set and a loader have theirs)")
+    if ids is not None and (is_batch or isinstance(source, Loader)):
+        raise SettingsError(f"ids: value is {ids!r}; must be None, except for a path or a Dataset (a loader shows what it delivers next)")
+    if recipe is not None:
+        if given["ops"] is not None or not is_path:
+            raise SettingsError(f"recipe: value is {recipe!r}; must be None, except for the path of a data set without ops=")
+        _check_recipe(recipe, ids)
 
 
 @explained("penstock.show", {"nrow": "columns= is the number of pictures in a row",
@@ -548,23 +570,14 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
     n = count("n", n, 1, MAX_PICTURES)
     if columns is not None:
         count("columns", columns, 1, MAX_PICTURES)
-    if layout is not None and layout not in CHANNELS:
-        raise SettingsError(f"layout: value is {layout!r}; must be 'nhwc' or 'nchw'")
-    if layout is not None and isinstance(source, (str, os.PathLike, Dataset, Loader)):
-        raise SettingsError("layout is for a batch: a data set and a loader know theirs")
-    if ids is not None and not isinstance(source, (str, os.PathLike, Dataset)):
-        raise SettingsError("ids are for a path or a Dataset: a loader shows what it delivers next")
-    if recipe is not None and (ops is not None or not isinstance(source, (str, os.PathLike))):
-        raise SettingsError("recipe is for the path of a data set, without ops")
-    if recipe is not None:
-        _check_recipe(recipe, ids)
+    _check_arguments(source, ids=ids, field=field, label=label, ops=ops, layout=layout, recipe=recipe)
     if isinstance(source, Loader):
         return _sheet(list(_of_loader(source, field, label, n)), columns, None)
     if isinstance(source, Dataset):
         found = _of_dataset(source, field, label, _checked_ids(ids, n, len(source)))
         return _sheet(list(found), columns, (DEFAULT_SIDE, DEFAULT_SIDE))
-    if isinstance(source, (str, os.PathLike)):
-        path = os.fspath(source)
+    if isinstance(source, _PATH):
+        path = os.fsdecode(source)
         with Dataset(path) as dataset:
             name, wanted = _image_field(dataset, field), _checked_ids(ids, n, len(dataset))
         if recipe is not None:
@@ -575,5 +588,4 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
         return _sheet(list(_of_ids(path, image(name, ops), label, wanted, seed, epoch)), columns, None)
     if _tensors(source) is not None:
         return _sheet(_of_batch(source, None if field is None else str(field), n, layout), columns, None)
-    raise TypeError(f"{kind_of(source)} cannot be shown: give a Loader, a Dataset, the path of a "
-                    "data set, or a batch")
+    raise TypeError(f"source: value is {kind_of(source)}; must be a Loader, a Dataset, the path of a data set, or a batch")

@@ -19,7 +19,7 @@ import warnings
 from ctypes import byref, c_void_p
 from typing import IO, TYPE_CHECKING, Any
 
-from . import _c, errors
+from . import _c, errors, paths
 from .errors import SettingsError
 
 if TYPE_CHECKING:
@@ -37,13 +37,7 @@ _TIDS = 100_000  # between the threads of two loaders of one process
 
 def path_of(path: Any, name: str = "trace_path") -> bytes:
     """Return a path as the library takes it."""
-    try:
-        found = os.fsencode(os.path.expanduser(path))
-    except TypeError:
-        raise TypeError(f"{name}: value is {path!r}; must be the path of a file, or None") from None
-    if not found or b"\0" in found:
-        raise SettingsError(f"{name}: value is {path!r}; must be the path of a file, without a zero byte")
-    return found
+    return os.fsencode(paths.local(path, name, "the path of a file"))
 
 
 def begin(handle: Handle) -> None:

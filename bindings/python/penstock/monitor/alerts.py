@@ -16,7 +16,7 @@ import statistics
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import is_whole, is_zero, positive
+from ..arguments import is_whole, is_zero, items, positive
 from ..errors import SettingsError
 from ..escapes import escaped
 from ..sealed import Sealed
@@ -360,13 +360,11 @@ def rules_of(alerts: Any) -> list[Rule]:
         return defaults()
     if isinstance(alerts, Rule):
         alerts = [alerts]
-    wrong = "must be True, None, or a list of rules such as penstock.monitor.Starved(0.2, seconds=60)"
-    if not isinstance(alerts, Iterable) or isinstance(alerts, (str, bytes)):
-        raise TypeError(f"alerts: value is {alerts!r}; {wrong}")
-    rules = list(alerts)
+    must = "True, None, or a list of rules such as penstock.monitor.Starved(0.2, seconds=60)"
+    rules = items("alerts", alerts, must)
     for rule in rules:
         if not isinstance(rule, Rule):
-            raise TypeError(f"alerts: value is {rule!r}; {wrong}")
+            raise TypeError(f"alerts: value is {rule!r}; must be {must}")
     return rules
 
 

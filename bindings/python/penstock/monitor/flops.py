@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ..errors import SettingsError
+
 __all__ = ["DTYPES", "PEAKS", "Peak", "peak_flops"]
 
 DTYPES = ("float64", "float32", "tf32", "float16", "bfloat16", "fp8")
@@ -57,6 +59,14 @@ def spelled(dtype: object) -> str:
     return _SPELLED.get(name, name)
 
 
+def checked(dtype: object) -> str:
+    """The name of a dtype of DTYPES. Raises SettingsError."""
+    name = spelled(dtype)
+    if name not in DTYPES:
+        raise SettingsError(f"dtype: value is {dtype!r}; must be one of {', '.join(DTYPES)}")
+    return name
+
+
 def found(device: str) -> Peak | None:
     """The entry of a device, by the name that NVML, PyTorch and nvidia-smi give it; None: it has none, or it is a part of
     a device (MIG)."""
@@ -72,7 +82,9 @@ def found(device: str) -> Peak | None:
 
 def peak_flops(device: str, dtype: object = "bfloat16") -> float | None:
     """Return the FLOPs of a second that the device can do at most, dense; None: unknown device, or it cannot compute in
-    this dtype on tensor cores (float32 and float64: on its other cores)."""
-    entry = found(device)
-    tflops = None if entry is None else entry.tflops.get(spelled(dtype))
+    this dtype on tensor cores (float32 and float64: on its other cores). SettingsError: no such dtype."""
+    if not isinstance(device, str):
+        raise TypeError(f"device: value is {device!r}; must be the name of a GPU, as torch.cuda.get_device_name() gives it")
+    name, entry = checked(dtype), found(device)
+    tflops = None if entry is None else entry.tflops.get(name)
     return None if tflops is None else 1e12 * tflops

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from .. import _c
-from ..arguments import positive
+from ..arguments import items, positive
 from ..closing import ClosedAtEnd
 from ..cores import n_cores
 from ..errors import PenstockError, SettingsError
@@ -76,10 +76,7 @@ def _given(name: str, value: Any) -> float | None:
 
 def _functions(name: str, value: Any) -> tuple[Callable[[Any], Any], ...]:
     """One function or several, checked."""
-    found = (value,) if callable(value) else value
-    if found is None or isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
-        raise TypeError(f"{name}: value is {value!r}; must be a function or a list of functions")
-    found = tuple(found)
+    found = (value,) if callable(value) else tuple(items(name, value, "a function or a list of functions"))
     for one in found:
         if not callable(one):
             raise TypeError(f"{name}: value is {one!r}; must be a function or a list of functions")
@@ -146,9 +143,7 @@ class Monitor(Sealed):
             raise SettingsError("tokens_so_far: value is a function; must be None with tokens_per_sample (give one of them)")
         self._tokens_per_sample, self._tokens_so_far = _given("tokens_per_sample", tokens_per_sample), tokens_so_far
         self._flops, self._peak = _given("flops_per_sample", flops_per_sample), _given("peak_flops", peak_flops)
-        self._dtype = flops.spelled(dtype)
-        if self._dtype not in flops.DTYPES:
-            raise SettingsError(f"dtype: value is {dtype!r}; must be one of {', '.join(flops.DTYPES)}")
+        self._dtype = flops.checked(dtype)
         self._gpu_setting, self._line = gpus.checked(gpu), line
         if not (ranks is None or isinstance(ranks, str) and ranks == "auto"):
             boards.board_of(ranks, "")

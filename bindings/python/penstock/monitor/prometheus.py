@@ -7,8 +7,10 @@ with _total. Every series has the labels data_set, node and rank.
 from __future__ import annotations
 
 import errno
+import operator
 import os
 import re
+import socket
 import threading
 import time
 import weakref
@@ -16,6 +18,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .. import _optional, paths
+from ..arguments import is_whole
 from ..errors import PenstockError, SettingsError
 from ..stats import ADVICE
 from .reading import Reading
@@ -25,6 +28,7 @@ __all__ = ["Prometheus", "TextFile"]
 
 LABELS = ("data_set", "node", "rank")
 STALE = 300.0  # seconds without a reading, after which its series vanish
+_ADDRESS = "the address of an interface, as '127.0.0.1', or '' for all"
 PORTS = 64  # that on_taken="next" tries
 
 
@@ -151,11 +155,13 @@ class Prometheus(Sink):
 
     port: 1 to 65535, or 0 for any free one; `port` is the one that was taken. Ranks of one machine need one each:
     9400 + local rank. on_taken: what happens if another program has the port: "error", or "next", which tries the next 63.
-    address: of the interface; "": all, as a Prometheus server on another machine needs it.
+    address: of an interface of this machine, IPv4 or IPv6, or a host name of it; "": all of IPv4, as a Prometheus server on another
+    machine needs it.
 
     One exporter may be the sink of several Monitors: it serves until the last of them has ended, and again with the next.
     A series vanishes 5 minutes after its last reading. In a child of fork it serves nothing.
-    MissingPackageError: without prometheus_client. PenstockError: the port is taken. OSError: a wrong address.
+    MissingPackageError: without prometheus_client. PenstockError: the port is taken. SettingsError: a wrong
+    address.
     """
 
     _every_look = True
@@ -163,11 +169,12 @@ class Prometheus(Sink):
     port: int
 
     def __init__(self, port: int = 9400, *, address: str = "", on_taken: str = "error") -> None:
-        if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+        if not is_whole(port) or not 0 <= operator.index(port) <= 65535:
             raise SettingsError(f"port: value is {port!r}; must be a whole number from 0 to 65535 (0: any free port)")
+        port = operator.index(port)
         if not isinstance(address, str):
-            raise TypeError(f"address: value is {address!r}; must be the address of an interface, as '127.0.0.1'")
-        if on_taken not in ("error", "next"):
+            raise TypeError(f"address: value is {address!r}; must be {_ADDRESS}")
+        if not isinstance(on_taken, str) or on_taken not in ("error", "next"):
             raise SettingsError(f"on_taken: value is {on_taken!r}; must be 'error' or 'next'")
         self._collector = _Collector()
         client = _optional.needed("prometheus_client", "penstock.monitor.Prometheus", "prometheus-client")
@@ -206,10 +213,10 @@ class Prometheus(Sink):
         for port in ports:
             try:
                 opened = self._serve(port, self.address or "0.0.0.0", self._registry)
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise
-                continue
+            except (OSError, ValueError) as error:  # ValueError: no name of a host can be so
+                if getattr(error, "errno", None) == errno.EADDRINUSE:
+                    continue
+                raise self._refusal_of(port, error) from None
             if opened is None:
                 raise PenstockError("penstock.monitor.Prometheus needs prometheus-client 0.19 or newer (pip install -U "
                                     "prometheus-client)")
@@ -219,6 +226,14 @@ class Prometheus(Sink):
         others = f", nor are the next {len(ports) - 1}" if len(ports) > 1 else ""
         raise PenstockError(f"port: value is {ports[0]}, which is not free{others}; must be a port that no other program "
                             "has (give each rank its own, or on_taken='next')")
+
+    def _refusal_of(self, port: int, error: OSError | ValueError) -> Exception:
+        """Why a port of the address cannot be opened, and what to do."""
+        if isinstance(error, (socket.gaierror, ValueError)) or error.errno == errno.EADDRNOTAVAIL:
+            return SettingsError(f"address: value is {self.address!r}; must be {_ADDRESS} (`ip address` lists those of this machine)")
+        if error.errno == errno.EACCES:
+            return SettingsError(f"port: value is {port}, which this user may not open; must be another (give one from 1024 on)")
+        return PenstockError(f"port: value is {port}, which cannot be opened ({error.strerror}); must be a free port")
 
     def _forget(self) -> None:
         """In a child of fork: close the socket that it inherited, so that the parent alone has the port."""

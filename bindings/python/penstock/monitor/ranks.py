@@ -293,7 +293,7 @@ def board_of(setting: Any, name: str) -> Board | None:
     prefix = f"penstock/{run.strip('-') or 'run'}/{name.replace('/', '-')}"
     if setting is None:
         return None
-    if setting == "auto":
+    if isinstance(setting, str) and setting == "auto":
         if distributed() is None:
             return None
         from torch.distributed import distributed_c10d

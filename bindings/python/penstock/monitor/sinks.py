@@ -29,15 +29,16 @@ class Sink(Sealed):
 
 class JSONLines(Sink):
     """Append each reading as a line of JSON: Reading.to_dict(). Several processes may write to one file: a line is one
-    write. path: the file, made where it is missing. OSError: it cannot be opened."""
+    write. path: the file, made where it is missing. SettingsError: it cannot be opened."""
 
     path: str
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        if not isinstance(path, (str, bytes, os.PathLike)):  # an int, or True, would be the number of an open file
-            raise TypeError(f"path: value is {path!r}; must be the name of a file")
-        self._fix(path=paths.local(path))
-        self._file: TextIO | None = open(self.path, "a", encoding="utf-8", buffering=1 << 20)  # noqa: SIM115
+        self._fix(path=paths.local(path, what="the name of a file"))
+        try:
+            self._file: TextIO | None = open(self.path, "a", encoding="utf-8", buffering=1 << 20)  # noqa: SIM115
+        except OSError as error:
+            raise SettingsError(f"path: value is {self.path!r}; must be a file that lines can be appended to ({error.strerror})") from None
 
     def __call__(self, reading: Reading) -> None:
         if self._file is None:
@@ -58,7 +59,8 @@ class TensorBoard(Sink):
     """Write each reading's scalars to TensorBoard, at the number of samples since open as the step.
 
     writer: a SummaryWriter of torch.utils.tensorboard or tensorboardX, which stays open; or a folder, for which one is
-    made, of torch where it is installed, else of tensorboardX. MissingPackageError: neither can be imported.
+    made, of torch where it is installed, else of tensorboardX. MissingPackageError: neither can be imported. SettingsError: no
+    file can be made in the folder.
     """
 
     def __init__(self, writer: Any, prefix: str = "penstock/") -> None:
@@ -87,7 +89,10 @@ class TensorBoard(Sink):
 
 def _writer(folder: str) -> Any:
     try:
-        from torch.utils.tensorboard import SummaryWriter
+        from torch.utils.tensorboard import SummaryWriter as kind
     except ImportError:
-        return _optional.needed("tensorboardX", "writing for TensorBoard").SummaryWriter(folder)
-    return SummaryWriter(folder)
+        kind = _optional.needed("tensorboardX", "writing for TensorBoard").SummaryWriter
+    try:
+        return kind(folder)
+    except OSError as error:
+        raise SettingsError(f"writer: value is {folder!r}; must be a folder that files can be made in ({error.strerror})") from None

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _c, dtypes, errors, paths
 from .._optional import needed
-from ..arguments import text, unmasked
+from ..arguments import switch, text, unmasked
 from ..errors import SettingsError
 from ..hints import explained
 
@@ -49,7 +49,7 @@ def add_column(path: str | os.PathLike[str], name: str, values: Any, *, overwrit
     """
     array, code = _array(name, values)
     column = _c.NewColumn(size=ctypes.sizeof(_c.NewColumn), dtype=code, name=text("name", name),
-                          values=array.ctypes.data, n=len(array), overwrite=1 if overwrite else 0)
+                          values=array.ctypes.data, n=len(array), overwrite=int(switch("overwrite", overwrite)))
     error = errors.new()
     try:
         errors.check(_c.lib.pstk_column_add(os.fsencode(paths.local(path)), ctypes.byref(column), _c.ProgressFn(),
