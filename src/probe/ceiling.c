@@ -443,9 +443,9 @@ static void load_images(struct images *set, struct pstk_dataset *dataset, uint32
 }
 
 /*
- * The decode ceiling, in N_SLICES slices that the other ceilings lie between. Their median is the
- * rate: where a machine is shared, other processes may have nearly all of it for the whole of a
- * slice or two, but not of most.
+ * The decode ceiling, in N_SLICES slices before, between and after the other ceilings of what is in
+ * memory. Their median is the rate: where a machine is shared, other processes may have nearly all
+ * of it for the whole of a slice or two, but not of most.
  */
 struct decode {
     struct images *images; /* owned; NULL: nothing to decode */
@@ -506,7 +506,7 @@ static struct pstk_loader *open_in_middle(struct pstk_settings *s, uint64_t n_sa
 }
 
 /* Measure the loader without decoding. *cached, a set, keeps PSTK_CEILING_LOADER only where less
- * than half of the bytes came from storage. */
+ * than a tenth of the bytes came from storage. */
 static double measure_loader(const struct pstk_settings *s, uint64_t n_samples, const char *field,
                              double seconds, uint32_t *cached)
 {
@@ -547,7 +547,7 @@ static double measure_loader(const struct pstk_settings *s, uint64_t n_samples, 
     pstk_get_stats(loader, &stats);
     pstk_close(&loader);
     const uint64_t read = pstk__resident_bytes_read();
-    if (read == UINT64_MAX || read - read_before >= stats.bytes_read / 2)
+    if (read == UINT64_MAX || read - read_before >= stats.bytes_read / 10)
         *cached &= ~(uint32_t)PSTK_CEILING_LOADER;
     return r < 0 ? 0 : rate;
 }
@@ -630,23 +630,33 @@ static uint32_t ceiling_threads(const struct pstk_settings *s)
     return n;
 }
 
-/* Measure the ceilings other than that of storage, for `share` seconds each. `name`: the field to
- * decode or read, NULL: none. */
-static void measure_others(const struct pstk_settings *s, const struct pstk__source *source,
-                           const char *name, double share, struct decode *decode,
-                           struct pstk_ceilings *ceilings)
+/* Measure the ceilings that read records, for `share` seconds each: first of all, because what else
+ * is measured fills the page cache. `name`: the field to read, NULL: none. */
+static int measure_reads(const struct pstk_settings *s, struct pstk__source *own, const char *name,
+                         double share, struct pstk_ceilings *ceilings, struct pstk_error *err)
 {
+    const int r = measure_storage(own, s, share, ceilings, err);
+    if (r < 0)
+        return r;
+    if (name)
+        ceilings->loader_samples_per_second =
+            measure_loader(s, own->n_samples, name, share, &ceilings->from_page_cache);
+    if (ceilings->loader_samples_per_second <= 0) /* it was not measured */
+        ceilings->from_page_cache &= ~(uint32_t)PSTK_CEILING_LOADER;
+    return 0;
+}
+
+/* Measure the ceilings of what is in memory, for `share` seconds each. */
+static void measure_others(const struct pstk_settings *s, const struct pstk__source *source,
+                           double share, struct decode *decode, struct pstk_ceilings *ceilings)
+{
+    decode_slice(decode);
     decode_slice(decode);
     ceilings->memory_bytes_per_second = run_threads(NULL, decode->n_threads, 0, share);
     decode_slice(decode);
-    if (name)
-        ceilings->loader_samples_per_second =
-            measure_loader(s, source->n_samples, name, share, &ceilings->from_page_cache);
-    if (ceilings->loader_samples_per_second <= 0) /* it was not measured */
-        ceilings->from_page_cache &= ~(uint32_t)PSTK_CEILING_LOADER;
-    decode_slice(decode);
     if (s->device != PSTK_HOST)
         measure_copies(s, source, share, ceilings);
+    decode_slice(decode);
     decode_slice(decode);
 }
 
@@ -672,13 +682,12 @@ static int measure_all(const struct pstk_settings *s, struct pstk_dataset *datas
     int r = pstk__source_open(&own, s->path, s->foreign, err);
     if (r < 0)
         return r;
-    r = measure_storage(own, s, share, ceilings, err); /* before others fill the page cache */
+    r = measure_reads(s, own, name, share, ceilings, err);
     pstk__source_close(own);
     if (r == 0 && name && source->schema.fields[field].kind == PSTK_FIELD_IMAGE)
         decode_open(&decode, dataset, field);
-    decode_slice(&decode);
     if (r == 0)
-        measure_others(s, source, name, share, &decode, ceilings);
+        measure_others(s, source, share, &decode, ceilings);
     ceilings->decode_samples_per_second = decode_close(&decode);
     if (r == 0)
         measure_kernels(s, dataset, share, ceilings);
