@@ -209,7 +209,7 @@ TEST(the_loader_is_measured_before_images_to_decode_are_read)
     const int64_t n_pages = cache_shards(0, 0);
     const uint64_t before = pstk__resident_bytes_read();
     s.queue_depth = 1; /* so that the storage ceiling reads only a few records */
-    const int r = pstk_measure_ceilings(&s, 1e-5, &c, &err);
+    const int r = pstk_measure_ceilings(&s, 0.005, &c, &err);
     const int is_counted = before != UINT64_MAX && pstk__resident_bytes_read() > before;
     sample_set_remove(path);
     memcpy(path, others, sizeof path);
