@@ -498,6 +498,9 @@ struct pstk_dataset_info {
     uint32_t has_checksums;
     /* files that hold samples */
     uint32_t n_files;
+    /* a folder of images that is read in place: images next to its class folders, which are no
+     * samples, as torchvision's ImageFolder leaves them out. Of other formats 0 */
+    uint64_t n_left_out;
 };
 
 /* Maxima and sums of a field over all records. */

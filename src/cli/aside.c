@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "message.h"
+
 #define SHOWN 3 /* names */
 
 static int is_table(const struct dirent *entry)
@@ -55,4 +57,22 @@ uint32_t aside_find(const char *path, const char *format, char text[ASIDE_SIZE])
              : n == 1       ? "it has no column file_name"
                             : "neither has a column file_name");
     return (uint32_t)n;
+}
+
+#define IMAGES "%llu image%s next to the class folders%s%s %s left out, as ImageFolder does"
+
+void aside_say_images(uint64_t n, const char *path)
+{
+    if (n)
+        message_say(IMAGES, (unsigned long long)n, n == 1 ? "" : "s", " of ", path,
+                    n == 1 ? "is" : "are");
+}
+
+const char *aside_images(uint64_t n, char text[ASIDE_SIZE])
+{
+    text[0] = 0;
+    if (n)
+        snprintf(text, ASIDE_SIZE, IMAGES, (unsigned long long)n, n == 1 ? "" : "s", "", "",
+                 n == 1 ? "is" : "are");
+    return text;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* aside: tables at the top of a folder of images, which a data set of the format folder does not
- * read. */
+/* aside: tables and images at the top of a folder of images, which a data set of the format folder
+ * does not read. */
 #ifndef PSTK_CLI_ASIDE_H
 #define PSTK_CLI_ASIDE_H
 
@@ -11,5 +11,9 @@
 /* Write what lies there and is not read, as a sentence; "": nothing, or the format reads it.
  * Returns the number of such tables. */
 uint32_t aside_find(const char *path, const char *format, char text[ASIDE_SIZE]);
+/* Print a message if n > 0 images lie next to the class folders of `path`. */
+void aside_say_images(uint64_t n, const char *path);
+/* Write the same as a sentence, without the path. Returns `text`; "": there are none. */
+const char *aside_images(uint64_t n, char text[ASIDE_SIZE]);
 
 #endif

@@ -310,6 +310,8 @@ static int bench(struct bench *b, const char *path)
     if (status == 0)
         status = check_length(b);
     if (status == 0)
+        pipeline_say_left_out(&b->pipeline);
+    if (status == 0)
         status = pipeline_build(&b->pipeline, 0);
     b->pipeline.settings.measure_device = 1;
     b->pipeline.settings.trace_path = b->trace;

@@ -409,6 +409,8 @@ static void look(struct patient *patient)
     char aside[ASIDE_SIZE];
     if (aside_find(patient->path, info->format, aside) > 0)
         find(patient->checkup, "aside", FINDING_NOTE, "%s", aside);
+    if (*aside_images(info->n_left_out, aside))
+        find(patient->checkup, "left out", FINDING_NOTE, "%s", aside);
     const uint64_t n_bad = look_at_files(patient);
     look_at_storage(patient);
     if (info->n_samples == 0)

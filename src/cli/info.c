@@ -219,6 +219,7 @@ static int print_json(struct info *all)
     labels_put(&all->labels, object);
     char aside[ASIDE_SIZE];
     json_put_text(object, "aside", aside_find(all->path, info->format, aside) > 0 ? aside : NULL);
+    json_put_count(object, "n_left_out", info->n_left_out);
     json_put_text(object, "damage", all->damage.code ? all->damage.message : NULL);
     if (all->listed) {
         json_put(object, "kept", kept_json(&all->kept_images));
@@ -381,6 +382,8 @@ static void print_text(const struct info *all)
         print_line("note", note);
     if (aside_find(all->path, info->format, aside) > 0)
         print_line("aside", aside);
+    if (*aside_images(info->n_left_out, aside))
+        print_line("left out", aside);
     const int width = width_of_names(dataset);
     printf("\n  %-*s  %-12s  %10s  %10s  details\n", width, "field", "kind", "stored", "largest");
     for (uint32_t i = 0; i < info->n_fields; i++) {

@@ -94,6 +94,7 @@ static int add_info(struct pstk_dataset *dataset, int is_first, struct pstk_data
         info->n_samples += one.n_samples;
         info->n_shards += one.n_shards;
         info->bytes += one.bytes;
+        info->n_left_out += one.n_left_out;
         return r < 0 ? r : keep_alike(dataset, one.n_fields, fields, &info->n_fields);
     }
     *info = one;

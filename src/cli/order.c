@@ -79,6 +79,7 @@ static int order(struct pipeline *pipeline, const char *path, uint64_t n, int js
     int status = pipeline_look(pipeline, path);
     if (status)
         return status;
+    pipeline_say_left_out(pipeline);
     struct pstk_order_settings s = pipeline_order(pipeline);
     uint64_t whole = pstk_order_n_batches(&s, 0);
     if (pipeline->start_batch > whole)

@@ -8,6 +8,7 @@
 #include <penstock/penstock.h>
 
 #include "annotated.h"
+#include "aside.h"
 #include "bad.h"
 #include "census.h"
 #include "command.h"
@@ -665,12 +666,9 @@ static int finish(struct pack *pack)
 
 static void say_left_out(const struct pack *pack)
 {
-    uint64_t n = pack->tree.n_left_out;
     char formats[FORMATS_TEXT];
-    if (n)
-        message_say("%llu image%s next to the class folders of %s %s left out, as ImageFolder does",
-                    (unsigned long long)n, n == 1 ? "" : "s", pack->src, n == 1 ? "is" : "are");
-    n = pack->tree.foreign.n;
+    aside_say_images(pack->tree.n_left_out, pack->src);
+    uint64_t n = pack->tree.foreign.n;
     if (n)
         message_say(
             "%llu image%s in %s %s left out, of formats that are not packed: %s; convert to "

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "aside.h"
 #include "interrupt.h"
 #include "message.h"
 #include "opening.h"
@@ -281,6 +282,11 @@ static int look_at_mixture(struct pipeline *pipeline)
     pipeline->n_samples = pipeline->info.n_samples;
     pipeline->image_field = find_image(pipeline);
     return status;
+}
+
+void pipeline_say_left_out(const struct pipeline *pipeline)
+{
+    aside_say_images(pipeline->info.n_left_out, pipeline->path);
 }
 
 int pipeline_look(struct pipeline *pipeline, const char *path)

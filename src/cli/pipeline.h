@@ -264,6 +264,8 @@ int pipeline_look(struct pipeline *pipeline, const char *path);
 uint64_t pipeline_global_batch(const struct pipeline *pipeline);
 /* Return the order that the options describe. Call after pipeline_look. */
 struct pstk_order_settings pipeline_order(const struct pipeline *pipeline);
+/* Print a message if the data set leaves images out. Call after pipeline_look. */
+void pipeline_say_left_out(const struct pipeline *pipeline);
 /* Say that the samples are too few for one batch. Returns STATUS_USAGE. */
 int pipeline_say_too_few(const struct pipeline *pipeline);
 /* Write the ids of the batch at a position: as pstk_order_batch, of the subset. */

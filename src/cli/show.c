@@ -280,6 +280,7 @@ static int show(struct show *s, const char *path)
     int status = pipeline_look(pipeline, path);
     if (status)
         return status;
+    pipeline_say_left_out(pipeline);
     char all[32];
     if (!s->ids_text && !pipeline->members) {
         uint64_t last = pipeline->n_samples < N_SHOWN ? pipeline->n_samples - 1 : N_SHOWN - 1;

@@ -207,6 +207,7 @@ int pstk_dataset_get_info(const struct pstk_dataset *dataset, struct pstk_datase
                         : pstk__source_has_covers(source) || has_hashes(source)               ? 2
                                                                                               : 0;
     all.n_files = n_data_files(source);
+    all.n_left_out = source->n_left_out;
     snprintf(all.format, sizeof all.format, "%s",
              source->kind ? source->kind : source->format->name);
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);

@@ -93,6 +93,7 @@ struct pstk__source {
     uint64_t n_files;
     uint64_t n_pages;         /* index pages in all */
     uint64_t bytes;           /* of all files that hold samples, and dictionaries */
+    uint64_t n_left_out;      /* images at the top of a folder with class folders; no samples */
     uint32_t n_joined;        /* data sets that it joins (joined.h); 0: it is one */
     uint32_t is_checked;      /* 1: every byte has a checksum in its file, and is compared */
     uint32_t accepts_damaged; /* 1: as pstk_foreign.damaged says; open leaves it 0 */

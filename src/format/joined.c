@@ -428,6 +428,7 @@ static int join_numbers(struct pstk__source *source, struct pstk_error *err)
         source->n_files += one->n_files;
         source->n_pages += one->n_pages;
         source->bytes += one->bytes;
+        source->n_left_out += one->n_left_out;
         source->limits.max_size = larger(source->limits.max_size, one->limits.max_size);
         if (!one->store->has_fds || !source->store)
             source->store = one->store;

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tarfile
 import time
+import warnings
 
 import penstock
 from data_fixture import Case, image_file, np, optional
@@ -181,11 +182,50 @@ class Right(Folders):
             self.assertEqual(list(data.fields), ["image", "path"])
             self.assertEqual(len(data.names), 0)
 
-    def test_images_at_the_top_of_class_folders_are_passed_over(self):
+    def test_images_next_to_class_folders_are_left_out_counted_and_reported(self):
+        folder, ignored = self.tree(), {"notes.txt": b"x"}
+        wanted = walk(folder)
+        for number, (files, by_content, words) in enumerate((
+                (ignored, False, None),
+                ({"0.jpg": image_file()}, False, "1 image next to the class folders of {} is left out, as ImageFolder does"),
+                ({"1.PNG": image_file(), "2.tif": b"x"}, False,
+                 "3 images next to the class folders of {} are left out, as ImageFolder does"),
+                ({"plain": image_file(kind="PNG")}, True,
+                 "4 images next to the class folders of {} are left out, as ImageFolder does"),
+                ({}, False, "3 images next to the class folders of {} are left out, as ImageFolder does"))):
+            self.put(files)  # next to those of before, and an index of before
+            option = ("--by-content",) if by_content else ()
+            says = words and words.format(folder)
+            n = int(words.split()[0]) if words else 0
+            with self.subTest(n=n, by_content=by_content):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    with penstock.Dataset(folder, by_content=by_content) as data:
+                        self.assertEqual((len(data), data.info.n_left_out), (len(wanted), n))
+                    with penstock.Loader(folder, outputs=SMALL, batch_size=4, by_content=by_content, framework="numpy") as loader:
+                        self.assertEqual(loader.dataset.info.n_left_out, n)
+                found = [str(warning.message) for warning in caught if "class folders" in str(warning.message)]
+                self.assertEqual(found, [says] * (3 if words else 0))  # the third: loader.dataset
+                self.assertTrue(all(warning.filename == __file__ for warning in caught))
+                self.assertEqual(json.loads(self.command("info", "--json", folder, *option))["n_left_out"], n)
+                short = f"  left out  {says.replace(f' of {folder}', '')}\n" if words else "left out"
+                self.assertEqual(short in self.command("info", folder, *option), bool(words))
+                for line in (("bench", folder, *option, "--seconds", "0.1", "--batch-size", "4"), ("order", folder, *option, "--batches", "1"),
+                             ("pack", *option, folder, self.path(f"packed{number}"))):
+                    done = subprocess.run([os.environ["PENSTOCK_COMMAND"], *line], capture_output=True, check=True, text=True)
+                    self.assertEqual(done.stderr.count(f"penstock: {says}\n" if words else "next to the class folders"), bool(words),
+                                     (line, done.stderr))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.check(folder, wanted)
+
+    def test_a_joined_data_set_adds_up_the_images_that_are_left_out(self):
         folder = self.tree()
-        shutil.copy(os.path.join(folder, "class0/001.jpg") if os.path.exists(os.path.join(folder, "class0/001.jpg"))
-                    else os.path.join(folder, "class0/000.PNG"), os.path.join(folder, "top.jpg"))
-        self.check(folder, walk(folder))
+        self.put({"0.jpg": image_file(), "1.jpg": image_file()})
+        other = self.put({"a/a.jpg": image_file(), "b.jpg": image_file()}, "other")
+        both = penstock.Mixture({folder: 0.5, other: 0.5})
+        with self.assertWarnsRegex(UserWarning, "^3 images next to the class folders of "):
+            penstock.Loader(both, outputs=SMALL, batch_size=1, framework="numpy").close()
 
     def test_names_that_are_not_utf8_are_kept_and_shown_escaped(self):
         image = image_file()

@@ -696,6 +696,7 @@ class DatasetInfo(Structure):
         ("format", c_char * 16),
         ("has_checksums", c_uint32),
         ("n_files", c_uint32),
+        ("n_left_out", c_uint64),
     ]
 
 

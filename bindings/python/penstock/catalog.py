@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from ctypes import byref, c_void_p, sizeof
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _c, errors, paths
 from .dtypes import DTYPE_NAMES
-from .hints import near_or_all
+from .hints import level_outside, near_or_all
 from .packing.schema import Field
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ _FACTS = {code: name for name, code in _c.NAMES["column_fact"].items()}
 
 @dataclasses.dataclass(frozen=True)
 class DatasetInfo:
-    """The numbers of a whole data set. identity: a digest of schema and content, the same for any sharding."""
+    """The numbers of a whole data set. identity: a digest of schema and content, the same for any sharding. n_left_out: of a
+    folder of images, those next to its class folders: they are no samples, as for ImageFolder."""
     n_samples: int
     n_shards: int
     bytes: int
@@ -31,6 +33,7 @@ class DatasetInfo:
     names: tuple[str, ...] = dataclasses.field(repr=False)  # class names
     format: str = "pstk"
     has_checksums: bool = True  # of each sample; False: loaders cannot find damaged content
+    n_left_out: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +75,14 @@ class Catalog(NamedTuple):
     fields: tuple[FieldInfo, ...]
     columns: tuple[ColumnInfo, ...]
 
+    def warn_of_left_out(self, path: str) -> None:
+        """Warn of images next to class folders, in the words of `penstock pack`, outside of the package."""
+        n = self.info.n_left_out
+        if n:
+            s, are = ("", "is") if n == 1 else ("s", "are")
+            warnings.warn(f"{n} image{s} next to the class folders of {path} {are} left out, as ImageFolder does",
+                          stacklevel=level_outside())
+
 
 def opened(path: str | os.PathLike[str], foreign: Foreign | None = None) -> c_void_p:
     """Open a data set; the caller closes the handle. Raises DataSetNotFoundError, CorruptRecordError and others."""
@@ -105,7 +116,7 @@ def of(handle: c_void_p) -> Catalog:
     errors.check(_c.lib.pstk_dataset_get_info(handle, byref(raw)), errors.new())
     names = tuple((_c.lib.pstk_dataset_name(handle, i) or b"").decode() for i in range(raw.n_names))
     info = DatasetInfo(raw.n_samples, raw.n_shards, raw.bytes, raw.identity.decode(), raw.format_version,
-                       names, raw.format.decode(), raw.has_checksums == 1)
+                       names, raw.format.decode(), raw.has_checksums == 1, raw.n_left_out)
     fields = tuple(_field(handle, i) for i in range(raw.n_fields))
     n_columns = _c.lib.pstk_dataset_n_columns(handle)
     return Catalog(info, fields, tuple(_column(handle, i, fields) for i in range(n_columns)))

@@ -222,6 +222,7 @@ class Dataset(Hints, Sealed):
         self._names = self._checked_names(names)
         self._ids = range(self._info.n_samples)
         self._prepare()
+        known.warn_of_left_out(self.path)
 
     def _prepare(self) -> None:
         """Make the readers of the fields from the other attributes."""

@@ -377,6 +377,8 @@ class Loader(Hints, Sealed):
             self.close()
             raise errors.DataSetNotFoundError(f"{path} was replaced while it was being opened: open it again")
         sizes.warn_of_dropped(self)
+        if not self._ranks.rank:
+            self._catalog.warn_of_left_out(path)
 
     def _fixed(self, last_batch: str) -> dict[str, Any]:
         """What must be the same on all processes for each sample to come once."""

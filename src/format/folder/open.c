@@ -136,6 +136,7 @@ static int describe(struct pstk__source *source, const struct pstk__opening *ope
     free(found);
     source->names = index->classes; /* the index owns them */
     source->n_files = source->n_samples + 1;
+    source->n_left_out = index->found.facts[PSTK__FACT_LEFT_OUT];
     set_identity(source, &index->found);
     return r;
 }

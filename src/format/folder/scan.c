@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 1 /* of what a scan finds: an index of another version is built again */
+#define VERSION 2 /* of what a scan finds: an index of another version is built again */
 
 /* What the index of a folder is made of. */
 struct work {
@@ -178,14 +178,13 @@ static void begin_fields(struct pstk__index_found *found, enum pstk__folder_layo
     *field = (struct pstk__index_field){.field = {.name = "path", .kind = PSTK_FIELD_UTF8}};
 }
 
-/* List the folder itself; its images count where it is flat. */
-static int walk_top(struct work *work, struct pstk_error *err)
+/* List the folder itself. */
+static int walk_top(struct work *work, enum pstk__folder_images images, struct pstk_error *err)
 {
     pstk__folder_walk_close(&work->top);
     pstk__texts_close(&work->folders);
     work->top.err = err;
-    return pstk__folder_walk_one(&work->top, ".", work->layout == PSTK__FOLDER_FLAT,
-                                 &work->folders);
+    return pstk__folder_walk_one(&work->top, ".", images, &work->folders);
 }
 
 static int run_crew(struct work *work, struct pstk_error *err)
@@ -212,9 +211,11 @@ static int build(void *user, struct pstk__index_build *build)
     begin_fields(found, work->layout);
     work->top.progress = add_progress;
     work->top.user = work;
-    int r = walk_top(work, err);
+    int r = walk_top(
+        work, work->layout == PSTK__FOLDER_FLAT ? PSTK__FOLDER_TAKE : PSTK__FOLDER_COUNT, err);
     if (r == 0)
         join_walk(work, &work->top);
+    found->facts[PSTK__FACT_LEFT_OUT] = work->top.n_counted;
     if (r == 0)
         r = build->code;
     if (r == 0 && work->folders.n > 0)
@@ -291,8 +292,7 @@ int pstk__folder_home_of(struct pstk__folder_home *to, const struct pstk__openin
 /* Class folders, if a folder below the top has an image. */
 static int find_layout(struct work *work, struct pstk_error *err)
 {
-    work->layout = PSTK__FOLDER_CLASSES;
-    int r = walk_top(work, err);
+    int r = walk_top(work, PSTK__FOLDER_SKIP, err);
     int found = 0;
     for (uint64_t i = 0; r == 0 && !found && i < work->folders.n; i++) {
         r = pstk__folder_has_image(&work->top, pstk__texts_get(&work->folders, i));

@@ -9,7 +9,7 @@
 #include <limits.h>
 
 enum pstk__folder_layout {
-    PSTK__FOLDER_CLASSES = 0, /* class folders; images at the top are passed over */
+    PSTK__FOLDER_CLASSES = 0, /* class folders; images at the top are only counted */
     PSTK__FOLDER_FLAT = 1,    /* no folder below the top has images */
     PSTK__FOLDER_TABLE = 2,   /* a table lists the images: sheet_scan.h */
 };
@@ -23,6 +23,7 @@ enum pstk__folder_fact {
     PSTK__FACT_DIGEST = 3,     /* and 4: of the samples' values and sizes, and a table's columns */
     PSTK__FACT_TABLE_SIZE = 5, /* bytes of the table's file */
     PSTK__FACT_TABLE_CHANGED = 6, /* its time of change */
+    PSTK__FACT_LEFT_OUT = 7,      /* images at the top of a folder that has classes */
 };
 
 /* Fields, by number. Of a flat folder those after LABEL come one earlier. */

@@ -180,7 +180,7 @@ static int is_sample(const struct pstk__folder_walk *walk, const char *name,
 struct look {
     const char *path; /* of their directory */
     uint64_t dir;     /* its number */
-    int with_images;
+    enum pstk__folder_images images;
     struct pstk__texts *folders; /* or NULL */
     uint64_t reported;           /* bytes */
 };
@@ -196,10 +196,13 @@ static int take_name(struct pstk__folder_walk *walk, const struct look *at, cons
         entry = (struct pstk__store_entry){.kind = PSTK__STORE_OTHER};
     if (entry.kind == PSTK__STORE_FOLDER && at->folders)
         pstk__texts_add(at->folders, name, strlen(name));
-    if (entry.kind == PSTK__STORE_FOLDER || !at->with_images)
+    if (entry.kind == PSTK__STORE_FOLDER || at->images == PSTK__FOLDER_SKIP)
         return 0;
     r = is_sample(walk, name, &entry);
-    return r > 0 ? add_image(walk, &walk->dirs[at->dir], path, &entry) : r;
+    if (r > 0 && at->images == PSTK__FOLDER_TAKE)
+        return add_image(walk, &walk->dirs[at->dir], path, &entry);
+    walk->n_counted += r > 0;
+    return r < 0 ? r : 0;
 }
 
 static int report(struct pstk__folder_walk *walk, struct look *at)
@@ -224,8 +227,9 @@ static int take_names(struct pstk__folder_walk *walk, struct look *at,
 }
 
 /* As pstk__folder_walk_one; *entry: the directory. */
-static int walk_one(struct pstk__folder_walk *walk, const char *path, int with_images,
-                    struct pstk__texts *folders, struct pstk__store_entry *entry)
+static int walk_one(struct pstk__folder_walk *walk, const char *path,
+                    enum pstk__folder_images images, struct pstk__texts *folders,
+                    struct pstk__store_entry *entry)
 {
     struct pstk__texts names = {0};
     if (walk->n_dirs >= MAX_DIRS)
@@ -237,18 +241,17 @@ static int walk_one(struct pstk__folder_walk *walk, const char *path, int with_i
         r = pstk__listing_names(&names, walk->store, walk->path);
     if (r < 0)
         return fail_folder(walk, path, -r);
-    struct look at = {
-        .path = path, .dir = walk->n_dirs, .with_images = with_images, .folders = folders};
+    struct look at = {.path = path, .dir = walk->n_dirs, .images = images, .folders = folders};
     r = add_dir(walk, path, entry->changed_ns) ? take_names(walk, &at, &names) : fail_memory(walk);
     pstk__texts_close(&names);
     return r;
 }
 
-int pstk__folder_walk_one(struct pstk__folder_walk *walk, const char *path, int with_images,
-                          struct pstk__texts *folders)
+int pstk__folder_walk_one(struct pstk__folder_walk *walk, const char *path,
+                          enum pstk__folder_images images, struct pstk__texts *folders)
 {
     struct pstk__store_entry entry;
-    return walk_one(walk, path, with_images, folders, &entry);
+    return walk_one(walk, path, images, folders, &entry);
 }
 
 /* ---- all below a directory ------------------------------------------------------------------- */
@@ -283,7 +286,7 @@ static int walk_below(struct pstk__folder_walk *walk, const char *path, const st
     above.inode = entry.inode;
     r = check_above(walk, path, &above);
     if (r == 0)
-        r = walk_one(walk, path, 1, &folders, &entry);
+        r = walk_one(walk, path, PSTK__FOLDER_TAKE, &folders, &entry);
     for (uint64_t i = 0; r == 0 && i < folders.n; i++) {
         char inner[PSTK__VALUES_MAX_PATH];
         r = join(walk, path, pstk__texts_get(&folders, i), inner);
@@ -371,5 +374,5 @@ void pstk__folder_walk_close(struct pstk__folder_walk *walk)
     }
     free(walk->dirs);
     walk->dirs = NULL;
-    walk->n_dirs = walk->max_dirs = 0;
+    walk->n_dirs = walk->max_dirs = walk->n_counted = 0;
 }

@@ -50,14 +50,21 @@ struct pstk__folder_walk {
     void *user;
     struct pstk__folder_dir *dirs; /* owned; what was found, n_dirs */
     uint64_t n_dirs, max_dirs;
+    uint64_t n_counted;     /* images of directories whose images are only counted */
     struct pstk_error *err; /* borrowed */
     char path[PATH_MAX];    /* of what is looked at */
 };
 
-/* Find one directory. folders: its subfolders, sorted; NULL: nobody asks. Where `with_images` is
- * 0, its images are passed over. */
-int pstk__folder_walk_one(struct pstk__folder_walk *walk, const char *path, int with_images,
-                          struct pstk__texts *folders);
+/* What becomes of the images of a directory. */
+enum pstk__folder_images {
+    PSTK__FOLDER_SKIP = 0,  /* nothing: they are not looked at */
+    PSTK__FOLDER_COUNT = 1, /* n_counted counts them */
+    PSTK__FOLDER_TAKE = 2,  /* they are samples */
+};
+
+/* Find one directory. folders: its subfolders, sorted; NULL: nobody asks. */
+int pstk__folder_walk_one(struct pstk__folder_walk *walk, const char *path,
+                          enum pstk__folder_images images, struct pstk__texts *folders);
 /* Find a directory and all below it, sorted by path. */
 int pstk__folder_walk_all(struct pstk__folder_walk *walk, const char *path);
 /* 1: the directory or one below it has an image; 0: none has. */
