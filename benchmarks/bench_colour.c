@@ -7,7 +7,7 @@
  * same pictures.
  */
 #include "bench.h"
-#include "picture/colour.h"
+#include "pixels/colour.h"
 
 #define SIDE 224u
 #define SIZE (SIDE * SIDE * 3)

@@ -19,7 +19,7 @@
 #include "support/sample_set.h"
 #include "bench.h"
 #include "device/cuda/kernels.h"
-#include "augment/resize.h"
+#include "pixels/resize.h"
 
 #include <cuda_runtime_api.h>
 

@@ -6,8 +6,8 @@
  * picture.
  */
 #include "bench.h"
-#include "picture/colour.h"
-#include "picture/tensor.h"
+#include "pixels/colour.h"
+#include "pixels/tensor.h"
 
 #define SIDE 224u
 #define N_ROUNDS 5

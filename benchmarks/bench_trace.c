@@ -6,8 +6,8 @@
  *   bench_trace [--runs R]
  */
 #include "bench.h"
-#include "metrics/histogram.h"
-#include "metrics/timeline.h"
+#include "observe/histogram.h"
+#include "observe/timeline.h"
 
 #define N_EVENTS 2000000u
 

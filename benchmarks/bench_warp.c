@@ -6,8 +6,8 @@
  * measures Pillow and torchvision on the same.
  */
 #include "bench.h"
-#include "picture/blur.h"
-#include "picture/rotation.h"
+#include "pixels/blur.h"
+#include "pixels/rotation.h"
 #include "support/picture.h"
 
 #define SIDE 224u

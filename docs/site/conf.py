@@ -12,7 +12,7 @@ version = release = re.search(r"version: '([^']+)'", (TOP / "meson.build").read_
 copyright = "the penstock authors, Apache-2.0"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "reference"]
 root_doc = "docs/index"
-include_patterns = ["docs/**", "FORMAT.md", "ORDER.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md",
+include_patterns = ["docs/**", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md",
                     "CHANGELOG.md", "benchmarks/*.md", "include/penstock/*.h"]
 exclude_patterns = ["build*", ".*", "src", "tests", "bindings", "demo", "docs/site"]
 myst_heading_anchors = 3

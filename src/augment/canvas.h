@@ -8,11 +8,11 @@
 
 #include "augment/op.h"
 #include "image/jpeg/recompress.h"
-#include "picture/blur.h"
-#include "picture/colour.h"
-#include "picture/colour_table.h"
-#include "picture/tensor.h"
-#include "picture/warp.h"
+#include "pixels/blur.h"
+#include "pixels/colour.h"
+#include "pixels/colour_table.h"
+#include "pixels/tensor.h"
+#include "pixels/warp.h"
 
 /* The kernels that ops use, all of one variant. */
 struct pstk__canvas_kernels {

@@ -3,7 +3,7 @@
 #ifndef PSTK_GEOMETRY_H
 #define PSTK_GEOMETRY_H
 
-#include "augment/resize.h"
+#include "pixels/resize.h"
 
 /*
  * The geometry of a sample. The source box is resized to out_width x out_height. The window of the

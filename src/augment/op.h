@@ -14,8 +14,8 @@
 
 #include "augment/geometry.h"
 #include "augment/points.h"
-#include "augment/resize.h"
 #include "base/random.h"
+#include "pixels/resize.h"
 
 #include <penstock/ops.h>
 

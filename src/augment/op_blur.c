@@ -5,7 +5,7 @@
 #include "augment/drawing.h"
 
 #include "base/error.h"
-#include "picture/blur.h"
+#include "pixels/blur.h"
 
 #define MAX_SIGMA 1e4 /* pixels; also of a radius */
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)

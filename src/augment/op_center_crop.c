@@ -2,7 +2,7 @@
 /* op_center_crop: torchvision's CenterCrop, which pads a smaller image with 0. */
 #include "augment/canvas.h"
 
-#include "picture/copy.h"
+#include "pixels/copy.h"
 
 struct pstk_op pstk_center_crop(uint32_t height, uint32_t width)
 {

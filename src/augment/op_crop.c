@@ -4,7 +4,7 @@
 #include "augment/canvas.h"
 
 #include "base/error.h"
-#include "picture/copy.h"
+#include "pixels/copy.h"
 
 #define MAX_OFFSET 1e6 /* pixels; what random crops draw is less */
 

@@ -4,7 +4,7 @@
 #include "augment/drawing.h"
 
 #include "base/error.h"
-#include "picture/copy.h"
+#include "pixels/copy.h"
 
 struct pstk_op pstk_random_flip(double probability)
 {

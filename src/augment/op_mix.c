@@ -9,7 +9,7 @@
 #include "augment/op_tensor.h"
 
 #include "base/error.h"
-#include "picture/mix.h"
+#include "pixels/weighted_sum.h"
 
 #include <string.h>
 

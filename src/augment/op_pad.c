@@ -3,7 +3,7 @@
 #include "augment/canvas.h"
 
 #include "base/error.h"
-#include "picture/copy.h"
+#include "pixels/copy.h"
 
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 

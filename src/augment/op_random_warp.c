@@ -4,7 +4,7 @@
 #include "augment/op_tensor.h"
 
 #include "base/error.h"
-#include "picture/warp_matrix.h"
+#include "pixels/warp_matrix.h"
 
 #include <math.h>
 

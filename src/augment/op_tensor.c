@@ -7,7 +7,7 @@
 
 #include "augment/canvas.h"
 #include "base/error.h"
-#include "picture/rotation.h"
+#include "pixels/rotation.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "augment/timm.h"
 
 #include "base/error.h"
-#include "picture/blur.h"
+#include "pixels/blur.h"
 
 #define MAX_OPS 32u /* that RandAugment applies to one image */
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)

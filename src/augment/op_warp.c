@@ -5,8 +5,8 @@
 #include "augment/op_tensor.h"
 
 #include "base/error.h"
-#include "picture/rotation.h"
-#include "picture/warp_matrix.h"
+#include "pixels/rotation.h"
+#include "pixels/warp_matrix.h"
 
 #include <math.h>
 

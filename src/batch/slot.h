@@ -28,8 +28,8 @@
 #include "base/gate.h"
 #include "machine/numa.h"
 #include "sample/sample.h"
-#include "metrics/timeline.h"
-#include "metrics/trace.h"
+#include "observe/timeline.h"
+#include "observe/trace.h"
 
 #include <pthread.h>
 

@@ -9,9 +9,9 @@
 #include <penstock/types.h>
 
 #include "command.h"
-#include "help.h"
-#include "message.h"
-#include "options.h"
+#include "option/help.h"
+#include "option/options.h"
+#include "ui/message.h"
 
 #define MAX_COMMANDS 32
 

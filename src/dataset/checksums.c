@@ -205,7 +205,7 @@ static int has_segments(const struct pstk__index *index, uint64_t n_samples)
     return 1;
 }
 
-/* The work of index/home.h: why they are not those of the data set as it is now. */
+/* The work of store/index/home.h: why they are not those of the data set as it is now. */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     struct pstk__checksums_writer *writer = user;
@@ -222,7 +222,7 @@ static const char *differs(void *user, const struct pstk__index *index)
     return has_segments(index, writer->source->n_samples) ? NULL : "they are of other samples";
 }
 
-/* The work of index/home.h. */
+/* The work of store/index/home.h. */
 static void keep_note(void *user, const char *path, const char *why)
 {
     const struct pstk__checksums_writer *writer = user;
@@ -344,7 +344,7 @@ int pstk__checksums_report(const struct pstk__checksums_writer *writer, uint64_t
     return writer->build->progress(writer->build->progress_user, n_done, n_total);
 }
 
-/* The watch of index/lock.h: make and foreign may have different users. */
+/* The watch of store/index/lock.h: make and foreign may have different users. */
 static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
 {
     const struct pstk__checksums_writer *writer = user;
@@ -358,7 +358,7 @@ static void on_wait(void *user, const char *text)
         writer->foreign->on_wait(writer->foreign->user, text);
 }
 
-/* The work of index/home.h. */
+/* The work of store/index/home.h. */
 static int build(void *user, struct pstk__index_build *build)
 {
     struct pstk__checksums_writer *writer = user;

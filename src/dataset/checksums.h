@@ -2,7 +2,7 @@
 /*
  * checksums: a CRC32C of each sample's bytes, of a data set whose format has none, kept in a file
  * of its own: next to the index of the data set, or where an index would lie. The file has the
- * layout of an index (index/index.h): a table of one column, in segments. verify makes it and
+ * layout of an index (store/index/index.h): a table of one column, in segments. verify makes it and
  * compares with it; it fits the data set as long as names, sizes and times of its files, and the
  * rows of its index, are those of the day on which it was made.
  */
@@ -10,7 +10,7 @@
 #define PSTK_CHECKSUMS_H
 
 #include "format/format.h"
-#include "index/home.h"
+#include "store/index/home.h"
 
 #define PSTK__CHECKSUMS_SEGMENT (1u << 20) /* samples: each has a table, so memory is bounded */
 

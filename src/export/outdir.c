@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "export/dir_walk.h"
-#include "index/spot.h"
+#include "store/index/spot.h"
 
 #include <errno.h>
 #include <fcntl.h>

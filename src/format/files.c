@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "format/joined.h"
-#include "index/index.h"
+#include "store/index/index.h"
 #include <penstock/penstock.h>
 
 #include <assert.h>

@@ -6,8 +6,8 @@
 #ifndef PSTK_FORMAT_FORM_H
 #define PSTK_FORMAT_FORM_H
 
-#include "index/index.h"
 #include "record/record.h"
+#include "store/index/index.h"
 
 enum pstk__form {
     /* As the field's kind has it. */

@@ -3,7 +3,7 @@
 
 #include "base/crew.h"
 #include "base/error.h"
-#include "index/home.h"
+#include "store/index/home.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -245,7 +245,7 @@ static int infer_salvaged(const struct work *work, struct pstk__index_found *fou
     return 0;
 }
 
-/* The work of index/home.h. */
+/* The work of store/index/home.h. */
 static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
@@ -275,7 +275,7 @@ static int build(void *user, struct pstk__index_build *build)
     return r;
 }
 
-/* The work of index/home.h: does an index fit the files as they are now? */
+/* The work of store/index/home.h: does an index fit the files as they are now? */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;

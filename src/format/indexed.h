@@ -9,8 +9,8 @@
 
 #include "format/format.h"
 #include "format/listing.h"
-#include "index/writer.h"
-#include "unpack/unpack.h"
+#include "store/index/writer.h"
+#include "store/unpack/unpack.h"
 
 /* A file being scanned. */
 struct pstk__scan {

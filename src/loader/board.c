@@ -2,7 +2,7 @@
 #include "loader/board.h"
 
 #include "base/error.h"
-#include "metrics/timeline.h"
+#include "observe/timeline.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #define PSTK_LOADER_BOARD_H
 
 #include "loader/pipeline.h"
-#include "metrics/board.h"
+#include "observe/board.h"
 
 /* Make the board of a loader whose threads run. A wrong path is refused; what the disk refuses is a
  * fallback, and *out is NULL. Returns owned, for pstk__board_close before anything else is closed.

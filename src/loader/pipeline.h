@@ -33,7 +33,7 @@
 #include "reader/reader.h"
 #include "reader/buffer.h"
 #include "reader/coalesce.h"
-#include "metrics/stats.h"
+#include "observe/stats.h"
 #include "batch/window.h"
 #include "order/pick.h"
 #include "loader/need.h"

@@ -7,7 +7,7 @@
 #include "loader/bucketed.h"
 #include "loader/mixture.h"
 #include "machine/numa.h"
-#include "metrics/timeline.h"
+#include "observe/timeline.h"
 #include "order/windowed.h"
 #include "reader/reader.h"
 

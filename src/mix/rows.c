@@ -5,8 +5,8 @@
  * or of the whole batch, whose partner's strip is kept. So memory is read and written once, and a
  * strip stays in a near cache until its second use.
  */
-#include "mix/blend.h"
 #include "mix/mix.h"
+#include "pixels/lerp.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "image/image.h"
 #include "image/jpeg/encode.h"
-#include "augment/resize.h"
+#include "pixels/resize.h"
 
 #include <stddef.h>
 #include <stdlib.h>

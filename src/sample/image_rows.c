@@ -4,7 +4,7 @@
 #include "augment/early.h"
 #include "base/error.h"
 #include "image/channels.h"
-#include "picture/fill.h"
+#include "pixels/fill.h"
 
 #include <string.h>
 

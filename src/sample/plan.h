@@ -8,10 +8,10 @@
 
 #include "augment/boxes.h"
 #include "augment/canvas.h"
-#include "desk/desks.h"
 #include "format/format.h"
 #include "mix/mix.h"
 #include "mix/mosaic.h"
+#include "process/desks.h"
 #include "sample/box_where.h"
 #include "sample/pass.h"
 

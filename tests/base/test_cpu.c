@@ -6,11 +6,11 @@
 #include "base/cpu.h"
 
 #include "image/jpeg/kernels.h"
-#include "augment/resize.h"
+#include "pixels/resize.h"
 #include "image/planes/kernels.h"
-#include "picture/blur.h"
-#include "picture/colour.h"
-#include "picture/warp.h"
+#include "pixels/blur.h"
+#include "pixels/colour.h"
+#include "pixels/warp.h"
 #include "support/sample_fixture.h"
 #include "support/test.h"
 

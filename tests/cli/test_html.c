@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text of other people in a page. */
-#include "cli/html.h"
+#include "cli/ui/html.h"
 
 #include "support/test.h"
 

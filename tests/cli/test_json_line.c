@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of JSON as Python writes them. */
-#include "cli/json_line.h"
+#include "cli/ui/json_line.h"
 
 #include "support/test.h"
 

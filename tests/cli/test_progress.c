@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The line of a command's progress. */
-#include "cli/progress.h"
+#include "cli/ui/progress.h"
 
 #include <pty.h>
 #include <stdlib.h>

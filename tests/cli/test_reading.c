@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When doctor and bench name the windowed order, on machines and data sets that are made up. */
-#include "cli/reading.h"
+#include "cli/option/reading.h"
 #include "support/test.h"
 
 #define MEMORY 1000000000u

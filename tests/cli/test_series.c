@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures over time, which stay within a bound and lose no time. */
-#include "cli/series.h"
+#include "cli/report/series.h"
 
 #include <math.h>
 

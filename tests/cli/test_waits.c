@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The histogram of waits. */
-#include "cli/waits.h"
+#include "cli/report/waits.h"
 
-#include "cli/json.h"
+#include "cli/ui/json.h"
 #include "support/test.h"
 
 static uint64_t bucket(const struct json_t *buckets, size_t i, const char *key)

@@ -6,7 +6,7 @@
  */
 #include "base/crc32c.h"
 #include "base/little.h"
-#include "cache/entry.h"
+#include "store/cache/entry.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * has tables whose pages lie in the file.
  */
 #include "base/crc32c.h"
-#include "index/index.h"
-#include "index/layout.h"
+#include "store/index/index.h"
+#include "store/index/layout.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/json.h"
-#include "cli/json_line.h"
-#include "cli/report_body.h"
+#include "cli/report/report_body.h"
+#include "cli/ui/json.h"
+#include "cli/ui/json_line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

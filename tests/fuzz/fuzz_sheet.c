@@ -4,8 +4,8 @@
  * read row by row; as a reader does that has all bytes, and as one that has had a part of them.
  * Cells lie within the bytes, or within the room for text, and both readers find the same rows.
  */
-#include "format/folder/sheet_more.h"
-#include "format/folder/sheet_value.h"
+#include "format/table/more.h"
+#include "format/table/value.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  */
 #include "base/crc32c.h"
 #include "base/little.h"
-#include "unpack/layout.h"
-#include "unpack/pass.h"
-#include "unpack/span.h"
+#include "store/unpack/layout.h"
+#include "store/unpack/pass.h"
+#include "store/unpack/span.h"
 
 #include <stdio.h>
 #include <stdlib.h>

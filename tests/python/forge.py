@@ -50,7 +50,7 @@ def move_rows(folder):
     with open(index, "r+b") as file:
         data = bytearray(file.read())
         for at in range(4096, len(data) - 4095, 4096):
-            page = data[at:at + 4096]  # CRC, shard, page, rows, and the least of column 0 in 8 bytes: src/index/table.c
+            page = data[at:at + 4096]  # CRC, shard, page, rows, and the least of column 0 in 8 bytes: src/store/index/table.c
             if _crc(page[4:]) == int.from_bytes(page[:4], "little"):
                 page[16:24] = (int.from_bytes(page[16:24], "little") + (1 << 42)).to_bytes(8, "little")
                 page[:4] = _crc(page[4:]).to_bytes(4, "little")

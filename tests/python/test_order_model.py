@@ -90,7 +90,7 @@ class Orders(unittest.TestCase):
         self.compare(_c.ORDER_WINDOWED, 2**32 + 1, 5, 6, [0, 2**31, 2**32], block=2**20, window=4096, strands=65536)
 
     def test_the_golden_vectors_of_the_page(self):
-        page = (pathlib.Path(__file__).resolve().parents[2] / "ORDER.md").read_text(encoding="utf-8")
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/spec/ORDER.md").read_text(encoding="utf-8")
         rows = re.findall(r"^\| (\d+) \| (\d+) \| (\d+) (?:\| (\d+), (\d+), (\d+) )?\| ([\d, ]+) \|$", page, re.M)
         self.assertGreaterEqual(len(rows), 20)
         for *numbers, ids in rows:

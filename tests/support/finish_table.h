@@ -3,7 +3,7 @@
 #ifndef FINISH_TABLE_H
 #define FINISH_TABLE_H
 
-#include "augment/finish.h"
+#include "pixels/finish.h"
 
 /* Fill a table of channels x 256 elements with (x / 255 - mean) / deviation, with one float for
  * each channel, or with x / 255 if `mean` is NULL. */

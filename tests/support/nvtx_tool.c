@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profiler for tests/metrics/test_trace.c: NVTX loads it into the program, and it counts ranges
+/* A profiler for tests/observe/test_trace.c: NVTX loads it into the program, and it counts ranges
  * by name.
  */
 #include <nvtx3/nvToolsExt.h>

@@ -3,7 +3,7 @@
 #ifndef PSTK_TEST_PICTURE_H
 #define PSTK_TEST_PICTURE_H
 
-#include "picture/picture.h"
+#include "pixels/picture.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -179,7 +179,7 @@ def read_models(data, built_in=None):
 
 def read_sets():
     """The bytes of the built-in sets, from the appendix of FORMAT.md."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "FORMAT.md")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "spec", "FORMAT.md")
     with open(path, encoding="utf-8") as f:
         found = re.findall(r"^Set (\d+), (\d+) bytes:\n```\n([0-9a-f\n]+)```$", f.read(), re.M)
     sets = [bytes.fromhex(digits) for _, _, digits in found]

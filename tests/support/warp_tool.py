@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drive tests/picture/dump_warp, and make images for it."""
+"""Drive tests/pixels/dump_warp, and make images for it."""
 import struct
 import subprocess
 

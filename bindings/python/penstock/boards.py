@@ -2,7 +2,7 @@
 """Where loaders have their boards, the files by which `penstock top` asks what they are doing.
 
 The folder is penstock in $XDG_RUNTIME_DIR, or /tmp/penstock-UID without that; the command has the same rule, in
-src/cli/boards.c.
+src/cli/command/boards.c.
 """
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names and messages of other people, made safe for one line of a terminal or a log, as src/cli/text.h does it."""
+"""Names and messages of other people, made safe for one line of a terminal or a log, as src/cli/ui/text.h does it."""
 from __future__ import annotations
 
 __all__ = ["escaped"]

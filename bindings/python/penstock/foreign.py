@@ -3,7 +3,7 @@
 
 The folder for indexes of data that cannot be written to is $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or
 ~/.cache/penstock; what is unpacked there may have $PENSTOCK_CACHE_SIZE bytes. The command has the same rules, in
-src/cli/opening.c.
+src/cli/option/opening.c.
 """
 from __future__ import annotations
 

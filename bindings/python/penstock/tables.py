@@ -36,7 +36,7 @@ LEFT_SECONDS = 86400.0  # where files cannot be locked, what a writer that died 
 FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}  # by Arrow's names
 INTEGERS = {name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")}
 INTEGERS["bool"] = "uint8"
-# The first of them has the paths. This and _field_names do the same as src/format/folder/sheet_columns.c: change both.
+# The first of them has the paths. This and _field_names do the same as src/format/table/columns.c: change both.
 PATHS = ("file_name", "path", "filename", "file", "image")
 MAX_NAME = 63  # bytes
 LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -141,7 +141,7 @@ def _motion(folder: str) -> list[tuple[str, int, int]]:
 
 
 def _lock(lock: int, folder: str, table: str) -> None:
-    """Wait for the process that has the lock, as long as it writes; as src/index/lock.c does. Raises TimedOutError; OSError:
+    """Wait for the process that has the lock, as long as it writes; as src/store/index/lock.c does. Raises TimedOutError; OSError:
     files cannot be locked there."""
     idle, has_said, motion = 0.0, False, None
     while True:

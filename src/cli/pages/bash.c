@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pages.h"
 
-#include "../command.h"
-#include "../option.h"
+#include "command.h"
+#include "option/option.h"
 
 static void put_names(FILE *file)
 {

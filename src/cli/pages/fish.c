@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../command.h"
-#include "../option.h"
+#include "command.h"
+#include "option/option.h"
 
 /* Write a text in single quotes. */
 static void put(FILE *file, const char *text, size_t length)

@@ -4,9 +4,9 @@
 #include <penstock/types.h>
 #include <string.h>
 
-#include "../command.h"
-#include "../help.h"
-#include "../option.h"
+#include "command.h"
+#include "option/help.h"
+#include "option/option.h"
 
 static const char head[] =
     ".SH NAME\n"

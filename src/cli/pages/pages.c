@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "../command.h"
-#include "../option.h"
+#include "command.h"
+#include "option/option.h"
 
 const char *pages_words(const struct option_row *row, char text[PAGES_WORDS_SIZE])
 {

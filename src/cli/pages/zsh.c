@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../command.h"
-#include "../option.h"
+#include "command.h"
+#include "option/option.h"
 
 /* Write a text for use in the single quotes of a specification, where brackets and colons are
  * special. */

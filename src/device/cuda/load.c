@@ -7,7 +7,7 @@
 #include "device/cuda/gpu.h"
 
 #include "base/error.h"
-#include "metrics/stats.h"
+#include "observe/stats.h"
 
 #include <sys/mman.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/cuda/timing.h"
 
-#include "metrics/stats.h"
+#include "observe/stats.h"
 
 cudaError_t pstk__timing_open(struct pstk__timing *timing)
 {

@@ -14,7 +14,7 @@
 #ifndef PSTK_CUDA_TIMING_H
 #define PSTK_CUDA_TIMING_H
 
-#include "metrics/histogram.h"
+#include "observe/histogram.h"
 
 #include <cuda_runtime_api.h>
 

@@ -201,7 +201,7 @@ static int run_crew(struct work *work, struct pstk_error *err)
     return pstk__index_build_result(work->build, pstk__crew_run(&crew, err));
 }
 
-/* The work of index/home.h. */
+/* The work of store/index/home.h. */
 static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
@@ -242,7 +242,7 @@ static int build(void *user, struct pstk__index_build *build)
 
 /* ---- is it as it was? ------------------------------------------------------------------------ */
 
-/* The work of index/home.h: have the directories changed? */
+/* The work of store/index/home.h: have the directories changed? */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;

@@ -4,7 +4,7 @@
 #define PSTK_FOLDER_SCAN_H
 
 #include "format/format.h"
-#include "index/home.h"
+#include "store/index/home.h"
 
 #include <limits.h>
 

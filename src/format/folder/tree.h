@@ -7,7 +7,7 @@
 #define PSTK_FOLDER_TREE_H
 
 #include "base/texts.h"
-#include "index/writer.h"
+#include "store/index/writer.h"
 #include "store/store.h"
 
 #include <limits.h>

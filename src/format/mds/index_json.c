@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json_piece.h"
-#include "unpack/whole.h"
+#include "store/unpack/whole.h"
 
 #include <inttypes.h>
 #include <jansson.h>

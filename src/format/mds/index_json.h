@@ -45,7 +45,7 @@ int pstk__mds_index_parse(struct pstk__mds **out, struct pstk__texts *names, uin
 struct pstk__mds_packing {
     const char *name;   /* as index.json has it */
     const char *ending; /* ".zstd" */
-    uint32_t number;    /* of unpack/packing.h, or whole.h */
+    uint32_t number;    /* of store/unpack/packing.h, or whole.h */
 };
 /* packing of a shard, not 0. */
 const struct pstk__mds_packing *pstk__mds_packing(uint32_t packing);

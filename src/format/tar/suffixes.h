@@ -7,7 +7,7 @@
 #ifndef PSTK_TAR_SUFFIXES_H
 #define PSTK_TAR_SUFFIXES_H
 
-#include "index/index.h"
+#include "store/index/index.h"
 
 #include <penstock/foreign.h>
 

@@ -7,7 +7,7 @@
 #define PSTK_TFRECORD_DEFAULTS_H
 
 #include "format/format.h"
-#include "index/index.h"
+#include "store/index/index.h"
 
 /* One block of memory: free() ends it. */
 struct pstk__tfrecord_defaults {

@@ -6,9 +6,9 @@
 #ifndef PSTK_TFRECORD_EXAMPLE_H
 #define PSTK_TFRECORD_EXAMPLE_H
 
-#include "index/index.h"
 #include "record/feature.h"
 #include "record/record.h"
+#include "store/index/index.h"
 
 /* The form of a field: how its values are coded. */
 enum pstk__tfrecord_form {

@@ -2,7 +2,7 @@
 /* What the device computes, thread by thread on the host, beside what the CPU's kernels compute. */
 #include "base/cast.h"
 #include "device/cuda/arithmetic.h"
-#include "augment/resize.h"
+#include "pixels/resize.h"
 #include "support/finish_table.h"
 #include "support/test.h"
 

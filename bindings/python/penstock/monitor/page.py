@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of Monitor.report. The command `penstock page` draws it, so that the page is that of `penstock bench --report`;
-here is only what it is drawn from: the document that src/cli/report_page.h describes, and readings, as lines of JSON."""
+here is only what it is drawn from: the document that src/cli/report/report_page.h describes, and readings, as lines of JSON."""
 from __future__ import annotations
 
 import dataclasses
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Found", "write"]
 
-SCHEMA, VERSION = "penstock report", 1  # of src/cli/report_page.h
+SCHEMA, VERSION = "penstock report", 1  # of src/cli/report/report_page.h
 PATIENCE = 60.0  # seconds for the command, which takes some 0.1 s
 _TIMES = ("wait", "read", "decode", "finish", "copy", "stream")
 

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "command/boards.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Write a path that fits, or return 0. */
+__attribute__((format(printf, 2, 3))) static int put(char path[BOARDS_PATH_SIZE],
+                                                     const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(path, BOARDS_PATH_SIZE, format, args);
+    va_end(args);
+    return n > 0 && n < BOARDS_PATH_SIZE;
+}
+
+int boards_folder(char path[BOARDS_PATH_SIZE])
+{
+    struct stat folder;
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    char name[BOARDS_PATH_SIZE];
+    if (!(runtime && runtime[0] == '/' && put(path, "%s/penstock", runtime)))
+        put(path, "/tmp/penstock-%u", (unsigned)geteuid());
+    if (lstat(path, &folder) != 0)
+        return 1;
+    memcpy(name, path, sizeof name);
+    if (!S_ISDIR(folder.st_mode))
+        put(path, "%.3900s is no folder", name);
+    else if (folder.st_uid != geteuid())
+        put(path, "%.3900s belongs to another user", name);
+    else if (folder.st_mode & 022)
+        put(path, "%.3900s can be written to by others: chmod 700 it", name);
+    else
+        return 1;
+    return 0;
+}
+
+const char *boards_path(char path[BOARDS_PATH_SIZE])
+{
+    char folder[BOARDS_PATH_SIZE];
+    struct timespec now;
+    /* Looked at once more when it is there: somebody else may have made it meanwhile. */
+    if (!boards_folder(folder) || (mkdir(folder, 0700) != 0 && errno != EEXIST) ||
+        !boards_folder(folder))
+        return NULL;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return put(path, "%.4000s/%u-%lx%lx", folder, (unsigned)getpid(), (unsigned long)now.tv_sec,
+               (unsigned long)now.tv_nsec)
+               ? path
+               : NULL;
+}

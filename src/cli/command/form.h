@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * form: how pack stores images: the codecs of its fields, the changes that an image goes through
+ * first, and the note in the manifest that records them.
+ */
+#ifndef PSTK_CLI_FORM_H
+#define PSTK_CLI_FORM_H
+
+#include <penstock/format.h>
+
+#include "option/options.h"
+
+enum { OPT_JPEG = 768, OPT_COMPRESS, OPT_PIXELS, OPT_MAX_SIDE, OPT_QUALITY, OPT_DAMAGED };
+
+extern const struct choice form_jpegs[], form_compressions[], form_damages[];
+
+/* Rows for a table of options: how images are stored without loss, */
+#define FORM_OPTIONS                                                                               \
+    {.name = "jpeg",                                                                               \
+     .code = OPT_JPEG,                                                                             \
+     .values = form_jpegs,                                                                         \
+     .initial = "planes",                                                                          \
+     .text = "how JPEGs are stored (planes: in a code that decodes faster; the few that planes "   \
+             "cannot "                                                                             \
+             "give back byte for byte come back as a standard JPEG with the same coefficients; "   \
+             "exact: as planes, except those few, which are kept as they came; keep: all as they " \
+             "came)"},                                                                             \
+        {.name = "compress",                                                                       \
+         .code = OPT_COMPRESS,                                                                     \
+         .value = "zstd:LEVEL",                                                                    \
+         .values = form_compressions,                                                              \
+         .initial = "none",                                                                        \
+         .text = "compress the field key (with annotations file_name), and with --pixels the "     \
+                 "pixels; LEVEL is 1 to 22"},                                                      \
+    {                                                                                              \
+        .name = "damaged", .code = OPT_DAMAGED, .values = form_damages, .initial = "refuse",       \
+        .text = "what becomes of damaged images that Pillow loads (refuse: they are bad files; "   \
+                "accept: JPEGs that decode only with guesses are kept as they came and marked, "   \
+                "and loaders decode them whole, to what Pillow loads; of PNGs whose fault comes "  \
+                "after their rows a new file with these rows is stored)"                           \
+    }
+/* and the options that lose data. */
+#define FORM_LOSS_OPTIONS                                                                          \
+    {.text = "with loss, which the note in the manifest records (`penstock info` prints it)"},     \
+        {.name = "pixels",                                                                         \
+         .code = OPT_PIXELS,                                                                       \
+         .value = "N",                                                                             \
+         .text =                                                                                   \
+             "store decoded pixels (RGB, u8); an image whose shorter side is longer than N is "    \
+             "resized to it, the other side to int(N * longer / shorter), as torchvision's "       \
+             "Resize(N) does; the EXIF orientation is lost"},                                      \
+        {.name = "max-side",                                                                       \
+         .code = OPT_MAX_SIDE,                                                                     \
+         .value = "N",                                                                             \
+         .text = "resize images whose longer side is longer than N to it (Pillow's bilinear, "     \
+                 "sides rounded, halves up) and re-encode those as JPEGs"},                        \
+    {                                                                                              \
+        .name = "quality", .code = OPT_QUALITY, .value = "Q",                                      \
+        .text = "re-encode all images as JPEGs of this quality, 1 to 100, 4:2:0 (with --max-side " \
+                "alone: 90, only those that shrink)"                                               \
+    }
+
+enum form_jpeg { FORM_PLANES = 0, FORM_EXACT = 1, FORM_KEEP = 2 };
+
+#define FORM_NOTE_SIZE 128
+
+/* Zeroed at the start. */
+struct form {
+    uint32_t damaged;            /* enum pstk_damaged */
+    uint32_t jpeg;               /* enum form_jpeg */
+    int has_jpeg;                /* 1: --jpeg was given */
+    uint32_t codec, level;       /* of the parts that --compress applies to */
+    struct pstk_convert convert; /* convert.size is 0 when images stay unchanged */
+};
+
+/* Read one of the options above. Returns 0, or -1 after a message. */
+int form_set(struct form *form, int code, const char *value);
+/* Check the options together, after the last one. Returns 0, or an exit status after a message that
+ * names the options that contradict. */
+int form_check(struct form *form);
+/* Set codec and level of the image field, or of a text field. */
+void form_image_codec(const struct form *form, struct pstk_field *field);
+void form_text_codec(const struct form *form, struct pstk_field *field);
+/* Write the note: "penstock pack", then every change to images as KEY=VALUE after a space. Returns
+ * `text`. */
+const char *form_note(const struct form *form, char text[FORM_NOTE_SIZE]);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* merge: join the parts that several packs wrote into one data set. */
+#include <stdio.h>
+#include <string.h>
+
+#include <penstock/format.h>
+
+#include "command.h"
+#include "ui/interrupt.h"
+#include "ui/json.h"
+#include "ui/message.h"
+#include "option/opening.h"
+#include "option/options.h"
+#include "ui/output.h"
+#include "ui/progress.h"
+#include "ui/status.h"
+#include "command/task.h"
+#include "ui/unit.h"
+
+enum { OPT_OVERWRITE = 256, OPT_PACK_ID, OPT_JSON };
+
+static const struct option_row table[] = {
+    {.name = "overwrite",
+     .code = OPT_OVERWRITE,
+     .text = "replace OUT if it is a data set; until the last step it is as it was"},
+    {.name = "pack-id",
+     .code = OPT_PACK_ID,
+     .value = "ID",
+     .text = "refuse parts that were not packed with this --pack-id"},
+    OPTION_JSON("print one JSON object"),
+    OPTION_END};
+
+/* Report the columns of a part that the merged data set lacks. An empty part cannot be opened: it
+ * has none to lose. */
+static void report_lost(const char *part, const struct pstk_dataset *merged)
+{
+    struct pstk_dataset *dataset;
+    struct pstk_column_info info = {.size = sizeof info}, kept = info;
+    if (opening_dataset(&dataset, part, NULL) < 0)
+        return;
+    for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, &info) == 0; i++) {
+        uint32_t k = 0;
+        while (pstk_dataset_get_column_info(merged, k, &kept) == 0 &&
+               strcmp(kept.name, info.name) != 0)
+            k++;
+        if (k == pstk_dataset_n_columns(merged))
+            message_say("column %s of %s was left out: not all parts have it", info.name, part);
+    }
+    pstk_dataset_close(&dataset);
+}
+
+static int report(const char *out, const char *const *parts, uint32_t n_parts, double seconds,
+                  int json)
+{
+    struct pstk_dataset_info info = {.size = sizeof info};
+    struct pstk_dataset *dataset;
+    struct pstk_error err;
+    char n[UNIT_SIZE], shards[UNIT_SIZE], time[UNIT_SIZE];
+    pstk_error_init(&err, sizeof err);
+    if (opening_dataset(&dataset, out, &err) < 0)
+        return status_refuse(&err, out);
+    int r = pstk_dataset_get_info(dataset, &info);
+    for (uint32_t i = 0; i < n_parts; i++)
+        report_lost(parts[i], dataset);
+    pstk_dataset_close(&dataset);
+    if (r < 0)
+        return status_of_code(r);
+    if (json) {
+        struct json_t *object = json_make_object();
+        json_put_text(object, "path", out);
+        json_put_count(object, "n_parts", n_parts);
+        json_put_count(object, "n_samples", info.n_samples);
+        json_put_count(object, "n_shards", info.n_shards);
+        json_put_count(object, "bytes", info.bytes);
+        json_put_text(object, "identity", info.identity);
+        return json_print(object, STATUS_OK);
+    }
+    printf("merged %u part%s: %s samples in %s shard%s, in %s\n", n_parts, n_parts == 1 ? "" : "s",
+           unit_count(n, info.n_samples), unit_count(shards, info.n_shards),
+           info.n_shards == 1 ? "" : "s", unit_seconds(time, seconds));
+    message_next("verify", out);
+    return message_finish(STATUS_OK);
+}
+
+struct merge {
+    const char *out, *pack_id;
+    int json, overwrite;
+    struct progress progress;
+};
+
+static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
+{
+    struct merge *merge = user;
+    progress_update(&merge->progress, n_total ? (double)n_done / (double)n_total : -1, n_done);
+    return interrupt_seen();
+}
+
+/* Report that on_progress stopped the library. Nothing is left of the work. */
+static int say_stopped(const struct merge *merge)
+{
+    message_say("interrupted: nothing was merged, %s %s; the parts are as they were", merge->out,
+                output_stands(merge->out) ? "is as it was" : "is not a data set");
+    return interrupt_status();
+}
+
+/* 1: the message names a part, so it is not about OUT. */
+static int names_part(const struct pstk_error *err, const char *const *parts, uint32_t n_parts)
+{
+    for (uint32_t i = 0; err->code != PSTK_EEXIST && i < n_parts; i++) {
+        const char *at = strstr(err->message, parts[i]);
+        if (at && (at == err->message || at[-1] == ' ') &&
+            strchr(" ,:;/", at[strlen(parts[i])])) /* a terminating 0, too */
+            return 1;
+    }
+    return 0;
+}
+
+static int merge(struct merge *m, const char *const *parts, uint32_t n_parts)
+{
+    const struct pstk_merge_settings settings = {.size = sizeof settings,
+                                                 .parts = parts,
+                                                 .n_parts = n_parts,
+                                                 .out = m->out,
+                                                 .pack_id = m->pack_id,
+                                                 .overwrite = (uint32_t)m->overwrite,
+                                                 .on_progress = on_progress,
+                                                 .user = m};
+    struct pstk_error err;
+    double start = unit_now();
+    pstk_error_init(&err, sizeof err);
+    progress_begin(&m->progress, "merging", "bytes");
+    int r = pstk_merge_parts(&settings, &err);
+    progress_end(&m->progress);
+    if (r == PSTK_ECANCELED && interrupt_seen())
+        return say_stopped(m);
+    if (r < 0)
+        return names_part(&err, parts, n_parts) ? status_refuse(&err, NULL)
+                                                : output_refuse(&err, m->out);
+    int status = report(m->out, parts, n_parts, unit_now() - start, m->json);
+    if (status)
+        message_say("%s was merged all the same, whole", m->out);
+    else if (interrupt_seen())
+        return interrupt_say("but the data set was complete already");
+    return status;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct options options = {.command = self, .argc = argc, .argv = argv};
+    struct merge m = {.json = 0};
+    int c;
+    while ((c = options_next(&options)) > 0)
+        if (c == OPT_PACK_ID && task_set_pack_id(&m.pack_id, optarg) < 0)
+            return STATUS_USAGE;
+        else if (c != OPT_PACK_ID)
+            *(c == OPT_JSON ? &m.json : &m.overwrite) = 1;
+    if (c < 0 || options_operands(&options, 2, 0, "PART... and OUT") < 0)
+        return options.status;
+    int n = options_n_operands(&options);
+    m.out = options_operand(&options, n - 1);
+    interrupt_install();
+    interrupt_ignore_pipe();
+    return merge(&m, (const char *const *)(argv + optind), (uint32_t)(n - 1));
+}
+
+const struct command command_merge = {
+    .name = "merge",
+    .summary = "join the parts of a data set",
+    .operands = "PART... OUT",
+    .text =
+        "Join the parts that `penstock pack --part I/N` wrote, all N of them, into the data set "
+        "OUT. Or join parts that `penstock pack --task` wrote, any number of them and in the order "
+        "given; merge refuses two attempts at one task, and parts of another pack. Merge links the "
+        "shards and does not write them again (it copies them where the file system refuses "
+        "links). The sample ids are those of a single pack. The parts stay, and may be removed "
+        "afterwards. A merge that Ctrl-C stops leaves OUT and the parts as they were.\n",
+    .options = table,
+    .examples = "penstock merge part0 part1 part2 part3 train\n",
+    .exit_status = "0 merged; 1 a damaged part; 2 wrong usage, path, or parts that do not fit; "
+                   "130 Ctrl-C",
+    .run = run,
+};

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* records: the samples of a data set in another format, as pack takes them: every field, with the
+ * first image field checked and converted as files are (feed.h). */
+#ifndef PSTK_CLI_RECORDS_H
+#define PSTK_CLI_RECORDS_H
+
+#include <penstock/format.h>
+
+#include "command/form.h"
+#include "option/fields.h"
+#include "ui/json.h"
+
+/* Zeroed at the start. */
+struct records {
+    struct pstk_dataset *dataset; /* owned; NULL: pack's source is none */
+    struct pstk_dataset_info info;
+    struct pstk_field fields[PSTK_MAX_FIELDS];
+    int image;                          /* number of the first image field, or -1 */
+    const char **names;                 /* owned; info.n_names class names */
+    void *values[PSTK_MAX_FIELDS];      /* owned until release */
+    uint64_t n_absent[PSTK_MAX_FIELDS]; /* samples read that lack the field */
+};
+
+/* Open the data set at `src`, with these fields, if it is one that pack reads record by record.
+ * Returns 0 with dataset NULL if it is not, or an exit status after a message. */
+int records_open(struct records *records, const char *src, const struct fields *fields);
+/* Write the fields of the data set that is made. Returns their number. */
+uint32_t records_fields(const struct records *records, const struct form *form,
+                        struct pstk_field *fields);
+/* Read all values of a sample except that of the image field, in the order of the fields. 0, or a
+ * negative result; release in both cases. Absent fields are counted where all could be read. */
+int records_read(struct records *records, uint64_t sample_id, struct pstk_value *values,
+                 struct pstk_error *err);
+/* Print which fields some samples lack, and what they have in place of them. */
+void records_print(const struct records *records, const struct fields *fields);
+/* Put the same as {field: samples}. */
+void records_put(const struct records *records, struct json_t *object);
+void records_release(struct records *records);
+void records_close(struct records *records);
+
+#endif

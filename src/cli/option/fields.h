@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fields: how a data set in another format is read: --root-path, the folder below which a table's
+ * images lie, --split-at, the dot at which names in tar archives are parted, --by-content, images
+ * of any name, and --field, what a field is to be read as, one an option: `cls=int32`,
+ * `tokens=uint16[2049]`, `boxes=float32[*,4]`, with what it is in records without it:
+ * `label=int64=0`; or of which members of a sample of a tar archive they are the first:
+ * `image=jpg;png`. And, of commands that decode, --damaged, what becomes of damaged
+ * images.
+ */
+#ifndef PSTK_CLI_FIELDS_H
+#define PSTK_CLI_FIELDS_H
+
+#include <penstock/foreign.h>
+
+#include "option/option.h"
+
+enum {
+    OPT_FIELD = 4096,
+    OPT_ROOT_PATH,
+    OPT_SPLIT_AT,
+    OPT_BY_CONTENT,
+    OPT_READ_DAMAGED
+}; /* above the codes of all commands */
+
+#define FIELDS_OPTIONS                                                                             \
+    {.name = "field",                                                                              \
+     .code = OPT_FIELD,                                                                            \
+     .value = "NAME=TYPE",                                                                         \
+     .initial = "what the data has",                                                               \
+     .text = "of a data set in another format: read a field as TYPE: image, bytes, utf8 (or "      \
+             "text), a dtype such as int64, or a dtype with a shape such as 'uint16[2049]' or "    \
+             "'float32[*,4]' (*: this dimension differs from sample to sample); in tar "           \
+             "archives also the first of several members, 'image=jpg;png'; in TFRecords also "     \
+             "what the field is in records without it, 'label=int64=0'; may be given again"},      \
+        {.name = "root-path",                                                                      \
+         .code = OPT_ROOT_PATH,                                                                    \
+         .value = "DIR",                                                                           \
+         .initial = "the table's folder",                                                          \
+         .text = "of a table of images: the folder below which its paths lie"},                    \
+        {.name = "split-at",                                                                       \
+         .code = OPT_SPLIT_AT,                                                                     \
+         .values = fields_splits,                                                                  \
+         .initial = "auto",                                                                        \
+         .text = "of tar archives: the dot of a file name that parts the sample's key from the "   \
+                 "field: first, as in WebDataset, or last; auto: first, but names that "           \
+                 "contradict it are refused"},                                                     \
+    {                                                                                              \
+        .name = "by-content", .code = OPT_BY_CONTENT,                                              \
+        .text = "of a folder of images: take every JPEG and PNG file, found by its first bytes, "  \
+                "also those whose names are not an image's (x.jfif, or no suffix)"                 \
+    }
+
+/* A row for tables of commands that decode. */
+#define FIELDS_DAMAGED_OPTION                                                                      \
+    {                                                                                              \
+        .name = "damaged", .code = OPT_READ_DAMAGED, .values = fields_damages,                     \
+        .initial = "refuse",                                                                       \
+        .text = "of a data set in another format: what becomes of damaged images that Pillow "     \
+                "loads, JPEGs by guessing, and PNGs whose fault comes after their rows (refuse: "  \
+                "they are bad samples; accept: they are decoded as Pillow loads them)"             \
+    }
+
+extern const struct choice fields_splits[], fields_damages[];
+
+/* The cases of a switch that goes to fields_take. */
+#define FIELDS_CASES                                                                               \
+    case OPT_FIELD:                                                                                \
+    case OPT_ROOT_PATH:                                                                            \
+    case OPT_SPLIT_AT:                                                                             \
+    case OPT_BY_CONTENT:                                                                           \
+    case OPT_READ_DAMAGED
+
+/* Zero it. It must not move while a data set is opened with it. */
+struct fields {
+    uint32_t n;
+    struct pstk_field at[PSTK_MAX_FIELDS];
+    uint32_t n_defaults;
+    struct pstk_default defaults[PSTK_MAX_FIELDS];
+    uint8_t numbers[PSTK_MAX_FIELDS][8]; /* of defaults */
+    uint32_t n_first_of;
+    struct pstk_first_of first_of[PSTK_MAX_FIELDS];
+    char names[PSTK_MAX_FIELDS][PSTK_MAX_NAME]; /* of first_of */
+    const char *root_path;                      /* borrowed; NULL: not given */
+    uint32_t split_at;                          /* enum pstk_split_at */
+    uint32_t by_content;                        /* 1: images are found by their first bytes */
+    uint32_t damaged;                           /* enum pstk_damaged */
+};
+
+/* 1: the code is that of one of these options. */
+static inline int fields_have(int code)
+{
+    return code >= OPT_FIELD && code <= OPT_READ_DAMAGED;
+}
+/* Take one of these options; borrows its text. Returns 0, or -1 after a message. */
+int fields_take(struct fields *fields, int code, const char *text);
+/* 1: one of them was given. */
+static inline int fields_are_given(const struct fields *fields)
+{
+    return fields->n || fields->n_first_of || fields->root_path || fields->split_at ||
+           fields->by_content || fields->damaged;
+}
+/* Have a data set opened so. Borrows. */
+void fields_apply(const struct fields *fields, struct pstk_foreign *foreign);
+/* Word the error of an open by what the command has: a field which no sample has as one of --field,
+ * with the field that was probably meant; root_path as --root-path; cache_path and cache_size as
+ * $PENSTOCK_CACHE and $PENSTOCK_CACHE_SIZE. Other errors stay. */
+void fields_explain(const struct fields *fields, struct pstk_error *err);
+
+#endif

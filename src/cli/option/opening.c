@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "option/opening.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "option/options.h"
+#include "ui/interrupt.h"
+#include "ui/message.h"
+
+void opening_find_cache(char path[OPENING_PATH_SIZE])
+{
+    const char *own = getenv("PENSTOCK_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME");
+    int n = 0;
+    path[0] = 0;
+    if (own && own[0]) {
+        n = snprintf(path, OPENING_PATH_SIZE, "%s", own);
+    } else if (xdg && xdg[0] == '/') {
+        n = snprintf(path, OPENING_PATH_SIZE, "%s/penstock", xdg);
+    } else if (home && home[0] == '/') {
+        n = snprintf(path, OPENING_PATH_SIZE, "%s/.cache/penstock", home);
+    }
+    if (n < 0 || n >= OPENING_PATH_SIZE)
+        path[0] = 0;
+}
+
+uint64_t opening_cache_size(void)
+{
+    const char *text = getenv("PENSTOCK_CACHE_SIZE");
+    uint64_t size = 0;
+    if (text && text[0] && strcmp(text, "0") != 0 &&
+        option_bytes("PENSTOCK_CACHE_SIZE", text, (struct range){1 << 20, UINT64_MAX >> 1}, &size) <
+            0)
+        exit(STATUS_USAGE);
+    return size;
+}
+
+/* A pstk_progress_fn: bytes of files. */
+static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
+{
+    struct opening *opening = user;
+    if (!opening->has_begun)
+        progress_begin(&opening->progress, "indexing", "bytes");
+    opening->has_begun = 1;
+    if (n_done >= n_total) {
+        progress_end(&opening->progress);
+        opening->has_begun = 0;
+    } else {
+        progress_update(&opening->progress, (double)n_done / (double)n_total, n_done);
+    }
+    return interrupt_seen() != 0;
+}
+
+/* A pstk_wait_fn. */
+static void on_wait(void *user, const char *text)
+{
+    struct opening *opening = user;
+    if (opening->has_begun)
+        progress_end(&opening->progress);
+    message_say("%s", text);
+}
+
+void opening_init(struct opening *opening)
+{
+    *opening = (struct opening){.foreign = {.size = sizeof opening->foreign,
+                                            .field_size = sizeof(struct pstk_field),
+                                            .on_progress = on_progress,
+                                            .on_wait = on_wait,
+                                            .user = opening}};
+    opening_find_cache(opening->cache);
+    opening->foreign.cache_path = opening->cache[0] ? opening->cache : NULL;
+    opening->foreign.cache_size = opening_cache_size();
+}
+
+int opening_dataset_as(struct pstk_dataset **out, const char *path, const struct fields *fields,
+                       struct pstk_error *err)
+{
+    static const struct fields none;
+    struct opening opening;
+    opening_init(&opening);
+    if (!fields)
+        fields = &none;
+    fields_apply(fields, &opening.foreign);
+    const int r = pstk_dataset_open_foreign(out, path, &opening.foreign, err);
+    if (opening.has_begun)
+        progress_end(&opening.progress);
+    if (r < 0 && err)
+        fields_explain(fields, err);
+    return r;
+}
+
+int opening_dataset(struct pstk_dataset **out, const char *path, struct pstk_error *err)
+{
+    return opening_dataset_as(out, path, NULL, err);
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/table/columns.h"
+
+#include "base/error.h"
+#include "base/utf8.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Columns that may have the paths, the first that there is: file_name is that of Hugging Face's
+ * imagefolder. bindings/python/penstock/tables.py finds paths and names fields of Parquet in the
+ * same way: change both. */
+static const char *const path_keys[] = {"file_name", "path", "filename", "file", "image"};
+
+/* What the first rows have of each column. */
+struct sample {
+    enum pstk__cell_class class[PSTK__SHEET_MAX_CELLS];
+    uint64_t n_in[PSTK__SHEET_MAX_CELLS]; /* rows with it */
+    uint64_t n_rows;
+};
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* Write a field's name: that of the column, with _ in place of what names of fields cannot have. */
+static void name_field(struct pstk__sheet_column *column, uint32_t number)
+{
+    size_t n = strlen(column->key);
+    if (n == 0) {
+        snprintf(column->name, sizeof column->name, "column%u", number);
+        return;
+    }
+    n = n < sizeof column->name - 1 ? n : sizeof column->name - 1;
+    for (size_t i = 0; i < n; i++) {
+        const char c = column->key[i];
+        const int is_known = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                             (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
+        column->name[i] = is_known ? c : '_';
+    }
+    column->name[n] = 0;
+}
+
+static int add_column(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
+                      const char *key, uint64_t size, uint64_t at)
+{
+    struct pstk__sheet_column *column = &columns->of[columns->n];
+    if (columns->n == PSTK__SHEET_MAX_CELLS)
+        return pstk__sheet_file_fail(file, at, "the table has more than %d columns",
+                                     PSTK__SHEET_MAX_CELLS);
+    if (size > PSTK__SHEET_MAX_KEY || pstk__utf8_end(key, size) != size)
+        return pstk__sheet_file_fail(file, at,
+                                     "the name of column %u is longer than %d bytes, or not UTF-8",
+                                     columns->n + 1, PSTK__SHEET_MAX_KEY);
+    *column = (struct pstk__sheet_column){.reading = PSTK__READ_TEXT};
+    memcpy(column->key, key, size);
+    name_field(column, columns->n + 1);
+    columns->n++;
+    return 0;
+}
+
+static uint32_t find_key(const struct pstk__sheet_columns *columns, const char *key, uint64_t size)
+{
+    uint32_t i = 0;
+    while (i < columns->n &&
+           (strncmp(columns->of[i].key, key, size) != 0 || columns->of[i].key[size] != 0))
+        i++;
+    return i;
+}
+
+static int read_header(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
+{
+    int r = pstk__sheet_file_next(file);
+    if (r == 0)
+        return pstk__fail(file->err, PSTK_ENODATA, PSTK_STAGE_OPEN, "the table %s is empty",
+                          file->scan.path);
+    if (r < 0)
+        return r;
+    r = 0;
+    for (uint32_t i = 0; r == 0 && i < file->row.n_cells; i++) {
+        const struct pstk__cell *cell = &file->row.cells[i];
+        r = add_column(columns, file, cell->text, cell->size, cell->at);
+    }
+    return r;
+}
+
+/* Write the names of all columns, as many as fit. */
+static void list_columns(const struct pstk__sheet_columns *columns, char text[200])
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (uint32_t i = 0; i < columns->n && used + 80 < 200; i++) {
+        char shown[64];
+        pstk__sheet_show(columns->of[i].key, strlen(columns->of[i].key), shown);
+        used += (size_t)snprintf(text + used, 200 - used, "%s%s", i ? ", " : "", shown);
+    }
+}
+
+/* Fail: the table lists no images. */
+static int fail_path(const struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
+{
+    const struct pstk__sheet_kind *kind = file->kind;
+    const char *path = file->scan.path;
+    char names[200];
+    list_columns(columns, names);
+    return pstk__fail(file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                      "the table %s has no column of the images' paths, named file_name, path, "
+                      "filename, file or image; its columns are %s (pack a table without images "
+                      "with Python: penstock.pack(pandas.%s('%s'%s), OUT), and open OUT)",
+                      path, names, kind == &pstk__sheet_json ? "read_json" : "read_csv", path,
+                      kind == &pstk__sheet_json  ? ", lines=True"
+                      : kind == &pstk__sheet_tsv ? ", sep='\\t'"
+                                                 : "");
+}
+
+/* Find the column of paths. */
+static int find_path(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
+{
+    for (size_t i = 0; i < sizeof path_keys / sizeof path_keys[0]; i++) {
+        columns->path = find_key(columns, path_keys[i], strlen(path_keys[i]));
+        if (columns->path == columns->n)
+            continue;
+        columns->of[columns->path].reading = PSTK__READ_PATH;
+        return 0;
+    }
+    return fail_path(columns, file);
+}
+
+/* 1: another field has the name of a column before which these stand. */
+static int is_taken(const struct pstk__sheet_columns *columns, uint32_t number)
+{
+    const char *name = columns->of[number].name;
+    if (strcmp(name, "image") == 0 || strcmp(name, "path") == 0)
+        return 1;
+    for (uint32_t i = 0; i < number; i++)
+        if (i != columns->path && strcmp(columns->of[i].name, name) == 0)
+            return 1;
+    return 0;
+}
+
+/* Part the names of fields: one that another field has gets _ at its end. */
+static int part_names(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
+{
+    for (uint32_t i = 0; i < columns->n; i++) {
+        char *name = columns->of[i].name;
+        while (i != columns->path && is_taken(columns, i)) {
+            const size_t n = strlen(name);
+            if (n == PSTK_MAX_NAME - 1)
+                return pstk__fail(file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                                  "column %u of the table %s would be the second field named %s: "
+                                  "rename it",
+                                  i + 1, file->scan.path, name);
+            name[n] = '_';
+            name[n + 1] = 0;
+        }
+    }
+    return 0;
+}
+
+/* ---- types ----------------------------------------------------------------------------------- */
+
+static int sample_row(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
+                      struct sample *sample)
+{
+    sample->n_rows++;
+    for (uint32_t i = 0; i < file->row.n_cells; i++) {
+        const struct pstk__cell *cell = &file->row.cells[i];
+        uint32_t at = i;
+        if (cell->key) {
+            at = find_key(columns, cell->key, cell->key_size);
+            const int r = at < columns->n
+                              ? 0
+                              : add_column(columns, file, cell->key, cell->key_size, cell->at);
+            if (r < 0)
+                return r;
+        } else if (at >= columns->n) {
+            return 0; /* a wrong row: for the scan to report */
+        }
+        sample->class[at] = pstk__cell_class_join(sample->class[at], pstk__cell_class(cell));
+        sample->n_in[at]++;
+    }
+    return 0;
+}
+
+static void set_scalar(struct pstk__sheet_column *column, uint32_t dtype, uint32_t class)
+{
+    column->reading = PSTK__READ_SCALAR;
+    column->dtype = dtype;
+    column->class = class;
+}
+
+/* Give a column the type of its cells. */
+static void infer(const struct pstk__sheet_columns *columns, const struct pstk__sheet_file *file,
+                  const struct sample *sample, struct pstk__sheet_column *column)
+{
+    const uint32_t i = (uint32_t)(column - columns->of);
+    enum pstk__cell_class class = sample->class[i];
+    if (!file->kind->has_header && sample->n_in[i] < sample->n_rows)
+        class = PSTK__CLASS_MIXED;
+    switch (class) {
+    case PSTK__CLASS_INTEGER:
+        set_scalar(column, PSTK_I64, class);
+        break;
+    case PSTK__CLASS_FLOAT:
+        set_scalar(column, PSTK_F64, class);
+        break;
+    case PSTK__CLASS_BOOL:
+        set_scalar(column, PSTK_U8, class);
+        break;
+    default:
+        column->reading = class != PSTK__CLASS_MIXED || file->kind->has_header
+                              ? (i == columns->label ? PSTK__READ_CLASS : PSTK__READ_TEXT)
+                              : PSTK__READ_JSON;
+    }
+}
+
+static int is_float(uint32_t dtype)
+{
+    return dtype == PSTK_F16 || dtype == PSTK_BF16 || dtype == PSTK_F32 || dtype == PSTK_F64;
+}
+
+/* 1: the type that the caller wants has a value for null. */
+static int has_null(const struct pstk__sheet_column *column)
+{
+    return column->reading == PSTK__READ_SCALAR
+               ? column->class == PSTK__CLASS_NONE && is_float(column->dtype)
+               : column->reading == PSTK__READ_ANY || column->reading == PSTK__READ_BYTES;
+}
+
+/* Give a column the type that the caller wants. */
+static int retype(struct pstk__sheet_column *column, const struct pstk_field *wanted,
+                  const struct pstk__sheet_file *file)
+{
+    if (wanted->kind == PSTK_FIELD_SCALAR && pstk_dtype_size(wanted->dtype) > 0)
+        set_scalar(column, wanted->dtype, PSTK__CLASS_NONE);
+    else if (wanted->kind == PSTK_FIELD_UTF8)
+        column->reading = PSTK__READ_ANY;
+    else if (wanted->kind == PSTK_FIELD_BYTES)
+        column->reading = PSTK__READ_BYTES;
+    else
+        return pstk__fail(file->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "field %s: its kind is %u; a column of a table must be a scalar, utf8 or "
+                          "bytes",
+                          column->name, wanted->kind);
+    return 0;
+}
+
+static int retype_all(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
+                      const struct sample *sample, const struct pstk_foreign *foreign)
+{
+    int r = 0;
+    for (uint32_t i = 0; r == 0 && foreign && i < foreign->n_fields; i++) {
+        const struct pstk_field *wanted = &foreign->fields[i];
+        char names[200];
+        uint32_t k = 0;
+        if (strcmp(wanted->name, "image") == 0 || strcmp(wanted->name, "path") == 0)
+            continue; /* open.c knows them */
+        while (k < columns->n &&
+               (k == columns->path || strcmp(columns->of[k].name, wanted->name) != 0))
+            k++;
+        if (k == columns->n && !file->kind->has_header) {
+            r = add_column(columns, file, wanted->name, strlen(wanted->name), 0);
+        } else if (k == columns->n) {
+            list_columns(columns, names);
+            r = pstk__fail(file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                           "fields: the table %s has no column %s; its columns are %s",
+                           file->scan.path, wanted->name, names);
+        }
+        if (r == 0)
+            r = retype(&columns->of[k], wanted, file);
+        if (r == 0 && !file->kind->has_header)
+            columns->of[k].may_lack = has_null(&columns->of[k]) && sample->n_in[k] < sample->n_rows;
+    }
+    return r;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static int read_sample(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
+                       struct sample *sample)
+{
+    int r = 1;
+    while (r > 0 && sample->n_rows < PSTK__SHEET_SAMPLE) {
+        r = pstk__sheet_file_next(file);
+        if (r > 0 && sample_row(columns, file, sample) < 0)
+            return PSTK_EBADMSG;
+    }
+    if (r >= 0 && sample->n_rows == 0)
+        return pstk__fail(file->err, PSTK_ENODATA, PSTK_STAGE_OPEN, "the table %s has no rows",
+                          file->scan.path);
+    return r < 0 ? r : 0;
+}
+
+int pstk__sheet_columns_find(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
+                             const struct pstk_foreign *foreign)
+{
+    struct sample *sample = calloc(1, sizeof *sample);
+    *columns = (struct pstk__sheet_columns){0};
+    if (!sample)
+        return pstk__fail(file->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s",
+                          file->scan.path);
+    int r = file->kind->has_header ? read_header(columns, file) : 0;
+    columns->at = file->through.at;
+    columns->line = file->line;
+    if (r == 0 && file->kind->has_header) /* before the rows: what is no table has no good ones */
+        r = find_path(columns, file);
+    if (r == 0)
+        r = read_sample(columns, file, sample);
+    if (r == 0)
+        r = find_path(columns, file);
+    columns->label = find_key(columns, "label", 5);
+    for (uint32_t i = 0; r == 0 && i < columns->n; i++)
+        if (i != columns->path)
+            infer(columns, file, sample, &columns->of[i]);
+    if (r == 0)
+        r = part_names(columns, file);
+    if (r == 0)
+        r = retype_all(columns, file, sample, foreign);
+    columns->label = find_key(columns, "label", 5);
+    free(sample);
+    return r;
+}
+
+static int match_keys(const struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
+                      const struct pstk__cell **of)
+{
+    static const struct pstk__cell null = {
+        .text = "null", .size = 4, .raw = "null", .raw_size = 4, .kind = PSTK__CELL_NULL};
+    char shown[64];
+    for (uint32_t i = 0; i < columns->n; i++)
+        of[i] = columns->of[i].reading == PSTK__READ_JSON || columns->of[i].may_lack ? &null : NULL;
+    for (uint32_t i = 0; i < file->row.n_cells; i++) {
+        const struct pstk__cell *cell = &file->row.cells[i];
+        uint32_t k = i; /* rows mostly have one order */
+        if (k >= columns->n || strncmp(columns->of[k].key, cell->key, cell->key_size) != 0 ||
+            columns->of[k].key[cell->key_size] != 0)
+            k = find_key(columns, cell->key, cell->key_size);
+        if (k == columns->n) {
+            pstk__sheet_show(cell->key, cell->key_size, shown);
+            return pstk__sheet_file_fail(file, cell->at,
+                                         "the column %s is none of the first %d rows: give the "
+                                         "field's type: utf8, bytes or a float (its value is null "
+                                         "in rows without it)",
+                                         shown, PSTK__SHEET_SAMPLE);
+        }
+        of[k] = cell;
+    }
+    for (uint32_t i = 0; i < columns->n; i++)
+        if (!of[i])
+            return pstk__sheet_file_fail(
+                file, 0,
+                columns->of[i].class == PSTK__CLASS_NONE && i != columns->path
+                    ? "the row has no column %s; all rows must have it, or the field's type be "
+                      "utf8, bytes or a float"
+                    : "the row has no column %s",
+                columns->of[i].key);
+    return 0;
+}
+
+int pstk__sheet_columns_match(const struct pstk__sheet_columns *columns,
+                              struct pstk__sheet_file *file, const struct pstk__cell **of)
+{
+    if (!file->kind->has_header)
+        return match_keys(columns, file, of);
+    if (file->row.n_cells != columns->n)
+        return pstk__sheet_file_fail(file, 0,
+                                     "the row has %u columns; must have %u, as the header has",
+                                     file->row.n_cells, columns->n);
+    for (uint32_t i = 0; i < columns->n; i++)
+        of[i] = &file->row.cells[i];
+    return 0;
+}
+
+int pstk__sheet_has_column(const struct pstk__store *store, const char *path, uint64_t size,
+                           const char *key)
+{
+    struct pstk_error why;
+    struct pstk__sheet_file *file = malloc(sizeof *file);
+    if (!file)
+        return PSTK_ENOMEM;
+    pstk_error_init(&why, sizeof why);
+    int r = pstk__sheet_file_open(file, store, path, size, &why);
+    if (r == 0)
+        r = pstk__sheet_file_next(file);
+    int found = 0;
+    for (uint32_t i = 0; r > 0 && i < file->row.n_cells; i++) {
+        const struct pstk__cell *cell = &file->row.cells[i];
+        const char *name = cell->key ? cell->key : cell->text;
+        const uint64_t n = cell->key ? cell->key_size : cell->size;
+        found |= n == strlen(key) && memcmp(name, key, n) == 0;
+    }
+    pstk__sheet_file_close(file);
+    free(file);
+    return r < 0 && r != PSTK_EBADMSG && r != PSTK_EFBIG ? r : found;
+}

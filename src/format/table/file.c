@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/table/file.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Pass over UTF-8's mark of the byte order; refuse UTF-16. */
+static int skip_mark(struct pstk__sheet_file *file)
+{
+    const int64_t n = pstk__through_fill(&file->through, 3);
+    if (n < 0)
+        return (int)n;
+    const uint8_t *bytes = pstk__through_bytes(&file->through);
+    if (n >= 2 &&
+        ((bytes[0] == 0xff && bytes[1] == 0xfe) || (bytes[0] == 0xfe && bytes[1] == 0xff)))
+        return pstk__sheet_file_fail(file, 0, "the table is UTF-16; must be UTF-8: convert it");
+    if (n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
+        file->through.at = 3;
+    return 0;
+}
+
+int pstk__sheet_file_open(struct pstk__sheet_file *file, const struct pstk__store *store,
+                          const char *path, uint64_t size, struct pstk_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    file->kind = pstk__sheet_of(path);
+    file->scan = (struct pstk__scan){
+        .store = store, .name = slash ? slash + 1 : path, .path = path, .size = size};
+    file->room = NULL;
+    file->room_size = 0;
+    file->end = size;
+    file->line = file->row_line = 1;
+    file->row_at = 0;
+    file->err = err;
+    const int r = pstk__through_open(&file->through, &file->scan, err);
+    return r < 0 ? r : skip_mark(file);
+}
+
+void pstk__sheet_file_close(struct pstk__sheet_file *file)
+{
+    pstk__through_close(&file->through);
+    free(file->room);
+    file->room = NULL;
+}
+
+void pstk__sheet_file_seek(struct pstk__sheet_file *file, uint64_t at, uint64_t line, uint64_t end)
+{
+    file->through.at = at;
+    file->line = line;
+    file->end = end;
+}
+
+int pstk__sheet_file_fail(struct pstk__sheet_file *file, uint64_t at, const char *fmt, ...)
+{
+    char what[400];
+    va_list args;
+    va_start(args, fmt);
+    if (vsnprintf(what, sizeof what, fmt, args) < 0)
+        what[0] = 0;
+    va_end(args);
+    pstk__fail(file->err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+               "%s, line %" PRIu64 " (byte %" PRIu64 "): %s", file->scan.path, file->row_line,
+               file->row_at + at, what);
+    return pstk__fail_at(file->err, PSTK_EBADMSG, file->scan.name, PSTK_NONE, file->row_at + at, 1);
+}
+
+/* Have room for the text of so many bytes. */
+static int make_room(struct pstk__sheet_file *file, uint64_t size)
+{
+    if (size <= file->room_size)
+        return 0;
+    char *room = realloc(file->room, size);
+    if (!room)
+        return pstk__fail(file->err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                          "no memory for a row of %" PRIu64 " bytes of %s", size, file->scan.path);
+    file->room = room;
+    file->room_size = size;
+    return 0;
+}
+
+static int fail_large(struct pstk__sheet_file *file)
+{
+    pstk__sheet_file_fail(file, 0,
+                          "the row has more than 16 MiB: a quote may be missing its end, or lines "
+                          "theirs");
+    if (file->err)
+        file->err->code = PSTK_EFBIG;
+    return PSTK_EFBIG;
+}
+
+/* Read a row, or an empty line. */
+static int take_row(struct pstk__sheet_file *file)
+{
+    struct pstk__through *through = &file->through;
+    const uint64_t left = file->end - through->at;
+    file->row_at = through->at;
+    file->row_line = file->line;
+    for (uint64_t wanted = 1;;) {
+        const int64_t n = pstk__through_fill(through, wanted < left ? wanted : left);
+        if (n < 0)
+            return (int)n;
+        if ((uint64_t)n < left && (uint64_t)n < wanted)
+            return pstk__sheet_file_fail(file, (uint64_t)n, "the table ends here, and was longer");
+        const uint64_t size = (uint64_t)n < left ? (uint64_t)n : left;
+        int r = make_room(file, size);
+        if (r < 0)
+            return r;
+        r = file->kind->parse(file->kind, (const char *)pstk__through_bytes(through), size,
+                              size == left, file->room, &file->row);
+        if (r < 0)
+            return pstk__sheet_file_fail(file, file->row.wrong_at, "%s", file->row.wrong);
+        if ((r > 0 && file->row.size > PSTK__SHEET_MAX_ROW) ||
+            (r == 0 && size >= PSTK__SHEET_MAX_ROW))
+            return fail_large(file);
+        if (r > 0)
+            return 1;
+        wanted = 2 * size;
+    }
+}
+
+int pstk__sheet_file_next(struct pstk__sheet_file *file)
+{
+    while (file->through.at < file->end) {
+        const int r = take_row(file);
+        if (r < 0)
+            return r;
+        file->through.at += file->row.size; /* its bytes stay until the next fill */
+        file->line += file->row.n_lines;
+        if (file->row.n_cells > 0)
+            return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/table/scan.h"
+
+#include "base/crew.h"
+#include "base/error.h"
+#include "base/little.h"
+#include "format/folder/folder.h"
+#include "format/folder/name.h"
+#include "format/folder/scan.h"
+#include "format/table/classes.h"
+#include "format/table/columns.h"
+#include "format/table/more.h"
+#include "format/folder/tree.h"
+#include "format/folder/values.h"
+#include "format/indexed.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VERSION 2           /* of what a scan finds: an index of another version is built again */
+#define PART (4u << 20)     /* bytes of the table */
+#define PROGRESS (1u << 18) /* bytes between two reports */
+#define MAX_IMAGE 0xffffffffu
+#define MIN_MORE 256 /* bytes */
+
+/* A run of rows. */
+struct part {
+    uint64_t at, line;
+};
+
+/* What the index of a table is made of. */
+struct work {
+    const struct pstk__opening *opening;
+    const struct pstk__sheet_place *place;
+    struct pstk__store_entry table; /* as it was when the index was asked for */
+    struct pstk__sheet_columns columns;
+    struct pstk__sheet_classes classes; /* owned */
+    struct part *parts;                 /* owned; n_parts, and where the last one ends */
+    uint64_t n_parts, max_parts;
+    uint32_t fields[PSTK__SHEET_MAX_CELLS]; /* of the columns, by number */
+    struct pstk__index_build *build; /* borrowed, while it is built: n_done bytes of the table,
+                                      * which is read twice, n_joined samples */
+    uint64_t n_missing;              /* of these */
+};
+
+/* What a job leaves: the rows of a part. */
+struct result {
+    struct pstk__index_rows rows; /* owned */
+    struct pstk__index_field sums[PSTK_MAX_FIELDS];
+    uint64_t digest[2];
+    uint64_t most;  /* bytes of a sample's values */
+    uint64_t odd;   /* 1: a path is not UTF-8 */
+    uint64_t bytes; /* of images */
+    uint64_t n_missing;
+};
+
+static int fail_memory(const struct work *work, struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index of %s",
+                      work->place->table);
+}
+
+static int fail_changed(const struct work *work, struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                      "%s was changed while it was indexed: open it again", work->place->table);
+}
+
+/* ---- first reading: parts and classes -------------------------------------------------------- */
+
+/* How many bytes are read in all is known. */
+static int add_progress(void *user, uint64_t n)
+{
+    const struct work *work = user;
+    return pstk__index_build_advance(work->build, n, 2 * work->table.size);
+}
+
+static int add_part(struct work *work, uint64_t at, uint64_t line)
+{
+    if (work->n_parts == work->max_parts) {
+        const uint64_t max = work->max_parts ? 2 * work->max_parts : 64;
+        struct part *parts = reallocarray(work->parts, max, sizeof *parts);
+        if (!parts)
+            return fail_memory(work, work->build->err);
+        work->parts = parts;
+        work->max_parts = max;
+    }
+    work->parts[work->n_parts++] = (struct part){.at = at, .line = line};
+    return 0;
+}
+
+/* Add the name that a row's label is. A row without one is for the second reading to report. */
+static int add_class(struct work *work, struct pstk__sheet_file *file)
+{
+    const struct pstk__sheet_column *label = &work->columns.of[work->columns.label];
+    const struct pstk__cell *cell = NULL;
+    for (uint32_t i = 0; i < file->row.n_cells; i++)
+        if (file->kind->has_header
+                ? i == work->columns.label
+                : file->row.cells[i].key_size == strlen(label->key) &&
+                      memcmp(file->row.cells[i].key, label->key, file->row.cells[i].key_size) == 0)
+            cell = &file->row.cells[i];
+    if (!cell || (cell->kind != PSTK__CELL_PLAIN && cell->kind != PSTK__CELL_STRING))
+        return 0;
+    if (cell->size == 0 || cell->size > PSTK__SHEET_MAX_CLASS ||
+        pstk__utf8_end(cell->text, cell->size) != cell->size)
+        return pstk__sheet_file_fail(file, cell->at,
+                                     "the label is %s; it names a class, and must be UTF-8 of 1 to "
+                                     "%d bytes (or give the field's type: utf8)",
+                                     cell->size == 0 ? "empty" : "too long, or not UTF-8",
+                                     PSTK__SHEET_MAX_CLASS);
+    const int r = pstk__sheet_classes_add(&work->classes, cell->text, cell->size);
+    if (r == PSTK_EFBIG)
+        return pstk__sheet_file_fail(file, cell->at,
+                                     "the labels are more than 2^20 names of classes: give the "
+                                     "field's type, utf8");
+    return r < 0 ? fail_memory(work, work->build->err) : 0;
+}
+
+/* Find where parts begin, and the classes. */
+static int survey(struct work *work, struct pstk__sheet_file *file)
+{
+    const struct pstk__sheet_columns *columns = &work->columns;
+    const int has_classes =
+        columns->label < columns->n && columns->of[columns->label].reading == PSTK__READ_CLASS;
+    uint64_t reported = 0;
+    pstk__sheet_file_seek(file, columns->at, columns->line, work->table.size);
+    int r = add_part(work, columns->at, columns->line);
+    while (r == 0) {
+        const int n = pstk__sheet_file_next(file);
+        if (n <= 0) {
+            r = n;
+            break;
+        }
+        if (has_classes)
+            r = add_class(work, file);
+        if (r == 0 && file->through.at - work->parts[work->n_parts - 1].at >= PART)
+            r = add_part(work, file->through.at, file->line);
+        if (r == 0 && file->through.at - reported >= PROGRESS) {
+            r = add_progress(work, file->through.at - reported) ? PSTK_ECANCELED : 0;
+            reported = file->through.at;
+        }
+    }
+    if (r == 0 && has_classes && pstk__sheet_classes_sort(&work->classes) < 0)
+        r = fail_memory(work, work->build->err);
+    if (r == 0)
+        r = add_part(work, work->table.size, file->line);
+    if (r == 0)
+        work->n_parts--; /* the last one is the end */
+    return r < 0 ? r : add_progress(work, work->table.size - reported) ? PSTK_ECANCELED : 0;
+}
+
+/* ---- second reading: a part is a job of the crew --------------------------------------------- */
+
+/* What a thread of the crew has. */
+struct reader {
+    const struct work *work;
+    struct pstk__sheet_file file;
+    locale_t locale;
+    uint8_t *more; /* owned; a row's columns: at least their CRC32C, which one without any has */
+    uint64_t max_more, n_more;
+    char path[PSTK__VALUES_MAX_PATH]; /* of a row's image, below the root */
+};
+
+static void close_reader(void *state)
+{
+    struct reader *reader = state;
+    if (!reader)
+        return;
+    pstk__sheet_file_close(&reader->file);
+    if (reader->locale)
+        freelocale(reader->locale);
+    free(reader->more);
+    free(reader);
+}
+
+static int open_reader(void *user, void **state, struct pstk_error *err)
+{
+    const struct work *work = user;
+    struct reader *reader = calloc(1, sizeof *reader);
+    *state = reader;
+    if (!reader)
+        return fail_memory(work, err);
+    reader->work = work;
+    reader->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    reader->max_more = MIN_MORE;
+    reader->more = malloc(MIN_MORE);
+    int r = reader->locale && reader->more ? 0 : fail_memory(work, err);
+    if (r == 0)
+        r = pstk__sheet_file_open(&reader->file, work->opening->store, work->place->table,
+                                  work->table.size, err);
+    if (r < 0) {
+        close_reader(reader);
+        *state = NULL;
+    }
+    return r;
+}
+
+/* Append a field to the row's columns. 0 or ENOMEM. */
+static int put_more(struct reader *reader, const void *data, uint64_t size)
+{
+    const uint64_t wanted = reader->n_more + 4 + size;
+    if (wanted > reader->max_more) {
+        uint8_t *more = realloc(reader->more, 2 * wanted);
+        if (!more)
+            return PSTK_ENOMEM;
+        reader->more = more;
+        reader->max_more = 2 * wanted;
+    }
+    pstk__put32(reader->more + reader->n_more, (uint32_t)size);
+    if (size > 0)
+        memcpy(reader->more + reader->n_more + 4, data, size);
+    reader->n_more = wanted;
+    return 0;
+}
+
+static void add_value(struct pstk__index_field *sum, uint64_t size)
+{
+    sum->n++;
+    sum->bytes += size;
+    sum->max_size = size > sum->max_size ? size : sum->max_size;
+    sum->max_plain = sum->max_size;
+}
+
+/* Find the number of a label's class. NULL, or what is wrong. */
+static const char *read_class(const struct work *work, const struct pstk__cell *cell,
+                              uint8_t room[8], char text[240])
+{
+    const uint64_t number = cell->kind == PSTK__CELL_PLAIN || cell->kind == PSTK__CELL_STRING
+                                ? pstk__sheet_classes_find(&work->classes, cell->text, cell->size)
+                                : work->classes.names.n;
+    char shown[64];
+    pstk__put64(room, number);
+    if (number < work->classes.names.n)
+        return NULL;
+    pstk__sheet_show(cell->raw, cell->raw_size, shown);
+    snprintf(text, 240, "is '%s'; must be a text that names a class, as in the first rows", shown);
+    return text;
+}
+
+/* Append the value of a column to the row's. */
+static int read_column(struct reader *reader, struct result *result, uint32_t i,
+                       const struct pstk__cell *cell)
+{
+    const struct work *work = reader->work;
+    const struct pstk__sheet_column *column = &work->columns.of[i];
+    uint8_t room[8];
+    const void *data = room;
+    uint64_t size = 8;
+    char text[240];
+    const char *wrong =
+        column->reading == PSTK__READ_CLASS
+            ? read_class(work, cell, room, text)
+            : pstk__sheet_value(column, cell, reader->locale, room, &data, &size, text);
+    if (wrong)
+        return pstk__sheet_file_fail(&reader->file, cell->at,
+                                     "column %s %s; or give the field another type", column->key,
+                                     wrong);
+    add_value(&result->sums[work->fields[i]], size);
+    return put_more(reader, data, size) < 0 ? fail_memory(work, reader->file.err) : 0;
+}
+
+/* Look at a row's image; what is missing has 0 bytes. */
+static int look_at_image(struct reader *reader, const struct pstk__cell *cell,
+                         struct pstk__store_entry *entry)
+{
+    const struct work *work = reader->work;
+    char path[PATH_MAX], shown[256];
+    if (cell->kind != PSTK__CELL_PLAIN && cell->kind != PSTK__CELL_STRING) {
+        pstk__sheet_show(cell->raw, cell->raw_size, shown);
+        return pstk__sheet_file_fail(&reader->file, cell->at,
+                                     "the path is '%s'; must be a text that names an image", shown);
+    }
+    const char *wrong = pstk__sheet_image_path(work->place, cell->text, cell->size, reader->path);
+    if (wrong)
+        return pstk__sheet_file_fail(&reader->file, cell->at, "%s", wrong);
+    const int n = snprintf(path, sizeof path, "%s/%s", work->place->root, reader->path);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return pstk__sheet_file_fail(&reader->file, cell->at, "the path is too long");
+    const int r = work->opening->store->look(work->opening->store, path, entry);
+    if (r < 0 || entry->kind != PSTK__STORE_FILE)
+        *entry = (struct pstk__store_entry){.kind = PSTK__STORE_OTHER};
+    if (entry->size <= MAX_IMAGE)
+        return 0;
+    pstk__folder_show(reader->path, shown, sizeof shown);
+    return pstk__sheet_file_fail(&reader->file, cell->at,
+                                 "%s has 4 GiB or more; an image must have less", shown);
+}
+
+/* Append the row that was read last. */
+static int add_row(struct reader *reader, struct result *result)
+{
+    const struct work *work = reader->work;
+    const struct pstk__sheet_columns *columns = &work->columns;
+    const struct pstk__cell *of[PSTK__SHEET_MAX_CELLS] = {0};
+    struct pstk__store_entry entry = {0};
+    uint8_t values[PSTK__VALUES_MAX];
+    uint64_t cells[PSTK__FOLDER_TABLE_COLUMNS], ignored;
+    int r = pstk__sheet_columns_match(columns, &reader->file, of);
+    if (r == 0)
+        r = look_at_image(reader, of[columns->path], &entry);
+    reader->n_more = PSTK__MORE_CRC;
+    if (r == 0 && columns->label < columns->n)
+        r = read_column(reader, result, columns->label, of[columns->label]);
+    for (uint32_t i = 0; r == 0 && i < columns->n; i++)
+        if (i != columns->path && i != columns->label)
+            r = read_column(reader, result, i, of[i]);
+    if (r < 0)
+        return r;
+    pstk__sheet_more_seal(reader->more, reader->n_more);
+    const uint32_t size =
+        pstk__folder_values_write(values, (int64_t)reader->file.row_line, reader->path);
+    cells[PSTK__FOLDER_VALUES_SIZE] = size;
+    cells[PSTK__FOLDER_SIZE] = entry.size;
+    cells[PSTK__FOLDER_CHANGED] = (uint64_t)entry.changed_ns;
+    cells[PSTK__FOLDER_MORE] = reader->n_more;
+    if (pstk__index_rows_value(&result->rows, values, size, &cells[PSTK__FOLDER_VALUES]) < 0 ||
+        pstk__index_rows_value(&result->rows, reader->more, reader->n_more, &ignored) < 0 ||
+        pstk__index_rows_add(&result->rows, cells) < 0)
+        return fail_memory(work, reader->file.err);
+    const uint64_t length = strlen(reader->path);
+    add_value(&result->sums[PSTK__FIELD_OF_IMAGE], entry.size);
+    add_value(&result->sums[work->fields[columns->path]], length);
+    result->most = size + reader->n_more > result->most ? size + reader->n_more : result->most;
+    result->odd |= pstk__utf8_end(reader->path, length) != length;
+    result->bytes += entry.size;
+    result->n_missing += entry.kind != PSTK__STORE_FILE;
+    pstk__index_digest(result->digest, values, size);
+    pstk__index_digest(result->digest, reader->more, reader->n_more);
+    pstk__index_digest(result->digest, &entry.size, sizeof entry.size);
+    return 0;
+}
+
+/* Read part number `job`, on a thread of the crew. */
+static int read_part(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *to,
+                     struct pstk_error *err)
+{
+    struct reader *reader = state;
+    struct result *result = calloc(1, sizeof *result);
+    const struct part *part = &reader->work->parts[job];
+    if (!result)
+        return fail_memory(reader->work, err);
+    *result = (struct result){.rows.n_columns = PSTK__FOLDER_TABLE_COLUMNS, .digest = {1, 2}};
+    reader->file.err = reader->file.through.err = err;
+    pstk__sheet_file_seek(&reader->file, part->at, part->line, part[1].at);
+    uint64_t reported = part->at;
+    int r = 0;
+    while (r == 0 && (r = pstk__sheet_file_next(&reader->file)) > 0) {
+        r = add_row(reader, result);
+        if (r == 0 && reader->file.through.at - reported >= PROGRESS) {
+            r = sink->progress(sink->user, reader->file.through.at - reported) ? PSTK_ECANCELED : 0;
+            reported = reader->file.through.at;
+        }
+    }
+    if (r == 0 && sink->progress(sink->user, part[1].at - reported))
+        r = PSTK_ECANCELED;
+    if (r < 0) {
+        pstk__index_rows_close(&result->rows);
+        free(result);
+        return r;
+    }
+    *(struct result **)to = result;
+    return 0;
+}
+
+/* ---- joining: on the caller's thread --------------------------------------------------------- */
+
+static void drop_part(void *from)
+{
+    struct result *result = *(struct result **)from;
+    pstk__index_rows_close(&result->rows);
+    free(result);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void add_found(struct pstk__index_found *found, const struct result *result)
+{
+    for (uint32_t i = 0; i < found->n_fields; i++) {
+        struct pstk__index_field *to = &found->fields[i];
+        to->n += result->sums[i].n;
+        to->bytes += result->sums[i].bytes;
+        to->max_plain = to->max_size = larger(to->max_size, result->sums[i].max_size);
+    }
+    found->facts[PSTK__FACT_MOST] = larger(found->facts[PSTK__FACT_MOST], result->most);
+    found->facts[PSTK__FACT_ODD] |= result->odd;
+    pstk__index_digest(found->facts + PSTK__FACT_DIGEST, result->digest, sizeof result->digest);
+}
+
+static void join_part(void *user, const void *from)
+{
+    struct work *work = user;
+    struct pstk__index_build *build = work->build;
+    struct result *result = *(struct result *const *)from;
+    const char *slash = strrchr(work->place->table, '/');
+    const char *name = slash ? slash + 1 : work->place->table;
+    add_found(&build->found, result);
+    build->n_joined += result->rows.n;
+    work->n_missing += result->n_missing;
+    if (build->code == 0 &&
+        build->n_joined >= UINT32_MAX - 1) /* each is a file, and one the index */
+        build->code = pstk__fail(build->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                                 "%s has more than 2^32 rows: part it into several tables",
+                                 work->place->table);
+    if (build->code == 0 && result->rows.n > 0)
+        build->code = pstk__index_writer_add(build->writer, name, result->bytes,
+                                             work->table.changed_ns, &result->rows, build->err);
+    pstk__index_rows_close(&result->rows);
+    free(result);
+}
+
+static int run_crew(struct work *work, struct pstk_error *err)
+{
+    const struct pstk__crew_work crew = {.what = "index",
+                                         .n_jobs = work->n_parts,
+                                         .n_threads = pstk__indexed_threads(work->opening),
+                                         .result_size = sizeof(struct result *),
+                                         .user = work,
+                                         .open = open_reader,
+                                         .close = close_reader,
+                                         .run = read_part,
+                                         .join = join_part,
+                                         .drop = drop_part,
+                                         .progress = add_progress};
+    return pstk__index_build_result(work->build, pstk__crew_run(&crew, err));
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+static void set_field(struct pstk__index_field *field, const struct pstk__sheet_column *column)
+{
+    field->field = (struct pstk_field){.kind = PSTK_FIELD_UTF8};
+    memcpy(field->field.name, column->name, sizeof field->field.name);
+    if (column->reading == PSTK__READ_BYTES)
+        field->field.kind = PSTK_FIELD_BYTES;
+    if (column->reading == PSTK__READ_SCALAR || column->reading == PSTK__READ_CLASS) {
+        field->field.kind = PSTK_FIELD_SCALAR;
+        field->field.dtype = column->reading == PSTK__READ_CLASS ? PSTK_I64 : column->dtype;
+    }
+}
+
+/* image, label if there is one, path, the other columns: as a folder has them. */
+static void begin_fields(struct work *work, struct pstk__index_found *found)
+{
+    const struct pstk__sheet_columns *columns = &work->columns;
+    *found = (struct pstk__index_found){.n_fields = 1};
+    found->facts[PSTK__FACT_LAYOUT] = PSTK__FOLDER_TABLE;
+    found->facts[PSTK__FACT_DIGEST] = 1;
+    found->facts[PSTK__FACT_DIGEST + 1] = 2;
+    found->facts[PSTK__FACT_TABLE_SIZE] = work->table.size;
+    found->facts[PSTK__FACT_TABLE_CHANGED] = (uint64_t)work->table.changed_ns;
+    found->fields[0].field = (struct pstk_field){.name = "image", .kind = PSTK_FIELD_IMAGE};
+    if (columns->label < columns->n) {
+        work->fields[columns->label] = found->n_fields;
+        set_field(&found->fields[found->n_fields++], &columns->of[columns->label]);
+    }
+    work->fields[columns->path] = found->n_fields;
+    found->fields[found->n_fields++].field =
+        (struct pstk_field){.name = "path", .kind = PSTK_FIELD_UTF8};
+    for (uint32_t i = 0; i < columns->n; i++)
+        if (i != columns->path && i != columns->label) {
+            work->fields[i] = found->n_fields;
+            set_field(&found->fields[found->n_fields++], &columns->of[i]);
+        }
+}
+
+/* As it was when the index was asked for? */
+static int check_table(const struct work *work, const struct pstk__file *file,
+                       struct pstk_error *err)
+{
+    uint64_t size;
+    int64_t changed_ns;
+    const int r = file->store->stat(file, &size, &changed_ns);
+    if (r < 0)
+        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot read %s", work->place->table);
+    return size == work->table.size && changed_ns == work->table.changed_ns
+               ? 0
+               : fail_changed(work, err);
+}
+
+/* Read the table twice. */
+static int read_table(struct work *work, struct pstk__sheet_file *file, struct pstk_error *err)
+{
+    int r = pstk__sheet_file_open(file, work->opening->store, work->place->table, work->table.size,
+                                  err);
+    if (r == 0)
+        r = check_table(work, &file->through.file, err);
+    if (r == 0)
+        r = pstk__sheet_columns_find(&work->columns, file, work->opening->foreign);
+    if (r < 0)
+        return r;
+    begin_fields(work, &work->build->found);
+    r = survey(work, file);
+    if (r == 0)
+        r = run_crew(work, err);
+    return r < 0 ? r : check_table(work, &file->through.file, err);
+}
+
+static int finish(const struct work *work, struct pstk__index_build *build)
+{
+    struct pstk__index_found *found = &build->found;
+    if (build->n_joined > 0 && work->n_missing == build->n_joined)
+        return pstk__fail(build->err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+                          "none of the %" PRIu64 " images of %s exists: its paths are looked for "
+                          "below %s; give the folder that they are below (root_path)",
+                          build->n_joined, work->place->table, work->place->root);
+    if (pstk__texts_copy(&build->classes, &work->classes.names) < 0)
+        return fail_memory(work, build->err);
+    if (found->facts[PSTK__FACT_ODD])
+        found->fields[work->fields[work->columns.path]].field.kind = PSTK_FIELD_BYTES;
+    found->max_record =
+        found->fields[PSTK__FIELD_OF_IMAGE].max_size + found->facts[PSTK__FACT_MOST];
+    return 0;
+}
+
+/* The work of store/index/home.h. */
+static int build(void *user, struct pstk__index_build *build)
+{
+    struct work *work = user;
+    struct pstk__sheet_file *file = calloc(1, sizeof *file);
+    struct pstk_error *err = build->err;
+    work->build = build;
+    work->n_missing = work->n_parts = 0;
+    pstk__sheet_classes_close(&work->classes);
+    if (!file)
+        return fail_memory(work, err);
+    int r = read_table(work, file, err);
+    pstk__sheet_file_close(file);
+    free(file);
+    if (r == PSTK_ECANCELED)
+        return pstk__fail(err, r, PSTK_STAGE_OPEN,
+                          "indexing %s was canceled: nothing is kept of it", work->place->table);
+    return r < 0 ? r : finish(work, build);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* The work of store/index/home.h: is the table as it was? */
+static const char *differs(void *user, const struct pstk__index *index)
+{
+    const struct work *work = user;
+    const uint64_t *facts = index->found.facts;
+    if (facts[PSTK__FACT_TABLE_SIZE] != work->table.size)
+        return "the table has another size";
+    return (int64_t)facts[PSTK__FACT_TABLE_CHANGED] == work->table.changed_ns
+               ? NULL
+               : "the table was changed";
+}
+
+/* What the index depends on, except the table's size and time: its name, the root folder that was
+ * given, and the types. */
+static void digest_key(const struct work *work, uint64_t key[2])
+{
+    const struct pstk_foreign *foreign = work->opening->foreign;
+    const uint64_t version =
+        (uint64_t)PSTK__INDEX_VERSION << 32 | VERSION << 8 | PSTK__FOLDER_TABLE;
+    const char *name = strrchr(work->place->table, '/');
+    name = name ? name + 1 : work->place->table;
+    key[0] = 1;
+    key[1] = 2;
+    pstk__index_digest(key, &version, sizeof version);
+    pstk__index_digest(key, name, strlen(name));
+    if (foreign && foreign->root_path)
+        pstk__index_digest(key, work->place->real, strlen(work->place->real));
+    for (uint32_t i = 0; foreign && i < foreign->n_fields; i++) {
+        const struct pstk_field *field = &foreign->fields[i];
+        const uint64_t type = (uint64_t)field->kind << 32 | field->dtype;
+        pstk__index_digest(key, field->name, strlen(field->name));
+        pstk__index_digest(key, &type, sizeof type);
+    }
+}
+
+/* The index lies next to the folder of the table: inside it, its own folder could be taken for an
+ * empty class. */
+static int home_of(const struct work *work, char folder[PATH_MAX], struct pstk__index_home *home,
+                   struct pstk_error *err)
+{
+    const struct pstk_foreign *foreign = work->opening->foreign;
+    if (!realpath(work->place->folder, folder))
+        return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", work->place->folder);
+    *home = (struct pstk__index_home){.store = work->opening->store,
+                                      .data = folder,
+                                      .cache = foreign ? foreign->cache_path : NULL,
+                                      .format = pstk__format_folder.name,
+                                      .place = {1, 2}};
+    digest_key(work, home->key);
+    pstk__index_digest(home->place, folder, strlen(folder));
+    char *slash = strrchr(folder, '/');
+    pstk__index_digest(home->key, slash + 1, strlen(slash + 1));
+    slash[slash == folder] = 0;
+    return 0;
+}
+
+int pstk__sheet_get_index(struct pstk__index **out, const struct pstk__opening *opening,
+                          const struct pstk__sheet_place *place, struct pstk_error *err)
+{
+    const struct pstk_foreign *foreign = opening->foreign;
+    struct pstk__index_home home;
+    char folder[PATH_MAX];
+    struct work *work = calloc(1, sizeof *work);
+    *out = NULL;
+    if (!work)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
+    work->opening = opening;
+    work->place = place;
+    const int found = opening->store->look(opening->store, place->table, &work->table);
+    int r = found < 0
+                ? pstk__fail_errno(err, -found, PSTK_STAGE_OPEN, "cannot open %s", place->table)
+                : home_of(work, folder, &home, err);
+    const struct pstk__index_work index_work = {
+        .user = work, .differs = differs, .build = build, .watch = pstk__index_watch_of(foreign)};
+    if (r == 0)
+        r = pstk__index_get(out, &home, &index_work, err);
+    pstk__sheet_classes_close(&work->classes);
+    free(work->parts);
+    free(work);
+    return r;
+}

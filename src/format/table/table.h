@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sheet: a table of images as text, row by row: CSV, TSV or JSON lines. A family: this is the
+ * contract, sheet_NAME.c an entry, sheet.c the list.
+ *
+ * Entries are pure: they look at bytes in memory, and write what they unescape into memory of the
+ * caller's. They know nothing of columns and their types.
+ */
+#ifndef PSTK_TABLE_TABLE_H
+#define PSTK_TABLE_TABLE_H
+
+#include "store/store.h"
+
+#include <penstock/format.h>
+
+#define PSTK__SHEET_MAX_ROW (UINT64_C(16) << 20) /* bytes of a row */
+#define PSTK__SHEET_MAX_CELLS 63                 /* of a row: the path makes two fields */
+#define PSTK__SHEET_MAX_KEY 255                  /* bytes of a column's name in the table */
+
+enum pstk__cell_kind {
+    PSTK__CELL_PLAIN = 0, /* its text decides what it is: CSV */
+    PSTK__CELL_STRING = 1,
+    PSTK__CELL_NUMBER = 2, /* as JSON has it */
+    PSTK__CELL_WORD = 3,   /* true or false */
+    PSTK__CELL_NULL = 4,
+    PSTK__CELL_NESTED = 5, /* a list or an object, as JSON text */
+};
+
+/* A value. Pointers borrow the row's bytes, or the room that was given for unescaped text. */
+struct pstk__cell {
+    const char *text; /* of a string its characters, without NUL; else as written */
+    uint64_t size;    /* bytes */
+    const char *raw;  /* as written; of CSV without its quotes */
+    uint64_t raw_size;
+    const char *key; /* of JSON lines: the column's name */
+    uint64_t key_size;
+    uint64_t at; /* byte of the row where it begins */
+    uint32_t kind;
+};
+
+struct pstk__sheet_row {
+    struct pstk__cell cells[PSTK__SHEET_MAX_CELLS];
+    uint32_t n_cells;  /* 0: an empty line, which is no row */
+    uint64_t size;     /* bytes, with the end of its line */
+    uint64_t n_lines;  /* ends of lines in it */
+    uint64_t wrong_at; /* byte of it that is wrong */
+    char wrong[160];   /* what is wrong, as a phrase */
+};
+
+struct pstk__sheet_kind {
+    const char *name;
+    const char *endings; /* of files, with a space between */
+    char delimiter;      /* of CSV */
+    uint32_t has_header; /* 1: the first row has the names of the columns; 0: each row has them */
+    /* Parse the row that begins the bytes. is_end: no more bytes follow. `room` has `size` bytes,
+     * for text. 1; 0: the row does not end within the bytes; -1: row->wrong. */
+    int (*parse)(const struct pstk__sheet_kind *kind, const char *bytes, uint64_t size, int is_end,
+                 char *room, struct pstk__sheet_row *row);
+};
+
+extern const struct pstk__sheet_kind pstk__sheet_csv, pstk__sheet_tsv, pstk__sheet_json;
+
+/* The kind of a file by the end of its name, whatever its case; NULL: it is no table. */
+const struct pstk__sheet_kind *pstk__sheet_of(const char *path);
+
+#endif

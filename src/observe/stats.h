@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stats: counters that one thread writes and any thread reads, and the bottleneck that follows from
+ * them. */
+#ifndef PSTK_STATS_H
+#define PSTK_STATS_H
+
+#include "observe/histogram.h"
+
+#include <penstock/penstock.h>
+
+#include <stdatomic.h>
+
+/* Counters of one thread, on cache lines of its own. Only that thread writes, by relaxed load, add
+ * and store. Times are in ns. */
+struct pstk__counters {
+    _Alignas(128) _Atomic uint64_t busy_ns;
+    _Atomic uint64_t starved_ns;
+    _Atomic uint64_t blocked_ns;
+    _Atomic uint64_t n_items;
+    _Atomic uint64_t bytes;
+    _Atomic uint64_t n_hits;
+    _Atomic uint64_t n_misses;
+    _Atomic uint64_t n_slow;      /* rows read on the slow path after the fast one failed */
+    _Atomic uint64_t n_lone;      /* rows of a windowed order that no block had */
+    struct pstk__histogram times; /* ns; reader: reads; worker: runs of rows made; uploader:
+                                     batches copied; consumer: waits for a batch */
+};
+
+static inline void pstk__count(_Atomic uint64_t *counter, uint64_t n)
+{
+    uint64_t old = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, old + n, memory_order_relaxed);
+}
+
+/* Count the span from begin to end into a thread's counter of time, but only what lies after
+ * *since; 0 there: nothing yet. A wait that began long before still counts from then alone. */
+static inline void pstk__count_span(_Atomic uint64_t *counter, const _Atomic uint64_t *since,
+                                    uint64_t begin, uint64_t end)
+{
+    const uint64_t first = atomic_load_explicit(since, memory_order_relaxed);
+    if (begin < first)
+        begin = first;
+    if (first && begin < end)
+        pstk__count(counter, end - begin);
+}
+
+/* Add one thread's times and items to a stage, and count the thread. */
+void pstk__stats_add(struct pstk_stage_stats *to, const struct pstk__counters *from);
+/* Return the bottleneck, an enum pstk_bottleneck, from the shares of time in the stages of
+ * `stats`. */
+uint32_t pstk__stats_bottleneck(const struct pstk_stats *stats);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fill: pixels of one colour. */
+#ifndef PSTK_PIXELS_FILL_H
+#define PSTK_PIXELS_FILL_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* Fill n pixels of `size` bytes: one, then as many again as there are. */
+static inline void pstk__fill_pixels(uint8_t *out, uint32_t n, const uint8_t fill[4], uint32_t size)
+{
+    const size_t end = (size_t)n * size;
+    size_t done = n > 0 ? size : 0;
+    memcpy(out, fill, done);
+    for (; done < end; done *= 2)
+        memcpy(out + done, out, done < end - done ? done : end - done);
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pixels/lerp.h"
+
+#include <penstock/machine.h>
+
+/* Memory is the limit already for 256-bit registers: AVX-512 has no kernel of its own. */
+void pstk__blend(const struct pstk__blend *blend, uint32_t kernels)
+{
+#if defined(__x86_64__)
+    if (kernels == PSTK_KERNELS_AVX2 || kernels == PSTK_KERNELS_AVX512) {
+        pstk__blend_avx2(blend);
+        return;
+    }
+#endif
+    (void)kernels;
+    pstk__blend_c(blend);
+}

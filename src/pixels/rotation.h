@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rotation: turns a picture as Pillow 12.1's Image.rotate does: by an exact turn where it can, else
+ * by an affine matrix of sine and cosine, rounded to 15 decimal places. Source: Image.py.
+ */
+#ifndef PSTK_PIXELS_ROTATION_H
+#define PSTK_PIXELS_ROTATION_H
+
+#include "pixels/copy.h"
+#include "pixels/warp.h"
+
+/* What Image.rotate takes. */
+struct pstk__rotation_form {
+    double angle;            /* degrees, counter-clockwise; finite */
+    uint32_t expand;         /* 1: the output holds the whole turned picture */
+    const double *center;    /* x, y; NULL: the middle */
+    const double *translate; /* x, y, after the turn; NULL: none */
+};
+
+/* What it does to a picture of one size. */
+struct pstk__rotation {
+    uint32_t exact;         /* 1: by `turn`; 0: by `m` */
+    uint32_t turn;          /* enum pstk__turn */
+    uint32_t width, height; /* of the output */
+    double m[6];
+};
+
+void pstk__rotation_init(struct pstk__rotation *rotation, const struct pstk__rotation_form *form,
+                         uint32_t width, uint32_t height);
+/* `out` has the size of the rotation; the rest is as for pstk__warp_affine. */
+void pstk__warp_rotation(const struct pstk__warp_kernels *kernels, const struct pstk__picture *out,
+                         const struct pstk__picture *in, const struct pstk__rotation *rotation,
+                         uint32_t filter, const uint8_t fill[4]);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tensor_fma: a product and a sum, rounded once, without libm and on any CPU. Pure. */
+#ifndef PSTK_PIXELS_TENSOR_FMA_H
+#define PSTK_PIXELS_TENSOR_FMA_H
+
+#include <stdint.h>
+#include <string.h>
+
+/*
+ * a * b + c of finite floats, none of whose results is near the least or greatest double. A double
+ * holds the product. Its sum with c is rounded to odd: towards 0, and the last bit is 1 unless the
+ * sum is exact. Rounding that to float then gives what rounding the exact sum gives.
+ */
+static inline __attribute__((always_inline)) float pstk__fma(float a, float b, float c)
+{
+    const double product = (double)a * (double)b, sum = product + (double)c;
+    const double rest = sum - product;
+    const double lost = (product - (sum - rest)) + ((double)c - rest);
+    uint64_t bits;
+    double odd;
+    memcpy(&bits, &sum, sizeof bits);
+    bits -= lost * sum < 0; /* sum was rounded away from 0 */
+    bits |= lost != 0;
+    memcpy(&odd, &bits, sizeof odd);
+    return (float)odd;
+}
+
+#endif

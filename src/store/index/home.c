@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/index/home.h"
+
+#include "base/error.h"
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define QUIET_SECONDS 600        /* a file that was written to since may have a living writer */
+#define PATIENCE_NS 60000000000u /* less is a pause of a disk */
+
+/* 1: *out is an index that fits; 0: there is none there, or an old or damaged one. */
+static int open_spot(struct pstk__index **out, const struct pstk__index_home *home,
+                     const struct pstk__index_work *work, const struct pstk__index_spot *spot)
+{
+    const char *why;
+    if (pstk__index_spot_look(home, spot, &why)) {
+        if (pstk__index_open(out, home->store, spot->index, home->key, NULL) < 0)
+            why = "it is damaged, or another version of penstock wrote it";
+        else
+            why = work->differs(work->user, *out);
+        if (!why)
+            return 1;
+    }
+    if (!why)
+        return 0;
+    if (work->unusable)
+        work->unusable(work->user, spot->index, why);
+    pstk__index_close(*out);
+    *out = NULL;
+    return 0;
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+/* Reports to the caller, and to those who wait. */
+struct reporter {
+    const struct pstk__index_watch *watch;
+    struct pstk__index_lock *lock;
+};
+
+static int report(void *user, uint64_t n_done, uint64_t n_total)
+{
+    const struct reporter *reporter = user;
+    const struct pstk__index_watch *watch = reporter->watch;
+    if (reporter->lock)
+        pstk__index_lock_note(reporter->lock, n_done, n_total);
+    return watch->on_progress ? watch->on_progress(watch->user, n_done, n_total) : 0;
+}
+
+int pstk__index_build_advance(struct pstk__index_build *build, uint64_t n, uint64_t n_total)
+{
+    build->n_done += n;
+    return build->code < 0 || build->progress(build->progress_user, build->n_done, n_total);
+}
+
+int pstk__index_build_result(const struct pstk__index_build *build, int r)
+{
+    return build->code < 0 ? build->code : r;
+}
+
+/* Remove what killed builders of this index left. Only while the lock is held. Some network file
+ * systems keep locks on their node, so that another node may build as well: its files are young. */
+static void remove_leftovers(int dir, const struct pstk__index_spot *spot)
+{
+    const char *name = pstk__index_spot_name(spot->index);
+    const size_t n = strlen(name);
+    DIR *folder = pstk__file_list(dir);
+    const struct dirent *entry;
+    struct stat st;
+    while (folder && (entry = readdir(folder)))
+        if (strncmp(entry->d_name, name, n) == 0 && strncmp(entry->d_name + n, ".tmp-", 5) == 0 &&
+            fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            st.st_mtim.tv_sec + QUIET_SECONDS < time(NULL))
+            unlinkat(dir, entry->d_name, 0); /* what stays wastes room alone */
+    if (folder)
+        closedir(folder);
+}
+
+/* Where an index is asked for, and how it went at the last spot. */
+struct attempt {
+    const struct pstk__index_home *home;
+    const struct pstk__index_work *work;
+    int is_refused; /* 1: at another spot it may be made */
+    struct pstk__index_refusal refusal;
+    struct pstk_error *err;
+};
+
+static int build(struct attempt *attempt, const struct pstk__index_wait *at,
+                 struct pstk__index_lock *lock)
+{
+    struct reporter reporter = {&attempt->work->watch, lock};
+    struct pstk__index_build to = {
+        .progress = report, .progress_user = &reporter, .err = attempt->err};
+    int r = pstk__index_writer_open(&to.writer, at->dir, at->spot->index, attempt->err);
+    attempt->is_refused = r < 0 && r != PSTK_ENOMEM;
+    if (r == 0)
+        r = attempt->work->build(attempt->work->user, &to);
+    pstk__index_lock_finishes(lock);
+    if (r == 0)
+        r = pstk__index_writer_commit(&to.writer, attempt->home->key, &to.found, &to.classes,
+                                      attempt->err);
+    attempt->is_refused |= r == PSTK_ENOSPC;
+    attempt->refusal = (struct pstk__index_refusal){r == PSTK_ENOSPC ? ENOSPC : EACCES, NULL};
+    pstk__index_writer_abort(&to.writer);
+    pstk__texts_close(&to.classes);
+    return r;
+}
+
+/* Build at a spot, or take the index that another process has built there meanwhile. 1: refused. */
+static int build_alone(struct pstk__index **out, struct attempt *attempt,
+                       const struct pstk__index_wait *at)
+{
+    const struct pstk__index_home *home = attempt->home;
+    struct pstk__index_lock lock;
+    int r = pstk__index_lock_take(&lock, at, &attempt->refusal, attempt->err);
+    attempt->is_refused = r > 0;
+    if (r == 0 && !open_spot(out, home, attempt->work, at->spot)) {
+        if (lock.is_locked)
+            remove_leftovers(at->dir, at->spot);
+        r = build(attempt, at, &lock);
+        if (r == 0)
+            r = pstk__index_open(out, home->store, at->spot->index, home->key, attempt->err);
+    }
+    pstk__index_lock_release(&lock);
+    return r;
+}
+
+/* The same, where the folder may not be for writing. */
+static int build_at(struct pstk__index **out, struct attempt *attempt, int in_cache,
+                    const struct pstk__index_spot *spot)
+{
+    const struct pstk__index_wait at = {
+        .home = attempt->home,
+        .spot = spot,
+        .watch = &attempt->work->watch,
+        .dir = pstk__index_spot_open(attempt->home, in_cache, spot, &attempt->refusal),
+        .patience_ns = attempt->work->patience_ns ? attempt->work->patience_ns : PATIENCE_NS};
+    attempt->is_refused = at.dir < 0;
+    if (at.dir < 0)
+        return 1;
+    const int r = build_alone(out, attempt, &at);
+    close(at.dir);
+    return r;
+}
+
+/* why: why it was not made next to the data, where that is known; or NULL. */
+static int fail_nowhere(const struct pstk__index_home *home, int native, const char *why,
+                        struct pstk_error *err)
+{
+    const char *what = home->what ? home->what : "index";
+    const int is_full = native == ENOSPC || native == EDQUOT;
+    char because[96] = "";
+    if (why)
+        snprintf(because, sizeof because, " (%s)", why);
+    if (is_full && home->cache)
+        return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
+                                "the %s of %s has room neither there nor in the cache folder "
+                                "%s: free some space in one of them, or set cache_path to a folder "
+                                "with more",
+                                what, home->data, home->cache);
+    if (is_full)
+        return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
+                                "the %s of %s has no room in its folder, and no cache folder is "
+                                "set: free some space, or set cache_path to a folder with more",
+                                what, home->data);
+    if (home->cache) {
+        const int r = pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
+                                       "the %s of %s can be written neither there%s nor to the "
+                                       "cache folder %s (set cache_path to a folder that can be "
+                                       "written to)",
+                                       what, home->data, because, home->cache);
+        if (r != PSTK_ENOENT)
+            return r;
+        if (err)
+            err->code = PSTK_EINVAL; /* the data is there: the folder is a wrong setting */
+        return PSTK_EINVAL;
+    }
+    return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
+                            "the %s of %s cannot be written to its folder%s, and no cache folder "
+                            "is set: set cache_path",
+                            what, home->data, because);
+}
+
+/* Where the index may lie: next to the data, then in the folder for caches. Returns how many. */
+static int spots_of(const struct pstk__index_home *home, struct pstk__index_spot spots[2],
+                    struct pstk_error *err)
+{
+    const int n = home->cache ? 2 : 1;
+    for (int i = 0; i < n; i++)
+        if (pstk__index_spot_of(home, i, &spots[i]) < 0)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
+                              i ? home->cache : home->data);
+    return n;
+}
+
+/* An index in the folder for caches may be removed at any time (`penstock cache --clear`): an open
+ * one keeps its file. Where that cannot be, it is opened by its name whenever it is read. */
+static void hold(struct pstk__index *index, const struct pstk__index_home *home)
+{
+    char folder[PATH_MAX], path[64];
+    struct stat st, again;
+    if (index->held || !home->cache ||
+        snprintf(folder, sizeof folder, "%s/index/", home->cache) >= PATH_MAX ||
+        strncmp(index->path, folder, strlen(folder)) != 0)
+        return;
+    const int fd = open(index->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return;
+    snprintf(path, sizeof path, PSTK__INDEX_HELD, fd);
+    /* The file that was read: another may have replaced it since. */
+    if (fstat(fd, &st) == 0 && (uint64_t)st.st_size == index->size &&
+        pstk__file_changed_ns(&st) == index->changed_ns && stat(path, &again) == 0 &&
+        again.st_ino == st.st_ino && again.st_dev == st.st_dev)
+        index->held = fd + 1;
+    else
+        close(fd);
+}
+
+/* An opened index knows the folder of its data. */
+static int set_home(struct pstk__index **out, const struct pstk__index_home *home, int r,
+                    struct pstk_error *err)
+{
+    if (r < 0 || !*out)
+        return r;
+    hold(*out, home);
+    (*out)->home = strdup(home->data);
+    if ((*out)->home)
+        return 0;
+    pstk__index_close(*out);
+    *out = NULL;
+    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index of %s",
+                      home->data);
+}
+
+int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_home *home,
+                             const struct pstk__index_work *work, struct pstk_error *err)
+{
+    struct pstk__index_spot spots[2];
+    *out = NULL;
+    const int n = spots_of(home, spots, err);
+    for (int i = 0; i < n && !*out; i++)
+        open_spot(out, home, work, &spots[i]);
+    return set_home(out, home, n < 0 ? n : 0, err);
+}
+
+static int get(struct pstk__index **out, const struct pstk__index_home *home,
+               const struct pstk__index_work *work, struct pstk_error *err)
+{
+    struct pstk__index_spot spots[2];
+    struct attempt attempt = {
+        .home = home, .work = work, .refusal = {.native = ENOENT}, .err = err};
+    const char *why = NULL;
+    *out = NULL;
+    const int n = spots_of(home, spots, err);
+    if (n < 0)
+        return n;
+    for (int i = 0; i < n; i++)
+        if (open_spot(out, home, work, &spots[i]))
+            return 0;
+    for (int i = 0; i < n; i++) {
+        const int r = build_at(out, &attempt, i, &spots[i]);
+        if (!attempt.is_refused || (i + 1 == n && r < 0 && r != PSTK_ENOSPC))
+            return r;
+        why = i == 0 ? attempt.refusal.why : why;
+    }
+    return fail_nowhere(home, attempt.refusal.native, why, err);
+}
+
+int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *home,
+                    const struct pstk__index_work *work, struct pstk_error *err)
+{
+    return set_home(out, home, get(out, home, work, err), err);
+}
+
+/* No lock is taken: nobody else sees the file. */
+static int build_nameless(struct pstk__index **out, struct attempt *attempt, int dir,
+                          const struct pstk__index_spot *spot)
+{
+    struct reporter reporter = {&attempt->work->watch, NULL};
+    struct pstk__index_build to = {
+        .progress = report, .progress_user = &reporter, .err = attempt->err};
+    char path[64];
+    int fd = -1;
+    int r = pstk__index_writer_open_nameless(&to.writer, dir, spot->index, attempt->err);
+    attempt->is_refused = r < 0 && r != PSTK_ENOMEM;
+    if (r == 0)
+        r = attempt->work->build(attempt->work->user, &to);
+    if (r == 0)
+        r = pstk__index_writer_end_nameless(&to.writer, attempt->home->key, &to.found, &fd,
+                                            attempt->err);
+    pstk__index_writer_abort(&to.writer);
+    pstk__texts_close(&to.classes);
+    if (r < 0)
+        return r;
+    snprintf(path, sizeof path, PSTK__INDEX_HELD, fd);
+    r = pstk__index_open(out, attempt->home->store, path, attempt->home->key, attempt->err);
+    if (r < 0)
+        close(fd);
+    else
+        (*out)->held = fd + 1;
+    return r;
+}
+
+int pstk__index_get_nameless(struct pstk__index **out, const struct pstk__index_home *home,
+                             const struct pstk__index_work *work, struct pstk_error *err)
+{
+    struct pstk__index_spot spots[2];
+    struct attempt attempt = {.home = home, .work = work, .err = err};
+    int native = ENOENT;
+    const char *why = NULL;
+    *out = NULL;
+    const int n = spots_of(home, spots, err);
+    for (int i = n - 1; i >= 0; i--) { /* the folder for caches first: data is only looked at */
+        const int dir = pstk__index_spot_open(home, i, &spots[i], &attempt.refusal);
+        if (dir < 0) {
+            native = attempt.refusal.native;
+            why = attempt.refusal.why;
+            continue;
+        }
+        const int r = build_nameless(out, &attempt, dir, &spots[i]);
+        close(dir);
+        if (!attempt.is_refused)
+            return r;
+        native = EACCES;
+        why = NULL;
+    }
+    return n < 0 ? n : fail_nowhere(home, native, why, err);
+}

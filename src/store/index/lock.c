@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/index/lock.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/little.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOK_NS 100000000      /* between two looks of a process that waits, and two notes */
+#define ANNOUNCE_NS 1000000000 /* a wait that is shorter is not worth a line */
+#define PAUSE_NS                                                                                   \
+    1000000000u /* between two looks counts at most: this process may have been stopped */
+#define MISPLACED                                                                                  \
+    5           /* locks taken of files that have lost their names, before going on without one */
+#define SLOW 10 /* times the patience, where a builder finishes without notes */
+#define HOLDER_SIZE 128 /* bytes of the text that names the holder, with its 0 */
+
+/* The file: what was done, of what; then who does it. */
+enum { DONE = 0, TOTAL = 8, HOLDER = 16, FILE_SIZE = HOLDER + HOLDER_SIZE };
+
+/* The builder as the file of its lock shows it. Compared byte by byte. */
+struct look {
+    uint64_t n_done, n_total;
+    uint64_t inode;
+    int64_t changed_ns;
+    char holder[HOLDER_SIZE];
+};
+
+/* ---- the holder ------------------------------------------------------------------------------ */
+
+/* Name nobody. A failure is no harm: the next holder writes its own name all the same. */
+static int clear(int fd)
+{
+    return ftruncate(fd, 0);
+}
+
+static void write_holder(int fd)
+{
+    uint8_t bytes[FILE_SIZE] = {0};
+    char host[65] = "";
+    if (gethostname(host, sizeof host - 1) < 0 || !host[0])
+        snprintf(host, sizeof host, "unknown");
+    snprintf((char *)bytes + HOLDER, HOLDER_SIZE, "process %ld on host %s", (long)getpid(), host);
+    /* Advice alone: those who wait name no process where the disk refuses it. */
+    if (pstk__file_pwrite(fd, bytes, sizeof bytes, 0) != 0)
+        clear(fd);
+}
+
+void pstk__index_lock_note(struct pstk__index_lock *lock, uint64_t n_done, uint64_t n_total)
+{
+    const uint64_t now = pstk__clock_ns();
+    uint8_t words[HOLDER];
+    if (lock->fd < 0 || now < lock->next_ns)
+        return;
+    pstk__put64(words + DONE, n_done);
+    pstk__put64(words + TOTAL, n_total);
+    lock->next_ns =
+        pstk__file_pwrite(lock->fd, words, sizeof words, 0) ? UINT64_MAX : now + LOOK_NS;
+}
+
+void pstk__index_lock_finishes(struct pstk__index_lock *lock)
+{
+    lock->next_ns = 0;
+    pstk__index_lock_note(lock, UINT64_MAX, UINT64_MAX);
+}
+
+static int is_finishing(const struct look *look)
+{
+    return look->n_total == UINT64_MAX;
+}
+
+/* Texts of other processes: only letters that a terminal may be given. */
+static void read_holder(char to[HOLDER_SIZE], const uint8_t *bytes)
+{
+    size_t n = 0;
+    for (; n < HOLDER_SIZE - 1 && bytes[n] >= ' ' && bytes[n] <= '~'; n++)
+        to[n] = (char)bytes[n];
+    if (n == 0)
+        snprintf(to, HOLDER_SIZE, "another process");
+}
+
+static void look_at_builder(int fd, const struct stat *st, struct look *look)
+{
+    uint8_t bytes[FILE_SIZE] = {0};
+    memset(look, 0, sizeof *look);
+    if (pstk__file_pread(fd, bytes, sizeof bytes, 0) < 0)
+        memset(bytes, 0, sizeof bytes);
+    look->n_done = pstk__get64(bytes + DONE);
+    look->n_total = pstk__get64(bytes + TOTAL);
+    look->inode = (uint64_t)st->st_ino;
+    look->changed_ns = pstk__file_changed_ns(st);
+    read_holder(look->holder, bytes + HOLDER);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+/* A wait, from its first look on. */
+struct waiting {
+    const struct pstk__index_wait *for_what;
+    uint64_t begin_ns, looked_ns;
+    uint64_t idle_ns; /* without progress; of a time in which this process was stopped, PAUSE_NS
+                       * count: the builder may have been stopped with it */
+    int is_announced;
+    struct look seen;
+};
+
+static const char *what_of(const struct waiting *waiting)
+{
+    return waiting->for_what->home->what ? waiting->for_what->home->what : "index";
+}
+
+static int fail_idle(const struct waiting *waiting, struct pstk_error *err)
+{
+    const struct pstk__index_wait *wait = waiting->for_what;
+    return pstk__fail(
+        err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
+        "the %s of %.400s: %s makes it, and has made no progress for %" PRIu64
+        " s; continue or end that process, and open the data set again (lock: %.600s)",
+        what_of(waiting), wait->home->data, waiting->seen.holder, waiting->idle_ns / 1000000000,
+        wait->spot->lock);
+}
+
+static void announce(struct waiting *waiting)
+{
+    const struct pstk__index_wait *wait = waiting->for_what;
+    char text[1400];
+    if (waiting->is_announced || !wait->watch->on_wait ||
+        waiting->looked_ns - waiting->begin_ns < ANNOUNCE_NS)
+        return;
+    waiting->is_announced = 1;
+    snprintf(text, sizeof text,
+             "%s makes the %s of %.400s; this process waits for it (lock: %.600s)",
+             waiting->seen.holder, what_of(waiting), wait->home->data, wait->spot->lock);
+    wait->watch->on_wait(wait->watch->user, text);
+}
+
+/* Look at the builder, and sleep a little. 0: try again; <0. */
+static int wait_a_little(struct waiting *waiting, const struct look *look, struct pstk_error *err)
+{
+    const struct pstk__index_wait *wait = waiting->for_what;
+    const struct pstk__index_watch *watch = wait->watch;
+    const uint64_t now = pstk__clock_ns();
+    const uint64_t since = waiting->begin_ns ? now - waiting->looked_ns : 0;
+    if (!waiting->begin_ns)
+        waiting->begin_ns = now;
+    waiting->looked_ns = now;
+    waiting->idle_ns += since < PAUSE_NS ? since : PAUSE_NS;
+    if (memcmp(&waiting->seen, look, sizeof *look) != 0) {
+        waiting->seen = *look;
+        waiting->idle_ns = 0;
+    }
+    announce(waiting);
+    if (watch->on_progress && watch->on_progress(watch->user, is_finishing(look) ? 0 : look->n_done,
+                                                 is_finishing(look) ? 0 : look->n_total))
+        return pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_OPEN,
+                          "waiting for the %s %s was canceled", what_of(waiting),
+                          wait->spot->index);
+    if (waiting->idle_ns >= wait->patience_ns * (is_finishing(look) ? SLOW : 1))
+        return fail_idle(waiting, err);
+    nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    return 0;
+}
+
+/* ---- taking it ------------------------------------------------------------------------------- */
+
+static int refuse(struct pstk__index_refusal *refusal, int native, const char *why)
+{
+    *refusal = (struct pstk__index_refusal){native, why};
+    return -1;
+}
+
+/* Open the file, made if it is missing. It may be anybody's: notes are written only into a file
+ * that has no other name. The descriptor, or -1. */
+static int open_file(const struct pstk__index_wait *wait, struct stat *st,
+                     struct pstk__index_refusal *refusal)
+{
+    const int fd = openat(wait->dir, pstk__index_spot_name(wait->spot->lock),
+                          O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (fd < 0)
+        return errno == ELOOP ? refuse(refusal, EACCES, "its lock is a link")
+                              : refuse(refusal, errno, NULL);
+    if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || st->st_nlink > 1) {
+        close(fd);
+        return refuse(refusal, EACCES, "its lock is no file, or has another name, too");
+    }
+    return fd;
+}
+
+/* Of the file in its place: whoever can open it can lock it. What cannot be helped is only that. */
+static void close_to_others(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && st.st_nlink == 1 && st.st_uid == geteuid() &&
+        (st.st_mode & 0777) != 0600)
+        (void)fchmod(fd, 0600);
+}
+
+/* 1: the file still has its name. */
+static int is_in_place(const struct pstk__index_wait *wait, const struct stat *st)
+{
+    struct stat there;
+    return fstatat(wait->dir, pstk__index_spot_name(wait->spot->lock), &there,
+                   AT_SYMLINK_NOFOLLOW) == 0 &&
+           there.st_dev == st->st_dev && there.st_ino == st->st_ino;
+}
+
+/* 1: the file is this user's, also where the file system shows all files as those of another: it
+ * then shows the folder so, which pstk__index_spot_open has accepted. */
+static int is_ours(const struct pstk__index_wait *wait, const struct stat *st)
+{
+    struct stat folder;
+    return st->st_uid == geteuid() ||
+           (fstat(wait->dir, &folder) == 0 && folder.st_uid == st->st_uid);
+}
+
+/* 0: it is locked, or cannot be; a positive errno: it is not. */
+static int try_lock(struct pstk__index_lock *lock)
+{
+    int r;
+    while ((r = flock(lock->fd, LOCK_EX | LOCK_NB)) < 0 && errno == EINTR)
+        ;
+    lock->is_locked = r == 0;
+    return r == 0 || errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK ? 0 : errno;
+}
+
+int pstk__index_lock_take(struct pstk__index_lock *lock, const struct pstk__index_wait *wait,
+                          struct pstk__index_refusal *refusal, struct pstk_error *err)
+{
+    struct waiting waiting = {.for_what = wait};
+    int n_misplaced = 0; /* a file system without steady inode numbers shows each file so */
+    for (;;) { /* opened anew each time: NFS then shows the time at which the builder wrote last */
+        struct stat st;
+        struct look look;
+        *lock = (struct pstk__index_lock){.fd = open_file(wait, &st, refusal)};
+        if (lock->fd < 0)
+            return 1;
+        const int native = try_lock(lock);
+        const int is_misplaced = native == 0 && lock->is_locked && !is_in_place(wait, &st);
+        if (is_misplaced && ++n_misplaced == MISPLACED)
+            lock->is_locked = 0;
+        if (native == 0 && !(is_misplaced && lock->is_locked)) {
+            if (lock->is_locked)
+                close_to_others(lock->fd);
+            write_holder(lock->fd);
+            return 0;
+        }
+        look_at_builder(lock->fd, &st, &look);
+        close(lock->fd);
+        lock->fd = -1;
+        if (native == EWOULDBLOCK && !is_ours(wait, &st)) {
+            refuse(refusal, EACCES, "another user has its lock");
+            return 1;
+        }
+        if (native && native != EWOULDBLOCK)
+            return pstk__fail_errno(err, native, PSTK_STAGE_OPEN, "cannot lock %s",
+                                    wait->spot->lock);
+        const int r = wait_a_little(&waiting, &look, err);
+        if (r < 0)
+            return r;
+    }
+}
+
+void pstk__index_lock_release(struct pstk__index_lock *lock)
+{
+    if (lock->fd < 0)
+        return;
+    if (lock->is_locked)
+        clear(lock->fd);
+    flock(lock->fd, LOCK_UN); /* a child that was forked meanwhile has the lock, too */
+    close(lock->fd);
+    lock->fd = -1;
+}

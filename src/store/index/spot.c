@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/index/spot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Write a, b and c end to end. 0, or EINVAL: they are too long for a path. */
+static int join(char to[PATH_MAX], const char *a, const char *b, const char *c)
+{
+    const int n = snprintf(to, PATH_MAX, "%s%s%s", a, b, c);
+    return n < 0 || n >= PATH_MAX ? PSTK_EINVAL : 0;
+}
+
+int pstk__index_spot_of(const struct pstk__index_home *home, int in_cache,
+                        struct pstk__index_spot *spot)
+{
+    char name[80];
+    snprintf(name, sizeof name, "/%.14s-%016" PRIx64 "%016" PRIx64 "%.12s", home->format,
+             home->key[0] ^ (in_cache ? home->place[0] : 0),
+             home->key[1] ^ (in_cache ? home->place[1] : 0),
+             home->ending ? home->ending : ".index");
+    int r = in_cache ? join(spot->folder, home->cache, "/index", "")
+                     : join(spot->folder, home->data, "/", PSTK__INDEX_FOLDER);
+    if (r == 0)
+        r = join(spot->index, spot->folder, name, "");
+    return r < 0 ? r : join(spot->lock, spot->index, ".lock", "");
+}
+
+const char *pstk__index_spot_name(const char *path)
+{
+    return strrchr(path, '/') + 1;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+int pstk__index_trusts(uint32_t user, uint32_t data_owner)
+{
+    return user == geteuid() || user == 0 || user == data_owner;
+}
+
+int pstk__index_spot_look(const struct pstk__index_home *home, const struct pstk__index_spot *spot,
+                          const char **why)
+{
+    struct stat folder, file, data;
+    *why = NULL;
+    if (lstat(spot->folder, &folder) < 0 || lstat(spot->index, &file) < 0)
+        return 0;
+    if (!S_ISDIR(folder.st_mode))
+        *why = "its folder is a link";
+    else if (!S_ISREG(file.st_mode))
+        *why = "it is a link, or no file";
+    else if (!pstk__index_trusts(file.st_uid, stat(home->data, &data) == 0 ? data.st_uid : 0))
+        *why = "it belongs to another user than you, root and the owner of the data";
+    return *why == NULL;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static int refuse(struct pstk__index_refusal *refusal, int native, const char *why)
+{
+    *refusal = (struct pstk__index_refusal){native, why};
+    return -1;
+}
+
+static int make_folder(const char *path, mode_t mode)
+{
+    return mkdir(path, mode) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+/* Make the folder for caches, and the folder that it is in: ~/.cache may be missing. */
+static int make_cache(const char *path)
+{
+    char parent[PATH_MAX];
+    snprintf(parent, sizeof parent, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (slash && slash != parent) {
+        *slash = 0;
+        const int r = make_folder(parent, 0700);
+        if (r < 0 && r != -EACCES && r != -EROFS) /* it may be there, and not be for writing */
+            return r;
+    }
+    return make_folder(path, 0777);
+}
+
+/* 1: this user may make files in a folder of `owner`. Root may in that of the data's owner: in
+ * containers everybody is root. An index in the folder of any other user would be read by nobody
+ * else, might show that user what files say that only this one may read, and would keep the owner
+ * of the data from making one. */
+static int is_for_writing(uid_t owner, uid_t data_owner)
+{
+    const uid_t user = geteuid();
+    return owner == user || owner == 0 || (user == 0 && owner == data_owner);
+}
+
+int pstk__index_spot_open(const struct pstk__index_home *home, int in_cache,
+                          const struct pstk__index_spot *spot, struct pstk__index_refusal *refusal)
+{
+    struct stat around, st;
+    int is_made = 0;
+    int r = in_cache ? make_cache(home->cache) : 0;
+    if (r == 0 && stat(in_cache ? home->cache : home->data, &around) < 0)
+        r = -errno;
+    if (r < 0)
+        return refuse(refusal, -r, NULL);
+    if (lstat(spot->folder, &st) < 0) {
+        if (!in_cache && !is_for_writing(around.st_uid, around.st_uid))
+            return refuse(refusal, EACCES, "the folder is another user's");
+        /* What others can write to, `penstock cache --clear` does not touch, whatever the umask
+         * is. */
+        r = make_folder(spot->folder, in_cache ? 0755 : 0777);
+        is_made = r == 0;
+    }
+    if (r < 0)
+        return refuse(refusal, -r, NULL);
+    const int dir = open(spot->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return errno == ENOTDIR || errno == ELOOP
+                   ? refuse(refusal, EACCES, "what should be its folder is a link, or no folder")
+                   : refuse(refusal, errno, NULL);
+    if (fstat(dir, &st) == 0 && is_for_writing(st.st_uid, around.st_uid))
+        return dir;
+    close(dir);
+    if (is_made) /* where root is another user, as on NFS; it stays if something lies in it */
+        (void)rmdir(spot->folder);
+    return refuse(refusal, EACCES, "its folder is another user's");
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/unpack/input.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+
+#define PROGRESS (4u << 20) /* bytes of the file between two reports */
+
+static int check_same(const struct pstk__unpack_input *input, struct pstk_error *err)
+{
+    uint64_t size;
+    int64_t changed_ns;
+    const int r = input->file.store->stat(&input->file, &size, &changed_ns);
+    if (r < 0)
+        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot read %s", input->path);
+    if (size == input->size && changed_ns == input->changed_ns)
+        return 0;
+    pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+               "%s was changed or replaced since the data set was opened (%s differs): open the "
+               "data set again",
+               input->path, size == input->size ? "its time of change" : "its size");
+    return pstk__fail_at(err, PSTK_EBADMSG, input->name, PSTK_NONE, 0, 0);
+}
+
+int pstk__unpack_input_open(struct pstk__unpack_input *input, const struct pstk__store *store,
+                            struct pstk_error *err)
+{
+    const int r = store->open(store, &input->file, input->path);
+    return r < 0 ? pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", input->path)
+                 : check_same(input, err);
+}
+
+int pstk__unpack_input_more(struct pstk__unpack_input *input, struct pstk_error *err)
+{
+    const uint64_t left = input->size - input->n_read;
+    if (input->n_read - input->reported >= PROGRESS || left == 0) {
+        const uint64_t n = input->n_read - input->reported;
+        input->reported = input->n_read;
+        if (n && input->progress && input->progress(input->user, n))
+            return PSTK_ECANCELED;
+    }
+    const int64_t n =
+        pstk__file_read(&input->file, input->buffer,
+                        left < PSTK__UNPACK_READ ? left : PSTK__UNPACK_READ, input->n_read);
+    if (n < 0)
+        return pstk__fail_errno(err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s", input->path);
+    input->feed.in = input->buffer;
+    input->feed.n_in = (uint64_t)n;
+    input->n_read += (uint64_t)n;
+    return n > 0;
+}
+
+int pstk__unpack_input_end(const struct pstk__unpack_input *input, struct pstk_error *err)
+{
+    const int r = check_same(input, err);
+    return r < 0 || input->n_read == input->size
+               ? r
+               : pstk__unpack_input_fail(input, PSTK_EBADMSG,
+                                         "the file ends here: it was cut while it was read",
+                                         "open it again", err);
+}
+
+int pstk__unpack_input_fail(const struct pstk__unpack_input *input, int code, const char *why,
+                            const char *repair, struct pstk_error *err)
+{
+    const uint64_t at = pstk__unpack_input_at(input);
+    pstk__fail(err, code, PSTK_STAGE_OPEN, "%s: byte %" PRIu64 " of the %s file: %s; %s",
+               input->path, at, input->packing, why, repair);
+    return pstk__fail_at(err, code, input->name, PSTK_NONE, at, 0);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/unpack/points.h"
+
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "base/little.h"
+#include "store/unpack/layout.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* No file has more bytes, so sums of these do not overflow. */
+#define MAX_BYTES (1ull << 60)
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* Read exactly these bytes. A file that is shorter than its header says is damaged. */
+static int read_all(const struct pstk__points *points, void *to, uint64_t size, uint64_t offset)
+{
+    const int64_t n = pstk__file_pread(points->fd, to, size, offset);
+    return n < 0 ? (int)n : (uint64_t)n == size ? 0 : -EBADMSG;
+}
+
+/* Set what the header says. 1: the parts lie in the file one after another and there are as many
+ * cells as the bytes ask for. */
+static int take_header(struct pstk__points *points, const uint8_t *head, uint64_t file_size)
+{
+    points->of = (struct pstk__points_of){
+        .packing = pstk__get32(head + PSTK__PH_PACKING),
+        .size = pstk__get64(head + PSTK__PH_SIZE),
+        .changed_ns = (int64_t)pstk__get64(head + PSTK__PH_CHANGED),
+        .unpacked = pstk__get64(head + PSTK__PH_UNPACKED),
+    };
+    points->n_cells = pstk__get64(head + PSTK__PH_N_CELLS);
+    points->cells = pstk__get64(head + PSTK__PH_CELLS);
+    points->n_chunks = pstk__get64(head + PSTK__PH_N_CHUNKS);
+    points->chunks = pstk__get64(head + PSTK__PH_CHUNKS);
+    return pstk__get64(head + PSTK__PH_FILE) == file_size && points->of.size < MAX_BYTES &&
+           points->of.unpacked < MAX_BYTES && points->cells >= PSTK__POINTS_HEADER &&
+           points->cells <= points->chunks && points->chunks <= file_size &&
+           points->n_cells == (points->of.unpacked + PSTK__SPACING - 1) / PSTK__SPACING + 1 &&
+           points->n_cells == (points->chunks - points->cells) / PSTK__PC_ALL &&
+           points->n_chunks == (file_size - points->chunks) / PSTK__POINTS_CRC &&
+           pstk__packing_of(points->of.packing);
+}
+
+int pstk__points_open(struct pstk__points *points, const char *path, uint32_t head_crc)
+{
+    uint8_t head[PSTK__POINTS_HEADER];
+    struct stat st;
+    *points = (struct pstk__points){.fd = pstk__file_open(path)};
+    if (points->fd < 0) {
+        const int r = points->fd;
+        points->fd = -1;
+        return r;
+    }
+    int r = fstat(points->fd, &st) < 0 ? -errno : read_all(points, head, sizeof head, 0);
+    points->owner = r == 0 ? st.st_uid : 0;
+    const uint32_t is_crc = r == 0 ? pstk__crc32c(0, head + 4, sizeof head - 4) : 0;
+    /* A whole header, but another one. */
+    if (r == 0 && pstk__get32(head) == is_crc && is_crc != head_crc)
+        r = -ESTALE;
+    if (r == 0 &&
+        (pstk__get32(head) != is_crc || memcmp(head + PSTK__PH_MAGIC, PSTK__POINTS_MAGIC, 8) != 0 ||
+         pstk__get32(head + PSTK__PH_VERSION) != PSTK__POINTS_VERSION ||
+         !take_header(points, head, (uint64_t)st.st_size)))
+        r = -EBADMSG;
+    if (r < 0)
+        pstk__points_close(points);
+    return r;
+}
+
+void pstk__points_close(struct pstk__points *points)
+{
+    if (points->fd >= 0)
+        close(points->fd);
+    points->fd = -1;
+}
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+/* 1: the cell is intact, and all it says lies in the two files. */
+static int take_cell(const struct pstk__points *points, uint64_t number, const uint8_t *cell,
+                     struct pstk__point *point)
+{
+    *point = (struct pstk__point){
+        .begin = pstk__get64(cell + PSTK__PC_BEGIN),
+        .end = pstk__get64(cell + PSTK__PC_END),
+        .packed = pstk__get64(cell + PSTK__PC_PACKED),
+        .window = pstk__get64(cell + PSTK__PC_WINDOW),
+        .window_kept = pstk__get32(cell + PSTK__PC_KEPT),
+        .window_crc = pstk__get32(cell + PSTK__PC_WINDOW_CRC),
+        .chunk = pstk__get64(cell + PSTK__PC_CHUNK),
+        .restart = {.n_bits = pstk__get32(cell + PSTK__PC_BITS),
+                    .window_size = pstk__get32(cell + PSTK__PC_WINDOW_SIZE)},
+    };
+    const uint64_t n_chunks = (point->end - point->begin + PSTK__CHUNK - 1) / PSTK__CHUNK;
+    return pstk__get32(cell) == pstk__crc32c(0, cell + 4, PSTK__PC_ALL - 4) &&
+           pstk__get32(cell + PSTK__PC_NUMBER) == (uint32_t)number && point->begin <= point->end &&
+           point->end <= points->of.unpacked && point->packed <= points->of.size &&
+           point->restart.n_bits < 8 && point->restart.window_size <= PSTK__WINDOW &&
+           point->window_kept <= point->restart.window_size && point->window <= points->cells &&
+           point->window_kept <= points->cells - point->window &&
+           point->chunk <= points->n_chunks && n_chunks <= points->n_chunks - point->chunk;
+}
+
+int pstk__points_find(const struct pstk__points *points, uint64_t offset, struct pstk__point *point)
+{
+    uint8_t cells[2 * PSTK__PC_ALL];
+    struct pstk__point next;
+    const uint64_t number = offset / PSTK__SPACING;
+    if (offset >= points->of.unpacked)
+        return -EINVAL;
+    const int r = read_all(points, cells, sizeof cells, points->cells + number * PSTK__PC_ALL);
+    if (r < 0)
+        return r;
+    if (!take_cell(points, number, cells, point) ||
+        !take_cell(points, number + 1, cells + PSTK__PC_ALL, &next))
+        return -EBADMSG;
+    if (next.begin <= offset)
+        *point = next;
+    return point->begin <= offset && offset < point->end ? 0 : -EBADMSG;
+}
+
+int pstk__points_window(const struct pstk__points *points, const struct pstk__point *point,
+                        uint8_t kept[PSTK__WINDOW])
+{
+    const int r = read_all(points, kept, point->window_kept, point->window);
+    return r < 0                                                            ? r
+           : pstk__crc32c(0, kept, point->window_kept) == point->window_crc ? 0
+                                                                            : -EBADMSG;
+}
+
+/* The checksum of a chunk's checksum: where it is wrong, the points file is damaged, not the chunk.
+ */
+static uint32_t seal(uint64_t chunk, uint32_t crc)
+{
+    uint8_t bytes[12];
+    pstk__put64(bytes, chunk);
+    pstk__put32(bytes + 8, crc);
+    return pstk__crc32c(0, bytes, sizeof bytes);
+}
+
+int pstk__points_crc(const struct pstk__points *points, uint64_t chunk, uint32_t *crc)
+{
+    uint8_t bytes[PSTK__POINTS_CRC];
+    if (chunk >= points->n_chunks)
+        return -EBADMSG;
+    const int r = read_all(points, bytes, sizeof bytes, points->chunks + chunk * PSTK__POINTS_CRC);
+    *crc = pstk__get32(bytes);
+    return r < 0 ? r : pstk__get32(bytes + 4) == seal(chunk, *crc) ? 0 : -EBADMSG;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of one or more streams of bzip2. */
+#include "store/unpack/whole.h"
+
+#include <bzlib.h>
+#include <stdlib.h>
+
+struct pstk__whole_stream {
+    bz_stream bzip2;
+    int is_open;   /* 1: a stream has begun */
+    int n_streams; /* that have ended: 0 or 1, which means some */
+};
+
+static struct pstk__whole_stream *whole_open(uint64_t size, uint64_t unpacked)
+{
+    (void)size, (void)unpacked;
+    return calloc(1, sizeof(struct pstk__whole_stream));
+}
+
+static void whole_close(struct pstk__whole_stream *stream)
+{
+    if (stream->is_open)
+        BZ2_bzDecompressEnd(&stream->bzip2);
+    free(stream);
+}
+
+static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct pstk__feed *feed,
+                                       const char **why)
+{
+    bz_stream *bzip2 = &stream->bzip2;
+    while (feed->n_out && (feed->n_in || stream->is_open)) {
+        if (!stream->is_open && BZ2_bzDecompressInit(bzip2, 0, 0) != BZ_OK)
+            return PSTK__UNPACK_MEMORY; /* the parameters are right */
+        stream->is_open = 1;
+        const uint32_t n_in = (uint32_t)feed->n_in, n_out = (uint32_t)feed->n_out; /* of pieces */
+        bzip2->next_in = (char *)(uintptr_t)feed->in;                              /* only read */
+        bzip2->avail_in = n_in;
+        bzip2->next_out = (char *)feed->out;
+        bzip2->avail_out = n_out;
+        const int r = BZ2_bzDecompress(bzip2);
+        feed->in += n_in - bzip2->avail_in;
+        feed->n_in = bzip2->avail_in;
+        feed->out += n_out - bzip2->avail_out;
+        feed->n_out = bzip2->avail_out;
+        if (r == BZ_STREAM_END) {
+            BZ2_bzDecompressEnd(bzip2);
+            stream->is_open = 0;
+            stream->n_streams = 1;
+        } else if (r == BZ_MEM_ERROR) {
+            return PSTK__UNPACK_MEMORY;
+        } else if (r != BZ_OK) {
+            *why = "it is not that of bzip2, or one of its checksums is wrong";
+            return PSTK__UNPACK_BAD;
+        } else if (feed->n_in == 0 && feed->n_out == n_out) {
+            break;
+        }
+    }
+    return PSTK__UNPACK_MORE;
+}
+
+static int whole_is_complete(const struct pstk__whole_stream *stream)
+{
+    return stream->n_streams && !stream->is_open;
+}
+
+static int whole_is_checked(const struct pstk__whole_stream *stream)
+{
+    (void)stream;
+    return 1;
+}
+
+const struct pstk__whole pstk__whole_bzip2 = {
+    .name = "bzip2",
+    .repair = "copy it again, and check it by bzip2 -t",
+    .open = whole_open,
+    .step = whole_step,
+    .is_complete = whole_is_complete,
+    .is_checked = whole_is_checked,
+    .close = whole_close,
+};

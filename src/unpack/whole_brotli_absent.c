@@ -1,5 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* In place of whole_brotli.c, where its library is missing. */
-#include "unpack/whole.h"
-
-const struct pstk__whole pstk__whole_brotli = {.name = "brotli", .missing = "libbrotli-dev"};
