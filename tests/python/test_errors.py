@@ -612,9 +612,10 @@ class Words(unittest.TestCase):
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(sets.scalars())
         for call in (lambda: Loader("", batch_size=2), lambda: penstock.Dataset(""), lambda: penstock.pack("", "out"),
-                     lambda: penstock.Writer("", {"x": "int8"}), lambda: penstock.monitor.JSONLines(""),
+                     lambda: penstock.Writer("", {"x": "int8"}),
                      lambda: Loader(penstock.Mixture({"": 1}), batch_size=2)):
             self.refused(penstock.SettingsError, ["path: value is empty; must be a path (write '.' "], call)
+        self.refused(penstock.SettingsError, ["path: value is empty; must be a path"], penstock.monitor.JSONLines, "")  # '.' is no file
         self.refused(penstock.SettingsError, ["cache_path: value is empty"], penstock.Dataset, ".", cache_path="")
 
     def test_a_data_set_that_is_open_has_a_path(self):

@@ -92,11 +92,11 @@ def _program() -> str:
 def write(path: str | os.PathLike[str], loader: Loader, name: str, node: str, found: Found,
           points: list[dict[str, Any]]) -> None:
     """Draw the page. PenstockError: it could not be written, or there is no command."""
-    name = os.path.abspath(paths.local(path, what="the name of a file"))
+    out = os.path.abspath(paths.local(path, what="the name of a file"))
     lines = [document(loader, name, node, found), *points]
     data = "".join(json.dumps(line, separators=(",", ":"), default=str) + "\n" for line in lines).encode()
     # An absolute path is no option, and not "-".
-    line = [_program(), "page", "-", "-o", name]
+    line = [_program(), "page", "-", "-o", out]
     try:
         done = subprocess.run(line, input=data, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
     except OSError as error:
