@@ -422,7 +422,11 @@ class Sinks(unittest.TestCase):
             lines = [json.loads(line) for line in file]
         self.assertEqual(sum(line["n_samples"] for line in lines), 4000)
         self.assertRaises(ValueError, sinks[0], None)  # it was closed with its Monitor
-        self.assertRaises(OSError, monitor.JSONLines, os.path.join(sets.ROOT, "no", "such"))
+        pipe = os.path.join(sets.ROOT, "pipe")
+        os.mkfifo(pipe)  # which nobody reads
+        for wrong, kind, why in ((os.path.join(sets.ROOT, "no", "such"), FileNotFoundError, "No such file"), (pipe, OSError, "No such device"),
+                                 (sets.ROOT, IsADirectoryError, "Is a directory")):
+            self.assertRaisesRegex(kind, f"path: cannot append to the file: {why}", monitor.JSONLines, wrong)
 
     def test_the_number_of_an_open_file_is_no_path(self):
         number = os.open(os.path.join(sets.ROOT, "open"), os.O_CREAT | os.O_RDWR)
@@ -433,7 +437,7 @@ class Sinks(unittest.TestCase):
                 pass
             for wrong in (True, number):
                 for make in (monitor.JSONLines, watching.report):
-                    self.assertRaisesRegex(TypeError, f"path: value is {wrong!r}; must be the name of a file", make, wrong)
+                    self.assertRaisesRegex(TypeError, "path: value is an? (bool|int); must be the name of a file", make, wrong)
         os.fstat(number)  # it is open
         os.fstat(1)
         for make, error, words in ((lambda: monitor.TensorBoard(True), penstock.SettingsError, "writer: value is True"),

@@ -3,6 +3,8 @@
 import os
 import pathlib
 import struct
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -124,15 +126,43 @@ class Files(Case):
             file.truncate(os.path.getsize(path) - 8)
         with self.assertRaisesRegex(penstock.SettingsError, "fewer than its 2"):
             Ids(path)
-        with self.assertRaises(FileNotFoundError):
+        with self.assertRaisesRegex(FileNotFoundError, "Ids: cannot read the file: No such file or directory: .*none"):
             Ids(os.path.join(self.folder, "none"))
 
-    def test_a_named_pipe_is_refused_at_once(self):
+    def test_odd_bytes_are_refused(self):
+        head = b"{'descr': '<u8', 'fortran_order': False, 'shape': (%d,)}" % (2**47)
+        for path, says in ((self.file("e", b"1\n\x99\xff\n"), r"line 2 of .*e is '.*x99.*xff'; must be a sample id"),
+                           (self.file("f", b"0" * 10_000 + b"\n"), "line 1 of .*f is '0+'; must be a sample id"),
+                           (self.file("g", b"1\r2\r"), "line 1 of .*g is"),
+                           (self.file("h.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head), "fewer than its 140737488355328"),
+                           (self.file("i.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", 60_000) + b"(" * 60_000), "is no .npy file"),
+                           (self.file("j.npy", b"\x93NUMPY\x02\x00\xff\xff\xff\xff("), "is no .npy file")):
+            with self.subTest(path=path), self.assertRaisesRegex(penstock.SettingsError, says):
+                Ids(path)
+
+    def test_what_is_no_regular_file_is_refused_at_once(self):
+        with self.assertRaisesRegex(IsADirectoryError, "Ids: cannot read the file: Is a directory"):
+            Ids(self.folder)
         for name in ("pipe", "pipe.npy"):
             path = os.path.join(self.folder, name)
             os.mkfifo(path)
-            with self.assertRaisesRegex(penstock.SettingsError, "pipe.*', which is no regular file; must be the path of a .npy file"):
+            with self.assertRaisesRegex(penstock.SettingsError, f"{name}', which is no regular file; must be the path of a .npy file"):
                 Ids(path)
+        for path in ("/dev/zero", "/dev/null", "/dev/ptmx"):
+            with self.assertRaisesRegex(penstock.SettingsError, f"'{path}', which is no regular file"):
+                Ids(path)
+
+    def test_standard_input_is_read_where_it_is_a_file_and_else_refused(self):
+        code = "import penstock; print(len(penstock.Ids('/dev/stdin')._ids))"
+        with open(self.file("ids", b"3\n4\n"), "rb") as file:
+            self.assertEqual(subprocess.run([sys.executable, "-c", code], stdin=file, stdout=subprocess.PIPE, check=True, timeout=60).stdout, b"2\n")
+        reader, writer = os.pipe()  # whose writer writes nothing
+        try:
+            done = subprocess.run([sys.executable, "-c", code], stdin=reader, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        finally:
+            os.close(reader)
+            os.close(writer)
+        self.assertIn("Ids: value is '/dev/stdin', which is no regular file; must be", done.stderr)
 
 
 class Runs(unittest.TestCase):

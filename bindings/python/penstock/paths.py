@@ -2,15 +2,18 @@
 """Turn a path that a user wrote into a path of this machine, or refuse it and say what to write."""
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
-from typing import Any
+import stat
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 from .errors import SettingsError
 from .hints import kind_of
 
-__all__ = ["local"]
+__all__ = ["local", "naming", "regular"]
 
 _DIRECTORY = "the name of a directory"
 MOST_SHOWN = 60  # characters of a path that is too long
@@ -64,6 +67,26 @@ def _exists(name: str, setting: str) -> bool:
                                 "path that the system does not find too long (choose shorter names)") from None
         return False
     return True
+
+
+@contextlib.contextmanager
+def naming(setting: str, verb: str, path: str | bytes, advice: str = "") -> Iterator[None]:
+    """Have an error of the system about a file name the argument. verb: what cannot be done with the file."""
+    try:
+        yield
+    except OSError as error:
+        raise type(error)(error.errno, f"{setting}: cannot {verb} the file: {error.strerror}{advice}", os.fsdecode(path)) from None
+
+
+def regular(path: str, setting: str, must: str) -> BinaryIO:
+    """Open a regular file to read. Of others, which may have no end, opening a named pipe waits for its writer. must: be what.
+    Raises SettingsError, OSError."""
+    with naming(setting, "read", path):
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY))
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise SettingsError(f"{setting}: value is {path!r}, which is no regular file; must be {must}")
 
 
 def _advice(value: Any) -> str:

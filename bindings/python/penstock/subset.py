@@ -26,7 +26,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from ctypes import POINTER, byref, c_double, c_int64, c_uint64, c_void_p, cast, pointer, sizeof
 from fractions import Fraction as Ratio
-from typing import Any, Union
+from typing import Any, BinaryIO, Union
 
 from . import _c, errors, paths
 from .arguments import number, switch, text, unmasked
@@ -36,6 +36,8 @@ from .hints import explains, kind_of
 from .sealed import Sealed
 
 __all__ = ["Balanced", "Fold", "Fraction", "Ids", "Range", "Weighted", "Where"]
+
+LINE_MAX = 4096  # bytes of a line of ids
 
 
 def whole(name: str, value: Any, least: int = 0, most: int = 2**64 - 1, meaning: str = "") -> int:
@@ -152,42 +154,41 @@ class Fold(Step):
         return [_step(_c.SUBSET_FOLD, fold=self._k, n_folds=self._n, seed=self._seed, inverted=int(self._rest))]
 
 
-def _of_text(path: str) -> array[int]:
+def _of_text(file: BinaryIO, path: str) -> array[int]:
     ids = array("Q")
-    with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                ids.append(int(line))
-            except (ValueError, OverflowError):
-                raise SettingsError(f"Ids: line {number} of {path} is {line.strip()[:40]!r}; must be a sample id, one on "
-                                    "each line") from None
+    for number, line in enumerate(iter(lambda: file.readline(LINE_MAX), b""), 1):
+        if not line.strip():
+            continue
+        try:
+            if len(line) == LINE_MAX and line[-1:] != b"\n":  # a part of one
+                raise ValueError
+            ids.append(int(line))
+        except (ValueError, OverflowError):
+            shown = line.strip()[:40].decode(errors="backslashreplace")
+            raise SettingsError(f"Ids: line {number} of {path} is {shown!r}; must be a sample id, one on each line") from None
     return ids
 
 
-def _of_npy(path: str) -> array[int]:
+def _of_npy(file: BinaryIO, path: str) -> array[int]:
     """A .npy file with an array of one dimension, of whole numbers; NumPy is not needed."""
-    with open(path, "rb") as file:
-        start = file.read(10)
-        wide = start[6:7] != b"\x01"
-        length = int.from_bytes(start[8:10] + (file.read(2) if wide else b""), "little")
-        try:
-            if start[:6] != b"\x93NUMPY":
-                raise ValueError
-            head = ast.literal_eval(file.read(length).decode("latin-1"))
-            dtype, shape = str(head["descr"]), tuple(head["shape"])
-        except (ValueError, SyntaxError, KeyError, TypeError):
-            raise SettingsError(f"Ids: {path} is no .npy file; must be one, or text with an id on each line") from None
-        kinds = {"<i8": "q", "<u8": "Q", "<i4": "i", "<u4": "I", "<i2": "h", "<u2": "H", "|u1": "B", "|i1": "b"}
-        if dtype not in kinds or len(shape) != 1 or not isinstance(shape[0], int) or not 0 <= shape[0] < 2**48:
-            raise SettingsError(f"Ids: {path} has an array of dtype {dtype} and shape {shape}; must have one dimension and "
-                                "whole numbers")
-        values = array(kinds[dtype])
-        try:
-            values.frombytes(file.read(shape[0] * values.itemsize))
-        except ValueError:
-            values = array(values.typecode)
+    start = file.read(10)
+    wide = start[6:7] != b"\x01"
+    length = int.from_bytes(start[8:10] + (file.read(2) if wide else b""), "little")
+    try:
+        if start[:6] != b"\x93NUMPY":
+            raise ValueError
+        head = ast.literal_eval(file.read(length).decode("latin-1"))
+        dtype, shape = str(head["descr"]), tuple(head["shape"])
+    except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
+        raise SettingsError(f"Ids: {path} is no .npy file; must be one, or text with an id on each line") from None
+    kinds = {"<i8": "q", "<u8": "Q", "<i4": "i", "<u4": "I", "<i2": "h", "<u2": "H", "|u1": "B", "|i1": "b"}
+    if dtype not in kinds or len(shape) != 1 or not isinstance(shape[0], int) or not 0 <= shape[0] < 2**48:
+        raise SettingsError(f"Ids: {path} has an array of dtype {dtype} and shape {shape}; must have one dimension and "
+                            "whole numbers")
+    values = array(kinds[dtype])
+    left = os.fstat(file.fileno()).st_size - file.tell()
+    if left >= shape[0] * values.itemsize:
+        values.frombytes(file.read(shape[0] * values.itemsize))
     if len(values) != shape[0]:
         raise SettingsError(f"Ids: {path} has fewer than its {shape[0]} values; must be whole")
     if sys.byteorder != "little":
@@ -236,10 +237,9 @@ class Ids(Step):
     def __init__(self, ids: Iterable[int] | str | os.PathLike[str]) -> None:
         if isinstance(ids, (str, bytes, os.PathLike)):
             path = paths.local(ids, "Ids")
-            if os.path.exists(path) and not os.path.isfile(path):  # opening a named pipe would wait for its writer
-                raise SettingsError(f"Ids: value is {path!r}, which is no regular file; must be the path of a .npy file or of "
-                                    "text with an id on each line")
-            self._ids = _of_npy(path) if path.endswith(".npy") else _of_text(path)
+            with paths.regular(path, "Ids", "the path of a .npy file or of text with an id on each line") as file, \
+                    paths.naming("Ids", "read", path):
+                self._ids = (_of_npy if path.endswith(".npy") else _of_text)(file, path)
             shown: Any = path
         else:
             if hasattr(ids, "__array__") and hasattr(ids, "tolist") and not hasattr(ids, "typecode"):

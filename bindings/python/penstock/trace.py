@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["merge"]
 
+_ORDER = " (the order is merge(ours, theirs, out))"
 _TIDS = 100_000  # between the threads of two loaders of one process
 
 
@@ -66,21 +67,10 @@ def end(pointer: c_void_p) -> None:
 # ---- on one time axis ----------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _naming(name: str, verb: str, path: bytes) -> Iterator[None]:
-    """Have an error of the file name the argument."""
-    try:
-        yield
-    except OSError as error:
-        advice = "" if name == "out" else " (the order is merge(ours, theirs, out))"
-        raise type(error)(error.errno, f"{name}: cannot {verb} the file: {error.strerror}{advice}",
-                          os.fsdecode(path)) from None
-
-
 def _read(name: str, path: Any) -> dict[str, Any]:
     """Return a trace from a file, perhaps compressed by gzip, in its form as an object."""
-    found = path_of(path, name)  # open() alone takes an int, or True, for an open file, and closes it
-    with _naming(name, "read", found), open(found, "rb") as file:
+    found = os.fsdecode(path_of(path, name))
+    with paths.naming(name, "read", found, _ORDER), paths.regular(found, name, "a file of JSON" + _ORDER) as file:
         data = file.read()
     try:
         trace = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
@@ -138,7 +128,7 @@ def merge(ours: Any, theirs: Any, out: Any = None) -> dict[str, Any]:
         events += [_moved(event, shift, number) for event in trace["traceEvents"] if event.get("name") != "process_name"]
     merged = {**found, "traceEvents": events}
     if written is not None:
-        with _naming("out", "write", written), _opened(written) as file:
+        with paths.naming("out", "write", written), _opened(written) as file:
             json.dump(merged, file)
     return merged
 

@@ -27,18 +27,23 @@ class Sink(Sealed):
     every_look = property(lambda self: self._every_look, lambda self, value: setattr(self, "_every_look", switch("every_look", value)))
 
 
+def _opened(path: str, flags: int) -> int:
+    """Open a file. Opening a named pipe would wait for its reader; without one this is an error."""
+    file = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    os.set_blocking(file, True)
+    return file
+
+
 class JSONLines(Sink):
     """Append each reading as a line of JSON: Reading.to_dict(). Several processes may write to one file: a line is one
-    write. path: the file, made where it is missing. SettingsError: it cannot be opened."""
+    write. path: the file, made where it is missing. OSError: it cannot be opened."""
 
     path: str
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._fix(path=paths.local(path, what="the name of a file"))
-        try:
-            self._file: TextIO | None = open(self.path, "a", encoding="utf-8", buffering=1 << 20)  # noqa: SIM115
-        except OSError as error:
-            raise SettingsError(f"path: value is {self.path!r}; must be a file that lines can be appended to ({error.strerror})") from None
+        with paths.naming("path", "append to", self.path):
+            self._file: TextIO | None = open(self.path, "a", encoding="utf-8", buffering=1 << 20, opener=_opened)  # noqa: SIM115
 
     def __call__(self, reading: Reading) -> None:
         if self._file is None:
