@@ -186,8 +186,8 @@ def _of_npy(file: BinaryIO, path: str) -> array[int]:
         raise SettingsError(f"Ids: {path} has an array of dtype {dtype} and shape {shape}; must have one dimension and "
                             "whole numbers")
     values = array(kinds[dtype])
-    left = os.fstat(file.fileno()).st_size - file.tell()
-    if left >= shape[0] * values.itemsize:
+    n_bytes = os.fstat(file.fileno()).st_size - file.seek(0, os.SEEK_CUR)
+    if n_bytes >= shape[0] * values.itemsize:
         values.frombytes(file.read(shape[0] * values.itemsize))
     if len(values) != shape[0]:
         raise SettingsError(f"Ids: {path} has fewer than its {shape[0]} values; must be whole")
