@@ -278,9 +278,9 @@ static void push_free(struct pstk__slot *slot)
     struct pstk__slots *slots = slot->pool;
     pthread_mutex_lock(&slots->lock);
     slots->free_list[slot->lane][slots->n_free[slot->lane]++] = slot->batch.slot;
-    /* Under the lock: the loader removes its gates under it before it frees them. */
+    /* Under the lock: the loader removes its eventcounts under it before it frees them. */
     if (slots->room[slot->lane])
-        pstk__gate_notify(slots->room[slot->lane]);
+        pstk__eventcount_notify(slots->room[slot->lane]);
     pthread_mutex_unlock(&slots->lock);
 }
 
@@ -596,7 +596,7 @@ static void lose(struct pstk__slot *slot, const struct pstk_error *err)
     if (!slots->failure.code)
         slots->failure = *err;
     if (slots->room[slot->lane])
-        pstk__gate_notify(slots->room[slot->lane]);
+        pstk__eventcount_notify(slots->room[slot->lane]);
     pthread_mutex_unlock(&slots->lock);
 }
 

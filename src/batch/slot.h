@@ -25,7 +25,7 @@
 #define PSTK_BATCH_H
 
 #include "device/device.h"
-#include "base/gate.h"
+#include "base/eventcount.h"
 #include "machine/numa.h"
 #include "sample/sample.h"
 #include "observe/timeline.h"
@@ -124,10 +124,10 @@ struct pstk__slots {
     pthread_mutex_t lock;                  /* guards all below */
     uint32_t *free_list[PSTK__MAX_LANES];  /* slot indices, oldest first; room for n_slots; owned */
     uint32_t n_free[PSTK__MAX_LANES];
-    struct pstk__gate *room[PSTK__MAX_LANES]; /* notified when a slot becomes free; NULL once the
-                                                 loader is gone; borrowed */
-    struct pstk_error failure;                /* code != 0: a release left a slot unusable */
-    int owner;                                /* process id: a fork's child may not touch us */
+    struct pstk__eventcount *room[PSTK__MAX_LANES]; /* notified when a slot becomes free; NULL once
+                                                 the loader is gone; borrowed */
+    struct pstk_error failure;                      /* code != 0: a release left a slot unusable */
+    int owner; /* process id: a fork's child may not touch us */
 };
 
 struct pstk__slots_config {

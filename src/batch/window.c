@@ -20,8 +20,8 @@ int pstk__window_open(struct pstk__window *window, struct pstk__slots *filled,
                                     .claim = start,
                                     .deliver = start};
     window->deliver_over = epochs && pstk__epochs_is_over(epochs, start.epoch, start.position);
-    pstk__gate_init(&window->delivery);
-    pstk__gate_init(&window->uploads);
+    pstk__eventcount_init(&window->delivery);
+    pstk__eventcount_init(&window->uploads);
     window->ready = calloc(slots->n_slots, sizeof *window->ready);
     if (filled != slots)
         window->filled = calloc(filled->n_slots, sizeof *window->filled);
@@ -122,10 +122,11 @@ int pstk__window_stale(struct pstk__window *window, const struct pstk__slot *slo
 }
 
 /* Called by the last worker of a slot, and by the uploader; holding nothing. Put a slot in its
- * place of the array, or drop it. `next_seq`: the only batch that the thread at the gate waits for.
+ * place of the array, or drop it. `next_seq`: the only batch that the thread at the eventcount
+ * waits for.
  */
 static void put(struct pstk__window *window, struct pstk__slot *slot, struct pstk__slot **array,
-                const uint64_t *next_seq, struct pstk__gate *gate)
+                const uint64_t *next_seq, struct pstk__eventcount *eventcount)
 {
     pthread_mutex_lock(&window->lock);
     int stale = pstk__window_stale(window, slot);
@@ -136,7 +137,7 @@ static void put(struct pstk__window *window, struct pstk__slot *slot, struct pst
     if (stale)
         pstk__slot_drop(slot);
     else if (next)
-        pstk__gate_notify(gate);
+        pstk__eventcount_notify(eventcount);
 }
 
 void pstk__window_put(struct pstk__window *window, struct pstk__slot *slot)
@@ -177,7 +178,7 @@ static void fail(struct pstk__window *window, const struct pstk_error *err, int 
         window->fatal = *err;
     window->uploads_over |= uploads_over;
     pthread_mutex_unlock(&window->lock);
-    pstk__gate_notify(&window->delivery);
+    pstk__eventcount_notify(&window->delivery);
 }
 
 void pstk__window_fail(struct pstk__window *window, const struct pstk_error *err)
@@ -284,7 +285,7 @@ static int wait_take(struct pstk__window *window, struct pstk__slot **out, void 
 {
     uint64_t start = pstk__clock_ns();
     for (;;) {
-        uint32_t ticket = pstk__gate_ticket(&window->delivery);
+        uint32_t ticket = pstk__eventcount_ticket(&window->delivery);
         int r = try_take(window, out, stream, timeout_ns == 0, err);
         if (r != -EAGAIN)
             return r;
@@ -296,7 +297,7 @@ static int wait_take(struct pstk__window *window, struct pstk__slot **out, void 
         r = why_not(window, left, err);
         if (r < 0)
             return r;
-        pstk__gate_wait(&window->delivery, ticket, left);
+        pstk__eventcount_wait(&window->delivery, ticket, left);
     }
 }
 
@@ -413,5 +414,5 @@ void pstk__window_interrupt(struct pstk__window *window)
 {
     /* Release: pairs with the exchange in why_not. */
     atomic_store_explicit(&window->interrupted, 1, memory_order_release);
-    pstk__gate_notify(&window->delivery);
+    pstk__eventcount_notify(&window->delivery);
 }

@@ -32,17 +32,17 @@ struct pstk__window {
     struct pstk__slots *slots;        /* that are delivered, perhaps the same; borrowed */
     struct pstk__partition partition; /* global_batch: guarded by the lock; the rest constant */
     struct pstk__epochs *epochs;      /* NULL: no budget; borrowed */
-    struct pstk__gate delivery;       /* notified when the batch that comes next was put in, when a
-                                         hop failed, at interrupt */
-    struct pstk__gate uploads;    /* the uploader's: notified when the batch that it takes next was
-                                     put in, when a slot of the device is free, when one was lost,
-                                     at close */
-    _Atomic uint32_t interrupted; /* 1: the next wait returns EINTR */
-    _Atomic uint64_t generation;  /* written under the lock */
-    pthread_mutex_t lock;         /* guards all below */
-    struct pstk__cursor claim;    /* of the next batch to be claimed */
-    struct pstk__cursor deliver;  /* of the next batch to be delivered */
-    int deliver_over;             /* with a budget: 1: deliver is at the end of its epoch */
+    struct pstk__eventcount delivery; /* notified when the batch that comes next was put in, when a
+                                   hop failed, at interrupt */
+    struct pstk__eventcount uploads;  /* the uploader's: notified when the batch that it takes next
+                                   was  put in, when a slot of the device is free, when one was lost,
+                                   at close */
+    _Atomic uint32_t interrupted;     /* 1: the next wait returns EINTR */
+    _Atomic uint64_t generation;      /* written under the lock */
+    pthread_mutex_t lock;             /* guards all below */
+    struct pstk__cursor claim;        /* of the next batch to be claimed */
+    struct pstk__cursor deliver;      /* of the next batch to be delivered */
+    int deliver_over;                 /* with a budget: 1: deliver is at the end of its epoch */
     uint64_t claim_seq, upload_seq, deliver_seq;
     struct pstk__slot **filled; /* filled_slots->n_slots, owned; NULL without an uploader */
     struct pstk__slot **ready;  /* slots->n_slots, owned */

@@ -3,7 +3,7 @@
 
 void pstk__handback_init(struct pstk__handback *handback)
 {
-    pstk__gate_init(&handback->gate);
+    pstk__eventcount_init(&handback->eventcount);
     atomic_init(&handback->wanted, 0);
     handback->ticket = 0;
     handback->is_armed = 0;
@@ -11,7 +11,7 @@ void pstk__handback_init(struct pstk__handback *handback)
 
 void pstk__handback_begin(struct pstk__handback *handback)
 {
-    handback->ticket = pstk__gate_ticket(&handback->gate);
+    handback->ticket = pstk__eventcount_ticket(&handback->eventcount);
 }
 
 int pstk__handback_end(struct pstk__handback *handback, int progress)
@@ -28,12 +28,12 @@ int pstk__handback_end(struct pstk__handback *handback, int progress)
 
 void pstk__handback_wait(struct pstk__handback *handback)
 {
-    pstk__gate_wait(&handback->gate, handback->ticket, -1);
+    pstk__eventcount_wait(&handback->eventcount, handback->ticket, -1);
 }
 
 void pstk__handback_given(struct pstk__handback *handback)
 {
     /* A read-modify-write that changes nothing: it takes its place in the order with end's. */
     if (atomic_fetch_add_explicit(&handback->wanted, 0, memory_order_acq_rel))
-        pstk__gate_notify(&handback->gate);
+        pstk__eventcount_notify(&handback->eventcount);
 }

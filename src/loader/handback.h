@@ -4,14 +4,14 @@
  * tasks. No lock, and no notification that nobody waits for.
  *
  *   reader, one thread                        workers of the lane, any number
- *   begin: takes a ticket of the gate         put memory and task back where the reader finds them
- *   looks at all pools, does what it can      given: looks at `wanted`; notifies when it is 1
+ *   begin: takes a ticket of the eventcount         put memory and task back where the reader finds
+ * them looks at all pools, does what it can      given: looks at `wanted`; notifies when it is 1
  *   end: found nothing? sets `wanted` ...
  *   begin, look again, end: nothing again?
  *   wait: until a notification after the ticket
  *
- * Slots come back rarely: whoever frees one notifies the gate each time and leaves `wanted` alone.
- * Memory and tasks come back with every task, and the reader seldom waits: hence `wanted`.
+ * Slots come back rarely: whoever frees one notifies the eventcount each time and leaves `wanted`
+ * alone. Memory and tasks come back with every task, and the reader seldom waits: hence `wanted`.
  *
  * Why no hand-back is missed. The reader sets `wanted` (end) and workers look at it (given) by
  * read-modify-writes, which have one order with all that is written to it. Given releases, end
@@ -27,16 +27,17 @@
  * Both read-modify-writes are needed: with a plain store in end or a plain load in given, both
  * sides may miss each other.
  *
- * Closing notifies the gate after it has set what the reader looks at after begin.
+ * Closing notifies the eventcount after it has set what the reader looks at after begin.
  */
 #ifndef PSTK_HANDBACK_H
 #define PSTK_HANDBACK_H
 
-#include "base/gate.h"
+#include "base/eventcount.h"
 
 struct pstk__handback {
-    struct pstk__gate gate;  /* whoever frees a slot or closes notifies it, workers while wanted */
-    _Atomic uint32_t wanted; /* 1: the reader may be about to wait */
+    struct pstk__eventcount eventcount; /* whoever frees a slot or closes notifies it, workers while
+                                           wanted */
+    _Atomic uint32_t wanted;            /* 1: the reader may be about to wait */
 
     /* the reader's own */
     uint32_t ticket; /* of the round under way */

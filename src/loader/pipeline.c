@@ -126,13 +126,13 @@ static int wait_started(struct pstk__pipeline *pipeline, _Atomic int *thread_sta
                         const struct pstk_error *start_error, struct pstk_error *err)
 {
     for (;;) {
-        uint32_t ticket = pstk__gate_ticket(&pipeline->started);
+        uint32_t ticket = pstk__eventcount_ticket(&pipeline->started);
         int started = atomic_load_explicit(thread_started, memory_order_acquire);
         if (started > 0)
             return 0;
         if (started < 0)
             return pstk__fail_copy(err, start_error);
-        pstk__gate_wait(&pipeline->started, ticket, -1);
+        pstk__eventcount_wait(&pipeline->started, ticket, -1);
     }
 }
 
@@ -162,7 +162,7 @@ static int start_all(struct pstk__pipeline *pipeline, struct pstk_error *err)
         pipeline->workers[i].running = r == 0;
     }
     for (uint32_t i = 0; r == 0 && i < pipeline->n_lanes; i++) {
-        pipeline->slots->room[i] = &pipeline->lanes[i].handback.gate;
+        pipeline->slots->room[i] = &pipeline->lanes[i].handback.eventcount;
         r = thread_start(&pipeline->lanes[i].thread, pstk__pipeline_read, &pipeline->lanes[i], err);
         pipeline->lanes[i].running = r == 0;
         if (r == 0)
@@ -184,7 +184,7 @@ static struct pstk__lane *worker_lane(struct pstk__pipeline *pipeline, uint32_t 
 
 int pstk__pipeline_start(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
-    pstk__gate_init(&pipeline->started);
+    pstk__eventcount_init(&pipeline->started);
     for (uint32_t i = 0; i < pipeline->n_lanes; i++) {
         struct pstk__lane *l = &pipeline->lanes[i];
         l->pipeline = pipeline;
@@ -231,8 +231,8 @@ static void lane_close(struct pstk__lane *l)
 }
 
 /* Called by the thread that closes, after all of ours were joined. Consumers may still give leased
- * slots back: they notify a gate only under this lock, and from now on find no gate. */
-static void forget_gates(struct pstk__slots *slots)
+ * slots back: they notify an eventcount only under this lock, and from now on find none. */
+static void forget_eventcounts(struct pstk__slots *slots)
 {
     pthread_mutex_lock(&slots->lock);
     memset(slots->room, 0, sizeof slots->room);
@@ -247,13 +247,13 @@ void pstk__pipeline_stop(struct pstk__pipeline *pipeline)
     atomic_store_explicit(&pipeline->closing, 1, memory_order_release);
     if (pipeline->source)
         pstk__source_stop(pipeline->source); /* or readers would wait for an entry of the cache */
-    pstk__gate_notify(&pipeline->window.uploads);
+    pstk__eventcount_notify(&pipeline->window.uploads);
     if (pipeline->uploader.running)
         pthread_join(pipeline->uploader.thread, NULL);
     pipeline->uploader.running = 0;
     for (uint32_t i = 0; i < pipeline->n_lanes; i++) {
         struct pstk__lane *l = &pipeline->lanes[i];
-        pstk__gate_notify(&l->handback.gate);
+        pstk__eventcount_notify(&l->handback.eventcount);
         if (l->running)
             pthread_join(l->thread, NULL);
         l->running = 0;
@@ -271,8 +271,8 @@ void pstk__pipeline_stop(struct pstk__pipeline *pipeline)
             munmap(worker->spare, pipeline->spare_size);
         worker->spare = NULL;
     }
-    forget_gates(pipeline->slots);
-    forget_gates(pipeline->delivered);
+    forget_eventcounts(pipeline->slots);
+    forget_eventcounts(pipeline->delivered);
     for (uint32_t i = 0; i < pipeline->n_lanes; i++)
         lane_close(&pipeline->lanes[i]);
 }

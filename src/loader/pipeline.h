@@ -209,7 +209,7 @@ struct pstk__pipeline {
     uint32_t depth;                      /* reads in flight per lane */
     int direct;                          /* requested; fallbacks record what was possible */
     uint32_t memory_align, offset_align; /* of direct reads; 64 and 1 when buffered */
-    struct pstk__gate started;           /* notified by each reader thread once it runs or failed */
+    struct pstk__eventcount started;     /* notified by each reader thread once it runs or failed */
     uint64_t spare_size;                 /* bytes of a worker's spare buffer */
     _Atomic uint64_t asked_ns;           /* the first pstk_next; 0: not yet. Stages time from it */
     _Atomic uint64_t asked_cpu_ns;       /* CPU time of the process then */

@@ -405,7 +405,7 @@ void *pstk__pipeline_read(void *lane)
     int r = open_lane(l, &l->start_error);
     atomic_fetch_or_explicit(&pipeline->fallbacks, l->fallbacks, memory_order_relaxed);
     atomic_store_explicit(&l->started, r < 0 ? r : 1, memory_order_release);
-    pstk__gate_notify(&pipeline->started);
+    pstk__eventcount_notify(&pipeline->started);
     if (r == 0)
         run(l);
     close_lane(l);

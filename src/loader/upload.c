@@ -11,7 +11,7 @@
  *
  * Everything here runs on the uploader's thread, which holds no lock. A host slot is the uploader's
  * while COPYING, a slot of the device while LOADING. Workers, consumers and pstk__pipeline_stop
- * wake it by the gate `uploads` of the window; it then looks at `closing` and the window. It
+ * wake it by the eventcount `uploads` of the window; it then looks at `closing` and the window. It
  * reaches the other threads only through the window and slot.h.
  */
 #include "loader/pipeline.h"
@@ -149,7 +149,7 @@ static int run(struct pstk__uploader *uploader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = uploader->pipeline;
     for (;;) {
-        uint32_t ticket = pstk__gate_ticket(&pipeline->window.uploads); /* before any look */
+        uint32_t ticket = pstk__eventcount_ticket(&pipeline->window.uploads); /* before any look */
         if (atomic_load_explicit(&pipeline->closing, memory_order_acquire))
             return 0;
         if (pstk__slots_failed(pipeline->delivered, err))
@@ -160,7 +160,7 @@ static int run(struct pstk__uploader *uploader, struct pstk_error *err)
         if (r > 0)
             continue;
         const uint64_t start = pstk__clock_ns();
-        pstk__gate_wait(&pipeline->window.uploads, ticket, -1);
+        pstk__eventcount_wait(&pipeline->window.uploads, ticket, -1);
         pstk__count_span(uploader->slot ? &uploader->counters.starved_ns
                                         : &uploader->counters.blocked_ns,
                          &pipeline->asked_ns, start, pstk__clock_ns());
@@ -237,7 +237,7 @@ void *pstk__pipeline_upload(void *uploader)
     pstk_error_init(&err, sizeof err);
     int r = open_device(u, &u->start_error);
     atomic_store_explicit(&u->started, r < 0 ? r : 1, memory_order_release);
-    pstk__gate_notify(&pipeline->started);
+    pstk__eventcount_notify(&pipeline->started);
     if (r == 0 && run(u, &err) < 0)
         pstk__window_fail_uploads(&pipeline->window, &err);
     close_device(u);

@@ -398,22 +398,22 @@ TEST(a_device_hands_out_the_slot_that_came_back_first)
     pools_close(&p);
 }
 
-TEST(a_slot_that_becomes_free_notifies_the_gate_of_its_lane_alone)
+TEST(a_slot_that_becomes_free_notifies_the_eventcount_of_its_lane_alone)
 {
     const struct pools_config c = {.batch_size = 1, .n_slots = 4, .n_lanes = 2};
-    struct pstk__gate gates[2];
+    struct pstk__eventcount eventcounts[2];
     struct pools p;
     CHECK_EQ(pools_open(&p, &c), 0);
     for (uint32_t lane = 0; lane < 2; lane++) {
-        pstk__gate_init(&gates[lane]);
-        p.host->room[lane] = &gates[lane];
+        pstk__eventcount_init(&eventcounts[lane]);
+        p.host->room[lane] = &eventcounts[lane];
     }
     for (uint32_t lane = 0; lane < 2; lane++)
         for (int how = 0; how < 3; how++) {
-            const uint32_t mine = pstk__gate_ticket(&gates[lane]);
-            const uint32_t other = pstk__gate_ticket(&gates[!lane]);
+            const uint32_t mine = pstk__eventcount_ticket(&eventcounts[lane]);
+            const uint32_t other = pstk__eventcount_ticket(&eventcounts[!lane]);
             struct pstk__slot *s = fill_empty(p.host, lane);
-            CHECK_EQ(pstk__gate_ticket(&gates[lane]), mine);
+            CHECK_EQ(pstk__eventcount_ticket(&eventcounts[lane]), mine);
             if (how == 0) {
                 pstk__slot_drop(s);
             } else if (how == 1) {
@@ -421,11 +421,11 @@ TEST(a_slot_that_becomes_free_notifies_the_gate_of_its_lane_alone)
                 pstk__slot_copied(s);
             } else {
                 CHECK_EQ(pstk__slot_lease(s, NULL, 0, NULL), 0);
-                CHECK_EQ(pstk__gate_ticket(&gates[lane]), mine);
+                CHECK_EQ(pstk__eventcount_ticket(&eventcounts[lane]), mine);
                 pstk__slot_release(s, NULL);
             }
-            CHECK_EQ(pstk__gate_ticket(&gates[lane]), mine + 1);
-            CHECK_EQ(pstk__gate_ticket(&gates[!lane]), other);
+            CHECK_EQ(pstk__eventcount_ticket(&eventcounts[lane]), mine + 1);
+            CHECK_EQ(pstk__eventcount_ticket(&eventcounts[!lane]), other);
         }
     p.host->room[0] = p.host->room[1] = NULL; /* the loader is gone */
     pstk__slot_drop(pstk__slot_begin(p.host, 0));
@@ -616,20 +616,20 @@ TEST(a_slot_whose_release_failed_is_lost_and_the_first_error_stays)
 {
     const struct pools_config c = {.batch_size = 1, .n_slots = 1, .n_device_slots = 3};
     struct pstk__slot *s[3];
-    struct pstk__gate gate;
+    struct pstk__eventcount eventcount;
     struct pstk_error err;
     struct pools p;
     CHECK_EQ(pools_open(&p, &c), 0);
-    pstk__gate_init(&gate);
+    pstk__eventcount_init(&eventcount);
     for (int k = 0; k < 3; k++) {
         s[k] = load_empty(&p);
         CHECK_EQ(pstk__slot_lease(s[k], NULL, 0, NULL), 0);
     }
-    p.device->room[0] = &gate;
+    p.device->room[0] = &eventcount;
     CHECK_EQ(pstk__slots_failed(p.device, &err), 0);
     atomic_store(&p.actor.releases, PSTK_EIO);
     pstk__slot_release(s[1], NULL);
-    CHECK_EQ(pstk__gate_ticket(&gate), 1); /* the uploader shall see it */
+    CHECK_EQ(pstk__eventcount_ticket(&eventcount), 1); /* the uploader shall see it */
     atomic_store(&p.actor.releases, PSTK_ENOMEM);
     pstk__slot_release(s[2], NULL);
     for (int twice = 0; twice < 2; twice++) {
@@ -787,7 +787,7 @@ int main(void)
         CASE(slots_are_dealt_round_robin_to_the_lanes_and_come_back_to_their_own),
         CASE(a_host_hands_out_the_slot_that_came_back_last),
         CASE(a_device_hands_out_the_slot_that_came_back_first),
-        CASE(a_slot_that_becomes_free_notifies_the_gate_of_its_lane_alone),
+        CASE(a_slot_that_becomes_free_notifies_the_eventcount_of_its_lane_alone),
         CASE(the_pool_outlives_the_loader_until_the_last_lease_ends),
         CASE(a_lease_that_the_device_refuses_changes_nothing),
         CASE(the_end_of_a_lease_names_each_stream_that_used_it_once),

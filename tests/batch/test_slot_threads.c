@@ -144,7 +144,7 @@ struct row_task {
 
 struct crowd {
     struct pools p;
-    struct pstk__gate rooms[N_LANES];
+    struct pstk__eventcount rooms[N_LANES];
     struct row_task tasks[N_SLOTS][N_ROWS];
     struct pstk__queue *filling, *ready, *leased;
     _Atomic uint32_t n_begun, n_over, n_wrong, n_failed, stop;
@@ -172,12 +172,12 @@ static void *crowd_read(void *user)
     const struct member *m = user;
     struct crowd *c = m->crowd;
     for (;;) {
-        const uint32_t ticket = pstk__gate_ticket(&c->rooms[m->lane]);
+        const uint32_t ticket = pstk__eventcount_ticket(&c->rooms[m->lane]);
         if (atomic_load(&c->n_begun) >= N_BATCHES)
             return NULL;
         struct pstk__slot *s = pstk__slot_begin(c->p.host, m->lane);
         if (!s) {
-            pstk__gate_wait(&c->rooms[m->lane], ticket, -1);
+            pstk__eventcount_wait(&c->rooms[m->lane], ticket, -1);
             continue;
         }
         s->seq = atomic_fetch_add(&c->n_begun, 1);
@@ -224,7 +224,7 @@ static void crowd_over(struct crowd *c)
 {
     if (atomic_fetch_add(&c->n_over, 1) + 1 == N_BATCHES) {
         for (uint32_t i = 0; i < N_LANES; i++)
-            pstk__gate_notify(&c->rooms[i]);
+            pstk__eventcount_notify(&c->rooms[i]);
         pstk__queue_shut(c->filling);
         pstk__queue_shut(c->ready);
         pstk__queue_shut(c->leased);
@@ -294,7 +294,7 @@ TEST(slots_that_many_threads_begin_fill_and_release_have_one_owner_at_a_time)
     c.leased = pstk__queue_open(N_SLOTS);
     for (uint32_t i = 0; i < N_LANES; i++) {
         m[i] = (struct member){&c, i};
-        pstk__gate_init(&c.rooms[i]);
+        pstk__eventcount_init(&c.rooms[i]);
         c.p.host->room[i] = &c.rooms[i];
         CHECK_EQ(pthread_create(&threads[i], NULL, crowd_read, &m[i]), 0);
         CHECK_EQ(pthread_create(&threads[N_LANES + i], NULL, crowd_work, &c), 0);
@@ -347,10 +347,10 @@ static uint32_t device_turn(struct crowd *c, const struct pstk__slot *from)
 {
     uint32_t n = 0;
     while (n < N_TURNS) {
-        const uint32_t ticket = pstk__gate_ticket(&c->rooms[0]);
+        const uint32_t ticket = pstk__eventcount_ticket(&c->rooms[0]);
         struct pstk__slot *s = pstk__slot_load(c->p.device);
         if (!s) {
-            pstk__gate_wait(&c->rooms[0], ticket, -1);
+            pstk__eventcount_wait(&c->rooms[0], ticket, -1);
             continue;
         }
         pstk__slot_loaded(s, from);
@@ -372,7 +372,7 @@ TEST(slots_that_threads_park_and_settle_come_back_all)
     c.ready = pstk__queue_open(1);
     c.leased = pstk__queue_open(3);
     c.p.actor.n_kept = 1;
-    pstk__gate_init(&c.rooms[0]);
+    pstk__eventcount_init(&c.rooms[0]);
     c.p.device->room[0] = &c.rooms[0];
     CHECK_EQ(pthread_create(&threads[0], NULL, device_release, &c), 0);
     CHECK_EQ(pthread_create(&threads[1], NULL, device_release, &c), 0);

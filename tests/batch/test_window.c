@@ -75,11 +75,12 @@ TEST(what_is_put_in_any_order_is_taken_in_order)
             for (int k = 0; k < 4; k++)
                 s[k] = claim(&w);
             for (uint32_t k = 0; k < 4; k++) {
-                struct pstk__gate *gate = uploads ? &w.window.uploads : &w.window.delivery;
-                const uint32_t before = pstk__gate_ticket(gate);
+                struct pstk__eventcount *eventcount =
+                    uploads ? &w.window.uploads : &w.window.delivery;
+                const uint32_t before = pstk__eventcount_ticket(eventcount);
                 put(&w, s[at[k]]);
                 /* Whoever waits for it is woken, and by nothing else. */
-                CHECK_EQ(pstk__gate_ticket(gate) - before, at[k] == next);
+                CHECK_EQ(pstk__eventcount_ticket(eventcount) - before, at[k] == next);
                 for (struct pstk__slot *taken = take_now(&w); taken; taken = take_now(&w)) {
                     CHECK_EQ(taken->seq, next++);
                     pstk__slot_release(taken, NULL);
@@ -116,10 +117,10 @@ TEST(loaded_batches_put_in_any_order_are_taken_in_order)
         for (int k = 0; k < 3; k++)
             to[k] = upload_begin(&w);
         for (int k = 0; k < 3; k++) {
-            const uint32_t before = pstk__gate_ticket(&w.window.delivery);
+            const uint32_t before = pstk__eventcount_ticket(&w.window.delivery);
             struct pstk__slot *s;
             pstk__window_put_loaded(&w.window, to[at[k]]);
-            CHECK_EQ(pstk__gate_ticket(&w.window.delivery) - before, at[k] == next);
+            CHECK_EQ(pstk__eventcount_ticket(&w.window.delivery) - before, at[k] == next);
             for (s = NULL; (s = take_now(&w)); pstk__slot_release(s, NULL))
                 CHECK_EQ(s->seq, next++);
         }
@@ -161,9 +162,9 @@ TEST(a_filled_batch_wakes_the_uploader_whether_or_not_those_before_it_were_taken
                                                    .n_device_slots = 2}),
              0);
     for (uint32_t k = 0; k < 3; k++) {
-        const uint32_t before = pstk__gate_ticket(&w.window.uploads);
+        const uint32_t before = pstk__eventcount_ticket(&w.window.uploads);
         put_one(&w, claim(&w));
-        CHECK_EQ(pstk__gate_ticket(&w.window.uploads), before + 1);
+        CHECK_EQ(pstk__eventcount_ticket(&w.window.uploads), before + 1);
         CHECK(pstk__window_take_filled(&w.window)); /* nothing is delivered yet */
     }
     world_close(&w);
@@ -497,9 +498,9 @@ TEST(when_a_hop_failed_what_is_ready_is_taken_first_then_its_error_for_good)
             struct pstk__slot *hole = claim(&w), *beyond = n < 2 ? claim(&w) : NULL;
             if (beyond)
                 put_one(&w, beyond); /* its turn never comes */
-            const uint32_t before = pstk__gate_ticket(&w.window.delivery);
+            const uint32_t before = pstk__eventcount_ticket(&w.window.delivery);
             pstk__window_fail(&w.window, &first);
-            CHECK_EQ(pstk__gate_ticket(&w.window.delivery), before + 1);
+            CHECK_EQ(pstk__eventcount_ticket(&w.window.delivery), before + 1);
             pstk__window_fail(&w.window, &other);
             for (uint32_t k = 0; k < n; k++) {
                 CHECK_EQ(take(&w, &taken), 1);

@@ -15,7 +15,7 @@ enum { N_LANES = 2, N_WORKERS = 2, MAX_SLOTS = 5 };
 
 struct crew {
     struct world w;
-    struct pstk__gate rooms[N_LANES];
+    struct pstk__eventcount rooms[N_LANES];
     struct pstk__queue *filling;
     _Atomic int stop;
     int is_uploading, is_interrupted;
@@ -49,12 +49,12 @@ static void *read_on(void *user)
     const struct reader *r = user;
     struct crew *c = r->crew;
     for (;;) {
-        const uint32_t ticket = pstk__gate_ticket(&c->rooms[r->lane]);
+        const uint32_t ticket = pstk__eventcount_ticket(&c->rooms[r->lane]);
         if (atomic_load(&c->stop))
             return NULL;
         struct pstk__slot *s = pstk__slot_begin(c->w.p.host, r->lane);
         if (!s) {
-            pstk__gate_wait(&c->rooms[r->lane], ticket, -1);
+            pstk__eventcount_wait(&c->rooms[r->lane], ticket, -1);
             continue;
         }
         pstk__window_claim(&c->w.window, s);
@@ -91,14 +91,14 @@ static void *upload(void *user)
     struct crew *c = user;
     struct pstk__slot *to = NULL, *from;
     for (;;) {
-        const uint32_t ticket = pstk__gate_ticket(&c->w.window.uploads);
+        const uint32_t ticket = pstk__eventcount_ticket(&c->w.window.uploads);
         if (atomic_load(&c->stop))
             break;
         if (!to)
             to = pstk__slot_load(c->w.p.device);
         from = to ? pstk__window_take_filled(&c->w.window) : NULL;
         if (!from) {
-            pstk__gate_wait(&c->w.window.uploads, ticket, -1);
+            pstk__eventcount_wait(&c->w.window.uploads, ticket, -1);
         } else if (pstk__window_stale(&c->w.window, from)) {
             pstk__slot_copied(from);
         } else {
@@ -220,8 +220,8 @@ static void stop(struct crew *c, const pthread_t *threads, int n)
 {
     atomic_store(&c->stop, 1);
     for (uint32_t i = 0; i < N_LANES; i++)
-        pstk__gate_notify(&c->rooms[i]);
-    pstk__gate_notify(&c->w.window.uploads);
+        pstk__eventcount_notify(&c->rooms[i]);
+    pstk__eventcount_notify(&c->w.window.uploads);
     pstk__queue_shut(c->filling);
     for (int i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
@@ -241,7 +241,7 @@ static int crew_open(struct crew *c, uint32_t n_slots, uint32_t n_device_slots, 
         last == PSTK_LAST_PAD; /* the others would wait for ever where a notification is lost */
     c->filling = pstk__queue_open(n_slots);
     for (uint32_t i = 0; i < N_LANES; i++) {
-        pstk__gate_init(&c->rooms[i]);
+        pstk__eventcount_init(&c->rooms[i]);
         c->w.p.host->room[i] = &c->rooms[i];
     }
     if (c->is_uploading)

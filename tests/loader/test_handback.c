@@ -8,7 +8,7 @@
 
 static uint32_t n_notified(struct pstk__handback *h)
 {
-    return pstk__gate_ticket(&h->gate);
+    return pstk__eventcount_ticket(&h->eventcount);
 }
 
 TEST(workers_notify_only_a_reader_that_wants_something)
@@ -59,7 +59,7 @@ TEST(a_wait_returns_at_once_after_a_hand_back_since_its_round_began)
     pstk__handback_given(&h);
     CHECK_EQ(pstk__handback_end(&h, 0), 1);
     pstk__handback_wait(&h);
-    CHECK_EQ(atomic_load(&h.gate.n_waiting), 0);
+    CHECK_EQ(atomic_load(&h.eventcount.n_waiting), 0);
 }
 
 struct early {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the threads meet: windows between them that luck would hardly hit, opened wide. */
-#include "base/gate.h"
+#include "base/eventcount.h"
 #include "support/sample_set.h"
 #include "loader/pipeline.h"
 #include "support/test.h"
@@ -10,18 +10,18 @@
 static char path[4200];
 static _Atomic int widen; /* 1: a reader thread pauses before and after it takes a ticket */
 
-uint32_t __real_pstk__gate_ticket(struct pstk__gate *g);
-uint32_t __wrap_pstk__gate_ticket(struct pstk__gate *g);
-uint32_t __wrap_pstk__gate_ticket(struct pstk__gate *g)
+uint32_t __real_pstk__eventcount_ticket(struct pstk__eventcount *g);
+uint32_t __wrap_pstk__eventcount_ticket(struct pstk__eventcount *g);
+uint32_t __wrap_pstk__eventcount_ticket(struct pstk__eventcount *g)
 {
     char name[16] = "";
     if (!atomic_load(&widen))
-        return __real_pstk__gate_ticket(g);
+        return __real_pstk__eventcount_ticket(g);
     pthread_getname_np(pthread_self(), name, sizeof name);
     int reader = strncmp(name, "pstk-reader", 11) == 0;
     if (reader)
         usleep(2000);
-    uint32_t ticket = __real_pstk__gate_ticket(g);
+    uint32_t ticket = __real_pstk__eventcount_ticket(g);
     if (reader)
         usleep(500);
     return ticket;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/gate.h"
+#include "base/eventcount.h"
 #include "support/test.h"
 
 #include <errno.h>
@@ -7,23 +7,23 @@
 
 TEST(a_wait_on_an_old_ticket_returns_at_once)
 {
-    struct pstk__gate g;
-    pstk__gate_init(&g);
-    uint32_t ticket = pstk__gate_ticket(&g);
-    pstk__gate_notify(&g);
-    CHECK_EQ(pstk__gate_wait(&g, ticket, -1), 0);
+    struct pstk__eventcount g;
+    pstk__eventcount_init(&g);
+    uint32_t ticket = pstk__eventcount_ticket(&g);
+    pstk__eventcount_notify(&g);
+    CHECK_EQ(pstk__eventcount_wait(&g, ticket, -1), 0);
 }
 
 TEST(a_wait_without_a_notification_times_out)
 {
-    struct pstk__gate g;
-    pstk__gate_init(&g);
-    CHECK_EQ(pstk__gate_wait(&g, pstk__gate_ticket(&g), 1000000), -ETIMEDOUT);
+    struct pstk__eventcount g;
+    pstk__eventcount_init(&g);
+    CHECK_EQ(pstk__eventcount_wait(&g, pstk__eventcount_ticket(&g), 1000000), -ETIMEDOUT);
     CHECK_EQ(atomic_load(&g.n_waiting), 0);
 }
 
 struct turns {
-    struct pstk__gate gate;
+    struct pstk__eventcount eventcount;
     _Atomic int turn;
 };
 
@@ -32,13 +32,13 @@ static void *take_turns(void *argument)
     struct turns *t = argument;
     for (int i = 0; i < 20000; i++) {
         for (;;) {
-            uint32_t ticket = pstk__gate_ticket(&t->gate);
+            uint32_t ticket = pstk__eventcount_ticket(&t->eventcount);
             if (atomic_load(&t->turn) % 2 == 1)
                 break;
-            pstk__gate_wait(&t->gate, ticket, -1);
+            pstk__eventcount_wait(&t->eventcount, ticket, -1);
         }
         atomic_fetch_add(&t->turn, 1);
-        pstk__gate_notify(&t->gate);
+        pstk__eventcount_notify(&t->eventcount);
     }
     return NULL;
 }
@@ -47,16 +47,16 @@ TEST(no_notification_is_lost)
 {
     static struct turns t;
     pthread_t other;
-    pstk__gate_init(&t.gate);
+    pstk__eventcount_init(&t.eventcount);
     CHECK_EQ(pthread_create(&other, NULL, take_turns, &t), 0);
     for (int i = 0; i < 20000; i++) {
         atomic_fetch_add(&t.turn, 1);
-        pstk__gate_notify(&t.gate);
+        pstk__eventcount_notify(&t.eventcount);
         for (;;) {
-            uint32_t ticket = pstk__gate_ticket(&t.gate);
+            uint32_t ticket = pstk__eventcount_ticket(&t.eventcount);
             if (atomic_load(&t.turn) % 2 == 0)
                 break;
-            pstk__gate_wait(&t.gate, ticket, -1);
+            pstk__eventcount_wait(&t.eventcount, ticket, -1);
         }
     }
     pthread_join(other, NULL);
