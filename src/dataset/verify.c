@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pstk_verify: what the format has for it, or else every value read once, by a crew. Its jobs, in
- * this order: blocks of samples, fields with a checksum as a whole, files with a listed hash, files
- * whose copy is read (store check). A data set that is too damaged to be opened is salvaged
- * (format.h): its files are reported, and what is left of it is read. */
+/* pstk_verify: what the format has for it, or else every value read once, by a parallel map. Its
+ * jobs, in this order: blocks of samples, fields with a checksum as a whole, files with a listed
+ * hash, files whose copy is read (store check). A data set that is too damaged to be opened is
+ * salvaged (format.h): its files are reported, and what is left of it is read. */
 #include "dataset/dataset.h"
 
 #include "base/clock.h"
 #include "base/crc32c.h"
-#include "base/crew.h"
+#include "base/parallel_map.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "dataset/checksums.h"
@@ -48,7 +48,7 @@ struct verify {
     int is_salvaged;      /* 1: the data set is what was left of a damaged one */
     struct pstk__checksums *kept;          /* owned; to compare with, or NULL */
     struct pstk__checksums_writer *writer; /* to add to, or NULL; borrowed */
-    int has_run;                           /* 1: the crew has */
+    int has_run;                           /* 1: the map has */
     int code;                              /* of what a checksum could not be added for; or 0 */
     struct pstk_error *err;                /* where the reason of that is put */
 };
@@ -59,7 +59,7 @@ struct block {
     uint32_t crcs[BLOCK];
 };
 
-/* What a thread of the crew has. */
+/* What a thread of the map has. */
 struct member {
     const struct verify *verify;
     struct pstk__room room;           /* owned; for the largest sample, or a piece */
@@ -243,7 +243,7 @@ static int check_sample(struct member *member, uint64_t id, uint32_t *crc, struc
     return pstk__verify_is_damage(rc, bad) ? 1 : rc;
 }
 
-static int check_block(struct member *member, uint64_t block, const struct pstk__crew_sink *sink,
+static int check_block(struct member *member, uint64_t block, const struct pstk__map_sink *sink,
                        struct block *result, struct pstk_error *err)
 {
     const uint64_t first = block * BLOCK, left = member->verify->n_samples - first;
@@ -270,9 +270,9 @@ static int check_block(struct member *member, uint64_t block, const struct pstk_
     return 0;
 }
 
-/* ---- the crew -------------------------------------------------------------------------------- */
+/* ---- the map -------------------------------------------------------------------------------- */
 
-static int run_job(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
+static int run_job(void *state, uint64_t job, const struct pstk__map_sink *sink, void *result,
                    struct pstk_error *err)
 {
     struct member *member = state;
@@ -461,7 +461,7 @@ static int find_hashes(struct verify *verify)
 /* Read everything once. */
 static int run(struct verify *verify, struct pstk_error *err)
 {
-    const struct pstk__crew_work work = {
+    const struct pstk__parallel_map work = {
         .what = "verify",
         .n_jobs = verify->n_blocks + verify->n_whole + verify->n_hashed + verify->n_copied,
         .n_threads = threads_within(verify, verify->request->n_threads),
@@ -476,7 +476,7 @@ static int run(struct verify *verify, struct pstk_error *err)
     verify->has_run = 1;
     verify->n_done = 0;
     verify->n_holes = 0;
-    return pstk__crew_run(&work, err);
+    return pstk__parallel_map_run(&work, err);
 }
 
 /* The `make` of checksums.h. */
@@ -489,7 +489,7 @@ static int make_checksums(void *user, struct pstk__checksums_writer *writer, str
     const int rc = run(verify, err);
     verify->writer = NULL;
     if (verify->code < 0)
-        return verify->code; /* its message was written before the crew was stopped */
+        return verify->code; /* its message was written before the map was stopped */
     return rc < 0 ? rc : verify->n_bad > 0 ? PSTK_EBADMSG : 0;
 }
 

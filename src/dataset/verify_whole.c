@@ -52,7 +52,7 @@ static int fail_crc(const struct pstk__verify_whole *whole, uint32_t field, uint
 
 /* Report progress in units of samples: how far the bytes of the field are. */
 static int tick(const struct pstk__verify_whole *whole, const struct pstk__cover *cover,
-                uint64_t from, uint64_t to, const struct pstk__crew_sink *sink)
+                uint64_t from, uint64_t to, const struct pstk__map_sink *sink)
 {
     const unsigned __int128 n = whole->source->n_samples;
     return sink->progress(sink->user,
@@ -62,7 +62,7 @@ static int tick(const struct pstk__verify_whole *whole, const struct pstk__cover
 /* Check the bytes of a field, in an open file. 0; PSTK_ECANCELED: the sink says stop; or what *bad
  * has. */
 static int check_bytes(const struct pstk__verify_whole *whole, uint32_t field,
-                       const struct pstk__file *file, const struct pstk__crew_sink *sink,
+                       const struct pstk__file *file, const struct pstk__map_sink *sink,
                        struct pstk_error *bad)
 {
     const struct pstk__source *source = whole->source;
@@ -81,7 +81,7 @@ static int check_bytes(const struct pstk__verify_whole *whole, uint32_t field,
 }
 
 int pstk__verify_field(const struct pstk__verify_whole *whole, uint32_t field,
-                       const struct pstk__crew_sink *sink, struct pstk_error *err)
+                       const struct pstk__map_sink *sink, struct pstk_error *err)
 {
     const struct pstk__source *source = whole->source;
     const struct pstk__cover *cover = pstk__source_cover(source, field);
@@ -113,7 +113,7 @@ static int fail_hash(const char *file, const char *name, const char *is, const c
 /* Add the bytes of an open file to its hash; progress in units of its samples. As check_bytes. */
 static int hash_file(const struct pstk__verify_whole *whole, uint32_t number,
                      const struct pstk__file *file, struct pstk__hash *hash,
-                     const struct pstk__crew_sink *sink, struct pstk_error *bad)
+                     const struct pstk__map_sink *sink, struct pstk_error *bad)
 {
     const struct pstk__source *source = whole->source;
     struct pstk__cover all = {.file = number};
@@ -137,7 +137,7 @@ static int hash_file(const struct pstk__verify_whole *whole, uint32_t number,
 }
 
 int pstk__verify_hash(const struct pstk__verify_whole *whole, uint32_t number,
-                      const struct pstk__crew_sink *sink, struct pstk_error *err)
+                      const struct pstk__map_sink *sink, struct pstk_error *err)
 {
     const struct pstk__source *source = whole->source;
     const char *listed, *name = source->format->file_hash(source, number, &listed);
@@ -169,13 +169,13 @@ int pstk__verify_hash(const struct pstk__verify_whole *whole, uint32_t number,
 /* The progress of the check of a store: samples count when it has ended. */
 static int is_ended(void *user, uint64_t n)
 {
-    const struct pstk__crew_sink *sink = user;
+    const struct pstk__map_sink *sink = user;
     (void)n;
     return sink->progress(sink->user, 0);
 }
 
 int pstk__verify_copy(const struct pstk__verify_whole *whole, uint32_t number,
-                      const struct pstk__crew_sink *sink, struct pstk_error *err)
+                      const struct pstk__map_sink *sink, struct pstk_error *err)
 {
     const struct pstk__source *source = whole->source;
     char path[4096];

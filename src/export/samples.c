@@ -3,7 +3,7 @@
 
 #include "base/cast.h"
 #include "base/clock.h"
-#include "base/crew.h"
+#include "base/parallel_map.h"
 #include "base/error.h"
 #include "export/array.h"
 #include "export/bytes.h"
@@ -37,7 +37,7 @@ struct reading {
     uint64_t fields;      /* a set, of numbers in the schema */
     uint64_t block_size;  /* samples */
     struct block *blocks; /* owned; a job uses blocks[job % n_blocks] */
-    uint32_t n_blocks;    /* at least the crew's slots: two a thread, see crew.h */
+    uint32_t n_blocks;    /* at least the map's slots: two a thread, see parallel_map.h */
     int result;           /* the first failure of `take` */
     struct pstk_error error;
     uint64_t n_taken; /* samples */
@@ -55,7 +55,7 @@ struct member {
     void *plain;                               /* where it is decompressed to */
 };
 
-/* ---- one value: on a thread of the crew ------------------------------------------------------ */
+/* ---- one value: on a thread of the map ------------------------------------------------------ */
 
 static int no_memory(const struct pstk__record *record, uint32_t number, struct pstk_error *err)
 {
@@ -164,7 +164,7 @@ static int read_value(struct member *member, struct block *block, struct pstk__r
     return 0;
 }
 
-/* ---- a block: a job of the crew -------------------------------------------------------------- */
+/* ---- a block: a job of the map -------------------------------------------------------------- */
 
 static int read_sample(struct member *member, struct block *block, uint64_t i,
                        struct pstk_error *err)
@@ -205,7 +205,7 @@ static int find_ids(const struct reading *reading, uint64_t first, struct block 
 }
 
 /* Fill the block of a job, which no other thread uses until the caller's has taken it. */
-static int read_block(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
+static int read_block(void *state, uint64_t job, const struct pstk__map_sink *sink, void *result,
                       struct pstk_error *err)
 {
     struct member *member = state;
@@ -353,20 +353,20 @@ int pstk__samples_read(struct pstk__samples *samples, struct pstk_error *err)
     reading.block_size = n < 1 ? 1 : n < MAX_BLOCK ? n : MAX_BLOCK;
     reading.n_blocks = 2 * n_threads;
     pstk_error_init(&reading.error, sizeof reading.error);
-    const struct pstk__crew_work work = {.what = "export",
-                                         .n_jobs = (e->n_samples + reading.block_size - 1) /
-                                                   reading.block_size,
-                                         .n_threads = n_threads,
-                                         .user = &reading,
-                                         .open = open_member,
-                                         .close = close_member,
-                                         .run = read_block,
-                                         .join = take_block,
-                                         .progress = report_progress};
+    const struct pstk__parallel_map work = {.what = "export",
+                                            .n_jobs = (e->n_samples + reading.block_size - 1) /
+                                                      reading.block_size,
+                                            .n_threads = n_threads,
+                                            .user = &reading,
+                                            .open = open_member,
+                                            .close = close_member,
+                                            .run = read_block,
+                                            .join = take_block,
+                                            .progress = report_progress};
     int r = open_blocks(&reading, err);
     if (r == 0)
-        r = pstk__crew_run(&work, err);
-    if (reading.result < 0) /* the crew calls it a stop */
+        r = pstk__parallel_map_run(&work, err);
+    if (reading.result < 0) /* the map calls it a stop */
         r = pstk__fail_copy(err, &reading.error);
     close_blocks(&reading);
     return r;

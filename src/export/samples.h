@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * samples: the values of a data set's samples, in order, read ahead by a crew whose jobs are blocks
- * of samples. Values are checked and decompressed; images that were stored as pixels become PNG
- * files; bfloat16 becomes float32. The caller's thread gets one sample after another.
+ * samples: the values of a data set's samples, in order, read ahead by a parallel map whose jobs
+ * are blocks of samples. Values are checked and decompressed; images that were stored as pixels
+ * become PNG files; bfloat16 becomes float32. The caller's thread gets one sample after another.
  */
 #ifndef PSTK_EXPORT_SAMPLES_H
 #define PSTK_EXPORT_SAMPLES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "format/indexed.h"
 
-#include "base/crew.h"
+#include "base/parallel_map.h"
 #include "base/error.h"
 #include "store/index/home.h"
 
@@ -88,8 +88,8 @@ static void place_in_file(struct pstk_error *bad, const char *name)
         pstk__fail_at(bad, bad->code, name, bad->record, bad->offset, bad->length);
 }
 
-/* Scan file number `job`, on a thread of the crew. */
-static int scan_file(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
+/* Scan file number `job`, on a thread of the map. */
+static int scan_file(void *state, uint64_t job, const struct pstk__map_sink *sink, void *result,
                      struct pstk_error *err)
 {
     const struct work *work = state;
@@ -158,7 +158,7 @@ static void drop_file(void *result)
     pstk__index_rows_close(&((struct result *)result)->rows);
 }
 
-/* Only of a damaged data set: else the first failure ends the crew. */
+/* Only of a damaged data set: else the first failure ends the map. */
 static int report_bad(void *user, const struct pstk_error *bad)
 {
     const struct work *work = user;
@@ -258,17 +258,17 @@ static int build(void *user, struct pstk__index_build *build)
                        work->opening->path);
     if (r < 0)
         return r;
-    const struct pstk__crew_work crew = {.what = "index",
-                                         .n_jobs = work->listing->names.n,
-                                         .n_threads = pstk__indexed_threads(work->opening),
-                                         .result_size = sizeof(struct result),
-                                         .user = work,
-                                         .run = scan_file,
-                                         .join = join_file,
-                                         .drop = drop_file,
-                                         .bad = report_bad,
-                                         .progress = add_progress};
-    r = pstk__index_build_result(build, pstk__crew_run(&crew, err));
+    const struct pstk__parallel_map map = {.what = "index",
+                                           .n_jobs = work->listing->names.n,
+                                           .n_threads = pstk__indexed_threads(work->opening),
+                                           .result_size = sizeof(struct result),
+                                           .user = work,
+                                           .run = scan_file,
+                                           .join = join_file,
+                                           .drop = drop_file,
+                                           .bad = report_bad,
+                                           .progress = add_progress};
+    r = pstk__index_build_result(build, pstk__parallel_map_run(&map, err));
     if (r == PSTK_ECANCELED)
         return pstk__fail(err, r, PSTK_STAGE_OPEN,
                           "indexing %s was canceled: nothing is kept of it", work->opening->path);

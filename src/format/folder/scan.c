@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "format/folder/scan.h"
 
-#include "base/crew.h"
+#include "base/parallel_map.h"
 #include "base/error.h"
 #include "format/folder/folder.h"
 #include "format/folder/name.h"
@@ -27,7 +27,7 @@ struct work {
                                       * n_joined samples */
 };
 
-/* ---- one class: a job of the crew ------------------------------------------------------------ */
+/* ---- one class: a job of the map ------------------------------------------------------------ */
 
 static uint64_t n_images(const struct pstk__folder_walk *walk)
 {
@@ -54,8 +54,8 @@ static int check_class(const struct pstk__folder_walk *walk, const char *name,
                       walk->root, shown);
 }
 
-/* Walk folder number `job`, on a thread of the crew. The result owns a walk. */
-static int walk_folder(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
+/* Walk folder number `job`, on a thread of the map. The result owns a walk. */
+static int walk_folder(void *state, uint64_t job, const struct pstk__map_sink *sink, void *result,
                        struct pstk_error *err)
 {
     const struct work *work = state;
@@ -187,18 +187,18 @@ static int walk_top(struct work *work, enum pstk__folder_images images, struct p
     return pstk__folder_walk_one(&work->top, ".", images, &work->folders);
 }
 
-static int run_crew(struct work *work, struct pstk_error *err)
+static int run_map(struct work *work, struct pstk_error *err)
 {
-    const struct pstk__crew_work crew = {.what = "index",
-                                         .n_jobs = work->folders.n,
-                                         .n_threads = pstk__indexed_threads(work->opening),
-                                         .result_size = sizeof(struct pstk__folder_walk *),
-                                         .user = work,
-                                         .run = walk_folder,
-                                         .join = join_folder,
-                                         .drop = drop_folder,
-                                         .progress = add_progress};
-    return pstk__index_build_result(work->build, pstk__crew_run(&crew, err));
+    const struct pstk__parallel_map map = {.what = "index",
+                                           .n_jobs = work->folders.n,
+                                           .n_threads = pstk__indexed_threads(work->opening),
+                                           .result_size = sizeof(struct pstk__folder_walk *),
+                                           .user = work,
+                                           .run = walk_folder,
+                                           .join = join_folder,
+                                           .drop = drop_folder,
+                                           .progress = add_progress};
+    return pstk__index_build_result(work->build, pstk__parallel_map_run(&map, err));
 }
 
 /* The work of store/index/home.h. */
@@ -219,7 +219,7 @@ static int build(void *user, struct pstk__index_build *build)
     if (r == 0)
         r = build->code;
     if (r == 0 && work->folders.n > 0)
-        r = run_crew(work, err);
+        r = run_map(work, err);
     if (r == PSTK_ECANCELED)
         return pstk__fail(err, r, PSTK_STAGE_OPEN,
                           "indexing %s was canceled: nothing is kept of it", work->opening->path);

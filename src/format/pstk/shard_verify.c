@@ -56,7 +56,7 @@ struct pstk__shard_verifier {
     struct pstk__column_verifier *columns; /* owned; NULL: the data set has none */
 
     /* The shard at hand. */
-    const struct pstk__crew_sink *sink;
+    const struct pstk__map_sink *sink;
     struct pstk__verify_found *found;
     const struct pstk__manifest_shard *shard;
     const struct pstk__dictionary *dictionary[PSTK_MAX_FIELDS]; /* by field */
@@ -751,7 +751,7 @@ static int check_columns(struct pstk__shard_verifier *verifier, struct pstk_erro
 }
 
 int pstk__shard_verifier_run(struct pstk__shard_verifier *verifier, uint32_t shard,
-                             const struct pstk__crew_sink *sink, struct pstk__verify_found *found,
+                             const struct pstk__map_sink *sink, struct pstk__verify_found *found,
                              struct pstk_error *err)
 {
     memset(found, 0, sizeof *found);

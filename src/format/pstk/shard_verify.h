@@ -7,7 +7,7 @@
 #define PSTK_SHARD_VERIFY_H
 
 #include "base/codec.h"
-#include "base/crew.h"
+#include "base/parallel_map.h"
 #include "format/pstk/manifest.h"
 #include "record/record.h"
 #include "store/store.h"
@@ -40,7 +40,7 @@ int pstk__shard_verifier_open(struct pstk__shard_verifier **out,
  * or decoding of one value is not interrupted by it. An error is ECANCELED, or a reason why it
  * cannot check (no memory, no file descriptor). */
 int pstk__shard_verifier_run(struct pstk__shard_verifier *verifier, uint32_t shard,
-                             const struct pstk__crew_sink *sink, struct pstk__verify_found *found,
+                             const struct pstk__map_sink *sink, struct pstk__verify_found *found,
                              struct pstk_error *err);
 /* NULL is fine. */
 void pstk__shard_verifier_close(struct pstk__shard_verifier *verifier);

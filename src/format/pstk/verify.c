@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A crew's jobs are whole shards. What spans them, manifest and dictionaries, is checked before
- * and after, on the caller's thread. */
+/* The jobs of the parallel map are whole shards. What spans them, manifest and dictionaries, is
+ * checked before and after, on the caller's thread. */
 #include "format/pstk/shard_verify.h"
 
 #include "base/crc32c.h"
@@ -149,7 +149,7 @@ static void close_input(struct verify *verify)
     pstk__manifest_free(&verify->manifest);
 }
 
-/* ---- shards: the crew's jobs ------------------------------------------------------------------
+/* ---- shards: the map's jobs ------------------------------------------------------------------
  */
 
 static int open_shard_verifier(void *user, void **state, struct pstk_error *err)
@@ -166,7 +166,7 @@ static void close_shard_verifier(void *state)
     pstk__shard_verifier_close(state);
 }
 
-static int run_shard_verifier(void *state, uint64_t shard, const struct pstk__crew_sink *sink,
+static int run_shard_verifier(void *state, uint64_t shard, const struct pstk__map_sink *sink,
                               void *result, struct pstk_error *err)
 {
     return pstk__shard_verifier_run(state, (uint32_t)shard, sink, result, err);
@@ -183,18 +183,18 @@ static void join(void *user, const void *result)
 
 static int verify_shards(struct verify *verify, uint32_t n_threads, struct pstk_error *err)
 {
-    const struct pstk__crew_work work = {.what = "verify",
-                                         .n_jobs = verify->manifest.n_shards,
-                                         .n_threads = n_threads,
-                                         .result_size = sizeof(struct pstk__verify_found),
-                                         .user = verify,
-                                         .open = open_shard_verifier,
-                                         .close = close_shard_verifier,
-                                         .run = run_shard_verifier,
-                                         .join = join,
-                                         .bad = report_damage,
-                                         .progress = report_progress};
-    return pstk__crew_run(&work, err);
+    const struct pstk__parallel_map work = {.what = "verify",
+                                            .n_jobs = verify->manifest.n_shards,
+                                            .n_threads = n_threads,
+                                            .result_size = sizeof(struct pstk__verify_found),
+                                            .user = verify,
+                                            .open = open_shard_verifier,
+                                            .close = close_shard_verifier,
+                                            .run = run_shard_verifier,
+                                            .join = join,
+                                            .bad = report_damage,
+                                            .progress = report_progress};
+    return pstk__parallel_map_run(&work, err);
 }
 
 /* ---- the manifest against what was found -------------------------------------------------------

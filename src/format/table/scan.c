@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "format/table/scan.h"
 
-#include "base/crew.h"
+#include "base/parallel_map.h"
 #include "base/error.h"
 #include "base/little.h"
 #include "format/folder/folder.h"
@@ -154,9 +154,9 @@ static int survey(struct work *work, struct pstk__sheet_file *file)
     return r < 0 ? r : add_progress(work, work->table.size - reported) ? PSTK_ECANCELED : 0;
 }
 
-/* ---- second reading: a part is a job of the crew --------------------------------------------- */
+/* ---- second reading: a part is a job of the map --------------------------------------------- */
 
-/* What a thread of the crew has. */
+/* What a thread of the map has. */
 struct reader {
     const struct work *work;
     struct pstk__sheet_file file;
@@ -335,8 +335,8 @@ static int add_row(struct reader *reader, struct result *result)
     return 0;
 }
 
-/* Read part number `job`, on a thread of the crew. */
-static int read_part(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *to,
+/* Read part number `job`, on a thread of the map. */
+static int read_part(void *state, uint64_t job, const struct pstk__map_sink *sink, void *to,
                      struct pstk_error *err)
 {
     struct reader *reader = state;
@@ -416,20 +416,20 @@ static void join_part(void *user, const void *from)
     free(result);
 }
 
-static int run_crew(struct work *work, struct pstk_error *err)
+static int run_map(struct work *work, struct pstk_error *err)
 {
-    const struct pstk__crew_work crew = {.what = "index",
-                                         .n_jobs = work->n_parts,
-                                         .n_threads = pstk__indexed_threads(work->opening),
-                                         .result_size = sizeof(struct result *),
-                                         .user = work,
-                                         .open = open_reader,
-                                         .close = close_reader,
-                                         .run = read_part,
-                                         .join = join_part,
-                                         .drop = drop_part,
-                                         .progress = add_progress};
-    return pstk__index_build_result(work->build, pstk__crew_run(&crew, err));
+    const struct pstk__parallel_map map = {.what = "index",
+                                           .n_jobs = work->n_parts,
+                                           .n_threads = pstk__indexed_threads(work->opening),
+                                           .result_size = sizeof(struct result *),
+                                           .user = work,
+                                           .open = open_reader,
+                                           .close = close_reader,
+                                           .run = read_part,
+                                           .join = join_part,
+                                           .drop = drop_part,
+                                           .progress = add_progress};
+    return pstk__index_build_result(work->build, pstk__parallel_map_run(&map, err));
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
@@ -499,7 +499,7 @@ static int read_table(struct work *work, struct pstk__sheet_file *file, struct p
     begin_fields(work, &work->build->found);
     r = survey(work, file);
     if (r == 0)
-        r = run_crew(work, err);
+        r = run_map(work, err);
     return r < 0 ? r : check_table(work, &file->through.file, err);
 }
 

@@ -43,8 +43,8 @@ struct pstk__index_work {
  * result, if not 0, is to end the work with ECANCELED: that of progress, or nothing more can be
  * added. */
 int pstk__index_build_advance(struct pstk__index_build *build, uint64_t n, uint64_t n_total);
-/* The result of a crew that ran for the build and returned r: a failure to add what a job found has
- * ended the crew, and its message was written before. */
+/* The result of a map that ran for the build and returned r: a failure to add what a job found has
+ * ended the map, and its message was written before. */
 int pstk__index_build_result(const struct pstk__index_build *build, int r);
 
 /* Open the index, if there is one that fits; else *out is NULL. Returns owned. EINVAL: its path is

@@ -5,7 +5,7 @@
  */
 #include "store/unpack/build.h"
 
-#include "base/crew.h"
+#include "base/parallel_map.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "store/index/home.h"
@@ -38,7 +38,7 @@ struct work {
     int dir;                         /* owned; where points are made; -1: nowhere yet */
     uint64_t n_bad;                  /* damaged files that were handed on */
     uint8_t *is_new; /* owned; of each file: 1, its points were made and none were there; each byte
-                      * is its job's until the crew has ended */
+                      * is its job's until the map has ended */
 };
 
 /* ---- what a file is -------------------------------------------------------------------------- */
@@ -143,8 +143,8 @@ static const char *name_of(const char *path)
     return strrchr(path, '/') + 1;
 }
 
-/* Find out about file `job`, on a thread of the crew. *result: its struct pstk__packed. */
-static int pass_file(void *state, uint64_t job, const struct pstk__crew_sink *sink, void *result,
+/* Find out about file `job`, on a thread of the map. *result: its struct pstk__packed. */
+static int pass_file(void *state, uint64_t job, const struct pstk__map_sink *sink, void *result,
                      struct pstk_error *err)
 {
     const struct work *work = state;
@@ -190,7 +190,7 @@ static int pass_file(void *state, uint64_t job, const struct pstk__crew_sink *si
 }
 
 /* The same, where a damaged file is handed on. */
-static int pass_file_or_tell(void *state, uint64_t job, const struct pstk__crew_sink *sink,
+static int pass_file_or_tell(void *state, uint64_t job, const struct pstk__map_sink *sink,
                              void *result, struct pstk_error *err)
 {
     const struct work *work = state;
@@ -274,16 +274,17 @@ static void remove_new(const struct work *work)
 /* Read through all files. */
 static int read_all(struct work *work, struct pstk_error *err)
 {
-    const struct pstk__crew_work crew = {.what = "unpack",
-                                         .n_jobs = work->table->names.n,
-                                         .n_threads = work->files->n_threads,
-                                         .result_size = sizeof(struct pstk__packed),
-                                         .user = work,
-                                         .run = work->files->on_bad ? pass_file_or_tell : pass_file,
-                                         .join = join_file,
-                                         .bad = hand_on,
-                                         .progress = add_progress};
-    int r = pstk__index_build_result(work->build, pstk__crew_run(&crew, err));
+    const struct pstk__parallel_map map = {.what = "unpack",
+                                           .n_jobs = work->table->names.n,
+                                           .n_threads = work->files->n_threads,
+                                           .result_size = sizeof(struct pstk__packed),
+                                           .user = work,
+                                           .run =
+                                               work->files->on_bad ? pass_file_or_tell : pass_file,
+                                           .join = join_file,
+                                           .bad = hand_on,
+                                           .progress = add_progress};
+    int r = pstk__index_build_result(work->build, pstk__parallel_map_run(&map, err));
     if (r == PSTK_ECANCELED)
         r = pstk__fail(err, r, PSTK_STAGE_OPEN,
                        "reading through the compressed files of %s was canceled: nothing is kept "
