@@ -50,23 +50,23 @@ static int ask(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t 
     const struct pstk__output *o = &plan->outputs[i];
     const uint32_t n = slot->batch.n_valid;
     struct pstk_error inner;
-    struct pstk__errand errand = {.request = {.output = i,
-                                              .dtype = o->input.dtype,
-                                              .n_dims = 1 + o->input.n_dims,
-                                              .shape = {n},
-                                              .sample_id = slot->sample_ids[0],
-                                              .epoch = slot->batch.epoch,
-                                              .position = slot->batch.position,
-                                              .row_size = n * slot->row_size[i],
-                                              .data_size = n * o->input.size},
-                                  .data = slot->inputs[i],
-                                  .rows = slot->tensors[i].data,
-                                  .timeout_ns = o->settings.timeout_ns,
-                                  .is_batch = 1};
-    memcpy(errand.request.shape + 1, o->input.shape, o->input.n_dims * sizeof *o->input.shape);
-    draw(slot, plan, i, rank, errand.request.random);
+    struct pstk__process_request request = {.head = {.output = i,
+                                                     .dtype = o->input.dtype,
+                                                     .n_dims = 1 + o->input.n_dims,
+                                                     .shape = {n},
+                                                     .sample_id = slot->sample_ids[0],
+                                                     .epoch = slot->batch.epoch,
+                                                     .position = slot->batch.position,
+                                                     .row_size = n * slot->row_size[i],
+                                                     .data_size = n * o->input.size},
+                                            .data = slot->inputs[i],
+                                            .rows = slot->tensors[i].data,
+                                            .timeout_ns = o->settings.timeout_ns,
+                                            .is_batch = 1};
+    memcpy(request.head.shape + 1, o->input.shape, o->input.n_dims * sizeof *o->input.shape);
+    draw(slot, plan, i, rank, request.head.random);
     pstk_error_init(&inner, sizeof inner);
-    return pstk__desks_ask(o->desks, &errand, &inner) < 0 ? fail(slot, o, &inner, err) : 0;
+    return pstk__process_pool_ask(o->pool, &request, &inner) < 0 ? fail(slot, o, &inner, err) : 0;
 }
 
 /* Called by the last worker of the slot's countdown. No other thread has the slot by then. It waits

@@ -51,7 +51,7 @@ static int is_own_work(const struct pstk_settings *s, const struct pstk__plan *p
         for (uint32_t k = 0; k < o->n_ops; k++)
             if (plan->outputs[i].ops[k].kind == PSTK_OP_CALL)
                 return 0;
-        if (o->kind == PSTK_OUTPUT_CALLBACK || plan->outputs[i].desks)
+        if (o->kind == PSTK_OUTPUT_CALLBACK || plan->outputs[i].pool)
             return 0;
     }
     return plan->n_outputs == s->n_outputs;

@@ -244,7 +244,7 @@ static int check_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     if (output->processes && output->scratch_size > 0)
         return FAIL(i, PSTK_EINVAL, ".scratch_size: must be 0 for an output that has processes");
     if (output->processes) {
-        const int rc = pstk__desks_check(output->processes, i, err);
+        const int rc = pstk__process_pool_check(output->processes, i, err);
         if (rc < 0)
             return rc;
     }

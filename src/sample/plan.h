@@ -11,7 +11,7 @@
 #include "format/format.h"
 #include "mix/mix.h"
 #include "mix/mosaic.h"
-#include "process/desks.h"
+#include "process/pool.h"
 #include "sample/box_where.h"
 #include "sample/pass.h"
 
@@ -69,12 +69,13 @@ struct pstk__output {
                           rows on their way into it, PICTURE passes after it what comes out */
     uint32_t n_prefix; /* image: ops that the resize and the passes before it do */
     uint32_t most_ops; /* image: the most fixed ops that a sample draws */
-    struct pstk__largest window; /* image: of the geometry's windows */
-    uint64_t canvas_room;        /* image: bytes of a picture; 0: there is no PICTURE pass */
-    struct pstk__input input;    /* of whole batches */
-    struct pstk__desks *desks;   /* of processes that make its rows, one of the pools; NULL: none */
-    void *table;                 /* image, float dtypes, for FINISH: channels x 256, owned */
-    struct pstk__affine line;    /* of the table, where it is one */
+    struct pstk__largest window;     /* image: of the geometry's windows */
+    uint64_t canvas_room;            /* image: bytes of a picture; 0: there is no PICTURE pass */
+    struct pstk__input input;        /* of whole batches */
+    struct pstk__process_pool *pool; /* of processes that make its rows, one of the pools; NULL:
+                                        none */
+    void *table;                     /* image, float dtypes, for FINISH: channels x 256, owned */
+    struct pstk__affine line;        /* of the table, where it is one */
 };
 
 /* image: its rows as they are decoded, the same for all outputs of the field. DECODE is the second
@@ -165,7 +166,8 @@ struct pstk__plan {
     uint32_t n_leading;                  /* of these: fields of boxes and images */
     struct pstk__mixing mixing;
     struct pstk__mosaic mosaic;
-    struct pstk__desks *pools[PSTK__MAX_OUTPUTS]; /* n_pools, owned: of outputs that share one */
+    struct pstk__process_pool *pools[PSTK__MAX_OUTPUTS]; /* n_pools, owned: of outputs that share
+                                                            one */
     uint32_t n_pools;
     uint32_t n_batched; /* outputs whose processes get whole batches */
     struct pstk__canvas_kernels kernels;

@@ -136,7 +136,7 @@ static int open_pool(struct pstk__plan *p, uint32_t i, uint32_t n_auto, struct p
     const struct pstk_processes *processes = p->outputs[i].settings.processes;
     char whose[300];
     name_members(p, processes, whose, sizeof whose);
-    struct pstk__desks_config config = {
+    struct pstk__process_pool_config config = {
         .processes = processes,
         .n_processes = processes->n_processes ? processes->n_processes : n_auto,
         .whose = whose};
@@ -148,12 +148,12 @@ static int open_pool(struct pstk__plan *p, uint32_t i, uint32_t n_auto, struct p
         config.data_size = data > config.data_size ? data : config.data_size;
         config.row_size = rows > config.row_size ? rows : config.row_size;
     }
-    struct pstk__desks **pool = &p->pools[p->n_pools];
-    const int rc = pstk__desks_open(pool, &config, err);
+    struct pstk__process_pool **pool = &p->pools[p->n_pools];
+    const int rc = pstk__process_pool_open(pool, &config, err);
     p->n_pools += rc == 0;
     for (uint32_t k = i; k < p->n_outputs; k++)
         if (p->outputs[k].settings.processes == processes) {
-            p->outputs[k].desks = *pool;
+            p->outputs[k].pool = *pool;
             p->outputs[k].settings.processes = NULL; /* the caller's */
         }
     return rc;
@@ -173,19 +173,19 @@ uint64_t pstk__plan_shared_memory(const struct pstk__plan *p)
 {
     uint64_t size = 0;
     for (uint32_t i = 0; i < p->n_pools; i++)
-        size += pstk__desks_memory(p->pools[i]);
+        size += pstk__process_pool_memory(p->pools[i]);
     return size;
 }
 
 void pstk__plan_stop(struct pstk__plan *p)
 {
     for (uint32_t i = 0; i < p->n_pools; i++)
-        pstk__desks_stop(p->pools[i]);
+        pstk__process_pool_stop(p->pools[i]);
 }
 
 void pstk__plan_end(struct pstk__plan *p)
 {
     for (uint32_t i = 0; i < p->n_pools; i++)
-        pstk__desks_close(p->pools[i]);
+        pstk__process_pool_close(p->pools[i]);
     p->n_pools = 0;
 }

@@ -315,22 +315,23 @@ static int ask_process(struct work *work, uint32_t i, const struct pstk_sample *
 {
     const struct pstk__output *o = &work->s->plan->outputs[i];
     struct pstk_error inner;
-    struct pstk__errand errand = {.request = {.output = i,
-                                              .dtype = sample->dtype,
-                                              .n_dims = sample->n_dims,
-                                              .encoding = sample->encoding,
-                                              .sample_id = sample->sample_id,
-                                              .epoch = sample->epoch,
-                                              .position = sample->position,
-                                              .random = {sample->random[0], sample->random[1]},
-                                              .row_size = pstk__output_rows(o)->row_size,
-                                              .data_size = sample->data_size},
-                                  .data = sample->data,
-                                  .rows = work->rows[i].data,
-                                  .timeout_ns = o->settings.timeout_ns};
-    memcpy(errand.request.shape, sample->shape, sizeof errand.request.shape);
+    struct pstk__process_request request = {
+        .head = {.output = i,
+                 .dtype = sample->dtype,
+                 .n_dims = sample->n_dims,
+                 .encoding = sample->encoding,
+                 .sample_id = sample->sample_id,
+                 .epoch = sample->epoch,
+                 .position = sample->position,
+                 .random = {sample->random[0], sample->random[1]},
+                 .row_size = pstk__output_rows(o)->row_size,
+                 .data_size = sample->data_size},
+        .data = sample->data,
+        .rows = work->rows[i].data,
+        .timeout_ns = o->settings.timeout_ns};
+    memcpy(request.head.shape, sample->shape, sizeof request.head.shape);
     inner.size = sizeof inner;
-    const int rc = pstk__desks_ask(o->desks, &errand, &inner);
+    const int rc = pstk__process_pool_ask(o->pool, &request, &inner);
     if (rc == 0 || inner.stage == PSTK_STAGE_OPEN) /* no fault of the sample */
         return rc == 0 ? 0 : pstk__fail_copy(err, &inner);
     return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
@@ -371,7 +372,7 @@ static int call_function(struct work *work, uint32_t i, struct pstk_sample *samp
     struct pstk_error why;
     if (work->rows[i].input)
         return keep_input(work, i, sample, err);
-    if (o->desks)
+    if (o->pool)
         return ask_process(work, i, sample, err);
     if (sample->scratch_size > 0) {
         sample->scratch = pstk__arena_get(&work->s->arena, sample->scratch_size);

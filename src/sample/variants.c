@@ -209,7 +209,7 @@ void pstk__variants_share(struct pstk__plan *p)
 {
     for (uint32_t v = 1; v < p->n_variants; v++)
         for (uint32_t i = 0; i < p->n_outputs; i++) {
-            p->others[v - 1]->outputs[i].desks = p->outputs[i].desks;
+            p->others[v - 1]->outputs[i].pool = p->outputs[i].pool;
             p->others[v - 1]->outputs[i].settings.processes = NULL;
         }
 }
@@ -219,7 +219,7 @@ void pstk__variants_close(struct pstk__plan *p)
     for (uint32_t v = 1; v < p->n_variants; v++) {
         struct pstk__plan *other = p->others[v - 1];
         for (uint32_t i = 0; other && i < p->n_outputs; i++)
-            other->outputs[i].desks = NULL; /* of p */
+            other->outputs[i].pool = NULL; /* of p */
         pstk__plan_close(other);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Desks whose processes are this program, with an argument that says how to behave. */
-#include "process/desks.h"
+#include "process/pool.h"
 #include "support/test.h"
 
 #include <pthread.h>
@@ -73,8 +73,8 @@ static int process(const char *how)
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-static int desks_of(struct pstk__desks **desks, const char *how, uint32_t n,
-                    uint64_t start_timeout_ns)
+static int pool_of(struct pstk__process_pool **pool, const char *how, uint32_t n,
+                   uint64_t start_timeout_ns)
 {
     const char *const arguments[] = {"/proc/self/exe", "process", how, NULL};
     const char *const environment[] = {"TEST_DESKS=1", NULL};
@@ -84,40 +84,40 @@ static int desks_of(struct pstk__desks **desks, const char *how, uint32_t n,
                                              .job = "\005",
                                              .job_size = 1,
                                              .start_timeout_ns = start_timeout_ns};
-    const struct pstk__desks_config config = {.processes = &processes,
-                                              .n_processes = n,
-                                              .data_size = ROWS * SIZE,
-                                              .row_size = ROWS * SIZE,
-                                              .whose = "output 'x'"};
-    return pstk__desks_open(desks, &config, NULL);
+    const struct pstk__process_pool_config config = {.processes = &processes,
+                                                     .n_processes = n,
+                                                     .data_size = ROWS * SIZE,
+                                                     .row_size = ROWS * SIZE,
+                                                     .whose = "output 'x'"};
+    return pstk__process_pool_open(pool, &config, NULL);
 }
 
 /* Ask for rows whose first byte of data is `first`; n_rows 0: for one that is no batch. Returns the
  * result; wrong rows are -1. */
-static int ask_rows(struct pstk__desks *desks, uint8_t first, uint32_t n_rows,
+static int ask_rows(struct pstk__process_pool *pool, uint8_t first, uint32_t n_rows,
                     struct pstk_error *err)
 {
     uint8_t data[ROWS * SIZE], rows[ROWS * SIZE + 1];
     const uint32_t size = (n_rows ? n_rows : 1) * SIZE;
     for (uint32_t k = 0; k < size; k++)
         data[k] = (uint8_t)(first + k);
-    struct pstk__errand errand = {.request = {.data_size = size, .row_size = size},
-                                  .data = data,
-                                  .rows = rows,
-                                  .timeout_ns = 300000000u,
-                                  .is_batch = n_rows > 0};
+    struct pstk__process_request request = {.head = {.data_size = size, .row_size = size},
+                                            .data = data,
+                                            .rows = rows,
+                                            .timeout_ns = 300000000u,
+                                            .is_batch = n_rows > 0};
     rows[size] = 7;
     pstk_error_init(err, sizeof *err);
-    const int rc = pstk__desks_ask(desks, &errand, err);
+    const int rc = pstk__process_pool_ask(pool, &request, err);
     for (uint32_t k = 0; k < size && rc == 0; k++)
         if (rows[k] != (uint8_t)(data[size - 1 - k] + 5))
             return -1;
     return rows[size] == 7 ? rc : -1;
 }
 
-static int ask(struct pstk__desks *desks, uint8_t first, struct pstk_error *err)
+static int ask(struct pstk__process_pool *pool, uint8_t first, struct pstk_error *err)
 {
-    return ask_rows(desks, first, 0, err);
+    return ask_rows(pool, first, 0, err);
 }
 
 static int has_children(void)
@@ -127,13 +127,13 @@ static int has_children(void)
 
 TEST(processes_make_rows)
 {
-    struct pstk__desks *desks;
+    struct pstk__process_pool *pool;
     struct pstk_error err;
-    CHECK_EQ(desks_of(&desks, "works", 2, 0), 0);
+    CHECK_EQ(pool_of(&pool, "works", 2, 0), 0);
     for (int i = 10; i < 60; i++)
-        CHECK_EQ(ask(desks, (uint8_t)i, &err), 0);
-    CHECK(pstk__desks_memory(desks) >= 4 * SIZE);
-    pstk__desks_close(desks);
+        CHECK_EQ(ask(pool, (uint8_t)i, &err), 0);
+    CHECK(pstk__process_pool_memory(pool) >= 4 * SIZE);
+    pstk__process_pool_close(pool);
     CHECK(!has_children());
 }
 
@@ -147,37 +147,37 @@ TEST(a_process_that_ends_or_is_late_costs_one_sample)
                  {3, "longer than the timeout of 0.3 s"},
                  {4, "bad sample"},
                  {6, "was killed by signal 15 (SIGTERM) while"}};
-    struct pstk__desks *desks;
+    struct pstk__process_pool *pool;
     struct pstk_error err;
-    CHECK_EQ(desks_of(&desks, "works", 1, 0), 0);
+    CHECK_EQ(pool_of(&pool, "works", 1, 0), 0);
     for (int i = 0; i < 5; i++) {
-        CHECK_EQ(ask(desks, cases[i].first, &err), PSTK_ECANCELED);
+        CHECK_EQ(ask(pool, cases[i].first, &err), PSTK_ECANCELED);
         CHECK_EQ(err.stage, PSTK_STAGE_DECODE);
         CHECK(strstr(err.message, cases[i].words));
-        CHECK_EQ(ask(desks, 77, &err), 0);
+        CHECK_EQ(ask(pool, 77, &err), 0);
     }
-    pstk__desks_close(desks);
+    pstk__process_pool_close(pool);
     CHECK(!has_children());
 }
 
 /* And batches of other sizes and single rows take turns. */
 TEST(processes_make_rows_of_batches)
 {
-    struct pstk__desks *desks;
+    struct pstk__process_pool *pool;
     struct pstk_error err;
-    CHECK_EQ(desks_of(&desks, "works", 2, 0), 0);
+    CHECK_EQ(pool_of(&pool, "works", 2, 0), 0);
     for (uint32_t i = 0; i < 40; i++)
-        CHECK_EQ(ask_rows(desks, (uint8_t)(10 + i), i % (ROWS + 1), &err), 0);
-    CHECK_EQ(ask_rows(desks, 1, 3, &err), PSTK_ECANCELED);
+        CHECK_EQ(ask_rows(pool, (uint8_t)(10 + i), i % (ROWS + 1), &err), 0);
+    CHECK_EQ(ask_rows(pool, 1, 3, &err), PSTK_ECANCELED);
     CHECK_STR(err.message, "the process was killed by signal 15 (SIGTERM) while it made the rows");
-    CHECK_EQ(ask_rows(desks, 77, ROWS, &err), 0);
-    pstk__desks_close(desks);
+    CHECK_EQ(ask_rows(pool, 77, ROWS, &err), 0);
+    pstk__process_pool_close(pool);
     CHECK(!has_children());
 }
 
-/* Rows ask without end, on more threads than there are desks. */
+/* Rows ask without end, on more threads than there are processes. */
 struct crowd {
-    struct pstk__desks *desks;
+    struct pstk__process_pool *pool;
     _Atomic int is_over;
     _Atomic uint32_t n_rows;
 };
@@ -188,7 +188,7 @@ static void *ask_on(void *user)
     struct pstk_error err;
     int rc = 0;
     while (!crowd->is_over && rc == 0) {
-        rc = ask(crowd->desks, 77, &err);
+        rc = ask(crowd->pool, 77, &err);
         crowd->n_rows++;
     }
     return rc == 0 ? user : NULL;
@@ -200,13 +200,13 @@ TEST(batches_go_before_rows)
     struct pstk_error err;
     pthread_t threads[6];
     uint32_t n_soon = 0; /* batches that few rows came before */
-    CHECK_EQ(desks_of(&crowd.desks, "works", 1, 0), 0);
+    CHECK_EQ(pool_of(&crowd.pool, "works", 1, 0), 0);
     for (int i = 0; i < 6; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, ask_on, &crowd), 0);
     for (int i = 0; i < 200; i++) {
         usleep(500); /* rows come in between */
         const uint32_t before = crowd.n_rows;
-        CHECK_EQ(ask_rows(crowd.desks, 88, ROWS, &err), 0);
+        CHECK_EQ(ask_rows(crowd.pool, 88, ROWS, &err), 0);
         n_soon += crowd.n_rows - before <= 3;
     }
     crowd.is_over = 1;
@@ -216,19 +216,19 @@ TEST(batches_go_before_rows)
         CHECK(result == &crowd);
     }
     CHECK(n_soon > 100); /* this thread may not run meanwhile */
-    pstk__desks_close(crowd.desks);
+    pstk__process_pool_close(crowd.pool);
 }
 
 /* And not that the system killed it. */
 TEST(a_process_that_closes_its_socket_is_killed)
 {
-    struct pstk__desks *desks;
+    struct pstk__process_pool *pool;
     struct pstk_error err;
-    CHECK_EQ(desks_of(&desks, "works", 1, 0), 0);
-    CHECK_EQ(ask(desks, 5, &err), PSTK_ECANCELED);
+    CHECK_EQ(pool_of(&pool, "works", 1, 0), 0);
+    CHECK_EQ(ask(pool, 5, &err), PSTK_ECANCELED);
     CHECK_STR(err.message, "the process closed its socket, and was killed while it made the row");
-    CHECK_EQ(ask(desks, 77, &err), 0);
-    pstk__desks_close(desks);
+    CHECK_EQ(ask(pool, 77, &err), 0);
+    pstk__process_pool_close(pool);
     CHECK(!has_children());
 }
 
@@ -240,44 +240,44 @@ TEST(processes_that_cannot_start_are_an_error_for_good)
         {"is late", "output 'x': a process was not ready 1 s after its start, the limit "
                     "(start_timeout), and was killed"}};
     for (int i = 0; i < 3; i++) {
-        struct pstk__desks *desks;
+        struct pstk__process_pool *pool;
         struct pstk_error err;
-        CHECK_EQ(desks_of(&desks, cases[i][0], 2, i < 2 ? 0 : 1000000000u), 0);
+        CHECK_EQ(pool_of(&pool, cases[i][0], 2, i < 2 ? 0 : 1000000000u), 0);
         for (int k = 0; k < 5; k++) {
-            CHECK_EQ(ask(desks, 77, &err), PSTK_ECANCELED);
+            CHECK_EQ(ask(pool, 77, &err), PSTK_ECANCELED);
             CHECK_EQ(err.stage, PSTK_STAGE_OPEN);
             CHECK_STR(err.message, cases[i][1]);
         }
-        pstk__desks_close(desks);
+        pstk__process_pool_close(pool);
         CHECK(!has_children());
     }
 }
 
 /* Asks for a row that never comes. */
-static void *ask_in_vain(void *desks)
+static void *ask_in_vain(void *pool)
 {
     struct pstk_error err;
-    return ask(desks, 3, &err) == PSTK_ECANCELED ? desks : NULL;
+    return ask(pool, 3, &err) == PSTK_ECANCELED ? pool : NULL;
 }
 
 TEST(stopping_ends_all_waits)
 {
-    struct pstk__desks *desks;
+    struct pstk__process_pool *pool;
     struct pstk_error err;
     pthread_t threads[4];
-    CHECK_EQ(desks_of(&desks, "works", 2, 0), 0);
-    CHECK_EQ(ask(desks, 77, &err), 0);
-    for (int i = 0; i < 4; i++) /* two of them wait for a desk */
-        CHECK_EQ(pthread_create(&threads[i], NULL, ask_in_vain, desks), 0);
+    CHECK_EQ(pool_of(&pool, "works", 2, 0), 0);
+    CHECK_EQ(ask(pool, 77, &err), 0);
+    for (int i = 0; i < 4; i++) /* two of them wait for a process */
+        CHECK_EQ(pthread_create(&threads[i], NULL, ask_in_vain, pool), 0);
     usleep(20000);
-    pstk__desks_stop(desks);
+    pstk__process_pool_stop(pool);
     for (int i = 0; i < 4; i++) {
         void *result;
         pthread_join(threads[i], &result);
-        CHECK(result == desks);
+        CHECK(result == pool);
     }
-    CHECK_EQ(ask(desks, 77, &err), PSTK_ECANCELED);
-    pstk__desks_close(desks);
+    CHECK_EQ(ask(pool, 77, &err), PSTK_ECANCELED);
+    pstk__process_pool_close(pool);
     CHECK(!has_children());
 }
 
@@ -298,11 +298,11 @@ TEST(wrong_settings_are_refused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);
-        CHECK_EQ(pstk__desks_check(&cases[i].processes, 3, &err), PSTK_EINVAL);
+        CHECK_EQ(pstk__process_pool_check(&cases[i].processes, 3, &err), PSTK_EINVAL);
         CHECK(strstr(err.message, "outputs[3].processes.") && strstr(err.message, cases[i].words));
     }
     const struct pstk_processes right = {.size = size, .arguments = program};
-    CHECK_EQ(pstk__desks_check(&right, 0, NULL), 0);
+    CHECK_EQ(pstk__process_pool_check(&right, 0, NULL), 0);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "process/desk.h"
+#include "process/worker_process.h"
 
 #include "base/clock.h"
 
@@ -46,7 +46,7 @@ static int write_all(int file, const uint8_t *bytes, uint64_t size)
     return 0;
 }
 
-int pstk__desk_file(const char *name, const void *bytes, uint64_t size)
+int pstk__process_file(const char *name, const void *bytes, uint64_t size)
 {
     const int file = file_up(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (file < 0)
@@ -69,53 +69,57 @@ static uint64_t pages_of(uint64_t size)
     return size == 0 ? LARGEST_PAGE : (size + LARGEST_PAGE - 1) & ~(LARGEST_PAGE - 1);
 }
 
-static uint8_t *data_end(const struct pstk__desk *desk)
+static uint8_t *data_end(const struct pstk__worker_process *process)
 {
-    return desk->base + LARGEST_PAGE + desk->data_pages;
+    return process->base + LARGEST_PAGE + process->data_pages;
 }
 
-static uint8_t *row_end(const struct pstk__desk *desk)
+static uint8_t *row_end(const struct pstk__worker_process *process)
 {
-    return data_end(desk) + LARGEST_PAGE + desk->row_pages;
+    return data_end(process) + LARGEST_PAGE + process->row_pages;
 }
 
 /* Map a part of the memory in place of reserved pages. */
-static int map_part(const struct pstk__desk *desk, uint8_t *end, uint64_t size, uint64_t offset)
+static int map_part(const struct pstk__worker_process *process, uint8_t *end, uint64_t size,
+                    uint64_t offset)
 {
     const void *at = mmap(end - size, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                          desk->memory, (off_t)offset);
+                          process->memory, (off_t)offset);
     return at == MAP_FAILED ? -errno : 0;
 }
 
-int pstk__desk_open(struct pstk__desk *desk, uint64_t data_size, uint64_t row_size)
+int pstk__worker_process_open(struct pstk__worker_process *process, uint64_t data_size,
+                              uint64_t row_size)
 {
-    *desk = (struct pstk__desk){.data_pages = pages_of(data_size),
-                                .row_pages = pages_of(row_size),
-                                .memory = -1,
-                                .socket = -1,
-                                .end = -1};
-    desk->mapped = desk->data_pages + desk->row_pages + 3 * LARGEST_PAGE;
-    desk->memory = pstk__desk_file("penstock-desk", NULL, desk->data_pages + desk->row_pages);
-    if (desk->memory < 0)
-        return desk->memory;
+    *process = (struct pstk__worker_process){.data_pages = pages_of(data_size),
+                                             .row_pages = pages_of(row_size),
+                                             .memory = -1,
+                                             .socket = -1,
+                                             .end = -1};
+    process->mapped = process->data_pages + process->row_pages + 3 * LARGEST_PAGE;
+    process->memory =
+        pstk__process_file("penstock-process", NULL, process->data_pages + process->row_pages);
+    if (process->memory < 0)
+        return process->memory;
     void *base =
-        mmap(NULL, desk->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        mmap(NULL, process->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return -errno;
-    desk->base = base;
-    const int rc = map_part(desk, data_end(desk), desk->data_pages, 0);
-    return rc < 0 ? rc : map_part(desk, row_end(desk), desk->row_pages, desk->data_pages);
+    process->base = base;
+    const int rc = map_part(process, data_end(process), process->data_pages, 0);
+    return rc < 0 ? rc
+                  : map_part(process, row_end(process), process->row_pages, process->data_pages);
 }
 
-void pstk__desk_close(struct pstk__desk *desk)
+void pstk__worker_process_close(struct pstk__worker_process *process)
 {
     char text[128];
-    pstk__desk_end(desk, 0, text);
-    if (desk->base)
-        munmap(desk->base, desk->mapped);
-    if (desk->memory >= 0)
-        close(desk->memory);
-    *desk = (struct pstk__desk){.memory = -1, .socket = -1, .end = -1};
+    pstk__worker_process_end(process, 0, text);
+    if (process->base)
+        munmap(process->base, process->mapped);
+    if (process->memory >= 0)
+        close(process->memory);
+    *process = (struct pstk__worker_process){.memory = -1, .socket = -1, .end = -1};
 }
 
 /* ---- the process ----------------------------------------------------------------------------- */
@@ -149,7 +153,8 @@ static int set_signals(posix_spawnattr_t *attributes)
     return -rc;
 }
 
-static int spawn(struct pstk__desk *desk, const struct pstk__desk_program *program, int socket)
+static int spawn(struct pstk__worker_process *process, const struct pstk__process_program *program,
+                 int socket)
 {
     static char *const nothing[] = {NULL};
     posix_spawn_file_actions_t actions;
@@ -159,34 +164,35 @@ static int spawn(struct pstk__desk *desk, const struct pstk__desk_program *progr
         return rc;
     rc = -posix_spawnattr_init(&attributes);
     if (rc == 0) {
-        rc = set_files(&actions, socket, desk->memory, program->job);
+        rc = set_files(&actions, socket, process->memory, program->job);
         if (rc == 0)
             rc = set_signals(&attributes);
         if (rc == 0)
-            rc = -posix_spawn(&desk->pid, program->arguments[0], &actions, &attributes,
+            rc = -posix_spawn(&process->pid, program->arguments[0], &actions, &attributes,
                               program->arguments,
                               program->environment ? program->environment : nothing);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
-    desk->pid = rc == 0 ? desk->pid : 0;
+    process->pid = rc == 0 ? process->pid : 0;
     return rc;
 }
 
-int pstk__desk_start(struct pstk__desk *desk, const struct pstk__desk_program *program)
+int pstk__worker_process_start(struct pstk__worker_process *process,
+                               const struct pstk__process_program *program)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return -errno;
     const int ours = file_up(ends[0]), theirs = file_up(ends[1]);
-    int rc = ours < 0 ? ours : theirs < 0 ? theirs : spawn(desk, program, theirs);
+    int rc = ours < 0 ? ours : theirs < 0 ? theirs : spawn(process, program, theirs);
     if (theirs >= 0)
         close(theirs);
-    desk->is_ready = 0;
-    desk->start_ns = pstk__clock_ns();
+    process->is_ready = 0;
+    process->start_ns = pstk__clock_ns();
     if (rc == 0) {
-        desk->socket = ours;
-        desk->end = file_up((int)syscall(SYS_pidfd_open, desk->pid, 0));
+        process->socket = ours;
+        process->end = file_up((int)syscall(SYS_pidfd_open, process->pid, 0));
     } else if (ours >= 0) {
         close(ours);
     }
@@ -212,44 +218,44 @@ static const char *signal_name(int number)
 }
 
 /* Its files close before it has a status. */
-static void wait_end(const struct pstk__desk *desk, int timeout_ms)
+static void wait_end(const struct pstk__worker_process *process, int timeout_ms)
 {
-    struct pollfd file = {.fd = desk->end, .events = POLLIN};
-    if (desk->end >= 0 && timeout_ms > 0)
+    struct pollfd file = {.fd = process->end, .events = POLLIN};
+    if (process->end >= 0 && timeout_ms > 0)
         poll(&file, 1, timeout_ms);
 }
 
 /* Kill the process if it has no status yet. Returns 1 when it was killed here. */
-static int take_status(struct pstk__desk *desk, pid_t *found, int *status)
+static int take_status(struct pstk__worker_process *process, pid_t *found, int *status)
 {
-    *found = waitpid(desk->pid, status, WNOHANG);
-    if (*found != 0 || kill(desk->pid, SIGKILL) < 0)
+    *found = waitpid(process->pid, status, WNOHANG);
+    if (*found != 0 || kill(process->pid, SIGKILL) < 0)
         return 0;
     do
-        *found = waitpid(desk->pid, status, 0);
+        *found = waitpid(process->pid, status, 0);
     while (*found < 0 && errno == EINTR);
     return *found > 0 && WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL;
 }
 
 /* If someone else has waited for the process, its number may be another's by now: it is not killed.
  */
-void pstk__desk_end(struct pstk__desk *desk, int timeout_ms, char text[128])
+void pstk__worker_process_end(struct pstk__worker_process *process, int timeout_ms, char text[128])
 {
     int status = 0;
     pid_t found;
     snprintf(text, 128, "has ended");
-    if (desk->socket >= 0)
-        close(desk->socket);
-    desk->socket = -1;
-    desk->is_ready = 0;
-    if (desk->pid == 0)
+    if (process->socket >= 0)
+        close(process->socket);
+    process->socket = -1;
+    process->is_ready = 0;
+    if (process->pid == 0)
         return;
-    wait_end(desk, timeout_ms);
-    const int is_ours = take_status(desk, &found, &status);
-    if (desk->end >= 0)
-        close(desk->end);
-    desk->end = -1;
-    desk->pid = 0;
+    wait_end(process, timeout_ms);
+    const int is_ours = take_status(process, &found, &status);
+    if (process->end >= 0)
+        close(process->end);
+    process->end = -1;
+    process->pid = 0;
     if (is_ours)
         snprintf(text, 128, "closed its socket, and was killed");
     else if (found > 0 && WIFSIGNALED(status))
@@ -262,79 +268,82 @@ void pstk__desk_end(struct pstk__desk *desk, int timeout_ms, char text[128])
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /* 1: the socket can be read. */
-static int has_answer(const struct pstk__desk *desk)
+static int has_answer(const struct pstk__worker_process *process)
 {
-    struct pollfd file = {.fd = desk->socket, .events = POLLIN};
+    struct pollfd file = {.fd = process->socket, .events = POLLIN};
     return poll(&file, 1, 0) > 0;
 }
 
 /* Wait until the socket can be read, or has ended, or the process, whose children may keep the
  * socket open. end_ns: 0, no limit. */
-static enum pstk__desk_result wait_answer(const struct pstk__desk *desk, int wake, uint64_t end_ns)
+static enum pstk__worker_process_result wait_answer(const struct pstk__worker_process *process,
+                                                    int wake, uint64_t end_ns)
 {
-    struct pollfd files[] = {{.fd = desk->socket, .events = POLLIN},
+    struct pollfd files[] = {{.fd = process->socket, .events = POLLIN},
                              {.fd = wake, .events = POLLIN},
-                             {.fd = desk->end, .events = POLLIN}};
+                             {.fd = process->end, .events = POLLIN}};
     for (;;) {
         const uint64_t now = end_ns ? pstk__clock_ns() : 0;
         if (end_ns && now >= end_ns)
-            return has_answer(desk) ? PSTK__DESK_DONE : PSTK__DESK_LATE;
+            return has_answer(process) ? PSTK__WORKER_PROCESS_DONE : PSTK__WORKER_PROCESS_LATE;
         const struct timespec left = {.tv_sec = (time_t)((end_ns - now) / 1000000000u),
                                       .tv_nsec = (long)((end_ns - now) % 1000000000u)};
         const int n = ppoll(files, 3, end_ns ? &left : NULL, NULL);
         if (n < 0 && errno != EINTR)
-            return PSTK__DESK_GONE;
-        if (n > 0 && (files[0].revents || has_answer(desk)))
-            return PSTK__DESK_DONE;
+            return PSTK__WORKER_PROCESS_GONE;
+        if (n > 0 && (files[0].revents || has_answer(process)))
+            return PSTK__WORKER_PROCESS_DONE;
         if (n > 0)
-            return files[1].revents ? PSTK__DESK_CANCELED : PSTK__DESK_GONE;
+            return files[1].revents ? PSTK__WORKER_PROCESS_CANCELED : PSTK__WORKER_PROCESS_GONE;
     }
 }
 
 /* Receive an answer that is there. */
-static enum pstk__desk_result receive(struct pstk__desk *desk)
+static enum pstk__worker_process_result receive(struct pstk__worker_process *process)
 {
-    struct pstk_answer *answer = &desk->answer;
+    struct pstk_answer *answer = &process->answer;
     ssize_t size;
     do
-        size = recv(desk->socket, answer, sizeof *answer - 1, 0);
+        size = recv(process->socket, answer, sizeof *answer - 1, 0);
     while (size < 0 && errno == EINTR);
     if (size < (ssize_t)sizeof answer->result)
-        return PSTK__DESK_GONE;
+        return PSTK__WORKER_PROCESS_GONE;
     ((char *)answer)[size] = 0;
-    return answer->result == 0 ? PSTK__DESK_DONE : PSTK__DESK_REFUSED;
+    return answer->result == 0 ? PSTK__WORKER_PROCESS_DONE : PSTK__WORKER_PROCESS_REFUSED;
 }
 
-enum pstk__desk_result pstk__desk_ready(struct pstk__desk *desk, uint64_t timeout_ns, int wake)
+enum pstk__worker_process_result pstk__worker_process_ready(struct pstk__worker_process *process,
+                                                            uint64_t timeout_ns, int wake)
 {
-    if (desk->is_ready)
-        return PSTK__DESK_DONE;
-    const uint64_t end_ns = timeout_ns ? desk->start_ns + timeout_ns : 0;
-    enum pstk__desk_result result = wait_answer(desk, wake, end_ns);
-    if (result == PSTK__DESK_DONE)
-        result = receive(desk);
-    desk->is_ready = result == PSTK__DESK_DONE;
+    if (process->is_ready)
+        return PSTK__WORKER_PROCESS_DONE;
+    const uint64_t end_ns = timeout_ns ? process->start_ns + timeout_ns : 0;
+    enum pstk__worker_process_result result = wait_answer(process, wake, end_ns);
+    if (result == PSTK__WORKER_PROCESS_DONE)
+        result = receive(process);
+    process->is_ready = result == PSTK__WORKER_PROCESS_DONE;
     return result;
 }
 
-enum pstk__desk_result pstk__desk_ask(struct pstk__desk *desk, struct pstk_request *request,
-                                      const void *data, void *row, uint64_t timeout_ns, int wake,
-                                      int *sent)
+enum pstk__worker_process_result pstk__worker_process_ask(struct pstk__worker_process *process,
+                                                          struct pstk_request *request,
+                                                          const void *data, void *row,
+                                                          uint64_t timeout_ns, int wake, int *sent)
 {
     const uint64_t end_ns = timeout_ns ? pstk__clock_ns() + timeout_ns : 0;
     request->size = sizeof *request;
-    request->row_pages = desk->data_pages;
-    request->row_offset = desk->data_pages + desk->row_pages - ALIGN(request->row_size);
-    request->data_offset = desk->data_pages - ALIGN(request->data_size);
+    request->row_pages = process->data_pages;
+    request->row_offset = process->data_pages + process->row_pages - ALIGN(request->row_size);
+    request->data_offset = process->data_pages - ALIGN(request->data_size);
     if (request->data_size > 0)
-        memcpy(data_end(desk) - ALIGN(request->data_size), data, request->data_size);
-    *sent = send(desk->socket, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request;
+        memcpy(data_end(process) - ALIGN(request->data_size), data, request->data_size);
+    *sent = send(process->socket, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request;
     if (!*sent)
-        return PSTK__DESK_GONE;
-    enum pstk__desk_result result = wait_answer(desk, wake, end_ns);
-    if (result == PSTK__DESK_DONE)
-        result = receive(desk);
-    if (result == PSTK__DESK_DONE)
-        memcpy(row, row_end(desk) - ALIGN(request->row_size), request->row_size);
+        return PSTK__WORKER_PROCESS_GONE;
+    enum pstk__worker_process_result result = wait_answer(process, wake, end_ns);
+    if (result == PSTK__WORKER_PROCESS_DONE)
+        result = receive(process);
+    if (result == PSTK__WORKER_PROCESS_DONE)
+        memcpy(row, row_end(process) - ALIGN(request->row_size), request->row_size);
     return result;
 }
