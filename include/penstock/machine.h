@@ -163,7 +163,7 @@ enum pstk_ceiling_reads {
     PSTK_CEILING_LOADER = 2,
 };
 
-/* What each part does alone. 0: not measured, for want of such a field or of time. */
+/* What each part does alone. 0: not measured, for want of such a field, of memory or of time. */
 struct pstk_ceilings {
     /* sizeof(struct pstk_ceilings), set by the caller */
     uint32_t size;

@@ -13,6 +13,7 @@
 #include "format/files.h"
 #include "image/image.h"
 #include "sample/layout.h"
+#include "machine/cgroup.h"
 #include "machine/numa.h"
 #include "order/order.h"
 #include "reader/reader.h"
@@ -39,6 +40,7 @@
 #define N_SLICES 5u              /* of the decode ceiling's time */
 #define COPY_MAX (256u << 20)    /* bytes of a copy to a device, at most */
 #define COPY_BYTES (64u << 20)   /* bytes that a thread copies; larger than private caches */
+#define COPY_MIN (4u << 20)      /* fewer may lie in a cache: they are no measurement */
 
 /* ---- storage --------------------------------------------------------------------------------- */
 
@@ -321,6 +323,7 @@ struct images {
 struct bench_thread {
     pthread_t thread;
     const struct images *images; /* NULL: copy memory instead */
+    uint64_t copy_size;          /* bytes of these copies */
     uint64_t ns;                 /* how long to run once ready */
     uint32_t first;              /* image to begin with, modulo their number */
     double rate;                 /* out: images or bytes per second */
@@ -368,19 +371,19 @@ static double decode_images(const struct images *set, uint32_t first, uint64_t n
     return rate;
 }
 
-static double copy_memory(uint64_t ns)
+static double copy_memory(uint64_t size, uint64_t ns)
 {
-    uint8_t *from = malloc(COPY_BYTES), *to = malloc(COPY_BYTES);
+    uint8_t *from = malloc(size), *to = malloc(size);
     double rate = 0;
     if (from && to) {
-        memset(from, 1, COPY_BYTES);
-        memset(to, 2, COPY_BYTES);
+        memset(from, 1, size);
+        memset(to, 2, size);
         uint64_t start = pstk__clock_ns(), until = start + ns, now = start, n = 0;
         for (; now < until; n++, now = pstk__clock_ns()) {
-            memcpy(to, from, COPY_BYTES);
-            from[n % COPY_BYTES] = to[0]; /* keeps the compiler from removing the copy */
+            memcpy(to, from, size);
+            from[n % size] = to[0]; /* keeps the compiler from removing the copy */
         }
-        rate = n ? (double)n * COPY_BYTES * 1e9 / (double)(now - start) : 0;
+        rate = n ? (double)n * (double)size * 1e9 / (double)(now - start) : 0;
     }
     free(from);
     free(to);
@@ -391,21 +394,20 @@ static void *bench_body(void *argument)
 {
     struct bench_thread *thread = argument;
     thread->rate = thread->images ? decode_images(thread->images, thread->first, thread->ns)
-                                  : copy_memory(thread->ns);
+                                  : copy_memory(thread->copy_size, thread->ns);
     return NULL;
 }
 
-/* Return the sum of the rates of n threads that run at the same time for `seconds`; 0 if one did
- * not start. Each begins with another image, also in another slice. */
-static double run_threads(const struct images *images, uint32_t n, uint32_t slice, double seconds)
+/* Return the sum of the rates of n threads that all do `one` at the same time; 0 if one did not
+ * start. Each begins with another image, also in another slice. */
+static double run_threads(const struct bench_thread *one, uint32_t n, uint32_t slice)
 {
     struct bench_thread *threads = calloc(n, sizeof *threads);
-    uint64_t ns = (uint64_t)(seconds * 1e9);
     double rate = 0;
     uint32_t started = 0;
     for (; threads && started < n; started++) {
-        threads[started] = (struct bench_thread){
-            .images = images, .ns = ns, .first = (slice * n + started) * 7919u};
+        threads[started] = *one;
+        threads[started].first = (slice * n + started) * 7919u;
         if (pthread_create(&threads[started].thread, NULL, bench_body, &threads[started]) != 0)
             break;
     }
@@ -417,15 +419,34 @@ static double run_threads(const struct images *images, uint32_t n, uint32_t slic
     return started == n ? rate : 0;
 }
 
+/* Return the bytes that what is measured may take at a time: a quarter of what the control group
+ * leaves, or any number. The kernel ends a process that takes more than all. */
+static uint64_t memory_share(void)
+{
+    uint64_t limit, left;
+    pstk__cgroup_memory_left("/", &limit, &left);
+    return limit ? left / 4 : UINT64_MAX;
+}
+
+/* Return the rate of copies by n threads; 0: there is too little memory for them. */
+static double measure_memory(uint32_t n, double seconds)
+{
+    const uint64_t most = memory_share() / 2 / n;
+    const struct bench_thread copies = {.copy_size = most < COPY_BYTES ? most : COPY_BYTES,
+                                        .ns = (uint64_t)(seconds * 1e9)};
+    return copies.copy_size < COPY_MIN ? 0 : run_threads(&copies, n, 0);
+}
+
 /* Read images of `field` whole into memory; only JPEGs, of N_TRIED images. */
 static void load_images(struct images *set, struct pstk_dataset *dataset, uint32_t field)
 {
     const struct pstk__source *source = pstk__dataset_source(dataset);
     struct pstk__order order;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, most = memory_share();
+    most = most < IMAGE_BYTES ? most : IMAGE_BYTES;
     pstk__order_init(&order, &(struct pstk__order_shape){.weave.n = source->n_samples}, 2, 0);
     const uint64_t n = source->n_samples < N_TRIED ? source->n_samples : N_TRIED;
-    for (uint64_t k = 0; k < n && set->n < N_IMAGES && bytes < IMAGE_BYTES; k++) {
+    for (uint64_t k = 0; k < n && set->n < N_IMAGES && bytes < most; k++) {
         struct pstk_value_info value = {.size = sizeof value};
         uint32_t i = set->n;
         if (pstk_dataset_get(dataset, pstk__order_at(&order, k), field, &set->image[i].data,
@@ -467,7 +488,9 @@ static void decode_slice(struct decode *decode)
     if (!decode->images || decode->images->n == 0)
         return;
     uint32_t i = decode->n_rates++;
-    const double rate = run_threads(decode->images, decode->n_threads, i, decode->seconds);
+    const struct bench_thread one = {.images = decode->images,
+                                     .ns = (uint64_t)(decode->seconds * 1e9)};
+    const double rate = run_threads(&one, decode->n_threads, i);
     for (; i > 0 && decode->rates[i - 1] > rate; i--)
         decode->rates[i] = decode->rates[i - 1];
     decode->rates[i] = rate;
@@ -651,7 +674,7 @@ static void measure_others(const struct pstk_settings *s, const struct pstk__sou
 {
     decode_slice(decode);
     decode_slice(decode);
-    ceilings->memory_bytes_per_second = run_threads(NULL, decode->n_threads, 0, share);
+    ceilings->memory_bytes_per_second = measure_memory(decode->n_threads, share);
     decode_slice(decode);
     if (s->device != PSTK_HOST)
         measure_copies(s, source, share, ceilings);

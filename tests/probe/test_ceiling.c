@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define SECONDS 0.2
@@ -51,6 +52,40 @@ TEST(a_loader_on_the_host_has_the_ceilings_of_its_parts_and_no_copies)
     CHECK(c.copy_bytes_per_second == 0 && c.copy_block_size == 0);
     CHECK_EQ(cuda_fake_calls(NULL), 0);
     CHECK_EQ(cuda_fake_close(), 0);
+}
+
+/* What the control group leaves, in bytes; 0: there is none. */
+static uint64_t group_left;
+
+void __real_pstk__cgroup_memory_left(const char *root, uint64_t *limit, uint64_t *left);
+void __wrap_pstk__cgroup_memory_left(const char *root, uint64_t *limit, uint64_t *left);
+void __wrap_pstk__cgroup_memory_left(const char *root, uint64_t *limit, uint64_t *left)
+{
+    __real_pstk__cgroup_memory_left(root, limit, left);
+    if (group_left) {
+        *limit = group_left + (1 << 20);
+        *left = group_left;
+    }
+}
+
+/* Two blocks of 64 MiB for each of two threads would end the process, and what bench has found. */
+TEST(copies_take_a_part_of_what_the_control_group_leaves)
+{
+    struct pstk_settings s = base(PSTK_HOST);
+    struct pstk_ceilings wide = {.size = sizeof wide}, narrow = wide;
+    s.n_threads = 2;
+    struct rusage before, after;
+    group_left = 96 << 20;
+    getrusage(RUSAGE_SELF, &before);
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &wide, &err), 0);
+    getrusage(RUSAGE_SELF, &after);
+    CHECK(wide.memory_bytes_per_second > 0);
+    CHECK(after.ru_maxrss - before.ru_maxrss < 128 << 10);
+    group_left = 40 << 20; /* blocks of 2.5 MiB would lie in a cache */
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &narrow, &err), 0);
+    group_left = 0;
+    CHECK(narrow.memory_bytes_per_second == 0 && narrow.storage_bytes_per_second > 0);
+    CHECK(narrow.loader_samples_per_second > 0);
 }
 
 TEST(each_kind_of_kernels_that_this_cpu_has_takes_a_time)
@@ -289,6 +324,7 @@ TEST(what_a_loader_would_refuse_is_refused)
 int main(void)
 {
     const struct test_case cases[] = {
+        CASE(copies_take_a_part_of_what_the_control_group_leaves), /* first: the peak only grows */
         CASE(a_loader_on_the_host_has_the_ceilings_of_its_parts_and_no_copies),
         CASE(each_kind_of_kernels_that_this_cpu_has_takes_a_time),
         CASE(functions_of_the_program_are_not_called_for_kernels),
