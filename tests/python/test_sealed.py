@@ -227,6 +227,65 @@ class Subclasses(unittest.TestCase):
         self.assertRaises(AttributeError, delattr, one, "total")
         self.assertEqual((one.total, hasattr(one, "seen")), (100, False))
 
+    def test_batches_with_attributes_of_their_own(self):
+        class Mine(penstock.Batch):
+            seen = 0
+
+        class Row(penstock.TupleBatch):
+            pass
+
+        with loader() as data:
+            found = next(iter(data))
+            for one, tensor in ((Mine(found), "i"), (Row(found), None)):
+                with self.subTest(type(one).__name__):
+                    one.info = found.info
+                    one.seen, one.mine = 3, 4
+                    for made in (one, copy.copy(one)):
+                        self.assertEqual((made.seen, made.mine, made.position), (3, 4, 0))
+                    for name in ("epoch", "index", "to", "n_valid", *(("keys", "update") if tensor else ("count",))):
+                        self.assertIn("it can only be read", refusal(one, name, 4))
+                        self.assertRaisesRegex(AttributeError, f"{name} cannot be deleted: it can only be read", delattr, one, name)
+                    del one.mine
+                    self.assertFalse(hasattr(one, "mine"))
+                    if tensor is not None:
+                        self.assertIn("(write batch['i'] = ...)", refusal(one, tensor, 4))
+
+    def test_each_sealed_class_may_be_one_with_attributes_of_its_own(self):
+        with tempfile.TemporaryDirectory() as folder, loader() as data:
+            made = {
+                penstock.Writer: (os.path.join(folder, "w"), {"i": "int64"}), penstock.Monitor: (data,), penstock.Resize: (8,),
+                penstock.Mixture: ({sets.scalars(): 1},), penstock.Fraction: (0, 0.5), penstock.Balanced: ("i",), penstock.Mosaic: (),
+                penstock.Budget: (100, "i"), penstock.monitor.Webhook: ("http://127.0.0.1:1/",), penstock.monitor.Slow: (),
+                penstock.monitor.JSONLines: (os.path.join(folder, "j"),)}
+            for kind, arguments in made.items():
+                class Mine(kind):
+                    def __init__(self, *given):
+                        super().__init__(*given)
+                        self.mine = 5
+
+                with self.subTest(kind.__name__):
+                    one = Mine(*arguments)
+                    if hasattr(one, "abort"):
+                        self.addCleanup(one.abort)
+                    one.mine += 1
+                    self.assertEqual(one.mine, 6)
+                    for name in dir(kind):
+                        if name[0] != "_" and not isinstance(getattr(kind, name), property):
+                            self.assertIn("cannot be set", refusal(one, name, 3))
+
+    def test_a_base_next_to_the_package_s_class_has_attributes_of_its_own(self):
+        class Counts:
+            n_seen = 0
+            limit = property(lambda self: 5)
+
+        class Mine(penstock.Dataset, Counts):
+            pass
+
+        with Mine(sets.scalars()) as data:
+            data.n_seen += 2
+            self.assertEqual(data.n_seen, 2)
+            self.assertIn("it can only be read", refusal(data, "limit", 4))
+
     def test_a_loader_with_attributes_of_its_own(self):
         class Mine(penstock.Loader):
             pass

@@ -19,6 +19,7 @@ from . import _c, errors, streams, tensors
 from .elsewhere import BATCH_ATTRIBUTES
 from .hints import Hints, kind_of, near
 from .outputs import RAGGED_KINDS
+from .sealed import Sealed
 
 __all__ = ["Batch", "BatchInfo", "Crop", "TupleBatch"]
 
@@ -154,22 +155,15 @@ def _unpickle(*values: Any) -> BatchInfo:
     return info
 
 
-class _Form(Hints):
-    """The attributes that every form of a batch has. `info` is None in what others made of a batch."""
+class _Form(Hints, Sealed):
+    """The attributes that every form of a batch has. `info` is None in what others made of a batch. A subclass of the user's may
+    have attributes of its own: see Sealed."""
 
     _hints = BATCH_ATTRIBUTES
     info: BatchInfo | None = None
 
-    if not TYPE_CHECKING:  # else mypy would take every name for one that may be set
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            if name != "info" and name[:1] != "_" and not self._may_set(name):
-                raise AttributeError(f"{type(self).__name__}.{name} cannot be set: {self._refusal(name)}")
-            super().__setattr__(name, value)
-
-    def _may_set(self, _name: str) -> bool:
-        """Whether it is a tensor that is an attribute."""
-        return False
+    def _may_set(self, name: str) -> bool:
+        return name == "info" or super()._may_set(name)
 
     def _refusal(self, name: str) -> str:
         return "it can only be read" if hasattr(type(self), name) else "there is no such attribute" + near(name, self._parts())
@@ -272,6 +266,9 @@ class Batch(dict[str, Any], _Form):
 
     def __reversed__(self) -> Iterator[Any]:
         return reversed(self.values())
+
+    def _may_set(self, name: str) -> bool:
+        return super()._may_set(name) and not dict.__contains__(self, name)
 
     def _refusal(self, name: str) -> str:
         return super()._refusal(name) if hasattr(type(self), name) and not dict.__contains__(self, name) else \
@@ -421,7 +418,8 @@ class _Made(_Form):
     """The base of dataclasses that are made here, which pickle cannot find by their name."""
 
     def _may_set(self, name: str) -> bool:
-        return name in type(self).__dataclass_fields__  # type: ignore[attr-defined]
+        """Whether it is a tensor."""
+        return name == "info" or name in type(self).__dataclass_fields__  # type: ignore[attr-defined]
 
     def _parts(self) -> dict[str, Any]:
         fields = dataclasses.fields(self)  # type: ignore[arg-type]

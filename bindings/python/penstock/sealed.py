@@ -25,16 +25,18 @@ def _has(cls: type, name: str) -> bool:
     return name in vars(cls) or name in annotated
 
 
-def _may_set(cls: type, name: str) -> bool:
+def _is_open(cls: type, name: str) -> bool:
     """Whether a public attribute may be set: of the package's classes a property with a setter. A user's subclass may have
     attributes of its own."""
     base = next((base for base in cls.__mro__ if _has(base, name)), cls)
     found = vars(base).get(name)
-    return found.fset is not None if isinstance(found, property) else not _is_ours(base)
+    if isinstance(found, property):
+        return found.fset is not None
+    return not any(_is_ours(one) and issubclass(one, base) for one in cls.__mro__)  # a batch is a dict, whose methods stay
 
 
 def _settable(cls: type) -> Iterator[str]:
-    return (name for name in dir(cls) if name[0] != "_" and _may_set(cls, name))
+    return (name for name in dir(cls) if name[0] != "_" and _is_open(cls, name))
 
 
 def _public_name(maker: Callable[..., Any]) -> str:
@@ -45,7 +47,8 @@ def _public_name(maker: Callable[..., Any]) -> str:
 
 class Sealed:
     """The base of classes with public attributes of which only some may be set. The others, and names that do not exist, raise
-    AttributeError. Names that begin with "_" are free, and so are a subclass's own."""
+    AttributeError. Names that begin with "_" are free. One rule for subclasses of the user's: they may set each attribute that
+    the package's class does not have, and refuse to set those that it has, unless they define it themselves."""
 
     __slots__ = ()
     _instead: ClassVar[Mapping[str, str]] = {}  # {attribute: what to do instead of setting it}
@@ -74,6 +77,10 @@ class Sealed:
             return "it can only be read"
         return "there is no such attribute" + near(name, {*arguments, *self._instead, *_settable(cls)})
 
+    def _may_set(self, name: str) -> bool:
+        """Whether a public attribute may be set."""
+        return _is_open(type(self), name)
+
     def _fix(self, **values: Any) -> None:
         """Give the object public attributes that may only be read."""
         vars(self).update(values)
@@ -81,12 +88,12 @@ class Sealed:
     if not TYPE_CHECKING:  # else mypy would take every name for one that may be set
 
         def __setattr__(self, name: str, value: Any) -> None:
-            if name[:1] != "_" and not _may_set(type(self), name):
+            if name[:1] != "_" and not self._may_set(name):
                 raise AttributeError(f"{type(self).__name__}.{name} cannot be set: {self._refusal(name)}")
             super().__setattr__(name, value)
 
         def __delattr__(self, name: str) -> None:
-            if name[:1] != "_" and not _may_set(type(self), name):
+            if name[:1] != "_" and not self._may_set(name):
                 raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted: " + (
                     "it can only be read" if hasattr(self, name) else "there is no such attribute"))
             super().__delattr__(name)
