@@ -78,10 +78,10 @@ def naming(setting: str, verb: str, path: str | bytes, advice: str = "") -> Iter
         raise type(error)(error.errno, f"{setting}: cannot {verb} the file: {error.strerror}{advice}", os.fsdecode(path)) from None
 
 
-def regular(path: str, setting: str, must: str) -> BinaryIO:
+def regular(path: str, setting: str, must: str, advice: str = "") -> BinaryIO:
     """Open a regular file to read. Of others, which may have no end, opening a named pipe waits for its writer. must: be what.
-    Raises SettingsError, OSError."""
-    with naming(setting, "read", path):
+    advice: what to do where there is no such file. Raises SettingsError, OSError."""
+    with naming(setting, "read", path, advice):
         file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY))
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file

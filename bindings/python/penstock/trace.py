@@ -70,7 +70,7 @@ def end(pointer: c_void_p) -> None:
 def _read(name: str, path: Any) -> dict[str, Any]:
     """Return a trace from a file, perhaps compressed by gzip, in its form as an object."""
     found = os.fsdecode(path_of(path, name))
-    with paths.naming(name, "read", found, _ORDER), paths.regular(found, name, "a file of JSON" + _ORDER) as file:
+    with paths.regular(found, name, "a file of JSON" + _ORDER, _ORDER) as file, paths.naming(name, "read", found, _ORDER):
         data = file.read()
     try:
         trace = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
