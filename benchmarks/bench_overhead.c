@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_overhead: what a trace, or a board that nobody asks, costs a loader of images with one
- * worker, by its processor time.
+ * bench_overhead: what a trace, or a status file that nobody asks, costs a loader of images with
+ * one worker, by its processor time.
  *
- *   bench_overhead DATA [--with trace|board] [--kernels c|avx2] [--batches N] [--pairs P]
- *   bench_overhead DATA --once plain|trace|board [--kernels c|avx2] [--batches N]
+ *   bench_overhead DATA [--with trace|status] [--kernels c|avx2] [--batches N] [--pairs P]
+ *   bench_overhead DATA --once plain|trace|status [--kernels c|avx2] [--batches N]
  *
  * DATA: a data set that `penstock pack` made of a folder of JPEGs. A run takes N batches, then
  * waits until every slot holds a batch, so that each run makes the same rows. Runs with and without
  * take turns; printed are the median of the pairs' ratios, and the ratios between which it lies
  * with 95 % probability (order statistics). --once: one run and no figures, for
  *   valgrind --tool=callgrind bench_overhead DATA --once plain
- * The board is a file in the current folder.
+ * The status file is a file in the current folder.
  */
 #include "bench.h"
 
@@ -21,7 +21,7 @@
 #define BATCH 16u
 #define SLOTS 3u
 #define MOST_PAIRS 1000
-#define BOARD "bench_overhead.board"
+#define STATUS_FILE "bench_overhead.status"
 
 static double processor_seconds(void)
 {
@@ -41,7 +41,7 @@ static double run(struct pstk_settings *s, uint32_t n_batches, const char *with)
     pstk_error_init(&err, sizeof err);
     const double begin = processor_seconds();
     s->trace_events = strcmp(with, "trace") == 0 ? 16384 : 0;
-    s->monitor_path = strcmp(with, "board") == 0 ? BOARD : NULL;
+    s->monitor_path = strcmp(with, "status") == 0 ? STATUS_FILE : NULL;
     if (pstk_open(&loader, s, &err) < 0)
         bench_die("open", &err);
     for (uint32_t i = 0; i < n_batches; i++) {
@@ -58,7 +58,7 @@ static double run(struct pstk_settings *s, uint32_t n_batches, const char *with)
         pstk_get_stats(loader, &stats);
     } while (stats.stage_workers.n_items < n_rows);
     if (stats.fallbacks & PSTK_FALLBACK_NO_MONITOR)
-        bench_die(BOARD, NULL);
+        bench_die(STATUS_FILE, NULL);
     pstk_close(&loader);
     return (processor_seconds() - begin) * 1e6 / (double)n_rows;
 }
@@ -116,8 +116,9 @@ int main(int argc, char **argv)
         with = strcmp(argv[i], "--with") ? with : argv[i + 1];
     }
     if (argc < 2 || n_batches < 1 || n_pairs < 1 || n_pairs > MOST_PAIRS)
-        return fprintf(stderr, "usage: bench_overhead DATA [--with trace|board] [--kernels c|avx2] "
-                               "[--batches N] [--pairs 1..1000] [--once plain|trace|board]\n"),
+        return fprintf(stderr,
+                       "usage: bench_overhead DATA [--with trace|status] [--kernels c|avx2] "
+                       "[--batches N] [--pairs 1..1000] [--once plain|trace|status]\n"),
                2;
     s.path = argv[1];
     s.batch_size = BATCH;

@@ -7,7 +7,7 @@
  * This header also includes ops.h (operations on images), order.h (which samples a batch has),
  * budget.h (batches by what samples cost), stats.h (what a loader did), forecast.h (what it would
  * do with more workers or faster storage), metrics.h (a trace of it, and counts of a window),
- * board.h (questions to a loader of another process), machine.h (what the machine offers), share.h
+ * status.h (questions to a loader of another process), machine.h (what the machine offers), share.h
  * (batches that several objects hold), subset.h (a part of a data set), mixture.h (several data
  * sets), mix.h (MixUp and CutMix), mosaic.h (pictures of four rows) and processes.h (rows that
  * other processes make). Data sets have a header of their own, format.h.
@@ -101,7 +101,7 @@
 #ifndef PENSTOCK_PENSTOCK_H
 #define PENSTOCK_PENSTOCK_H
 
-#include <penstock/board.h>
+#include <penstock/status.h>
 #include <penstock/budget.h>
 #include <penstock/forecast.h>
 #include <penstock/machine.h>
@@ -589,7 +589,7 @@ struct pstk_settings {
      * fails if its folder does not exist, it is no file, or its name ends in .gz or .GZ; if the
      * disk refuses it, only PSTK_FALLBACK_NO_TRACE is set. default: NULL, none */
     const char *trace_path;
-    /* a file by which other processes ask what the loader is doing (board.h; `penstock top`): made
+    /* a file by which other processes ask what the loader is doing (status.h; `penstock top`): made
      * at open, removed by pstk_close; copies. A thread that sleeps answers. pstk_open fails if its
      * folder does not exist or something else lies there; if the disk refuses it, only
      * PSTK_FALLBACK_NO_MONITOR is set. default: NULL, none */

@@ -3,7 +3,7 @@
 #include <penstock/foreign.h>
 #include <penstock/penstock.h>
 
-#include "loader/board.h"
+#include "loader/status_file.h"
 #include "loader/bucketed.h"
 #include "loader/budget.h"
 #include "base/clock.h"
@@ -28,7 +28,7 @@ struct pstk_loader {
     struct pstk__counters consumer;
     struct pstk__fill fill;
     struct pstk__looks *looks;         /* owned */
-    struct pstk__board *board;         /* owned; NULL: without monitor_path */
+    struct pstk__status_file *status;  /* owned; NULL: without monitor_path */
     _Atomic uint64_t n_samples;        /* delivered */
     _Atomic uint64_t n_replacements;   /* of these */
     _Atomic uint64_t n_palette_images; /* of these */
@@ -354,7 +354,7 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
 static void loader_free(struct pstk_loader *loader)
 {
     struct pstk__pipeline *pipeline = &loader->pipeline;
-    pstk__board_close(loader->board); /* its thread looks at all that follows */
+    pstk__status_file_close(loader->status); /* its thread looks at all that follows */
     if (pipeline->plan)
         pstk__plan_stop(pipeline->plan); /* or workers would wait for processes */
     if (pipeline->lanes && pipeline->workers)
@@ -407,7 +407,7 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
     if (r == 0)
         r = open_threads(loader, err);
     if (r == 0 && settings.monitor_path)
-        r = pstk__loader_board(&loader->board, loader, &loader->pipeline, err);
+        r = pstk__loader_status_file(&loader->status, loader, &loader->pipeline, err);
     if (r < 0) {
         loader_free(loader);
         return r;

@@ -27,7 +27,7 @@ def test(function):
 
 @contextlib.contextmanager
 def running(world, env, *options):
-    """A loader that runs, once it has a board."""
+    """A loader that runs, once it has a status file."""
     folder = os.path.join(env["XDG_RUNTIME_DIR"], "penstock")
     before = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     process = subprocess.Popen([PENSTOCK, "bench", world.data, "--size", "16", "--batch-size", "4", "--seconds", "60",
@@ -36,7 +36,7 @@ def running(world, env, *options):
     try:
         end = time.monotonic() + 30
         while not (os.path.isdir(folder) and set(os.listdir(folder)) - before):
-            assert time.monotonic() < end and process.poll() is None, "no board"
+            assert time.monotonic() < end and process.poll() is None, "no status file"
             time.sleep(0.02)
         yield process
     finally:
@@ -46,7 +46,7 @@ def running(world, env, *options):
 
 
 def place(world, name):
-    """An environment with a runtime folder of its own, and the folder of the boards."""
+    """An environment with a runtime folder of its own, and the folder of the status files."""
     where = world.fresh(name)
     os.mkdir(where, 0o700)
     return {**os.environ, "XDG_RUNTIME_DIR": where}, os.path.join(where, "penstock")
@@ -176,7 +176,7 @@ def lines_of_json_come_until_ctrl_c(world):
 
 
 @test
-def an_empty_file_is_deleted_once_it_is_old_and_only_among_boards(world):
+def an_empty_file_is_deleted_once_it_is_old_and_only_among_status_files(world):
     env, folder = place(world, "empty")
     os.mkdir(folder, 0o700)
     old, new = os.path.join(folder, "old"), os.path.join(folder, "new")
@@ -190,7 +190,7 @@ def an_empty_file_is_deleted_once_it_is_old_and_only_among_boards(world):
 
 
 @test
-def what_is_no_board_is_named_and_kept(world):
+def what_is_no_status_file_is_named_and_kept(world):
     env, folder = place(world, "others")
     os.mkdir(folder, 0o700)
     for name, content in ("notes", b"notes of somebody"), ("damaged", b"pstkbrd\0\1\0\0\0" + bytes(4084)):

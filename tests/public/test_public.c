@@ -595,8 +595,8 @@ TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
     CHECK(forecast.limit == PSTK_BOTTLENECK_UNKNOWN || forecast.samples_per_second > 0);
     CHECK_EQ(pstk_find_bottleneck(&stats), stats.bottleneck);
     CHECK_EQ(pstk_find_bottleneck(NULL), PSTK_BOTTLENECK_UNKNOWN);
-    struct pstk_board board = {.size = sizeof board};
-    CHECK_EQ(pstk_board_ask("/nonexistent/board", 0, &board, NULL, NULL, NULL), PSTK_ENOENT);
+    struct pstk_status status = {.size = sizeof status};
+    CHECK_EQ(pstk_status_ask("/nonexistent/board", 0, &status, NULL, NULL, NULL), PSTK_ENOENT);
     CHECK_EQ(stats.n_samples, N_SAMPLES);
     CHECK(stats.n_batches == 6 && stats.n_threads >= 1 && stats.n_slots >= 2);
     CHECK(stats.reader == PSTK_READER_IO_URING || stats.reader == PSTK_READER_THREADS);

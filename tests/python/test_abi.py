@@ -11,8 +11,8 @@ import unittest
 from penstock import _c, ops
 
 INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "include")
-HEADERS = ("annotations.h", "board.h", "budget.h", "types.h", "export.h", "foreign.h", "forecast.h", "format.h", "machine.h", "metrics.h", "mix.h", "mixture.h", "mosaic.h", "ops.h", "order.h", "penstock.h", "processes.h",
-           "share.h", "stats.h", "subset.h")
+HEADERS = ("annotations.h", "budget.h", "types.h", "export.h", "foreign.h", "forecast.h", "format.h", "machine.h", "metrics.h", "mix.h", "mixture.h", "mosaic.h", "ops.h", "order.h", "penstock.h", "processes.h",
+           "share.h", "stats.h", "status.h", "subset.h")
 CC = next((cc for cc in (os.environ.get("CC", "").split()[:1] or [""]) + ["cc", "gcc", "clang"]
            if cc and shutil.which(cc)), None)
 FUNCTION = re.compile(r"\bPSTK_API\b[^;{]*?\b(pstk_\w+)\s*\(", re.S)

@@ -360,8 +360,8 @@ class Loader(Hints, Sealed):
         if trace_path is not None:
             from . import trace
             settings.trace_path = trace.path_of(trace_path)
-        from . import boards
-        settings.monitor_path = boards.path_of(monitor_path)
+        from . import status_files
+        settings.monitor_path = status_files.path_of(monitor_path)
         steps = self._rows.schedule_to(settings)
         if self._costed is not None:
             self._costed.fill(settings, self._outputs)
@@ -371,7 +371,7 @@ class Loader(Hints, Sealed):
         if trace_path is not None:
             trace.begin(self._handle)
         if monitor_path not in (None, False):
-            boards.begin(self._handle)
+            status_files.begin(self._handle)
         # The library has read the manifest by itself, and perhaps another one.
         if _opened(given, self._foreign, binds=False)[2].info.identity != self._catalog.info.identity:
             self.close()

@@ -8,7 +8,7 @@
 #include <penstock/penstock.h>
 
 #include "command.h"
-#include "command/boards.h"
+#include "command/status_files.h"
 #include "command/consumer.h"
 #include "option/machine.h"
 #include "option/options.h"
@@ -305,7 +305,7 @@ static void measure_ceilings(struct bench *bench)
 
 static int bench(struct bench *b, const char *path)
 {
-    char board[BOARDS_PATH_SIZE];
+    char file[STATUS_FILES_PATH_SIZE];
     int status = pipeline_look(&b->pipeline, path);
     if (status == 0)
         status = check_length(b);
@@ -315,7 +315,7 @@ static int bench(struct bench *b, const char *path)
         status = pipeline_build(&b->pipeline, 0);
     b->pipeline.settings.measure_device = 1;
     b->pipeline.settings.trace_path = b->trace;
-    b->pipeline.settings.monitor_path = boards_path(board);
+    b->pipeline.settings.monitor_path = status_files_path(file);
     if (status == 0)
         status = run_loader(b);
     if (status)

@@ -16,7 +16,7 @@
 #include <penstock/penstock.h>
 
 #include "command.h"
-#include "command/boards.h"
+#include "command/status_files.h"
 #include "names.h"
 #include "option/options.h"
 #include "ui/interrupt.h"
@@ -44,14 +44,14 @@ static const struct option_row table[] = {
      .code = OPT_FOLDER,
      .value = "DIR",
      .initial = "penstock in $XDG_RUNTIME_DIR, or else /tmp/penstock-UID",
-     .text = "where loaders have their boards (monitor_path)"},
+     .text = "where loaders have their status files (monitor_path)"},
     OPTION_JSON("print one JSON object for each look, in one line"),
     OPTION_END};
 
 /* A loader, at a look. */
 struct seen {
     char name[NAME_MAX + 1]; /* of the file */
-    struct pstk_board board;
+    struct pstk_status status;
     struct pstk_stats stats;
     struct pstk_metrics metrics;
     double at;    /* unit_now of the look */
@@ -69,9 +69,9 @@ struct look {
 };
 
 struct top {
-    char folder[BOARDS_PATH_SIZE];
+    char folder[STATUS_FILES_PATH_SIZE];
     double interval;
-    int is_own; /* 1: the folder has nothing but boards, because it is not --folder's */
+    int is_own; /* 1: the folder has nothing but status files, because it is not --folder's */
     int once, json, terminal;
     struct look now, before;
 };
@@ -100,8 +100,8 @@ static void compare(struct seen *seen, const struct seen *before)
     seen->bottleneck = seen->stats.bottleneck;
     seen->since_open = 1;
     seen->cores = -1;
-    if (!before || before->board.state != PSTK_BOARD_ANSWERED ||
-        before->board.opened_ns != seen->board.opened_ns)
+    if (!before || before->status.state != PSTK_STATUS_ANSWERED ||
+        before->status.opened_ns != seen->status.opened_ns)
         return;
     const struct pstk_stats *old = &before->stats;
     subtract(&since.stage_reader, &old->stage_reader);
@@ -116,19 +116,19 @@ static void compare(struct seen *seen, const struct seen *before)
         seen->bottleneck = found;
         seen->since_open = 0;
     }
-    const double seconds = (double)(seen->board.answered_ns - before->board.answered_ns) / 1e9;
+    const double seconds = (double)(seen->status.answered_ns - before->status.answered_ns) / 1e9;
     if (seconds > 0 && old->cpu_ns > 0) /* counted since the loop first asked for a batch */
         seen->cores = (double)(seen->stats.cpu_ns - old->cpu_ns) / 1e9 / seconds;
 }
 
 /* Return the memory that a process has, in bytes. */
-static uint64_t rss_of(const struct pstk_board *board)
+static uint64_t rss_of(const struct pstk_status *status)
 {
     char path[64];
     uint64_t pages = 0;
-    if (board->is_foreign)
+    if (status->is_foreign)
         return PSTK_NONE;
-    snprintf(path, sizeof path, "/proc/%u/statm", board->pid);
+    snprintf(path, sizeof path, "/proc/%u/statm", status->pid);
     FILE *file = fopen(path, "re");
     if (!file)
         return PSTK_NONE;
@@ -137,8 +137,8 @@ static uint64_t rss_of(const struct pstk_board *board)
     return n == 1 ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : PSTK_NONE;
 }
 
-/* Delete what a loader that was killed left: a board, or, in a folder of boards alone, an empty
- * file that was never finished. A new one may be just being made. */
+/* Delete what a loader that was killed left: a status file, or, in a folder of status files alone,
+ * an empty file that was never finished. A new one may be just being made. */
 static void clear(const struct top *top, const char *path, int code)
 {
     struct stat file;
@@ -151,18 +151,18 @@ static void clear(const struct top *top, const char *path, int code)
 static int ask(const struct top *top, const char *name, struct seen *seen)
 {
     struct pstk_error err;
-    char path[BOARDS_PATH_SIZE + NAME_MAX + 2];
+    char path[STATUS_FILES_PATH_SIZE + NAME_MAX + 2];
     snprintf(path, sizeof path, "%s/%s", top->folder, name);
     pstk_error_init(&err, sizeof err);
     memset(seen, 0, sizeof *seen);
     snprintf(seen->name, sizeof seen->name, "%s", name);
-    seen->board.size = sizeof seen->board;
+    seen->status.size = sizeof seen->status;
     seen->stats.size = sizeof seen->stats;
     seen->metrics.size = sizeof seen->metrics;
-    const int r = pstk_board_ask(path, ASK_NS, &seen->board, &seen->stats, &seen->metrics, &err);
-    if (r == 0 && seen->board.state != PSTK_BOARD_ENDED) {
+    const int r = pstk_status_ask(path, ASK_NS, &seen->status, &seen->stats, &seen->metrics, &err);
+    if (r == 0 && seen->status.state != PSTK_STATUS_ENDED) {
         seen->at = unit_now();
-        seen->rss = rss_of(&seen->board);
+        seen->rss = rss_of(&seen->status);
         compare(seen, find(&top->before, name));
         return 1;
     }
@@ -176,8 +176,8 @@ static int ask(const struct top *top, const char *name, struct seen *seen)
 static int by_process(const void *a, const void *b)
 {
     const struct seen *first = a, *second = b;
-    if (first->board.pid != second->board.pid)
-        return first->board.pid < second->board.pid ? -1 : 1;
+    if (first->status.pid != second->status.pid)
+        return first->status.pid < second->status.pid ? -1 : 1;
     return strcmp(first->name, second->name);
 }
 
@@ -225,15 +225,16 @@ static double waiting(const struct seen *seen)
 /* Return the part of its epoch that a loader has delivered, 0 to 1. */
 static double progress(const struct seen *seen)
 {
-    const double n = (double)seen->board.n_samples;
-    return n > 0 && seen->board.position < seen->board.n_samples ? (double)seen->board.position / n
-                                                                 : n > 0;
+    const double n = (double)seen->status.n_samples;
+    return n > 0 && seen->status.position < seen->status.n_samples
+               ? (double)seen->status.position / n
+               : n > 0;
 }
 
 /* Return whether a loader's limit is one of the time since open. */
 static int is_of_open(const struct seen *seen)
 {
-    return seen->board.state == PSTK_BOARD_ANSWERED && seen->since_open &&
+    return seen->status.state == PSTK_STATUS_ANSWERED && seen->since_open &&
            seen->bottleneck != PSTK_BOTTLENECK_UNKNOWN;
 }
 
@@ -257,9 +258,9 @@ static void stages_of(const struct seen *seen, struct stage_times stages[N_STAGE
 
 static const char *state_name(const struct seen *seen)
 {
-    return seen->board.state == PSTK_BOARD_ANSWERED ? "running"
-           : seen->board.state == PSTK_BOARD_SILENT ? "silent"
-                                                    : "elsewhere";
+    return seen->status.state == PSTK_STATUS_ANSWERED ? "running"
+           : seen->status.state == PSTK_STATUS_SILENT ? "silent"
+                                                      : "elsewhere";
 }
 
 /* ---- for people ------------------------------------------------------------------------------ */
@@ -298,12 +299,12 @@ static void print_end(const char *text, int room)
     free(safe);
 }
 
-static void print_rank(const struct pstk_board *board)
+static void print_rank(const struct pstk_status *status)
 {
     char text[32] = "-";
-    if (board->world > 1)
-        snprintf(text, sizeof text, "%u/%u", board->rank, board->world);
-    printf("%8u%c %9s ", board->pid, board->is_foreign ? '*' : ' ', text);
+    if (status->world > 1)
+        snprintf(text, sizeof text, "%u/%u", status->rank, status->world);
+    printf("%8u%c %9s ", status->pid, status->is_foreign ? '*' : ' ', text);
 }
 
 static void end_line(const struct top *top)
@@ -346,9 +347,9 @@ static void print_times(const struct top *top, const struct seen *seen)
 static void print_row(const struct top *top, const struct seen *seen)
 {
     char rate[UNIT_SIZE], bytes[UNIT_SIZE], memory[UNIT_SIZE], cores[UNIT_SIZE] = "-", limit[16];
-    print_rank(&seen->board);
-    if (seen->board.state != PSTK_BOARD_ANSWERED) {
-        printf("%-59s", seen->board.state == PSTK_BOARD_SILENT
+    print_rank(&seen->status);
+    if (seen->status.state != PSTK_STATUS_ANSWERED) {
+        printf("%-59s", seen->status.state == PSTK_STATUS_SILENT
                             ? "does not answer: stopped, or the machine is very busy"
                             : "does not answer; it is elsewhere, and may have ended");
     } else {
@@ -360,11 +361,11 @@ static void print_row(const struct top *top, const struct seen *seen)
         printf("%9s %9s %4.0f%% %3" PRIu64 " %3.0f%% %5s %8s %-9s",
                unit_count(rate, (uint64_t)(per_second(seen, seen->metrics.n_samples) + 0.5)),
                unit_bytes(bytes, per_second(seen, seen->metrics.bytes_read)), 100 * waiting(seen),
-               seen->board.epoch, 100 * progress(seen), cores,
+               seen->status.epoch, 100 * progress(seen), cores,
                seen->rss == PSTK_NONE ? "-" : unit_bytes(memory, (double)seen->rss), limit);
     }
     putchar(' ');
-    print_end(seen->board.path, width() - COLUMNS - 1 > 8 ? width() - COLUMNS - 1 : 8);
+    print_end(seen->status.path, width() - COLUMNS - 1 > 8 ? width() - COLUMNS - 1 : 8);
     end_line(top);
     if (seen->stats.n_replacements) {
         printf("%20s%s bad sample%s replaced: `penstock verify` finds them", "",
@@ -380,7 +381,8 @@ static void print_none(const struct top *top)
     text_print(stdout, top->folder);
     putchar('.');
     end_line(top);
-    fputs("Python's Loader and `penstock bench` have their boards there by themselves. A C program "
+    fputs("Python's Loader and `penstock bench` have their status files there by themselves. A C "
+          "program "
           "sets monitor_path",
           stdout);
     end_line(top);
@@ -392,7 +394,7 @@ static void print_notes(const struct top *top)
 {
     int is_foreign = 0, since_open = 0;
     for (uint32_t i = 0; i < top->now.n; i++) {
-        is_foreign |= (int)top->now.loaders[i].board.is_foreign;
+        is_foreign |= (int)top->now.loaders[i].status.is_foreign;
         since_open |= is_of_open(&top->now.loaders[i]);
     }
     if (is_foreign) {
@@ -461,8 +463,8 @@ static void put_answer(struct json_t *object, const struct seen *seen)
     for (const struct choice *fallback = names_fallback; fallback->name; fallback++)
         if (stats->fallbacks & fallback->value)
             json_append_text(fallbacks, fallback->name);
-    json_put_count(object, "epoch", seen->board.epoch);
-    json_put_count(object, "position", seen->board.position);
+    json_put_count(object, "epoch", seen->status.epoch);
+    json_put_count(object, "position", seen->status.position);
     json_put_real(object, "window_seconds", (double)seen->metrics.duration_ns / 1e9);
     json_put_real(object, "samples_per_second", per_second(seen, seen->metrics.n_samples));
     json_put_real(object, "batches_per_second", per_second(seen, seen->metrics.n_batches));
@@ -487,22 +489,22 @@ static void put_answer(struct json_t *object, const struct seen *seen)
 
 static struct json_t *loader_of(const struct seen *seen)
 {
-    const struct pstk_board *board = &seen->board;
+    const struct pstk_status *status = &seen->status;
     struct json_t *object = json_make_object();
     json_put_text(object, "state", state_name(seen));
-    json_put_count(object, "pid", board->pid);
-    json_put_text(object, "host", board->host);
-    json_put_bool(object, "is_foreign", (int)board->is_foreign);
-    json_put_real(object, "opened", (double)board->opened_ns / 1e9);
-    json_put_count(object, "rank", board->rank);
-    json_put_count(object, "world", board->world);
-    json_put_text(object, "device", option_choice_name(names_device_kind, board->device));
-    json_put_count(object, "device_index", (uint64_t)board->device_index);
-    json_put_text(object, "data_set", board->path);
-    json_put_count(object, "epoch_samples", board->n_samples);
+    json_put_count(object, "pid", status->pid);
+    json_put_text(object, "host", status->host);
+    json_put_bool(object, "is_foreign", (int)status->is_foreign);
+    json_put_real(object, "opened", (double)status->opened_ns / 1e9);
+    json_put_count(object, "rank", status->rank);
+    json_put_count(object, "world", status->world);
+    json_put_text(object, "device", option_choice_name(names_device_kind, status->device));
+    json_put_count(object, "device_index", (uint64_t)status->device_index);
+    json_put_text(object, "data_set", status->path);
+    json_put_count(object, "epoch_samples", status->n_samples);
     json_put_count(object, "rss_bytes", seen->rss);
     json_put_real(object, "cores", seen->cores >= 0 ? seen->cores : (double)NAN);
-    if (board->state == PSTK_BOARD_ANSWERED)
+    if (status->state == PSTK_STATUS_ANSWERED)
         put_answer(object, seen);
     return object;
 }
@@ -584,7 +586,7 @@ static int run(const struct command *self, int argc, char **argv)
         strcpy(top.folder, folder);
         if (stat(folder, &at) != 0 || !S_ISDIR(at.st_mode))
             return message_usage("--folder: value is '%s'; must be a folder that exists", folder);
-    } else if (!boards_folder(top.folder)) {
+    } else if (!status_files_folder(top.folder)) {
         return message_usage("%s", top.folder);
     }
     top.is_own = folder == NULL;

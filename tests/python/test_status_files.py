@@ -9,14 +9,14 @@ from unittest import mock
 
 import sets
 import penstock
-from penstock import SettingsError, boards
+from penstock import SettingsError, status_files
 
 
 def loader(**keywords):
     return penstock.Loader(sets.scalars(), **{"batch_size": 10, "framework": "dlpack", **keywords})
 
 
-class TestBoards(unittest.TestCase):
+class TestStatusFiles(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -38,7 +38,7 @@ class TestBoards(unittest.TestCase):
             self.assertEqual(os.stat(self.folder).st_mode & 0o777, 0o700)
             next(iter(first))
             seen = self.top()
-            self.assertEqual(seen["folder"], boards.folder())
+            self.assertEqual(seen["folder"], status_files.folder())
             found = {entry["rank"]: entry for entry in seen["loaders"]}
             self.assertEqual({entry["pid"] for entry in seen["loaders"]}, {os.getpid()})
             self.assertEqual((found[0]["n_batches"], found[1]["n_batches"], found[1]["world"]), (1, 0, 2))
@@ -75,7 +75,7 @@ class TestBoards(unittest.TestCase):
     def test_wrong_paths_are_refused_and_a_wrong_folder_gives_none(self):
         for path, kind, text in (("", SettingsError, "value is empty"), (True, TypeError, "value is a bool"),
                                  ("/nonexistent/board", SettingsError, "in a folder that exists"),
-                                 (__file__, SettingsError, "something else than a loader's board")):
+                                 (__file__, SettingsError, "something else than a loader's status file")):
             with self.subTest(path=path), self.assertRaisesRegex(kind, "monitor_path: .*" + text):
                 loader(monitor_path=path)
         os.mkdir(self.folder)
@@ -86,7 +86,7 @@ class TestBoards(unittest.TestCase):
     def test_without_a_runtime_folder_it_is_in_tmp(self):
         for value in "", "relative":
             with mock.patch.dict(os.environ, {"XDG_RUNTIME_DIR": value}):
-                self.assertEqual(boards.folder(), f"/tmp/penstock-{os.geteuid()}")
+                self.assertEqual(status_files.folder(), f"/tmp/penstock-{os.geteuid()}")
 
 
 if __name__ == "__main__":

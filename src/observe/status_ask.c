@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ask the loader of another process, through its board. */
-#include "observe/board.h"
+/* Ask the loader of another process, through its status file. */
+#include "observe/status_file.h"
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -17,7 +17,7 @@
 #define LOOK_NS 500000   /* between two looks for the answer */
 #define WAKE_NS 50000000 /* the thread is woken again: it may have been woken before it slept */
 
-static int open_board(const char *path, struct pstk_error *err)
+static int open_status_file(const char *path, struct pstk_error *err)
 {
     struct stat file;
     const int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -36,7 +36,7 @@ static int open_board(const char *path, struct pstk_error *err)
     return r;
 }
 
-static int read_head(int fd, const char *path, struct pstk__board_head *head,
+static int read_head(int fd, const char *path, struct pstk__status_file_head *head,
                      struct pstk_error *err)
 {
     const int64_t n = pstk__file_pread(fd, head, sizeof *head, 0);
@@ -44,14 +44,15 @@ static int read_head(int fd, const char *path, struct pstk__board_head *head,
         return pstk__fail_errno(err, (int)-n, PSTK_STAGE_OPEN, "%s cannot be read", path);
     if (n == 0)
         return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
-                          "%s is empty: a board that is just being made, or never was", path);
-    if (n < 12 || memcmp(head->magic, PSTK__BOARD_MAGIC, sizeof head->magic) != 0)
-        return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN, "%s is no board of a loader", path);
-    if (head->version != PSTK__BOARD_VERSION)
+                          "%s is empty: a status file that is just being made, or never was", path);
+    if (n < 12 || memcmp(head->magic, PSTK__STATUS_FILE_MAGIC, sizeof head->magic) != 0)
+        return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN, "%s is no status file of a loader",
+                          path);
+    if (head->version != PSTK__STATUS_FILE_VERSION)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "%s is a board of version %u, of another penstock than version %s", path,
-                          head->version, pstk_version());
-    if (n < (int64_t)sizeof *head || head->crc != pstk__board_head_crc(head))
+                          "%s is a status file of version %u, of another penstock than version %s",
+                          path, head->version, pstk_version());
+    if (n < (int64_t)sizeof *head || head->crc != pstk__status_file_head_crc(head))
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%s is damaged", path);
     head->path[sizeof head->path - 1] = 0;
     head->process.host[sizeof head->process.host - 1] = 0;
@@ -60,20 +61,20 @@ static int read_head(int fd, const char *path, struct pstk__board_head *head,
 }
 
 /* The newest whole answer; number 0: there is none. */
-static void read_answer(int fd, struct pstk__board_answer *answer)
+static void read_answer(int fd, struct pstk__status_answer *answer)
 {
-    if (pstk__file_pread(fd, answer, sizeof *answer, PSTK__BOARD_ANSWER) !=
+    if (pstk__file_pread(fd, answer, sizeof *answer, PSTK__STATUS_FILE_ANSWER) !=
             (int64_t)sizeof *answer ||
-        answer->crc != pstk__board_answer_crc(answer) ||
+        answer->crc != pstk__status_answer_crc(answer) ||
         answer->stats_size > sizeof answer->stats || answer->metrics_size > sizeof answer->metrics)
         answer->number = 0;
 }
 
 /* Write a question, and wait for an answer that was not there before. 1: it came. */
-static int ask(int fd, int64_t timeout_ns, struct pstk__board_answer *answer)
+static int ask(int fd, int64_t timeout_ns, struct pstk__status_answer *answer)
 {
-    const off_t at = offsetof(struct pstk__board_head, question);
-    char *page = mmap(NULL, PSTK__BOARD_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+    const off_t at = offsetof(struct pstk__status_file_head, question);
+    char *page = mmap(NULL, PSTK__STATUS_FILE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
     const uint64_t begin = pstk__clock_ns(), timeout = timeout_ns > 0 ? (uint64_t)timeout_ns : 0;
     uint64_t now = begin, woken = 0;
     int came = 0;
@@ -87,7 +88,7 @@ static int ask(int fd, int64_t timeout_ns, struct pstk__board_answer *answer)
     if (pwrite(fd, &question, sizeof question, at) == (ssize_t)sizeof question)
         for (;;) {
             if (!woken || now - woken > WAKE_NS) {
-                pstk__board_wake(futex);
+                pstk__status_file_wake(futex);
                 woken = now;
             }
             const struct timespec pause = {.tv_nsec = LOOK_NS};
@@ -98,7 +99,7 @@ static int ask(int fd, int64_t timeout_ns, struct pstk__board_answer *answer)
             if (came || now - begin >= timeout)
                 break;
         }
-    munmap(page, PSTK__BOARD_SIZE);
+    munmap(page, PSTK__STATUS_FILE_SIZE);
     return came;
 }
 
@@ -106,11 +107,11 @@ static uint32_t state_of(const struct pstk__process *process)
 {
     switch (pstk__process_state(process)) {
     case PSTK__PROCESS_RUNS:
-        return PSTK_BOARD_SILENT;
+        return PSTK_STATUS_SILENT;
     case PSTK__PROCESS_ENDED:
-        return PSTK_BOARD_ENDED;
+        return PSTK_STATUS_ENDED;
     default:
-        return PSTK_BOARD_ELSEWHERE;
+        return PSTK_STATUS_ELSEWHERE;
     }
 }
 
@@ -131,17 +132,17 @@ static void copy_sized(void *to, const void *from, uint32_t n)
     memcpy(to, &size, sizeof size);
 }
 
-int pstk_board_ask(const char *path, int64_t timeout_ns, struct pstk_board *board,
-                   struct pstk_stats *stats, struct pstk_metrics *metrics, struct pstk_error *err)
+int pstk_status_ask(const char *path, int64_t timeout_ns, struct pstk_status *status,
+                    struct pstk_stats *stats, struct pstk_metrics *metrics, struct pstk_error *err)
 {
-    struct pstk__board_head head;
-    struct pstk__board_answer answer = {.number = 0};
-    if (!path || !path[0] || !board || board->size < sizeof board->size ||
+    struct pstk__status_file_head head;
+    struct pstk__status_answer answer = {.number = 0};
+    if (!path || !path[0] || !status || status->size < sizeof status->size ||
         (stats && stats->size < sizeof stats->size) ||
         (metrics && metrics->size < sizeof metrics->size))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "path is empty, board is NULL, or a size is not set");
-    const int fd = open_board(path, err);
+                          "path is empty, status is NULL, or a size is not set");
+    const int fd = open_status_file(path, err);
     if (fd < 0)
         return fd;
     const int r = read_head(fd, path, &head, err);
@@ -149,20 +150,20 @@ int pstk_board_ask(const char *path, int64_t timeout_ns, struct pstk_board *boar
         close(fd);
         return r;
     }
-    struct pstk_board found = {.size = sizeof found,
-                               .state = state_of(&head.process),
-                               .pid = head.process.pid,
-                               .is_foreign = (uint32_t)is_foreign(&head.process),
-                               .rank = head.rank,
-                               .world = head.world,
-                               .device = head.device,
-                               .device_index = head.device_index,
-                               .opened_ns = head.opened_ns,
-                               .n_samples = head.n_samples};
+    struct pstk_status found = {.size = sizeof found,
+                                .state = state_of(&head.process),
+                                .pid = head.process.pid,
+                                .is_foreign = (uint32_t)is_foreign(&head.process),
+                                .rank = head.rank,
+                                .world = head.world,
+                                .device = head.device,
+                                .device_index = head.device_index,
+                                .opened_ns = head.opened_ns,
+                                .n_samples = head.n_samples};
     memcpy(found.host, head.process.host, sizeof found.host);
     memcpy(found.path, head.path, sizeof found.path);
-    if (found.state != PSTK_BOARD_ENDED && ask(fd, timeout_ns, &answer)) {
-        found.state = PSTK_BOARD_ANSWERED;
+    if (found.state != PSTK_STATUS_ENDED && ask(fd, timeout_ns, &answer)) {
+        found.state = PSTK_STATUS_ANSWERED;
         found.answered_ns = answer.answered_ns;
         found.epoch = answer.epoch;
         found.position = answer.position;
@@ -170,7 +171,7 @@ int pstk_board_ask(const char *path, int64_t timeout_ns, struct pstk_board *boar
         answer.stats_size = answer.metrics_size = 0;
     }
     close(fd);
-    copy_sized(board, &found, sizeof found);
+    copy_sized(status, &found, sizeof found);
     if (stats)
         copy_sized(stats, answer.stats, answer.stats_size);
     if (metrics)

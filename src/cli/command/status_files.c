@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "command/boards.h"
+#include "command/status_files.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -11,21 +11,21 @@
 #include <unistd.h>
 
 /* Write a path that fits, or return 0. */
-__attribute__((format(printf, 2, 3))) static int put(char path[BOARDS_PATH_SIZE],
+__attribute__((format(printf, 2, 3))) static int put(char path[STATUS_FILES_PATH_SIZE],
                                                      const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const int n = vsnprintf(path, BOARDS_PATH_SIZE, format, args);
+    const int n = vsnprintf(path, STATUS_FILES_PATH_SIZE, format, args);
     va_end(args);
-    return n > 0 && n < BOARDS_PATH_SIZE;
+    return n > 0 && n < STATUS_FILES_PATH_SIZE;
 }
 
-int boards_folder(char path[BOARDS_PATH_SIZE])
+int status_files_folder(char path[STATUS_FILES_PATH_SIZE])
 {
     struct stat folder;
     const char *runtime = getenv("XDG_RUNTIME_DIR");
-    char name[BOARDS_PATH_SIZE];
+    char name[STATUS_FILES_PATH_SIZE];
     if (!(runtime && runtime[0] == '/' && put(path, "%s/penstock", runtime)))
         put(path, "/tmp/penstock-%u", (unsigned)geteuid());
     if (lstat(path, &folder) != 0)
@@ -42,13 +42,13 @@ int boards_folder(char path[BOARDS_PATH_SIZE])
     return 0;
 }
 
-const char *boards_path(char path[BOARDS_PATH_SIZE])
+const char *status_files_path(char path[STATUS_FILES_PATH_SIZE])
 {
-    char folder[BOARDS_PATH_SIZE];
+    char folder[STATUS_FILES_PATH_SIZE];
     struct timespec now;
     /* Looked at once more when it is there: somebody else may have made it meanwhile. */
-    if (!boards_folder(folder) || (mkdir(folder, 0700) != 0 && errno != EEXIST) ||
-        !boards_folder(folder))
+    if (!status_files_folder(folder) || (mkdir(folder, 0700) != 0 && errno != EEXIST) ||
+        !status_files_folder(folder))
         return NULL;
     clock_gettime(CLOCK_REALTIME, &now);
     return put(path, "%.4000s/%u-%lx%lx", folder, (unsigned)getpid(), (unsigned long)now.tv_sec,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/board.h"
+#include "loader/status_file.h"
 
 #include "base/error.h"
 #include "observe/timeline.h"
 
 #include <string.h>
 
-/* On the board's thread: these three functions are for any thread. */
+/* On the status file's thread: these three functions are for any thread. */
 static void measure(void *user, struct pstk_stats *stats, struct pstk_metrics *metrics,
                     uint64_t *epoch, uint64_t *position)
 {
@@ -19,22 +19,22 @@ static void measure(void *user, struct pstk_stats *stats, struct pstk_metrics *m
         *epoch = *position = 0;
 }
 
-int pstk__loader_board(struct pstk__board **out, struct pstk_loader *loader,
-                       struct pstk__pipeline *pipeline, struct pstk_error *err)
+int pstk__loader_status_file(struct pstk__status_file **out, struct pstk_loader *loader,
+                             struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     const struct pstk_settings *s = &pipeline->settings;
-    const struct pstk__board_config config = {.path = s->monitor_path,
-                                              .data_set = s->path,
-                                              .rank = s->rank,
-                                              .world = s->world,
-                                              .device = s->device,
-                                              .device_index = s->device_index,
-                                              .n_samples = pipeline->partition.n,
-                                              .measure = measure,
-                                              .user = loader};
+    const struct pstk__status_file_config config = {.path = s->monitor_path,
+                                                    .data_set = s->path,
+                                                    .rank = s->rank,
+                                                    .world = s->world,
+                                                    .device = s->device,
+                                                    .device_index = s->device_index,
+                                                    .n_samples = pipeline->partition.n,
+                                                    .measure = measure,
+                                                    .user = loader};
     struct pstk_error refused;
     pstk_error_init(&refused, sizeof refused);
-    if (pstk__board_open(out, &config, &refused) == 0)
+    if (pstk__status_file_open(out, &config, &refused) == 0)
         return 0;
     if (!refused.native || pstk__timeline_path_is_wrong(refused.native))
         return pstk__fail(err, refused.code == PSTK_ENOMEM ? PSTK_ENOMEM : PSTK_EINVAL,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where loaders have their boards, the files by which `penstock top` asks what they are doing.
+"""Where loaders have their status files, the files by which `penstock top` asks what they are doing.
 
 The folder is penstock in $XDG_RUNTIME_DIR, or /tmp/penstock-UID without that; the command has the same rule, in
-src/cli/command/boards.c.
+src/cli/command/status_files.c.
 """
 from __future__ import annotations
 

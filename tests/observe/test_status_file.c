@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boards: what a loader answers another process, and what becomes of files that are cut, damaged or
- * left by a process that was killed. Each question here goes through the file. */
+/* Status files: what a loader answers another process, and what becomes of files that are cut,
+ * damaged or left by a process that was killed. Each question here goes through the file. */
 #include "support/cuda_consumer.h"
 
-#include "observe/board.h"
+#include "observe/status_file.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ static struct pstk_settings host(void)
     return s;
 }
 
-/* A board without a loader, whose measurements all follow from how many there were. */
+/* A status file without a loader, whose measurements all follow from how many there were. */
 struct counted {
     _Atomic uint64_t n;
 };
@@ -38,19 +38,19 @@ static void count(void *user, struct pstk_stats *stats, struct pstk_metrics *met
     *position = n + 2;
 }
 
-static struct pstk__board_config config_of(struct counted *counted)
+static struct pstk__status_file_config config_of(struct counted *counted)
 {
-    return (struct pstk__board_config){.path = path,
-                                       .data_set = "data",
-                                       .rank = 1,
-                                       .world = 2,
-                                       .n_samples = 300,
-                                       .measure = count,
-                                       .user = counted};
+    return (struct pstk__status_file_config){.path = path,
+                                             .data_set = "data",
+                                             .rank = 1,
+                                             .world = 2,
+                                             .n_samples = 300,
+                                             .measure = count,
+                                             .user = counted};
 }
 
 struct answer {
-    struct pstk_board board;
+    struct pstk_status status;
     struct pstk_stats stats;
     struct pstk_metrics metrics;
     struct pstk_error err;
@@ -58,12 +58,12 @@ struct answer {
 
 static int ask(struct answer *answer, int64_t timeout_ns)
 {
-    *answer = (struct answer){.board.size = sizeof answer->board,
+    *answer = (struct answer){.status.size = sizeof answer->status,
                               .stats.size = sizeof answer->stats,
                               .metrics.size = sizeof answer->metrics,
                               .err = error_now()};
-    return pstk_board_ask(path, timeout_ns, &answer->board, &answer->stats, &answer->metrics,
-                          &answer->err);
+    return pstk_status_ask(path, timeout_ns, &answer->status, &answer->stats, &answer->metrics,
+                           &answer->err);
 }
 
 TEST(a_loader_answers_with_what_it_counts)
@@ -82,18 +82,18 @@ TEST(a_loader_answers_with_what_it_counts)
         CHECK_EQ(pstk_next(loader, &batch, NULL, LONG_NS, &err), 1);
         pstk_release(&batch, NULL);
         CHECK_EQ(ask(&answer, LONG_NS), 0);
-        CHECK_EQ(answer.board.state, PSTK_BOARD_ANSWERED);
+        CHECK_EQ(answer.status.state, PSTK_STATUS_ANSWERED);
         CHECK_EQ(pstk_get_stats(loader, &stats), 0);
         CHECK_EQ(answer.stats.n_batches, (uint64_t)i + 1);
         CHECK_EQ(answer.stats.n_samples, stats.n_samples);
         CHECK_EQ(answer.metrics.n_samples, stats.n_samples);
         CHECK_EQ(pstk_get_cursor(loader, &epoch, &position), 0);
-        CHECK(answer.board.epoch == epoch && answer.board.position == position);
+        CHECK(answer.status.epoch == epoch && answer.status.position == position);
     }
-    CHECK_EQ(answer.board.pid, (uint32_t)getpid());
-    CHECK_EQ(answer.board.is_foreign, 0);
-    CHECK_EQ(answer.board.n_samples, pstk_n_samples(loader));
-    CHECK(strstr(answer.board.path, s.path));
+    CHECK_EQ(answer.status.pid, (uint32_t)getpid());
+    CHECK_EQ(answer.status.is_foreign, 0);
+    CHECK_EQ(answer.status.n_samples, pstk_n_samples(loader));
+    CHECK(strstr(answer.status.path, s.path));
     pstk_close(&loader);
     CHECK_EQ(ask(&answer, 0), PSTK_ENOENT);
 }
@@ -101,63 +101,63 @@ TEST(a_loader_answers_with_what_it_counts)
 TEST(who_asks_while_another_asks_gets_whole_answers)
 {
     struct counted counted = {.n = 0};
-    const struct pstk__board_config config = config_of(&counted);
+    const struct pstk__status_file_config config = config_of(&counted);
     struct pstk_error err = error_now();
-    struct pstk__board *board;
+    struct pstk__status_file *status;
     int n_wrong = 0;
-    CHECK_EQ(pstk__board_open(&board, &config, &err), 0);
+    CHECK_EQ(pstk__status_file_open(&status, &config, &err), 0);
     const pid_t child = fork();
     for (int i = 0; i < 300; i++) {
         struct answer answer;
         const int r = ask(&answer, LONG_NS);
         const uint64_t n = answer.stats.n_samples;
-        n_wrong += r != 0 || answer.board.state != PSTK_BOARD_ANSWERED ||
+        n_wrong += r != 0 || answer.status.state != PSTK_STATUS_ANSWERED ||
                    answer.stats.cpu_ns != n || answer.metrics.duration_ns != n ||
-                   answer.metrics.free.max != n || answer.board.epoch != n + 1 ||
-                   answer.board.position != n + 2;
+                   answer.metrics.free.max != n || answer.status.epoch != n + 1 ||
+                   answer.status.position != n + 2;
     }
     if (child == 0)
         _exit(n_wrong != 0);
-    int status = -1;
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK(n_wrong == 0 && status == 0);
+    int ended = -1;
+    CHECK_EQ(waitpid(child, &ended, 0), child);
+    CHECK(n_wrong == 0 && ended == 0);
     CHECK(counted.n >= 300);
-    pstk__board_close(board);
+    pstk__status_file_close(status);
 }
 
 TEST(nothing_is_measured_while_nobody_asks)
 {
     struct counted counted = {.n = 0};
-    const struct pstk__board_config config = config_of(&counted);
+    const struct pstk__status_file_config config = config_of(&counted);
     struct pstk_error err = error_now();
-    struct pstk__board *board;
+    struct pstk__status_file *status;
     struct answer answer;
-    CHECK_EQ(pstk__board_open(&board, &config, &err), 0);
+    CHECK_EQ(pstk__status_file_open(&status, &config, &err), 0);
     usleep(50000);
     CHECK_EQ(counted.n, 0);
     CHECK_EQ(ask(&answer, LONG_NS), 0);
     CHECK_EQ(counted.n, 1);
-    pstk__board_close(board);
+    pstk__status_file_close(status);
     CHECK(counted.n == 1);
 }
 
 TEST(a_program_may_change_its_folder)
 {
     struct counted counted = {.n = 0};
-    struct pstk__board_config config = config_of(&counted);
+    struct pstk__status_file_config config = config_of(&counted);
     struct pstk_error err = error_now();
-    struct pstk__board *board;
+    struct pstk__status_file *status;
     struct stat file;
     char here[4096];
     CHECK(getcwd(here, sizeof here) && chdir(folder) == 0);
-    config.path = "board";
-    CHECK_EQ(pstk__board_open(&board, &config, &err), 0);
+    config.path = "status";
+    CHECK_EQ(pstk__status_file_open(&status, &config, &err), 0);
     CHECK(stat(path, &file) == 0 && chdir("/") == 0);
-    pstk__board_close(board);
+    pstk__status_file_close(status);
     CHECK(stat(path, &file) != 0 && chdir(here) == 0);
 }
 
-TEST(a_file_that_is_cut_or_deleted_ends_the_board_alone)
+TEST(a_file_that_is_cut_or_deleted_ends_the_status_file_alone)
 {
     struct pstk_settings s = host();
     struct pstk_error err = error_now();
@@ -178,90 +178,90 @@ TEST(a_file_that_is_cut_or_deleted_ends_the_board_alone)
 TEST(a_process_that_was_killed_is_found_out_and_its_place_taken)
 {
     struct pstk_error err = error_now();
-    struct pstk__board *board;
+    struct pstk__status_file *status;
     struct counted counted = {.n = 0};
-    const struct pstk__board_config config = config_of(&counted);
+    const struct pstk__status_file_config config = config_of(&counted);
     struct answer answer;
     int ready[2];
     char byte;
     CHECK_EQ(pipe(ready), 0);
     const pid_t child = fork();
     if (child == 0) {
-        if (pstk__board_open(&board, &config, &err) == 0 && write(ready[1], "r", 1) == 1)
+        if (pstk__status_file_open(&status, &config, &err) == 0 && write(ready[1], "r", 1) == 1)
             pause();
         _exit(1);
     }
     CHECK_EQ(read(ready[0], &byte, 1), 1);
     CHECK_EQ(ask(&answer, LONG_NS), 0);
-    CHECK(answer.board.state == PSTK_BOARD_ANSWERED && answer.board.pid == (uint32_t)child);
-    CHECK(answer.board.rank == 1 && answer.board.world == 2);
+    CHECK(answer.status.state == PSTK_STATUS_ANSWERED && answer.status.pid == (uint32_t)child);
+    CHECK(answer.status.rank == 1 && answer.status.world == 2);
     kill(child, SIGSTOP);
     waitpid(child, NULL, WUNTRACED);
     CHECK_EQ(ask(&answer, 20000000), 0);
-    CHECK_EQ(answer.board.state, PSTK_BOARD_SILENT);
+    CHECK_EQ(answer.status.state, PSTK_STATUS_SILENT);
     CHECK_EQ(answer.stats.n_samples, 0);
     kill(child, SIGKILL);
     siginfo_t info;
     CHECK_EQ(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0); /* it stays a zombie */
     CHECK_EQ(ask(&answer, LONG_NS), 0);
-    CHECK_EQ(answer.board.state, PSTK_BOARD_ENDED);
+    CHECK_EQ(answer.status.state, PSTK_STATUS_ENDED);
     waitpid(child, NULL, 0);
     CHECK_EQ(ask(&answer, LONG_NS), 0);
-    CHECK_EQ(answer.board.state, PSTK_BOARD_ENDED);
-    CHECK_EQ(pstk__board_open(&board, &config, &err), 0);
+    CHECK_EQ(answer.status.state, PSTK_STATUS_ENDED);
+    CHECK_EQ(pstk__status_file_open(&status, &config, &err), 0);
     CHECK_EQ(ask(&answer, LONG_NS), 0);
-    CHECK_EQ(answer.board.pid, (uint32_t)getpid());
-    pstk__board_close(board);
+    CHECK_EQ(answer.status.pid, (uint32_t)getpid());
+    pstk__status_file_close(status);
     close(ready[0]);
     close(ready[1]);
 }
 
 /* Write a head whose process is changed, with its checksum. */
-static void change(int fd, struct pstk__board_head head)
+static void change(int fd, struct pstk__status_file_head head)
 {
-    head.crc = pstk__board_head_crc(&head);
+    head.crc = pstk__status_file_head_crc(&head);
     CHECK_EQ(pwrite(fd, &head, sizeof head, 0), sizeof head);
 }
 
 TEST(a_number_that_is_used_again_and_another_machine_are_told_apart)
 {
-    struct pstk__board_head head = {.version = 0}, other;
+    struct pstk__status_file_head head = {.version = 0}, other;
     struct pstk_error err = error_now();
     struct counted counted = {.n = 0};
-    const struct pstk__board_config config = config_of(&counted);
-    struct pstk__board *board;
+    const struct pstk__status_file_config config = config_of(&counted);
+    struct pstk__status_file *status;
     struct answer answer;
-    CHECK_EQ(pstk__board_open(&board, &config, &err), 0);
+    CHECK_EQ(pstk__status_file_open(&status, &config, &err), 0);
     int fd = open(path, O_RDWR);
-    unsigned char page[PSTK__BOARD_SIZE];
+    unsigned char page[PSTK__STATUS_FILE_SIZE];
     CHECK_EQ(pread(fd, page, sizeof page, 0), sizeof page);
     memcpy(&head, page, sizeof head);
     close(fd);
-    pstk__board_close(board);
+    pstk__status_file_close(status);
     fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600); /* the same, and nobody answers */
     CHECK_EQ(pwrite(fd, page, sizeof page, 0), sizeof page);
     CHECK_EQ(ask(&answer, 0), 0);
-    CHECK_EQ(answer.board.state, PSTK_BOARD_SILENT);
+    CHECK_EQ(answer.status.state, PSTK_STATUS_SILENT);
     other = head;
     other.process.start_ticks++;
     change(fd, other);
     CHECK_EQ(ask(&answer, 0), 0);
-    CHECK(answer.board.state == PSTK_BOARD_ENDED && !answer.board.is_foreign);
+    CHECK(answer.status.state == PSTK_STATUS_ENDED && !answer.status.is_foreign);
     other = head;
     other.process.pid_namespace++;
     change(fd, other);
     CHECK_EQ(ask(&answer, 0), 0);
-    CHECK(answer.board.state == PSTK_BOARD_ELSEWHERE && answer.board.is_foreign);
+    CHECK(answer.status.state == PSTK_STATUS_ELSEWHERE && answer.status.is_foreign);
     other = head;
     other.process.host[0] ^= 1;
     change(fd, other);
     CHECK_EQ(ask(&answer, 0), 0);
-    CHECK(answer.board.state == PSTK_BOARD_ELSEWHERE && answer.board.is_foreign);
+    CHECK(answer.status.state == PSTK_STATUS_ELSEWHERE && answer.status.is_foreign);
     other = head;
     other.process.boot[0] ^= 1;
     change(fd, other);
     CHECK_EQ(ask(&answer, 0), 0);
-    CHECK_EQ(answer.board.state, PSTK_BOARD_ENDED);
+    CHECK_EQ(answer.status.state, PSTK_STATUS_ENDED);
     other = head;
     other.version++;
     change(fd, other);
@@ -311,8 +311,8 @@ TEST(wrong_paths_are_refused_and_other_files_are_left_alone)
     CHECK_EQ(pstk_get_stats(loader, &stats), 0);
     CHECK_EQ(stats.fallbacks & PSTK_FALLBACK_NO_MONITOR, 0);
     pstk_close(&loader);
-    CHECK_EQ(pstk_board_ask("", 0, &answer.board, NULL, NULL, &err), PSTK_EINVAL);
-    CHECK_EQ(pstk_board_ask(path, 0, NULL, NULL, NULL, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_status_ask("", 0, &answer.status, NULL, NULL, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_status_ask(path, 0, NULL, NULL, NULL, &err), PSTK_EINVAL);
 }
 
 /* The limit of a file's size stands for a disk without room. */
@@ -348,16 +348,16 @@ int main(void)
         CASE(who_asks_while_another_asks_gets_whole_answers),
         CASE(nothing_is_measured_while_nobody_asks),
         CASE(a_program_may_change_its_folder),
-        CASE(a_file_that_is_cut_or_deleted_ends_the_board_alone),
+        CASE(a_file_that_is_cut_or_deleted_ends_the_status_file_alone),
         CASE(a_process_that_was_killed_is_found_out_and_its_place_taken),
         CASE(a_number_that_is_used_again_and_another_machine_are_told_apart),
         CASE(wrong_paths_are_refused_and_other_files_are_left_alone),
         CASE(a_full_disk_is_a_fallback_and_the_run_goes_on),
     };
-    snprintf(folder, sizeof folder, "/tmp/penstock-board-XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/penstock-status-XXXXXX");
     if (!mkdtemp(folder))
         return 1;
-    snprintf(path, sizeof path, "%s/board", folder);
+    snprintf(path, sizeof path, "%s/status", folder);
     consumer_begin();
     const int failed = RUN_CASES(cases);
     consumer_end();

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * status_files: the folder in which the loaders of a user have their status files
+ * (penstock/status.h): penstock in $XDG_RUNTIME_DIR, or /tmp/penstock-UID without that. The Python
+ * package has the same rule, in status_files.py.
+ */
+#ifndef PSTK_CLI_STATUS_FILES_H
+#define PSTK_CLI_STATUS_FILES_H
+
+#define STATUS_FILES_PATH_SIZE 4096
+
+/* Write the folder's path. Returns 1, or 0 with a sentence about why there is none in its place:
+ * somebody else could write to it. */
+int status_files_folder(char path[STATUS_FILES_PATH_SIZE]);
+/* Write a path for a status file of this process, for settings.monitor_path, and make the folder.
+ * Returns `path`, or NULL when there can be none. */
+const char *status_files_path(char path[STATUS_FILES_PATH_SIZE]);
+
+#endif

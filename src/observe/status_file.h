@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * status_file: a small file through which other processes ask a loader what it is doing; the other
+ * side, pstk_status_ask, is status_ask.c.
+ *
+ *     0  struct pstk__status_file_head, written once
+ *   512 + ...  see PSTK__STATUS_FILE_ANSWER: struct pstk__status_answer, written for each question
+ *
+ * Who asks writes a new number to head.question, and wakes the futex there. The status file's
+ * thread waits at that futex, and answers. It reads and writes by pread and pwrite, never through a
+ * mapping: a file that somebody cuts or deletes then ends the status file, where a mapping would
+ * end the process by SIGBUS. The mapping is for the futex alone, which the kernel looks at without
+ * such a danger.
+ *
+ * An answer is one pwrite, with its checksum and its number in it. Who reads it takes it if the
+ * checksum is right and the number is new.
+ *
+ * All numbers are the machine's own: the file never leaves it.
+ */
+#ifndef PSTK_STATUS_FILE_H
+#define PSTK_STATUS_FILE_H
+
+#include "base/process.h"
+
+#include <penstock/status.h>
+
+#define PSTK__STATUS_FILE_MAGIC "pstkbrd" /* 8 bytes with its 0 */
+#define PSTK__STATUS_FILE_VERSION 1u
+#define PSTK__STATUS_FILE_SIZE 4096u    /* of the file */
+#define PSTK__STATUS_FILE_ANSWER 1024u  /* where the answer begins */
+#define PSTK__STATUS_FILE_STATS 1024u   /* room for struct pstk_stats in an answer, */
+#define PSTK__STATUS_FILE_METRICS 1984u /* and for struct pstk_metrics */
+
+/* Who has the status file. */
+struct pstk__status_file_head {
+    char magic[8];
+    uint32_t version;  /* of the layout */
+    uint32_t question; /* the futex: the number of the newest question; not in the checksum */
+    uint32_t crc;      /* CRC32C of all that follows in this struct */
+    uint32_t rank, world, device;
+    int32_t device_index;
+    uint32_t reserved; /* 0 */
+    uint64_t opened_ns, n_samples;
+    struct pstk__process process;
+    char path[512];
+};
+
+/* What its loader was doing at a moment. Members that are newer than the reader's, or older, are
+ * left out by the sizes. */
+struct pstk__status_answer {
+    uint64_t number;   /* from 1 */
+    uint32_t crc;      /* CRC32C of all that follows in this struct */
+    uint32_t reserved; /* 0 */
+    uint64_t answered_ns, epoch, position;
+    uint32_t stats_size, metrics_size;
+    unsigned char stats[PSTK__STATUS_FILE_STATS];
+    unsigned char metrics[PSTK__STATUS_FILE_METRICS];
+};
+
+_Static_assert(sizeof(struct pstk__status_file_head) <= PSTK__STATUS_FILE_ANSWER,
+               "the head has no room");
+_Static_assert(PSTK__STATUS_FILE_ANSWER + sizeof(struct pstk__status_answer) <=
+                   PSTK__STATUS_FILE_SIZE,
+               "the answer has no room");
+_Static_assert(sizeof(struct pstk_stats) <= PSTK__STATUS_FILE_STATS, "statistics have no room");
+_Static_assert(sizeof(struct pstk_metrics) <= PSTK__STATUS_FILE_METRICS, "metrics have no room");
+
+/* What a status file says of its loader. */
+struct pstk__status_file_config {
+    const char *path;     /* of the file */
+    const char *data_set; /* copies the end of it */
+    uint32_t rank, world, device;
+    int32_t device_index;
+    uint64_t n_samples;
+    /* Measure now; on the status file's thread. */
+    void (*measure)(void *user, struct pstk_stats *stats, struct pstk_metrics *metrics,
+                    uint64_t *epoch, uint64_t *position);
+    void *user;
+};
+
+struct pstk__status_file;
+
+/* Make the file, in place of the status file of a process that has ended, and start the thread.
+ * Refuses a path where something else lies. err->native: what the system refused; 0: nothing.
+ * Returns owned.
+ */
+int pstk__status_file_open(struct pstk__status_file **out,
+                           const struct pstk__status_file_config *config, struct pstk_error *err);
+/* End the thread; remove the file, if it is still ours. NULL is fine. */
+void pstk__status_file_close(struct pstk__status_file *status);
+
+/* CRC32C of a head, or of an answer. */
+uint32_t pstk__status_file_head_crc(const struct pstk__status_file_head *head);
+uint32_t pstk__status_answer_crc(const struct pstk__status_answer *answer);
+/* Wait until the number at a futex is not `question` any more, or somebody wakes it, or the time is
+ * up. -EFAULT: the file was cut. */
+int pstk__status_file_wait(const uint32_t *futex, uint32_t question, int64_t timeout_ns);
+void pstk__status_file_wake(const uint32_t *futex);
+
+#endif
