@@ -7,6 +7,7 @@ import io
 import os
 import pathlib
 import re
+import tarfile
 import unittest
 import warnings
 
@@ -19,6 +20,7 @@ import numpy as np  # noqa: E402
 from data_fixture import Case, optional  # noqa: E402
 from penstock import functional, monitor, ops  # noqa: E402
 from penstock.monitor import alerts  # noqa: E402
+from penstock.packing.cluster import WriterSettings, check  # noqa: E402
 
 ODD = [None, True, "x", "a\0b", "", b"x", float("nan"), float("inf"), -float("inf"), -1, 0, 2**64, 10**400, 0.5, 1j, [], {}, (), (1,), [None],
        ["x", "y"], [[1]], [1, 2, 3, 4, 5], {"x": 1}, object(), object, len, np.zeros(3), np.zeros((0, 2)), np.array(["x"]),
@@ -89,7 +91,7 @@ class Odd(unittest.TestCase):
         self.assertEqual(bad, [], "\n".join(bad))
 
 
-ADVICE = re.compile(r"\((?:raise|lower|choose|leave)|(?:leave it out|raise it|choose another path|which none fits|could not load|no such file|; add a )|lower batch_size|raise max_memory|has no column .*(?:adds one|lists its columns)|set overwrite=True to replace it|choose another directory|Ids: cannot read the file: |path: cannot append to the file: |in it is one, of the format \w+: open that|holds no images: neither it|make it with mkdir -p|has no (?:image|integer) field .*; there are: ", re.DOTALL)
+ADVICE = re.compile(r"\((?:raise|lower|choose|leave)|(?:leave it out|raise it|choose another path|which none fits|could not load|no such file|; add a )|lower batch_size|raise max_memory|has no column .*(?:adds one|lists its columns)|set overwrite=True to replace it|choose another directory|Ids: cannot read the file: |path: cannot append to the file: |in it is one, of the format \w+: open that|holds no images: neither it|has a name that is not UTF-8|make it with mkdir -p|has no (?:image|integer) field .*; there are: ", re.DOTALL)
 # Some are right for some parameters.
 SIZES_AND_PATHS = ["1G", "64 MB", b"", b"a\0b", pathlib.Path("x"), pathlib.Path("a\0b"), pathlib.PurePosixPath("."), "/dev/null", "/proc/self/mem",
                    "/proc/no/such/folder", "s3://bucket/x", "\udcff", "\ud800", "x" * 300, "/" + "x/" * 3000]
@@ -176,6 +178,17 @@ class Opens(Walks):
                   {"dataset": [{"x": 1}], "num_workers": 0})
         self.walk("export", export, lambda **given: export(**{"out": self.fresh(), **given}), {"data": self.path(), "to": "npy", "fields": ["x"]})
         self.walk("merge", merge, lambda **given: merge(**{"path": self.fresh(), **given}), {"parts": [self.path()]})
+
+    def test_packs_by_the_command_and_by_engines(self):
+        pack, images, archive = penstock.pack, self.path("images"), self.path("a.tar")
+        os.mkdir(images)
+        optional("PIL.Image").fromarray(np.zeros((8, 8, 3), np.uint8)).save(os.path.join(images, "image.png"))
+        with tarfile.open(archive, "w") as tar:
+            tar.add(images, "")
+        for source in (images, archive):
+            with contextlib.redirect_stderr(io.StringIO()):
+                self.walk("pack", pack, lambda source=source, **given: pack(**{"dataset": source, "path": self.fresh(), "progress": False, **given}).close(), {})
+        self.walk("WriterSettings", WriterSettings, lambda **given: check(self.fresh(), WriterSettings(**given)), {})
 
     def test_samples_of_a_loader(self):
         for name, given in SUBSETS.items():

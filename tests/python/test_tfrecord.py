@@ -448,6 +448,16 @@ class Default(Tfrecord):
         info = subprocess.run([command[0], "info", folder, *options], capture_output=True, text=True, check=True).stdout
         self.assertRegex(info, "label +scalar i64 .* absent from 8")
 
+    def test_each_float_is_a_default(self):
+        folder = self.put_some()
+        for value in (0.1, -0.0, 1e-40, 2**-149, 3.4028234663852886e38, float("inf"), float("nan")):
+            with contextlib.redirect_stderr(io.StringIO()):
+                found = penstock.pack(folder, self.path("out"), fields={"score": ("float32", (), value)}, overwrite=True)[1]["score"]
+            self.assertEqual(struct.pack("f", found), struct.pack("f", value), value)
+        for text in ("1e-60", "1e60"):
+            done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "info", folder, "--field", f"score=float32={text}"], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, "the default must be a number that the type can hold" in done.stderr), (2, True), done.stderr)
+
     def test_the_command_refuses_what_no_default_can_be(self):
         folder = self.put_some()
         for given, words in (("label=uint8=256", "the default must be a number that the type can hold"),
@@ -459,6 +469,11 @@ class Default(Tfrecord):
             self.assertEqual((done.returncode, words in done.stderr), (2, True), done.stderr)
         with self.assertRaisesRegex(penstock.SettingsError, r"pair.*penstock.pack\(penstock.Dataset\(path"):
             penstock.pack(folder, self.path("out"), fields=self.fields)
+        for kind in ("float16", "bfloat16", "float64"):
+            with self.assertRaisesRegex(penstock.SettingsError, f"fields: value has the type '{kind}' for 'score'; must be 'float32' with a default"):
+                penstock.pack(folder, self.path("out"), fields={"score": (kind, (), 0.5)})
+            done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "info", folder, "--field", f"score={kind}=0.5"], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, "the type must be float32 with a default" in done.stderr), (2, True), done.stderr)
         with self.assertRaisesRegex(penstock.SettingsError, "fields: value is given; must be left out"):
             penstock.pack([1, 2], self.path("out"), fields=self.fields)
 

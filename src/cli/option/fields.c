@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,10 +156,11 @@ static int set_number(uint32_t dtype, const char *text, uint8_t number[8])
     if (dtype == PSTK_F32) {
         const float value = strtof(text, &end);
         memcpy(number, &value, sizeof value);
-        return *end || end == text || isspace((unsigned char)*text) || errno ? -1 : 0;
+        /* Subnormal numbers set errno, too. */
+        const int is_lost = errno && (isinf(value) || value == 0);
+        return *end || end == text || isspace((unsigned char)*text) || is_lost ? -1 : 0;
     }
-    if (dtype == PSTK_F16 || dtype == PSTK_BF16 || dtype == PSTK_F64 ||
-        strspn(text, is_signed ? "-0123456789" : "0123456789") != strlen(text))
+    if (strspn(text, is_signed ? "-0123456789" : "0123456789") != strlen(text))
         return -1;
     const int64_t value = is_signed ? strtoll(text, &end, 10) : (int64_t)strtoull(text, &end, 10);
     memcpy(number, &value, sizeof value); /* little-endian on every machine penstock builds for */
@@ -180,6 +182,8 @@ static int add_default(struct fields *fields, const char *text, const char *valu
         return refuse(text, "must have no default: that of an array can be given in Python");
     *made = (struct pstk_default){.name = field->name, .data = value, .size = strlen(value)};
     if (field->kind == PSTK_FIELD_SCALAR) {
+        if (field->dtype == PSTK_F16 || field->dtype == PSTK_BF16 || field->dtype == PSTK_F64)
+            return refuse(text, "the type must be float32 with a default: floats of TFRecords are");
         if (set_number(field->dtype, value, number) < 0)
             return refuse(text, "the default must be a number that the type can hold");
         made->data = number;

@@ -25,6 +25,7 @@ from typing import Any
 from .. import paths
 from .._version import __version__
 from ..dataset import Dataset
+from ..arguments import items
 from ..errors import PenstockError, SettingsError
 from . import parts
 from .pack import PALETTES
@@ -51,9 +52,13 @@ class WriterSettings:
     damaged: str = "refuse"
     columns: bool = True
 
+    def __post_init__(self) -> None:
+        if self.names is not None:  # once: they may be an iterator's
+            object.__setattr__(self, "names", items("names", self.names, "a list of class names"))
+
     def open(self, path: str, schema: Schema, **whose: Any) -> Writer:
         """A writer. whose: its part or pack_id, and what differs from these settings."""
-        return Writer(path, schema, **{**dataclasses.asdict(self), **whose})
+        return Writer(path, schema, **{**vars(self), **whose})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,8 +144,6 @@ class ClusterPack:
     def __init__(self, path: str | os.PathLike[str], schema: Schema, settings: WriterSettings, source: str) -> None:
         fields, pack_id = schema_of(schema), secrets.token_hex(16)
         note = f"packed by {source}, penstock {__version__}" if settings.note is None else settings.note
-        if settings.names is not None:
-            settings = dataclasses.replace(settings, names=list(settings.names))
         where = _where(path)
         self._guard = settings.open(where, fields, pack_id=pack_id, note=note)
         try:

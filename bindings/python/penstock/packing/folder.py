@@ -64,6 +64,8 @@ def _default_text(name: str, field: Field, stored: bytes) -> str:
     if field.is_array or (b"\0" in stored and not field.is_scalar):
         raise SettingsError(f"fields: value has a default for {name!r} that is an array or has a 0 byte; must be a number "
                             "or text (for others pack a data set: penstock.pack(penstock.Dataset(path, fields={...}), path))")
+    if field.is_scalar and field.kind in ("float16", "bfloat16", "float64"):
+        raise SettingsError(f"fields: value has the type {field.kind!r} for {name!r}; must be 'float32' with a default (floats of TFRecords are)")
     return str(struct.unpack("<" + DTYPES[field.kind].format, stored)[0]) if field.is_scalar else os.fsdecode(stored)
 
 

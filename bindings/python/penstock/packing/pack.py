@@ -404,8 +404,11 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     """
     if part is not None and not isinstance(part, Task):
         raise SettingsError(f"part: value is {part!r}; must be a penstock.Task")
-    overwrite, check_images = switch("overwrite", overwrite), switch("check_images", check_images)
+    overwrite, check_images, columns = (switch(name, value) for name, value in (
+        ("overwrite", overwrite), ("check_images", check_images), ("columns", columns)))
     progress, skip_bad, by_content = switch("progress", progress), switch("skip_bad", skip_bad), switch("by_content", by_content)
+    shard_size, dictionary_size = count("shard_size", shard_size), count("dictionary_size", dictionary_size, 0, 2**32 - 1)
+    _check_context(context)
     names = None if names is None else items("names", names, "a list of class names")
     if classes is not None and not isinstance(classes, str):
         raise TypeError(f"classes: value is {classes!r}; must be the name of a field of text, or None")
@@ -436,7 +439,6 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
                 schema = {**known, classes: Field("int64")}
             source = class_numbers.numbered(source, classes, names, list(known) if known else None)
         n_workers = _n_workers(num_workers, source)
-        _check_context(context)
         where = os.path.realpath(paths.local(path))
         open_writer = functools.partial(
             Writer, overwrite=overwrite, shard_size=shard_size, dictionary_size=dictionary_size,
