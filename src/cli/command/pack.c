@@ -33,6 +33,8 @@
 
 #define MAX_THREADS 1024
 #define SHARD_SIZE (UINT64_C(256) << 20) /* of the option table */
+/* Bytes for a thread. Of files of 12 Mpixel one thread took 150 MB, and two took 228 MB. */
+#define THREAD_MEMORY (UINT64_C(128) << 20)
 
 enum {
     OPT_SHARD_SIZE = 256,
@@ -58,7 +60,8 @@ static const struct option_row table[] = {
      .code = OPT_THREADS,
      .value = "N",
      .initial = "all cores",
-     .text = "work on N files at once"},
+     .text = "work on N files at once; the default is lower where memory is limited to less than "
+             "128 MiB for each"},
     FORM_OPTIONS,
     {.name = "part",
      .code = OPT_PART,
@@ -725,6 +728,18 @@ static int open_source(struct pack *p, uint64_t *n)
     return status;
 }
 
+/* All cores, or fewer where they would take more memory than there is: the kernel ends such a
+ * process, and the files packed so far are lost. */
+static void choose_threads(struct pack *p)
+{
+    const uint32_t n = part_threads(&p->part, machine_n_cores(MAX_THREADS));
+    p->n_threads = machine_n_within(n, THREAD_MEMORY * part_processes(&p->part));
+    if (p->n_threads < n)
+        message_say(
+            "threads: %u instead of %u, because memory is limited (--threads sets another number)",
+            p->n_threads, n);
+}
+
 static int pack(struct pack *p)
 {
     uint64_t n;
@@ -742,7 +757,7 @@ static int pack(struct pack *p)
         message_say("part %u/%u gets no image: %s holds only %llu", p->part.number, p->part.n,
                     p->src, (unsigned long long)n);
     if (p->n_threads == 0)
-        p->n_threads = part_threads(&p->part, machine_n_cores(MAX_THREADS));
+        choose_threads(p);
     status = open_writer(p);
     if (p->is_done)
         return report(p, unit_now() - p->start);

@@ -11,15 +11,25 @@
 #include "names.h"
 #include "option/options.h"
 
+/* A shorter struct ends before io_uring, so the library tries no ring and starts no CUDA driver. */
+#define WITHOUT_TRIALS offsetof(struct pstk_machine, io_uring)
+
 uint32_t machine_n_cores(uint32_t most)
 {
-    /* A shorter struct ends before io_uring, so the library tries no ring and starts no CUDA
-     * driver. */
-    struct pstk_machine machine = {.size = offsetof(struct pstk_machine, io_uring)};
+    struct pstk_machine machine = {.size = WITHOUT_TRIALS};
     if (pstk_get_machine(NULL, &machine, NULL) == 0 && machine.n_usable > 0)
         return machine.n_usable < most ? machine.n_usable : most;
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n < 1 ? 1 : n > (long)most ? most : (uint32_t)n;
+}
+
+uint32_t machine_n_within(uint32_t n, uint64_t each)
+{
+    struct pstk_machine machine = {.size = WITHOUT_TRIALS};
+    if (pstk_get_machine(NULL, &machine, NULL) < 0 || machine.memory == 0 ||
+        machine.memory / each >= n)
+        return n;
+    return machine.memory < each ? 1 : (uint32_t)(machine.memory / each);
 }
 
 struct json_t *machine_json(const char *path)

@@ -209,11 +209,16 @@ const char *part_text(const struct part *part, char text[PART_TEXT])
     return text;
 }
 
+uint32_t part_processes(const struct part *part)
+{
+    return part->is_auto && part->found.local_world > 1 ? part->found.local_world : 1;
+}
+
 uint32_t part_threads(const struct part *part, uint32_t n_cores)
 {
-    if (!part->is_auto || part->found.is_bound || part->found.local_world < 2)
+    if (part->found.is_bound)
         return n_cores;
-    const uint32_t n = n_cores / part->found.local_world;
+    const uint32_t n = n_cores / part_processes(part);
     return n ? n : 1;
 }
 

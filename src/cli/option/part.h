@@ -40,6 +40,8 @@ char *part_path(struct part *part, const char *out);
 void part_undo(const struct part *part, const char *out);
 /* Write "part 1 of 4", with its source after --part auto. */
 const char *part_text(const struct part *part, char text[PART_TEXT]);
+/* Return how many processes the launcher started on this machine, 1 without --part auto. */
+uint32_t part_processes(const struct part *part);
 /* Return how many threads this process takes of `n_cores`: a share where the launcher started
  * several processes on this machine, and left them the same cores. */
 uint32_t part_threads(const struct part *part, uint32_t n_cores);
