@@ -448,6 +448,18 @@ class Default(Tfrecord):
         info = subprocess.run([command[0], "info", folder, *options], capture_output=True, text=True, check=True).stdout
         self.assertRegex(info, "label +scalar i64 .* absent from 8")
 
+    def test_of_a_mixture_fields_hold_for_each_and_a_packed_one_has_its_own(self):
+        first, second = self.put_some(), self.put_some(9, "second")
+        fields = {"label": ("int64", (), -3)}
+        with contextlib.redirect_stderr(io.StringIO()):
+            packed = penstock.pack(second, self.path("packed"), fields={"label": ("int64", (), 7)}).path
+        for other, default in ((second, -3), (packed, 7)):
+            mixture = penstock.Mixture({first: 1, other: 1}, exhaustion="drop")
+            with penstock.Loader(mixture, fields=fields, batch_size=3, framework="numpy", order="sequential", outputs=["id", "label"]) as loader:
+                for batch in loader:
+                    for i, label, which in zip(batch["id"].tolist(), batch["label"].tolist(), batch.data_sets, strict=True):
+                        self.assertEqual(label, i if i % 3 == 0 else (-3, default)[which])
+
     def test_each_float_is_a_default(self):
         folder = self.put_some()
         for value in (0.1, -0.0, 1e-40, 2**-149, 3.4028234663852886e38, float("inf"), float("nan")):

@@ -66,6 +66,9 @@ class Mixture(Sealed):
     The fields that outputs read must be alike in all data sets (kind, dtype, shape); others may differ. Batches have
     `data_sets`, the number of each row's data set in the order of the first mention; `sample_ids` count within it.
 
+    fields= of the loader holds for each data set of another format: a field has the same default in all. For a default of
+    its own pack that data set before, penstock.pack(path, OUT, fields={...}), and give OUT here.
+
     Raises TypeError, SettingsError.
     """
 
