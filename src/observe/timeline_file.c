@@ -201,12 +201,14 @@ int pstk__timeline_check_path(const char *setting, const char *path, enum pstk_s
         return pstk__fail(err, PSTK_EINVAL, stage,
                           "%s: value is empty; must be %sthe path of a file", setting,
                           stage == PSTK_STAGE_OPEN ? "NULL or " : "");
+    static const char *const compressed[] = {".gz", ".bz2", ".xz", ".zst"};
     const char *suffix = path ? strrchr(path, '.') : NULL;
-    if (suffix && strcasecmp(suffix, ".gz") == 0)
-        return pstk__fail(err, PSTK_EINVAL, stage,
-                          "%s: value is '%s'; must not end in .gz, because the trace is written as "
-                          "plain JSON (compress the file with gzip afterwards)",
-                          setting, path);
+    for (size_t i = 0; suffix && i < sizeof compressed / sizeof *compressed; i++)
+        if (strcasecmp(suffix, compressed[i]) == 0)
+            return pstk__fail(err, PSTK_EINVAL, stage,
+                              "%s: value is '%s'; must not end in %s, because the trace is written "
+                              "as plain JSON (compress the file afterwards)",
+                              setting, path, compressed[i]);
     return 0;
 }
 

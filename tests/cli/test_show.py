@@ -82,6 +82,10 @@ def ids_and_names_of_classes_stand_below_the_pixels(world):
     assert after[1] == after[2] != after[0] and after[3] not in after[:3], "the names"
     assert min(map(len, lines)) > 10 and lines[1] != lines[2], "the ids"
     expect(run_json("show", out, "--ids", 1, "-o", world.path("s.png"), "--size", SIDE)["id"], 1)
+    for end in ("gif", "JPG", "pdf"):
+        told = run("show", out, "-o", world.path("s." + end), status=2)[1]
+        assert f"s.{end}'; must not end in .{end.lower()}, because the picture is a PNG (choose a name that ends in .png)" in told, told
+        assert not os.path.exists(world.path("s." + end))
 
 
 @test

@@ -422,6 +422,11 @@ class Sinks(unittest.TestCase):
             lines = [json.loads(line) for line in file]
         self.assertEqual(sum(line["n_samples"] for line in lines), 4000)
         self.assertRaises(ValueError, sinks[0], None)  # it was closed with its Monitor
+        for end in (".gz", ".BZ2", ".xz", ".zst"):
+            with self.assertRaisesRegex(penstock.SettingsError, f"^path: value is '.*{end}'; must not end in {end.lower()}, because it is "
+                                        r"written as plain JSON \(compress the file afterwards\)$"):
+                monitor.JSONLines(path + end)
+            self.assertFalse(os.path.exists(path + end))
         pipe = os.path.join(sets.ROOT, "pipe")
         os.mkfifo(pipe)  # which nobody reads
         for wrong, kind, why in ((os.path.join(sets.ROOT, "no", "such"), FileNotFoundError, "No such file"), (pipe, OSError, "No such device"),

@@ -216,6 +216,8 @@ class Traces(Case):
                                     ("", SettingsError, "trace_path: value is empty; must be a path$"),
                                     (self.path + ".gz", SettingsError, "trace_path: value is .* must not end in .gz"),
                                     (self.path + ".GZ", SettingsError, "trace_path: value is .* must not end in .gz"),
+                                    (self.path + ".zst", SettingsError, "trace_path: value is .* must not end in .zst"),
+                                    (self.path + ".bz2", SettingsError, "trace_path: value is .* must not end in .bz2"),
                                     ("a\0b", SettingsError, "zero byte"), (7.5, TypeError, "trace_path: value is a float; must be the path of a file")):
             with self.assertRaisesRegex(kind, message):
                 loader(trace_path=path)
@@ -295,6 +297,9 @@ class Merged(Case):
             with gzip.open(out) as file:
                 self.assertEqual(json.load(file), merged)
             os.unlink(out)
+        with self.assertRaisesRegex(SettingsError, "^out: value is '.*zst'; must not end in .zst, because it is written as plain JSON "
+                                    r"\(compress the file afterwards\)$"):
+            penstock.trace.merge(self.path, self.theirs([]), out.replace(".gz", ".zst"))
         penstock.trace.merge(self.path, self.theirs([]), out.replace(".gz", ".Gz"))
         with gzip.open(out.replace(".gz", ".Gz")) as file:
             self.assertEqual(json.load(file), merged)

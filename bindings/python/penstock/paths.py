@@ -13,10 +13,11 @@ from typing import Any, BinaryIO
 from .errors import SettingsError
 from .hints import kind_of
 
-__all__ = ["local", "naming", "regular"]
+__all__ = ["check_plain", "local", "naming", "regular"]
 
 _DIRECTORY = "the name of a directory"
 MOST_SHOWN = 60  # characters of a path that is too long
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def local(path: str | bytes | os.PathLike[str], setting: str = "path", what: str = _DIRECTORY) -> str:
@@ -87,6 +88,15 @@ def regular(path: str, setting: str, must: str, advice: str = "") -> BinaryIO:
         return file
     file.close()
     raise SettingsError(f"{setting}: value is {path!r}, which is no regular file; must be {must}")
+
+
+def check_plain(path: str | bytes, setting: str) -> None:
+    """Refuse the name of a compressed file for one of plain JSON. Raises SettingsError."""
+    name = os.fsdecode(path)
+    for end in _COMPRESSED:
+        if name.lower().endswith(end):
+            raise SettingsError(f"{setting}: value is {name!r}; must not end in {end}, because it is written as plain JSON "
+                                "(compress the file afterwards)")
 
 
 def _advice(value: Any) -> str:

@@ -137,6 +137,7 @@ def _opened(out: Any) -> IO[str]:
     """Return a file to write JSON to, compressed where its name says so."""
     if os.fsdecode(out).lower().endswith(".gz"):
         return gzip.open(out, "wt", encoding="utf-8")
+    paths.check_plain(out, "out")
     return open(out, "w", encoding="utf-8")
 
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include <penstock/penstock.h>
@@ -315,6 +316,18 @@ static int show(struct show *s, const char *path)
     return s->output && strcmp(s->output, "-") == 0 ? message_finish(STATUS_OK) : report(s);
 }
 
+/* Return the end of a file's name that means a picture of another kind, or NULL. */
+static const char *other_kind(const char *path)
+{
+    static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".bmp",
+                                         ".tif", ".tiff", ".svg", ".pdf"};
+    const char *suffix = strrchr(path, '.');
+    for (size_t i = 0; suffix && i < sizeof others / sizeof *others; i++)
+        if (strcasecmp(suffix, others[i]) == 0)
+            return others[i];
+    return NULL;
+}
+
 /* Read the options, then show what they say. Returns an exit status. */
 static int run_show(struct show *s, struct options *options)
 {
@@ -327,6 +340,11 @@ static int run_show(struct show *s, struct options *options)
     if (!s->output && !s->json)
         s->output = DEFAULT_OUTPUT;
     s->plain |= !s->output; /* nothing is drawn */
+    if (s->output && other_kind(s->output))
+        return message_usage(
+            "--output: value is '%s'; must not end in %s, because the picture is a "
+            "PNG (choose a name that ends in .png)",
+            s->output, other_kind(s->output));
     if (s->output && strcmp(s->output, "-") == 0 && isatty(STDOUT_FILENO))
         return message_usage("--output: value is -; must be a file, for standard output is a "
                              "terminal (name a file, or write into a pipe)");

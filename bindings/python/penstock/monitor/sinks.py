@@ -42,6 +42,7 @@ class JSONLines(Sink):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._fix(path=paths.local(path, what="the name of a file"))
+        paths.check_plain(self.path, "path")
         with paths.naming("path", "append to", self.path):
             self._file: TextIO | None = open(self.path, "a", encoding="utf-8", buffering=1 << 20, opener=_opened)  # noqa: SIM115
 
