@@ -149,7 +149,7 @@ static int wrapped_run(struct pstk__rans_reader *r, uint8_t *out, const uint8_t 
     return rc;
 }
 
-static uint32_t wrapped_most(const uint8_t *counts, uint32_t n)
+static uint32_t wrapped_max(const uint8_t *counts, uint32_t n)
 {
     const uint64_t start = begin();
     const uint32_t most = planes_kernels->most(counts, n);
@@ -312,7 +312,7 @@ static void wrap(void)
 {
     wrapped_planes = *planes_kernels;
     wrapped_planes.run = wrapped_run;
-    wrapped_planes.most = wrapped_most;
+    wrapped_planes.most = wrapped_max;
     wrapped_planes.map_tables = wrapped_map_tables;
     wrapped_planes.maps = wrapped_maps;
     wrapped_planes.value_tables = wrapped_value_tables;

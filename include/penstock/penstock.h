@@ -807,7 +807,7 @@ PSTK_API uint64_t pstk_n_batches(const struct pstk_loader *loader);
 PSTK_API uint64_t pstk_n_batches_left(const struct pstk_loader *loader, uint64_t epoch,
                                       uint64_t position);
 /* Return the rows that a slot has room for: no batch of this rank has more. Thread: any. */
-PSTK_API uint32_t pstk_most_rows(const struct pstk_loader *loader);
+PSTK_API uint32_t pstk_max_rows(const struct pstk_loader *loader);
 /* Return the number of samples of an epoch: those of the subset, of the data set, or of a mixture's
  * epoch. */
 PSTK_API uint64_t pstk_n_samples(const struct pstk_loader *loader);

@@ -55,7 +55,7 @@ int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops, const struct pstk_s
                                          .sample_id = draw->sample_id,
                                          .group = draw->random_group};
     struct pstk__drawing drawing = {.view = view_of(shape), .err = err};
-    drawing.ops = calloc(pstk__ops_most(ops, n_ops) + 1, sizeof *drawing.ops);
+    drawing.ops = calloc(pstk__ops_max(ops, n_ops) + 1, sizeof *drawing.ops);
     if (!drawing.ops)
         return FAIL(PSTK_ENOMEM, "ops: out of memory");
     rc = pstk__ops_draw(&drawing, ops, 0, n_ops, key);

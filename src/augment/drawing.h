@@ -10,7 +10,7 @@
 #include "augment/boxes.h"
 
 struct pstk__drawing {
-    /* borrowed: room for pstk__ops_most; flags are `flags`. Children of an op are the ops after it
+    /* borrowed: room for pstk__ops_max; flags are `flags`. Children of an op are the ops after it
      */
     struct pstk_op *ops;
     uint32_t n;

@@ -130,12 +130,12 @@ struct pstk__largest pstk__op_largest(const struct pstk_op *op, const struct pst
     return before;
 }
 
-uint32_t pstk__ops_most(const struct pstk_op *ops, uint32_t n)
+uint32_t pstk__ops_max(const struct pstk_op *ops, uint32_t n)
 {
     uint64_t most = 0;
     for (uint32_t i = 0; i < n && most <= UINT32_MAX; i++) {
         const struct pstk__op_entry *entry = pstk__op_entry(ops[i].kind);
-        most += entry->most ? entry->most(&ops[i]) : 1;
+        most += entry->max_ops ? entry->max_ops(&ops[i]) : 1;
     }
     return most > UINT32_MAX ? UINT32_MAX : (uint32_t)most;
 }
@@ -336,7 +336,7 @@ int pstk__ops_check_open(const struct pstk_op *ops, uint32_t n, struct pstk__vie
         if (rc < 0)
             return named(rc, "ops", j, entry->name, &inner, err);
     }
-    if (pstk__ops_most(ops, n) > PSTK__MAX_OPS)
+    if (pstk__ops_max(ops, n) > PSTK__MAX_OPS)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "ops may draw more than %u operations for one sample; leave some out",
                           PSTK__MAX_OPS);

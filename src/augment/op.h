@@ -87,11 +87,12 @@ struct pstk__op_entry {
     /* Check the op against the view before it. NULL: it fits any. */
     int (*check_view)(const struct pstk_op *op, const struct pstk__view *view,
                       struct pstk_error *err);
-    /* Random ops, and resizes, whose filter may be RANDOM: draw fixed ops, `most` at most. r starts
-     * anew for each op of the list and each sample, so that no op's draws depend on another's. */
+    /* Random ops, and resizes, whose filter may be RANDOM: draw fixed ops, at most `max_ops`. r
+     * starts anew for each op of the list and each sample, so that no op's draws depend on
+     * another's. */
     void (*draw)(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to);
     /* Random ops: the most fixed ops that one sample gets. NULL: 1. */
-    uint32_t (*most)(const struct pstk_op *op);
+    uint32_t (*max_ops)(const struct pstk_op *op);
     /* Set the size after the op; v has the size before it. NULL: it keeps the size. */
     void (*size)(const struct pstk_op *op, struct pstk__view *v);
     /* Set the most that the op makes of a picture. NULL: the view's size, if it is known. */
@@ -173,7 +174,7 @@ struct pstk__view pstk__op_view(const struct pstk_op *op, const struct pstk__vie
 struct pstk__largest pstk__op_largest(const struct pstk_op *op, const struct pstk__view *after,
                                       struct pstk__largest before);
 /* Return the most fixed ops that n ops draw for one sample; UINT32_MAX: that many, or more. */
-uint32_t pstk__ops_most(const struct pstk_op *ops, uint32_t n);
+uint32_t pstk__ops_max(const struct pstk_op *ops, uint32_t n);
 /* Set the least size that the ops resize any image to. Without a resizing op the bounds do not
  * change. */
 void pstk__ops_bound(const struct pstk_op *ops, uint32_t n, struct pstk__resize_bounds *bounds);

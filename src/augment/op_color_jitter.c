@@ -79,6 +79,6 @@ const struct pstk__op_entry pstk__op_color_jitter = {
     .name = "colour jitter",
     .check = check,
     .draw = draw,
-    .most = most,
+    .max_ops = most,
     .tensor = &pstk__op_tensor_random_colour,
 };

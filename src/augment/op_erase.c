@@ -217,7 +217,7 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
         draw_box(op, r, count, to);
 }
 
-static uint32_t most_boxes(const struct pstk_op *op)
+static uint32_t max_boxes(const struct pstk_op *op)
 {
     return op->params[COUNT + 1] > 0 ? (uint32_t)op->params[COUNT + 1] : 1;
 }
@@ -291,7 +291,7 @@ const struct pstk__op_entry pstk__op_random_erasing = {
     .check = check_random,
     .check_view = check_random_view,
     .draw = draw,
-    .most = most_boxes,
+    .max_ops = max_boxes,
 };
 
 const struct pstk__op_entry pstk__op_erase = {

@@ -32,7 +32,7 @@ struct pstk_op pstk_letterbox(uint32_t height, uint32_t width, uint32_t position
 
 /* A side of v pixels that is rounded becomes at least 1 pixel, and at least v / 2. Doubles round
  * what they multiply: a millionth more is enough. */
-static uint32_t least_of(uint32_t max_in, double scale)
+static uint32_t min_of(uint32_t max_in, double scale)
 {
     const double out = max_in / (2.000001 * scale);
     return out < 1 ? 1u : out < max_in ? (uint32_t)out : max_in;
@@ -40,8 +40,8 @@ static uint32_t least_of(uint32_t max_in, double scale)
 
 void pstk__bound_scale(struct pstk__resize_bounds *bounds, double scale, uint32_t filter)
 {
-    bounds->min_out_width = least_of(bounds->max_in_width, scale);
-    bounds->min_out_height = least_of(bounds->max_in_height, scale);
+    bounds->min_out_width = min_of(bounds->max_in_width, scale);
+    bounds->min_out_height = min_of(bounds->max_in_height, scale);
     bounds->filters = pstk__filter_set(filter);
 }
 
@@ -285,7 +285,7 @@ static void draw_letterbox(const struct pstk_op *op, struct pstk__random *r,
     pstk__drawing_add(to, &letters.part);
 }
 
-static uint32_t most_letterbox(const struct pstk_op *op)
+static uint32_t max_letterbox(const struct pstk_op *op)
 {
     (void)op;
     return 2;
@@ -326,7 +326,7 @@ const struct pstk__op_entry pstk__op_letterbox = {
     .name = "letterbox",
     .check = check_position,
     .draw = draw_letterbox,
-    .most = most_letterbox,
+    .max_ops = max_letterbox,
     .size = pstk__op_size,
     .bound = bound_letterbox,
     .change = change_letterbox,

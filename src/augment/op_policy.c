@@ -265,7 +265,7 @@ static void draw_rand(const struct pstk_op *op, struct pstk__random *r, struct p
     }
 }
 
-static uint32_t most_rand(const struct pstk_op *op)
+static uint32_t max_rand(const struct pstk_op *op)
 {
     return (uint32_t)op->params[0];
 }
@@ -349,7 +349,7 @@ static void draw_auto(const struct pstk_op *op, struct pstk__random *r, struct p
     }
 }
 
-static uint32_t most_auto(const struct pstk_op *op)
+static uint32_t max_auto(const struct pstk_op *op)
 {
     (void)op;
     return 2;
@@ -420,7 +420,7 @@ static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct ps
     pstk__mixture_end(to, at);
 }
 
-static uint32_t most_mix(const struct pstk_op *op)
+static uint32_t max_mix(const struct pstk_op *op)
 {
     const uint32_t depth = op->params[DEPTH] > 0 ? (uint32_t)op->params[DEPTH] : 3;
     return 1 + (uint32_t)op->params[N_CHAINS] * (1 + depth);
@@ -446,8 +446,8 @@ static uint64_t scratch_mix(const struct pstk_op *op, const struct pstk__largest
 ENTRY(trivial_augment_wide, PSTK_OP_TRIVIAL_AUGMENT_WIDE, "trivial augment", .check = check_wide,
       .draw = draw_wide, .tensor = &pstk__op_tensor_random_warp);
 ENTRY(rand_augment, PSTK_OP_RAND_AUGMENT, "rand augment", .check = check_rand, .draw = draw_rand,
-      .most = most_rand, .tensor = &pstk__op_tensor_random_warp);
-ENTRY(aug_mix, PSTK_OP_AUG_MIX, "aug mix", .check = check_mix, .draw = draw_mix, .most = most_mix,
+      .max_ops = max_rand, .tensor = &pstk__op_tensor_random_warp);
+ENTRY(aug_mix, PSTK_OP_AUG_MIX, "aug mix", .check = check_mix, .draw = draw_mix, .max_ops = max_mix,
       .scratch = scratch_mix, .tensor = &pstk__op_tensor_none);
 ENTRY(auto_augment, PSTK_OP_AUTO_AUGMENT, "auto augment", .check = check_auto, .draw = draw_auto,
-      .most = most_auto, .tensor = &pstk__op_tensor_random_warp);
+      .max_ops = max_auto, .tensor = &pstk__op_tensor_random_warp);

@@ -109,16 +109,16 @@ static void draw_order(const struct pstk_op *op, struct pstk__random *r, struct 
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
-static uint32_t most_of_all(const struct pstk_op *op)
+static uint32_t max_of_all(const struct pstk_op *op)
 {
-    return pstk__ops_most(op->children, op->n_children);
+    return pstk__ops_max(op->children, op->n_children);
 }
 
-static uint32_t most_of_one(const struct pstk_op *op)
+static uint32_t max_of_one(const struct pstk_op *op)
 {
     uint32_t most = 0;
     for (uint32_t i = 0; i < op->n_children; i++) {
-        const uint32_t n = pstk__ops_most(&op->children[i], 1);
+        const uint32_t n = pstk__ops_max(&op->children[i], 1);
         most = n > most ? n : most;
     }
     return most;
@@ -146,8 +146,8 @@ static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in
                                                             __VA_ARGS__}
 
 ENTRY(apply, PSTK_OP_RANDOM_APPLY, "random apply", .check = check_apply, .draw = draw_apply,
-      .most = most_of_all);
+      .max_ops = max_of_all);
 ENTRY(choice, PSTK_OP_RANDOM_CHOICE, "random choice", .check = check_choice, .draw = draw_choice,
-      .most = most_of_one);
+      .max_ops = max_of_one);
 ENTRY(order, PSTK_OP_RANDOM_ORDER, "random order", .check = check_order, .draw = draw_order,
-      .most = most_of_all);
+      .max_ops = max_of_all);

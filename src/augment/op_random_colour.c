@@ -133,7 +133,7 @@ static void draw_distort(const struct pstk_op *op, struct pstk__random *r, struc
         draw_permutation(op, r, to);
 }
 
-static uint32_t most_distort(const struct pstk_op *op)
+static uint32_t max_distort(const struct pstk_op *op)
 {
     (void)op;
     return N_ADJUSTMENTS + 1;
@@ -151,4 +151,4 @@ ENTRY(grayscale, PSTK_OP_RANDOM_GRAYSCALE, "random grayscale", .check = check_gr
 ENTRY(channel_permutation, PSTK_OP_RANDOM_CHANNEL_PERMUTATION, "random channel permutation",
       .check = pstk__op_check_plain, .draw = draw_permutation);
 ENTRY(photometric_distort, PSTK_OP_RANDOM_PHOTOMETRIC_DISTORT, "random photometric distort",
-      .check = check_distort, .draw = draw_distort, .most = most_distort);
+      .check = check_distort, .draw = draw_distort, .max_ops = max_distort);

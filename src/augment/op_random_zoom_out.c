@@ -43,10 +43,10 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
                             height, width, sides, PSTK__MAX_PICTURE_SIDE);
         return;
     }
-    const uint32_t most_width = (uint32_t)(width * sides), most_height = (uint32_t)(height * sides);
-    const double left = (most_width - width) * pstk__random_unit(r);
-    const double top = (most_height - height) * pstk__random_unit(r);
-    struct pstk_op canvas = pstk_crop_at(-(int32_t)top, -(int32_t)left, most_height, most_width);
+    const uint32_t max_width = (uint32_t)(width * sides), max_height = (uint32_t)(height * sides);
+    const double left = (max_width - width) * pstk__random_unit(r);
+    const double top = (max_height - height) * pstk__random_unit(r);
+    struct pstk_op canvas = pstk_crop_at(-(int32_t)top, -(int32_t)left, max_height, max_width);
     memcpy(canvas.fill, op->fill, sizeof canvas.fill);
     pstk__drawing_add(to, &canvas);
 }

@@ -74,7 +74,7 @@ static void fold(const struct pstk_op *op, struct pstk__geometry *g)
  * at most max_side / width. If it does, that of the longer side is at most max_side / longest, and
  * that of the shorter less than twice as much: truncation halves at most what is 1 or more.
  */
-static uint32_t least_out(const struct pstk_op *op, uint32_t max_in, uint32_t max_side)
+static uint32_t min_out(const struct pstk_op *op, uint32_t max_in, uint32_t max_side)
 {
     const uint32_t half = (uint32_t)op->params[0] / 2;
     const uint32_t least = half > 0 && half < op->width ? half : op->width;
@@ -87,8 +87,8 @@ static uint32_t least_out(const struct pstk_op *op, uint32_t max_in, uint32_t ma
 static void bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds)
 {
     const uint32_t w = bounds->max_in_width, h = bounds->max_in_height, most = w > h ? w : h;
-    bounds->min_out_width = least_out(op, w, most);
-    bounds->min_out_height = least_out(op, h, most);
+    bounds->min_out_width = min_out(op, w, most);
+    bounds->min_out_height = min_out(op, h, most);
     bounds->filters = pstk__filter_set(op->filter);
 }
 

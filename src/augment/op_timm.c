@@ -147,7 +147,7 @@ static void draw_rand(const struct pstk_op *op, struct pstk__random *r, struct p
         pstk__timm_draw(to, r, op, (enum pstk__timm_member)sets[set].members[chosen[i]], &level);
 }
 
-static uint32_t most_rand(const struct pstk_op *op)
+static uint32_t max_rand(const struct pstk_op *op)
 {
     return (uint32_t)op->params[N_OPS];
 }
@@ -264,7 +264,7 @@ static void draw_auto(const struct pstk_op *op, struct pstk__random *r, struct p
     draw_part(op, r, to, &two[1]);
 }
 
-static uint32_t most_auto(const struct pstk_op *op)
+static uint32_t max_auto(const struct pstk_op *op)
 {
     (void)op;
     return 2;
@@ -363,7 +363,7 @@ static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct ps
     pstk__mixture_end(to, at);
 }
 
-static uint32_t most_mix(const struct pstk_op *op)
+static uint32_t max_mix(const struct pstk_op *op)
 {
     const uint32_t depth = op->params[MIX_DEPTH] > 0 ? (uint32_t)op->params[MIX_DEPTH] : 3;
     return 1 + (uint32_t)op->params[MIX_CHAINS] * (1 + depth);
@@ -395,8 +395,8 @@ static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in
                                                           __VA_ARGS__}
 
 ENTRY(rand_augment, PSTK_OP_TIMM_RAND_AUGMENT, "timm's rand augment", .check = check_rand,
-      .draw = draw_rand, .most = most_rand, .scratch = scratch, .tensor = &pstk__op_tensor_none);
+      .draw = draw_rand, .max_ops = max_rand, .scratch = scratch, .tensor = &pstk__op_tensor_none);
 ENTRY(auto_augment, PSTK_OP_TIMM_AUTO_AUGMENT, "timm's auto augment", .check = check_auto,
-      .draw = draw_auto, .most = most_auto, .scratch = scratch, .tensor = &pstk__op_tensor_none);
+      .draw = draw_auto, .max_ops = max_auto, .scratch = scratch, .tensor = &pstk__op_tensor_none);
 ENTRY(aug_mix, PSTK_OP_TIMM_AUG_MIX, "timm's aug mix", .check = check_mix, .draw = draw_mix,
-      .most = most_mix, .scratch = scratch_mix, .tensor = &pstk__op_tensor_none);
+      .max_ops = max_mix, .scratch = scratch_mix, .tensor = &pstk__op_tensor_none);

@@ -18,7 +18,7 @@ uint64_t pstk__epochs_size(const struct pstk__bucketing *bucketing)
 {
     const uint64_t size = pstk__bucketing_is_wide(bucketing) ? sizeof(uint64_t) : sizeof(uint32_t);
     uint64_t all = bucketing->n_buckets * (sizeof(struct pstk__open_batch) + sizeof(uint32_t));
-    all = grown(2 * sizeof(uint64_t), bucketing->most_batches + 1, all);
+    all = grown(2 * sizeof(uint64_t), bucketing->max_batches + 1, all);
     all = grown(2 * size, bucketing->n_kept, all);
     return grown(size, bucketing->n_room, all);
 }
@@ -42,7 +42,7 @@ int pstk__epochs_open(struct pstk__epochs *epochs, const struct pstk__partition 
     at += b->n_buckets * sizeof(struct pstk__open_batch);
     for (int i = 0; i < 2; i++) {
         epochs->of[i].stream.begins = (uint64_t *)(void *)at;
-        at += (b->most_batches + 1) * sizeof(uint64_t);
+        at += (b->max_batches + 1) * sizeof(uint64_t);
     }
     for (int i = 0; i < 2; i++) {
         epochs->of[i].stream.positions = at;

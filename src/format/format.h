@@ -173,7 +173,7 @@ struct pstk__format {
      * as listed; NULL, or absent: none. Only verify checks it. */
     const char *(*file_hash)(const struct pstk__source *source, uint32_t file, const char **digits);
     /* Bytes of a sample that a reader reads for the values of `fields`: the most, or on average. */
-    uint64_t (*read_size)(const struct pstk__source *source, uint64_t fields, int is_most);
+    uint64_t (*read_size)(const struct pstk__source *source, uint64_t fields, int is_max);
     /* The data set of several joined ones that has a file, whose number becomes the one there. */
     const struct pstk__source *(*part)(const struct pstk__source *source, uint32_t *file);
     /* Name of a file below the data set's path, static in the source; NULL, or absent: that path is

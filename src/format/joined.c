@@ -200,7 +200,7 @@ static const struct pstk__dictionary *joined_dictionary(const struct pstk__sourc
                                    part->fields[field]);
 }
 
-static uint64_t joined_read_size(const struct pstk__source *source, uint64_t fields, int is_most)
+static uint64_t joined_read_size(const struct pstk__source *source, uint64_t fields, int is_max)
 {
     const struct joined *joined = source->state;
     uint64_t most = 0;
@@ -213,7 +213,7 @@ static uint64_t joined_read_size(const struct pstk__source *source, uint64_t fie
         mean += (double)pstk__source_mean_read(part->source, own) *
                 ((double)part->source->n_samples / (double)source->n_samples);
     }
-    return is_most ? most : (uint64_t)mean;
+    return is_max ? most : (uint64_t)mean;
 }
 
 static const struct pstk__source *joined_part(const struct pstk__source *source, uint32_t *file)

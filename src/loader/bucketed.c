@@ -118,7 +118,7 @@ int pstk__bucketed_open(struct pstk__pipeline *pipeline, uint64_t n, struct pstk
     if (r < 0)
         return r;
     pipeline->partition.n = epochs->bucketing.n_kept;
-    pipeline->settings.batch_size = (uint32_t)epochs->bucketing.most_rows;
+    pipeline->settings.batch_size = (uint32_t)epochs->bucketing.largest_batch;
     pstk__epochs_make(epochs, pipeline->settings.epoch);
     return check_first(pipeline, err);
 }

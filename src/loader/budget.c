@@ -194,7 +194,7 @@ static uint64_t lanes_init(struct pstk__budget *budget, const struct pstk__budge
 }
 
 /* Two slots, so that one is filled while the other is out, or one a node. */
-static uint32_t least_slots(const struct pstk__budget_config *c)
+static uint32_t min_slots(const struct pstk__budget_config *c)
 {
     return (uint32_t)max64(2, c->n_nodes);
 }
@@ -220,7 +220,7 @@ static int fits_with(const struct pstk__budget *budget, const struct pstk__budge
     s.io_memory = lowered & IO_MEMORY ? 1 : s.io_memory;
     s.index_memory = lowered & INDEX_MEMORY ? 1 : s.index_memory;
     if (!s.n_slots || lowered & N_SLOTS)
-        trial.n_slots = least_slots(c);
+        trial.n_slots = min_slots(c);
     if (lowered & BATCH_SIZE) {
         trial.slot_size = c->least->size;
         trial.device_slot_size = size_beside_device(c->least);
@@ -275,7 +275,7 @@ static int slots_init(struct pstk__budget *budget, const struct pstk__budget_con
     budget->n_slots = s->n_slots ? s->n_slots : auto_slots(budget, c);
     uint64_t fit = budget->slot_size ? room / budget->slot_size : budget->n_slots;
     if (!s->n_slots)
-        budget->n_slots = (uint32_t)min64(budget->n_slots, max64(fit, least_slots(c)));
+        budget->n_slots = (uint32_t)min64(budget->n_slots, max64(fit, min_slots(c)));
     char slot[TEXT_SIZE], limit[TEXT_SIZE], advice[ADVICE_SIZE];
     if (fit < budget->n_slots)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
@@ -380,7 +380,7 @@ static int divide(struct pstk__budget *budget, const struct pstk__budget_config 
         r = slots_init(budget, c, err);
     if (r < 0)
         return r;
-    const uint32_t least = least_slots(c);
+    const uint32_t least = min_slots(c);
     uint64_t needed = lanes_init(budget, c);
     /* Slots on auto are reduced: fewer slots leave more memory to the lanes, and need fewer lanes.
      */
@@ -395,11 +395,11 @@ static int divide(struct pstk__budget *budget, const struct pstk__budget_config 
 
 /* Divide as little as a loader opens with: fewest slots where their number is on auto, and the
  * least for reads. Returns its bytes; UINT64_MAX: it does not open at all. */
-static uint64_t divide_least(struct pstk__budget *least, const struct pstk__budget_config *c)
+static uint64_t divide_min(struct pstk__budget *least, const struct pstk__budget_config *c)
 {
     struct pstk_settings s = *c->settings;
     struct pstk__budget_config config = *c;
-    s.n_slots = s.n_slots ? s.n_slots : least_slots(c);
+    s.n_slots = s.n_slots ? s.n_slots : min_slots(c);
     s.max_memory = UINT64_MAX / 2;
     s.io_memory = s.io_memory ? s.io_memory : (uint64_t)c->n_nodes * BUFFER_MIN; /* a lane each */
     config.settings = &s;
@@ -435,7 +435,7 @@ static int divide_room(struct pstk__budget *budget, const struct pstk__budget_co
     within.taken = 0; /* the group counts it */
     if (divide(budget, &within, NULL) == 0)
         return 0;
-    const uint64_t least = divide_least(budget, c);
+    const uint64_t least = divide_min(budget, c);
     budget->limit = room;
     return least <= room ? 0 : -1;
 }
@@ -453,6 +453,6 @@ int pstk__budget_init(struct pstk__budget *budget, const struct pstk__budget_con
         return 0;
     if (r < 0 && (r != PSTK_ENOMEM || c->settings->max_memory))
         return r;
-    const uint64_t need = divide_least(&least, c);
+    const uint64_t need = divide_min(&least, c);
     return r < 0 && (need <= room || need == UINT64_MAX) ? r : refuse_group(c, need + other, err);
 }

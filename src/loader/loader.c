@@ -219,7 +219,7 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
     pipeline->device_node = bus_id[0] ? pstk__numa_pci_node(pipeline->numa, bus_id) : UINT32_MAX;
     const uint32_t with_reports = s->bad_sample == PSTK_BAD_REPLACE;
     struct pstk__layout least;
-    pstk__layout_init_least(&least, pipeline->plan, s->report_crops, with_reports);
+    pstk__layout_init_min(&least, pipeline->plan, s->report_crops, with_reports);
     pstk__layout_init(&loader->layout, pipeline->plan, s->report_crops, with_reports);
     uint64_t memory = pstk__cgroup_memory("/");
     pipeline->n_nodes = pstk__numa_n_nodes(pipeline->numa);
@@ -707,7 +707,7 @@ uint64_t pstk_n_batches_left(const struct pstk_loader *loader, uint64_t epoch, u
                   : 0;
 }
 
-uint32_t pstk_most_rows(const struct pstk_loader *loader)
+uint32_t pstk_max_rows(const struct pstk_loader *loader)
 {
     return loader ? loader->pipeline.plan->batch_size : 0;
 }

@@ -227,7 +227,7 @@ static int make(struct pstk__mixture **out, const struct pstk_settings *s,
                 d, U64(sizes[d]));
     }
     struct pstk__mixture *made =
-        malloc(sizeof *made + pstk__mixture_most_phases(mixture) * PSTK__PHASE_MEMORY);
+        malloc(sizeof *made + pstk__mixture_max_phases(mixture) * PSTK__PHASE_MEMORY);
     if (!made)
         return FAIL(PSTK_ENOMEM, "no memory for the order of a mixture");
     *out = made;

@@ -131,7 +131,7 @@ static int settle_batch(struct pstk_settings *s, struct pstk_error *err)
 }
 
 /* Slots have room for the most rows. */
-static int check_most(const struct pstk_settings *s, struct pstk_error *err)
+static int check_max(const struct pstk_settings *s, struct pstk_error *err)
 {
     if (!s->max_batch_size)
         return 0;
@@ -259,7 +259,7 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
     if (r == 0)
         r = settle_batch(s, err);
     if (r == 0)
-        r = check_most(s, err);
+        r = check_max(s, err);
     if (r == 0)
         r = settle_schedule(s, err);
     if (r == 0 && !pstk__device_ops(s->device))

@@ -108,7 +108,7 @@ static void default_edges(struct pstk__bucketing *bucketing, const struct span *
     }
 }
 
-static uint64_t least_of(uint64_t a, uint64_t b)
+static uint64_t min_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -120,25 +120,26 @@ static void measure(struct pstk__bucketing *bucketing, const struct span *spans,
     const int repeats = bucketing->picks->alias != NULL; /* any sample may come each time */
     uint64_t fewest = bucketing->n, n_batches = n_alone;
     bucketing->n_room = 0;
-    bucketing->most_rows = 1;
+    bucketing->largest_batch = 1;
     for (uint32_t i = 0; i < bucketing->n_buckets; i++) {
         const struct span *span = &spans[i];
         const uint64_t n = !span->n ? 0 : repeats ? bucketing->n : span->n;
-        uint64_t rows = least_of(n, bucketing->max_rows);
+        uint64_t rows = min_of(n, bucketing->max_rows);
         if (span->least)
-            rows = least_of(rows, bucketing->total / span->least);
+            rows = min_of(rows, bucketing->total / span->least);
         bucketing->rooms[i] = rows;
         bucketing->n_room += rows;
-        bucketing->most_rows = rows > bucketing->most_rows ? rows : bucketing->most_rows;
+        bucketing->largest_batch =
+            rows > bucketing->largest_batch ? rows : bucketing->largest_batch;
         if (!n)
             continue;
-        const uint64_t complete = span->most ? least_of(bucketing->total / span->most, rows) : rows;
-        fewest = least_of(fewest, complete);
+        const uint64_t complete = span->most ? min_of(bucketing->total / span->most, rows) : rows;
+        fewest = min_of(fewest, complete);
         n_batches += n / complete + 1;
     }
     if (repeats)
         n_batches = n_alone ? bucketing->n : bucketing->n / fewest + bucketing->n_buckets;
-    bucketing->most_batches = least_of(n_batches, bucketing->n);
+    bucketing->max_batches = min_of(n_batches, bucketing->n);
 }
 
 static int refuse_long(uint64_t n_long, uint64_t n, uint64_t id, const struct pstk__bucketing *b,

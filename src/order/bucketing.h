@@ -28,18 +28,18 @@ struct pstk__bucketing {
     uint64_t total;
     uint64_t max_rows; /* at least 1 */
     uint32_t padded;
-    uint32_t too_long;                /* enum pstk_too_long */
-    uint32_t n_buckets;               /* at least 1 */
-    uint32_t edges[PSTK_MAX_BUCKETS]; /* n_buckets - 1 */
-    uint64_t rooms[PSTK_MAX_BUCKETS]; /* rows that an open batch of each may have */
-    uint64_t n_room;                  /* their sum */
-    uint64_t most_rows, most_batches; /* of a batch, of an epoch */
+    uint32_t too_long;                   /* enum pstk_too_long */
+    uint32_t n_buckets;                  /* at least 1 */
+    uint32_t edges[PSTK_MAX_BUCKETS];    /* n_buckets - 1 */
+    uint64_t rooms[PSTK_MAX_BUCKETS];    /* rows that an open batch of each may have */
+    uint64_t n_room;                     /* their sum */
+    uint64_t largest_batch, max_batches; /* of a batch, of an epoch */
 };
 
 /* The stream of an epoch. */
 struct pstk__bucketed {
     uint64_t n_batches;
-    uint64_t *begins; /* most_batches + 1 */
+    uint64_t *begins; /* max_batches + 1 */
     void *positions;  /* n_kept uint32_t, or uint64_t where pstk__bucketing_is_wide */
 };
 

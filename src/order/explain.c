@@ -13,7 +13,7 @@ uint64_t pstk__common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-static uint64_t least_of(uint64_t a, uint64_t b)
+static uint64_t min_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -59,8 +59,8 @@ static double readings(const struct pstk__weave *weave, uint64_t groups, uint64_
     uint64_t begin = 0,
              before = 0; /* the same ranks' part of the block that this strand begins in */
     for (uint32_t strand = 0; strand < weave->strands && begin < weave->n; strand++) {
-        const uint64_t own = length + (strand < n_longer), n = least_of(window, own);
-        const uint64_t first = least_of((block - begin % block) % block, own);
+        const uint64_t own = length + (strand < n_longer), n = min_of(window, own);
+        const uint64_t first = min_of((block - begin % block) % block, own);
         const uint64_t last = (own - first) % block, whole = (own - first) / block;
         /* A window ends this far inside of a block, so that one block of each window is divided. */
         const uint64_t phase = strand * window / weave->strands;
@@ -78,7 +78,7 @@ static double readings(const struct pstk__weave *weave, uint64_t groups, uint64_
         }
         begin += own;
     }
-    return sum + readers_of(least_of(window, weave->n), before, 0, ranks);
+    return sum + readers_of(min_of(window, weave->n), before, 0, ranks);
 }
 
 void pstk__weave_explain(const struct pstk__weave *weave, uint64_t world,
@@ -94,9 +94,9 @@ void pstk__weave_explain(const struct pstk__weave *weave, uint64_t world,
     out->ranks = world / groups;
     /* A window touches one block more than it has; the short block is another. */
     const uint64_t of_strand = weave->n / weave->strands / weave->block + 1;
-    out->blocks = out->strands * (least_of(weave->window, of_strand) + 1);
-    out->blocks = least_of(out->blocks + (weave->n % weave->block != 0), n_blocks);
-    out->n_mixed = least_of(weave->strands * window, weave->n);
+    out->blocks = out->strands * (min_of(weave->window, of_strand) + 1);
+    out->blocks = min_of(out->blocks + (weave->n % weave->block != 0), n_blocks);
+    out->n_mixed = min_of(weave->strands * window, weave->n);
     const double mean = readings(weave, groups, out->ranks) / (double)n_blocks;
     out->n_readings = mean > 1 ? mean : 1;
 }
@@ -116,6 +116,6 @@ uint32_t pstk__weave_advise(const struct pstk__weave *weave, uint64_t world)
         return largest_divisor(world);
     uint64_t times = (STRANDS_WANTED + world / 2) / world; /* the multiple that is nearest to 48 */
     const uint64_t most = weave->n / PSTK__STRAND_LEAST / world;
-    times = least_of(times, most);
+    times = min_of(times, most);
     return (uint32_t)(times ? times * world : world);
 }

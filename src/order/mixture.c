@@ -24,7 +24,7 @@ int pstk__mixture_weights_ok(const double *weights, uint32_t n, uint32_t *wrong)
     return 1;
 }
 
-uint32_t pstk__mixture_most_phases(const struct pstk_mixture *mixture)
+uint32_t pstk__mixture_max_phases(const struct pstk_mixture *mixture)
 {
     const int leaves = mixture->exhaustion == PSTK_EXHAUSTION_DROP;
     return mixture->n_segments + (leaves ? mixture->n_data_sets : 0);

@@ -71,7 +71,7 @@ struct pstk__mixture_place {
  * the first that is not, n where they are all 0. */
 int pstk__mixture_weights_ok(const double *weights, uint32_t n, uint32_t *wrong);
 /* The most phases that a mixture has. */
-uint32_t pstk__mixture_most_phases(const struct pstk_mixture *mixture);
+uint32_t pstk__mixture_max_phases(const struct pstk_mixture *mixture);
 /* Make the phases, of whole data sets. sizes: of the data sets' epochs, whose sum is below 2^62.
  * seed: of the loader. settings: checked. memory: PSTK__PHASE_MEMORY bytes for each of the most
  * phases, aligned for uint16_t; `out` points into it. O(phases * 65536 * n_data_sets). */

@@ -165,12 +165,12 @@ INLINE void range_of(struct pstk__colour_range *range, const struct pstk__pictur
             least[c] = _mm256_min_epu8(least[c], v);
             most[c] = _mm256_max_epu8(most[c], v);
         }
-    const struct pstk__picture all_least = {(uint8_t *)least, BLOCK, 1, channels},
-                               all_most = {(uint8_t *)most, BLOCK, 1, channels};
-    struct pstk__colour_range of_most;
-    pstk__colour_c.range(range, &all_least);
-    pstk__colour_c.range(&of_most, &all_most);
-    join_ranges(range, &of_most);
+    const struct pstk__picture all_min = {(uint8_t *)least, BLOCK, 1, channels},
+                               all_max = {(uint8_t *)most, BLOCK, 1, channels};
+    struct pstk__colour_range of_max;
+    pstk__colour_c.range(range, &all_min);
+    pstk__colour_c.range(&of_max, &all_max);
+    join_ranges(range, &of_max);
 }
 
 TARGET static void range(struct pstk__colour_range *range, const struct pstk__picture *picture)

@@ -13,12 +13,12 @@ static uint64_t n_pixels_of(const struct pstk__picture *picture)
     return (uint64_t)picture->width * picture->height;
 }
 
-static uint8_t least_of(uint8_t a, uint8_t b)
+static uint8_t min_of(uint8_t a, uint8_t b)
 {
     return a < b ? a : b;
 }
 
-static uint8_t most_of(uint8_t a, uint8_t b)
+static uint8_t max_of(uint8_t a, uint8_t b)
 {
     return a > b ? a : b;
 }
@@ -40,8 +40,8 @@ static void range(struct pstk__colour_range *range, const struct pstk__picture *
     memset(range->most, 0, sizeof range->most);
     for (uint64_t i = n_pixels_of(picture); i > 0; i--)
         for (uint32_t c = 0; c < picture->channels; c++, at++) {
-            range->least[c] = least_of(range->least[c], *at);
-            range->most[c] = most_of(range->most[c], *at);
+            range->least[c] = min_of(range->least[c], *at);
+            range->most[c] = max_of(range->most[c], *at);
         }
 }
 
@@ -123,8 +123,8 @@ static void shift_hue(const struct pstk__picture *picture, uint8_t shift)
 {
     uint8_t *at = picture->pixels;
     for (uint64_t i = n_pixels_of(picture); i > 0; i--, at += picture->channels) {
-        const uint8_t most = most_of(at[0], most_of(at[1], at[2]));
-        const uint8_t reach = (uint8_t)(most - least_of(at[0], least_of(at[1], at[2])));
+        const uint8_t most = max_of(at[0], max_of(at[1], at[2]));
+        const uint8_t reach = (uint8_t)(most - min_of(at[0], min_of(at[1], at[2])));
         if (reach > 0)
             rgb_from_hsv(at, (uint8_t)(hue_of(at, most, reach) + shift), reach * 255u / most, most);
         if (picture->channels == 4)

@@ -34,18 +34,18 @@ INLINE __m256 sixths_of(const struct eight *rgb, __m256i least, __m256i most)
     const __m256i middle = _mm256_sub_epi32(sum, _mm256_add_epi32(least, most));
     const __m256 part = _mm256_div_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(most, middle)),
                                       _mm256_cvtepi32_ps(_mm256_sub_epi32(most, least)));
-    const __m256i red_most = _mm256_cmpeq_epi32(red, most),
-                  green_most = _mm256_andnot_si256(red_most, _mm256_cmpeq_epi32(green, most));
-    const __m256i red_least = _mm256_cmpeq_epi32(red, least),
-                  blue_least = _mm256_cmpeq_epi32(blue, least);
+    const __m256i red_max = _mm256_cmpeq_epi32(red, most),
+                  green_max = _mm256_andnot_si256(red_max, _mm256_cmpeq_epi32(green, most));
+    const __m256i red_min = _mm256_cmpeq_epi32(red, least),
+                  blue_min = _mm256_cmpeq_epi32(blue, least);
     const __m256 one = _mm256_set1_ps(1.0f), three = _mm256_set1_ps(3.0f);
     const __m256 from_red =
-        choose_float(_mm256_sub_ps(part, one), _mm256_sub_ps(one, part), blue_least);
+        choose_float(_mm256_sub_ps(part, one), _mm256_sub_ps(one, part), blue_min);
     const __m256 from_green =
-        choose_float(_mm256_sub_ps(three, part), _mm256_add_ps(one, part), blue_least);
+        choose_float(_mm256_sub_ps(three, part), _mm256_add_ps(one, part), blue_min);
     const __m256 from_blue = choose_float(_mm256_sub_ps(_mm256_set1_ps(5.0f), part),
-                                          _mm256_add_ps(three, part), red_least);
-    return choose_float(choose_float(from_blue, from_green, green_most), from_red, red_most);
+                                          _mm256_add_ps(three, part), red_min);
+    return choose_float(choose_float(from_blue, from_green, green_max), from_red, red_max);
 }
 
 INLINE struct eight hsv_from_rgb(const struct eight *rgb)

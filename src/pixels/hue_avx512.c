@@ -30,18 +30,17 @@ INLINE __m512 sixths_of(const struct sixteen *rgb, __m512i least, __m512i most)
     const __m512i middle = _mm512_sub_epi32(sum, _mm512_add_epi32(least, most));
     const __m512 part = _mm512_div_ps(float_of(_mm512_sub_epi32(most, middle)),
                                       float_of(_mm512_sub_epi32(most, least)));
-    const __mmask16 red_most = _mm512_cmpeq_epi32_mask(red, most),
-                    green_most = _mm512_mask_cmpeq_epi32_mask(~red_most, green, most);
-    const __mmask16 red_least = _mm512_cmpeq_epi32_mask(red, least),
-                    blue_least = _mm512_cmpeq_epi32_mask(blue, least);
-    const __mmask16 blue_most = ~(red_most | green_most);
-    const __mmask16 is_three = (green_most & ~blue_least) | (blue_most & red_least);
-    const __mmask16 takes =
-        (red_most & blue_least) | (green_most & ~blue_least) | (blue_most & ~red_least);
+    const __mmask16 red_max = _mm512_cmpeq_epi32_mask(red, most),
+                    green_max = _mm512_mask_cmpeq_epi32_mask(~red_max, green, most);
+    const __mmask16 red_min = _mm512_cmpeq_epi32_mask(red, least),
+                    blue_min = _mm512_cmpeq_epi32_mask(blue, least);
+    const __mmask16 blue_max = ~(red_max | green_max);
+    const __mmask16 is_three = (green_max & ~blue_min) | (blue_max & red_min);
+    const __mmask16 takes = (red_max & blue_min) | (green_max & ~blue_min) | (blue_max & ~red_min);
     __m512 odd = _mm512_set1_ps(1.0f);
-    odd = _mm512_mask_mov_ps(odd, red_most & ~blue_least, _mm512_set1_ps(-1.0f));
+    odd = _mm512_mask_mov_ps(odd, red_max & ~blue_min, _mm512_set1_ps(-1.0f));
     odd = _mm512_mask_mov_ps(odd, is_three, _mm512_set1_ps(3.0f));
-    odd = _mm512_mask_mov_ps(odd, blue_most & ~red_least, _mm512_set1_ps(5.0f));
+    odd = _mm512_mask_mov_ps(odd, blue_max & ~red_min, _mm512_set1_ps(5.0f));
     return _mm512_mask_sub_ps(_mm512_add_ps(odd, part), takes, odd, part);
 }
 

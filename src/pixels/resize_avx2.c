@@ -138,7 +138,7 @@ INLINE __m128i word_pairs(__m128i v0, __m128i v1)
     return _mm_blend_epi16(v0, _mm_slli_epi32(v1, 16), 0xaa);
 }
 
-INLINE uint32_t least_of(__m128i v)
+INLINE uint32_t min_of(__m128i v)
 {
     v = _mm_min_epu32(v, _mm_shuffle_epi32(v, _MM_SHUFFLE(1, 0, 3, 2)));
     v = _mm_min_epu32(v, _mm_shuffle_epi32(v, _MM_SHUFFLE(2, 3, 0, 1)));
@@ -204,7 +204,7 @@ INLINE int half_init(struct across *x, uint32_t k, uint32_t t, uint32_t channels
     const __m128i first = of_lanes(a->first, &h, channels), n = of_lanes(a->n, &h, channels);
     const __m128i from = _mm_add_epi32(
         times(_mm_add_epi32(first, _mm_set1_epi32((int)(tap - a->begin))), channels), h.channel);
-    const uint32_t least = channels == 3 ? least_of(from) : (uint32_t)_mm_cvtsi128_si32(from);
+    const uint32_t least = channels == 3 ? min_of(from) : (uint32_t)_mm_cvtsi128_si32(from);
     const uint32_t place = min_u32(least, x->row_size - 16);
     /* Taps in this block; an output may have none. */
     const __m128i in = _mm_min_epi32(_mm_sub_epi32(n, _mm_set1_epi32((int)tap)),

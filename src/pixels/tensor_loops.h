@@ -125,12 +125,12 @@ LOOP void saturate_loop(uint8_t *at, uint64_t n, float factor, float rest)
     memcpy(at, block, 3 * n);
 }
 
-LOOP float least_of(float a, float b)
+LOOP float min_of(float a, float b)
 {
     return a < b ? a : b;
 }
 
-LOOP float most_of(float a, float b)
+LOOP float max_of(float a, float b)
 {
     return a > b ? a : b;
 }
@@ -155,8 +155,8 @@ struct hsv {
 /* _rgb_to_hsv. Of gray, all terms of the hue are 0 except constants, which the masks leave out. */
 LOOP struct hsv hsv_of(float red, float green, float blue)
 {
-    const float most = most_of(red, most_of(green, blue));
-    const float reach = most - least_of(red, least_of(green, blue));
+    const float most = max_of(red, max_of(green, blue));
+    const float reach = most - min_of(red, min_of(green, blue));
     const float divisor = chosen(reach > 0.0f, reach, 1.0f);
     const float by = chosen(reach > 0.0f, most, 1.0f);
     const float r = (most - red) / divisor, g = (most - green) / divisor,
@@ -177,7 +177,7 @@ LOOP float shifted(float h, float shift)
 
 LOOP float within_1(float v)
 {
-    return least_of(most_of(v, 0.0f), 1.0f);
+    return min_of(max_of(v, 0.0f), 1.0f);
 }
 
 LOOP uint8_t byte_of(float v)

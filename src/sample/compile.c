@@ -170,7 +170,7 @@ static int check_bytes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     o->settings.dtype = PSTK_U8;
     o->n_dims = 1;
     o->item_size = 1;
-    o->most_size = p->source->limits.max_plain[o->field];
+    o->max_size = p->source->limits.max_plain[o->field];
     return 0;
 }
 
@@ -195,7 +195,7 @@ int pstk__check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
             pstk_dtype_name(o->settings.dtype), pstk_dtype_name(field->dtype));
     o->settings.dtype = field->dtype;
     o->n_dims = field->n_dims;
-    o->most_size = p->source->limits.max_plain[o->field];
+    o->max_size = p->source->limits.max_plain[o->field];
     o->item_size = pstk_dtype_size(field->dtype);
     for (uint32_t d = 1; d < field->n_dims; d++) {
         o->shape[d] = (int64_t)field->shape[d];
@@ -349,7 +349,7 @@ static int size_dense(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    const uint64_t most = o->most_size;
+    const uint64_t most = o->max_size;
     const uint64_t wanted = o->settings.bytes_per_batch;
     if (wanted != 0 && wanted < most)
         return FAIL(i, PSTK_EINVAL,
@@ -524,7 +524,7 @@ static void passes_pixels(struct pstk__output *o, const struct pstk__image_bound
     const uint32_t end = pixel_ops(o);
     struct pstk__view view = {.channels = o->settings.channels};
     o->n_prefix = pstk__ops_prefix(o->settings.ops, o->settings.n_ops);
-    o->most_ops = pstk__ops_most(o->settings.ops, o->settings.n_ops);
+    o->max_ops = pstk__ops_max(o->settings.ops, o->settings.n_ops);
     o->window = decoded_largest(o, bounds);
     for (uint32_t j = 0; j < o->n_prefix; j++) {
         view = pstk__op_view(&o->settings.ops[j], &view);
@@ -617,7 +617,7 @@ int pstk__passes_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 {
     struct pstk__output *o = &p->outputs[i];
     (void)err;
-    const struct pstk__form row = {.dtype = o->settings.dtype, .row_size = o->most_size};
+    const struct pstk__form row = {.dtype = o->settings.dtype, .row_size = o->max_size};
     pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_COPY, .out = row});
     return 0;
 }

@@ -317,8 +317,8 @@ int pstk__check_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     o->height = p->outputs[o->image].height;
     o->width = p->outputs[o->image].width;
     o->item_size = 4 * sizeof(float);
-    o->most_boxes = p->source->limits.max_plain[o->field] / (4ull * pstk_dtype_size(field->dtype));
-    o->most_size = o->most_boxes * o->item_size;
+    o->max_boxes = p->source->limits.max_plain[o->field] / (4ull * pstk_dtype_size(field->dtype));
+    o->max_size = o->max_boxes * o->item_size;
     o->n_dims = 2;
     o->shape[1] = 4;
     return 0;

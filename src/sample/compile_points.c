@@ -184,7 +184,7 @@ int pstk__check_keypoints(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     const uint64_t stored = n_points * field->shape[2] * pstk_dtype_size(field->dtype);
     o->settings.dtype = PSTK_F32;
     o->item_size = 3ull * n_points * sizeof(float);
-    o->most_size = p->source->limits.max_plain[o->field] / stored * o->item_size;
+    o->max_size = p->source->limits.max_plain[o->field] / stored * o->item_size;
     o->n_dims = 3;
     o->shape[1] = n_points;
     o->shape[2] = 3;
@@ -217,8 +217,8 @@ int pstk__check_polygons(struct pstk__plan *p, uint32_t i, struct pstk_error *er
                     o->settings.coordinates);
     o->settings.dtype = PSTK_F32;
     o->item_size = 2 * sizeof(float);
-    o->most_size = p->source->limits.max_plain[o->field] / (2ull * pstk_dtype_size(field->dtype)) *
-                   o->item_size;
+    o->max_size = p->source->limits.max_plain[o->field] / (2ull * pstk_dtype_size(field->dtype)) *
+                  o->item_size;
     o->n_dims = 2;
     o->shape[1] = 2;
     return 0;

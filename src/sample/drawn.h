@@ -16,7 +16,7 @@ struct pstk__turn {
 };
 
 struct pstk__drawn {
-    struct pstk_op *ops;    /* most_ops; borrowed from the worker's arena */
+    struct pstk_op *ops;    /* max_ops; borrowed from the worker's arena */
     uint32_t n_prefix;      /* fixed ops that are folded into the geometry */
     uint32_t n_changes;     /* after them: fixed ops that change a picture */
     uint32_t n_erasures;    /* after them: fixed ops that erase */

@@ -128,8 +128,8 @@ void pstk__layout_init(struct pstk__layout *layout, const struct pstk__plan *pla
         layout->size = UINT64_MAX;
 }
 
-void pstk__layout_init_least(struct pstk__layout *layout, const struct pstk__plan *plan,
-                             uint32_t report_crops, uint32_t with_reports)
+void pstk__layout_init_min(struct pstk__layout *layout, const struct pstk__plan *plan,
+                           uint32_t report_crops, uint32_t with_reports)
 {
     lay_out_host(layout, plan, 1, report_crops, with_reports);
 }

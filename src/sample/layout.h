@@ -67,7 +67,7 @@ void pstk__layout_init(struct pstk__layout *layout, const struct pstk__plan *pla
                        uint32_t report_crops, uint32_t with_reports);
 
 /* Lay out a host slot as with a batch_size of 1, without a device's slot. */
-void pstk__layout_init_least(struct pstk__layout *layout, const struct pstk__plan *plan,
-                             uint32_t report_crops, uint32_t with_reports);
+void pstk__layout_init_min(struct pstk__layout *layout, const struct pstk__plan *plan,
+                           uint32_t report_crops, uint32_t with_reports);
 
 #endif

@@ -52,8 +52,8 @@ static int follows(const struct pstk__plan *p, uint32_t i)
 static uint64_t written_size(const struct pstk__output *o)
 {
     if (o->settings.kind == PSTK_OUTPUT_BOXES)
-        return sizeof(struct pstk__kept_boxes) + o->most_boxes * sizeof(struct pstk__moved_box);
-    return o->most_size;
+        return sizeof(struct pstk__kept_boxes) + o->max_boxes * sizeof(struct pstk__moved_box);
+    return o->max_size;
 }
 
 /* A row may have all boxes of four. */
@@ -68,13 +68,13 @@ static int grow(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
                           "large; lower %s (output '%s')",
                           i, p->batch_size, (unsigned long long)o->written_size, p->rows_setting,
                           o->name);
-    o->most_size *= N_PARTS;
-    if (wanted != 0 && wanted < o->most_size)
+    o->max_size *= N_PARTS;
+    if (wanted != 0 && wanted < o->max_size)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "outputs[%u].bytes_per_batch: value is %llu; must be at least %llu, "
                           "because a mosaic may have all boxes of four rows (output '%s')",
-                          i, (unsigned long long)wanted, (unsigned long long)o->most_size, o->name);
-    o->budget = wanted != 0 ? wanted : p->batch_size * o->most_size;
+                          i, (unsigned long long)wanted, (unsigned long long)o->max_size, o->name);
+    o->budget = wanted != 0 ? wanted : p->batch_size * o->max_size;
     o->shape[0] = (int64_t)(o->budget / o->item_size);
     return 0;
 }

@@ -51,8 +51,8 @@ struct pstk__output {
     struct pstk__box_where where;      /* boxes: the condition */
     uint32_t *partners;        /* keypoints: by point, the one that it changes places with, or
                                   itself; owned, NULL: none does */
-    uint64_t most_boxes;       /* boxes: of a sample */
-    uint64_t most_size;        /* ragged: bytes of a row */
+    uint64_t max_boxes;        /* boxes: of a sample */
+    uint64_t max_size;         /* ragged: bytes of a row */
     uint32_t is_combined;      /* 1: rows are parts of four that workers write (mosaic) */
     uint64_t written_size;     /* ragged and combined: bytes of a row that workers write, at most */
     uint32_t is_lone_copy;     /* 1: alone copies a field that lies outside of the record's head */
@@ -68,7 +68,7 @@ struct pstk__output {
     uint32_t resize;   /* image: index of that pass; those that convert or colour before it change
                           rows on their way into it, PICTURE passes after it what comes out */
     uint32_t n_prefix; /* image: ops that the resize and the passes before it do */
-    uint32_t most_ops; /* image: the most fixed ops that a sample draws */
+    uint32_t max_ops;  /* image: the most fixed ops that a sample draws */
     struct pstk__largest window;     /* image: of the geometry's windows */
     uint64_t canvas_room;            /* image: bytes of a picture; 0: there is no PICTURE pass */
     struct pstk__input input;        /* of whole batches */
@@ -120,13 +120,13 @@ static inline int pstk__output_has_flips(const struct pstk__output *o)
 /* image: arena bytes of the ops that a sample draws. */
 static inline uint64_t pstk__output_drawn_size(const struct pstk__output *o)
 {
-    return ((o->most_ops + (uint64_t)o->has_pixels) * sizeof(struct pstk_op) + 63) & ~(uint64_t)63;
+    return ((o->max_ops + (uint64_t)o->has_pixels) * sizeof(struct pstk_op) + 63) & ~(uint64_t)63;
 }
 
 /* boxes: arena bytes of those of a sample. */
 static inline uint64_t pstk__output_boxes_size(const struct pstk__output *o)
 {
-    return (o->most_boxes * sizeof(struct pstk__moved_box) + 63) & ~(uint64_t)63;
+    return (o->max_boxes * sizeof(struct pstk__moved_box) + 63) & ~(uint64_t)63;
 }
 
 static inline int pstk__output_is_ragged(const struct pstk__output *o)

@@ -67,10 +67,10 @@ static int kept_open(struct pstk__sampler *sampler)
         const struct pstk__output *o = &plan->outputs[i];
         if (pstk__output_drawn_size(o) > 0)
             sampler->drawn[i].ops = pstk__arena_get(&sampler->arena, pstk__output_drawn_size(o));
-        if (o->most_boxes > 0)
+        if (o->max_boxes > 0)
             sampler->boxes[i].boxes = pstk__arena_get(&sampler->arena, pstk__output_boxes_size(o));
         if ((pstk__output_drawn_size(o) > 0 && !sampler->drawn[i].ops) ||
-            (o->most_boxes > 0 && !sampler->boxes[i].boxes))
+            (o->max_boxes > 0 && !sampler->boxes[i].boxes))
             return PSTK_ENOMEM;
     }
     return 0;
@@ -637,8 +637,8 @@ static int read_boxes(struct work *work, uint32_t i, struct pstk_error *err)
     struct pstk__boxes *boxes = &work->s->boxes[i];
     const uint64_t item_size = 4ull * pstk_dtype_size(field->dtype);
     char text[200];
-    if (work->size % item_size != 0 || work->size / item_size > o->most_boxes)
-        return size_wrong(work, o->most_boxes * item_size, err);
+    if (work->size % item_size != 0 || work->size / item_size > o->max_boxes)
+        return size_wrong(work, o->max_boxes * item_size, err);
     boxes->n = (uint32_t)(work->size / item_size);
     if (pstk__boxes_read(boxes, field, work->data, &image, text))
         return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
@@ -754,8 +754,8 @@ static int points_source(const struct work *work, uint32_t i, uint64_t size,
     const struct pstk__output *o = &work->s->plan->outputs[i];
     const struct pstk_field *field = &work->record->schema->fields[work->field];
     char text[200];
-    if (work->size % size != 0 || work->size / size * o->item_size > o->most_size)
-        return size_wrong(work, o->most_size / o->item_size * size, err);
+    if (work->size % size != 0 || work->size / size * o->item_size > o->max_size)
+        return size_wrong(work, o->max_size / o->item_size * size, err);
     if (pstk__coordinates_check(field, work->data, work->size, text))
         return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
                                  "%s", text);

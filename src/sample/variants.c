@@ -173,14 +173,14 @@ static void widen(struct pstk__plan *p)
 {
     uint64_t most = 0;
     for (uint32_t i = 0; i < p->n_outputs; i++) {
-        uint32_t most_ops = 0;
+        uint32_t max_ops = 0;
         for (uint32_t v = 0; v < p->n_variants; v++) {
-            const uint32_t n = pstk__plan_variant(p, v)->outputs[i].most_ops;
-            most_ops = n > most_ops ? n : most_ops;
+            const uint32_t n = pstk__plan_variant(p, v)->outputs[i].max_ops;
+            max_ops = n > max_ops ? n : max_ops;
         }
-        p->outputs[i].most_ops = most_ops;
+        p->outputs[i].max_ops = max_ops;
         for (uint32_t v = 1; v < p->n_variants; v++)
-            p->others[v - 1]->outputs[i].most_ops = most_ops;
+            p->others[v - 1]->outputs[i].max_ops = max_ops;
     }
     for (uint32_t v = 0; v < p->n_variants; v++) {
         const uint64_t size = pstk__plan_scratch(pstk__plan_variant(p, v));

@@ -182,7 +182,7 @@ TEST(random_crops_pad_and_cut_as_torchvision)
         op.params[4] = 1;
         op.params[5] = below(4);
         const int n = draw(&op, &ours.shape, id, drawn, &err);
-        CHECK(n >= 1 && n <= (int)pstk__ops_most(&op, 1));
+        CHECK(n >= 1 && n <= (int)pstk__ops_max(&op, 1));
         for (int i = 0; i < n; i++)
             apply(&ours, &drawn[i]);
         naive_random_crop(&naive, &op, id);

@@ -20,7 +20,7 @@ static void draw_geometry(const struct pstk_op *ops, uint32_t n, uint32_t width,
     struct pstk_op drawn[8];
     struct pstk__drawing drawing = {.ops = drawn,
                                     .view = {.width = width, .height = height, .channels = 3}};
-    CHECK(pstk__ops_prefix(ops, n) == n && pstk__ops_most(ops, n) <= 8);
+    CHECK(pstk__ops_prefix(ops, n) == n && pstk__ops_max(ops, n) <= 8);
     CHECK_EQ(pstk__ops_draw(&drawing, ops, 0, n, key), 0);
     pstk__geometry_init(g, width, height);
     pstk__geometry_fold(g, drawn, drawing.n);
@@ -569,7 +569,7 @@ TEST(lists_that_would_explode_are_refused)
     const struct pstk_op drawn[3] = {pstk_resize(8, 8), level[1][0], level[1][1]};
     view = (struct pstk__view){.channels = 3, .dtype = PSTK_U8};
     CHECK_EQ(pstk__ops_check(drawn, 2, &view, &err), 0);
-    CHECK_EQ(pstk__ops_most(drawn, 3), 4097);
+    CHECK_EQ(pstk__ops_max(drawn, 3), 4097);
     view = (struct pstk__view){.channels = 3, .dtype = PSTK_U8};
     CHECK_EQ(pstk__ops_check(drawn, 3, &view, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "may draw more than 4096 operations") != NULL);

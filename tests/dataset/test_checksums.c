@@ -146,7 +146,7 @@ TEST(a_full_disk_is_no_reason_to_keep_none)
     fixture_open(&f);
     const char *data = fixture_path(&f, "a"), *cache = fixture_path(&f, "cache");
     write_array(data);
-    fault.least_size = 512;
+    fault.min_size = 512;
     for (int n = 0;; n++) {
         fault_arm(FAULT_WRITE, n, ENOSPC);
         const int64_t r = verify(data, 1, cache, &f.err);
@@ -164,7 +164,7 @@ TEST(a_full_disk_is_no_reason_to_keep_none)
         fault_disarm();
         CHECK(strstr(f.err.message, "free some space") && strstr(f.err.message, "set cache_path"));
     }
-    fault.least_size = 0;
+    fault.min_size = 0;
     fixture_close(&f);
 }
 

@@ -135,7 +135,7 @@ TEST(batches_are_those_of_a_naive_walk_for_all_ranks)
             CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
             for (uint64_t epoch = 0; epoch < 3; epoch++)
                 CHECK(rest_equals(loader, &s, epoch, 0));
-            CHECK(pstk_most_rows(loader) >= 3 && pstk_n_samples(loader) == N_SAMPLES);
+            CHECK(pstk_max_rows(loader) >= 3 && pstk_n_samples(loader) == N_SAMPLES);
             pstk_close(&loader);
         }
 }

@@ -323,11 +323,11 @@ TEST(a_small_copy_of_the_trainers_waits_for_4_MiB_of_ours_at_most)
     cuda_fake_reset();
     CHECK(hold_a_load(loader, &b, stream));
     CHECK_EQ(cudaMemcpyAsync(small, pinned, 64, cudaMemcpyHostToDevice, other), cudaSuccess);
-    WAIT_UNTIL((cuda_fake_stats(&stats), stats.most_ahead > 0)); /* it has come to the engine */
+    WAIT_UNTIL((cuda_fake_stats(&stats), stats.max_ahead > 0)); /* it has come to the engine */
     cuda_fake_hold_copies(0);
     CHECK_EQ(cudaStreamSynchronize(other), cudaSuccess);
     cuda_fake_stats(&stats);
-    CHECK_EQ(stats.most_ahead, 4 << 20);
+    CHECK_EQ(stats.max_ahead, 4 << 20);
     pstk_close(&loader);
     cudaFree(small);
     cudaFreeHost(pinned);

@@ -130,7 +130,7 @@ static int is_naive(struct pstk__picker *picker, uint64_t epoch)
     if (bucketed.n_batches != n_batches || bucketing.n_kept != n_stream)
         return 0;
     for (uint64_t i = 0; i < n_batches; i++)
-        if (begins[i + 1] != ends[i] || ends[i] - begins[i] > bucketing.most_rows)
+        if (begins[i + 1] != ends[i] || ends[i] - begins[i] > bucketing.largest_batch)
             return 0;
     for (uint64_t i = 0; i < n_stream; i++) {
         struct pstk__pick pick;
@@ -156,7 +156,7 @@ static int walk_case(struct pstk__picker *picker, uint64_t epoch)
     const int r = pstk__bucketing_init(&bucketing, &picks, n, n, &budget, &err);
     const int is_refused =
         (n_kept && !all && !budget.max_rows) || (!n_kept && budget.too_long == PSTK_TOO_LONG_DROP);
-    if (r != (is_refused ? PSTK_EINVAL : 0) || bucketing.most_batches > MOST ||
+    if (r != (is_refused ? PSTK_EINVAL : 0) || bucketing.max_batches > MOST ||
         bucketing.n_room > 4 * MOST)
         return -1;
     if (r < 0)
@@ -177,7 +177,7 @@ TEST(streams_are_those_of_a_naive_loop)
         CHECK(r >= 0);
         if (r == 0)
             continue;
-        CHECK(bucketed.n_batches <= bucketing.most_batches);
+        CHECK(bucketed.n_batches <= bucketing.max_batches);
         CHECK(is_naive(&picker, (uint64_t)i % 3));
         n_checked++;
     }

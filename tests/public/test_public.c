@@ -683,8 +683,8 @@ TEST(a_budget_gives_batches_of_equal_cost)
     s.batch_size = 1;
     s.budget = &budget;
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
-    CHECK_EQ(pstk_most_rows(loader), 3);
-    CHECK_EQ(pstk_most_rows(NULL), 0);
+    CHECK_EQ(pstk_max_rows(loader), 3);
+    CHECK_EQ(pstk_max_rows(NULL), 0);
     CHECK_EQ(pstk_n_batches_left(loader, 5, 3), (N_SAMPLES + 2) / 3 - 1);
     CHECK_EQ(pstk_n_batches_left(NULL, 5, 3), 0);
     for (; pstk_next(loader, &batch, NULL, -1, &err) == 1; n_batches++) {

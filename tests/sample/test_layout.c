@@ -277,21 +277,21 @@ TEST(a_device_needs_its_slots_and_two_arrival_buffers)
 }
 
 /* The same outputs, laid out anew for one row. */
-static int least_is_right(const struct sweep *s)
+static int min_is_right(const struct sweep *s)
 {
     static struct pstk__plan plan;
     struct pstk__layout of_one, least;
     plan = s->plan;
     plan.batch_size = 1;
     pstk__layout_init(&of_one, &plan, s->report_crops, s->with_reports);
-    pstk__layout_init_least(&least, &s->plan, s->report_crops, s->with_reports);
+    pstk__layout_init_min(&least, &s->plan, s->report_crops, s->with_reports);
     return least.size == of_one.size && least.about == of_one.about &&
            least.about_end == of_one.about_end;
 }
 
 TEST(the_least_layout_is_that_of_a_batch_of_one_row)
 {
-    CHECK_EQ(sweep(least_is_right), 0);
+    CHECK_EQ(sweep(min_is_right), 0);
 }
 
 /* What the size is without a limit on integers. */

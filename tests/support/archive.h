@@ -30,7 +30,7 @@ static inline uint8_t *archive_copy(const uint8_t *from, uint64_t size)
     return copy;
 }
 
-static inline uint64_t archive_least(uint64_t a, uint64_t b)
+static inline uint64_t archive_min(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -40,7 +40,7 @@ static inline int archive_local(const struct archive *archive, struct pstk__zip_
                                 const uint8_t *bytes)
 {
     const uint64_t left = archive->zip.directory_offset - member->local_offset;
-    const uint64_t size = archive_least(left, PSTK__ZIP_LOCAL_MAX);
+    const uint64_t size = archive_min(left, PSTK__ZIP_LOCAL_MAX);
     uint8_t *local = archive_copy(bytes + member->local_offset, size);
     const int rc = pstk__zip_local_parse(&archive->zip, member, local, size);
     free(local);
@@ -52,7 +52,7 @@ static inline int archive_read(struct archive *archive, const uint8_t *bytes, ui
                                struct pstk_error *err)
 {
     *archive = (struct archive){.zip = {.name = "x.npz", .err = err}};
-    const uint64_t tail_size = archive_least(size, PSTK__ZIP_TAIL_MAX);
+    const uint64_t tail_size = archive_min(size, PSTK__ZIP_TAIL_MAX);
     uint8_t *tail = archive_copy(bytes + (size - tail_size), tail_size);
     int rc = pstk__zip_end_parse(&archive->zip, tail, tail_size, size);
     free(tail);

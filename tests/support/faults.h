@@ -41,7 +41,7 @@ static struct {
     void (*before)(const void *user); /* not NULL: done once before the nth call, which succeeds */
     const void *user;
     void (*on_read)(size_t size); /* called before each read; NULL: nothing is */
-    size_t least_size;            /* reads and writes of fewer bytes do not count */
+    size_t min_size;              /* reads and writes of fewer bytes do not count */
     atomic_int left;              /* calls before the one that fails */
     atomic_int fired;             /* calls that failed */
 } fault;
@@ -122,9 +122,8 @@ static void announce(int kind, size_t size)
     ssize_t __wrap_##name(int fd, type data, size_t size, off_t offset)                            \
     {                                                                                              \
         announce(kind, size);                                                                      \
-        return size >= fault.least_size && fault_due(kind)                                         \
-                   ? -1                                                                            \
-                   : __real_##name(fd, data, size, offset);                                        \
+        return size >= fault.min_size && fault_due(kind) ? -1                                      \
+                                                         : __real_##name(fd, data, size, offset);  \
     }
 WRAP_IO(pwrite, const void *, FAULT_WRITE)
 WRAP_IO(pwrite64, const void *, FAULT_WRITE)

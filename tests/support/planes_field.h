@@ -68,11 +68,11 @@ static uint32_t field_components(uint32_t color)
 }
 
 /* Any, of up to these sides. */
-__attribute__((unused)) static struct field_spec field_draw_spec(uint32_t most_width,
-                                                                 uint32_t most_height)
+__attribute__((unused)) static struct field_spec field_draw_spec(uint32_t max_width,
+                                                                 uint32_t max_height)
 {
-    struct field_spec s = {.width = 1 + field_draw(most_width),
-                           .height = 1 + field_draw(most_height)};
+    struct field_spec s = {.width = 1 + field_draw(max_width),
+                           .height = 1 + field_draw(max_height)};
     s.color = PSTK__JPEG_GRAY + field_draw(5);
     s.kind = field_draw(N_FIELD_KINDS);
     for (int c = 0; c < 4; c++) {

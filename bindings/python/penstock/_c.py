@@ -1830,7 +1830,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_get_cursor": (c_int, [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]),
     "pstk_n_batches": (c_uint64, [c_void_p]),
     "pstk_n_batches_left": (c_uint64, [c_void_p, c_uint64, c_uint64]),
-    "pstk_most_rows": (c_uint32, [c_void_p]),
+    "pstk_max_rows": (c_uint32, [c_void_p]),
     "pstk_n_samples": (c_uint64, [c_void_p]),
     "pstk_interrupt": (None, [c_void_p]),
     "pstk_close": (None, [POINTER(c_void_p)]),

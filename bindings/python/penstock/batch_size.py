@@ -51,7 +51,7 @@ class BatchSize(NamedTuple):
 
     def opened(self, loader: Any, world: int) -> BatchSize:
         """The same with the rows of an open loader, a pointer."""
-        most = int(_c.lib.pstk_most_rows(loader))
+        most = int(_c.lib.pstk_max_rows(loader))
         return self._replace(own=most, world_wide=most * world, most=most)
 
     def steps(self) -> Any:

@@ -62,10 +62,10 @@ static int may_lock_all(void)
 /* Count what one rank has. */
 static void add(struct local_ranks *ranks, const struct pstk_stats *stats)
 {
-    if (ranks->n_opened == 0 || stats->n_threads < ranks->least_workers)
-        ranks->least_workers = stats->n_threads;
-    if (stats->n_threads > ranks->most_workers)
-        ranks->most_workers = stats->n_threads;
+    if (ranks->n_opened == 0 || stats->n_threads < ranks->min_workers)
+        ranks->min_workers = stats->n_threads;
+    if (stats->n_threads > ranks->max_workers)
+        ranks->max_workers = stats->n_threads;
     ranks->n_workers += stats->n_threads;
     ranks->slots += stats->slot_memory;
     ranks->io += stats->io_memory;
@@ -129,12 +129,12 @@ static int open_all(struct local_ranks *ranks, const char *path, const struct ch
 static void judge_cores(struct local_ranks *ranks, const struct pstk_machine *machine)
 {
     char workers[64] = "";
-    if (ranks->n_opened && ranks->least_workers == ranks->most_workers)
-        snprintf(workers, sizeof workers, ", with %u worker%s each", ranks->most_workers,
-                 ranks->most_workers == 1 ? "" : "s");
+    if (ranks->n_opened && ranks->min_workers == ranks->max_workers)
+        snprintf(workers, sizeof workers, ", with %u worker%s each", ranks->max_workers,
+                 ranks->max_workers == 1 ? "" : "s");
     else if (ranks->n_opened)
-        snprintf(workers, sizeof workers, ", with %u to %u workers each", ranks->least_workers,
-                 ranks->most_workers);
+        snprintf(workers, sizeof workers, ", with %u to %u workers each", ranks->min_workers,
+                 ranks->max_workers);
     struct finding *finding =
         find(ranks, NAME, ranks->n > machine->n_usable ? FINDING_WARNING : FINDING_OK,
              "%u on the %u core%s of this machine%s", ranks->n, machine->n_usable,
@@ -227,8 +227,8 @@ void local_ranks_put(const struct local_ranks *ranks, struct json_t *object)
                   {"open_files", ranks->n_files},
                   {"data_set_bytes", ranks->data_set}};
     json_put_count(one, "n", ranks->n);
-    json_put_count(one, "least_workers", is_known ? ranks->least_workers : PSTK_NONE);
-    json_put_count(one, "most_workers", is_known ? ranks->most_workers : PSTK_NONE);
+    json_put_count(one, "min_workers", is_known ? ranks->min_workers : PSTK_NONE);
+    json_put_count(one, "max_workers", is_known ? ranks->max_workers : PSTK_NONE);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         json_put_count(one, counts[i].name, is_known ? counts[i].value : PSTK_NONE);
     json_put_count(one, "memlock_bytes", is_known ? ranks->memlock : PSTK_NONE); /* any: null */

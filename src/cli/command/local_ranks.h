@@ -15,7 +15,7 @@ struct local_ranks {
     uint32_t n;           /* of --ranks; 0: not asked for */
     uint32_t n_opened;    /* ranks whose loader was opened; 0: no data set, and below is 0 */
     struct checkup found; /* what is printed */
-    uint32_t least_workers, most_workers, n_workers; /* of a rank; of all */
+    uint32_t min_workers, max_workers, n_workers; /* of a rank; of all */
     /* Bytes of all ranks. */
     uint64_t slots, io, index, scratch;
     uint64_t registered; /* of io: registered with io_uring, so locked */

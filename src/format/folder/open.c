@@ -93,10 +93,10 @@ static int is_found(const struct state *state, const struct pstk__index_found *f
     const uint64_t *facts = found->facts, layout = facts[PSTK__FACT_LAYOUT];
     if (state->table)
         return layout == PSTK__FOLDER_TABLE && found->n_fields >= 2 &&
-               find_path(found) < found->n_fields && facts[PSTK__FACT_MOST] <= MAX_VALUES;
+               find_path(found) < found->n_fields && facts[PSTK__FACT_MAX] <= MAX_VALUES;
     return layout < PSTK__FOLDER_LAYOUTS &&
            found->n_fields == (layout == PSTK__FOLDER_CLASSES ? 3u : 2u) &&
-           facts[PSTK__FACT_MOST] <= PSTK__VALUES_MAX;
+           facts[PSTK__FACT_MAX] <= PSTK__VALUES_MAX;
 }
 
 /* The index is of this version of the library, but anyone may have written it. */
@@ -274,12 +274,12 @@ static uint32_t folder_n_extents(const struct pstk__source *source, uint64_t fie
 }
 
 /* Bytes of a sample that are read: the most, or on average. */
-static uint64_t folder_read_size(const struct pstk__source *source, uint64_t fields, int is_most)
+static uint64_t folder_read_size(const struct pstk__source *source, uint64_t fields, int is_max)
 {
-    const uint64_t values = pstk__indexed_index(source)->found.facts[PSTK__FACT_MOST];
+    const uint64_t values = pstk__indexed_index(source)->found.facts[PSTK__FACT_MAX];
     const uint64_t image =
-        is_most ? source->limits.max_stored[PSTK__FIELD_OF_IMAGE]
-                : source->stats[PSTK__FIELD_OF_IMAGE].stored_bytes / source->n_samples;
+        is_max ? source->limits.max_stored[PSTK__FIELD_OF_IMAGE]
+               : source->stats[PSTK__FIELD_OF_IMAGE].stored_bytes / source->n_samples;
     return values + (has_image(fields) ? image : 0);
 }
 
@@ -315,7 +315,7 @@ static int get_row(const struct pstk__source *source, const struct pstk__place *
         row->more_size = pstk__indexed_cell(source, at, page, PSTK__FOLDER_MORE);
     return begin > room || row->values_size > PSTK__VALUES_MAX || row->more_size > room - begin ||
                    row->values_size > room - begin - row->more_size ||
-                   row->values_size + row->more_size > index->found.facts[PSTK__FACT_MOST] ||
+                   row->values_size + row->more_size > index->found.facts[PSTK__FACT_MAX] ||
                    row->size > source->limits.max_stored[PSTK__FIELD_OF_IMAGE]
                ? PSTK_EBADMSG
                : 0;

@@ -128,7 +128,7 @@ static int join_dir(const struct work *work, const struct pstk__folder_dir *dir)
         add_field(&found->fields[PSTK__FIELD_OF_LABEL], dir, 8, 8 * dir->rows.n);
     add_field(&found->fields[path], dir, dir->longest, dir->paths);
     add_largest(&found->facts[PSTK__FACT_ODD], dir->odd);
-    add_largest(&found->facts[PSTK__FACT_MOST], dir->most);
+    add_largest(&found->facts[PSTK__FACT_MAX], dir->most);
     add_digest(found->facts + PSTK__FACT_DIGEST, dir);
     return pstk__index_writer_add(build->writer, dir->path, dir->bytes, dir->changed_ns, &dir->rows,
                                   build->err);
@@ -235,8 +235,7 @@ static int build(void *user, struct pstk__index_build *build)
                        work->opening->path);
     if (found->facts[PSTK__FACT_ODD])
         found->fields[found->n_fields - 1].field.kind = PSTK_FIELD_BYTES;
-    found->max_record =
-        found->fields[PSTK__FIELD_OF_IMAGE].max_size + found->facts[PSTK__FACT_MOST];
+    found->max_record = found->fields[PSTK__FIELD_OF_IMAGE].max_size + found->facts[PSTK__FACT_MAX];
     return r;
 }
 

@@ -19,7 +19,7 @@ enum pstk__folder_layout {
 enum pstk__folder_fact {
     PSTK__FACT_LAYOUT = 0,
     PSTK__FACT_ODD = 1,        /* 1: a path is not UTF-8 */
-    PSTK__FACT_MOST = 2,       /* bytes of a sample's values */
+    PSTK__FACT_MAX = 2,        /* bytes of a sample's values */
     PSTK__FACT_DIGEST = 3,     /* and 4: of the samples' values and sizes, and a table's columns */
     PSTK__FACT_TABLE_SIZE = 5, /* bytes of the table's file */
     PSTK__FACT_TABLE_CHANGED = 6, /* its time of change */

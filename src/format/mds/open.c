@@ -229,7 +229,7 @@ static uint32_t mds_n_extents(const struct pstk__source *source, uint64_t fields
 }
 
 /* Bytes of a sample that are read: the most, and on average. */
-static uint64_t mds_read_size(const struct pstk__source *source, uint64_t fields, int is_most)
+static uint64_t mds_read_size(const struct pstk__source *source, uint64_t fields, int is_max)
 {
     const struct pstk__mds *mds = mds_of(source);
     struct runs runs;
@@ -237,7 +237,7 @@ static uint64_t mds_read_size(const struct pstk__source *source, uint64_t fields
     find_runs(mds, fields, &runs);
     for (uint32_t k = 0; k < runs.n; k++)
         for (uint32_t c = runs.at[k].first; c <= runs.at[k].last && c != HEAD_ONLY; c++) {
-            const int is_mean = !is_most || !mds->columns.at[c].is_variable;
+            const int is_mean = !is_max || !mds->columns.at[c].is_variable;
             if (!is_mean && mds->field[c] < 0)
                 return source->limits.max_size; /* a column that is read, of unknown size */
             size += is_mean ? mds->mean[c] : source->limits.max_stored[mds->field[c]];

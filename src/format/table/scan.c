@@ -389,7 +389,7 @@ static void add_found(struct pstk__index_found *found, const struct result *resu
         to->bytes += result->sums[i].bytes;
         to->max_plain = to->max_size = larger(to->max_size, result->sums[i].max_size);
     }
-    found->facts[PSTK__FACT_MOST] = larger(found->facts[PSTK__FACT_MOST], result->most);
+    found->facts[PSTK__FACT_MAX] = larger(found->facts[PSTK__FACT_MAX], result->most);
     found->facts[PSTK__FACT_ODD] |= result->odd;
     pstk__index_digest(found->facts + PSTK__FACT_DIGEST, result->digest, sizeof result->digest);
 }
@@ -515,8 +515,7 @@ static int finish(const struct work *work, struct pstk__index_build *build)
         return fail_memory(work, build->err);
     if (found->facts[PSTK__FACT_ODD])
         found->fields[work->fields[work->columns.path]].field.kind = PSTK_FIELD_BYTES;
-    found->max_record =
-        found->fields[PSTK__FIELD_OF_IMAGE].max_size + found->facts[PSTK__FACT_MOST];
+    found->max_record = found->fields[PSTK__FIELD_OF_IMAGE].max_size + found->facts[PSTK__FACT_MAX];
     return 0;
 }
 

@@ -112,17 +112,17 @@ static uint32_t tar_n_extents(const struct pstk__source *source, uint64_t fields
 }
 
 /* Bytes of a sample that are read: the most, and on average. */
-static uint64_t tar_read_size(const struct pstk__source *source, uint64_t fields, int is_most)
+static uint64_t tar_read_size(const struct pstk__source *source, uint64_t fields, int is_max)
 {
     const uint64_t headers = headers_of(source);
     uint64_t size = 0; /* as limits.max_size */
     for (uint32_t i = 0; i < source->schema.n_fields; i++)
         if (fields >> i & 1)
-            size += headers + (is_most ? source->limits.max_stored[i]
-                                       : source->stats[i].stored_bytes / source->n_samples);
+            size += headers + (is_max ? source->limits.max_stored[i]
+                                      : source->stats[i].stored_bytes / source->n_samples);
     if (is_scattered(source))
         return size;
-    return is_most || size > source->limits.max_size ? source->limits.max_size : size;
+    return is_max || size > source->limits.max_size ? source->limits.max_size : size;
 }
 
 /* ---- where things are ------------------------------------------------------------------------ */

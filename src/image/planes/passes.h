@@ -29,7 +29,7 @@ PASS_TARGET static void pass_table(struct pstk__rans_table *table, const struct 
     }
 }
 
-PASS_TARGET static uint32_t pass_most(const uint8_t *counts, uint32_t n)
+PASS_TARGET static uint32_t pass_max(const uint8_t *counts, uint32_t n)
 {
     uint8_t most = 0;
     for (uint32_t b = 0; b < n; b++)
@@ -106,5 +106,5 @@ PASS_TARGET static void pass_sum_dc(int16_t *dc, const uint8_t *high, const uint
 }
 
 #define PASSES                                                                                     \
-    .table = pass_table, .most = pass_most, .map_tables = pass_map_tables, .maps = pass_maps,      \
+    .table = pass_table, .most = pass_max, .map_tables = pass_map_tables, .maps = pass_maps,       \
     .count_bits = pass_count_bits, .low_tables = pass_low_tables, .sum_dc = pass_sum_dc

@@ -87,7 +87,7 @@ struct most {
     uint64_t blocks, rows, values;
 };
 
-static struct most most_of(const struct pstk__planes_header *h)
+static struct most max_of(const struct pstk__planes_header *h)
 {
     struct most most = {0};
     uint32_t n_luma;
@@ -130,7 +130,7 @@ static int strip_memory(struct pstk__strip *strip, const struct most *most,
 static int get_memory(struct pstk__planes_reader *reader, struct pstk__arena *arena)
 {
     const struct pstk__planes_header *h = &reader->header;
-    const struct most most = most_of(h);
+    const struct most most = max_of(h);
     reader->offsets = pstk__arena_get(arena, (h->n_strips + 1ull) * sizeof *reader->offsets);
     reader->counts = pstk__arena_get(arena, most.blocks + SLACK);
     reader->bytes = pstk__arena_get(arena, max64(8 * most.blocks, 2 * most.values + SLACK) + SLACK);

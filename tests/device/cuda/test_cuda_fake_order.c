@@ -400,12 +400,12 @@ TEST(an_engine_does_one_copy_at_a_time)
     copy_in(d, p, SIZE, a);
     copy_in(d + SIZE, p + SIZE, SIZE, a); /* comes to the engine after the first */
     copy_in(d + 2 * SIZE, p + 2 * SIZE, 2 * SIZE, b);
-    WAIT_UNTIL(stats().most_ahead > 0); /* both streams have come */
+    WAIT_UNTIL(stats().max_ahead > 0); /* both streams have come */
     cuda_fake_hold_copies(0);
     cudaStreamSynchronize(a);
     cudaStreamSynchronize(b);
     /* The second of a comes when that of b is there or done, never before the first is done. */
-    CHECK(stats().most_ahead == SIZE || stats().most_ahead == 2 * SIZE);
+    CHECK(stats().max_ahead == SIZE || stats().max_ahead == 2 * SIZE);
     cudaFree(d);
     cudaFreeHost(p);
     cudaStreamDestroy(a);

@@ -96,7 +96,7 @@ struct cuda_fake_stats {
     uint64_t n_h2d, n_d2h, n_d2d; /* bytes of copies enqueued */
     uint64_t n_copies, n_memsets, n_kernels, n_records, n_waits;
     uint64_t n_pageable; /* copies to or from memory that is not pinned */
-    uint64_t most_ahead; /* bytes that a copy found before it when it came to its engine */
+    uint64_t max_ahead;  /* bytes that a copy found before it when it came to its engine */
     uint64_t n_hazards, hazards[CUDA_FAKE_N_HAZARDS];
     char texts[CUDA_FAKE_TEXTS][CUDA_FAKE_TEXT_SIZE]; /* of the first */
 };

@@ -69,8 +69,8 @@ void cuda_fake__engine_enter(const struct CUstream_st *s, const struct cuda_fake
     }
     struct cuda_fake__engine *e = &f->devices[s->device].engines[op->engine];
     const uint64_t place = e->n_come++;
-    if (f->counts.most_ahead < e->n_bytes)
-        f->counts.most_ahead = e->n_bytes;
+    if (f->counts.max_ahead < e->n_bytes)
+        f->counts.max_ahead = e->n_bytes;
     e->n_bytes += op->size;
     while ((f->hold_copies && op->engine == CUDA_FAKE__TO_DEVICE) || e->n_gone < place)
         pthread_cond_wait(&f->progress, &f->lock);
