@@ -334,6 +334,18 @@ class Default(Tfrecord):
     def plain(self, sample):
         return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in sample.items()}
 
+    def test_packing_counts_the_defaults_of_samples_that_it_takes(self):
+        folder = self.put({"0.tfrecord": [example({"id": i, "text": b"bad \xff" if i % 4 == 1 else b"good", "label": None if i % 2 else i})
+                                          for i in range(12)]}, "refused")
+        command = [os.environ["PENSTOCK_COMMAND"], "pack", folder, self.path("taken"), "--field=id=int64", "--field=text=utf8",
+                   "--field=label=int64=-3", "--skip-bad", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        told = json.loads(done.stdout)
+        self.assertEqual((told["n_samples"], len(told["skipped"])), (9, 3))
+        self.assertEqual(told["absent"], {"label": 3})  # of records 3, 7 and 11
+        with penstock.Dataset(self.path("taken")) as data:
+            self.assertEqual(sum(sample["label"] == -3 for sample in data), 3)
+
     def test_records_without_a_field_have_its_default_and_are_counted(self):
         folder = self.put_some()
         with penstock.Dataset(folder, fields=self.fields) as data:

@@ -420,6 +420,8 @@ static int add_record(struct pack *pack, const struct feed_item *item, struct ps
     if (r == 0)
         r = pstk_writer_add_pixels(pack->writer, values, records->info.n_fields, &pixels,
                                    item->is_converted && pack->form.convert.shorter_side, err);
+    if (r == 0)
+        records_count(records);
     records_release(records);
     return r;
 }

@@ -79,8 +79,8 @@ uint32_t records_fields(const struct records *records, const struct form *form,
 int records_read(struct records *records, uint64_t sample_id, struct pstk_value *values,
                  struct pstk_error *err)
 {
-    uint32_t absent[PSTK_MAX_FIELDS] = {0};
     int r = 0;
+    memset(records->absent, 0, sizeof records->absent);
     for (uint32_t i = 0; r == 0 && i < records->info.n_fields; i++) {
         struct pstk_value_info info = {.size = sizeof info};
         uint64_t size;
@@ -90,11 +90,15 @@ int records_read(struct records *records, uint64_t sample_id, struct pstk_value 
                              err);
         if (r == 0)
             values[i] = (struct pstk_value){.data = records->values[i], .size = size};
-        absent[i] = info.absent;
+        records->absent[i] = info.absent;
     }
-    for (uint32_t i = 0; r == 0 && i < records->info.n_fields; i++)
-        records->n_absent[i] += absent[i];
     return r;
+}
+
+void records_count(struct records *records)
+{
+    for (uint32_t i = 0; i < records->info.n_fields; i++)
+        records->n_absent[i] += records->absent[i];
 }
 
 /* 1: the caller gave the field a default. */

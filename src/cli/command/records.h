@@ -18,7 +18,8 @@ struct records {
     int image;                          /* number of the first image field, or -1 */
     const char **names;                 /* owned; info.n_names class names */
     void *values[PSTK_MAX_FIELDS];      /* owned until release */
-    uint64_t n_absent[PSTK_MAX_FIELDS]; /* samples read that lack the field */
+    uint32_t absent[PSTK_MAX_FIELDS];   /* 1: the sample that was read lacks the field */
+    uint64_t n_absent[PSTK_MAX_FIELDS]; /* samples that were packed and lack the field */
 };
 
 /* Open the data set at `src`, with these fields, if it is one that pack reads record by record.
@@ -28,9 +29,11 @@ int records_open(struct records *records, const char *src, const struct fields *
 uint32_t records_fields(const struct records *records, const struct form *form,
                         struct pstk_field *fields);
 /* Read all values of a sample except that of the image field, in the order of the fields. 0, or a
- * negative result; release in both cases. Absent fields are counted where all could be read. */
+ * negative result; release in both cases. */
 int records_read(struct records *records, uint64_t sample_id, struct pstk_value *values,
                  struct pstk_error *err);
+/* Count the absent fields of the sample that was read, once it is packed. */
+void records_count(struct records *records);
 /* Print which fields some samples lack, and what they have in place of them. */
 void records_print(const struct records *records, const struct fields *fields);
 /* Put the same as {field: samples}. */
