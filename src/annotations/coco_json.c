@@ -137,16 +137,21 @@ static int flag(const struct pstk__coco_place *place, json_t *tree, const char *
     return !value || json_is_boolean(value) ? 0 : whole(place, tree, key, 0, 1, out);
 }
 
-/* Read an optional width or height; *side is 0 where it is unknown, which some files write as -1.
- */
+/* Read an optional width or height; *side is 0 where it is unknown, which some files write as -1. A
+ * fraction of a pixel is no size of an image either: its file has the size. */
 static int read_side(const struct pstk__coco_place *place, json_t *tree, const char *key,
                      uint32_t *side)
 {
     char text[40];
     int64_t pixels = 0;
     json_t *value = option(tree, key);
-    if (value && (!is_whole(value, &pixels) || pixels > PSTK_MAX_MASK_SIDE))
-        return pstk__coco_fail(place, "%s: value is %s; must be 1 to %d (null, 0 or less: unknown)",
+    const int is_fraction = json_is_real(value) && !is_whole(value, &pixels);
+    if (is_fraction)
+        pixels = 0;
+    else if (value && (!is_whole(value, &pixels) || pixels > PSTK_MAX_MASK_SIDE))
+        return pstk__coco_fail(place,
+                               "%s: value is %s; must be 1 to %d (null, 0 or less, or a fraction: "
+                               "unknown)",
                                key, shown(value, text), PSTK_MAX_MASK_SIDE);
     *side = pixels > 0 ? (uint32_t)pixels : 0;
     return 0;

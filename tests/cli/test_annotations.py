@@ -316,7 +316,8 @@ def mistakes_in_a_file_are_named_with_their_byte(world):
                       ('{"x": ' + "[" * 100 + "]" * 100 + "}", "more than 64 lists and objects in one another"),
                       ('{"images": [{"id": 1, "file_name": "../x"}]}', "a path that leaves the folder"),
                       ('{"images": [{"id": 1, "file_name": "/etc/x"}]}', "an absolute path"),
-                      ('{"images": [{"id": 1, "file_name": "x", "width": 0.5}]}', "width: value is 0.5; must be 1 to 65535"),
+                      ('{"images": [{"id": 1, "file_name": "x", "width": 65536.0}]}', "width: value is 65536; must be 1 to 65535"),
+                      ('{"images": [{"id": 1, "file_name": "x", "width": "64"}]}', "width: value is a text; must be 1 to 65535"),
                       ('{}', "has no 'images'"), ('{"images": [], "annotations": [], "categories": []}', "has no images")):
         refused(world, bad, says, folder)
     for section in ("images", "annotations", "categories"):
@@ -360,7 +361,8 @@ def a_size_that_is_unknown_is_written_in_many_ways(world):
         one["area"] = None
         del one["segmentation"]
     wanted = None
-    for size in ({}, {"width": -1, "height": -1}, {"width": 0, "height": 0.0}, {"width": None, "height": None}):
+    for size in ({}, {"width": -1, "height": -1}, {"width": 0, "height": 0.0}, {"width": None, "height": None},
+                 {"width": 64.5, "height": 0.5}, {"width": -0.5, "height": 1e300}):
         images = [{"id": image["id"], "file_name": image["file_name"], **size} for image in whole["images"]]
         told = run_json("pack", "--coco", save(world, {**whole, "images": images}, "unknown.json"), folder, world.fresh("unknown"))
         expect(told["annotations"]["n_images_of_another_size"], 0)
@@ -401,7 +403,7 @@ def bad_images_may_be_left_out_and_are_counted_with_their_annotations(world):
     rest = {**whole, "images": images[:at] + images[at + 1:], "annotations": [one for one in annotations if one not in its]}
     run("pack", "--coco", save(world, rest), folder, world.fresh("good"))
     wanted = run_json("info", world.path("good"))["identity"]
-    for members in ({"id": str(victim)}, {"width": 64.5}, {"file_name": None}, {"file_name": "../x"}, {"id": 2**63}):
+    for members in ({"id": str(victim)}, {"width": "64"}, {"file_name": None}, {"file_name": "../x"}, {"id": 2**63}):
         broken = {**whole, "images": images[:at] + [{**images[at], **members}] + images[at + 1:]}
         refused(world, broken, "images[%d], at byte " % at, folder)
         refused(world, broken, "(or leave it out with --skip-bad)", folder)
