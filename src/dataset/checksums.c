@@ -172,8 +172,7 @@ static int begin(struct pstk__checksums_writer *writer, const struct pstk__sourc
     if (find_folder(source, writer->data) < 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
                           source->path);
-    writer->home = (struct pstk__index_home){.store = source->store,
-                                             .data = writer->data,
+    writer->home = (struct pstk__index_home){.data = writer->data,
                                              .cache = foreign ? foreign->cache_path : NULL,
                                              .format = source->format->name,
                                              .ending = ENDING,

@@ -320,8 +320,7 @@ static int get_index(struct pstk__indexed *indexed, struct work *work, struct ps
 {
     const struct pstk_foreign *foreign = work->opening->foreign;
     char real[PATH_MAX];
-    struct pstk__index_home home = {.store = work->opening->store,
-                                    .data = work->listing->folder,
+    struct pstk__index_home home = {.data = work->listing->folder,
                                     .cache = foreign ? foreign->cache_path : NULL,
                                     .format = work->scanner->format->name,
                                     .place = {1, 2}};

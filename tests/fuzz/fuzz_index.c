@@ -7,6 +7,7 @@
 #include "store/index/index.h"
 #include "store/index/layout.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ static void mend(uint8_t *bytes, size_t size)
 static void check(const char *path)
 {
     struct pstk__index *index;
-    if (pstk__index_open(&index, &pstk__store_local, path, key, NULL) < 0)
+    if (pstk__index_open(&index, path, open(path, O_RDONLY), key, NULL) < 0)
         return;
     uint64_t n = 0;
     for (uint32_t i = 0; i < index->n_files; i++) {

@@ -271,8 +271,7 @@ int pstk__folder_home_of(struct pstk__folder_home *to, const struct pstk__openin
     slash[slash == to->parent] = 0;
     const struct pstk_foreign *foreign = opening->foreign;
     to->home =
-        (struct pstk__index_home){.store = opening->store,
-                                  .data = layout == PSTK__FOLDER_FLAT ? to->root : to->parent,
+        (struct pstk__index_home){.data = layout == PSTK__FOLDER_FLAT ? to->root : to->parent,
                                   .cache = foreign ? foreign->cache_path : NULL,
                                   .format = pstk__format_folder.name,
                                   .key = {1, 2},

@@ -584,8 +584,7 @@ static int home_of(const struct work *work, char folder[PATH_MAX], struct pstk__
     const struct pstk_foreign *foreign = work->opening->foreign;
     if (!realpath(work->place->folder, folder))
         return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", work->place->folder);
-    *home = (struct pstk__index_home){.store = work->opening->store,
-                                      .data = folder,
+    *home = (struct pstk__index_home){.data = folder,
                                       .cache = foreign ? foreign->cache_path : NULL,
                                       .format = pstk__format_folder.name,
                                       .place = {1, 2}};

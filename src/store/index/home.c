@@ -23,8 +23,9 @@ static int open_spot(struct pstk__index **out, const struct pstk__index_home *ho
                      const struct pstk__index_work *work, const struct pstk__index_spot *spot)
 {
     const char *why;
-    if (pstk__index_spot_look(home, spot, &why)) {
-        if (pstk__index_open(out, home->store, spot->index, home->key, NULL) < 0)
+    const int fd = pstk__index_spot_read(home, spot, &why);
+    if (fd >= 0) {
+        if (pstk__index_open(out, spot->index, fd, home->key, NULL) < 0)
             why = "it is damaged, or another version of penstock wrote it";
         else
             why = work->differs(work->user, *out);
@@ -95,9 +96,11 @@ struct attempt {
     struct pstk_error *err;
 };
 
-static int build(struct attempt *attempt, const struct pstk__index_wait *at,
-                 struct pstk__index_lock *lock)
+/* Build, and open the file that was written. */
+static int build(struct pstk__index **out, struct attempt *attempt,
+                 const struct pstk__index_wait *at, struct pstk__index_lock *lock)
 {
+    int fd = -1;
     struct reporter reporter = {&attempt->work->watch, lock};
     struct pstk__index_build to = {
         .progress = report, .progress_user = &reporter, .err = attempt->err};
@@ -107,13 +110,13 @@ static int build(struct attempt *attempt, const struct pstk__index_wait *at,
         r = attempt->work->build(attempt->work->user, &to);
     pstk__index_lock_finishes(lock);
     if (r == 0)
-        r = pstk__index_writer_commit(&to.writer, attempt->home->key, &to.found, &to.classes,
+        r = pstk__index_writer_commit(&to.writer, attempt->home->key, &to.found, &to.classes, &fd,
                                       attempt->err);
     attempt->is_refused |= r == PSTK_ENOSPC;
     attempt->refusal = (struct pstk__index_refusal){r == PSTK_ENOSPC ? ENOSPC : EACCES, NULL};
     pstk__index_writer_abort(&to.writer);
     pstk__texts_close(&to.classes);
-    return r;
+    return r < 0 ? r : pstk__index_open(out, at->spot->index, fd, attempt->home->key, attempt->err);
 }
 
 /* Build at a spot, or take the index that another process has built there meanwhile. 1: refused. */
@@ -127,9 +130,7 @@ static int build_alone(struct pstk__index **out, struct attempt *attempt,
     if (r == 0 && !open_spot(out, home, attempt->work, at->spot)) {
         if (lock.is_locked)
             remove_leftovers(at->dir, at->spot);
-        r = build(attempt, at, &lock);
-        if (r == 0)
-            r = pstk__index_open(out, home->store, at->spot->index, home->key, attempt->err);
+        r = build(out, attempt, at, &lock);
     }
     pstk__index_lock_release(&lock);
     return r;
@@ -203,27 +204,19 @@ static int spots_of(const struct pstk__index_home *home, struct pstk__index_spot
     return n;
 }
 
-/* An index in the folder for caches may be removed at any time (`penstock cache --clear`): an open
- * one keeps its file. Where that cannot be, it is opened by its name whenever it is read. */
-static void hold(struct pstk__index *index, const struct pstk__index_home *home)
+/* An index may be removed or replaced at any time (`penstock cache --clear`): an open one keeps the
+ * file that was checked and read. Without /proc it is opened by its name whenever it is read. */
+static void hold(struct pstk__index *index)
 {
-    char folder[PATH_MAX], path[64];
+    char path[64];
     struct stat st, again;
-    if (index->held || !home->cache ||
-        snprintf(folder, sizeof folder, "%s/index/", home->cache) >= PATH_MAX ||
-        strncmp(index->path, folder, strlen(folder)) != 0)
-        return;
-    const int fd = open(index->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return;
+    const int fd = index->held - 1;
     snprintf(path, sizeof path, PSTK__INDEX_HELD, fd);
-    /* The file that was read: another may have replaced it since. */
-    if (fstat(fd, &st) == 0 && (uint64_t)st.st_size == index->size &&
-        pstk__file_changed_ns(&st) == index->changed_ns && stat(path, &again) == 0 &&
-        again.st_ino == st.st_ino && again.st_dev == st.st_dev)
-        index->held = fd + 1;
-    else
-        close(fd);
+    if (fstat(fd, &st) == 0 && stat(path, &again) == 0 && again.st_ino == st.st_ino &&
+        again.st_dev == st.st_dev)
+        return;
+    close(fd);
+    index->held = 0;
 }
 
 /* An opened index knows the folder of its data. */
@@ -232,7 +225,7 @@ static int set_home(struct pstk__index **out, const struct pstk__index_home *hom
 {
     if (r < 0 || !*out)
         return r;
-    hold(*out, home);
+    hold(*out);
     (*out)->home = strdup(home->data);
     if ((*out)->home)
         return 0;
@@ -296,19 +289,14 @@ static int build_nameless(struct pstk__index **out, struct attempt *attempt, int
     if (r == 0)
         r = attempt->work->build(attempt->work->user, &to);
     if (r == 0)
-        r = pstk__index_writer_end_nameless(&to.writer, attempt->home->key, &to.found, &fd,
-                                            attempt->err);
+        r = pstk__index_writer_commit(&to.writer, attempt->home->key, &to.found, NULL, &fd,
+                                      attempt->err);
     pstk__index_writer_abort(&to.writer);
     pstk__texts_close(&to.classes);
     if (r < 0)
         return r;
     snprintf(path, sizeof path, PSTK__INDEX_HELD, fd);
-    r = pstk__index_open(out, attempt->home->store, path, attempt->home->key, attempt->err);
-    if (r < 0)
-        close(fd);
-    else
-        (*out)->held = fd + 1;
-    return r;
+    return pstk__index_open(out, path, fd, attempt->home->key, attempt->err);
 }
 
 int pstk__index_get_nameless(struct pstk__index **out, const struct pstk__index_home *home,

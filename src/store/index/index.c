@@ -226,29 +226,24 @@ static int load(struct pstk__index *index, const struct pstk__file *file, const 
     return r < 0 ? fail_unusable(index, "its description is damaged", err) : 0;
 }
 
-int pstk__index_open(struct pstk__index **out, const struct pstk__store *store, const char *path,
-                     const uint64_t key[2], struct pstk_error *err)
+int pstk__index_open(struct pstk__index **out, const char *path, int fd, const uint64_t key[2],
+                     struct pstk_error *err)
 {
     *out = NULL;
     struct pstk__index *index = calloc(1, sizeof *index);
-    struct pstk__file file;
     if (!index || !(index->path = strdup(path))) {
         free(index);
+        close(fd);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index %s", path);
     }
-    int r = store->open(store, &file, path);
-    if (r < 0) {
-        r = pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open the index %s", path);
-    } else {
-        r = load(index, &file, key, err);
-        pstk__file_end(&file);
-    }
-    if (r < 0) {
+    index->held = fd + 1;
+    const struct pstk__file file = {.store = &pstk__store_local, .fd = fd};
+    const int r = load(index, &file, key, err);
+    if (r < 0)
         pstk__index_close(index);
-        return r;
-    }
-    *out = index;
-    return 0;
+    else
+        *out = index;
+    return r;
 }
 
 int pstk__index_file_path(const struct pstk__index *index, char *path, size_t size)

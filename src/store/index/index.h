@@ -68,8 +68,8 @@ static inline int pstk__index_find_field(const struct pstk__index_found *found, 
 /* An opened index. Read-only after open. */
 struct pstk__index {
     char *path; /* owned; of the index file */
-    int held;   /* owned; 1 more than a descriptor of it, for a file that has no name, or may lose
-                   it (home.h); 0: it is opened by its path */
+    int held;   /* owned; 1 more than the descriptor of the file that was read: its name may lead to
+                   another one by now, or it has none; 0: it is opened by its path */
     char *home; /* owned; the folder next to whose data it may lie (home.h), or NULL */
     uint64_t size;      /* bytes of it */
     int64_t changed_ns; /* as store.h */
@@ -84,10 +84,11 @@ struct pstk__index {
     uint64_t digest[2]; /* of names, sizes and rows */
 };
 
-/* Open the index file at `path`. key: what the index must be of (home.h). Returns owned. ENOENT:
- * there is none; EBADMSG: it is damaged, or of another key or version. */
-int pstk__index_open(struct pstk__index **out, const struct pstk__store *store, const char *path,
-                     const uint64_t key[2], struct pstk_error *err);
+/* Read the index in an opened file, `path` in messages, and hold its descriptor; a failure closes
+ * it. key: what the index must be of (home.h). Returns owned. EBADMSG: it is damaged, or of another
+ * key or version. */
+int pstk__index_open(struct pstk__index **out, const char *path, int fd, const uint64_t key[2],
+                     struct pstk_error *err);
 /* Fail: the index must be built again. EBADMSG: "the index PATH WHAT; remove it, and it is built
  * again". */
 int pstk__index_fail(const struct pstk__index *index, int stage, struct pstk_error *err,

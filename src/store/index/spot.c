@@ -43,20 +43,41 @@ int pstk__index_trusts(uint32_t user, uint32_t data_owner)
     return user == geteuid() || user == 0 || user == data_owner;
 }
 
-int pstk__index_spot_look(const struct pstk__index_home *home, const struct pstk__index_spot *spot,
+/* Open the file without following a link, or -1 with *why. */
+static int open_index(const struct pstk__index_spot *spot, const char **why)
+{
+    struct stat st;
+    if (lstat(spot->index, &st) < 0)
+        return -1; /* without a descriptor, which there may be none for */
+    const int dir = open(spot->folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0) {
+        *why = errno == ENOTDIR || errno == ELOOP ? "its folder is a link" : "it cannot be read";
+        return -1;
+    }
+    const int fd = openat(dir, pstk__index_spot_name(spot->index),
+                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 && errno != ENOENT)
+        *why = errno == ELOOP || errno == ENXIO ? "it is a link, or no file" : "it cannot be read";
+    close(dir);
+    return fd;
+}
+
+int pstk__index_spot_read(const struct pstk__index_home *home, const struct pstk__index_spot *spot,
                           const char **why)
 {
-    struct stat folder, file, data;
+    struct stat file, data;
     *why = NULL;
-    if (lstat(spot->folder, &folder) < 0 || lstat(spot->index, &file) < 0)
-        return 0;
-    if (!S_ISDIR(folder.st_mode))
-        *why = "its folder is a link";
-    else if (!S_ISREG(file.st_mode))
+    const int fd = open_index(spot, why);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode))
         *why = "it is a link, or no file";
     else if (!pstk__index_trusts(file.st_uid, stat(home->data, &data) == 0 ? data.st_uid : 0))
         *why = "it belongs to another user than you, root and the owner of the data";
-    return *why == NULL;
+    if (!*why)
+        return fd;
+    close(fd);
+    return -1;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

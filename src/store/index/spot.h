@@ -3,20 +3,19 @@
  * spot: a folder where an index may lie, and the file of its lock. The folder may have been made by
  * anybody who can write next to the data. Files are made only in a folder that is this user's or
  * root's (by root also in that of the data's owner), which is no link, by its descriptor. An index
- * that is a link, or lies in one, is not used when it is looked at; it is then opened by its path,
- * so whoever may rename files in the folder, or the folder, can exchange it between the two.
+ * that is a link, or lies in one, is not used. Its owner is that of the opened file, which is then
+ * read by its descriptor.
  */
 #ifndef PSTK_INDEX_SPOT_H
 #define PSTK_INDEX_SPOT_H
 
-#include "store/store.h"
+#include <penstock/types.h>
 
 #include <limits.h>
 
 #define PSTK__INDEX_FOLDER ".penstock"
 
 struct pstk__index_home {
-    const struct pstk__store *store;
     const char *data;   /* folder of the data set */
     const char *cache;  /* folder for caches, or NULL */
     const char *format; /* begins the name of the file */
@@ -43,9 +42,9 @@ int pstk__index_trusts(uint32_t user, uint32_t data_owner);
 /* 0, or EINVAL: a path is too long. */
 int pstk__index_spot_of(const struct pstk__index_home *home, int in_cache,
                         struct pstk__index_spot *spot);
-/* 1: an index lies there whose owner is trusted; 0: there is none; or there is one that is not
- * used: *why, static storage. */
-int pstk__index_spot_look(const struct pstk__index_home *home, const struct pstk__index_spot *spot,
+/* Open the index whose owner is trusted. Returns the descriptor, owned; -1: there is none; or there
+ * is one that is not used: *why, static storage. */
+int pstk__index_spot_read(const struct pstk__index_home *home, const struct pstk__index_spot *spot,
                           const char **why);
 /* Open the folder for writing, and make it if it is missing. Returns the descriptor, owned; -1: it
  * is not for writing. */

@@ -302,13 +302,13 @@ static void close_writer(struct pstk__index_writer *writer)
     free(writer);
 }
 
-/* Describe the index, and write that. On failure the writer is closed. */
-static int finish(struct pstk__index_writer **p, const uint64_t key[2],
-                  const struct pstk__index_found *found, const struct pstk__texts *classes,
-                  struct pstk_error *err)
+int pstk__index_writer_commit(struct pstk__index_writer **p, const uint64_t key[2],
+                              const struct pstk__index_found *found,
+                              const struct pstk__texts *classes, int *fd, struct pstk_error *err)
 {
     struct pstk__index_writer *writer = *p;
     struct bytes tail = {0};
+    *fd = -1;
     int r = make_tail(writer, found, classes, &tail);
     if (r < 0)
         r = fail_memory(writer, err);
@@ -319,34 +319,13 @@ static int finish(struct pstk__index_writer **p, const uint64_t key[2],
     else
         r = write_end(writer, key, &tail, classes ? classes->n : 0, err);
     free(tail.data);
-    if (r < 0)
+    if (r < 0) {
         pstk__index_writer_abort(p);
-    return r;
-}
-
-int pstk__index_writer_commit(struct pstk__index_writer **p, const uint64_t key[2],
-                              const struct pstk__index_found *found,
-                              const struct pstk__texts *classes, struct pstk_error *err)
-{
-    const int r = finish(p, key, found, classes, err);
-    if (r < 0)
         return r;
-    close_writer(*p);
-    *p = NULL;
-    return 0;
-}
-
-int pstk__index_writer_end_nameless(struct pstk__index_writer **p, const uint64_t key[2],
-                                    const struct pstk__index_found *found, int *fd,
-                                    struct pstk_error *err)
-{
-    *fd = -1;
-    const int r = finish(p, key, found, NULL, err);
-    if (r < 0)
-        return r;
-    *fd = (*p)->fd;
-    (*p)->fd = -1;
-    close_writer(*p);
+    }
+    *fd = writer->fd;
+    writer->fd = -1;
+    close_writer(writer);
     *p = NULL;
     return 0;
 }

@@ -41,15 +41,11 @@ const char *pstk__index_writer_path(const struct pstk__index_writer *writer);
 int pstk__index_writer_add(struct pstk__index_writer *writer, const char *name, uint64_t size,
                            int64_t changed_ns, const struct pstk__index_rows *rows,
                            struct pstk_error *err);
-/* Finish: describe, sync, rename. classes: class names, or empty. Frees and nulls *writer, also on
- * failure. */
+/* Finish: describe; sync and rename, if the file has a name. classes: class names, or empty. *fd is
+ * its descriptor, returned owned, or -1. Frees and nulls *writer, also on failure. */
 int pstk__index_writer_commit(struct pstk__index_writer **writer, const uint64_t key[2],
                               const struct pstk__index_found *found,
-                              const struct pstk__texts *classes, struct pstk_error *err);
-/* The same of a file without a name: *fd is its descriptor, returned owned. */
-int pstk__index_writer_end_nameless(struct pstk__index_writer **writer, const uint64_t key[2],
-                                    const struct pstk__index_found *found, int *fd,
-                                    struct pstk_error *err);
+                              const struct pstk__texts *classes, int *fd, struct pstk_error *err);
 /* Give up: remove the file. NULL is fine. */
 void pstk__index_writer_abort(struct pstk__index_writer **writer);
 

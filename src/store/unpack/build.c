@@ -418,8 +418,7 @@ int pstk__unpack_build(struct pstk__packed_files *table, const struct pstk__unpa
 {
     struct pstk__index *index;
     struct work work = {.table = table, .files = files, .dir = -1};
-    struct pstk__index_home home = {.store = files->store,
-                                    .data = files->folder,
+    struct pstk__index_home home = {.data = files->folder,
                                     .cache = files->cache,
                                     .format = "points",
                                     .place = {table->place[0], table->place[1]}};

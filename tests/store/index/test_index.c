@@ -61,11 +61,13 @@ static int write_index(const struct fixture *f, const char *path, uint32_t n_fil
     pstk__texts_add(&classes, "cat", 3);
     pstk__texts_add(&classes, "dog", 3);
     const int dir = open(f->dir, O_RDONLY | O_DIRECTORY);
-    int r = pstk__index_writer_open(&writer, dir, path, err);
+    int fd = -1, r = pstk__index_writer_open(&writer, dir, path, err);
     if (r == 0)
         r = add_files(writer, n_files, err);
     if (r == 0)
-        r = pstk__index_writer_commit(&writer, key, &found, &classes, err);
+        r = pstk__index_writer_commit(&writer, key, &found, &classes, &fd, err);
+    if (fd >= 0)
+        close(fd);
     pstk__texts_close(&classes);
     close(dir);
     return r;
@@ -78,7 +80,7 @@ TEST(what_was_written_comes_back)
     fixture_open(&f);
     const char *path = fixture_path(&f, "x.index");
     CHECK_EQ(write_index(&f, path, 3, &f.err), 0);
-    CHECK_EQ(pstk__index_open(&index, &pstk__store_local, path, key, &f.err), 0);
+    CHECK_EQ(pstk__index_open(&index, path, open(path, O_RDONLY), key, &f.err), 0);
     CHECK(index->n_samples == 2100 && index->n_files == 3 && index->bytes == 3003);
     CHECK_STR(pstk__texts_get(&index->names, 2), "002.tar");
     CHECK_STR(pstk__texts_get(&index->classes, 1), "dog");
@@ -98,10 +100,10 @@ TEST(the_index_of_another_key_is_refused)
     struct pstk__index *index;
     fixture_open(&f);
     const char *path = fixture_path(&f, "x.index");
-    CHECK_EQ(pstk__index_open(&index, &pstk__store_local, path, key, &f.err), PSTK_ENOENT);
     CHECK_EQ(write_index(&f, path, 2, &f.err), 0);
-    CHECK_EQ(pstk__index_open(&index, &pstk__store_local, path, (const uint64_t[]){11, 23}, &f.err),
-             PSTK_EBADMSG);
+    CHECK_EQ(
+        pstk__index_open(&index, path, open(path, O_RDONLY), (const uint64_t[]){11, 23}, &f.err),
+        PSTK_EBADMSG);
     CHECK(index == NULL && strstr(f.err.message, "other files"));
     fixture_close(&f);
 }
@@ -113,7 +115,7 @@ static int is_refused(const char *path, const uint8_t *bytes, size_t size)
     FILE *file = fopen(path, "wb");
     fwrite(bytes, 1, size, file);
     fclose(file);
-    const int r = pstk__index_open(&index, &pstk__store_local, path, key, NULL);
+    const int r = pstk__index_open(&index, path, open(path, O_RDONLY), key, NULL);
     pstk__index_close(index);
     return r == PSTK_EBADMSG;
 }
@@ -176,8 +178,7 @@ TEST(an_index_is_built_once_and_again_when_it_differs)
     struct fixture f;
     struct pstk__index *index;
     fixture_open(&f);
-    const struct pstk__index_home home = {
-        .store = &pstk__store_local, .data = f.dir, .format = "tar", .key = {11, 22}};
+    const struct pstk__index_home home = {.data = f.dir, .format = "tar", .key = {11, 22}};
     struct pstk__index_work work = {.differs = differs, .build = build};
     n_built = 0;
     difference = NULL;
@@ -227,8 +228,7 @@ TEST(a_folder_that_is_not_for_writing_has_its_index_in_the_cache)
     snprintf(folder, sizeof folder, "%s",
              fixture_path(&f, "absent/data")); /* root may write anywhere */
     snprintf(cache, sizeof cache, "%s", fixture_path(&f, "caches/own"));
-    struct pstk__index_home home = {
-        .store = &pstk__store_local, .data = folder, .format = "tar", .key = {11, 22}};
+    struct pstk__index_home home = {.data = folder, .format = "tar", .key = {11, 22}};
     const struct pstk__index_work work = {.differs = differs, .build = build};
     n_built = 0;
     difference = NULL;
@@ -277,11 +277,8 @@ static void spot_open(struct spot *spot)
     snprintf(spot->own, sizeof spot->own, "%s/.penstock", spot->data);
     snprintf(spot->lock, sizeof spot->lock, "%s/tar-%016x%016x.index.lock", spot->own, 11, 22);
     mkdir(spot->data, 0755);
-    spot->home = (struct pstk__index_home){.store = &pstk__store_local,
-                                           .data = spot->data,
-                                           .cache = spot->cache,
-                                           .format = "tar",
-                                           .key = {11, 22}};
+    spot->home = (struct pstk__index_home){
+        .data = spot->data, .cache = spot->cache, .format = "tar", .key = {11, 22}};
     spot->work = (struct pstk__index_work){
         .differs = differs, .build = build, .watch.on_wait = hear, .patience_ns = 300000000};
     n_built = n_told = 0;
@@ -350,6 +347,37 @@ TEST(an_index_is_not_read_through_a_link)
     n_built = 0;
     CHECK(is_made_in(&spot, fixture_path(&spot.f, "cache/index")));
     fixture_close(&spot.f);
+}
+
+/* Next to the data, where it was just built, was there before, or was only looked for. */
+TEST(an_open_index_is_the_file_that_was_checked_whatever_has_its_name_by_now)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        struct spot spot;
+        struct pstk__index *index = NULL;
+        struct stat checked, at_name, read;
+        char path[PATH_MAX], other[PATH_MAX];
+        spot_open(&spot);
+        if (kind > 0)
+            CHECK(is_made_in(&spot, spot.own));
+        if (kind == 2)
+            CHECK_EQ(pstk__index_find_fitting(&index, &spot.home, &spot.work, &spot.f.err), 0);
+        else
+            CHECK_EQ(pstk__index_get(&index, &spot.home, &spot.work, &spot.f.err), 0);
+        CHECK_EQ(stat(index->path, &checked), 0);
+        snprintf(other, sizeof other, "%s.other", index->path);
+        const int fd = open(other, O_WRONLY | O_CREAT, 0644); /* in its place, as an index looks */
+        CHECK_EQ(ftruncate(fd, checked.st_size), 0);
+        CHECK_EQ(futimens(fd, (struct timespec[]){checked.st_atim, checked.st_mtim}), 0);
+        close(fd);
+        CHECK_EQ(rename(other, index->path), 0);
+        CHECK_EQ(pstk__index_file_path(index, path, sizeof path), 0);
+        CHECK_EQ(stat(path, &read), 0);
+        CHECK_EQ(stat(index->path, &at_name), 0);
+        CHECK(read.st_ino == checked.st_ino && at_name.st_ino != checked.st_ino);
+        pstk__index_close(index);
+        fixture_close(&spot.f);
+    }
 }
 
 TEST(a_folder_of_another_user_is_not_written_to)
@@ -541,6 +569,7 @@ int main(void)
         CASE(a_folder_that_is_not_for_writing_has_its_index_in_the_cache),
         CASE(no_link_is_followed_to_where_an_index_is_written),
         CASE(an_index_is_not_read_through_a_link),
+        CASE(an_open_index_is_the_file_that_was_checked_whatever_has_its_name_by_now),
         CASE(a_folder_of_another_user_is_not_written_to),
         CASE(a_lock_of_another_user_is_not_waited_for),
         CASE(a_lock_of_the_folders_owner_is_waited_for),
