@@ -242,50 +242,68 @@ int pstk__format_find_as(const struct pstk__format **out, const struct pstk__ope
     return *out ? 0 : pstk__fail_copy(err, &own);
 }
 
-/* Only folders of images have files whose names may say nothing. */
-static int check_content(const struct pstk__format *format, const char *path,
-                         const struct pstk_foreign *foreign, struct pstk_error *err)
+/* ---- settings that only some formats take ---------------------------------------------------- */
+
+/* A setting: what it is called where it is given, or NULL where it is not; and the format that
+ * takes it. Penstock's own takes all: its data may have been packed with them. */
+struct special {
+    const char *(*given)(const struct pstk_foreign *foreign, char text[300]);
+    const struct pstk__format *format;
+    const char *must, *why; /* "must ..., because it is of the format ..., and ..." */
+};
+
+static const char *given_by_content(const struct pstk_foreign *foreign, char text[300])
 {
-    if (!foreign || !foreign->by_content || format == &pstk__format_folder ||
-        format == &pstk__format_pstk)
-        return 0;
-    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                      "by_content: value is 1; must not be given, because %s is of the format %s, "
-                      "and no folder of images",
-                      path, format->name);
+    (void)text;
+    return foreign->by_content ? "by_content: value is 1" : NULL;
 }
 
-/* Only records of features may lack some. */
-static int check_format_of_defaults(const struct pstk__format *format, const char *path,
-                                    const struct pstk_foreign *foreign, struct pstk_error *err)
+static const char *given_split_at(const struct pstk_foreign *foreign, char text[300])
 {
-    if (!foreign || !foreign->n_defaults || format == &pstk__format_tfrecord ||
-        format == &pstk__format_pstk)
-        return 0;
-    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                      "fields: value has a default for '%.63s'; must have none, because %s is of "
-                      "the format %s, and only fields of TFRecord files have one",
-                      foreign->defaults[0].name, path, format->name);
+    (void)text;
+    return foreign->split_at == PSTK_SPLIT_LAST ? "split_at: value is 'last'" : NULL;
 }
 
-/* Only some formats have members of which a field may be the first. */
-static int check_suffixes(const struct pstk__format *format, const char *path,
+static const char *given_first_of(const struct pstk_foreign *foreign, char text[300])
+{
+    if (!foreign->n_first_of)
+        return NULL;
+    snprintf(text, 300, "fields: value is '%.200s' for '%.63s'", foreign->first_of[0].suffixes,
+             foreign->first_of[0].name);
+    return text;
+}
+
+static const char *given_defaults(const struct pstk_foreign *foreign, char text[300])
+{
+    if (!foreign->n_defaults)
+        return NULL;
+    snprintf(text, 300, "fields: value has a default for '%.63s'", foreign->defaults[0].name);
+    return text;
+}
+
+#define NO_SUFFIXES "only tar archives have members with suffixes"
+
+static const struct special specials[] = {
+    {given_by_content, &pstk__format_folder, "not be given", "no folder of images"},
+    {given_split_at, &pstk__format_tar, "not be given", NO_SUFFIXES},
+    {given_first_of, &pstk__format_tar, "be a type", NO_SUFFIXES},
+    {given_defaults, &pstk__format_tfrecord, "have none", "only fields of TFRecord files have one"},
+};
+
+/* Refuse a setting that does not fit the format of `path`. */
+static int check_specials(const struct pstk__format *format, const char *path,
                           const struct pstk_foreign *foreign, struct pstk_error *err)
 {
-    if (!foreign || format->has_suffixes || format == &pstk__format_pstk)
-        return 0;
-    if (foreign->split_at == PSTK_SPLIT_LAST)
-        return pstk__fail(
-            err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-            "split_at: value is 'last'; must not be given, because %s is of the format "
-            "%s, and only tar archives have members with suffixes",
-            path, format->name);
-    if (!foreign->n_first_of)
-        return 0;
-    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                      "fields: value is '%.200s' for '%.63s'; must be a type, because %s is of the "
-                      "format %s, and only tar archives have members with suffixes",
-                      foreign->first_of[0].suffixes, foreign->first_of[0].name, path, format->name);
+    char text[300];
+    for (size_t i = 0; foreign && i < sizeof specials / sizeof specials[0]; i++) {
+        const struct special *special = &specials[i];
+        const char *given = special->given(foreign, text);
+        if (given && format != special->format && format != &pstk__format_pstk)
+            return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                              "%s; must %s, because %s is of the format %s, and %s", given,
+                              special->must, path, format->name, special->why);
+    }
+    return 0;
 }
 
 uint64_t pstk__foreign_cache_size(const struct pstk_foreign *foreign)
@@ -314,11 +332,7 @@ int pstk__source_salvage(struct pstk__source **out, const char *path,
     if (r == 0)
         r = pstk__format_find_as(&format, &opening, err);
     if (r == 0)
-        r = check_content(format, path, foreign, err);
-    if (r == 0)
-        r = check_suffixes(format, path, foreign, err);
-    if (r == 0)
-        r = check_format_of_defaults(format, path, foreign, err);
+        r = check_specials(format, path, foreign, err);
     if (r == 0)
         r = format->open(out, &opening, err);
     if (r == 0)

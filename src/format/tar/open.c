@@ -389,7 +389,6 @@ const struct pstk__format pstk__format_tar = {
     .needs = ".tar, .tar.gz or .tar.zst archives of samples",
     .file = "archive",
     .checksum = PSTK__CHECKSUM_NONE,
-    .has_suffixes = 1,
     .probe = tar_probe,
     .open = tar_open,
     .close = pstk__indexed_close,
