@@ -10,12 +10,14 @@
 #include <stdio.h>
 
 /* Tags: the number of a field, shifted by 3, with how it is coded: 0 varint, 2 size and bytes, 5
- * four bytes. */
+ * four bytes; 3 begins a group of fields, and 4 ends it. */
 #define TAG_FIRST PSTK__WIRE_FIRST
 #define TAG_SECOND PSTK__WIRE_SECOND
 #define TAG_THIRD 0x1a  /* field 3: size and bytes */
 #define TAG_VARINT 0x08 /* field 1: varint */
 #define TAG_FLOAT 0x0d  /* field 1: four bytes */
+
+#define MAX_GROUPS 100 /* in one another, as protobuf's parsers have it */
 
 #define WRONG(...) (snprintf(text, 160, __VA_ARGS__), text)
 
@@ -72,13 +74,18 @@ static int skip(struct pstk__wire *wire, uint64_t size)
     return 1;
 }
 
-int pstk__wire_field(struct pstk__wire *wire, uint64_t *tag, uint64_t *size)
+static int read_tag(struct pstk__wire *wire, uint64_t *tag)
+{
+    return read_varint(wire, tag) && *tag <= UINT32_MAX && *tag >> 3 > 0;
+}
+
+/* Step over what follows a tag, except of a group; of size and bytes read the size alone. 0: there
+ * is none. */
+static int skip_value(struct pstk__wire *wire, uint64_t tag, uint64_t *size)
 {
     uint64_t number;
     *size = 0;
-    if (!read_varint(wire, tag) || *tag > UINT32_MAX || *tag >> 3 == 0)
-        return 0;
-    switch (*tag & 7) {
+    switch (tag & 7) {
     case 0:
         return read_varint(wire, &number);
     case 1:
@@ -88,8 +95,36 @@ int pstk__wire_field(struct pstk__wire *wire, uint64_t *tag, uint64_t *size)
     case 5:
         return skip(wire, 4);
     default:
-        return 0; /* groups, which nothing writes any more */
+        return 0;
     }
+}
+
+/* Step over the fields of a group and the tag that ends it; `tag` began it. 0: it does not end, or
+ * groups lie too deep in one another. */
+static int skip_group(struct pstk__wire *wire, uint64_t tag)
+{
+    uint64_t open[MAX_GROUPS], size; /* the tags that end those that were begun */
+    uint32_t n = 0;
+    open[n++] = tag + 1;
+    while (n > 0) {
+        if (!read_tag(wire, &tag))
+            return 0;
+        if (tag == open[n - 1])
+            n--;
+        else if (PSTK__WIRE_IS_GROUP(tag) && n < MAX_GROUPS)
+            open[n++] = tag + 1;
+        else if (!skip_value(wire, tag, &size) || !skip(wire, size))
+            return 0;
+    }
+    return 1;
+}
+
+int pstk__wire_field(struct pstk__wire *wire, uint64_t *tag, uint64_t *size)
+{
+    *size = 0;
+    if (!read_tag(wire, tag))
+        return 0;
+    return PSTK__WIRE_IS_GROUP(*tag) ? skip_group(wire, *tag) : skip_value(wire, *tag, size);
 }
 
 /* Read a field with its bytes, or step over one of another coding, whose size is 0. 0: there is
@@ -106,21 +141,33 @@ static int read_field(struct pstk__wire *wire, uint64_t *tag, struct pstk__wire 
 
 /* ---- an Example ------------------------------------------------------------------------------ */
 
-int pstk__example_begin(struct pstk__wire *example, const void *data, uint64_t size)
+/* Step to the next Features with entries; there are none where `rest` ends. 0: the bytes are no
+ * fields. */
+static int next_features(struct pstk__example *example)
 {
-    struct pstk__wire wire = {data, (const uint8_t *)data + size}, bytes;
-    uint32_t n = 0; /* Features so far */
     uint64_t tag;
-    *example = (struct pstk__wire){wire.end, wire.end};
-    while (wire.at < wire.end) {
-        if (!read_field(&wire, &tag, &bytes) || tag == TAG_SECOND)
+    example->entries.at = example->entries.end = example->rest.end;
+    while (example->rest.at < example->rest.end) {
+        struct pstk__wire bytes;
+        if (!read_field(&example->rest, &tag, &bytes))
             return 0;
-        if (tag == TAG_FIRST && n++ > 0)
-            return 0;
-        if (tag == TAG_FIRST)
-            *example = bytes;
+        if (tag == TAG_FIRST && bytes.at < bytes.end) {
+            example->entries = bytes;
+            return 1;
+        }
     }
     return 1;
+}
+
+int pstk__example_begin(struct pstk__example *example, const void *data, uint64_t size)
+{
+    struct pstk__wire wire = {data, (const uint8_t *)data + size}, bytes;
+    uint64_t tag;
+    *example = (struct pstk__example){{wire.end, wire.end}, wire};
+    while (wire.at < wire.end)
+        if (!read_field(&wire, &tag, &bytes) || tag == TAG_SECOND)
+            return 0;
+    return next_features(example);
 }
 
 /* Read the key and the value of an entry. */
@@ -145,17 +192,20 @@ static int read_entry(struct pstk__wire entry, struct pstk__feature *feature)
     return feature->key && feature->data;
 }
 
-int pstk__example_next(struct pstk__wire *example, struct pstk__feature *feature)
+int pstk__example_next(struct pstk__example *example, struct pstk__feature *feature)
 {
-    struct pstk__wire bytes;
+    struct pstk__wire *entries = &example->entries, bytes;
     uint64_t tag;
-    while (example->at < example->end) {
-        if (!read_field(example, &tag, &bytes))
+    for (;;) {
+        if (entries->at == entries->end && !next_features(example))
+            return -1;
+        if (entries->at == entries->end)
+            return 0;
+        if (!read_field(entries, &tag, &bytes))
             return -1;
         if (tag == TAG_FIRST)
             return read_entry(bytes, feature) ? 1 : -1;
     }
-    return 0;
 }
 
 const char *pstk__example_other(const void *data, uint64_t size)
@@ -164,11 +214,13 @@ const char *pstk__example_other(const void *data, uint64_t size)
     struct pstk__feature entry;
     uint64_t tag;
     int has_features = 0, has_lists = 0;
-    while (wire.at < wire.end && read_field(&wire, &tag, &bytes))
+    while (wire.at < wire.end && read_field(&wire, &tag, &bytes)) {
+        struct pstk__example example = {bytes, {bytes.end, bytes.end}};
         if (tag == TAG_FIRST)
-            has_features |= pstk__example_next(&bytes, &entry) > 0;
+            has_features |= pstk__example_next(&example, &entry) > 0;
         else if (tag == TAG_SECOND) /* its entries are coded as those of features are */
-            has_lists |= pstk__example_next(&bytes, &entry) > 0;
+            has_lists |= pstk__example_next(&example, &entry) > 0;
+    }
     return has_lists      ? "a tf.train.SequenceExample"
            : has_features ? "what begins as a tf.train.Example and is not one to its end"
                           : NULL;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * feature: tf.train.Example as protobuf codes it: the features of its map, and the values of one.
- * Pure; reads in place. Fields may be in any order, and unknown ones are skipped, but those of a
- * list. A message that states one of these fields twice is refused, as is field 2 of an Example:
- * it makes the record a tf.train.SequenceExample.
+ * Pure; reads in place. Fields may be in any order, and unknown ones are skipped, groups too, but
+ * those of a list. Several Features of an Example are one, with the entries of all; of entries with
+ * one key the last counts, which is left to the caller. Any other message that states one of these
+ * fields twice is refused, as is field 2 of an Example: it makes the record a
+ * tf.train.SequenceExample.
  *
- *   Example   0a size Features
+ *   Example   (0a size Features)*
  *   Features  (0a size Entry)*
  *   Entry     0a size key, 12 size Feature
  *   Feature   0a size BytesList | 12 size FloatList | 1a size Int64List | nothing
@@ -38,6 +40,11 @@ struct pstk__wire {
     const uint8_t *at, *end; /* borrowed */
 };
 
+/* An Example: entries of Features that are still to be read, and the fields after these. */
+struct pstk__example {
+    struct pstk__wire entries, rest;
+};
+
 /* A feature of an Example: its key, and the message with its values. Borrowed. */
 struct pstk__feature {
     const uint8_t *key, *data;
@@ -53,18 +60,21 @@ struct pstk__feature_list {
 /* Tags of fields 1 and 2 that are size and bytes. */
 #define PSTK__WIRE_FIRST 0x0a
 #define PSTK__WIRE_SECOND 0x12
+/* 1: a tag begins a group. */
+#define PSTK__WIRE_IS_GROUP(tag) (((tag)&7) == 3)
 
 /* Read the size of a message in a message after its tag, and step to its begin; wire->end may lie
  * before its end. 0: there is none. */
 int pstk__wire_open(struct pstk__wire *wire, uint8_t tag, uint64_t *size);
 /* Read the tag of any field. Of size and bytes: step to the bytes, which may end after wire->end;
- * of another coding: step over it, *size 0. 0: there is none. */
+ * of another coding: step over it, *size 0. 0: there is none, or a group ends after wire->end. */
 int pstk__wire_field(struct pstk__wire *wire, uint64_t *tag, uint64_t *size);
 
-/* Begin to read the features of an Example. 0: its bytes are no Example. */
-int pstk__example_begin(struct pstk__wire *example, const void *data, uint64_t size);
+/* Begin to read the features of an Example, whose entries are not empty where it has any. 0: its
+ * bytes are no Example. */
+int pstk__example_begin(struct pstk__example *example, const void *data, uint64_t size);
 /* Read the next one. 1: *feature; 0: there are no more; -1: the bytes are no Example. */
-int pstk__example_next(struct pstk__wire *example, struct pstk__feature *feature);
+int pstk__example_next(struct pstk__example *example, struct pstk__feature *feature);
 
 /* Name the message of TensorFlow that bytes are, which are no Example; NULL: they are none. */
 const char *pstk__example_other(const void *data, uint64_t size);

@@ -70,7 +70,7 @@ static void read_feature(const struct pstk__index_field *field, const struct pst
 
 static void read_record(const struct pstk__index_found *found, const uint8_t *record, uint64_t size)
 {
-    struct pstk__wire example;
+    struct pstk__example example;
     struct pstk__feature feature;
     uint64_t length;
     if (!pstk__tfrecord_head(record, &length) || length != size - PSTK__TFRECORD_FRAME)

@@ -12,48 +12,10 @@ import penstock
 import sets
 from data_fixture import Case, image_file, np, optional
 from export_data import ARRAYS, N, sample, some
+from tfrecords import example_class
 
 sets.need_numpy()
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-
-# tf.train.Example, as tensorflow/core/example declares it: (message, [(field, number, label, type, message)]).
-TYPES = {"bytes": 12, "float": 2, "int64": 3, "string": 9, "message": 11}
-MESSAGES = [("BytesList", [("value", 1, 3, "bytes", None)]),
-            ("FloatList", [("value", 1, 3, "float", None)]),
-            ("Int64List", [("value", 1, 3, "int64", None)]),
-            ("Feature", [("bytes_list", 1, 1, "message", "BytesList"), ("float_list", 2, 1, "message", "FloatList"),
-                         ("int64_list", 3, 1, "message", "Int64List")]),
-            ("Example", [("features", 1, 1, "message", "Features")])]
-
-
-def example_class():
-    """The class of tf.train.Example, made of a descriptor as protoc would make one."""
-    descriptor_pb2 = optional("google.protobuf.descriptor_pb2")
-    pool, factory = optional("google.protobuf.descriptor_pool"), optional("google.protobuf.message_factory")
-    file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="tensorflow", syntax="proto3")
-
-    def add(message, name, number, label, kind, of):
-        field = message.field.add(name=name, number=number, label=label, type=TYPES[kind])
-        if of:
-            field.type_name = of if of.startswith(".") else f".tensorflow.{of}"
-        return field
-    for name, fields in MESSAGES:
-        message = file.message_type.add(name=name)
-        for one in fields:
-            field = add(message, *one)
-            if name == "Feature":
-                field.oneof_index = 0
-        if name == "Feature":
-            message.oneof_decl.add(name="kind")
-    features = file.message_type.add(name="Features")
-    entry = features.nested_type.add(name="FeatureEntry")
-    entry.options.map_entry = True
-    add(entry, "key", 1, 1, "string", None)
-    add(entry, "value", 2, 1, "message", "Feature")
-    add(features, "feature", 1, 3, "message", ".tensorflow.Features.FeatureEntry")
-    own = pool.DescriptorPool()
-    own.Add(file)
-    return factory.GetMessageClass(own.FindMessageTypeByName("tensorflow.Example"))
 
 
 def opened(data):

@@ -19,7 +19,7 @@ import tfrecords
 from data_fixture import Case, image_file, np
 from penstock.__main__ import command
 from penstock.foreign import Foreign
-from tfrecords import Raw, example, frame
+from tfrecords import Raw, example, example_class, frame
 
 EMPTY = {"floats": Raw(b"\x12\x00"), "ints": Raw(b"\x1a\x00"), "texts": Raw(b"\x0a\x00")}  # lists of no value
 
@@ -522,6 +522,36 @@ class Odd(Tfrecord):
                 for n in range(20):
                     self.assertEqual(data[n], {"label": n, "text": b"t%d" % n, "pixels": bytes(pad)})
 
+    def test_what_a_parser_of_protobuf_merges_and_skips_is_read(self):
+        """protobuf's own parser is the oracle, with TensorFlow's descriptor."""
+        parse = example_class().FromString
+        for pad in (0, 70000):  # a large record is measured in pieces
+            group = b"\x1b" * 3 + b"\x08\x96\x01" + tfrecords.message(9, bytes(pad // 2)) + b"\x1c" * 3
+            big, last = {"pixels": b"x" + bytes(pad)}, {"label": 7, "text": b"late", "ints": [4, 5]}
+            made = [example({"label": 1, **big}) + example(last),  # the later entries count
+                    group + example({**last, **big}) + group,
+                    example({"label": 2, "text": b"early", "ints": [1, 2], **big}) + group + example({"text": None}),
+                    example({**last, **big}) + example({"pixels": b"short"}),
+                    tfrecords.message(1, group + example({**last, **big})[len(tfrecords.varint(10)):][self.head(example({**last, **big})):] + group)]
+            folder = self.put({"0.tfrecord": made * 2}, f"merged{pad}")
+            with penstock.Dataset(folder, fields={"label": ("int64", (), -1), "text": ("bytes", (), b"none"), "ints": ("int64", (None,))}) as data:
+                absent = dict.fromkeys(data.fields, 0)
+                for n, record in enumerate(made * 2):
+                    theirs = parse(record).features.feature
+                    mine = data[n]
+                    for name, one in (("label", "int64_list"), ("ints", "int64_list"), ("text", "bytes_list"), ("pixels", "bytes_list")):
+                        values = list(getattr(theirs[name], one).value) if name in theirs else []
+                        has = name in theirs and theirs[name].WhichOneof("kind") is not None
+                        absent[name] += not has
+                        wanted = {"label": -1, "text": b"none", "ints": []}.get(name) if not has else \
+                            values if name == "ints" else values[0]
+                        self.assertEqual(mine[name].tolist() if name == "ints" else mine[name], wanted, (pad, n, name))
+                self.assertEqual({name: field.n_absent for name, field in data.fields.items()}, absent)
+
+    def head(self, data):
+        """Bytes of the size of a message, after its tag of one byte."""
+        return next(i for i, byte in enumerate(data[1:]) if byte < 128) + 1
+
     def sequence(self, n):
         """A tf.train.SequenceExample."""
         frames = b"".join(tfrecords.message(1, tfrecords.feature(i)) for i in range(n))
@@ -543,7 +573,8 @@ class Odd(Tfrecord):
     def test_what_is_nearly_an_example_is_refused(self):
         usual = example({"i": 5})
         for i, (records, words) in enumerate((
-                ([usual + usual], "begins as a tf.train.Example"),
+                ([usual + b"\x1b"], "begins as a tf.train.Example"),
+                ([usual + b"\x1b" * 101 + b"\x1c" * 101], "begins as a tf.train.Example"),
                 ([example({"i": 5, "x": Raw(b"\x1a\x02\x08\xff")})], "begins as a tf.train.Example"),
                 ([example({"i": Raw(b"\x22\x00")})], "begins as a tf.train.Example"),
                 ([usual, b"no example"], "record 1 "), ([b"no example", usual], "record 1 "))):

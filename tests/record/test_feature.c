@@ -164,7 +164,7 @@ TEST(what_departs_from_the_field_is_named)
 static int count_features(const char *data, uint64_t size)
 {
     uint8_t *exact = malloc(size ? size : 1);
-    struct pstk__wire example;
+    struct pstk__example example;
     struct pstk__feature feature;
     int n = 0, r = -1;
     if (size)
@@ -207,9 +207,49 @@ TEST(fields_of_any_order_are_read_and_unknown_ones_skipped)
     static const char group[] = "\x0a\x00\x1b\x1c";
     static const char lists[] = "\x0a\x00\x12\x00";
     CHECK_EQ(count_features(odd, sizeof odd - 1), 1);
-    CHECK_EQ(count_features(two, 4), -1);
-    CHECK_EQ(count_features(group, 4), -1);
+    CHECK_EQ(count_features(two, 4), 0);
+    CHECK_EQ(count_features(group, 4), 0);
     CHECK_EQ(count_features(lists, 4), -1);
+}
+
+TEST(features_of_several_messages_are_those_of_one)
+{
+    static const char one[] = "\x0a\x06\x0a\x04\x0a\x00\x12\x00";
+    char many[64] = "";
+    for (int n = 1; n <= 3; n++) { /* with one of no entries, and an unknown field, between them */
+        const uint64_t size = (uint64_t)n * 12;
+        memcpy(many + size - 12, one, 8);
+        memcpy(many + size - 4, "\x0a\x00\x20\x05", 4);
+        CHECK_EQ(count_features(many, size), n);
+        CHECK_EQ(count_features(many, size - 1), -1);
+    }
+}
+
+/* Groups of field 3 in one another, with a field of each coding within; -1: they are refused. */
+static int count_groups(int depth, int ends, char end)
+{
+    static const char fields[] = "\x08\x96\x01\x11\1\2\3\4\5\6\7\x08\x1a\x02zz\x25\1\2\3\4";
+    char bytes[600];
+    int size = 0;
+    for (int i = 0; i < depth; i++)
+        bytes[size++] = 0x1b;
+    memcpy(bytes + size, fields, sizeof fields - 1);
+    size += (int)sizeof fields - 1;
+    for (int i = 0; i < ends; i++)
+        bytes[size++] = end;
+    memcpy(bytes + size, "\x0a\x06\x0a\x04\x0a\x00\x12\x00", 8);
+    return count_features(bytes, (uint64_t)size + 8);
+}
+
+TEST(groups_are_skipped_to_a_depth)
+{
+    CHECK_EQ(count_groups(1, 1, 0x1c), 1);
+    CHECK_EQ(count_groups(100, 100, 0x1c), 1);
+    CHECK_EQ(count_groups(101, 101, 0x1c), -1);
+    CHECK_EQ(count_groups(2, 1, 0x1c), -1); /* it does not end */
+    CHECK_EQ(count_groups(1, 2, 0x1c), -1); /* an end without a begin */
+    CHECK_EQ(count_groups(1, 1, 0x24), -1); /* the end of another field's */
+    CHECK_EQ(count_groups(0, 1, 0x1c), -1);
 }
 
 TEST(an_absent_value_is_empty_where_it_may_be)
@@ -237,6 +277,8 @@ int main(void)
                                       CASE(what_departs_from_the_field_is_named),
                                       CASE(an_example_cut_or_longer_anywhere_is_none),
                                       CASE(fields_of_any_order_are_read_and_unknown_ones_skipped),
+                                      CASE(features_of_several_messages_are_those_of_one),
+                                      CASE(groups_are_skipped_to_a_depth),
                                       CASE(an_absent_value_is_empty_where_it_may_be)};
     return RUN_CASES(cases);
 }

@@ -133,7 +133,6 @@ int pstk__tfrecord_want(struct pstk__index_field *field, const struct pstk_field
 
 static void measure(struct pstk__index_field *field, uint64_t size, uint64_t plain)
 {
-    field->n++;
     field->bytes += size;
     field->max_size = size > field->max_size ? size : field->max_size;
     field->max_plain = plain > field->max_plain ? plain : field->max_plain;
@@ -145,29 +144,24 @@ void pstk__tfrecord_measure_one(struct pstk__index_field *field, uint64_t size)
         measure(field, size, size + 8); /* as a list of one item */
     else if (field->form == PSTK__TFRECORD_WHOLE)
         measure(field, size, size);
-    else
-        field->n++;
 }
 
 /* max_size: of the values of a list of bytes, and of the message with numbers; max_plain: of a list
  * of bytes as a list, of floats as f32, of integers as i64. */
-void pstk__tfrecord_measure(struct pstk__index_field *field, const void *data, uint64_t size)
+int pstk__tfrecord_measure(struct pstk__index_field *field, const void *data, uint64_t size)
 {
     struct pstk__feature_list list;
     uint64_t n_bytes;
     const int is_feature = pstk__feature_open(&list, data, size);
     if (is_feature && list.type == PSTK__FEATURE_EMPTY)
-        return;
+        return 0;
     const int64_t n =
         is_feature && 16 + list.type == field->form ? pstk__feature_count(&list, &n_bytes) : -1;
-    if (n < 0) {
-        field->n++;
-        return;
-    }
-    if (field->form == PSTK__TFRECORD_BYTES)
+    if (n >= 0 && field->form == PSTK__TFRECORD_BYTES)
         measure(field, n_bytes, 4 + 4 * (uint64_t)n + n_bytes);
-    else
+    else if (n >= 0)
         measure(field, size, (uint64_t)n * (field->form == PSTK__TFRECORD_FLOAT ? 4 : 8));
+    return 1;
 }
 
 uint64_t pstk__tfrecord_max_plain(const struct pstk__index_field *field)

@@ -36,9 +36,9 @@ int pstk__tfrecord_retype(struct pstk__index_field *field, const struct pstk_fie
 /* Set kind, dtype and form of a field that no record has shown. */
 int pstk__tfrecord_want(struct pstk__index_field *field, const struct pstk_field *wanted,
                         struct pstk_error *err);
-/* Add a feature to the sizes of its field, and to the records that have it. A feature of another
- * form has no size; one without a list is none. */
-void pstk__tfrecord_measure(struct pstk__index_field *field, const void *data, uint64_t size);
+/* Add a feature to the sizes of its field. A feature of another form has no size. 0: it has no
+ * list, and so the record has no such feature. */
+int pstk__tfrecord_measure(struct pstk__index_field *field, const void *data, uint64_t size);
 /* The same of one value of so many bytes: of a list of bytes, or all data of a record. */
 void pstk__tfrecord_measure_one(struct pstk__index_field *field, uint64_t size);
 /* Bytes of a value in the form of the field's kind: the most, once all were measured. */

@@ -85,24 +85,32 @@ static int check_key(struct sample *sample, const struct pstk__feature *feature)
     return 0;
 }
 
+/* Find the sketch of a feature, or add one. */
+static int get_sketch(struct sample *sample, const struct pstk__feature *feature, uint32_t guess,
+                      struct sketch **out)
+{
+    *out = find_sketch(sample, feature, guess);
+    if (*out)
+        return 0;
+    const int r = check_key(sample, feature);
+    if (r < 0)
+        return r;
+    *out = &sample->sketches[sample->n++];
+    **out = (struct sketch){
+        .key_size = (uint32_t)feature->key_size, .least = UINT64_MAX, .is_image = 1};
+    memcpy((*out)->key, feature->key, feature->key_size);
+    return 0;
+}
+
 /* Add a feature to its sketch. */
-static int add_feature(struct sample *sample, const struct pstk__feature *feature, uint32_t guess)
+static int add_feature(struct sample *sample, const struct pstk__feature *feature,
+                       struct sketch *sketch)
 {
     struct pstk__feature_list list;
-    struct sketch *sketch = find_sketch(sample, feature, guess);
     uint64_t n_bytes, size;
     const uint8_t *value;
     (void)pstk__feature_open(&list, feature->data, feature->size); /* is_example saw it */
     const uint64_t n = (uint64_t)pstk__feature_count(&list, &n_bytes);
-    if (!sketch) {
-        const int r = check_key(sample, feature);
-        if (r < 0)
-            return r;
-        sketch = &sample->sketches[sample->n++];
-        *sketch = (struct sketch){
-            .key_size = (uint32_t)feature->key_size, .least = UINT64_MAX, .is_image = 1};
-        memcpy(sketch->key, feature->key, feature->key_size);
-    }
     if (list.type == PSTK__FEATURE_EMPTY)
         return 0;
     if (sketch->type && sketch->type != list.type)
@@ -119,10 +127,30 @@ static int add_feature(struct sample *sample, const struct pstk__feature *featur
     return 0;
 }
 
+/* Add the features of an Example: of those with one key the last. */
+static int add_features(struct sample *sample, struct pstk__example *example)
+{
+    struct pstk__feature feature, last[PSTK_MAX_FIELDS];
+    struct sketch *sketch;
+    uint64_t seen = 0; /* sketches, a bit each */
+    int r = 0;
+    for (uint32_t i = 0; r == 0 && pstk__example_next(example, &feature) > 0; i++) {
+        r = get_sketch(sample, &feature, i, &sketch);
+        if (r == 0) {
+            last[sketch - sample->sketches] = feature;
+            seen |= UINT64_C(1) << (sketch - sample->sketches);
+        }
+    }
+    for (uint32_t i = 0; r == 0 && i < sample->n; i++)
+        if (seen >> i & 1)
+            r = add_feature(sample, &last[i], &sample->sketches[i]);
+    return r;
+}
+
 /* 1: the data is an Example, down to its values. */
 static int is_example(const uint8_t *data, uint64_t size)
 {
-    struct pstk__wire example;
+    struct pstk__example example;
     struct pstk__feature feature;
     struct pstk__feature_list list;
     uint64_t n_bytes;
@@ -159,20 +187,18 @@ static int add_other(struct sample *sample, const uint8_t *data)
 static int add_record(struct sample *sample)
 {
     const uint8_t *data;
-    struct pstk__wire example;
-    struct pstk__feature feature;
-    int r = pstk__tfrecord_walk_data(&sample->walk, &data);
+    struct pstk__example example;
+    const int r = pstk__tfrecord_walk_data(&sample->walk, &data);
     if (r < 0 || !pstk__tfrecord_intact(data, sample->walk.length))
         return r;
     if (!is_example(data, sample->walk.length))
         return add_other(sample, data);
     (void)pstk__example_begin(&example, data, sample->walk.length);
-    sample->n_examples += example.at < example.end;
-    if (example.at < example.end && sample->n_others > 0)
+    const int has_entries = example.entries.at < example.entries.end;
+    sample->n_examples += (uint64_t)has_entries;
+    if (has_entries && sample->n_others > 0)
         return fail_record(sample, "a tf.train.Example, and the records before it are none");
-    for (uint32_t i = 0; r == 0 && pstk__example_next(&example, &feature) > 0; i++)
-        r = add_feature(sample, &feature, i);
-    return r;
+    return add_features(sample, &example);
 }
 
 /* ---- fields ---------------------------------------------------------------------------------- */

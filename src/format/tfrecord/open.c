@@ -231,15 +231,30 @@ static int view_whole(const struct parse *parse)
     return r < 0 ? r : check_view(parse, 0, wrong);
 }
 
-/* The features of an Example. A field without one has its default, or a view that says so when it
- * is read; a feature without a list is none, as for TensorFlow. */
+static int has_same_key(const struct pstk__feature *a, const struct pstk__feature *b)
+{
+    return a->key_size == b->key_size && memcmp(a->key, b->key, a->key_size) == 0;
+}
+
+static int view_feature(const struct parse *parse, uint32_t i, const struct pstk__feature *feature)
+{
+    const struct pstk__index_found *found = &pstk__indexed_index(parse->source)->found;
+    struct pstk__field_view *view = &parse->out->fields[i];
+    pstk__tfrecord_view(view, &found->fields[i], feature->data, feature->size);
+    view->offset = (uint32_t)(view->data - parse->data) + PSTK__TFRECORD_HEAD;
+    return check_view(parse, i, NULL);
+}
+
+/* The features of an Example: of those with one key the last, as protobuf reads a map. A field
+ * without one has its default, or a view that says so when it is read; a feature without a list is
+ * none, as for TensorFlow. */
 static int view_features(const struct parse *parse)
 {
     const struct pstk__index_found *found = &pstk__indexed_index(parse->source)->found;
     struct pstk__record *out = parse->out;
-    struct pstk__wire example;
-    struct pstk__feature feature;
-    uint64_t seen = 0, there = 0;
+    struct pstk__example example;
+    struct pstk__feature feature, last[PSTK_MAX_FIELDS]; /* whose keys are those of the fields */
+    uint64_t seen = 0;
     uint32_t guess = 0;
     int r = check_data(parse);
     if (r < 0)
@@ -251,27 +266,21 @@ static int view_features(const struct parse *parse)
         if (i < 0)
             continue;
         guess = (uint32_t)i + 1;
-        if (seen >> i & 1)
+        if ((seen >> i & 1) && !has_same_key(&last[i], &feature))
             return pstk__record_fail(out, (uint32_t)i, PSTK_EBADMSG, PSTK_STAGE_RECORD, parse->err,
                                      "two features of the record have keys that give this name");
-        seen |= 1ull << i;
-        if (feature.size == 0)
-            continue;
-        there |= 1ull << i;
-        struct pstk__field_view *view = &out->fields[i];
-        pstk__tfrecord_view(view, &found->fields[i], feature.data, feature.size);
-        view->offset = (uint32_t)(view->data - parse->data) + PSTK__TFRECORD_HEAD;
-        r = check_view(parse, (uint32_t)i, NULL);
-        if (r < 0)
-            return r;
+        seen |= UINT64_C(1) << i;
+        last[i] = feature;
     }
     if (r < 0)
         return fail_data(parse, "its data is no tf.train.Example, as that of others is");
-    for (uint32_t i = 0; i < out->n_fields; i++)
-        if (!(there >> i & 1))
+    for (uint32_t i = 0; r == 0 && i < out->n_fields; i++)
+        if ((seen >> i & 1) && last[i].size > 0)
+            r = view_feature(parse, i, &last[i]);
+        else
             pstk__tfrecord_defaults_view(((const struct pstk__indexed *)parse->source->state)->own,
                                          found, i, parse->data, &out->fields[i]);
-    return 0;
+    return r;
 }
 
 static int tfrecord_parse(const struct pstk__source *source, const struct pstk__place *at,

@@ -17,6 +17,7 @@ struct scan {
     struct pstk__tfrecord_walk walk;
     struct pstk__index_found *found;
     uint32_t guess; /* field of the next feature */
+    uint64_t has;   /* fields of the record so far, a bit each: of entries with one key the last */
 };
 
 /* A key that none of the first records has, unless the record is damaged. */
@@ -45,8 +46,15 @@ static int find_field(struct scan *scan, const struct pstk__feature *feature,
     return i >= 0 || feature->size == 0 ? 0 : fail_key(scan, feature->key, feature->key_size);
 }
 
+/* Note whether the record has a field. */
+static void note(struct scan *scan, const struct pstk__index_field *field, int has)
+{
+    const uint64_t bit = UINT64_C(1) << (field - scan->found->fields);
+    scan->has = has ? scan->has | bit : scan->has & ~bit;
+}
+
 /* Add all features of a message to the sizes of their fields. */
-static int measure_features(struct scan *scan, struct pstk__wire *example)
+static int measure_features(struct scan *scan, struct pstk__example *example)
 {
     struct pstk__feature feature;
     struct pstk__index_field *field;
@@ -54,7 +62,7 @@ static int measure_features(struct scan *scan, struct pstk__wire *example)
     while (r == 0 && pstk__example_next(example, &feature) > 0) {
         r = find_field(scan, &feature, &field);
         if (field)
-            pstk__tfrecord_measure(field, feature.data, feature.size);
+            note(scan, field, pstk__tfrecord_measure(field, feature.data, feature.size));
     }
     return r;
 }
@@ -62,7 +70,7 @@ static int measure_features(struct scan *scan, struct pstk__wire *example)
 static int measure_small(struct scan *scan)
 {
     const uint8_t *data;
-    struct pstk__wire example;
+    struct pstk__example example;
     const int r = pstk__tfrecord_walk_data(&scan->walk, &data);
     if (r < 0 || !pstk__example_begin(&example, data, scan->walk.length))
         return r;
@@ -72,19 +80,44 @@ static int measure_small(struct scan *scan)
 
 /* ---- large records --------------------------------------------------------------------------- */
 
-/* Read at most a page from `at` on, at most to `end`. */
-static int peek(struct scan *scan, uint64_t at, uint64_t end, struct pstk__wire *wire)
+/* Read `size` bytes from `at` on. */
+static int read_bytes(struct scan *scan, uint64_t at, uint64_t size, struct pstk__wire *wire)
 {
-    const uint64_t wanted = end - at < PSTK__THROUGH_HEADER ? end - at : PSTK__THROUGH_HEADER;
     scan->walk.through.at = at;
-    const int64_t n = pstk__through_fill(&scan->walk.through, wanted);
+    const int64_t n = pstk__through_fill(&scan->walk.through, size);
     if (n < 0)
         return (int)n;
-    if ((uint64_t)n < wanted)
+    if ((uint64_t)n < size)
         return pstk__tfrecord_walk_fail(&scan->walk, PSTK_EBADMSG,
                                         "the file became shorter while it was indexed");
     wire->at = pstk__through_bytes(&scan->walk.through);
-    wire->end = wire->at + wanted;
+    wire->end = wire->at + size;
+    return 0;
+}
+
+/* A field of a message that is read in pieces. */
+struct field {
+    uint64_t tag, size;     /* size: of bytes; 0: it is of another coding */
+    uint64_t head;          /* bytes of its tag and size, or of the whole */
+    struct pstk__wire wire; /* what follows the head, at most a page of it; borrowed */
+};
+
+/* Read the head of the field at `at`, of a message that ends at `end`. A group is read whole: it
+ * has no size. 1: done; 0: there is none. */
+static int read_head(struct scan *scan, uint64_t at, uint64_t end, struct field *field)
+{
+    const uint64_t pieces[] = {PSTK__THROUGH_HEADER, end - at};
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint64_t size = pieces[i] < end - at ? pieces[i] : end - at;
+        const int r = read_bytes(scan, at, size, &field->wire);
+        if (r < 0)
+            return r;
+        const uint8_t *begin = field->wire.at;
+        const int is_there = pstk__wire_field(&field->wire, &field->tag, &field->size);
+        field->head = (uint64_t)(field->wire.at - begin);
+        if (is_there || !PSTK__WIRE_IS_GROUP(field->tag) || size == end - at)
+            return is_there && field->size <= end - at - field->head;
+    }
     return 0;
 }
 
@@ -111,37 +144,32 @@ static int is_one_value(struct pstk__wire entry, uint64_t entry_size, struct pst
  * none. */
 static int measure_entry(struct scan *scan, uint64_t *at, uint64_t end)
 {
-    struct pstk__wire wire;
+    struct field entry;
     struct pstk__feature feature;
     struct pstk__index_field *field;
-    uint64_t tag, entry_size, size;
-    int r = peek(scan, *at, end, &wire);
-    if (r < 0)
+    uint64_t size;
+    const uint64_t begin = *at;
+    int r = read_head(scan, begin, end, &entry);
+    if (r <= 0)
         return r;
-    const uint8_t *begin = wire.at;
-    if (!pstk__wire_field(&wire, &tag, &entry_size))
-        return 0;
-    const uint64_t head = (uint64_t)(wire.at - begin);
-    if (entry_size > end - *at - head)
-        return 0;
-    const uint64_t whole = head + entry_size;
+    const uint64_t whole = entry.head + entry.size;
     *at += whole;
-    if (tag != PSTK__WIRE_FIRST)
+    if (entry.tag != PSTK__WIRE_FIRST)
         return 1;
-    if (whole > PSTK__THROUGH_SMALL && is_one_value(wire, entry_size, &feature, &size)) {
+    if (whole > PSTK__THROUGH_SMALL && is_one_value(entry.wire, entry.size, &feature, &size)) {
         r = find_field(scan, &feature, &field);
-        if (field)
+        if (field) {
             pstk__tfrecord_measure_one(field, size);
+            note(scan, field, 1);
+        }
         return r < 0 ? r : 1;
     }
-    const int64_t n = pstk__through_fill(&scan->walk.through, whole);
-    if (n < 0 || (uint64_t)n < whole)
-        return n < 0 ? (int)n
-                     : pstk__tfrecord_walk_fail(&scan->walk, PSTK_EBADMSG,
-                                                "the file became shorter while it was indexed");
-    wire.at = pstk__through_bytes(&scan->walk.through);
-    wire.end = wire.at + whole;
-    r = measure_features(scan, &wire);
+    struct pstk__example example = {.rest = {NULL, NULL}};
+    r = read_bytes(scan, begin, whole, &example.entries);
+    if (r < 0)
+        return r;
+    example.rest.at = example.rest.end = example.entries.end;
+    r = measure_features(scan, &example);
     return r < 0 ? r : 1;
 }
 
@@ -149,20 +177,13 @@ static int measure_entry(struct scan *scan, uint64_t *at, uint64_t end)
  * none. */
 static int measure_field(struct scan *scan, uint64_t *at, uint64_t end)
 {
-    struct pstk__wire wire;
-    uint64_t tag, size;
-    int r = peek(scan, *at, end, &wire);
-    if (r < 0)
+    struct field field;
+    int r = read_head(scan, *at, end, &field);
+    if (r <= 0)
         return r;
-    const uint8_t *begin = wire.at;
-    if (!pstk__wire_field(&wire, &tag, &size))
-        return 0;
-    *at += (uint64_t)(wire.at - begin);
-    if (size > end - *at)
-        return 0;
-    const uint64_t field_end = *at + size;
-    r = 1;
-    while (tag == PSTK__WIRE_FIRST && r > 0 && *at < field_end)
+    *at += field.head;
+    const uint64_t field_end = *at + field.size;
+    while (field.tag == PSTK__WIRE_FIRST && r > 0 && *at < field_end)
         r = measure_entry(scan, at, field_end);
     *at = field_end;
     return r;
@@ -193,11 +214,15 @@ static int add_record(struct scan *scan, struct pstk__index_rows *rows)
         return pstk__fail(walk->through.err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for the index of %s", walk->through.scan->path);
     found->max_record = size > found->max_record ? size : found->max_record;
-    if (found->fields[0].form == PSTK__TFRECORD_WHOLE) {
+    scan->has = found->fields[0].form == PSTK__TFRECORD_WHOLE;
+    int r = 0;
+    if (scan->has)
         pstk__tfrecord_measure_one(&found->fields[0], walk->length);
-        return 0;
-    }
-    return walk->length > PSTK__THROUGH_SMALL ? measure_large(scan) : measure_small(scan);
+    else
+        r = walk->length > PSTK__THROUGH_SMALL ? measure_large(scan) : measure_small(scan);
+    for (uint32_t i = 0; i < found->n_fields; i++)
+        found->fields[i].n += scan->has >> i & 1;
+    return r;
 }
 
 int pstk__tfrecord_scan(const struct pstk__scan *of, struct pstk__index_rows *rows,
@@ -206,6 +231,7 @@ int pstk__tfrecord_scan(const struct pstk__scan *of, struct pstk__index_rows *ro
     struct scan scan;
     scan.found = found;
     scan.guess = 0;
+    scan.has = 0;
     int r = pstk__tfrecord_walk_open(&scan.walk, of, err);
     if (r == 0)
         r = 1;
