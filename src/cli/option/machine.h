@@ -10,7 +10,7 @@ struct json_t;
 
 /* Return the number of cores that this process may use, within its CPU quota, from 1 to `most`. */
 uint32_t machine_n_cores(uint32_t most);
-/* Return n, or as many as the memory that this process may use holds of `each` bytes, at least 1. */
+/* Return how many times `each` bytes fit into the memory that this process may use: 1 to n. */
 uint32_t machine_n_within(uint32_t n, uint64_t each);
 /* Return an object about this machine, owned: the keys of report_page.h. `path`: of the data; NULL:
  * none. NULL when nothing can be found out. */
