@@ -129,6 +129,21 @@ def check_files(src, data, may_differ=()):
 
 
 @test
+def names_that_begin_with_a_dot_are_no_classes_and_no_images_as_in_place(world):
+    src = world.fresh("dots")
+    for name in ("b/1.png", "a/2.png", "a/._2.png", ".ipynb_checkpoints/3.png", "a/.cache/4.png"):
+        os.makedirs(os.path.dirname(os.path.join(src, name)), exist_ok=True)
+        Image.new("RGB", (8, 8)).save(os.path.join(src, name))
+    in_place = run_json("info", src)
+    out = world.path("dots-packed")
+    said = run("pack", src, out)[1]
+    assert f"3 names in {src} begin with a dot and are left out" in said, said
+    packed = run_json("info", out)
+    expect((in_place["n_samples"], in_place["classes"]), (2, ["a", "b"]))
+    expect((packed["n_samples"], packed["classes"]), (2, ["a", "b"]))
+
+
+@test
 def jpegs_become_planes_and_come_back_byte_for_byte(world):
     src, odd = source(world)
     out, told = packed(world, src)

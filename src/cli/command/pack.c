@@ -680,6 +680,11 @@ static void say_left_out(const struct pack *pack)
             "JPEG or PNG what shall be packed",
             (unsigned long long)n, n == 1 ? "" : "s", pack->src, n == 1 ? "is" : "are",
             formats_text(&pack->tree.foreign, formats));
+    n = pack->tree.n_hidden;
+    if (n)
+        message_say("%llu name%s in %s %s with a dot and %s left out", (unsigned long long)n,
+                    n == 1 ? "" : "s", pack->src, n == 1 ? "begins" : "begin",
+                    n == 1 ? "is" : "are");
     n = pack->tree.n_others;
     if (n)
         message_say("%llu file%s in %s %s%s", (unsigned long long)n, n == 1 ? "" : "s", pack->src,

@@ -125,10 +125,16 @@ static int kind_of(int fd, const struct dirent *entry)
     return fstatat(fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode) ? 'd' : 'f';
 }
 
-/* The folder .penstock has the index of a folder of images that was read in place. */
-static int is_passed_over(const char *name)
+/* Return whether a name begins with a dot, as in place: of .ipynb_checkpoints there is no class.
+ * Such names are counted, except .penstock, which has the index of a folder that was read in place.
+ */
+static int is_passed_over(struct tree *tree, const char *name)
 {
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, ".penstock") == 0;
+    if (name[0] != '.')
+        return 0;
+    tree->n_hidden +=
+        strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, ".penstock") != 0;
+    return 1;
 }
 
 static int refuse_folder(const char *path, int native)
@@ -196,7 +202,7 @@ static int scan_folder(struct tree *tree, int fd, struct folder *folder)
         message_no_memory();
     }
     while (status == 0 && (errno = 0, entry = readdir(dir))) {
-        if (is_passed_over(entry->d_name))
+        if (is_passed_over(tree, entry->d_name))
             continue;
         if (interrupt_seen())
             status = interrupt_say("nothing was written");
@@ -234,7 +240,7 @@ static int list_classes(struct tree *tree, DIR *dir, const struct folder *root)
     struct dirent *entry;
     while ((errno = 0, entry = readdir(dir))) {
         struct stat st;
-        if (is_passed_over(entry->d_name))
+        if (is_passed_over(tree, entry->d_name))
             continue;
         if (kind_of(fd, entry) != 'd')
             take_file(tree, fd, root, entry->d_name);

@@ -27,6 +27,7 @@ struct tree {
     uint64_t n_classes;
     struct formats foreign;      /* images that torchvision would not open, by their first bytes */
     uint64_t n_others;           /* other files whose extension is not an image's */
+    uint64_t n_hidden;           /* files and folders whose names begin with a dot */
     uint64_t n_left_out;         /* images at the top of a folder that has classes */
     uint64_t skip_dev, skip_ino; /* the directory that is skipped (the output) */
 };
