@@ -64,6 +64,8 @@ struct ceiling {
 
 #define N_CEILINGS 4
 #define ADVICE_SIZE 256
+/* Percent. Of workers that are busy less than this, more save less than that of the time. */
+#define BUSY_MIN 20
 
 static void list_ceilings(const struct report *report, struct ceiling ceiling[N_CEILINGS])
 {
@@ -105,8 +107,7 @@ static unsigned percent_of(uint64_t part, const struct pstk_stage_stats *stats)
     return all > 0 ? (unsigned)((double)part * 100 / all + 0.5) : 0;
 }
 
-/* Write one sentence about the bottleneck, with the share that it rests on, and what to change. */
-static void advise(const struct report *report, char *text, size_t size)
+void report_advise(const struct report *report, char *text, size_t size)
 {
     const uint32_t n = report->stats.n_threads;
     const struct pstk_stage_stats *reader = &report->stats.stage_reader,
@@ -125,7 +126,12 @@ static void advise(const struct report *report, char *text, size_t size)
                      : "");
         return;
     case PSTK_BOTTLENECK_DECODE:
-        if (n + (on_device(report) != 0) < report->n_workers) /* the uploader takes a core */
+        if (percent_of(workers->busy_ns, workers) < BUSY_MIN)
+            snprintf(text, size,
+                     "decode: the workers are busy only %u %% of the time, though more than other "
+                     "stages; more threads would gain little",
+                     percent_of(workers->busy_ns, workers));
+        else if (n + (on_device(report) != 0) < report->n_workers) /* the uploader takes a core */
             snprintf(text, size,
                      "decode: the workers are busy %u %% of the time, but only %u of %u cores are "
                      "used; try --threads %u",
@@ -347,7 +353,7 @@ static void print_forecast(const struct report *report)
 int report_text(const struct report *report)
 {
     char advice[ADVICE_SIZE];
-    advise(report, advice, sizeof advice);
+    report_advise(report, advice, sizeof advice);
     print_head(report);
     print_throughput(report);
     mixture_print(&report->pipeline->mixture);
@@ -519,7 +525,7 @@ struct json_t *report_object(const struct report *report)
         json_put_null(object, "reference");
     }
     json_put_text(object, "bottleneck", option_choice_name(names_bottleneck, stats->bottleneck));
-    advise(report, text, sizeof text);
+    report_advise(report, text, sizeof text);
     json_put_text(object, "advice", text);
     const struct forecast forecast = predict(report);
     forecast_put(&forecast, object);

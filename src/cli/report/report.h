@@ -28,6 +28,8 @@ struct report {
 /* Print to standard output; return an exit status. */
 int report_text(const struct report *report);
 int report_json(const struct report *report);
+/* Write one sentence about the bottleneck, with the share that it rests on, and what to change. */
+void report_advise(const struct report *report, char *text, size_t size);
 /* Return the object that report_json prints, owned. */
 struct json_t *report_object(const struct report *report);
 
