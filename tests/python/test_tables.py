@@ -247,6 +247,7 @@ class Tables(TableCase):
         self.assertEqual(list(dataset.fields), ["image", "path", "path_", "image_", "a_b", "a_b_", "column6"])
         self.assertEqual(dataset[1]["a_b_"], 1)
         self.refused(["no column of the images' paths", "its columns are a;b, c"], "a;b,c\n1,2\n")
+        self.refused(["has one column, path;label; separate its columns by commas"], "path;label\na.jpg;2\n")
         for name, text, reads in (("t.csv", "a,b\n1,x\n", "pandas.read_csv('%s')"), ("t.tsv", "a\tb\n1\tx\n", r"pandas.read_csv('%s', sep='\t')"),
                                   ("t.jsonl", '{"a": 1, "b": "x"}\n', "pandas.read_json('%s', lines=True)")):
             path = self.put(text, name)

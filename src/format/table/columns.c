@@ -102,6 +102,11 @@ static int fail_path(const struct pstk__sheet_columns *columns, struct pstk__she
     const char *path = file->scan.path;
     char names[200];
     list_columns(columns, names);
+    if (columns->n == 1 && strpbrk(columns->of[0].key, ";\t|"))
+        return pstk__fail(file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "the table %s has one column, %s; separate its columns by commas, or by "
+                          "tabs in a .tsv file",
+                          path, names);
     return pstk__fail(file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                       "the table %s has no column of the images' paths, named file_name, path, "
                       "filename, file or image; its columns are %s (pack a table without images "
