@@ -4,6 +4,7 @@ slow in the middle of a run; and that it is quiet where nothing is wrong. Each l
 limits the bytes per second of all its reads."""
 import json
 import os
+import time
 import unittest
 
 import sets
@@ -13,6 +14,10 @@ LOOP = r"""
 import ctypes, json, logging, os, sys, time
 import penstock
 from penstock import monitor
+try:
+    os.setpriority(os.PRIO_PROCESS, 0, -20)  # its threads get their cores although other programs want them
+except PermissionError:
+    pass
 logging.getLogger("penstock.monitor").addHandler(logging.NullHandler())
 path, seconds, step, size = sys.argv[1], *map(float, sys.argv[2:5])
 readings, alerts, delays = [], [], []
@@ -51,24 +56,27 @@ print(json.dumps({"verdicts": [one.verdict for one in readings if one.seconds > 
 
 
 MOST_DELAY = 0.1  # seconds of the 0.5 s of a reading
+DEADLINE = 60  # seconds
 
 
 class Causes(unittest.TestCase):
     def loop(self, seconds, step=0.0, size=32, bytes_per_second=0, then=None):
         """What a Monitor saw of a loop whose threads had their cores. A worker that waits for a core counts as busy, and would
-        limit: such a loop is run again, up to five times, whatever the Monitor said of it."""
+        limit: such a loop is run again until there is one, whatever the Monitor said of it; the test is skipped where there is none."""
         library = os.environ.get("PENSTOCK_SLOW_STORAGE")
         if not library:
             self.skipTest("missing: PENSTOCK_SLOW_STORAGE")
         more = {} if then is None else {"THEN": str(then)}
-        for _ in range(5):
+        end = time.monotonic() + DEADLINE
+        while True:
             done = sets.python(LOOP, sets.photos(), seconds, step, size, LD_PRELOAD=library,
                                PENSTOCK_BYTES_PER_SECOND=str(bytes_per_second), **more)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             seen = json.loads(done.stdout)
             if max(seen["delays"]) < MOST_DELAY:
-                break
-        return seen
+                return seen
+            if time.monotonic() > end:
+                self.skipTest(f"other programs have the cores: threads wait {max(seen['delays']):.2f} s of 0.5 s for one")
 
     def size(self):
         """Bytes of a sample."""
