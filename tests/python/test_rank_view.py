@@ -338,7 +338,7 @@ class Runs(unittest.TestCase):
     def check_silence(self, folder, started):
         def wait_for(rank, what, is_there=True):
             """Wait until the last line of a rank, with its alert, has what is searched for, or has it no more."""
-            end = time.monotonic() + 60
+            end = time.monotonic() + 120
             while time.monotonic() < end:
                 with contextlib.suppress(FileNotFoundError):
                     text = pathlib.Path(folder, f"{rank}.txt").read_text(encoding="utf-8")
@@ -388,7 +388,7 @@ class Runs(unittest.TestCase):
         read = lambda rank: pathlib.Path(folder, f"{rank}.txt").read_text(encoding="utf-8")  # noqa: E731
 
         def wait_for(rank, what):
-            end = time.monotonic() + 60
+            end = time.monotonic() + 120
             while not (os.path.exists(f"{folder}/{rank}.txt") and what in read(rank)):
                 self.assertLess(time.monotonic(), end, f"rank {rank} never says {what!r}")
                 time.sleep(0.05)

@@ -151,6 +151,19 @@ def whole(what: str, value: Any, least: int, most: int) -> int:
     return found
 
 
+def integer(name: str, value: Any, least: int = 0, most: int = 2**64 - 1, meaning: str = "") -> int:
+    """Return the int of a setting of the library, from least to most. meaning: ends the messages."""
+    try:
+        if is_bool(value):
+            raise TypeError
+        found = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: value is {value!r}; must be a whole number{meaning}") from None
+    if not least <= found <= most:
+        raise SettingsError(f"{name}: value is {found}; must be from {least} to {most}{meaning}")
+    return found
+
+
 def text(what: str, value: Any) -> bytes:
     """Return a str as the library takes it. It ends texts at a zero byte, so none may be in it."""
     if not isinstance(value, str) or "\0" in value:

@@ -23,14 +23,13 @@ from typing import Any, Union
 
 from . import _c, errors
 from ._optional import needed
-from .arguments import items, switch, text
+from .arguments import integer, items, switch, text
 from .catalog import Catalog, no_column, opened
 from .dtypes import DTYPE_NAMES
 from .errors import SettingsError
 from .hints import near
 from .outputs import Output
 from .sealed import Sealed
-from .subset import whole
 
 __all__ = ["Budget"]
 
@@ -43,7 +42,7 @@ _MOST = 2**32 - 1
 
 def _edges(buckets: Any) -> tuple[int, ...]:
     buckets = items("Budget.buckets", buckets, "a list of rising costs, such as [128, 256, 512], or None")
-    edges = tuple(whole(f"Budget.buckets[{i}]", edge, 1, _MOST) for i, edge in enumerate(buckets))
+    edges = tuple(integer(f"Budget.buckets[{i}]", edge, 1, _MOST) for i, edge in enumerate(buckets))
     for before, edge in zip(edges, edges[1:]):
         if edge <= before:
             raise SettingsError(f"Budget.buckets: value has {edge} after {before}; must rise")
@@ -99,12 +98,12 @@ class Budget(Sealed):
 
     def __init__(self, total: int, column: Costs, *, buckets: Iterable[int] | None = None, max_rows: int | None = None,
                  padded: bool = False, too_long: str = "error") -> None:
-        total = whole("Budget.total", total, 1, 2**62, " (tokens or pixels of a batch)")
+        total = integer("Budget.total", total, 1, 2**62, " (tokens or pixels of a batch)")
         if not (isinstance(column, (str, Iterable)) or callable(column)) or isinstance(column, (bytes, Mapping)):
             raise TypeError(f"Budget.column: value is {column!r}; must be the name of a side column, a function of the columns, "
                             "or a number for each sample")
         edges = None if buckets is None else _edges(buckets)
-        max_rows = None if max_rows is None else whole("Budget.max_rows", max_rows, 1, 2**30)
+        max_rows = None if max_rows is None else integer("Budget.max_rows", max_rows, 1, 2**30)
         padded = switch("Budget.padded", padded)
         if not isinstance(too_long, str) or too_long not in _c.NAMES["too_long"]:
             raise SettingsError(f"Budget.too_long: value is {too_long!r}; must be 'error', 'drop' or 'alone'"

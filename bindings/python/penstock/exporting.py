@@ -10,11 +10,11 @@ from ctypes import byref, sizeof
 from typing import Any
 
 from . import _c, cores, errors, interrupts, paths
-from .arguments import items, switch, text
+from .arguments import integer, items, switch, text
 from .errors import SettingsError
 from .foreign import Foreign
 from .hints import explained, near
-from .subset import Subset, flat, whole
+from .subset import Subset, flat
 
 __all__ = ["Exported", "export"]
 
@@ -117,8 +117,8 @@ def export(data: str | os.PathLike[str], *, to: str, out: str | os.PathLike[str]
         raise TypeError(f"on_progress: value is {on_progress!r}; must be a function of (samples done, all samples)")
     settings = _c.ExportSettings(
         size=sizeof(_c.ExportSettings), target=TARGETS[to], data=os.fsencode(source),
-        out=os.fsencode(paths.local(out, "out")), shard_size=whole("shard_size", shard_size),
-        n_threads=cores.n_cores() if threads is None else whole("threads", threads, 0, MAX_THREADS),
+        out=os.fsencode(paths.local(out, "out")), shard_size=integer("shard_size", shard_size),
+        n_threads=cores.n_cores() if threads is None else integer("threads", threads, 0, MAX_THREADS),
         overwrite=int(switch("overwrite", overwrite)))
     if names is not None:
         settings.fields, settings.n_fields = (ctypes.c_char_p * max(len(names), 1))(*names), len(names)

@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _c, interrupts, paths
-from .arguments import switch, text
+from .arguments import integer, switch, text
 from .errors import SettingsError
 from .hints import kind_of
-from .settings import integer
 
 if TYPE_CHECKING:
     from .packing.schema import Field

@@ -236,8 +236,8 @@ def checked(mix: Any) -> BatchMix:
     if isinstance(mix, type) and issubclass(mix, BatchMix):
         advice = " (write it with brackets" + (" and num_classes=)" if issubclass(mix, Mix) else ")")
     elif isinstance(mix, (list, tuple)):
-        from .mosaic import Mosaic
-        advice = " (only one; mosaics cannot be mixed further)" if any(isinstance(each, Mosaic) for each in mix) else \
+        has_mosaic = any(isinstance(each, BatchMix) and not isinstance(each, Mix) for each in mix)
+        advice = " (only one; mosaics cannot be mixed further)" if has_mosaic else \
             " (only one; for one of MixUp and CutMix by chance, write MixUpCutMix)"
     raise TypeError(f"mix: value is {mix!r}; must be penstock.MixUp, CutMix, MixUpCutMix, OneHot or Mosaic{advice}")
 

@@ -2,9 +2,11 @@
 """Lists of operations, as they are given to outputs, to operations that have others, and to draw."""
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
+from . import ops
 from .elsewhere import ADVICE, MIXES
 from .hints import hint
 from .ops import Op
@@ -13,13 +15,14 @@ __all__ = ["operations"]
 
 
 def _not_an_op(what: str, value: Any) -> TypeError:
-    # Else the subclasses of Op are not all there.
-    from . import ops_boxes, ops_call, ops_colour, ops_geometry, ops_jpeg, ops_policy, ops_random, ops_timm, ops_warp  # noqa: F401
     if isinstance(value, type) and issubclass(value, Op):
         return TypeError(f"{what}: value is the class {value.__name__}; must be an operation (write "
                          f"{value.__name__}(...))")
     name = value if isinstance(value, str) else type(value).__name__
-    known = [op.__name__ for op in Op.__subclasses__()]
+    package = sys.modules[__package__]
+    # By their names, as the modules of operations that have others stand above this one.
+    public = ((one, getattr(package, one)) for one in (*ops.__all__, *package._LATER) if one[:1].isupper())
+    known = [one for one, kind in public if isinstance(kind, type) and issubclass(kind, Op) and kind is not Op]
     written = {op: f"write penstock.{op}(...)" for op in (*known, "RandomHorizontalFlip")}
     instead = hint(name, known, {**ADVICE, **MIXES, **written}) or ": " + ", ".join(known)
     return TypeError(f"{what}: value is {value!r}; must be an operation of penstock{instead}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import keyword
 import math
-import operator
 import os
 import re
 import sys
@@ -14,7 +13,7 @@ from ctypes import POINTER, byref, cast, c_int32, c_uint32, c_uint64, pointer, s
 from typing import TYPE_CHECKING, Any
 
 from . import _c, paths
-from .arguments import is_bool, number as real, switch as switch
+from .arguments import integer as whole, number as real, switch as switch
 from .elsewhere import LOADER_KEYWORDS
 from .errors import SettingsError
 from .hints import explained, near
@@ -44,18 +43,8 @@ def integer(name: str, value: Any) -> int:
     """Return a whole number that fits the C setting of that name."""
     if name in _SWITCHES:
         return int(switch(name, value))
-    try:
-        if is_bool(value):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        auto = ", or 'auto'" if name == "rank" else ""
-        raise TypeError(f"{name}: value is {value!r}; must be a whole number{auto}") from None
     most = _MOST.get(name, _LARGEST.get(_TYPES.get(name, c_uint64), 2**64 - 1))
-    least = _LEAST.get(name, 0)
-    if not least <= number <= most:
-        raise SettingsError(f"{name}: value is {number}; must be from {least} to {most}")
-    return number
+    return whole(name, value, _LEAST.get(name, 0), most, ", or 'auto'" if name == "rank" else "")
 
 
 def _check_ranks(numbers: Mapping[str, int]) -> None:

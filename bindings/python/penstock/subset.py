@@ -29,7 +29,7 @@ from fractions import Fraction as Ratio
 from typing import Any, BinaryIO, Union
 
 from . import _c, errors, paths
-from .arguments import number, switch, text, unmasked
+from .arguments import integer, number, switch, text, unmasked
 from .errors import SettingsError
 from .foreign import Foreign
 from .hints import explains, kind_of
@@ -38,17 +38,6 @@ from .sealed import Sealed
 __all__ = ["Balanced", "Fold", "Fraction", "Ids", "Range", "Weighted", "Where"]
 
 LINE_MAX = 4096  # bytes of a line of ids
-
-
-def whole(name: str, value: Any, least: int = 0, most: int = 2**64 - 1, meaning: str = "") -> int:
-    """Return a setting's int, from least to most. meaning: ends the messages."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name}: value is {value!r}; must be a whole number{meaning}") from None
-    if not least <= number <= most:
-        raise SettingsError(f"{name}: value is {number}; must be from {least} to {most}{meaning}")
-    return number
 
 
 class Step(Sealed):
@@ -87,7 +76,7 @@ class Range(Step):
     """
 
     def __init__(self, first: int, last: int) -> None:
-        self._first, self._last = whole("Range.first", first), whole("Range.last", last)
+        self._first, self._last = integer("Range.first", first), integer("Range.last", last)
         if self._first >= self._last:
             raise SettingsError(f"Range: value is {self._first} to {self._last}, which is empty; first must be below last")
         super().__init__(self._first, self._last)
@@ -123,7 +112,7 @@ class Fraction(Step):
 
     def __init__(self, start: float, stop: float, *, seed: int = 0) -> None:
         self._first, self._last = _part("Fraction.start", start), _part("Fraction.stop", stop)
-        self._seed = whole("Fraction.seed", seed)
+        self._seed = integer("Fraction.seed", seed)
         if self._first >= self._last:
             raise SettingsError(f"Fraction: value is {start!r} to {stop!r}, which is empty; start must be below stop")
         super().__init__(start, stop, seed=self._seed)
@@ -145,8 +134,8 @@ class Fold(Step):
     """
 
     def __init__(self, k: int, of: int, *, seed: int = 0, rest: bool = False) -> None:
-        self._n = whole("Fold.of", of, 2, 2**32 - 1)
-        self._k, self._seed = whole("Fold.k", k, 0, self._n - 1), whole("Fold.seed", seed)
+        self._n = integer("Fold.of", of, 2, 2**32 - 1)
+        self._k, self._seed = integer("Fold.k", k, 0, self._n - 1), integer("Fold.seed", seed)
         self._rest = switch("Fold.rest", rest)
         super().__init__(self._k, self._n, seed=self._seed, rest=True if self._rest else None)
 
@@ -279,7 +268,7 @@ def _values(name: str, given: Any) -> array[int]:
     """Values to compare a column with; each fits 64 bits with a sign."""
     listed = [given] if hasattr(given, "__index__") and not hasattr(given, "__len__") else given
     try:
-        found = [whole(name, value, -2**63, 2**63 - 1) for value in listed]
+        found = [integer(name, value, -2**63, 2**63 - 1) for value in listed]
     except TypeError:
         raise TypeError(f"{name}: value is {given!r}; must be whole numbers (for others give at_least=, below=)") from None
     if not found:
@@ -463,7 +452,7 @@ def opened(path: str, subset: Any, weights: Any, samples_per_epoch: Any, foreign
     """Find the samples of a subset, and what draws from them."""
     if weights is not None and not isinstance(weights, Weights):
         raise TypeError(f"weights: value is {kind_of(weights)}; must be penstock.Weighted or penstock.Balanced")
-    n_draws = 0 if samples_per_epoch is None else whole("samples_per_epoch", samples_per_epoch, 1, 2**62)
+    n_draws = 0 if samples_per_epoch is None else integer("samples_per_epoch", samples_per_epoch, 1, 2**62)
     if n_draws and weights is None:
         raise SettingsError(f"samples_per_epoch: value is {n_draws}; must be None without weights=, which draw samples (give "
                             "subset= for fewer)")
