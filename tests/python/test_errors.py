@@ -513,7 +513,7 @@ class Words(unittest.TestCase):
         for ops, part in (("Resize", "write penstock.Resize(...)"), (["Resiz"], "did you mean 'Resize'"),
                           ([penstock.RandomFlip], "write RandomFlip(...)"),
                           (penstock.RandomFlip, "write RandomFlip(...)"), ([Compose()], "takes the list"),
-                          (Compose(), "takes the list"), (None, "operation of penstock: RandomResizedCrop"),
+                          (Compose(), "takes the list"), (None, "operation of penstock: CenterCrop"),
                           ({penstock.RandomFlip()}, "in their order")):
             self.refused(TypeError, ["image", part], penstock.image, "jpg", ops)
         for layout, part in (("nchv", "did you mean 'nchw'"), ("NCHW", "did you mean 'nchw'"),

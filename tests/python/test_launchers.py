@@ -153,7 +153,7 @@ class Doctor(unittest.TestCase):
         self.assertEqual([one.returncode for one in running], [0] * 8, printed)
         stats = [json.loads(out) for out, _ in printed]
         workers = [one["threads"] for one in stats]
-        self.assertEqual((said["n"], said["least_workers"], said["most_workers"], said["workers"]),
+        self.assertEqual((said["n"], said["min_workers"], said["max_workers"], said["workers"]),
                          (8, min(workers), max(workers), sum(workers)))
         for name, of in (("slot_bytes", "slots"), ("io_bytes", "io"), ("index_bytes", "index"), ("scratch_bytes", "scratch")):
             self.assertEqual(said[name], sum(one["memory"][of] for one in stats), name)
