@@ -106,6 +106,16 @@ class Protocols(unittest.TestCase):
         i, half, x, y = changed
         self.assertEqual((x, y), (2, 3))
 
+    def test_a_tensor_may_be_named_info(self):
+        batch = first(framework="numpy", outputs={"info": penstock.scalar("i")})
+        for found in (batch, batch | {"half": self.half}, copy.copy(batch), pickle.loads(pickle.dumps(batch))):
+            self.assertEqual((found.epoch, found.index), (0, 0))
+            self.assertEqual(list(found["info"]), list(range(10)))
+
+    def test_every_form_has_the_number_of_the_batch(self):
+        for form in ("dict", "tuple", "dataclass"):
+            self.assertEqual(first(form=form).index, 0)
+
     def test_a_batch_is_equal_to_a_dict_of_the_same_tensors(self):
         self.assertEqual(self.batch, self.plain)
         self.assertEqual(self.batch, self.batch.copy())

@@ -5,6 +5,7 @@ import inspect
 import os
 import pickle
 import tempfile
+import typing
 import unittest
 
 import penstock
@@ -285,6 +286,18 @@ class Subclasses(unittest.TestCase):
             data.n_seen += 2
             self.assertEqual(data.n_seen, 2)
             self.assertIn("it can only be read", refusal(data, "limit", 4))
+
+    def test_a_protocol_next_to_the_package_s_class_has_attributes_of_its_own(self):
+        class HasSeen(typing.Protocol):
+            n_seen: int
+
+        class Mine(penstock.Dataset, HasSeen):
+            pass
+        with Mine(sets.scalars()) as mine:
+            mine.n_seen = 1
+            self.assertEqual(mine.n_seen, 1)
+            with self.assertRaisesRegex(AttributeError, "path cannot be set"):
+                mine.path = "x"
 
     def test_a_loader_with_attributes_of_its_own(self):
         class Mine(penstock.Loader):

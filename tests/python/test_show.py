@@ -340,6 +340,9 @@ class Show(Case):
             ([self.path(), 0], {}, "n: value is 0; must be"),
             ([{"x": np.zeros((1, 2, 2, 3))}], dict(ids=[1]), "path or a Dataset"),
             ([5], {}, "source: value is an int; must be a Loader"),
+            ([penstock.Dataset(self.path())], dict(ops=[Resize((8, 8))]), "of a Dataset give dataset.path"),
+            ([{"x": np.zeros((1, 2, 2, 3))}], dict(ops=[Resize((8, 8))]), "ops: value is a list of operations; must be None"),
+            ([{"x": np.zeros((1, 2, 2, 3))}], dict(label="cls"), "label: value is 'cls'; must be None for a batch"),
         ]:
             self.assert_says(words, penstock.show, *arguments, **keywords)
 

@@ -67,6 +67,8 @@ class Members(unittest.TestCase):
     def test_conditions_on_columns(self):
         self.assertEqual(ids_of(Where("i", in_=[5, 1700, -4]), shuffle=False), [5, 1700])
         self.assertEqual(ids_of(Where("i", in_=8), shuffle=False), [8])
+        self.assertEqual(ids_of(Where("i", in_=True), shuffle=False), [1])  # as columns of bools have them
+        self.assertEqual(ids_of(Where("i", in_=[False, 4]), shuffle=False), [0, 4])
         self.assertEqual(ids_of(Where("i", not_in=range(3, N)), shuffle=False), [0, 1, 2])
         self.assertEqual(ids_of(Where("half", at_least=3, below=4.5), shuffle=False), [6, 7, 8])
         self.assertEqual(ids_of(Where("half", below=1), shuffle=False), [0, 1])

@@ -156,8 +156,8 @@ def _unpickle(*values: Any) -> BatchInfo:
 
 
 class _Form(Hints, Sealed):
-    """The attributes that every form of a batch has. `info` is None in what others made of a batch. A subclass of the user's may
-    have attributes of its own: see Sealed."""
+    """The attributes that every form of a batch has. `info` is None in what others made of a batch. A user's subclass of Batch or
+    TupleBatch may have attributes of its own: see Sealed."""
 
     _hints = BATCH_ATTRIBUTES
     info: BatchInfo | None = None
@@ -268,7 +268,7 @@ class Batch(dict[str, Any], _Form):
         return reversed(self.values())
 
     def _may_set(self, name: str) -> bool:
-        return super()._may_set(name) and not dict.__contains__(self, name)
+        return name == "info" or (super()._may_set(name) and not dict.__contains__(self, name))
 
     def _refusal(self, name: str) -> str:
         return super()._refusal(name) if hasattr(type(self), name) and not dict.__contains__(self, name) else \
@@ -317,6 +317,8 @@ class Batch(dict[str, Any], _Form):
 
 class TupleBatch(tuple[Any, ...], _Form):
     """The tensors of a batch in the order of the outputs."""
+
+    index = _Form.index  # type: ignore[assignment]  # the batch's number, as of all forms; a tuple's method would look for arrays
 
     def _parts(self) -> dict[str, Any]:
         return {str(i): value for i, value in enumerate(self)}

@@ -28,12 +28,12 @@ def local(path: str | bytes | os.PathLike[str], setting: str = "path", what: str
     if not name:  # os.path.abspath would make the current directory of it
         here = " (write '.' for the current directory)" if what == _DIRECTORY else ""
         raise SettingsError(f"{setting}: value is empty; must be a path{here}")
-    if os.path.isfile(name) and os.path.basename(name) == "manifest.json":
+    if what == _DIRECTORY and os.path.isfile(name) and os.path.basename(name) == "manifest.json":
         raise SettingsError(f"{setting}: value is {name!r}, a manifest; must be the data set's directory (give "
                             f"{os.path.dirname(name) or '.'!r})")
     if _exists(name, setting):
         return name
-    _check_address(name, setting)
+    _check_address(name, setting, what)
     if not name.startswith("~"):
         return name
     home, found = name.partition("/")[0], os.path.expanduser(name)
@@ -108,12 +108,12 @@ def _advice(value: Any) -> str:
     return " (penstock.pack(value, OUT) packs what a data set or a table holds; then give OUT)" * is_data
 
 
-def _check_address(name: str, setting: str) -> None:
+def _check_address(name: str, setting: str, what: str) -> None:
     match = re.match("([A-Za-z][A-Za-z0-9+.-]+):/", name)  # pathlib makes s3:/ of s3://
     if match is None:
         return
     if match[1].lower() == "file":
         raise SettingsError(f"{setting}: value is {name!r}; must be a path, not an address (give "
                             f"{re.sub('^[^/]*//*', '/', name)!r})")
-    raise SettingsError(f"{setting}: value is {name!r}, on another machine; must be a path on this one (copy the data "
-                        "to a local disk, or mount it, and give that path)")
+    do = "copy the data to a local disk, or mount it, and give that path" if what == _DIRECTORY else "give the path of a local file"
+    raise SettingsError(f"{setting}: value is {name!r}, on another machine; must be a path on this one ({do})")

@@ -21,8 +21,15 @@ def _is_ours(cls: type) -> bool:
 
 def _has(cls: type, name: str) -> bool:
     """Whether the class itself, not one of its bases, has an attribute or an annotation of this name."""
-    annotated = vars(cls).get("__annotations__", {}) if sys.version_info < (3, 10) else getattr(cls, "__annotations__", {})
-    return name in vars(cls) or name in annotated
+    return name in vars(cls) or name in _annotations(cls)
+
+
+def _annotations(cls: type) -> Mapping[str, Any]:
+    """The class's own, none of which is evaluated: it may name what only a type checker imports."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+        return annotationlib.get_annotations(cls, format=annotationlib.Format.STRING)
+    return vars(cls).get("__annotations__", {})
 
 
 def _is_open(cls: type, name: str) -> bool:
@@ -32,7 +39,7 @@ def _is_open(cls: type, name: str) -> bool:
     found = vars(base).get(name)
     if isinstance(found, property):
         return found.fset is not None
-    return not any(_is_ours(one) and issubclass(one, base) for one in cls.__mro__)  # a batch is a dict, whose methods stay
+    return not any(_is_ours(one) and base in one.__mro__ for one in cls.__mro__)  # a batch is a dict, whose methods stay
 
 
 def _settable(cls: type) -> Iterator[str]:

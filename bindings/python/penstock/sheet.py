@@ -528,6 +528,11 @@ def _check_arguments(source: Any, **given: Any) -> None:
             raise SettingsError(f"layout: value is {layout!r}; must be None, except for a batch (a data set and a loader have theirs)")
     if ids is not None and (is_batch or isinstance(source, Loader)):
         raise SettingsError(f"ids: value is {ids!r}; must be None, except for a path or a Dataset (a loader shows what it delivers next)")
+    if given["ops"] is not None and not is_path:
+        raise SettingsError("ops: value is a list of operations; must be None, except for the path of a data set (a loader and a "
+                            "batch show what their outputs made; of a Dataset give dataset.path)")
+    if given["label"] is not None and is_batch:
+        raise SettingsError(f"label: value is {given['label']!r}; must be None for a batch, whose values have no names")
     if recipe is not None:
         if given["ops"] is not None or not is_path:
             raise SettingsError(f"recipe: value is {recipe!r}; must be None, except for the path of a data set without ops=")

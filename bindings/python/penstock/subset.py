@@ -29,7 +29,7 @@ from fractions import Fraction as Ratio
 from typing import Any, BinaryIO, Union
 
 from . import _c, errors, paths
-from .arguments import integer, number, switch, text, unmasked
+from .arguments import integer, is_bool, number, switch, text, unmasked
 from .errors import SettingsError
 from .foreign import Foreign
 from .hints import explains, kind_of
@@ -177,7 +177,8 @@ def _of_npy(file: BinaryIO, path: str) -> array[int]:
     values = array(kinds[dtype])
     n_bytes = os.fstat(file.fileno()).st_size - file.seek(0, os.SEEK_CUR)
     if n_bytes >= shape[0] * values.itemsize:
-        values.frombytes(file.read(shape[0] * values.itemsize))
+        found = file.read(shape[0] * values.itemsize)
+        values.frombytes(found[: len(found) // values.itemsize * values.itemsize])  # it may have been cut since
     if len(values) != shape[0]:
         raise SettingsError(f"Ids: {path} has fewer than its {shape[0]} values; must be whole")
     if sys.byteorder != "little":
@@ -225,7 +226,7 @@ class Ids(Step):
 
     def __init__(self, ids: Iterable[int] | str | os.PathLike[str]) -> None:
         if isinstance(ids, (str, bytes, os.PathLike)):
-            path = paths.local(ids, "Ids")
+            path = paths.local(ids, "Ids", "the name of a file")
             with paths.regular(path, "Ids", "the path of a .npy file or of text with an id on each line") as file, \
                     paths.naming("Ids", "read", path):
                 self._ids = (_of_npy if path.endswith(".npy") else _of_text)(file, path)
@@ -265,10 +266,10 @@ class _Many:
 
 
 def _values(name: str, given: Any) -> array[int]:
-    """Values to compare a column with; each fits 64 bits with a sign."""
-    listed = [given] if hasattr(given, "__index__") and not hasattr(given, "__len__") else given
+    """Values to compare a column with; each fits 64 bits with a sign. False and True are 0 and 1, as columns have them."""
+    listed = [given] if (is_bool(given) or hasattr(given, "__index__")) and not hasattr(given, "__len__") else given
     try:
-        found = [integer(name, value, -2**63, 2**63 - 1) for value in listed]
+        found = [integer(name, int(value) if is_bool(value) else value, -2**63, 2**63 - 1) for value in listed]
     except TypeError:
         raise TypeError(f"{name}: value is {given!r}; must be whole numbers (for others give at_least=, below=)") from None
     if not found:

@@ -110,7 +110,7 @@ def _moved(event: dict[str, Any], shift: float, number: int) -> dict[str, Any]:
 def merge(ours: Any, theirs: Any, out: Any = None) -> dict[str, Any]:
     """Return the traces of a loader, or of several in a list, and of torch.profiler on one time axis: that of PyTorch.
 
-    ours: files that trace_path= or Loader.write_trace wrote. theirs: a file of export_chrome_trace, also compressed
+    ours: files, no pipes, that trace_path= or Loader.write_trace wrote. theirs: a file of export_chrome_trace, also compressed
     (.json.gz). out: a file to write the result to, as JSON; gzip compresses it where its name ends in .gz, in any case.
     PyTorch's times are of CLOCK_REALTIME, from baseTimeNanoseconds or, where that is missing, from 1970. A loader's are
     of CLOCK_MONOTONIC, and it notes both clocks when it is opened: a step of the machine's clock after that moves its

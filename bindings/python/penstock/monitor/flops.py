@@ -82,7 +82,7 @@ def found(device: str) -> Peak | None:
 
 def peak_flops(device: str, dtype: object = "bfloat16") -> float | None:
     """Return the FLOPs of a second that the device can do at most, dense; None: unknown device, or it cannot compute in
-    this dtype on tensor cores (float32 and float64: on its other cores). SettingsError: no such dtype."""
+    this dtype on tensor cores (float32 and float64: on its other cores). SettingsError: the dtype is none of float64, float32, tf32 and the others of DTYPES."""
     if not isinstance(device, str):
         raise TypeError(f"device: value is {device!r}; must be the name of a GPU, as torch.cuda.get_device_name() gives it")
     name, entry = checked(dtype), found(device)

@@ -76,7 +76,8 @@ def _given(name: str, value: Any) -> float | None:
 
 def _functions(name: str, value: Any) -> tuple[Callable[[Any], Any], ...]:
     """One function or several, checked."""
-    found = (value,) if callable(value) else tuple(items(name, value, "a function or a list of functions"))
+    given = list(value) if isinstance(value, (set, frozenset)) else value
+    found = (value,) if callable(value) else tuple(items(name, given, "a function or a list of functions"))
     for one in found:
         if not callable(one):
             raise TypeError(f"{name}: value is {one!r}; must be a function or a list of functions")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from typing import Any, TextIO
 
 from .. import _optional, paths
@@ -36,14 +37,15 @@ def _opened(path: str, flags: int) -> int:
 
 class JSONLines(Sink):
     """Append each reading as a line of JSON: Reading.to_dict(). Several processes may write to one file: a line is one
-    write. path: the file, made where it is missing. OSError: it cannot be opened."""
+    write. path: the file, made where it is missing; of a named pipe the reader runs already. OSError: it cannot be opened."""
 
     path: str
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._fix(path=paths.local(path, what="the name of a file"))
         paths.check_plain(self.path, "path")
-        with paths.naming("path", "append to", self.path):
+        is_pipe = os.path.exists(self.path) and stat.S_ISFIFO(os.stat(self.path).st_mode)
+        with paths.naming("path", "append to", self.path, " (start the pipe's reader first)" * is_pipe):
             self._file: TextIO | None = open(self.path, "a", encoding="utf-8", buffering=1 << 20, opener=_opened)  # noqa: SIM115
 
     def __call__(self, reading: Reading) -> None:
