@@ -596,7 +596,7 @@ TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
     CHECK_EQ(pstk_find_bottleneck(&stats), stats.bottleneck);
     CHECK_EQ(pstk_find_bottleneck(NULL), PSTK_BOTTLENECK_UNKNOWN);
     struct pstk_status status = {.size = sizeof status};
-    CHECK_EQ(pstk_status_ask("/nonexistent/board", 0, &status, NULL, NULL, NULL), PSTK_ENOENT);
+    CHECK_EQ(pstk_status_ask("/nonexistent/status", 0, &status, NULL, NULL, NULL), PSTK_ENOENT);
     CHECK_EQ(stats.n_samples, N_SAMPLES);
     CHECK(stats.n_batches == 6 && stats.n_threads >= 1 && stats.n_slots >= 2);
     CHECK(stats.reader == PSTK_READER_IO_URING || stats.reader == PSTK_READER_THREADS);
