@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Desks whose processes are this program, with an argument that says how to behave. */
+/* Pools whose processes are this program, with an argument that says how to behave. */
 #include "process/pool.h"
 #include "support/test.h"
 
@@ -57,7 +57,7 @@ static int process(const char *how)
     if (strcmp(how, "is late") == 0)
         return pause();
     if (pread(PSTK_PROCESS_JOB, &job, 1, 0) != 1 || fstat(PSTK_PROCESS_MEMORY, &file) < 0 ||
-        !getenv("TEST_DESKS") || !answer(0, ""))
+        !getenv("TEST_POOL") || !answer(0, ""))
         return 1;
     memory = mmap(NULL, (size_t)file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED,
                   PSTK_PROCESS_MEMORY, 0);
@@ -77,7 +77,7 @@ static int pool_of(struct pstk__process_pool **pool, const char *how, uint32_t n
                    uint64_t start_timeout_ns)
 {
     const char *const arguments[] = {"/proc/self/exe", "process", how, NULL};
-    const char *const environment[] = {"TEST_DESKS=1", NULL};
+    const char *const environment[] = {"TEST_POOL=1", NULL};
     const struct pstk_processes processes = {.size = sizeof processes,
                                              .arguments = arguments,
                                              .environment = environment,
