@@ -318,7 +318,7 @@ class Batch(dict[str, Any], _Form):
 class TupleBatch(tuple[Any, ...], _Form):
     """The tensors of a batch in the order of the outputs."""
 
-    index = _Form.index  # type: ignore[assignment]  # the batch's number, as of all forms; a tuple's method would look for arrays
+    index = _Form.index  # the batch's number, as of all forms; a tuple's method would look for arrays
 
     def _parts(self) -> dict[str, Any]:
         return {str(i): value for i, value in enumerate(self)}

@@ -29,7 +29,8 @@ def _annotations(cls: type) -> Mapping[str, Any]:
     if sys.version_info >= (3, 14):
         import annotationlib
         return annotationlib.get_annotations(cls, format=annotationlib.Format.STRING)
-    return vars(cls).get("__annotations__", {})
+    own: Mapping[str, Any] = vars(cls).get("__annotations__", {})
+    return own
 
 
 def _is_open(cls: type, name: str) -> bool:
