@@ -579,6 +579,9 @@ static int open_any(struct verify *verify, struct pstk_error *err)
         return pstk__dataset_of(&verify->dataset, source, err);
     if (salvaged == PSTK_ECANCELED || salvaged == PSTK_ENOMEM)
         return pstk__fail_copy(err, &why);
+    if (salvaged != PSTK_EBADMSG && salvaged != PSTK_ENODATA) /* else nothing is left */
+        add_note(request->report, "what is left of the data set was not checked: %.500s",
+                 why.message);
     return verify->n_bad > 0 ? 0 : rc; /* the first reason is that of the data set as a whole */
 }
 

@@ -342,6 +342,31 @@ class Packed(Case):
         self.assertIn("files are compressed, so threads read and unpack them", told)
         self.assertNotIn("io_uring is refused", told)
 
+    def test_without_proc_points_are_found_again_and_a_file_without_a_name_is_refused(self):
+        environment = {**os.environ, "LD_LIBRARY_PATH": os.path.dirname(os.environ["PENSTOCK_LIBRARY"])}
+
+        def without_proc(*arguments, status=0):
+            line = ("unshare", "-rm", "sh", "-c", 'mount -t tmpfs none /proc || exit 77; exec "$0" "$@"', *arguments)
+            done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+            if done.returncode == 77 or done.stderr.startswith("unshare"):
+                self.skipTest("no mount namespace here")
+            self.assertEqual(done.returncode, status, done)
+            return done.stdout + done.stderr
+
+        folder = self.put({"0.tar.gz": gzip.compress(archive(range(300)), 1)})
+        indices = os.path.join(folder, ".penstock")
+        found = []
+        for _ in "ab":  # made, then found
+            self.assertIn("300", without_proc(os.environ["PENSTOCK_COMMAND"], "info", folder))
+            found.append({name: os.stat(os.path.join(indices, name)).st_ino for name in os.listdir(indices)})
+        self.assertGreaterEqual(len(found[0]), 3)  # the samples, points of each file, and what they are of
+        self.assertEqual(*found)
+        data = archive(range(300))
+        broken = self.put({"0.tar": data[:len(data) // 2], "1.tar": data}, "broken")
+        told = without_proc(os.environ["PENSTOCK_COMMAND"], "verify", broken, status=1)
+        self.assertIn(f"what is left of the data set was not checked: the index of {broken} is a file without a name, "
+                      "which needs /proc: mount /proc, then try again", told)
+
     def test_what_webdataset_compresses_is_what_webdataset_reads(self):
         library = optional("webdataset")
         folder = self.put({})

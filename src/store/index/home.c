@@ -18,6 +18,37 @@
 #define QUIET_SECONDS 600        /* a file that was written to since may have a living writer */
 #define PATIENCE_NS 60000000000u /* less is a pause of a disk */
 
+/* 1: /proc leads to the file of a descriptor; 0: there is no /proc. */
+static int is_reachable(int fd)
+{
+    char path[64];
+    struct stat st, again;
+    snprintf(path, sizeof path, PSTK__INDEX_HELD, fd);
+    return fstat(fd, &st) == 0 && stat(path, &again) == 0 && again.st_ino == st.st_ino &&
+           again.st_dev == st.st_dev;
+}
+
+/* An index may be removed or replaced at any time (`penstock cache --clear`): an open one keeps the
+ * file that was checked and read. Without /proc it is opened by its name whenever it is read. */
+static void hold(struct pstk__index *index)
+{
+    const int fd = index->held - 1;
+    if (is_reachable(fd))
+        return;
+    close(fd);
+    index->held = 0;
+}
+
+/* As pstk__index_open, of a file that has a name: it can be read at once. */
+static int open_index(struct pstk__index **out, const char *path, int fd, const uint64_t key[2],
+                      struct pstk_error *err)
+{
+    const int r = pstk__index_open(out, path, fd, key, err);
+    if (r == 0)
+        hold(*out);
+    return r;
+}
+
 /* 1: *out is an index that fits; 0: there is none there, or an old or damaged one. */
 static int open_spot(struct pstk__index **out, const struct pstk__index_home *home,
                      const struct pstk__index_work *work, const struct pstk__index_spot *spot)
@@ -25,7 +56,7 @@ static int open_spot(struct pstk__index **out, const struct pstk__index_home *ho
     const char *why;
     const int fd = pstk__index_spot_read(home, spot, &why);
     if (fd >= 0) {
-        if (pstk__index_open(out, spot->index, fd, home->key, NULL) < 0)
+        if (open_index(out, spot->index, fd, home->key, NULL) < 0)
             why = "it is damaged, or another version of penstock wrote it";
         else
             why = work->differs(work->user, *out);
@@ -116,7 +147,7 @@ static int build(struct pstk__index **out, struct attempt *attempt,
     attempt->refusal = (struct pstk__index_refusal){r == PSTK_ENOSPC ? ENOSPC : EACCES, NULL};
     pstk__index_writer_abort(&to.writer);
     pstk__texts_close(&to.classes);
-    return r < 0 ? r : pstk__index_open(out, at->spot->index, fd, attempt->home->key, attempt->err);
+    return r < 0 ? r : open_index(out, at->spot->index, fd, attempt->home->key, attempt->err);
 }
 
 /* Build at a spot, or take the index that another process has built there meanwhile. 1: refused. */
@@ -204,28 +235,12 @@ static int spots_of(const struct pstk__index_home *home, struct pstk__index_spot
     return n;
 }
 
-/* An index may be removed or replaced at any time (`penstock cache --clear`): an open one keeps the
- * file that was checked and read. Without /proc it is opened by its name whenever it is read. */
-static void hold(struct pstk__index *index)
-{
-    char path[64];
-    struct stat st, again;
-    const int fd = index->held - 1;
-    snprintf(path, sizeof path, PSTK__INDEX_HELD, fd);
-    if (fstat(fd, &st) == 0 && stat(path, &again) == 0 && again.st_ino == st.st_ino &&
-        again.st_dev == st.st_dev)
-        return;
-    close(fd);
-    index->held = 0;
-}
-
 /* An opened index knows the folder of its data. */
 static int set_home(struct pstk__index **out, const struct pstk__index_home *home, int r,
                     struct pstk_error *err)
 {
     if (r < 0 || !*out)
         return r;
-    hold(*out);
     (*out)->home = strdup(home->data);
     if ((*out)->home)
         return 0;
@@ -275,6 +290,15 @@ int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *hom
     return set_home(out, home, get(out, home, work, err), err);
 }
 
+/* Fail at open: a read of a page would. */
+static int fail_unreachable(const struct pstk__index_home *home, struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                      "the %s of %s is a file without a name, which needs /proc: mount /proc, then "
+                      "try again",
+                      home->what ? home->what : "index", home->data);
+}
+
 /* No lock is taken: nobody else sees the file. */
 static int build_nameless(struct pstk__index **out, struct attempt *attempt, int dir,
                           const struct pstk__index_spot *spot)
@@ -296,7 +320,12 @@ static int build_nameless(struct pstk__index **out, struct attempt *attempt, int
     if (r < 0)
         return r;
     snprintf(path, sizeof path, PSTK__INDEX_HELD, fd);
-    return pstk__index_open(out, path, fd, attempt->home->key, attempt->err);
+    r = pstk__index_open(out, path, fd, attempt->home->key, attempt->err);
+    if (r < 0 || is_reachable(fd))
+        return r;
+    pstk__index_close(*out);
+    *out = NULL;
+    return fail_unreachable(attempt->home, attempt->err);
 }
 
 int pstk__index_get_nameless(struct pstk__index **out, const struct pstk__index_home *home,
