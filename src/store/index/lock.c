@@ -184,8 +184,11 @@ static int refuse(struct pstk__index_refusal *refusal, int native, const char *w
 static int open_file(const struct pstk__index_wait *wait, struct stat *st,
                      struct pstk__index_refusal *refusal)
 {
-    const int fd = openat(wait->dir, pstk__index_spot_name(wait->spot->lock),
-                          O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    int fd;
+    do
+        fd = openat(wait->dir, pstk__index_spot_name(wait->spot->lock),
+                    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    while (fd < 0 && errno == EINTR);
     if (fd < 0)
         return errno == ELOOP ? refuse(refusal, EACCES, "its lock is a link")
                               : refuse(refusal, errno, NULL);

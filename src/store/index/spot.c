@@ -43,19 +43,29 @@ int pstk__index_trusts(uint32_t user, uint32_t data_owner)
     return user == geteuid() || user == 0 || user == data_owner;
 }
 
-/* Open the file without following a link, or -1 with *why. */
+/* As openat, again where a signal broke it off; without following a link. */
+static int open_at(int dir, const char *name, int flags)
+{
+    int fd;
+    do
+        fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+/* Open the file, or -1 with *why. */
 static int open_index(const struct pstk__index_spot *spot, const char **why)
 {
     struct stat st;
     if (lstat(spot->index, &st) < 0)
         return -1; /* without a descriptor, which there may be none for */
-    const int dir = open(spot->folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const int dir = open_at(AT_FDCWD, spot->folder, O_PATH | O_DIRECTORY);
     if (dir < 0) {
         *why = errno == ENOTDIR || errno == ELOOP ? "its folder is a link" : "it cannot be read";
         return -1;
     }
-    const int fd = openat(dir, pstk__index_spot_name(spot->index),
-                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const int fd =
+        open_at(dir, pstk__index_spot_name(spot->index), O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && errno != ENOENT)
         *why = errno == ELOOP || errno == ENXIO ? "it is a link, or no file" : "it cannot be read";
     close(dir);
@@ -138,7 +148,7 @@ int pstk__index_spot_open(const struct pstk__index_home *home, int in_cache,
     }
     if (r < 0)
         return refuse(refusal, -r, NULL);
-    const int dir = open(spot->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const int dir = open_at(AT_FDCWD, spot->folder, O_RDONLY | O_DIRECTORY);
     if (dir < 0)
         return errno == ENOTDIR || errno == ELOOP
                    ? refuse(refusal, EACCES, "what should be its folder is a link, or no folder")
