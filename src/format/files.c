@@ -208,6 +208,14 @@ static int fail_path(const struct pstk__source *source, uint32_t number, int cod
                       file_noun(source), name, source->path, name);
 }
 
+/* 1: the path is how the file of the source's index is opened: it may be that of a descriptor. */
+static int is_index(const struct pstk__source *source, const char *path)
+{
+    char held[MAX_PATH_SIZE];
+    const struct pstk__index *index = source->format->index ? source->format->index(source) : NULL;
+    return index && pstk__index_file_path(index, held, sizeof held) == 0 && strcmp(path, held) == 0;
+}
+
 static int fail_open(const struct pstk__source *source, uint32_t number, int native,
                      const char *path, struct pstk_error *err)
 {
@@ -216,7 +224,9 @@ static int fail_open(const struct pstk__source *source, uint32_t number, int nat
         err && source->format->file_shown ? pstk__source_file_name(source, number, name) : path;
     const size_t n = strlen(path), n_shown = strlen(shown);
     const int is_as_shown = n >= n_shown && strcmp(path + n - n_shown, shown) == 0;
-    if (!is_as_shown) /* it has bytes that messages do not show as they are */
+    if (is_index(source, path))
+        snprintf(what, sizeof what, "the index %s", source->format->index(source)->path);
+    else if (!is_as_shown) /* it has bytes that messages do not show as they are */
         snprintf(what, sizeof what, "%.14s %s/%s", file_noun(source), source->path, shown);
     else
         snprintf(what, sizeof what, "%.14s %s", file_noun(source), path);

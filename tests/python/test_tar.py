@@ -8,6 +8,7 @@ import lzma
 import os
 import random
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -362,6 +363,18 @@ class Tar(Case):
         index = forge.move_rows(folder + "/.penstock")
         self.assert_says(["0.tar: record 3 (bytes ", "): the file does not have these bytes; remove the index " + index +
                           ", and it is built again"], lambda: penstock.Dataset(folder)[3])
+
+    def test_an_index_that_the_limit_of_open_files_leaves_no_room_for_is_named(self):
+        folder = self.put({"0.tar": self.archive(range(9))})
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with penstock.Dataset(folder) as data:
+            free = os.open(os.devnull, os.O_RDONLY)
+            os.close(free)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+            try:
+                self.assert_says([f"cannot open the index {folder}/.penstock/tar-", "ulimit -n"], lambda: data[0])
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
     def test_processes_build_one_index(self):
         folder = self.put({f"{k}.tar": self.archive(range(1000 * k, 1000 * k + 1000), size=2000) for k in range(4)})
