@@ -10,6 +10,7 @@ import pickle
 import random
 import struct
 import subprocess
+import time
 import unittest
 import zlib
 
@@ -673,6 +674,20 @@ class Damage(Tfrecord):
                     self.assertEqual(len(data), 3)
                     self.unreadable(data, 1, "0.tfrecord", "record 1", "damaged")
                     self.assertEqual(len(data[0]), len(data[2]))
+
+    def test_a_damaged_record_of_many_keys_is_read_once(self):
+        """With its checksum made again for each key, this takes minutes."""
+        few = [frame(example({"i": [n]})) for n in range(1000)]
+        many = bytearray(frame(example({"u": [1]}) * 250_000))
+        many[-1] ^= 1
+        folder = self.put({"0.tfrecord": b"".join([*few, many, frame(example({"i": [7]}))])})
+        start = time.monotonic()
+        with penstock.Dataset(folder) as data:
+            self.assertLess(time.monotonic() - start, 20)
+            self.unreadable(data, 1000, "record 1000", "damaged")
+            self.assertEqual((len(data), data[1001]), (1002, {"i": 7}))
+        late = self.put({"0.tfrecord": b"".join([*few, many, frame(example({"late": [7]}))])}, "late")
+        self.refused(late, "record 1001", "feature late")
 
     def test_damage_after_open_is_found_by_a_run(self):
         for whole in (False, True):

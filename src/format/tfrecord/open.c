@@ -25,7 +25,7 @@ static int begins_with_record(const uint8_t *head, uint64_t n)
     ".tfrecord.gz .tfrecords.gz .tfrec.gz *.tfrecord-*-of-*.gz .tfrecord.zst .tfrecords.zst"
 #define SCANNER(names, packed_names)                                                               \
     {                                                                                              \
-        .format = &pstk__format_tfrecord, .version = 3, .wanted = (names), .may_be_packed = 1,     \
+        .format = &pstk__format_tfrecord, .version = 4, .wanted = (names), .may_be_packed = 1,     \
         .packed = (packed_names), .is_plain = begins_with_record, .infer = pstk__tfrecord_infer,   \
         .n_columns = pstk__tfrecord_n_columns, .scan = pstk__tfrecord_scan,                        \
         .retype = pstk__tfrecord_retype,                                                           \

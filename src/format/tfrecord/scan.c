@@ -18,6 +18,7 @@ struct scan {
     struct pstk__index_found *found;
     uint32_t guess; /* field of the next feature */
     uint64_t has;   /* fields of the record so far, a bit each: of entries with one key the last */
+    int is_damaged; /* 1: the checksum of the record's data was found wrong */
 };
 
 /* A key that none of the first records has, unless the record is damaged. */
@@ -25,9 +26,12 @@ static int fail_key(struct scan *scan, const uint8_t *key, uint64_t key_size)
 {
     char name[PSTK_MAX_NAME];
     const uint8_t *data;
+    if (scan->is_damaged) /* it is read once, not for each of its keys */
+        return 0;
     pstk__tfrecord_name(name, key, key_size < PSTK_MAX_NAME ? key_size : PSTK_MAX_NAME - 1);
     const int r = pstk__tfrecord_walk_data(&scan->walk, &data);
-    if (r < 0 || !pstk__tfrecord_intact(data, scan->walk.length))
+    scan->is_damaged = r == 0 && !pstk__tfrecord_intact(data, scan->walk.length);
+    if (r < 0 || scan->is_damaged)
         return r;
     return pstk__tfrecord_walk_fail(
         &scan->walk, PSTK_EBADMSG,
@@ -215,6 +219,7 @@ static int add_record(struct scan *scan, struct pstk__index_rows *rows)
                           "no memory for the index of %s", walk->through.scan->path);
     found->max_record = size > found->max_record ? size : found->max_record;
     scan->has = found->fields[0].form == PSTK__TFRECORD_WHOLE;
+    scan->is_damaged = 0;
     int r = 0;
     if (scan->has)
         pstk__tfrecord_measure_one(&found->fields[0], walk->length);
@@ -232,6 +237,7 @@ int pstk__tfrecord_scan(const struct pstk__scan *of, struct pstk__index_rows *ro
     scan.found = found;
     scan.guess = 0;
     scan.has = 0;
+    scan.is_damaged = 0;
     int r = pstk__tfrecord_walk_open(&scan.walk, of, err);
     if (r == 0)
         r = 1;
