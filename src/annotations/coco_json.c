@@ -145,10 +145,11 @@ static int read_side(const struct pstk__coco_place *place, json_t *tree, const c
     char text[40];
     int64_t pixels = 0;
     json_t *value = option(tree, key);
-    const int is_fraction = json_is_real(value) && !is_whole(value, &pixels);
-    if (is_fraction)
-        pixels = 0;
-    else if (value && (!is_whole(value, &pixels) || pixels > PSTK_MAX_MASK_SIDE))
+    const double real = json_real_value(value); /* 0 of all others */
+    const int is_unknown =
+        json_is_real(value) &&
+        (real <= 0 || (real < PSTK_MAX_MASK_SIDE && real != (double)(int64_t)real));
+    if (!is_unknown && value && (!is_whole(value, &pixels) || pixels > PSTK_MAX_MASK_SIDE))
         return pstk__coco_fail(place,
                                "%s: value is %s; must be 1 to %d (null, 0 or less, or a fraction: "
                                "unknown)",

@@ -317,6 +317,8 @@ def mistakes_in_a_file_are_named_with_their_byte(world):
                       ('{"images": [{"id": 1, "file_name": "../x"}]}', "a path that leaves the folder"),
                       ('{"images": [{"id": 1, "file_name": "/etc/x"}]}', "an absolute path"),
                       ('{"images": [{"id": 1, "file_name": "x", "width": 65536.0}]}', "width: value is 65536; must be 1 to 65535"),
+                      ('{"images": [{"id": 1, "file_name": "x", "width": 1e20}]}', "width: value is 1e+20; must be 1 to 65535"),
+                      ('{"images": [{"id": 1, "file_name": "x", "height": 65535.5}]}', "height: value is 65535.5; must be 1 to 65535"),
                       ('{"images": [{"id": 1, "file_name": "x", "width": "64"}]}', "width: value is a text; must be 1 to 65535"),
                       ('{}', "has no 'images'"), ('{"images": [], "annotations": [], "categories": []}', "has no images")):
         refused(world, bad, says, folder)
@@ -362,7 +364,7 @@ def a_size_that_is_unknown_is_written_in_many_ways(world):
         del one["segmentation"]
     wanted = None
     for size in ({}, {"width": -1, "height": -1}, {"width": 0, "height": 0.0}, {"width": None, "height": None},
-                 {"width": 64.5, "height": 0.5}, {"width": -0.5, "height": 1e300}):
+                 {"width": 64.5, "height": 0.5}, {"width": -0.5, "height": -1e300}):
         images = [{"id": image["id"], "file_name": image["file_name"], **size} for image in whole["images"]]
         told = run_json("pack", "--coco", save(world, {**whole, "images": images}, "unknown.json"), folder, world.fresh("unknown"))
         expect(told["annotations"]["n_images_of_another_size"], 0)
