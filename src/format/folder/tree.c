@@ -149,7 +149,8 @@ static int add_image(const struct pstk__folder_walk *walk, struct pstk__folder_d
     return 0;
 }
 
-/* 1: the file at walk->path, which `entry` is, is a sample: by its name, or by its first bytes. */
+/* 1: the file at walk->path, which `entry` is, is a sample: by its name, or by its first bytes. A
+ * negative errno: these cannot be read. */
 static int is_sample(const struct pstk__folder_walk *walk, const char *name,
                      const struct pstk__store_entry *entry)
 {
@@ -166,14 +167,21 @@ static int is_sample(const struct pstk__folder_walk *walk, const char *name,
         while (n == -EINTR || n == -EAGAIN);
         walk->store->close(&file);
     }
-    if (n < 0) {
-        char shown[512];
-        pstk__folder_show(walk->path, shown, sizeof shown);
-        return pstk__fail_errno(walk->err, (int)-n, PSTK_STAGE_OPEN,
-                                "by_content: cannot read the first bytes of %s", shown);
-    }
+    if (n < 0)
+        return (int)n;
     const enum pstk__signature found = pstk__signature_find(head, (uint64_t)n, NULL);
     return found == PSTK__SIGNATURE_JPEG || found == PSTK__SIGNATURE_PNG;
+}
+
+/* What is_sample found of the file at walk->path, which must be known. */
+static int known(const struct pstk__folder_walk *walk, int found)
+{
+    char shown[512];
+    if (found >= 0)
+        return found;
+    pstk__folder_show(walk->path, shown, sizeof shown);
+    return pstk__fail_errno(walk->err, -found, PSTK_STAGE_OPEN,
+                            "by_content: cannot read the first bytes of %s", shown);
 }
 
 /* Names being looked at. */
@@ -199,10 +207,12 @@ static int take_name(struct pstk__folder_walk *walk, const struct look *at, cons
     if (entry.kind == PSTK__STORE_FOLDER || at->images == PSTK__FOLDER_SKIP)
         return 0;
     r = is_sample(walk, name, &entry);
-    if (r > 0 && at->images == PSTK__FOLDER_TAKE)
-        return add_image(walk, &walk->dirs[at->dir], path, &entry);
-    walk->n_counted += r > 0;
-    return r < 0 ? r : 0;
+    if (at->images == PSTK__FOLDER_COUNT) { /* it is left out, whatever it is */
+        walk->n_counted += r > 0;
+        return 0;
+    }
+    r = known(walk, r);
+    return r > 0 ? add_image(walk, &walk->dirs[at->dir], path, &entry) : r;
 }
 
 static int report(struct pstk__folder_walk *walk, struct look *at)
@@ -353,7 +363,7 @@ static int has_image(struct pstk__folder_walk *walk, const char *path, const str
             if (r == 0 && folders && is_folder)
                 r = has_image(walk, inner, &above);
             else if (r == 0 && !folders && !is_folder)
-                r = is_sample(walk, name, &entry);
+                r = known(walk, is_sample(walk, name, &entry));
         }
     pstk__texts_close(&names);
     return r;
