@@ -5,8 +5,11 @@ usage: test_pack.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
 
 With PENSTOCK_TEST_IMAGES = a folder of images, the same over all of them.
 """
+import errno
 import io
+import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -15,6 +18,7 @@ from test_command import (Skip, crc32c, expect, image_folder, main, run, run_jso
 from PIL import Image
 
 import second_reader
+from test_outputs import failing
 
 TESTS = []
 
@@ -141,6 +145,42 @@ def names_that_begin_with_a_dot_are_no_classes_and_no_images_as_in_place(world):
     packed = run_json("info", out)
     expect((in_place["n_samples"], in_place["classes"]), (2, ["a", "b"]))
     expect((packed["n_samples"], packed["classes"]), (2, ["a", "b"]))
+
+
+@test
+def a_folder_of_names_with_a_dot_says_why_it_holds_no_images(world):
+    src = world.fresh("hidden")
+    for name in (".images/1.png", ".2.png"):
+        os.makedirs(os.path.dirname(os.path.join(src, name)), exist_ok=True)
+        Image.new("RGB", (8, 8)).save(os.path.join(src, name))
+    err = run("pack", src, world.path("hidden-packed"), status=2)[1]
+    assert "holds no images" in err and ".png file; 2 names begin with a dot and are left out" in err, err
+    shutil.rmtree(os.path.join(src, ".images"))
+    err = run("pack", src, world.path("hidden-packed"), status=2)[1]
+    assert ".png file; 1 name begins with a dot and is left out" in err, err
+
+
+@test
+def an_output_whose_name_begins_with_a_dot_is_not_left_out(world):
+    src = world.fresh("dot-output")
+    os.makedirs(src)
+    Image.new("RGB", (8, 8)).save(os.path.join(src, "1.png"))
+    for more in ((), ("--overwrite",)):
+        err = run("pack", src, os.path.join(src, ".packed"), *more)[1]
+        assert "left out" not in err, err
+
+
+@test
+def a_file_beside_class_folders_that_cannot_be_read_is_left_out_in_place_too(world):
+    env = failing({"open:notes": errno.EACCES, "openat:notes": errno.EACCES})
+    src = world.fresh("unreadable")
+    for name in ("a/1.png", "b/2.png", "3.png", "notes"):
+        os.makedirs(os.path.dirname(os.path.join(src, name)), exist_ok=True)
+        Image.new("RGB", (8, 8)).save(os.path.join(src, name), "PNG")
+    in_place = json.loads(run("info", "--json", "--by-content", src, env=env)[0])
+    expect((in_place["n_samples"], in_place["n_left_out"]), (2, 1))
+    said = run("pack", "--by-content", src, world.path("unreadable-packed"), env=env)[1]
+    assert "1 image next to the class folders" in said, said
 
 
 @test

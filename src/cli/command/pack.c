@@ -704,9 +704,15 @@ static void say_part(const struct pack *pack)
     part_warn(&pack->part, pack->folder);
 }
 
+/* 1: images are read by threads. */
+static int has_feed(const struct pack *pack)
+{
+    return !pack->records.dataset || pack->records.image >= 0;
+}
+
 static int open_feed(struct pack *pack)
 {
-    if (pack->records.dataset && pack->records.image < 0)
+    if (!has_feed(pack))
         return 0;
     const struct feed_config config = {.root = pack->src,
                                        .tree = &pack->tree,
@@ -736,15 +742,26 @@ static int open_source(struct pack *p, uint64_t *n)
 }
 
 /* All cores, or fewer where they would take more memory than there is: the kernel ends such a
- * process, and the files packed so far are lost. */
-static void choose_threads(struct pack *p)
+ * process, and the files packed so far are lost. Returns how many it would be with more memory. */
+static uint32_t choose_threads(struct pack *p)
 {
+    if (p->n_threads)
+        return p->n_threads;
     const uint32_t n = part_threads(&p->part, machine_n_cores(MAX_THREADS));
     p->n_threads = machine_n_within(n, THREAD_MEMORY * part_processes(&p->part));
-    if (p->n_threads < n)
-        message_say(
-            "threads: %u instead of %u, because memory is limited (--threads sets another number)",
-            p->n_threads, n);
+    return n;
+}
+
+/* 1: threads read images or compress fields, more of them than there are if they could. */
+static int lacks_threads(const struct pack *p)
+{
+    struct pstk_field fields[PSTK_MAX_FIELDS];
+    if (has_feed(p))
+        return p->n > p->n_threads;
+    for (uint32_t i = records_fields(&p->records, &p->form, fields); i-- > 0;)
+        if (fields[i].codec != PSTK_CODEC_NONE)
+            return 1;
+    return 0;
 }
 
 static int pack(struct pack *p)
@@ -763,11 +780,14 @@ static int pack(struct pack *p)
     if (p->n == 0)
         message_say("part %u/%u gets no image: %s holds only %llu", p->part.number, p->part.n,
                     p->src, (unsigned long long)n);
-    if (p->n_threads == 0)
-        choose_threads(p);
+    const uint32_t n_wanted = choose_threads(p);
     status = open_writer(p);
     if (p->is_done)
         return report(p, unit_now() - p->start);
+    if (status == 0 && p->n_threads < n_wanted && lacks_threads(p))
+        message_say(
+            "threads: %u instead of %u, because memory is limited (--threads sets another number)",
+            p->n_threads, n_wanted);
     if (status == 0)
         status = open_feed(p);
     if (status == 0)

@@ -125,15 +125,21 @@ static int kind_of(int fd, const struct dirent *entry)
     return fstatat(fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode) ? 'd' : 'f';
 }
 
-/* Return whether a name begins with a dot, as in place: of .ipynb_checkpoints there is no class.
- * Such names are counted, except .penstock, which has the index of a folder that was read in place.
- */
-static int is_passed_over(struct tree *tree, const char *name)
+static int is_skipped(const struct tree *tree, const struct stat *st)
 {
+    return st->st_dev == tree->skip_dev && st->st_ino == tree->skip_ino;
+}
+
+/* Return whether a name begins with a dot, as in place: of .ipynb_checkpoints there is no class.
+ * Such names are counted, except the output and .penstock, which has the index of a folder that was
+ * read in place. */
+static int is_passed_over(struct tree *tree, int fd, const char *name)
+{
+    struct stat st;
     if (name[0] != '.')
         return 0;
-    tree->n_hidden +=
-        strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, ".penstock") != 0;
+    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, ".penstock") != 0)
+        tree->n_hidden += fstatat(fd, name, &st, 0) < 0 || !is_skipped(tree, &st);
     return 1;
 }
 
@@ -143,11 +149,6 @@ static int refuse_folder(const char *path, int native)
     message_say("cannot read the folder %s: %s%s", path, strerror(native),
                 message_advice(native, advice));
     return status_of_path(native);
-}
-
-static int is_skipped(const struct tree *tree, const struct stat *st)
-{
-    return st->st_dev == tree->skip_dev && st->st_ino == tree->skip_ino;
 }
 
 static int scan_folder(struct tree *tree, int fd, struct folder *folder);
@@ -202,7 +203,7 @@ static int scan_folder(struct tree *tree, int fd, struct folder *folder)
         message_no_memory();
     }
     while (status == 0 && (errno = 0, entry = readdir(dir))) {
-        if (is_passed_over(tree, entry->d_name))
+        if (is_passed_over(tree, fd, entry->d_name))
             continue;
         if (interrupt_seen())
             status = interrupt_say("nothing was written");
@@ -240,7 +241,7 @@ static int list_classes(struct tree *tree, DIR *dir, const struct folder *root)
     struct dirent *entry;
     while ((errno = 0, entry = readdir(dir))) {
         struct stat st;
-        if (is_passed_over(tree, entry->d_name))
+        if (is_passed_over(tree, fd, entry->d_name))
             continue;
         if (kind_of(fd, entry) != 'd')
             take_file(tree, fd, root, entry->d_name);
@@ -342,19 +343,24 @@ static int is_known(const char *path, struct pstk_error *err)
 static int refuse_empty(const struct tree *tree, const char *root)
 {
     struct pstk_error err;
-    char formats[FORMATS_TEXT];
+    char formats[FORMATS_TEXT], hidden[80] = "";
+    if (tree->n_hidden)
+        snprintf(hidden, sizeof hidden, "; %llu name%s with a dot and %s left out",
+                 (unsigned long long)tree->n_hidden, tree->n_hidden == 1 ? " begins" : "s begin",
+                 tree->n_hidden == 1 ? "is" : "are");
     if (tree->foreign.n)
         return message_usage("%s holds no images that can be packed, only %s; convert them to JPEG "
-                             "or PNG",
-                             root, formats_text(&tree->foreign, formats));
+                             "or PNG%s",
+                             root, formats_text(&tree->foreign, formats), hidden);
     if (is_known(root, &err))
         return message_usage("%s", err.message);
     return message_usage("%s holds no images: neither it nor its subfolders have a .jpg, .jpeg or "
-                         ".png file%s",
+                         ".png file%s%s",
                          root,
                          tree->by_content ? ", nor one that begins as such"
                          : tree->n_others ? " (--by-content finds images by their first bytes)"
-                                          : "");
+                                          : "",
+                         hidden);
 }
 
 int tree_scan(struct tree *tree, const char *root, const char *out)

@@ -4,6 +4,7 @@
  * (torchvision/datasets/folder.py: find_classes, make_dataset): classes are sorted by name, the
  * folders of a class by path, the files of a folder by name. All comparisons are bytewise, which is
  * Python's order of UTF-8 text. A folder with images at its top and none below has no classes.
+ * Files and folders whose names begin with a dot are left out, which torchvision takes.
  */
 #ifndef PSTK_CLI_TREE_H
 #define PSTK_CLI_TREE_H
