@@ -4,9 +4,9 @@
  * ticket, checks whether the thing that it needs is there, and waits only if no thread has notified
  * it since. To notify is safe in a signal handler.
  *
- *   uint32_t ticket = pstk__eventcount_ticket(&g);
+ *   uint32_t ticket = pstk__eventcount_ticket(&eventcount);
  *   if (!there())
- *       pstk__eventcount_wait(&g, ticket, -1);
+ *       pstk__eventcount_wait(&eventcount, ticket, -1);
  */
 #ifndef PSTK_EVENTCOUNT_H
 #define PSTK_EVENTCOUNT_H

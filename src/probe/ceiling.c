@@ -420,7 +420,8 @@ static double run_threads(const struct bench_thread *one, uint32_t n, uint32_t s
 }
 
 /* Return the bytes that what is measured may take at a time: a quarter of what the control group
- * leaves, or any number. The kernel ends a process that takes more than all. */
+ * leaves, or any number. The kernel ends a process that takes more than all. Not counted: what the
+ * storage and loader ceilings take (their buffers), and what each thread decodes into. */
 static uint64_t memory_share(void)
 {
     uint64_t limit, left;

@@ -25,8 +25,8 @@ struct pstk__process_pool_config {
 /* Rows that a worker thread wants. */
 struct pstk__process_request {
     struct pstk_request head; /* as it is sent */
-    const void *data;         /* request.data_size bytes, borrowed */
-    void *rows;               /* out: request.row_size bytes, borrowed */
+    const void *data;         /* head.data_size bytes, borrowed */
+    void *rows;               /* out: head.row_size bytes, borrowed */
     uint64_t timeout_ns;      /* 0: any time */
     uint32_t is_batch;        /* 1: of a whole batch */
 };

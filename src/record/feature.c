@@ -17,7 +17,8 @@
 #define TAG_VARINT 0x08 /* field 1: varint */
 #define TAG_FLOAT 0x0d  /* field 1: four bytes */
 
-#define MAX_GROUPS 100 /* in one another, as protobuf's parsers have it */
+/* Groups in one another: about what protobuf's parsers take, which count messages, too. */
+#define MAX_GROUPS 100
 
 #define WRONG(...) (snprintf(text, 160, __VA_ARGS__), text)
 
