@@ -4,6 +4,7 @@ follows."""
 from __future__ import annotations
 
 import errno
+import os
 import re
 from ctypes import byref, sizeof
 
@@ -153,7 +154,7 @@ def of(error: _c.Error, code: int | None = None) -> PenstockError:
         error.code = code
     message = error.message.decode(errors="replace") or _c.lib.pstk_strerror(error.code).decode()
     for path, given in list(_said.items()):  # another thread may open a loader
-        if path in message:
+        if path in message and os.path.exists(path):  # a copy that was removed is named itself: the table is there
             message = _of_table(message.replace(path, given), given)
             error.offset, error.length = _c.NONE, 0  # bytes of the lines
     advice = _ADVICE.get((error.code, error.native))
