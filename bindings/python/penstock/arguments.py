@@ -57,13 +57,12 @@ def switch(what: str, value: Any) -> bool:
 
 def items(what: str, values: Any, must: str) -> list[Any]:
     """Return the list of what is iterable, and no text, mapping or set, whose order means nothing. must: "a list of names"."""
-    error = TypeError(f"{what}: value is {values!r}; must be {must}")
-    if isinstance(values, (str, bytes, Mapping, set, frozenset)):
-        raise error
     try:
+        if isinstance(values, (str, bytes, Mapping, set, frozenset)):
+            raise TypeError
         one_by_one = iter(values)
     except TypeError:
-        raise error from None
+        raise TypeError(f"{what}: value is {values!r}; must be {must}") from None
     return list(one_by_one)  # errors of the user's own generator are not caught
 
 
