@@ -217,6 +217,27 @@ class Tables(TableCase):
         dataset = penstock.Dataset(self.put("path,label\nimages/0.png,01\nimages/1.jpg,10\n"))
         self.assertEqual((dataset.names, [sample["label"] for sample in dataset]), (("01", "10"), [0, 1]))
 
+    def test_labels_of_numbers_and_names_are_refused(self):
+        paths = self.images(4)
+        for name, comma in (("labels.csv", ","), ("labels.tsv", "\t")):
+            head = f"path{comma}label\n"
+            numbers = "".join(f"{paths[i % 4]}{comma}{i}\n" for i in range(12))
+            names = "".join(f"{paths[i % 4]}{comma}c{i}\n" for i in range(10001))
+            for text, words in ((numbers + f"{paths[0]}{comma}NA\n", ["line 14", "label is 'NA'", "that of line 2 is the number '0'"]),
+                                (f"{paths[0]}{comma}NA\n" + numbers, ["line 3", "label is the number '0'", "that of line 2 is 'NA'"]),
+                                (names + f"{paths[0]}{comma}1.5\n", ["line 10003", "label is the number '1.5'", "that of line 2 is 'c0'"])):
+                error = self.refused([*words, "must all be numbers or all be names", "byte "], head + text, name)
+                self.assertIsInstance(error, penstock.CorruptRecordError)
+        self.assertEqual(penstock.Dataset(os.path.join(self.path(), "labels.csv"), fields={"label": "utf8"})[10001]["label"], "1.5")
+        with self.subTest("names that look like numbers, where none is one"):
+            for labels in (["01", "10", "07"], ["nan", "naan", "inf"], ["True", "maybe", "no"]):
+                rows = [{"path": path, "label": label} for path, label in zip(paths, labels)]
+                self.check(self.put_csv(rows), rows)
+        with self.subTest("the advice: JSON lines, where a name is in quotes"):
+            rows = [{"path": path, "label": label} for path, label in zip(paths, "0A9Z")]
+            self.refused(["JSON lines"], "path,label\n" + "".join(f"{row['path']},{row['label']}\n" for row in rows))
+            self.check(self.put_json(rows), rows)
+
     def test_a_row_that_departs_is_an_error(self):
         paths = self.images(2)
         many = "".join(f"{paths[0]},{i},c{i % 2}\n" for i in range(12000))

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 2           /* of what a scan finds: an index of another version is built again */
+#define VERSION 3           /* of what a scan finds: an index of another version is built again */
 #define PART (4u << 20)     /* bytes of the table */
 #define PROGRESS (1u << 18) /* bytes between two reports */
 #define MAX_IMAGE 0xffffffffu
@@ -32,6 +32,12 @@ struct part {
     uint64_t at, line;
 };
 
+/* The first label of a kind, for messages. */
+struct label {
+    uint64_t line; /* 0: there was none */
+    char shown[64];
+};
+
 /* What the index of a table is made of. */
 struct work {
     const struct pstk__opening *opening;
@@ -39,6 +45,7 @@ struct work {
     struct pstk__store_entry table; /* as it was when the index was asked for */
     struct pstk__sheet_columns columns;
     struct pstk__sheet_classes classes; /* owned */
+    struct label first_labels[2];       /* a name, a number: CSV has no quotes that part them */
     struct part *parts;                 /* owned; n_parts, and where the last one ends */
     uint64_t n_parts, max_parts;
     uint32_t fields[PSTK__SHEET_MAX_CELLS]; /* of the columns, by number */
@@ -93,6 +100,33 @@ static int add_part(struct work *work, uint64_t at, uint64_t line)
     return 0;
 }
 
+/* Refuse names among numbers: as classes, all numbers would get other ones. Digits with zeros
+ * before them are both. */
+static int check_label(struct work *work, struct pstk__sheet_file *file,
+                       const struct pstk__cell *cell)
+{
+    const int is_number = pstk__cell_is_number(cell);
+    const char *end = cell->text + cell->size;
+    struct label *own = &work->first_labels[is_number];
+    const struct label *other = &work->first_labels[!is_number];
+    if (cell->kind != PSTK__CELL_PLAIN ||
+        (!is_number && pstk__sheet_skip_digits(cell->text, end) == end))
+        return 0;
+    if (own->line == 0) {
+        own->line = file->row_line;
+        pstk__sheet_show(cell->text, cell->size, own->shown);
+    }
+    if (other->line == 0)
+        return 0;
+    return pstk__sheet_file_fail(
+        file, cell->at,
+        "the label is %s'%s', and that of line %" PRIu64
+        " is %s'%s'; labels must all be numbers or all be names (correct one; for names that look "
+        "like numbers, write JSON lines, with labels in quotes)",
+        is_number ? "the number " : "", own->shown, other->line, is_number ? "" : "the number ",
+        other->shown);
+}
+
 /* Add the name that a row's label is. A row without one is for the second reading to report. */
 static int add_class(struct work *work, struct pstk__sheet_file *file)
 {
@@ -113,7 +147,10 @@ static int add_class(struct work *work, struct pstk__sheet_file *file)
                                      "%d bytes (or give the field's type: utf8)",
                                      cell->size == 0 ? "empty" : "too long, or not UTF-8",
                                      PSTK__SHEET_MAX_CLASS);
-    const int r = pstk__sheet_classes_add(&work->classes, cell->text, cell->size);
+    int r = check_label(work, file, cell);
+    if (r < 0)
+        return r;
+    r = pstk__sheet_classes_add(&work->classes, cell->text, cell->size);
     if (r == PSTK_EFBIG)
         return pstk__sheet_file_fail(file, cell->at,
                                      "the labels are more than 2^20 names of classes: give the "
@@ -527,6 +564,7 @@ static int build(void *user, struct pstk__index_build *build)
     struct pstk_error *err = build->err;
     work->build = build;
     work->n_missing = work->n_parts = 0;
+    memset(work->first_labels, 0, sizeof work->first_labels);
     pstk__sheet_classes_close(&work->classes);
     if (!file)
         return fail_memory(work, err);

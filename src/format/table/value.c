@@ -107,6 +107,13 @@ enum pstk__cell_class pstk__cell_class(const struct pstk__cell *cell)
     }
 }
 
+int pstk__cell_is_number(const struct pstk__cell *cell)
+{
+    const char *at = cell->text, *end = at + cell->size;
+    return cell->kind == PSTK__CELL_PLAIN &&
+           (is_integer(at, end) || (is_float(at, end) && !is_not_finite(at, end)));
+}
+
 enum pstk__cell_class pstk__cell_class_join(enum pstk__cell_class a, enum pstk__cell_class b)
 {
     if (a == PSTK__CLASS_NONE || a == b)

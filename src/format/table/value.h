@@ -19,6 +19,8 @@ enum pstk__cell_class {
 };
 
 enum pstk__cell_class pstk__cell_class(const struct pstk__cell *cell);
+/* 1: a cell of CSV whose text is a decimal number: not NaN or infinity, which are words as well. */
+int pstk__cell_is_number(const struct pstk__cell *cell);
 /* The class of a column with cells of both. */
 enum pstk__cell_class pstk__cell_class_join(enum pstk__cell_class a, enum pstk__cell_class b);
 
