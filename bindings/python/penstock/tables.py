@@ -53,17 +53,12 @@ def _path_of(columns: Sequence[str]) -> str | None:
 def _field_names(columns: Sequence[str]) -> dict[str, str]:
     """The field that the library makes of each column, except that of paths."""
     names: dict[str, str] = {}
-    taken = {"image", "path"}
     path = _path_of(columns)
     for number, column in enumerate(columns, 1):
         if column == path:
             continue
         name = "".join(chr(byte) if byte in LETTERS else "_" for byte in column.encode()[:MAX_NAME]) or f"column{number}"
-        while name in taken and len(name) < MAX_NAME:
-            name += "_"
-        if name not in taken:  # else the library refuses the table
-            names[column] = name
-        taken.add(name)
+        names[column] = name + "_" if name in ("image", "path") else name  # the library refuses a name of two
     return names
 
 

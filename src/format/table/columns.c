@@ -130,34 +130,29 @@ static int find_path(struct pstk__sheet_columns *columns, struct pstk__sheet_fil
     return fail_path(columns, file);
 }
 
-/* 1: another field has the name of a column before which these stand. */
-static int is_taken(const struct pstk__sheet_columns *columns, uint32_t number)
-{
-    const char *name = columns->of[number].name;
-    if (strcmp(name, "image") == 0 || strcmp(name, "path") == 0)
-        return 1;
-    for (uint32_t i = 0; i < number; i++)
-        if (i != columns->path && strcmp(columns->of[i].name, name) == 0)
-            return 1;
-    return 0;
-}
-
-/* Part the names of fields: one that another field has gets _ at its end. */
+/* Give columns other names than those of the fields that every table has. A _ at the end may be
+ * that of another column, which is refused: nobody could say which one has the name. */
 static int part_names(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
 {
+    char shown[64], other[64];
     for (uint32_t i = 0; i < columns->n; i++) {
         char *name = columns->of[i].name;
-        while (i != columns->path && is_taken(columns, i)) {
-            const size_t n = strlen(name);
-            if (n == PSTK_MAX_NAME - 1)
-                return pstk__fail(file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                                  "column %u of the table %s would be the second field named %s: "
-                                  "rename it",
-                                  i + 1, file->scan.path, name);
-            name[n] = '_';
-            name[n + 1] = 0;
-        }
+        if (i != columns->path && (strcmp(name, "image") == 0 || strcmp(name, "path") == 0))
+            snprintf(name, PSTK_MAX_NAME, "%s_", name[0] == 'i' ? "image" : "path");
     }
+    for (uint32_t i = 0; i < columns->n; i++)
+        for (uint32_t k = 0; k < i; k++) {
+            const struct pstk__sheet_column *a = &columns->of[k], *b = &columns->of[i];
+            if (k == columns->path || i == columns->path || strcmp(a->name, b->name) != 0)
+                continue;
+            pstk__sheet_show(a->key, strlen(a->key), shown);
+            pstk__sheet_show(b->key, strlen(b->key), other);
+            return pstk__fail(
+                file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                "columns '%s' and '%s' of %s are both the field %s; must be different "
+                "ones (rename one)",
+                shown, other, file->scan.path, a->name);
+        }
     return 0;
 }
 
