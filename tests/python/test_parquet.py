@@ -243,6 +243,59 @@ class Parquet(TableCase):
         packed = penstock.pack(os.path.join(self.path(), "metadata.parquet"), self.path("rows"))
         self.assertEqual(list(packed.fields), ["file_name", "label", "count"])
 
+    def class_folders(self):
+        """Folders `a` and `b` with two images each."""
+        for i, path in enumerate(self.images(4)):
+            folder = os.path.join(self.path(), "ab"[i % 2])
+            os.makedirs(folder, exist_ok=True)
+            os.rename(os.path.join(self.path(), path), os.path.join(folder, os.path.basename(path)))
+        os.rmdir(os.path.join(self.path(), "images"))
+        return self.path()
+
+    def test_what_cannot_read_a_parquet_table_of_a_folder_refuses_the_folder(self):
+        """It would read the images of the class folders, with other labels."""
+        pandas = optional("pandas")
+        folder = self.class_folders()
+        table = os.path.join(folder, "metadata.parquet")
+        pandas.DataFrame({"file_name": ["a/0.png", "b/1.jpg", "a/2.jpg"], "label": ["z", "k", "z"]}).to_parquet(table)
+        wanted = [1, 0, 1]
+        dataset = penstock.Dataset(folder)
+        self.assertEqual((dataset.names, [sample["label"] for sample in dataset]), (("k", "z"), wanted))
+        self.assertEqual([sample["label"] for sample in penstock.pack(folder, self.path("packed"), progress=False)], wanted)
+        other = os.path.join(folder, "metadata.csv")
+
+        def refused(*line):
+            done = subprocess.run([COMMAND, *line], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"{folder} has a metadata.parquet, which only Python reads", done.stderr)
+            self.assertIn("write the table as metadata.csv or metadata.jsonl, and remove metadata.parquet", done.stderr)
+        lines = (("pack", folder, self.path("out")), ("info", folder), ("verify", folder),
+                 ("order", folder, "--batch-size", "1", "--order", "sequential"))
+        for line in lines:
+            refused(*line)
+        pandas.read_parquet(table).to_csv(other, index=False)
+        for line in lines:
+            refused(*line)
+        for function in (penstock.Dataset, lambda path: penstock.pack(path, self.path("no"))):
+            self.assert_says([folder, "has a metadata.parquet and a metadata.csv: ", "remove the other"], function, folder)
+        os.remove(table)
+        for line in lines:
+            subprocess.run([COMMAND, *line], check=True, capture_output=True)
+        self.assertEqual([sample["label"] for sample in penstock.Dataset(self.path("out"))], wanted)
+
+    def test_pack_refuses_a_folder_of_parquet_files_and_images(self):
+        """The command and Dataset read its images, and pack read the rows of its Parquet files."""
+        pandas = optional("pandas")
+        folder = self.class_folders()
+        pandas.DataFrame({"n": [5]}).to_parquet(os.path.join(folder, "x.parquet"))
+        error = self.assert_says([f"{folder}: value has 1 Parquet file, the first x.parquet, and is of the format folder"],
+                                 penstock.pack, folder, self.path("no"))
+        self.assertIsInstance(error, penstock.SettingsError)
+        self.assertIn(f"penstock.pack('{folder}/x.parquet', OUT)", str(error))
+        self.assertEqual(penstock.pack(folder + "/x.parquet", self.path("rows"), progress=False)[0], {"n": 5})
+        os.remove(os.path.join(folder, "x.parquet"))
+        self.assertEqual(len(penstock.pack(folder, self.path("four"), progress=False)), 4)
+
     def test_parquet_that_is_none(self):
         optional("pyarrow")
         self.images(1)

@@ -47,11 +47,16 @@ def _cache_size() -> int:
 
 
 def parquet_of(path: str) -> str | None:
-    """The Parquet table that a path is, or that its folder has; None: another data set."""
+    """The Parquet table that a path is, or that its folder has; None: another data set. Raises SettingsError: it has another."""
     if path.lower().endswith((".parquet", ".pq")) and os.path.isfile(path):
         return path
     inside = os.path.join(path, "metadata.parquet")
-    return inside if os.path.isfile(inside) else None
+    if not os.path.isfile(inside):
+        return None
+    for other in ("metadata.csv", "metadata.jsonl"):
+        if os.path.isfile(os.path.join(path, other)):
+            raise SettingsError(f"{path} has a metadata.parquet and a {other}: name the one that is meant, or remove the other")
+    return inside
 
 
 def _say(_user: Any, text: bytes) -> None:

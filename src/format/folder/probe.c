@@ -82,8 +82,10 @@ int pstk__folder_probe(const struct pstk__store *store, const char *path, struct
     if (!store->list || !store->look)
         return 0;
     const int r = look_into(store, path, 0);
-    if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
-        return r == 1;
+    if (r == 1)
+        return pstk__sheet_refuse_parquet(store, path, err) < 0 ? PSTK_EINVAL : 1;
+    if (r == 0 || r == -ENOENT || r == -ENOTDIR)
+        return 0;
     return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
 }
 

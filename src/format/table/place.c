@@ -22,6 +22,22 @@ static int has_metadata(const struct pstk__store *store, const char *folder, con
     return pstk__sheet_has_column(store, table, entry.size, "file_name");
 }
 
+int pstk__sheet_refuse_parquet(const struct pstk__store *store, const char *folder,
+                               struct pstk_error *err)
+{
+    struct pstk__store_entry entry;
+    char table[PATH_MAX];
+    const int n = snprintf(table, PATH_MAX, "%s/metadata.parquet", folder);
+    if (n < 0 || n >= PATH_MAX || store->look(store, table, &entry) < 0 ||
+        entry.kind != PSTK__STORE_FILE)
+        return 0;
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                      "%s has a metadata.parquet, which only Python reads (penstock.Dataset, "
+                      "penstock.Loader, penstock.pack); must have none here (write the table as "
+                      "metadata.csv or metadata.jsonl, and remove metadata.parquet)",
+                      folder);
+}
+
 int pstk__sheet_find(const struct pstk__store *store, const char *path, char table[PATH_MAX],
                      struct pstk_error *err)
 {
@@ -45,7 +61,8 @@ int pstk__sheet_find(const struct pstk__store *store, const char *path, char tab
     if (has_csv < 0 || has_json < 0)
         return pstk__fail_errno(err, -(has_csv < 0 ? has_csv : has_json), PSTK_STAGE_OPEN,
                                 "cannot read %s/metadata.%s", path, has_csv < 0 ? "csv" : "jsonl");
-    return has_csv || has_json;
+    const int r = has_csv || has_json ? pstk__sheet_refuse_parquet(store, path, err) : 0;
+    return r < 0 ? r : has_csv || has_json;
 }
 
 int pstk__sheet_place_of(struct pstk__sheet_place *place, const struct pstk__opening *opening,

@@ -17,6 +17,10 @@ struct pstk__sheet_place {
     char real[PATH_MAX];   /* the absolute path of that, for absolute paths in the table */
 };
 
+/* Fail with EINVAL if a folder that can be read as a data set has a metadata.parquet, which the
+ * Python package reads in its place: the same folder would have other samples and labels here. */
+int pstk__sheet_refuse_parquet(const struct pstk__store *store, const char *folder,
+                               struct pstk_error *err);
 /* 1: there is a table at the path, in *table; 0: there is none. EINVAL: there are two. */
 int pstk__sheet_find(const struct pstk__store *store, const char *path, char table[PATH_MAX],
                      struct pstk_error *err);

@@ -448,19 +448,29 @@ def _opened_folder(path: str) -> Any:
         from ..dataset import Dataset
         return Dataset(path)
     files = sorted(glob.glob(os.path.join(glob.escape(path), "*.parquet")))
+    found = _format_of(path)
+    if files and found is not None:
+        first, several = os.path.basename(files[0]), len(files) > 1
+        raise SettingsError(f"{path}: value has {len(files)} Parquet file{'s' * several}, the first {first}, and is of the format {found}; "
+                            f"must not be both (move the Parquet files elsewhere, or pack one: penstock.pack({files[0]!r}, OUT))")
     if files:
         return ParquetFiles(files)
-    return InPlace(path) if _is_in_place(path) else ImageFolder(path)
+    return InPlace(path) if _is_read_in_place(found) else ImageFolder(path)
 
 
-def _is_in_place(path: str) -> bool:
-    """Does penstock read what is at a path, or the files of a pattern, record by record as they are? Raises where
-    it cannot know: another way to read the path may give other labels."""
+def _format_of(path: str) -> str | None:
+    """The format by which the library knows a path or a pattern. Raises where it cannot know: another way to read the path may
+    give other labels."""
     error = errors.new()
     found = _c.lib.pstk_find_format(os.fsencode(path), ctypes.byref(error))
     if found is None and error.code not in (_c.ENOENT, _c.ENOTSUP):  # of these no format knows it
         raise errors.of(error, error.code)
-    return found is not None and found not in (b"pstk", b"folder")
+    return None if found is None else str(found, "ascii")
+
+
+def _is_read_in_place(found: str | None) -> bool:
+    """Does penstock read data of this format record by record as they are?"""
+    return found is not None and found not in ("pstk", "folder")
 
 
 def _refusal(path: str) -> errors.PenstockError:
@@ -476,7 +486,7 @@ def _opened_path(path: str) -> Any:
     if _is_table(path):  # its images are read, as Dataset does, not the rows alone
         from ..dataset import Dataset
         return Dataset(path)
-    if os.path.splitext(path)[1].lower() not in _SUFFIXES and _is_in_place(path):
+    if os.path.splitext(path)[1].lower() not in _SUFFIXES and _is_read_in_place(_format_of(path)):
         return InPlace(path)
     if not os.path.exists(path):
         if set(path) & set("*?{"):  # the library says what patterns may be
