@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FOUND_SIZE 400  /* bytes of what was found, as text */
+#define FOUND_SIZE 900  /* bytes of what was found, as text */
 #define SHOWN 100       /* bytes of a name in it */
 #define MAX_TRIED 16u   /* names below a directory that are looked at as data sets */
 #define MAX_FOLDERS 16u /* of them, where images of other formats are looked for */
@@ -112,6 +112,25 @@ static int find_images_below(const struct pstk__store *store, const char *path,
     return r;
 }
 
+static int is_parquet(const char *name)
+{
+    return strcasecmp(suffix_of(name), "parquet") == 0;
+}
+
+/* 1: the directory has Parquet files. */
+static int find_parquet(const struct pstk__texts *names, const char *path, char found[FOUND_SIZE])
+{
+    for (uint64_t i = 0; i < names->n; i++) {
+        const char *name = pstk__texts_get(names, i);
+        if (!is_parquet(name))
+            continue;
+        snprintf(found, FOUND_SIZE, "it has %.*s, not read in place; " PACK_IN_PYTHON, SHOWN, name,
+                 path);
+        return 1;
+    }
+    return 0;
+}
+
 /* 1: the directory has a .bin, and no pair of Megatron-LM. */
 static int find_bin(const struct pstk__texts *names, char found[FOUND_SIZE])
 {
@@ -154,7 +173,8 @@ static int look_into(const struct pstk__store *store, const char *path, pstk__un
         snprintf(found, FOUND_SIZE, "it has %.*s, but no manifest.json: copy that, too", SHOWN,
                  pstk__texts_get(&names, shard));
     } else if (!find_images(&names, "", found)) {
-        is_all = find_data(store, path, &names, find, found) || find_bin(&names, found);
+        is_all = find_data(store, path, &names, find, found) || find_parquet(&names, path, found) ||
+                 find_bin(&names, found);
         if (!is_all && !find_images_below(store, path, &names, found))
             describe(&names, found);
     }
@@ -201,6 +221,16 @@ static int fail_directory(const struct pstk__store *store, const char *path, con
     return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
                       "%s is not a data set%s%s; must be a directory with %s", path,
                       found[0] ? ": " : "", found, must_be);
+}
+
+/* 1: penstock.pack of the Python package takes files with this suffix, and no format reads them. */
+static int is_packed_in_python(const char *suffix)
+{
+    static const char *const suffixes[] = {"h5", "hdf5", "pt", "pth"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
+        if (strcasecmp(suffix, suffixes[i]) == 0)
+            return 1;
+    return 0;
 }
 
 /* ---- a pattern ------------------------------------------------------------------------------- */
@@ -273,6 +303,15 @@ static int fail_matches(const struct pstk__store *store, const char *path,
                           "%s matches %llu folder%s, the first %.*s; must match files of a format, "
                           "and end as they do, as in *.tar",
                           path, n, n == 1 ? "" : "s", SHOWN, name);
+    if (is_parquet(path) && is_parquet(name))
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "%s matches %llu Parquet file%s, not read in place; " PACK_IN_PYTHON,
+                          path, n, n == 1 ? "" : "s", path);
+    if (is_parquet(name) || is_packed_in_python(suffix_of(name)))
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "%s matches %llu file%s, the first %.*s, not read in place; "
+                          "" PACK_IN_PYTHON,
+                          path, n, n == 1 ? "" : "s", SHOWN, name, first);
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                       "%s names %llu file%s of no format that is read; the first is %s", path, n,
                       n == 1 ? "" : "s", first);
@@ -329,16 +368,6 @@ static int fail_absent(const struct pstk__store *store, const char *path,
 
 /* ---- a file ---------------------------------------------------------------------------------- */
 
-/* 1: penstock.pack of the Python package takes files with this suffix, and no format reads them. */
-static int is_packed_in_python(const char *suffix)
-{
-    static const char *const suffixes[] = {"h5", "hdf5", "pt", "pth"};
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
-        if (strcasecmp(suffix, suffixes[i]) == 0)
-            return 1;
-    return 0;
-}
-
 static int fail_file(const struct pstk__store *store, const char *path, const char *must_be,
                      const char *must_be_file, pstk__unknown_find_fn find, struct pstk_error *err)
 {
@@ -353,7 +382,7 @@ static int fail_file(const struct pstk__store *store, const char *path, const ch
     if (strcmp(suffix, "pstk") == 0)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "%s is one shard of a data set; name the directory that holds it", path);
-    if (strcmp(suffix, "parquet") == 0)
+    if (is_parquet(name))
         return pstk__fail(
             err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
             "%s is a Parquet table, which penstock.Dataset, penstock.Loader and penstock.pack take "

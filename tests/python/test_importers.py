@@ -177,6 +177,40 @@ class Files(Case):
         parquet.write_table(pa.table({"t": ["a", None]}), self.path("none.parquet"))
         self.assert_says("field t: sample 1 has a null (None)", quiet, self.path("none.parquet"), self.path("no"))
 
+    def test_a_pattern_of_parquet_files(self):
+        """is packed as their folder is, and where it is not read in place, the error says so."""
+        pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        for i in range(12):
+            os.makedirs(self.path("s[1]"), exist_ok=True)
+            parquet.write_table(pa.table({"n": [2 * i, 2 * i + 1]}), self.path(f"s[1]/{i:02d}.parquet"))
+        for pattern, wanted in (("*.parquet", range(24)), ("0?.parquet", range(20)), ("{09..11}.parquet", range(18, 24)),
+                                ("{03,01}.parquet", (6, 7, 2, 3))):
+            path = self.path("s[1]/" + pattern)
+            error = self.assert_says([f"{path} matches {len(wanted) // 2} Parquet files", "not read in place"], penstock.Dataset, path)
+            made = re.search(r"penstock\.pack\('.*?', OUT\)", str(error))[0]
+            with self.subTest("the advice, as it is printed"):
+                packed = eval(made.replace("OUT)", "OUT, overwrite=True, progress=False)"), {"penstock": penstock, "OUT": self.path("out")})
+                self.assertEqual([row["n"] for row in packed], list(wanted))
+        self.assert_says("cannot open " + self.path("s[1]/12.parquet"), quiet, self.path("s[1]/{09..12}.parquet"), self.path("no"))
+        self.assert_says("names more than 1048576 files", quiet, self.path("s[1]/{0..99999999999}.parquet"), self.path("no"))
+        self.assert_says("matches no file", quiet, self.path("s[1]/9?.parquet"), self.path("no"))
+        self.assert_says([self.path("s[1]") + " is not a data set: ", "00.parquet", f"penstock.pack('{self.path('s[1]')}', OUT)"],
+                         penstock.Dataset, self.path("s[1]"))
+        self.assertEqual(len(quiet(self.path("s[1]"), self.path("all"))), 24)
+        for name in ("a.h5", "b.h5"):
+            open(self.path(name), "w").close()
+        for function in (penstock.Dataset, lambda path: quiet(path, self.path("no"))):
+            self.assert_says(["*.h5 matches 2 files, the first a.h5", f"penstock.pack('{self.path('a.h5')}', OUT)"], function, self.path("*.h5"))
+
+    def test_a_pattern_of_parquet_tables_of_images_is_refused(self):
+        pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        for i in range(2):
+            with open(self.path(f"{i}.jpg"), "wb") as file:
+                file.write(image_file(i))
+            parquet.write_table(pa.table({"file_name": [f"{i}.jpg"]}), self.path(f"{i}.parquet"))
+        self.assert_says([self.path("0.parquet") + " lists images", "pack one table"], quiet, self.path("*.parquet"), self.path("no"))
+        self.assertEqual(list(quiet(self.path("0.parquet"), self.path("one")).fields), ["image", "path"])
+
     def test_nulls_are_named_with_their_row_and_the_ways_out(self):
         pandas, parquet = optional("pandas"), optional("pyarrow.parquet")
         table = importers.needed("pyarrow", "this test").table

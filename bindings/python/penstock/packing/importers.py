@@ -31,6 +31,7 @@ from .values import is_array
 __all__ = ["Columns", "HDF5File", "HuggingFaceDataset", "ParquetFiles", "close", "from_numpy", "from_torch",
            "opened"]
 
+MAX_FILES = 1 << 20  # of a pattern with braces, as in src/format/listing.c
 BLOCK_SIZE = 4 << 20  # bytes of rows read at a time where single rows are slow to read
 
 
@@ -480,6 +481,34 @@ def _refusal(path: str) -> errors.PenstockError:
     return errors.of(error)
 
 
+def _braced(pattern: str) -> list[str]:
+    """The names that a pattern with braces has, as src/format/listing.c expands it; none: that refuses it."""
+    found = re.search(r"\{([^{}]*)\}", pattern)
+    if found is None:
+        return [pattern]
+    numbers = re.fullmatch(r"(\d{1,18})\.\.(\d{1,18})", found[1])
+    if numbers is None:
+        parts = found[1].split(",")
+    else:
+        wanted = range(int(numbers[1]), int(numbers[2]) + 1)
+        parts = [str(i).zfill(len(numbers[1])) for i in wanted] if len(wanted) <= MAX_FILES else []
+    return [name for part in parts for name in _braced(pattern[:found.start()] + part + pattern[found.end():])]
+
+
+def _matching(pattern: str) -> list[str]:
+    """The Parquet files of a pattern; none: it is no such pattern, or a file is missing. Raises SettingsError."""
+    if not pattern.lower().endswith(".parquet"):
+        return []
+    folder, last = os.path.split(pattern)
+    paths = _braced(pattern) if "{" in pattern else sorted(glob.glob(os.path.join(glob.escape(folder), last)))
+    if not all(map(os.path.isfile, paths)):
+        return []
+    for path in filter(is_of_images, paths):
+        raise SettingsError(f"{path} lists images; must be packed by itself (pack one table at a time, and merge the data sets, or "
+                            "write one table)")
+    return paths
+
+
 def _opened_path(path: str) -> Any:
     if os.path.isdir(path):
         return _opened_folder(path)
@@ -489,8 +518,11 @@ def _opened_path(path: str) -> Any:
     if os.path.splitext(path)[1].lower() not in _SUFFIXES and _is_read_in_place(_format_of(path)):
         return InPlace(path)
     if not os.path.exists(path):
-        if set(path) & set("*?{"):  # the library says what patterns may be
-            raise _refusal(path)
+        if set(path) & set("*?{"):
+            files = _matching(path)
+            if not files:  # the library says what patterns may be
+                raise _refusal(path)
+            return ParquetFiles(files)
         raise FileNotFoundError(2, "there is no such file to pack", path)
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in _SUFFIXES:
