@@ -520,6 +520,9 @@ def images_that_are_missing_or_broken_are_listed_and_may_be_skipped(world):
     told = run_json("pack", "--coco", file, folder, out, "--skip-bad")
     expect([one["path"] for one in told["skipped"]], ["missing.jpg", "broken.jpg"])
     expect(told["n_samples"], N_IMAGES)
+    whole["images"][-2]["file_name"] = "sub\\missing.jpg"
+    _, err = run("pack", "--coco", save(world, whole, "missing.json"), folder, world.fresh("missing"), status=1)
+    assert "missing.jpg: not there, but the annotations list it; its path has a \\, which separates no folders here (write /)\n" in err, err
     os.remove(os.path.join(folder, "broken.jpg"))
 
 

@@ -131,7 +131,7 @@ def the_images_of_a_table_lie_below_the_root_path(world):
     os.makedirs(named, exist_ok=True)
     shutil.copy(table, os.path.join(named, "l.csv"))
     told = refused("info", os.path.join(named, "l.csv"))
-    assert told.endswith(f"below {named}; give the folder that they are below (--root-path)"), told
+    assert told.endswith(f"looked for at '{named}/a.jpg'; give the folder that they are below (--root-path)"), told
     assert "--root-path: cannot open" in refused("info", table, "--root-path", world.path("nothing"))
     assert "value is empty" in refused("info", table, "--root-path", "")
     told, _ = run("doctor", table, status=1)

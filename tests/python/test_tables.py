@@ -316,6 +316,19 @@ class Tables(TableCase):
                             ("a" * 5000, "more than 4095")):
             self.refused([words, "line 3"], f"path,n\nimages/0.png,1\n{path},2\n")
 
+    def test_paths_that_name_no_file_say_what_is_wrong_with_them(self):
+        self.images(2)
+        for name, advice in (("images\\0.png", r"its path has a \, which separates no folders here (write /)"),
+                             ("file:///images/0.png", "its path is an address (write the path alone)"),
+                             ("images/0.png ", "its path begins or ends with a blank (remove that)"),
+                             ("images/e\u0301.png", "give the folder that they are below (root_path), or write names in the files' Unicode form, NFC or NFD"),
+                             ("image/0.png", "give the folder that they are below (root_path)")):
+            shown = name.replace("\\", "\\\\")
+            self.refused(["none of the 1 images of", f"{self.path()}/{shown}'", advice], f"path,n\n{name},1\n")
+            with penstock.Dataset(self.put(f"path,n\nimages/1.jpg,1\n{name},1\n")) as dataset:
+                said = str(self.assert_says(["was missing when", "line 3"], lambda: dataset[1]))
+                self.assertEqual(advice.startswith("its path") and advice in said, advice.startswith("its path"), said)
+
     def test_paths_that_are_not_utf8_are_bytes(self):
         self.images(1)
         shutil.copy(os.path.join(self.path(), "images/0.png"), os.path.join(os.fsencode(self.path()), b"\xff.png"))

@@ -118,6 +118,16 @@ static int is_link(const struct feed *feed, const char *path)
     return fstatat(feed->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
+/* Report that the file that annotations list is not there. */
+static void absent(const struct feed *feed, struct feed_item *item, const char *path)
+{
+    char reason[sizeof item->reason];
+    snprintf(reason, sizeof reason, "%s%s", feed->config.absent,
+             strchr(path, '\\') ? "; its path has a \\, which separates no folders here (write /)"
+                                : "");
+    bad(item, reason);
+}
+
 /* Find the file's size, and what else is known without opening it. */
 static void look(const struct feed *feed, struct feed_item *item)
 {
@@ -130,7 +140,7 @@ static void look(const struct feed *feed, struct feed_item *item)
         if ((native == ENOENT || native == ELOOP || native == ENOTDIR) && is_link(feed, path))
             bad(item, "a link to a file that is not there");
         else if ((native == ENOENT || native == ENOTDIR) && feed->config.absent)
-            bad(item, feed->config.absent);
+            absent(feed, item, path);
         else
             fail(item, "cannot be looked at", native);
     } else if (!S_ISREG(st.st_mode))

@@ -362,10 +362,14 @@ static int fail_empty(const struct pstk__source *source, const struct pstk__fold
     if (!table)
         return pstk__record_fail(out, PSTK__FIELD_OF_IMAGE, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
                                  "the file is empty, or a link to nothing");
+    char path[PSTK__VALUES_MAX_PATH];
+    snprintf(path, sizeof path, "%.*s", (int)values->path_size, (const char *)values->path);
+    const char *wrong = pstk__sheet_path_flaw(path);
     return pstk__record_fail(out, PSTK__FIELD_OF_IMAGE, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
                              "the file is empty, or was missing when %s was indexed, which has it "
-                             "in line %" PRIu64 "; once it is there, touch the table",
-                             table, pstk__get64(values->number));
+                             "in line %" PRIu64 "; once it is there, touch the table%s%s",
+                             table, pstk__get64(values->number), wrong ? "; " : "",
+                             wrong ? wrong : "");
 }
 
 static int parse_image(const struct pstk__source *source, const struct pstk__extent *extent,

@@ -136,3 +136,16 @@ const char *pstk__sheet_image_path(const struct pstk__sheet_place *place, const 
     size = strlen(path);
     return size == 0 || path[size - 1] == '/' ? "the path names no file" : NULL;
 }
+
+const char *pstk__sheet_path_flaw(const char *path)
+{
+    static const char blanks[] = " \t\r\n";
+    const size_t n = strlen(path);
+    if (strchr(path, '\\'))
+        return "its path has a \\, which separates no folders here (write /)";
+    if (strstr(path, ":/"))
+        return "its path is an address (write the path alone)";
+    if (n > 0 && (strchr(blanks, path[0]) || strchr(blanks, path[n - 1])))
+        return "its path begins or ends with a blank (remove that)";
+    return NULL;
+}

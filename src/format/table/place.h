@@ -31,5 +31,8 @@ int pstk__sheet_place_of(struct pstk__sheet_place *place, const struct pstk__ope
  * PSTK__VALUES_MAX_PATH bytes. Returns NULL, or what is wrong with it; static storage. */
 const char *pstk__sheet_image_path(const struct pstk__sheet_place *place, const char *from,
                                    uint64_t size, char *path);
+/* What keeps such a path from naming a file on this system, as a phrase with its way out; NULL:
+ * nothing that can be seen. Static storage. */
+const char *pstk__sheet_path_flaw(const char *path);
 
 #endif

@@ -49,9 +49,10 @@ struct work {
     struct part *parts;                 /* owned; n_parts, and where the last one ends */
     uint64_t n_parts, max_parts;
     uint32_t fields[PSTK__SHEET_MAX_CELLS]; /* of the columns, by number */
-    struct pstk__index_build *build; /* borrowed, while it is built: n_done bytes of the table,
-                                      * which is read twice, n_joined samples */
-    uint64_t n_missing;              /* of these */
+    struct pstk__index_build *build;     /* borrowed, while it is built: n_done bytes of the table,
+                                          * which is read twice, n_joined samples */
+    uint64_t n_missing;                  /* of these */
+    char missing[PSTK__VALUES_MAX_PATH]; /* the first of them, below the root */
 };
 
 /* What a job leaves: the rows of a part. */
@@ -63,6 +64,7 @@ struct result {
     uint64_t odd;   /* 1: a path is not UTF-8 */
     uint64_t bytes; /* of images */
     uint64_t n_missing;
+    char missing[PSTK__VALUES_MAX_PATH]; /* the first of them, below the root */
 };
 
 static int fail_memory(const struct work *work, struct pstk_error *err)
@@ -365,7 +367,8 @@ static int add_row(struct reader *reader, struct result *result)
     result->most = size + reader->n_more > result->most ? size + reader->n_more : result->most;
     result->odd |= pstk__utf8_end(reader->path, length) != length;
     result->bytes += entry.size;
-    result->n_missing += entry.kind != PSTK__STORE_FILE;
+    if (entry.kind != PSTK__STORE_FILE && result->n_missing++ == 0)
+        memcpy(result->missing, reader->path, length + 1);
     pstk__index_digest(result->digest, values, size);
     pstk__index_digest(result->digest, reader->more, reader->n_more);
     pstk__index_digest(result->digest, &entry.size, sizeof entry.size);
@@ -440,6 +443,8 @@ static void join_part(void *user, const void *from)
     const char *name = slash ? slash + 1 : work->place->table;
     add_found(&build->found, result);
     build->n_joined += result->rows.n;
+    if (work->n_missing == 0 && result->n_missing > 0)
+        memcpy(work->missing, result->missing, sizeof work->missing);
     work->n_missing += result->n_missing;
     if (build->code == 0 &&
         build->n_joined >= UINT32_MAX - 1) /* each is a file, and one the index */
@@ -540,14 +545,30 @@ static int read_table(struct work *work, struct pstk__sheet_file *file, struct p
     return r < 0 ? r : check_table(work, &file->through.file, err);
 }
 
+/* Fail: the table has n images, and none of them exists. */
+static int fail_missing(const struct work *work, uint64_t n, struct pstk_error *err)
+{
+    const char *wrong = pstk__sheet_path_flaw(work->missing);
+    const char *way_out = "give the folder that they are below (root_path)";
+    char shown[256];
+    pstk__folder_show(work->missing, shown, sizeof shown);
+    const char *at = work->missing;
+    while (*at && (uint8_t)*at < 0x80)
+        at++;
+    if (*at)
+        way_out = "give the folder that they are below (root_path), or write names in the files' "
+                  "Unicode form, NFC or NFD";
+    return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+                      "none of the %" PRIu64 " images of %s exists: the first is looked for at "
+                      "'%s/%s'; %s",
+                      n, work->place->table, work->place->root, shown, wrong ? wrong : way_out);
+}
+
 static int finish(const struct work *work, struct pstk__index_build *build)
 {
     struct pstk__index_found *found = &build->found;
     if (build->n_joined > 0 && work->n_missing == build->n_joined)
-        return pstk__fail(build->err, PSTK_ENOENT, PSTK_STAGE_OPEN,
-                          "none of the %" PRIu64 " images of %s exists: its paths are looked for "
-                          "below %s; give the folder that they are below (root_path)",
-                          build->n_joined, work->place->table, work->place->root);
+        return fail_missing(work, build->n_joined, build->err);
     if (pstk__texts_copy(&build->classes, &work->classes.names) < 0)
         return fail_memory(work, build->err);
     if (found->facts[PSTK__FACT_ODD])
