@@ -188,32 +188,47 @@ static int sort_names(struct gathered *gathered)
 
 /* ---- a path ---------------------------------------------------------------------------------- */
 
-static int is_pattern(const char *path)
+/* 1: a folder lies at the first `size` bytes of a path. */
+static int is_folder(const struct pstk__store *store, const char *path, size_t size)
+{
+    struct pstk__store_entry entry;
+    char folder[PATH_MAX];
+    if (!store->look || size >= sizeof folder)
+        return 0;
+    snprintf(folder, sizeof folder, "%.*s", (int)size, path);
+    return store->look(store, folder, &entry) == 0 && entry.kind == PSTK__STORE_FOLDER;
+}
+
+/* Bytes of the path up to the last '/' before its first braces or its last part. Braces before it
+ * are those of folders that are there. */
+static size_t folder_of(const struct pstk__store *store, const char *path)
+{
+    const char *open = strchr(path, '{'), *slash = strrchr(path, '/');
+    while (open && slash && slash > open && !is_folder(store, path, (size_t)(slash - path)))
+        for (slash--; slash > path && *slash != '/';)
+            slash--;
+    return slash && *slash == '/' ? (size_t)(slash - path) : 0;
+}
+
+int pstk__listing_is_pattern(const struct pstk__store *store, const char *path)
 {
     struct braces braces;
-    const char *slash = strrchr(path, '/');
-    return find_braces(path, &braces) || strpbrk(slash ? slash : path, "*?") != NULL;
+    const char *names = path + folder_of(store, path), *slash = strrchr(path, '/');
+    const int is_one = find_braces(names, &braces) || strpbrk(slash ? slash : path, "*?");
+    return is_one && !is_folder(store, path, strlen(path));
 }
 
 int pstk__listing_probe(const struct pstk__store *store, const char *path, const char *wanted,
                         struct pstk_error *err)
 {
     struct filter filter = {.wanted = wanted};
-    if (is_wanted(wanted, path) && (pstk__store_has_file(store, path) || is_pattern(path)))
+    if (is_wanted(wanted, path) &&
+        (pstk__store_has_file(store, path) || pstk__listing_is_pattern(store, path)))
         return 1;
     const int r = store->list ? store->list(store, path, add_name, &filter) : 0;
     if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
         return r == 1;
     return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
-}
-
-/* Bytes of the path up to the last '/' before its first braces or its last part. */
-static size_t folder_of(const char *path)
-{
-    const char *open = strchr(path, '{'), *slash = NULL;
-    for (const char *at = path; *at && at != open; at++)
-        slash = *at == '/' ? at : slash;
-    return slash ? (size_t)(slash - path) : 0;
 }
 
 /* Fail: a path could not be opened. A wildcard in it was taken for a part of a name. */
@@ -230,8 +245,9 @@ static int fail_open(int r, const char *path, struct pstk_error *err)
 /* 1: the last part alone has wildcards, so that what is missing is its folder. */
 static int has_pattern_last(const char *path)
 {
+    const char *slash = strrchr(path, '/');
     const size_t wildcard = strcspn(path, "*?");
-    return path[wildcard] && wildcard >= folder_of(path) && !strchr(path, '{');
+    return path[wildcard] && (!slash || path + wildcard > slash) && !strchr(path, '{');
 }
 
 static int fail_list(int r, const char *path, struct pstk_error *err)
@@ -257,13 +273,14 @@ static int find_names(struct gathered *gathered, const struct pstk__store *store
                       const char *wanted, size_t *folder)
 {
     struct filter filter = {.gathered = gathered, .wanted = wanted};
-    *folder = folder_of(path);
+    *folder = folder_of(store, path);
     const char *names = path + *folder + (path[*folder] == '/');
+    const int is_pattern = pstk__listing_is_pattern(store, path);
     if (is_wanted(wanted, path) && pstk__store_has_file(store, path))
         return gather(gathered, names, strlen(names));
-    if (strchr(names, '{'))
+    if (is_pattern && strchr(names, '{'))
         return expand(gathered, names, 0);
-    if (is_wanted(wanted, path) && is_pattern(path)) {
+    if (is_wanted(wanted, path) && is_pattern) {
         char parent[PATH_MAX];
         filter.glob = names;
         snprintf(parent, sizeof parent, "%.*s", (int)*folder, path);

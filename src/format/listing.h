@@ -18,9 +18,11 @@ struct pstk__listing {
     uint64_t digest[2];       /* of what a list of the data set's own adds; or 0 */
 };
 
-/* In these functions, `wanted` is the end of a name (".tar"), or a glob ("*-of-*"), or several
- * of these with a space between. */
+/* In these functions, braces that are in the name of a folder on the disk are no pattern; `wanted`
+ * is the end of a name (".tar"), or a glob ("*-of-*"), or several of these with a space between. */
 
+/* 1: the path has braces, or wildcards in its last part, that are no folder's name. */
+int pstk__listing_is_pattern(const struct pstk__store *store, const char *path);
 /* 1: the path is a file with such a name, a folder with such a file, or a pattern that looks so; 0:
  * it is not; <0: it cannot be read. */
 int pstk__listing_probe(const struct pstk__store *store, const char *path, const char *wanted,

@@ -77,6 +77,32 @@ TEST(a_pattern_lists_in_its_own_order)
     fixture_close(&f);
 }
 
+TEST(a_folder_may_have_braces_in_its_name)
+{
+    make_files();
+    CHECK_EQ(mkdir(fixture_path(&f, "t{1}"), 0700), 0);
+    CHECK_EQ(mkdir(fixture_path(&f, "t{1}/{a,b}"), 0700), 0);
+    touch("t{1}/1.tar", "");
+    touch("t{1}/2.tar", "");
+    touch("t{1}/{a,b}/3.tar", "");
+    CHECK(probe("t{1}") == 1 && probe("t{1}/1.tar") == 1 && probe("t{1}/{a,b}") == 1);
+    CHECK_STR(names("t{1}"), "1.tar 2.tar");
+    CHECK_STR(names("t{1}/"), "1.tar 2.tar");
+    CHECK_STR(names("t{1}/2.tar"), "2.tar");
+    CHECK_STR(names("t{1}/*.tar"), "1.tar 2.tar");
+    CHECK_STR(names("t{1}/{2..2}.tar"), "2.tar");
+    CHECK_STR(names("t{1}/{a,b}/3.tar"), "3.tar");
+    CHECK_STR(names("t{1}/{a,b}"), "3.tar");
+    CHECK_STR(names("t{1}/{c,d}/3.tar"), "!PSTK_ENOENT");
+    CHECK(strstr(f.err.message, "t{1}/c/3.tar"));
+    CHECK_EQ(mkdir(fixture_path(&f, "?*.tar"), 0700), 0);
+    touch("?*.tar/4.tar", "");
+    CHECK_STR(names("?*.tar"), "4.tar");
+    CHECK_STR(names("t{1}/9.tar"), "!PSTK_ENOENT");
+    CHECK(strstr(f.err.message, "t{1}/9.tar"));
+    fixture_close(&f);
+}
+
 TEST(what_matches_nothing_or_is_no_pattern_is_refused)
 {
     make_files();
@@ -136,6 +162,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(a_folder_lists_its_files_sorted_by_their_bytes),
         CASE(a_pattern_lists_in_its_own_order),
+        CASE(a_folder_may_have_braces_in_its_name),
         CASE(what_matches_nothing_or_is_no_pattern_is_refused),
         CASE(a_probe_knows_files_folders_and_patterns),
         CASE(names_may_have_several_ends_or_match_globs),

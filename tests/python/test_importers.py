@@ -181,22 +181,22 @@ class Files(Case):
         """is packed as their folder is, and where it is not read in place, the error says so."""
         pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
         for i in range(12):
-            os.makedirs(self.path("s[1]"), exist_ok=True)
-            parquet.write_table(pa.table({"n": [2 * i, 2 * i + 1]}), self.path(f"s[1]/{i:02d}.parquet"))
+            os.makedirs(self.path("s{1}"), exist_ok=True)
+            parquet.write_table(pa.table({"n": [2 * i, 2 * i + 1]}), self.path(f"s{{1}}/{i:02d}.parquet"))
         for pattern, wanted in (("*.parquet", range(24)), ("0?.parquet", range(20)), ("{09..11}.parquet", range(18, 24)),
                                 ("{03,01}.parquet", (6, 7, 2, 3))):
-            path = self.path("s[1]/" + pattern)
+            path = self.path("s{1}/" + pattern)
             error = self.assert_says([f"{path} matches {len(wanted) // 2} Parquet files", "not read in place"], penstock.Dataset, path)
             made = re.search(r"penstock\.pack\('.*?', OUT\)", str(error))[0]
             with self.subTest("the advice, as it is printed"):
                 packed = eval(made.replace("OUT)", "OUT, overwrite=True, progress=False)"), {"penstock": penstock, "OUT": self.path("out")})
                 self.assertEqual([row["n"] for row in packed], list(wanted))
-        self.assert_says("cannot open " + self.path("s[1]/12.parquet"), quiet, self.path("s[1]/{09..12}.parquet"), self.path("no"))
-        self.assert_says("names more than 1048576 files", quiet, self.path("s[1]/{0..99999999999}.parquet"), self.path("no"))
-        self.assert_says("matches no file", quiet, self.path("s[1]/9?.parquet"), self.path("no"))
-        self.assert_says([self.path("s[1]") + " is not a data set: ", "00.parquet", f"penstock.pack('{self.path('s[1]')}', OUT)"],
-                         penstock.Dataset, self.path("s[1]"))
-        self.assertEqual(len(quiet(self.path("s[1]"), self.path("all"))), 24)
+        self.assert_says("cannot open " + self.path("s{1}/12.parquet"), quiet, self.path("s{1}/{09..12}.parquet"), self.path("no"))
+        self.assert_says("names more than 1048576 files", quiet, self.path("s{1}/{0..99999999999}.parquet"), self.path("no"))
+        self.assert_says("matches no file", quiet, self.path("s{1}/9?.parquet"), self.path("no"))
+        self.assert_says([self.path("s{1}") + " is not a data set: ", "00.parquet", f"penstock.pack('{self.path('s{1}')}', OUT)"],
+                         penstock.Dataset, self.path("s{1}"))
+        self.assertEqual(len(quiet(self.path("s{1}"), self.path("all"))), 24)
         for name in ("a.h5", "b.h5"):
             open(self.path(name), "w").close()
         for function in (penstock.Dataset, lambda path: quiet(path, self.path("no"))):

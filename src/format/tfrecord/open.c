@@ -76,7 +76,7 @@ static int begins_so(const struct pstk__store *store, const char *path, const ch
 /* 1: a regular file lies at the path, or it is a pattern. */
 static int names_files(const struct pstk__store *store, const char *path)
 {
-    return pstk__store_has_file(store, path) || strpbrk(path, "{*?") != NULL;
+    return pstk__store_has_file(store, path) || pstk__listing_is_pattern(store, path);
 }
 
 /* 1: *scanner reads the files of the path; 0: they are not of this format. */

@@ -500,7 +500,12 @@ def _matching(pattern: str) -> list[str]:
     if not pattern.lower().endswith(".parquet"):
         return []
     folder, last = os.path.split(pattern)
-    paths = _braced(pattern) if "{" in pattern else sorted(glob.glob(os.path.join(glob.escape(folder), last)))
+    if not os.path.isdir(folder or "."):  # it has braces
+        paths = _braced(pattern)
+    elif "{" in last:
+        paths = [os.path.join(folder, name) for name in _braced(last)]
+    else:
+        paths = sorted(glob.glob(os.path.join(glob.escape(folder), last)))
     if not all(map(os.path.isfile, paths)):
         return []
     for path in filter(is_of_images, paths):
