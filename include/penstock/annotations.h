@@ -133,6 +133,10 @@ struct pstk_annotations_info {
      * their image, as boxes do whose numbers are fractions of its width and height. Kept as they
      * are */
     uint64_t n_fractions;
+    /* VOC with voc_offset 1, of the images that were read so far: boxes that begin in pixel 0,
+     * which files have that count from 0 (xmin or ymin is at least 0 and below 1). Kept as they are
+     */
+    uint64_t n_from_zero;
 };
 
 /* Fill `s` with defaults. `size` is sizeof *s. */

@@ -363,6 +363,14 @@ static int put_list(struct pstk__growing *value, uint32_t kind, const struct pst
     return 0;
 }
 
+/* 1: a box, as it is written, begins before the first pixel, which VOC counts as 1. Boxes that are
+ * fractions of their image are counted elsewhere. */
+static int is_from_zero(const double box[4])
+{
+    return ((box[0] >= 0 && box[0] < 1) || (box[1] >= 0 && box[1] < 1)) &&
+           (box[2] > 1 || box[3] > 1);
+}
+
 static int put_object(struct pstk_annotations *a, const struct pstk__annotated_image *image,
                       const struct pstk__voc_object *object, struct pstk_error *err)
 {
@@ -379,6 +387,7 @@ static int put_object(struct pstk_annotations *a, const struct pstk__annotated_i
     for (int i = 0; i < 4; i++)
         pstk__growing_add_f32(&a->values[BOXES], corners[i]);
     pstk__annotations_count_box(a, image, corners);
+    a->info.n_from_zero += voc->offset == 1 && is_from_zero(object->box);
     pstk__growing_add_i64(&a->values[LABELS], (int64_t)label);
     pstk__growing_add_u8(&a->values[DIFFICULT], object->difficult);
     pstk__growing_add_u8(&a->values[TRUNCATED], object->truncated);

@@ -588,6 +588,22 @@ def voc_of(world, name="voc", masks=0):
 
 
 @test
+def boxes_of_voc_that_count_from_0_are_reported(world):
+    for box, n in (((0, 1, 50, 40), 1), ((1, 0, 50, 40), 1), ((0.5, 0.5, 49.5, 39.5), 1), ((1, 1, 50, 40), 0), ((-3, -2, 9, 9), 0)):
+        root = voc_of(world, "voc-zero")
+        objects = (OBJECT % ("dog", "Left", 0, 0, *box)) * 2
+        write(os.path.join(root, "Annotations", "2007_000033.xml"), "<annotation>%s</annotation>" % objects)
+        told = run_json("pack", "--voc", root, world.fresh("voc-zero-out"))
+        expect(told["annotations"]["n_boxes_from_zero"], 2 * n, box)
+        _, err = run("pack", "--voc", root, world.path("voc-zero-out"), "--overwrite")
+        wanted = "warning: 2 boxes have an xmin or ymin from 0 to 1, and VOC counts pixels from 1: these files seem to count from 0"
+        expect(wanted in err and "(pack with --voc-offset 0" in err, n > 0, err)
+        told = run_json("pack", "--voc", "--voc-offset", 0, root, world.path("voc-zero-out"), "--overwrite")
+        expect(told["annotations"]["n_boxes_from_zero"], 0, box)
+        expect(array(world.path("voc-zero-out"), 1, "boxes", "f4", (-1, 4)).tolist(), [list(box)] * 2)
+
+
+@test
 def objects_of_voc_come_back_by_name(world):
     root, classes = voc_of(world), ["aeroplane", "dog", "person & child"]
     for offset in (1, 0):

@@ -791,6 +791,7 @@ class AnnotationsInfo(Structure):
         ("n_bad", c_uint64),
         ("bad", c_char_p),
         ("n_fractions", c_uint64),
+        ("n_from_zero", c_uint64),
     ]
 
 

@@ -217,6 +217,11 @@ void annotated_warn(struct annotated *annotated)
             "these seem to be fractions of the image (multiply them by its width and height)",
             unit_count(n, info->n_fractions), info->n_fractions == 1 ? " lies" : "es lie",
             info->n_fractions == 1 ? "its" : "their", annotated->coco ? "COCO" : "VOC");
+    if (info->n_from_zero)
+        message_say("warning: %s box%s an xmin or ymin from 0 to 1, and VOC counts pixels from 1: "
+                    "these files seem to count from 0, and 1 was subtracted from all boxes (pack "
+                    "with --voc-offset 0)",
+                    unit_count(n, info->n_from_zero), info->n_from_zero == 1 ? " has" : "es have");
     if (annotated->n_sizes)
         message_say(
             "warning: %s image%s another size than the annotations say (width x height of "
@@ -300,6 +305,7 @@ void annotated_put(struct annotated *annotated, struct json_t *object)
     json_put_count(put, "n_boxes_outside", info->n_outside);
     json_put_count(put, "n_boxes_flat", info->n_flat);
     json_put_count(put, "n_boxes_of_fractions", info->n_fractions);
+    json_put_count(put, "n_boxes_from_zero", info->n_from_zero);
     json_put_count(put, "n_images_of_another_size", annotated->n_sizes);
     for (uint64_t i = 0; annotated->coco && i < info->n_names; i++)
         json_append_whole(categories, pstk_annotations_category(annotated->a, i));
