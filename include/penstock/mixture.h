@@ -55,7 +55,8 @@ struct pstk_mixture_segment {
 
 /* The data sets of a loader: pstk_settings.mixture. Fill it with pstk_mixture_init. All pointers:
  * copies. The data sets differ from each other. The fields that outputs read are alike in all of
- * them: kind, dtype, shape and what they say of other fields. Other fields may differ. */
+ * them: kind, dtype, shape and what they say of other fields. Other fields may differ. Class names
+ * are not compared: pstk_dataset_name has those of each data set. */
 struct pstk_mixture {
     /* sizeof(struct pstk_mixture) */
     uint32_t size;

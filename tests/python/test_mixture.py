@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import unittest
+import warnings
 
 import sets
 import penstock
@@ -527,6 +528,28 @@ class Refused(unittest.TestCase):
         for name, what in (("i", "kind 'int64' in the data set .*, and 'int32'"), ("x", r"shape \(3,\) in .*, and \(4,\)")):
             with self.assertRaisesRegex(SettingsError, f"field '{name}', which an output reads, has {what}"):
                 loader(Mixture({other: 1, path: 1}), outputs=[name])
+
+    def test_class_names_that_contradict_are_reported(self):
+        def named(names, i):
+            path = os.path.join(sets.ROOT, "mixture-names-" + "-".join(names) + str(i))
+            if not os.path.isdir(path):
+                with penstock.Writer(path, {"x": "float32", "label": "int64"}, names=names) as writer:
+                    writer.add(x=i, label=0)
+            return path
+
+        ab = named(["a", "b"], 0)
+        for names, outputs, says in ((["b", "a"], None, "class 0 is 'a' in .*-a-b0 and 'b' in .*-b-a1: .*batch.data_sets"),
+                                     (["a", "c", "b"], ["label"], "class 1 is 'b' in .*-a-b0 and 'c' in "),
+                                     (["b", "a"], ["x"], None), (["a", "b"], None, None), (["a", "b", "c"], None, None),
+                                     ([], None, None)):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                loader(Mixture({ab: 1, named(names, 1): 1}), outputs=outputs).close()
+            found = [str(one.message) for one in caught if "class" in str(one.message)]
+            self.assertEqual(len(found), says is not None, (names, found))
+            if says:
+                self.assertRegex(found[0], says)
+                self.assertEqual([one.filename for one in caught if "class" in str(one.message)], [__file__])
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import math
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from ctypes import POINTER, byref, c_char_p, c_double, cast, pointer, sizeof
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union
 from . import _c, catalog, errors, paths
 from .arguments import items
 from .errors import SettingsError
-from .hints import kind_of, near
+from .hints import kind_of, level_outside, near
 from .outputs import Output
 from .sealed import Sealed, Shown
 from .settings import integer
@@ -65,6 +66,7 @@ class Mixture(Sealed):
 
     The fields that outputs read must be alike in all data sets (kind, dtype, shape); others may differ. Batches have
     `data_sets`, the number of each row's data set in the order of the first mention; `sample_ids` count within it.
+    A class number that has different names in two data sets is reported with a warning where an output reads integers.
 
     fields= of the loader holds for each data set of another format: a field has the same default in all. For a default of
     its own pack that data set before, penstock.pack(path, OUT, fields={...}), and give OUT here.
@@ -348,13 +350,18 @@ def _joined(catalogs: Sequence[Catalog]) -> Catalog:
     return catalog.Catalog(info, tuple(fields), ())
 
 
-def _check_fields(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], joined: Catalog) -> None:
-    """Refuse an output of a field that differs between two data sets."""
+def _fields_read(outputs: Any) -> list[Any]:
+    """The names of the fields that outputs read."""
     values = [outputs] if isinstance(outputs, (str, Output)) else \
         outputs.values() if isinstance(outputs, Mapping) else outputs if isinstance(outputs, (list, tuple)) else []
+    return [value.field if isinstance(value, Output) else value for value in values]
+
+
+def _check_fields(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], joined: Catalog) -> None:
+    """Refuse an output of a field that differs between two data sets."""
     alike = {field.name for field in joined.fields}
     by_name = [{field.name: field for field in found.fields} for found in catalogs]
-    for name in (value.field if isinstance(value, Output) else value for value in values):
+    for name in _fields_read(outputs):
         has = [i for i, names in enumerate(by_name) if name in names]
         if name in alike or not has:
             continue
@@ -372,6 +379,23 @@ def _check_fields(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], j
                                     "in all (leave the output or the data set out)")
 
 
+def _warn_of_classes(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], joined: Catalog) -> None:
+    """Warn where an output reads integers, and a number has two class names."""
+    integers = {field.name for field in joined.fields if "int" in str(field.field.kind)}
+    if outputs is not None and integers.isdisjoint(name for name in _fields_read(outputs) if isinstance(name, str)):
+        return
+    first: dict[int, int] = {}  # the data set that named a class first
+    for i, found in enumerate(catalogs):
+        for number, name in enumerate(found.info.names):
+            k = first.setdefault(number, i)
+            other = catalogs[k].info.names[number]
+            if name != other:
+                warnings.warn(f"Mixture: class {number} is {other!r} in {mixture.paths[k]} and {name!r} in {mixture.paths[i]}: equal "
+                              "labels do not mean the same (map them by batch.data_sets, or pack all with the same classes)",
+                              stacklevel=level_outside())
+                return
+
+
 def opened(path: Any, outputs: Any = None, binds: bool = True, foreign: Foreign | None = None) -> tuple[str, Mixture | None, Catalog]:
     """What a loader opens: its path, or words for it; its mixture, with its subsets found unless binds is False; and the
     catalog of all. outputs: those wanted."""
@@ -384,5 +408,7 @@ def opened(path: Any, outputs: Any = None, binds: bool = True, foreign: Foreign 
     catalogs = [catalog.read(name, foreign) for name in path.paths]
     joined = _joined(catalogs)
     _check_fields(outputs, path, catalogs, joined)
+    if binds:
+        _warn_of_classes(outputs, path, catalogs, joined)
     n = len(catalogs)
     return f"the mixture of {n} data set{'' if n == 1 else 's'}", path._bound() if binds else path, joined
