@@ -325,6 +325,30 @@ class Files(Case):
         stream = quiet(made.to_iterable_dataset(), self.path("stream"))
         self.assertEqual((len(stream), stream[3]["label"]), (30, 1))
 
+    def test_a_transform_of_hugging_face_gives_the_columns(self):
+        datasets = optional("datasets")
+        made = datasets.Dataset.from_dict(
+            {"image": [{"bytes": image_file(i), "path": None} for i in range(4)], "label": [0, 1, 0, 1], "t t": list("abcd")},
+            features=datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b"]),
+                                        "t t": datasets.Value("string")}))
+
+        def tokens(rows):
+            return {"token ids": [[ord(t), 7] for t in rows["t t"]], "label": rows["label"]}
+
+        def flipped(rows):  # it gets decoded images, as it does in a loop over the data set
+            return {"image": [np.asarray(one.convert("RGB"))[:, ::-1] for one in rows["image"]], "y": rows["label"]}
+
+        d = quiet(made.with_transform(tokens), self.path(), num_workers=0)
+        self.assertEqual([(r["token_ids"].tolist(), r["label"]) for r in d], [([97 + i, 7], i % 2) for i in range(4)])
+        self.assertEqual((sorted(d.fields), d.names), (["label", "token_ids"], ("a", "b")))
+        with quiet(made.with_transform(flipped), self.path(), num_workers=0, overwrite=True) as d:
+            self.assertEqual((list(d.fields), d.names), (["image", "y"], ()))
+        decoded = penstock.Dataset(self.path(), decode=True)
+        for i in range(4):
+            np.testing.assert_array_equal(decoded[i]["image"], np.asarray(made[i]["image"].convert("RGB"))[:, ::-1])
+        self.assert_says(["a b, a_b", "rename some"], quiet,
+                         made.with_transform(lambda rows: {"a b": rows["label"], "a_b": rows["label"]}), self.path("no"), num_workers=0)
+
     def test_what_is_there_to_pack(self):
         quiet([1, 2], self.path("own"))
         self.assertEqual(len(quiet(self.path("own"), self.path("copy"))), 2)

@@ -387,13 +387,16 @@ class ParquetFiles:
 
 
 class HuggingFaceDataset:
-    """A `datasets.Dataset` whose images are the files' bytes, not decoded. classes: of its one ClassLabel."""
+    """A `datasets.Dataset` whose images are the files' bytes, not decoded. One with a transform is as the transform gives
+    it: its columns may have other names, and it gets decoded images. classes: of the one ClassLabel of its samples."""
 
     def __init__(self, dataset: Any) -> None:
         module = needed("datasets", "reading Hugging Face data sets")
-        self._names = field_names(list(dataset.features))
-        labels = [f.names for f in dataset.features.values() if isinstance(f, module.ClassLabel)]
-        self.classes = list(labels[0]) if len(labels) == 1 else None
+        self._dataset, self._names = dataset, field_names(list(dataset.features))
+        self._labels = {name: list(f.names) for name, f in dataset.features.items() if isinstance(f, module.ClassLabel)}
+        self._has_transform = dataset.format["type"] == "custom"
+        if self._has_transform:
+            return
         for name, feature in dataset.features.items():
             if isinstance(feature, module.Image):
                 dataset = dataset.cast_column(name, module.Image(decode=False))
@@ -404,11 +407,23 @@ class HuggingFaceDataset:
                 dataset = dataset.cast_column(name, [module.Image(decode=False)])
         self._dataset = dataset
 
+    @property
+    def classes(self) -> list[str] | None:
+        labels = list(self._labels)
+        if self._has_transform and len(self):
+            try:
+                labels = [name for name in labels if name in self._dataset[0]]
+            except Exception:  # the transform's; packing the sample reports it
+                labels = []
+        return self._labels[labels[0]] if len(labels) == 1 else None
+
     def __len__(self) -> int:
         return len(self._dataset)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        return {self._names[name]: _plain(value) for name, value in self._dataset[index].items()}
+        row = self._dataset[index]
+        names = field_names(list(row)) if self._has_transform else self._names
+        return {names[name]: _plain(value) for name, value in row.items()}
 
 
 def _hugging_face_from_disk(path: str) -> Any:

@@ -348,7 +348,8 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     dataset: anything with len and [i] (a torch Dataset, a list), an iterable or IterableDataset, a dict of
         arrays or tensors of one length, a DataFrame of pandas, a Hugging Face data set (of one split), or the
         path of a .npy, .npz, .pt, .h5 or .parquet file (or a folder or a pattern of Parquet files, as
-        data/*.parquet, or what Hugging Face's save_to_disk made). Numbers of Parquet files and DataFrames keep their dtype; whole numbers with a null are
+        data/*.parquet, or what Hugging Face's save_to_disk made). A Hugging Face data set with a transform has the
+        columns that the transform gives. Numbers of Parquet files and DataFrames keep their dtype; whole numbers with a null are
         float64, with NaN. Or the path of a folder of images, which is packed as `penstock pack` does, into the
         same bytes: JPEG and PNG files, flat or with a folder for each class; fields jpg, cls and key. Or a path,
         or a pattern of paths, of tar archives, TFRecords, MDS, Megatron's files, .safetensors or a folder of arrays,
