@@ -349,6 +349,33 @@ class Files(Case):
         self.assert_says(["a b, a_b", "rename some"], quiet,
                          made.with_transform(lambda rows: {"a b": rows["label"], "a_b": rows["label"]}), self.path("no"), num_workers=0)
 
+    def test_class_names_come_through_what_wraps_a_data_set(self):
+        data = optional("torch").utils.data
+        datasets = optional("datasets")
+
+        class Named(list):
+            def __init__(self, *classes):
+                super().__init__({"x": i, "label": i} for i in range(2))
+                if classes:
+                    self.classes = list(classes)
+
+        def hugging(*names):
+            return datasets.Dataset.from_dict({"x": [0, 1], "label": [0, 1]}, features=datasets.Features(
+                {"x": datasets.Value("int64"), "label": datasets.ClassLabel(names=list(names))}))
+
+        ab = Named("a", "b")
+        for source, names in (
+                (data.Subset(ab, [1]), ("a", "b")), (data.Subset(data.Subset(hugging("p", "q"), [1, 0]), [0]), ("p", "q")),
+                (data.random_split(ab, [1, 1])[0], ("a", "b")), (hugging("p", "q").to_iterable_dataset(), ("p", "q")),
+                (data.ConcatDataset([ab, Named("a", "b")]), ("a", "b")), (data.ConcatDataset([ab, data.Subset(ab, [0])]), ("a", "b")),
+                (data.ConcatDataset([ab, Named("a", "b", "c")]), ("a", "b", "c")), (data.ConcatDataset([ab, Named()]), ())):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                self.assertEqual(quiet(source, self.path(), num_workers=0, overwrite=True).names, names)
+        with self.assertWarnsRegex(UserWarning, "ConcatDataset: class 0 is 'a' and 'b' in .*names=") as caught:
+            self.assertEqual(quiet(data.ConcatDataset([ab, Named("b", "a")]), self.path(), num_workers=0, overwrite=True).names, ())
+        self.assertEqual(caught.filename, __file__)
+
     def test_what_is_there_to_pack(self):
         quiet([1, 2], self.path("own"))
         self.assertEqual(len(quiet(self.path("own"), self.path("copy"))), 2)

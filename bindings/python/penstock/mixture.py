@@ -390,8 +390,8 @@ def _warn_of_classes(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog]
             k = first.setdefault(number, i)
             other = catalogs[k].info.names[number]
             if name != other:
-                warnings.warn(f"Mixture: class {number} is {other!r} in {mixture.paths[k]} and {name!r} in {mixture.paths[i]}: equal "
-                              "labels do not mean the same (map them by batch.data_sets, or pack all with the same classes)",
+                warnings.warn(f"Mixture: class {number} is {other!r} in {mixture.paths[k]} and {name!r} in {mixture.paths[i]}: "
+                              "equal labels do not mean the same (map them by batch.data_sets, or pack all with the same classes)",
                               stacklevel=level_outside())
                 return
 

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Class names in a field of text become class numbers; the names are kept in the data set."""
+"""Which class names a data set has. Class names in a field of text become class numbers; the names are kept."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from .._optional import is_a
+from ..dataset import Dataset
 from ..errors import SettingsError
-from ..hints import near_or_all
+from ..hints import level_outside, near_or_all
 from .samples import failed, is_map_style, record_of
 from .values import FieldError, plain_text
 
-__all__ = ["numbered"]
+__all__ = ["names_of", "numbered"]
 
 
 class _Numbers:
@@ -93,3 +96,36 @@ def numbered(source: Any, field: str, names: Sequence[str] | None, fields: Seque
         raise SettingsError("names: value is None; must be the class names, since samples of an iterable are read "
                             "once (names=[...])")
     return _Stream(source, field, names, fields)
+
+
+def names_of(source: Any) -> list[str] | None:
+    """Class names of torchvision's data sets, which have them as `classes`; of ours (`names`) and of Hugging Face's (of the one
+    ClassLabel); and of such data sets within torch's Subset and ConcatDataset. None: it has none."""
+    found = source.names if isinstance(source, Dataset) else getattr(source, "classes", None)
+    if isinstance(found, (list, tuple)) and found and all(isinstance(name, str) for name in found):
+        return list(found)
+    if is_a(source, "torch.utils.data", "Subset"):
+        return names_of(source.dataset)
+    if is_a(source, "torch.utils.data", "ConcatDataset"):
+        return _joined([names_of(one) for one in source.datasets])
+    if is_a(source, "datasets", "Dataset", "IterableDataset"):
+        labels = [one.names for one in (source.features or {}).values() if is_a(one, "datasets", "ClassLabel")]
+        return list(labels[0]) if len(labels) == 1 else None
+    return None
+
+
+def _joined(names: Sequence[list[str] | None]) -> list[str] | None:
+    """The longest of the lists, which all begin with the others. None, with a warning, where they contradict; None where a data
+    set has none."""
+    known = [one for one in names if one is not None]
+    if not known or len(known) < len(names):
+        return None
+    longest = max(known, key=len)
+    for one in known:
+        for number, name in enumerate(one):
+            if name != longest[number]:
+                warnings.warn(f"ConcatDataset: class {number} is {longest[number]!r} and {name!r} in two of its data sets: equal "
+                              "labels do not mean the same, and no class names are kept (number the classes alike, or give "
+                              "names= for labels that are right)", stacklevel=level_outside())
+                return None
+    return longest

@@ -37,7 +37,7 @@ from ..hints import explained, kind_of
 from ..progress import Progress, say
 from . import classes as class_numbers, folder, importers, parts
 from .odd_boxes import OddBoxes
-from .samples import (NO_SAMPLES, N_LOOKED_AT, PackError, SchemaError, advice_on, check_source, class_names,
+from .samples import (NO_SAMPLES, N_LOOKED_AT, PackError, SchemaError, advice_on, check_source,
                       failed, inferred_schema, is_map_style, known_schema, record_of)
 from .schema import Field, Schema, schema_of
 from .task import Task
@@ -349,9 +349,9 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         arrays or tensors of one length, a DataFrame of pandas, a Hugging Face data set (of one split), or the
         path of a .npy, .npz, .pt, .h5 or .parquet file (or a folder or a pattern of Parquet files, as
         data/*.parquet, or what Hugging Face's save_to_disk made). A Hugging Face data set with a transform has the
-        columns that the transform gives. Numbers of Parquet files and DataFrames keep their dtype; whole numbers with a null are
-        float64, with NaN. Or the path of a folder of images, which is packed as `penstock pack` does, into the
-        same bytes: JPEG and PNG files, flat or with a folder for each class; fields jpg, cls and key. Or a path,
+        columns that the transform gives. Numbers of Parquet files and DataFrames keep their dtype; whole numbers with
+        a null are float64, with NaN. Or the path of a folder of images, which is packed as `penstock pack` does, into
+        the same bytes: JPEG and PNG files, flat or with a folder for each class; fields jpg, cls and key. Or a path,
         or a pattern of paths, of tar archives, TFRecords, MDS, Megatron's files, .safetensors or a folder of arrays,
         packed by the same command, with the fields that penstock.Dataset(path) has. Samples are
         dicts, tuples, named tuples, dataclasses, or single values. A sample's number becomes its sample id.
@@ -364,7 +364,8 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         found out from up to 8 samples: images (PIL, uint8 of height x width x 3, bytes of JPEG and PNG files),
         bytes, text, numbers, arrays, whose dimensions are variable where they differ; tuples of an image and
         a number get the names image and cls, others "0", "1", ...
-    names: class names to keep; None: those that the data set has as `classes`.
+    names: class names to keep; None: those that the data set has as `classes`, or in its one ClassLabel (Hugging Face),
+        also within torch's Subset and ConcatDataset. One whose class numbers contradict gets none, with a warning.
     classes: the name of a field of text that holds class names. They become class numbers (int64), and the data
         set keeps the names. A number is a name's place in `names`; without `names`, in the sorted names of all
         samples, for which each sample is read once more.
@@ -445,7 +446,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
             Writer, overwrite=overwrite, shard_size=shard_size, dictionary_size=dictionary_size,
              check_images=check_images, part=part or 0, damaged=damaged, columns=columns,
             note=_note(dataset) if note is None else note,
-            names=class_names(source) if names is None else names)
+            names=class_numbers.names_of(source) if names is None else names)
         n_palettes = _pack(source, where, schema, open_writer, n_workers, context, progress)
         _say_absent(source)
     finally:

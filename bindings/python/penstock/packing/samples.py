@@ -332,11 +332,3 @@ def inferred_schema(records: Sequence[Mapping[str, Any]],
 def known_schema(source: Any) -> dict[str, Field] | None:
     """The schema of a source that knows its own."""
     return source.schema if isinstance(source, Dataset) else None
-
-
-def class_names(source: Any) -> list[str] | None:
-    """Class names of torchvision's data sets, which have them as `classes`, and of ours (`names`)."""
-    found = source.names if isinstance(source, Dataset) else getattr(source, "classes", None)
-    if isinstance(found, (list, tuple)) and found and all(isinstance(name, str) for name in found):
-        return list(found)
-    return None
