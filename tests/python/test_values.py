@@ -177,6 +177,32 @@ class PilImages(Case):
             if mode == "RGBA":
                 np.testing.assert_array_equal(from_pixels, picture())
 
+    def test_transparency_of_modes_without_alpha_is_kept(self):
+        module = optional("PIL.Image")
+        for mode, key in (("P", 0), ("P", bytes([0, 7, 255])), ("L", 40), ("RGB", tuple(map(int, picture()[3, 4]))), ("1", 255)):
+            given = self.made(mode)
+            given.info["transparency"] = key
+            file = io.BytesIO()
+            given.save(file, "PNG")
+            found = self.stored(given, file.getvalue())
+            raw = penstock.Dataset(self.path())[0]["x"]
+            np.testing.assert_array_equal(raw, np.asarray(given.convert("RGBA")), mode)
+            self.assertLess(raw[:, :, 3].min(), 255)
+            np.testing.assert_array_equal(found[0], found[1])
+            whole = {"x": penstock.image("x", [penstock.CenterCrop((40, 56))], channels=4)}
+            with penstock.Loader(self.path(), batch_size=2, outputs=whole, framework="numpy", shuffle=False) as loader:
+                batch = next(iter(loader))
+                np.testing.assert_array_equal(batch["x"][0], batch["x"][1])
+        unused = self.made("P")
+        unused.info["transparency"] = bytes([255] * 16)
+        self.stored(unused)
+        self.assertEqual(penstock.Dataset(self.path())[0]["x"].shape[2], 3)  # it is opaque everywhere
+        palette = module.new("P", (2, 1))
+        palette.putpalette([9, 8, 7, 0, 6, 5, 4, 128], "RGBA")
+        palette.putdata([0, 1])
+        self.stored(palette)
+        self.assertEqual(penstock.Dataset(self.path())[0]["x"].tolist(), [[[9, 8, 7, 0], [6, 5, 4, 128]]])
+
     def test_modes_that_pillow_would_clip_are_refused(self):
         module = optional("PIL.Image")
         for mode in ("I", "I;16", "F"):

@@ -283,12 +283,22 @@ _PIL_MODES = {"L": "L", "RGB": "RGB", "RGBA": "RGBA", "1": "L", "LA": "RGBA", "P
               **dict.fromkeys(("P", "RGBX", "CMYK", "YCbCr", "HSV"), "RGB")}
 
 
+def _with_transparency(image: Any) -> Any:
+    """A PIL image of a mode without alpha, whose file or palette has some, as RGBA; any other as it is."""
+    palette = image.palette.mode if image.mode == "P" and image.palette else ""
+    if image.mode not in ("1", "L", "P", "RGB") or (image.info.get("transparency") is None and not palette.endswith("A")):
+        return image
+    made = image.convert("RGBA")
+    return image if made.getextrema()[3] == (255, 255) else made
+
+
 def _pil_pixels(name: str, image: Any) -> Pixels:
     if image.mode not in _PIL_MODES:
         raise FieldError(name, f"value is a PIL image of mode {image.mode!r}, which Pillow clips or cannot "
                                "convert; must be of 8 bits (scale it to 0 to 255 and make it 'L' or 'RGB'; "
                                "or, to keep its numbers, declare an array field, such as ('uint16', (None, "
                                "None)), and give numpy.asarray(image))")
+    image = _with_transparency(image)
     mode = _PIL_MODES[image.mode]
     made = image if image.mode == mode else image.convert(mode)
     return Pixels(made.tobytes(), made.height, made.width, len(made.getbands()), 8)
