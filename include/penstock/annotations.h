@@ -137,6 +137,11 @@ struct pstk_annotations_info {
      * which files have that count from 0 (xmin or ymin is at least 0 and below 1). Kept as they are
      */
     uint64_t n_from_zero;
+    /* VOC without image_set: JPEG and PNG files in JPEGImages and its folders whose name no XML
+     * file has that is read: no images of the data set, */
+    uint64_t n_without_xml;
+    /* and XML files that are not read: in folders of Annotations, or not ending in .xml (.XML) */
+    uint64_t n_xml_not_read;
 };
 
 /* Fill `s` with defaults. `size` is sizeof *s. */

@@ -8,10 +8,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "annotations/voc_xml.h"
@@ -22,6 +25,7 @@
 #define MOST_MASK (UINT64_C(256) << 20) /* bytes of a mask's file */
 #define MOST_CLASSES 65536
 #define MAX_PATH 4096
+#define MAX_DEPTH 8 /* folders in one another where files are counted */
 
 enum value { FILE_NAME, BOXES, LABELS, DIFFICULT, TRUNCATED, POSE, N_FIXED };
 
@@ -95,6 +99,78 @@ static int compare_stems(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Suffixes of pictures, in the order in which one is looked for, and those of XML files. */
+static const char *const of_pictures[] = {".jpg",  ".jpeg", ".JPG", ".JPEG", ".Jpg",
+                                          ".Jpeg", ".png",  ".PNG", ".Png",  NULL};
+static const char *const of_xml[] = {".xml", ".XML", ".Xml", NULL};
+
+/* Return the bytes of a name before its suffix; 0: it has none of these. */
+static size_t stem_size(const char *name, const char *const *suffixes)
+{
+    const size_t size = strlen(name);
+    for (; *suffixes; suffixes++) {
+        const size_t n = strlen(*suffixes);
+        if (size > n && strcmp(name + size - n, *suffixes) == 0)
+            return size - n;
+    }
+    return 0;
+}
+
+/* 1: the stems, which are sorted, have the first `size` bytes of a name. */
+static int has_stem(const struct voc *voc, const char *name, size_t size)
+{
+    char stem[NAME_MAX + 1];
+    const char *key = stem;
+    snprintf(stem, sizeof stem, "%.*s", (int)size, name);
+    return voc->n && bsearch(&key, voc->stems, voc->n, sizeof *voc->stems, compare_stems) != NULL;
+}
+
+static int is_folder(DIR *dir, const struct dirent *entry)
+{
+    struct stat st;
+    if (entry->d_type != DT_UNKNOWN)
+        return entry->d_type == DT_DIR;
+    return fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Add to *n the files with one of the suffixes in a folder of the data set, except those of the
+ * stems, and all that are in its folders. A folder that is not there has none. */
+static int count_left(struct pstk_annotations *a, const char *folder, const char *const *suffixes,
+                      uint32_t depth, uint64_t *n, struct pstk_error *err)
+{
+    char path[MAX_PATH];
+    int r = make_path(path, a, folder, "", "", err);
+    DIR *dir = r < 0 || depth == MAX_DEPTH ? NULL : opendir(path);
+    if (!dir)
+        return r < 0 || depth == MAX_DEPTH || errno == ENOENT || errno == ENOTDIR
+                   ? r
+                   : pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open the folder %s",
+                                      path);
+    const struct dirent *entry;
+    while (r == 0 && (errno = 0, entry = readdir(dir))) {
+        const size_t size = stem_size(entry->d_name, suffixes);
+        if (entry->d_name[0] == '.')
+            continue;
+        if (is_folder(dir, entry)) {
+            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+            r = count_left(a, path, suffixes, depth + 1, n, err);
+        } else if (size)
+            *n += depth > 0 || !has_stem(a->state, entry->d_name, size);
+    }
+    if (r == 0 && errno)
+        r = pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot read the folder %s/%s", a->path,
+                             folder);
+    closedir(dir);
+    return r;
+}
+
+/* Count the pictures and XML files that are no images of the data set. */
+static int count_all_left(struct pstk_annotations *a, struct pstk_error *err)
+{
+    const int r = count_left(a, "Annotations", of_xml, 0, &a->info.n_xml_not_read, err);
+    return r < 0 ? r : count_left(a, "JPEGImages", of_pictures, 0, &a->info.n_without_xml, err);
+}
+
 /* Take every XML file of Annotations, by name. */
 static int list_folder(struct pstk_annotations *a, struct pstk_error *err)
 {
@@ -108,17 +184,25 @@ static int list_folder(struct pstk_annotations *a, struct pstk_error *err)
         return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open the folder %s", path);
     const struct dirent *entry;
     while (r == 0 && (errno = 0, entry = readdir(dir))) {
-        const size_t size = strlen(entry->d_name);
-        if (size > 4 && entry->d_name[0] != '.' && strcmp(entry->d_name + size - 4, ".xml") == 0)
-            r = add_stem(voc, entry->d_name, size - 4, err);
+        static const char *const read[] = {".xml", NULL};
+        const size_t size = entry->d_name[0] == '.' ? 0 : stem_size(entry->d_name, read);
+        if (size)
+            r = add_stem(voc, entry->d_name, size, err);
     }
     if (r == 0 && errno)
         r = pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot read the folder %s", path);
     closedir(dir);
-    if (r == 0 && voc->n == 0)
-        r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%.300s has no .xml file", path);
     if (voc->n)
         qsort(voc->stems, voc->n, sizeof *voc->stems, compare_stems);
+    if (r == 0)
+        r = count_all_left(a, err);
+    if (r == 0 && voc->n == 0 && a->info.n_xml_not_read)
+        r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                       "%.300s has no .xml file, but %" PRIu64
+                       " in its folders or with the suffix .XML (move them into it, as NAME.xml)",
+                       path, a->info.n_xml_not_read);
+    else if (r == 0 && voc->n == 0)
+        r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%.300s has no .xml file", path);
     return r;
 }
 
@@ -228,15 +312,14 @@ static int has_mask(const struct pstk_annotations *a, int mask, const char *stem
  * not read: copies and renamed files have a wrong one. Returns owned; NULL: no memory. */
 static char *find_picture(const struct pstk_annotations *a, const char *stem)
 {
-    static const char *const endings[] = {".jpg",  ".jpeg", ".JPG", ".JPEG", ".Jpg",
-                                          ".Jpeg", ".png",  ".PNG", ".Png"};
-    const uint32_t n = sizeof endings / sizeof endings[0];
     char path[MAX_PATH], *found;
     uint32_t i = 0;
-    while (i < n &&
-           (make_path(path, a, "JPEGImages", stem, endings[i], NULL) < 0 || access(path, F_OK) < 0))
+    while (of_pictures[i] && (make_path(path, a, "JPEGImages", stem, of_pictures[i], NULL) < 0 ||
+                              access(path, F_OK) < 0))
         i++;
-    return asprintf(&found, "JPEGImages/%s%s", stem, endings[i < n ? i : 0]) < 0 ? NULL : found;
+    if (!of_pictures[i])
+        i = 0;
+    return asprintf(&found, "JPEGImages/%s%s", stem, of_pictures[i]) < 0 ? NULL : found;
 }
 
 /* Count the bad objects of a file, which are left out. */

@@ -79,8 +79,13 @@ static void write_below(const char *folder, const char *name, const void *data, 
 
 static void make_voc(const char *folder)
 {
-    static const char *const folders[] = {"", "/Annotations", "/SegmentationClass", "/ImageSets",
-                                          "/ImageSets/Main"};
+    static const char *const folders[] = {"",
+                                          "/Annotations",
+                                          "/SegmentationClass",
+                                          "/ImageSets",
+                                          "/ImageSets/Main",
+                                          "/JPEGImages",
+                                          "/Annotations/deep"};
     char path[512];
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         snprintf(path, sizeof path, "%s%s", folder, folders[i]);
@@ -89,6 +94,8 @@ static void make_voc(const char *folder)
     }
     write_below(folder, "Annotations/1.xml", xml, sizeof xml - 1);
     write_below(folder, "Annotations/2.xml", "<annotation/>", 13);
+    write_below(folder, "Annotations/deep/3.xml", "<annotation/>", 13);
+    write_below(folder, "JPEGImages/4.png", tiny_mask, sizeof tiny_mask);
     write_below(folder, "SegmentationClass/1.png", tiny_mask, sizeof tiny_mask);
     write_below(folder, "ImageSets/Main/set.txt", "2\n1\n", 4);
 }

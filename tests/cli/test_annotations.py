@@ -604,6 +604,36 @@ def boxes_of_voc_that_count_from_0_are_reported(world):
 
 
 @test
+def what_voc_leaves_out_is_reported(world):
+    root, out = voc_of(world, "voc-left"), world.fresh("voc-left-out")
+    annotations, pictures = os.path.join(root, "Annotations"), os.path.join(root, "JPEGImages")
+    counts = ["n_pictures_without_xml", "n_xml_not_read"]
+    told = run_json("pack", "--voc", root, out)
+    expect([told["annotations"][name] for name in counts], [0, 0])
+    _, err = run("pack", "--voc", root, out, "--overwrite")
+    assert "left out" not in err and "not read" not in err, err
+    shutil.copy(os.path.join(pictures, "2007_000032.jpg"), os.path.join(pictures, "alone.jpg"))
+    shutil.copy(os.path.join(pictures, "2007_000032.jpg"), os.path.join(pictures, "2007_000033.png"))  # it has an XML file
+    write(os.path.join(pictures, "readme.txt"), "x")
+    os.makedirs(os.path.join(pictures, "deep"))
+    os.rename(os.path.join(pictures, "2008_000001.jpg"), os.path.join(pictures, "deep", "2008_000001.JPEG"))
+    os.makedirs(os.path.join(annotations, "deep", "deeper"))
+    os.rename(os.path.join(annotations, "2008_000001.xml"), os.path.join(annotations, "deep", "deeper", "2008_000001.xml"))
+    for options, n in (([], [2, 1]), (["--skip-empty"], [2, 1]), (["--image-set", "Segmentation/val"], [0, 0])):
+        told = run_json("pack", "--voc", *options, root, out, "--overwrite")
+        expect([told["annotations"][name] for name in counts], n)
+    expect(told["n_samples"], 1)
+    _, err = run("pack", "--voc", root, out, "--overwrite")
+    assert "warning: 2 pictures of JPEGImages are left out: no XML file that is read has their name" in err, err
+    assert "warning: 1 XML file below Annotations is not read: it is in a folder, or does not end in .xml" in err, err
+    os.rename(os.path.join(annotations, "2007_000033.xml"), os.path.join(annotations, "2007_000033.XML"))
+    expect(run_json("pack", "--voc", root, out, "--overwrite")["annotations"]["n_xml_not_read"], 2)
+    os.rename(os.path.join(annotations, "2007_000032.xml"), os.path.join(annotations, "deep", "2007_000032.xml"))
+    _, err = run("pack", "--voc", root, world.fresh("voc-refused"), status=1)
+    assert "Annotations has no .xml file, but 3 in its folders or with the suffix .XML (move them into it" in err, err
+
+
+@test
 def objects_of_voc_come_back_by_name(world):
     root, classes = voc_of(world), ["aeroplane", "dog", "person & child"]
     for offset in (1, 0):

@@ -792,6 +792,8 @@ class AnnotationsInfo(Structure):
         ("bad", c_char_p),
         ("n_fractions", c_uint64),
         ("n_from_zero", c_uint64),
+        ("n_without_xml", c_uint64),
+        ("n_xml_not_read", c_uint64),
     ]
 
 

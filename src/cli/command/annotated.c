@@ -199,6 +199,26 @@ const char *annotated_absent(const struct annotated *annotated)
                              ".jpg in capitals, as in .JPG and .Jpg, are not there either)";
 }
 
+/* Warn of files of VOC that are no images of the data set. */
+static void warn_of_left(const struct pstk_annotations_info *info)
+{
+    char n[UNIT_SIZE];
+    if (info->n_without_xml)
+        message_say("warning: %s picture%s of JPEGImages %s left out: no XML file that is read has "
+                    "%s name",
+                    unit_count(n, info->n_without_xml), info->n_without_xml == 1 ? "" : "s",
+                    info->n_without_xml == 1 ? "is" : "are",
+                    info->n_without_xml == 1 ? "its" : "their");
+    if (info->n_xml_not_read)
+        message_say("warning: %s XML file%s below Annotations %s not read: %s in a folder, or %s "
+                    "not end in .xml (move %s into Annotations, as NAME.xml)",
+                    unit_count(n, info->n_xml_not_read), info->n_xml_not_read == 1 ? "" : "s",
+                    info->n_xml_not_read == 1 ? "is" : "are",
+                    info->n_xml_not_read == 1 ? "it is" : "they are",
+                    info->n_xml_not_read == 1 ? "does" : "do",
+                    info->n_xml_not_read == 1 ? "it" : "them");
+}
+
 void annotated_warn(struct annotated *annotated)
 {
     struct pstk_annotations_info *info = &annotated->info;
@@ -211,6 +231,7 @@ void annotated_warn(struct annotated *annotated)
                     annotated->coco ? "annotation, or one of 'images' with its annotations"
                                     : "object, or an XML file with its image",
                     info->bad);
+    warn_of_left(info);
     if (info->n_fractions)
         message_say(
             "warning: %s box%s in the first pixel of %s image: boxes of %s are in pixels, and "
@@ -302,6 +323,8 @@ void annotated_put(struct annotated *annotated, struct json_t *object)
     json_put_count(put, "n_annotations", info->n_objects);
     json_put_count(put, "n_empty_images", info->n_empty);
     json_put_count(put, "n_bad", info->n_bad);
+    json_put_count(put, "n_pictures_without_xml", info->n_without_xml);
+    json_put_count(put, "n_xml_not_read", info->n_xml_not_read);
     json_put_count(put, "n_boxes_outside", info->n_outside);
     json_put_count(put, "n_boxes_flat", info->n_flat);
     json_put_count(put, "n_boxes_of_fractions", info->n_fractions);
