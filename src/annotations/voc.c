@@ -223,12 +223,65 @@ static int refuse_twice(struct voc *voc, const char *path, struct pstk_error *er
     return r;
 }
 
+/* A line of an image set. */
+struct line {
+    const char *file; /* of the set */
+    uint64_t number;  /* from 1 */
+    const char *at;
+    size_t size; /* bytes, without the space at the end */
+};
+
+/* 1: the XML file of a stem is there, or cannot be looked at: reading it fails with the reason. */
+static int has_xml(const struct pstk_annotations *a, const char *stem)
+{
+    char path[MAX_PATH];
+    return make_path(path, a, "Annotations", stem, ".xml", NULL) < 0 || access(path, F_OK) == 0 ||
+           (errno != ENOENT && errno != ENOTDIR);
+}
+
+/* A line names an image without an XML file: say whether a suffix is too much. */
+static int fail_absent(const struct pstk_annotations *a, const struct line *line, const char *stem,
+                       struct pstk_error *err)
+{
+    char shorter[NAME_MAX + 1];
+    const size_t size = stem_size(stem, of_pictures), n = size ? size : stem_size(stem, of_xml);
+    snprintf(shorter, sizeof shorter, "%.*s", (int)n, stem);
+    return n && has_xml(a, shorter)
+               ? pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                            "%.200s: line %" PRIu64 " is '%.80s'; must be the name of one image "
+                            "without its suffix (%.80s)",
+                            line->file, line->number, stem, shorter)
+               : pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+                            "%.200s: line %" PRIu64 " is '%.80s', and Annotations/%.80s.xml is not "
+                            "there (add it, or remove the line)",
+                            line->file, line->number, stem, stem);
+}
+
+/* Take the name of a line, which is not empty. */
+static int take_line(struct pstk_annotations *a, const struct line *line, struct pstk_error *err)
+{
+    struct voc *voc = a->state;
+    for (size_t i = 0; i < line->size; i++) {
+        const unsigned char c = (unsigned char)line->at[i];
+        if (c <= ' ' || c == '/' || c == 127)
+            return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                              "%.200s: line %" PRIu64 " is '%.*s'; must be the name of one image "
+                              "(sets of one class, with 1 and -1, are not read)",
+                              line->file, line->number, (int)(line->size < 80 ? line->size : 80),
+                              line->at);
+    }
+    const int r = add_stem(voc, line->at, line->size, err);
+    if (r < 0 || has_xml(a, voc->stems[voc->n - 1]))
+        return r;
+    return fail_absent(a, line, voc->stems[voc->n - 1], err);
+}
+
 /* Take the names of an image set, one a line. */
 static int list_set(struct pstk_annotations *a, const char *name, struct pstk_error *err)
 {
     struct voc *voc = a->state;
     char path[MAX_PATH];
-    uint64_t line = 0;
+    struct line line = {.file = path};
     int r =
         pstk__annotations_path_wrong(name)
             ? pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
@@ -239,20 +292,18 @@ static int list_set(struct pstk_annotations *a, const char *name, struct pstk_er
         r = pstk__whole_file_read(&voc->bytes, path, MOST_TEXT, err);
     const char *at = voc->bytes.size ? (const char *)voc->bytes.at : "";
     const char *end = at + voc->bytes.size;
+    if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
+        at += 3; /* the byte order mark that Windows' programs write */
     while (r == 0 && at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         const char *last = stop ? stop : end;
         while (last > at && (last[-1] == '\r' || last[-1] == ' '))
             last--;
-        line++;
-        for (const char *c = at; c < last && r == 0; c++)
-            if (*c <= ' ' || *c == '/' || *c == 127)
-                r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                               "%.200s: line %" PRIu64 " is '%.*s'; must be the name of one image "
-                               "(sets of one class, with 1 and -1, are not read)",
-                               path, line, (int)(last - at < 80 ? last - at : 80), at);
-        if (r == 0 && last > at)
-            r = add_stem(voc, at, (size_t)(last - at), err);
+        line.number++;
+        line.at = at;
+        line.size = (size_t)(last - at);
+        if (line.size)
+            r = take_line(a, &line, err);
         at = stop ? stop + 1 : end;
     }
     if (r == 0 && voc->n == 0)

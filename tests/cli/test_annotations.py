@@ -666,6 +666,20 @@ def sets_of_voc_choose_images_in_their_order(world):
     write(os.path.join(root, "ImageSets", "Main", "empty.txt"), "")
     _, err = run("pack", "--voc", "--image-set", "empty", root, world.fresh("voc-bad"), status=1)
     assert "empty.txt lists no images" in err, err
+    for text, line, says in (("2007_000032\n\n2008_000001.jpg\n", 3, "'2008_000001.jpg'; must be the name of one image without its suffix (2008_000001)"),
+                             ("2008_000001.xml\n", 1, "'2008_000001.xml'; must be the name of one image without its suffix (2008_000001)"),
+                             ("2007_000032\nabsent\n", 2, "'absent', and Annotations/absent.xml is not there"),
+                             ("absent.png\n", 1, "'absent.png', and Annotations/absent.png.xml is not there")):
+        write(os.path.join(root, "ImageSets", "Main", "wrong.txt"), text)
+        _, err = run("pack", "--voc", "--image-set", "wrong", root, world.fresh("voc-bad"), status=(1, 2))
+        assert "wrong.txt: line %d is %s" % (line, says) in err, err
+    write(os.path.join(root, "ImageSets", "Main", "bom.txt"), "\ufeff2008_000001\n2007_000032\n")
+    expect(run_json("pack", "--voc", "--image-set", "bom", root, out, "--overwrite")["n_samples"], 2)
+    for folder, suffix in (("Annotations", ".xml"), ("JPEGImages", ".jpg")):
+        shutil.copy(os.path.join(root, folder, "2007_000032" + suffix), os.path.join(root, folder, "größe" + suffix))
+    write(os.path.join(root, "ImageSets", "Main", "bom.txt"), "größe\n2007_000032\n")
+    run("pack", "--voc", "--image-set", "bom", root, out, "--overwrite")
+    expect(run("get", out, 0, "file_name")[0], "größe.jpg")
     write(os.path.join(root, "ImageSets", "Main", "twice.txt"), "2007_000033\n2007_000032\n2007_000033\n")
     _, err = run("pack", "--voc", "--image-set", "twice", root, world.fresh("voc-bad"), status=1)
     assert "2007_000033 is listed twice" in err, err
