@@ -622,8 +622,10 @@ static int coco_open(struct pstk_annotations *a, const struct pstk_annotations_s
         return pstk__fail_copy(err, &own);
     place_images(a, s->skip_empty != 0);
     if (a->info.n_images == 0)
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                          "%.200s has no image with annotations, and skip_empty is set", a->path);
+        return pstk__fail(
+            err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+            "skip_empty: no image is left, none of %.200s has annotations (do not set skip_empty)",
+            a->path);
     choose_fields(a);
     return 0;
 }

@@ -147,17 +147,18 @@ static int find_folder(struct pstk__panoptic *panoptic, const char *path, const 
     const size_t size = strlen(path);
     struct stat st;
     if (!masks && (size <= 5 || strcmp(path + size - 5, ".json") != 0))
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "%.200s is panoptic, and its name does not end in .json; panoptic_masks "
-                          "must be the folder of its PNG files",
-                          path);
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+            "%.200s is panoptic, and its name does not end in .json (set panoptic_masks "
+            "to the folder of its PNG files)",
+            path);
     panoptic->folder = masks ? strdup(masks) : strndup(path, size - 5);
     if (!panoptic->folder)
         return pstk__annotations_no_memory(err);
     const int native = stat(panoptic->folder, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
     return native ? pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
-                                     "cannot open the folder %.300s; panoptic_masks must be the "
-                                     "folder of the PNG files of %.200s",
+                                     "cannot open the folder %.300s (set panoptic_masks to the "
+                                     "folder of the PNG files of %.200s)",
                                      panoptic->folder, path)
                   : 0;
 }

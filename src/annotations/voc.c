@@ -445,8 +445,10 @@ static int take_images(struct pstk_annotations *a, const struct pstk_annotations
     if (r >= 0 && kept == 0 && a->info.n_bad)
         r = pstk__annotations_all_bad(a, err);
     else if (r >= 0 && kept == 0)
-        r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                       "%.200s has no image with annotations, and skip_empty is set", a->path);
+        r = pstk__fail(
+            err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+            "skip_empty: no image is left, none of %.200s has annotations (do not set skip_empty)",
+            a->path);
     return r < 0 ? r : 0;
 }
 

@@ -654,13 +654,28 @@ def objects_of_voc_come_back_by_name(world):
 
 
 @test
+def messages_name_options(world):
+    root = voc_of(world, "voc-options")
+    for stem, _ in VOC:
+        write(os.path.join(root, "Annotations", stem + ".xml"), "<annotation/>")
+    folder, whole = coco_of(world)
+    objects = save(world, whole)
+    none = save(world, {**whole, "annotations": []}, "none.json")
+    for options, path, says in ((["--voc", "--skip-empty"], root, "--skip-empty: no image is left, none of %s has annotations (do not set --skip-empty)" % root),
+                                (["--coco", none, "--skip-empty"], folder, "--skip-empty: no image is left, none of %s has" % none),
+                                (["--coco", objects, "--panoptic-masks", folder], folder, "--panoptic-masks: value is '%s'" % folder)):
+        _, err = run("pack", *options, path, world.fresh("voc-bad"), status=(1, 2))
+        assert says in err and not re.search("skip_empty|panoptic_masks", err), err
+
+
+@test
 def sets_of_voc_choose_images_in_their_order(world):
     root, out = voc_of(world), world.fresh("voc-set")
     run("pack", "--voc", "--image-set", "train", root, out)
     expect([run("get", out, i, "file_name")[0] for i in range(2)], ["2008_000001.jpg", "2007_000032.jpg"])
     expect(run_json("pack", "--voc", "--image-set", "Segmentation/val", root, out, "--overwrite")["n_samples"], 1)
     expect(run_json("pack", "--voc", "--skip-empty", root, out, "--overwrite")["n_samples"], 2)
-    for name, says in (("dog_train", "line 1 is '2008_000001 -1'"), ("absent", "absent.txt"), ("../Main/train", "image_set: value")):
+    for name, says in (("dog_train", "line 1 is '2008_000001 -1'"), ("absent", "absent.txt"), ("../Main/train", ": --image-set: value")):
         _, err = run("pack", "--voc", "--image-set", name, root, world.fresh("voc-bad"), status=(1, 2))
         assert says in err, err
     write(os.path.join(root, "ImageSets", "Main", "empty.txt"), "")

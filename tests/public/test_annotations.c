@@ -175,7 +175,7 @@ TEST(masks_of_panoptic_annotations_are_pixels)
     s.format = PSTK_ANNOTATIONS_COCO;
     s.path = path;
     CHECK_EQ(pstk_annotations_open(&a, &s, &err), PSTK_EINVAL);
-    CHECK(strstr(err.message, "does not end in .json; panoptic_masks must be the folder"));
+    CHECK(strstr(err.message, "does not end in .json (set panoptic_masks to the folder"));
     s.panoptic_masks = "/absent";
     CHECK_EQ(pstk_annotations_open(&a, &s, &err), PSTK_ENOENT);
     s.panoptic_masks = "/";

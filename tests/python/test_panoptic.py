@@ -283,8 +283,8 @@ class Panoptic(Case):
             one.update(kept)
 
     def test_the_folder_of_the_masks_is_asked_for(self):
-        self.assertIn("cannot open the folder /absent; panoptic_masks must be the folder", self.pack("--panoptic-masks", "/absent", status=2))
-        self.assertIn("its name does not end in .json; panoptic_masks", self.pack(name="x.txt", status=2))
+        self.assertIn("cannot open the folder /absent (set --panoptic-masks to the folder", self.pack("--panoptic-masks", "/absent", status=2))
+        self.assertIn("its name does not end in .json (set --panoptic-masks to", self.pack(name="x.txt", status=2))
         self.assertIn("cannot open the folder", self.pack(name="y.json", status=2))
         self.whole["annotations"] = []
         self.assertIn("is not panoptic: its annotations have no segments_info", self.pack("--panoptic-masks", self.path("panoptic_x"), status=2))

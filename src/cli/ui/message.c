@@ -138,9 +138,12 @@ void message_settings(struct pstk_error *err)
 {
     name_variable(err, "cache_path", "$PENSTOCK_CACHE");
     name_variable(err, "cache_size", "$PENSTOCK_CACHE_SIZE");
+    name_variable(err, "image_set", "--image-set");
     name_variable(err, "n_threads", "--threads");
+    name_variable(err, "panoptic_masks", "--panoptic-masks");
     name_variable(err, "shard_size", "--shard-size");
     name_variable(err, "skip_bad", "--skip-bad");
+    name_variable(err, "skip_empty", "--skip-empty");
     name_variable(err, "split_at", "--split-at");
     name_variable(err, "trace_path", "--trace");
     name_fields(err);
