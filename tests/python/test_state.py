@@ -167,6 +167,20 @@ class Refused(unittest.TestCase):
                 with self.assertRaisesRegex(penstock.SettingsError, f"value has no '{name}'"):
                     data.load_state_dict(part)
 
+    def test_a_key_that_no_state_has_is_named(self):
+        with loader() as data:
+            saved = data.state_dict()
+            for key, says in (("step", "state: value has 'step', which no state of penstock"), ("positon", "did you mean 'position'"),
+                              (7, "state: value has 7")):
+                with self.assertRaises(penstock.SettingsError) as caught:
+                    data.load_state_dict({**saved, key: 5})
+                self.assertIn(says, str(caught.exception))
+            data.load_state_dict(saved)
+        for more in ({"order": "windowed", "window": 10}, {"batch_size": {0: 8, 5: 4}}, {"subset": penstock.Range(0, 50)}, {"global_batch_size": 8}):
+            keywords = {"batch_size": None, **more} if "global_batch_size" in more else more
+            with loader(**keywords) as data:
+                data.load_state_dict(data.state_dict())
+
     def test_numbers_of_arrays_are_numbers(self):
         with loader() as data:
             numpy = sets.numpy

@@ -796,7 +796,8 @@ class Loader(Hints, Sealed):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where state_dict() was called: the next pass begins there. A loader that was opened with
         max_batch_size goes on with the batch size of the state, any other one with its own. SettingsError: it is of
-        another data set, seed, order, or of a newer penstock, or of too large batches; nothing has changed then."""
+        another data set, seed, order, or of a newer penstock, or of too large batches, or has keys that no state has; nothing
+        has changed then."""
         epoch, position = state.check(state_dict, self.state_dict(), self._path)
         size = sizes.restored(self, state_dict)
         self._handle.check_turn()

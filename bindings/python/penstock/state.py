@@ -22,9 +22,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import weave
+from ._version import __version__
 from .errors import SettingsError
+from .hints import near
 
 VERSION = 1
+# Members of all states of this version; which of them a state has follows from how its loader was opened.
+_MEMBERS = frozenset(("version", "epoch", "position", "seed", "order", "order_version", *weave.NAMES, "data_set", "n_samples",
+                      "batch_size", "global_batch_size", "world", "subset", "mixture", "budget", "batch_schedule",
+                      "batch_schedule_of"))
 _GIVE = "give what state_dict() of a penstock loader returned"
 
 
@@ -69,6 +75,10 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
         raise SettingsError(f"state: version is {version}; must be at least 1 ({_GIVE})")
     if version > VERSION:
         raise SettingsError(f"state: version is {version}; must be at most {VERSION} (update penstock)")
+    for name in state:
+        if name not in _MEMBERS:
+            raise SettingsError(f"state: value has {name!r}, which no state of penstock {__version__} has ({_GIVE}, and keep "
+                                f"other values next to it){near(name, _MEMBERS)}")
     _must_agree(state, own, "data_set", f"open the data set of the saved loader, not {path}" if "mixture" not in own else
                 "open the data sets of the saved loader, in its order")
     if not _same_mixture(state.get("mixture"), own.get("mixture")):
