@@ -12,6 +12,7 @@ import time
 import warnings
 
 import penstock
+import sets
 from data_fixture import Case, image_file, np, optional
 
 SMALL = penstock.image("image", [penstock.Resize((16, 16))])
@@ -483,6 +484,28 @@ class Wrong(Folders):
                              device="cpu") as loader:
             with self.assertRaises(penstock.CorruptRecordError):
                 list(loader.epoch(0))
+
+    def test_an_image_that_does_not_decode_is_named_with_its_file_and_the_way_out(self):
+        folder = self.put({"a/0.jpg": image_file(0), "a/1.jpg": sets.damaged_jpeg(image_file(1)), "b/2.jpg": image_file(2)[:700]})
+        table = os.path.join(self.folder, "table.csv")
+        with open(table, "w", encoding="utf-8") as file:
+            file.write("file_name,n\n" + "".join("%s/%s,1\n" % (folder, name) for name in ("a/0.jpg", "a/1.jpg", "b/2.jpg")))
+        way = "damaged='accept' takes it as Pillow shows it"
+        for path in (folder, table):
+            for fields in (None, ["image"]):
+                with penstock.Dataset(path, fields=fields, decode=True) as data:
+                    error = self.assert_says(["sample 1, ", "a/1.jpg", "field image: JPEG: ", way], data.__getitem__, 1)
+                    self.assertEqual(error.sample_id, 1)
+                    error = self.assert_says(["sample 2, ", "b/2.jpg", "field image: "], data.__getitem__, 2)
+                    self.assertNotIn("accept", str(error))  # Pillow does not load it either
+            with penstock.Dataset(path, damaged="accept", decode=True) as data:
+                self.assertEqual(data[1]["image"].shape[2], 3)
+                self.assert_says(["sample 2, ", "b/2.jpg", "field image: "], data.__getitem__, 2)
+        packed = os.path.join(self.folder, "unmarked")
+        with penstock.Writer(packed, {"path": "utf8", "image": "image"}, check_images=False) as writer:
+            writer.add(path="x", image=sets.damaged_jpeg(image_file(1)))
+        error = self.assert_says(["sample 0, field image: JPEG: "], penstock.Dataset(packed, decode=True).__getitem__, 0)
+        self.assertNotIn("accept", str(error))
 
     def lose(self, change, words):
         """A file changes after the data set was opened: both ways to read report it."""

@@ -19,6 +19,7 @@ from .dtypes import DTYPES
 from .elsewhere import DATASET_ATTRIBUTES
 from .arguments import items, switch
 from .errors import SettingsError
+from .escapes import escaped
 from .foreign import Foreign
 from .hints import Hints, explains, kind_of, near_or_all
 from .lists import bytes_at, mask_of, pixels_of, read
@@ -123,12 +124,14 @@ def _as_rgb(pixels: Any) -> Any:
     return numpy.ascontiguousarray(pixels[:, :, :3])
 
 
-def _of_sample(sample_id: int, name: str, read_value: Callable[[], Any]) -> Any:
-    """Return what `read_value` returns; an error of the library names the sample and the field."""
+def _of_sample(sample_id: int, name: str, read_value: Callable[[], Any], file_of: Callable[[int], str] | None = None) -> Any:
+    """Return what `read_value` returns; an error of the library names the sample, its file, where file_of finds one, and the
+    field."""
     try:
         return read_value()
     except errors.PenstockError as error:
-        error.args = (f"sample {sample_id}, field {name}: {error}",)
+        file = file_of(sample_id) if file_of else ""
+        error.args = (f"sample {sample_id}{file and f', {file}'}, field {name}: {error}",)
         error.sample_id = sample_id
         raise
 
@@ -167,6 +170,18 @@ def _rgb_of(image: Any, is_damaged: bool = False) -> Any:
 def _image_of(data: bytes, info: _c.ValueInfo, is_decoded: bool, accepts_damaged: bool) -> Any:
     image = pixels_of(data, info) if info.encoding == _c.ENCODING_PIXELS else data
     return _rgb_of(image, accepts_damaged or info.damaged == 1) if is_decoded else image
+
+
+def _image_in_place(data: bytes, info: _c.ValueInfo, is_decoded: bool, accepts_damaged: bool) -> Any:
+    """Return _image_of() of data in another format than penstock's; an error says whether damaged="accept" would take it."""
+    try:
+        return _image_of(data, info, is_decoded, accepts_damaged)
+    except errors.CorruptRecordError as error:
+        damage = ctypes.c_uint32()
+        _c.lib.pstk_image_check_damaged(data, len(data), 0, byref(damage), byref(errors.new()))
+        if damage and not accepts_damaged:
+            error.args = (f"{error}; Pillow loads it: damaged='accept' takes it as Pillow shows it",)
+        raise
 
 
 # ---- the data set --------------------------------------------------------------------------------------
@@ -287,12 +302,25 @@ class Dataset(Hints, Sealed):
         if kind == "mask":
             return _of_sample(sample_id, name, lambda: mask_of(data, info))
         if info.encoding != _c.ENCODING_NONE:
-            accepts = self._foreign.damaged == "accept" and self._info.format != "pstk"
-            return _of_sample(sample_id, name, lambda: _image_of(data, info, is_decoded, accepts))
+            if self._info.format == "pstk":
+                return _of_sample(sample_id, name, lambda: _image_of(data, info, is_decoded, False))
+            accepts = self._foreign.damaged == "accept"
+            return _of_sample(sample_id, name, lambda: _image_in_place(data, info, is_decoded, accepts),
+                              functools.partial(self._file_of, handle))
         value = _of_sample(sample_id, name, lambda: _value_of(value_of, data))
         if is_decoded and kind == "image_list":
             return _of_sample(sample_id, name, lambda: [_rgb_of(item) for item in value])
         return value
+
+    def _file_of(self, handle: _Handle, sample_id: int) -> str:
+        """The path of a sample's image, of folders and tables of images, as messages show it; "": unknown."""
+        if self._info.format not in ("folder", "table") or "path" not in self._fields:
+            return ""
+        try:
+            data, _ = handle.read(sample_id, list(self._fields).index("path"))
+        except errors.PenstockError:
+            return ""
+        return escaped(os.fsdecode(data))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for i in range(len(self)):
