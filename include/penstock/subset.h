@@ -84,14 +84,18 @@ struct pstk_subset {
     /* WHERE: n_values values; copies. A value of u64 above 2^63 - 1 is never listed */
     const int64_t *values;
     uint64_t n_values;
-    /* BETWEEN: no NaN, least < below; infinities leave a side open. Whole numbers are compared as
-     * doubles: exactly up to 2^53 */
+    /* BETWEEN: no NaN, least < below. -INFINITY and INFINITY leave a side open: infinite values of
+     * a column fit, NaN never does */
     double least;
     double below;
     /* MEMBERS: of a data set with the same identity; the new members share what these hold */
     struct pstk_members *members;
     /* the next step, or NULL; copies */
     const struct pstk_subset *next;
+    /* BETWEEN: of a bound that is a whole number beyond 2^53, what the double next to it lacks. The
+     * bounds are least + least_rest and below + below_rest, and are compared exactly. default: 0 */
+    int64_t least_rest;
+    int64_t below_rest;
 };
 
 /* Find the samples of a subset of an open data set, NULL: all. Returns owned in *out. pstk_open

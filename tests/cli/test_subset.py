@@ -6,6 +6,7 @@ usage: test_subset.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
 import os
 import sys
 
+import numpy
 from test_command import expect, main, run, run_json
 
 TESTS = []
@@ -45,6 +46,26 @@ def every_kind_of_step_has_its_samples(world):
     expect(ids_of(world, "where:cls=..1"), zero)
     expect(ids_of(world, "where:cls=1.."), rest)
     expect(ids_of(world, "where:cls=0,1,2,3,4,5,6,7"), list(range(N)))
+
+
+@test
+def bounds_of_columns_are_exact(world):
+    first = 1732700000000000001  # a double here is a multiple of 256
+    for name, values in (("time", first + numpy.arange(N)), ("top", numpy.arange(2**64 - N, 2**64, dtype="u8")),
+                         ("real", numpy.r_[numpy.arange(N - 1.0), numpy.inf])):
+        numpy.save(world.path("values.npy"), values)
+        run("column", world.data, name, world.path("values.npy"))
+    try:
+        expect(ids_of(world, "where:time=%d..%d" % (first + 3, first + 9)), list(range(3, 9)))
+        expect(ids_of(world, "where:time=..%d" % (first + 5)), list(range(5)))
+        expect(ids_of(world, "where:top=%d..%d" % (2**64 - 5, 2**64 - 1)), list(range(N - 5, N - 1)))
+        expect(ids_of(world, "where:top=%d.." % (2**64 - 1)), [N - 1])
+        expect(ids_of(world, "where:time=-%d..%d" % (2**63, 10**30)), list(range(N)))
+        expect(ids_of(world, "where:real=20.5.."), list(range(21, N)))
+        expect(ids_of(world, "where:real=20.5..inf"), list(range(21, N - 1)))
+    finally:
+        for name in ("time", "top", "real"):
+            run("column", world.data, name, "--remove")
 
 
 @test

@@ -30,6 +30,15 @@ def ids_of(subset, path=None, **keywords):
         return found
 
 
+def written(kind, values):
+    """A data set with a scalar `c` in each record."""
+    path = os.path.join(tempfile.mkdtemp(dir=sets.ROOT), "c")
+    with penstock.Writer(path, {"c": kind}) as writer:
+        for value in values:
+            writer.add(c=value)
+    return path
+
+
 class Members(unittest.TestCase):
     def test_train_and_validation_are_disjoint_and_whole(self):
         for cut in (0.8, 0.001, 1 / 3, 0.7):
@@ -74,6 +83,33 @@ class Members(unittest.TestCase):
         self.assertEqual(ids_of(Where("half", below=1), shuffle=False), [0, 1])
         self.assertEqual(ids_of(Where("i", in_=range(90), not_in=range(3, 80), at_least=2, below=85), shuffle=False),
                          [2, 80, 81, 82, 83, 84])
+
+    def test_bounds_are_exact_in_columns_of_whole_numbers(self):
+        for kind, first in (("int64", 1732700000000000001), ("int64", -2**63), ("int64", 2**63 - N), ("uint64", 2**64 - N),
+                            ("int64", 2**53 - 3)):
+            path = written(kind, [first + i for i in range(N)])
+            for k in (0, 1, 2, 3, 100, N - 1):
+                with self.subTest(kind=kind, first=first, k=k):
+                    self.assertEqual(ids_of(Where("c", at_least=first + k), path, shuffle=False), list(range(k, N)))
+                    self.assertEqual(ids_of(Where("c", at_least=first + k, below=first + k + 1), path, shuffle=False), [k])
+                    if k:
+                        self.assertEqual(ids_of(Where("c", below=first + k), path, shuffle=False), list(range(k)))
+            for least, below in ((first, first + N), (-10**30, 10**30), (-2.0**70, 2.0**70), (first - 1, float("inf"))):
+                self.assertEqual(ids_of(Where("c", at_least=least, below=below), path, shuffle=False), list(range(N)))
+        path = written("int64", range(-3, 4))
+        for least, below, wanted in ((-0.5, 1, [3]), (-1, 0.5, [2, 3]), (-1.5, 1.5, [2, 3, 4]), (0.5, 10, [4, 5, 6])):
+            self.assertEqual(ids_of(Where("c", at_least=least, below=below), path, shuffle=False), wanted)
+
+    def test_bounds_are_exact_in_columns_of_floats(self):
+        big, inf = float(2**60), float("inf")  # beside big, doubles are 128 and 256 apart
+        path = written("float64", [-inf, -1.5, 0.0, big - 128, big, big + 256, inf, float("nan")])
+        for keywords, wanted in (({"at_least": 0}, [2, 3, 4, 5, 6]), ({"at_least": 0, "below": inf}, [2, 3, 4, 5]),
+                                 ({"below": 0}, [0, 1]), ({"at_least": -inf}, [0, 1, 2, 3, 4, 5, 6]), ({"at_least": inf}, [6]),
+                                 ({"below": inf}, [0, 1, 2, 3, 4, 5]), ({"at_least": 2**60 + 1}, [5, 6]),
+                                 ({"at_least": 2**60 - 1, "below": 2**60 + 1}, [4]), ({"below": 2**60 - 1}, [0, 1, 2, 3]),
+                                 ({"at_least": -1.7976931348623157e308}, [1, 2, 3, 4, 5, 6])):
+            with self.subTest(**keywords):
+                self.assertEqual(ids_of(Where("c", **keywords), path, shuffle=False), wanted)
 
     def test_steps_apply_to_what_the_steps_before_left(self):
         train = ids_of(Fraction(0, 0.8, seed=1), shuffle=False)
@@ -341,6 +377,8 @@ class Refused(unittest.TestCase):
                            (lambda: Ids([]), "no ids"), (lambda: Ids([3, -1]), r"Ids\[1\]: value is -1"),
                            (lambda: Where("i"), "no condition"), (lambda: Where("i", in_=[]), "is empty"),
                            (lambda: Where("i", at_least=3, below=3), "at_least=3, below=3, which none fits"),
+                           (lambda: Where("i", at_least=2**60 + 1, below=2**60 + 1), "which none fits"),
+                           (lambda: Where("i", below=-float("inf")), "which none fits"),
                            (lambda: Where("i", below=float("nan")), "Where.below: value is nan")):
             with self.assertRaisesRegex(penstock.SettingsError, says):
                 make()

@@ -1412,6 +1412,8 @@ Subset._fields_ = [
     ("below", c_double),
     ("members", c_void_p),
     ("next", POINTER(Subset)),
+    ("least_rest", c_int64),
+    ("below_rest", c_int64),
 ]
 
 

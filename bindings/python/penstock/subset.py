@@ -277,11 +277,14 @@ def _values(name: str, given: Any) -> array[int]:
     return array("q", found)
 
 
-def _bound(name: str, value: Any, default: float) -> float:
+def _bound(name: str, value: Any, default: float) -> tuple[float, int]:
+    """The float next to a bound, and what it lacks of a whole number."""
     if value is None:
-        return default
+        return default, 0
     try:
-        return number(name, value, -math.inf, math.inf)
+        nearest = number(name, value, -math.inf, math.inf)
+        rest = operator.index(value) - int(nearest) if hasattr(value, "__index__") and math.isfinite(nearest) else 0
+        return nearest, max(-1024, min(1024, rest))  # beyond 64 bits the sign is enough
     except TypeError:
         raise TypeError(f"{name}: value is {value!r}; must be a number") from None
     except ValueError:  # NaN, or a whole number above all floats
@@ -292,7 +295,8 @@ class Where(Step):
     """The samples whose value in a side column fits (Dataset.columns has their names).
 
     in_: one of these values; not_in: none of these; for columns of whole numbers. at_least, below: at_least <= value <
-    below, for any column. Several are all required.
+    below, for any column; whole numbers are compared exactly, of any size. Without below, inf fits; NaN never does.
+    Several are all required.
 
     The samples are found when the loader opens. Columns are no part of a data set's identity: if one was replaced, a run
     goes on only if the same samples fit.
@@ -312,7 +316,9 @@ class Where(Step):
         self._bounds = None
         if at_least is not None or below is not None:
             least, most = _bound("Where.at_least", at_least, -math.inf), _bound("Where.below", below, math.inf)
-            if not least < most:
+            if most == (math.inf, 0) and below is not None:  # inf itself is not below: all finite numbers are
+                most = sys.float_info.max, 1
+            if not (least < most or below is None):
                 raise SettingsError(f"Where: value is at_least={at_least!r}, below={below!r}, which none fits; at_least "
                                     "must be less than below")
             self._bounds = least, most
@@ -324,7 +330,9 @@ class Where(Step):
         steps = [_step(_c.SUBSET_WHERE, column=self._column, inverted=inverted, n_values=len(values),
                        values=cast(c_void_p(values.buffer_info()[0]), POINTER(c_int64))) for inverted, values in self._lists]
         if self._bounds is not None:
-            steps.append(_step(_c.SUBSET_BETWEEN, column=self._column, least=self._bounds[0], below=self._bounds[1]))
+            (least, least_rest), (below, below_rest) = self._bounds
+            steps.append(_step(_c.SUBSET_BETWEEN, column=self._column, least=least, least_rest=least_rest, below=below,
+                               below_rest=below_rest))
         return steps
 
 

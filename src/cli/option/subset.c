@@ -2,6 +2,7 @@
 #include "option/subset.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,10 +163,28 @@ static int read_values(const char *text, struct pstk_subset *step, void **values
     return 0;
 }
 
+/* Read a number that ends with the text. *rest: what *nearest lacks of a whole number of 64 bits.
+ */
+static int read_bound(const char *text, double *nearest, int64_t *rest)
+{
+    char *end;
+    *nearest = strtod(text, &end);
+    if (*end || end == text)
+        return -1;
+    const size_t sign = *text == '-' || *text == '+';
+    errno = 0;
+    const uint64_t whole = strtoull(text + sign, &end, 10);
+    if (*end || errno || text[sign] < '0' || text[sign] > '9')
+        return 0;
+    const double magnitude = fabs(*nearest);
+    const int64_t more = (int64_t)(whole - (magnitude < 0x1p64 ? (uint64_t)magnitude : 0));
+    *rest = *text == '-' ? -more : more;
+    return 0;
+}
+
 /* A..B, of which one may be missing. */
 static int read_between(const char *text, const char *dots, struct pstk_subset *step)
 {
-    char *end;
     step->kind = PSTK_SUBSET_BETWEEN;
     step->least = -INFINITY;
     step->below = INFINITY;
@@ -174,14 +193,16 @@ static int read_between(const char *text, const char *dots, struct pstk_subset *
         if ((size_t)(dots - text) >= sizeof least)
             return -1;
         snprintf(least, sizeof least, "%.*s", (int)(dots - text), text);
-        step->least = strtod(least, &end);
-        if (*end || end == least)
+        if (read_bound(least, &step->least, &step->least_rest) < 0)
             return -1;
     }
     if (dots[2]) {
-        step->below = strtod(dots + 2, &end);
-        if (*end)
+        if (read_bound(dots + 2, &step->below, &step->below_rest) < 0)
             return -1;
+        if (step->below == (double)INFINITY) { /* inf itself is not below: all finite ones are */
+            step->below = DBL_MAX;
+            step->below_rest = 1;
+        }
     }
     return dots == text && !dots[2] ? -1 : 0;
 }
