@@ -9,6 +9,7 @@
 #include "format/mds/mds.h"
 #include "format/megatron/megatron.h"
 #include "format/pstk/pstk.h"
+#include "format/rivals.h"
 #include "format/tar/tar.h"
 #include "format/tfrecord/tfrecord.h"
 #include "format/unknown.h"
@@ -24,8 +25,8 @@
 /* The record formats there are, the first that knows a path wins: folder is the last, because a
  * folder of anything may hold an image, too. */
 static const struct pstk__format *const formats[] = {
-    &pstk__format_pstk,     &pstk__format_arrays,   &pstk__format_mds,   &pstk__format_tar,
-    &pstk__format_tfrecord, &pstk__format_megatron, &pstk__format_table, &pstk__format_folder};
+    &pstk__format_pstk,     &pstk__format_mds,      &pstk__format_arrays, &pstk__format_tar,
+    &pstk__format_tfrecord, &pstk__format_megatron, &pstk__format_table,  &pstk__format_folder};
 
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 
@@ -70,6 +71,14 @@ static const char *name_of(const struct pstk__store *store, const char *path)
     return NULL;
 }
 
+/* 1: a file of the format's in the directory says what the data set is, so that others in it are
+ * none: a manifest, an index, or a table of images in it. */
+static int has_file_of_its_own(const struct pstk__format *format)
+{
+    return format == &pstk__format_pstk || format == &pstk__format_mds ||
+           format == &pstk__format_table;
+}
+
 int pstk__format_find(const struct pstk__format **out, const struct pstk__store *store,
                       const char *path, struct pstk_error *err)
 {
@@ -79,8 +88,11 @@ int pstk__format_find(const struct pstk__format **out, const struct pstk__store 
         if (rc < 0)
             return rc;
         if (rc > 0) {
-            *out = formats[i];
-            return 0;
+            const int is_shared = !has_file_of_its_own(formats[i]) &&
+                                  pstk__rivals_check(formats[i], formats + i + 1, N_FORMATS - i - 1,
+                                                     store, path, err) < 0;
+            *out = is_shared ? NULL : formats[i];
+            return is_shared ? PSTK_EINVAL : 0;
         }
     }
     char known[512], files[256];

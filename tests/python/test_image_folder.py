@@ -435,6 +435,48 @@ class Wrong(Folders):
         self.refuse(self.path("text/*"), "matches 1 folder, the first deep; must match files of a format")
         self.refuse(self.path("text/deep/*.txt"), "names 1 file of no format that is read")
 
+    def test_a_folder_of_two_formats_is_refused_with_what_to_open(self):
+        """One stray file would be the data set, in place of all others."""
+        def saved(save, *arrays, **named):
+            out = io.BytesIO()
+            save(out, *arrays, **named)
+            return out.getvalue()
+
+        image, npy, packed = image_file(1, "JPEG"), saved(np.save, np.zeros(3)), io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as tar:
+            member = tarfile.TarInfo("0.jpg")
+            member.size = len(image)
+            tar.addfile(member, io.BytesIO(image))
+        tar = packed.getvalue()
+        classes = {f"{c}/{i}.jpg": image for c in "ab" for i in range(2)}
+        flat = {f"{i}.jpg": image for i in range(4)}
+        table = {"metadata.csv": b"file_name\na/0.jpg\n"}
+        for number, (files, stray, n_stray, n_rest) in enumerate((
+                (classes, {"mean.npy": npy}, 3, 4), (classes, {"mean.npz": saved(np.savez, mean=np.zeros(5))}, 5, 4),
+                (classes, {"backup.tar": tar}, 1, 4), (classes, {"0.tar": tar, "1.tar": tar}, 2, 4), (flat, {"mean.npy": npy}, 3, 4),
+                ({"0.tar": tar, "1.tar": tar}, {"mean.npy": npy}, 3, 2), ({**classes, **table}, {"backup.tar": tar}, 1, 1))):
+            folder = self.put({**files, **stray}, f"two-{number}")
+            said = str(self.assert_says(["path: value is ", ", which has ", "; must be of one format (open "], penstock.Dataset, folder))
+            for use in (lambda path: penstock.Loader(path, batch_size=1), lambda path: penstock.pack(path, self.path("packed"))):
+                self.assert_says([said], use, folder)
+            for words in (["pack", folder, self.path("packed")], ["info", folder], ["bench", folder, "--seconds", "0.1"]):
+                self.assertIn(said, self.command(*words, status=2))
+            found = re.search(r"\(open (.*?)(?:, or move (?:it|them) elsewhere to open the rest| or (.*))\)$", said)
+            for advice, n in ((found[1], n_stray), (found[2], n_rest)):  # as it is printed
+                if advice:
+                    with penstock.Dataset(advice) as data:
+                        self.assertEqual(len(data), n)
+            self.assertEqual(found[2] is not None, "0.tar" in files)
+            for name in stray:
+                os.remove(os.path.join(folder, name))
+            with penstock.Dataset(folder) as data:
+                self.assertEqual(len(data), n_rest)
+        arrays = {"x.npy": npy, "y.npy": npy}
+        for number, (files, n) in enumerate((({**arrays, "plot.png": image}, 3), ({"0.tar": tar, "1.tar": tar, "first.jpg": image}, 2),
+                                             ({**classes, **table}, 1), ({**arrays, "code/a.py": b"x", "code/b.py": b"x"}, 3))):
+            with penstock.Dataset(self.put(files, f"one-{number}")) as data:
+                self.assertEqual(len(data), n)
+
     def test_a_folder_of_anything_with_a_picture_in_it_is_none(self):
         """To index a home, or the whole disk, would read it."""
         home = self.put({**{f"{name}/notes.txt": b"" for name in ("Desktop", "Documents", "Music")},

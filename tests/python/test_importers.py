@@ -295,6 +295,34 @@ class Files(Case):
         for features in ({"label": label, "n": label}, {"n": {"_type": "Value"}}, {"label": {"_type": "ClassLabel"}}, "no JSON", "[1]"):
             self.assertEqual(names(features), ())
 
+    def test_a_parquet_table_beside_other_data_is_refused_with_the_way_out(self):
+        """Its rows would be packed in place of the images."""
+        pandas = optional("pandas")
+        optional("pyarrow")
+        folder, packed = self.path("mixed"), self.path("packed")
+        for name in ("a/0.jpg", "a/1.jpg", "b/0.jpg"):
+            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(image_file())
+        table = os.path.join(folder, "x.parquet")
+        pandas.DataFrame({"a": [1, 2]}).to_parquet(table)
+        self.assert_says([f"path: value is {folder}, which has Parquet tables, and is a data set of the format folder",
+                          f"must be of one format (give {table}, or move it elsewhere"], penstock.pack, folder, packed)
+        for path, n in ((table, 2), (folder, 3)):
+            penstock.pack(path, packed, overwrite=True, progress=False)
+            with penstock.Dataset(packed) as data:
+                self.assertEqual(len(data), n)
+            if path == table:
+                os.remove(table)
+        os.makedirs(self.path("tables"))
+        for name in ("x", "y"):
+            pandas.DataFrame({"a": [1, 2]}).to_parquet(self.path(f"tables/{name}.parquet"))
+        with open(self.path("tables/plot.png"), "wb") as file:
+            file.write(image_file())
+        penstock.pack(self.path("tables"), packed, overwrite=True, progress=False)
+        with penstock.Dataset(packed) as data:
+            self.assertEqual(len(data), 4)
+
     def test_hugging_face(self):
         datasets = optional("datasets")
         files = [image_file(i) for i in range(30)]

@@ -18,7 +18,8 @@
 struct look {
     const struct pstk__store *store;
     const char *path;
-    uint64_t n_names, n_folders;
+    int counts; /* 1: count images, and do not stop at one */
+    uint64_t n_names, n_images, n_folders;
     char *folders[MAX_FOLDERS]; /* owned */
 };
 
@@ -37,20 +38,38 @@ static int look_at_name(void *user, const char *name)
     char path[PATH_MAX];
     if (pstk__folder_is_hidden(name))
         return 0;
-    if (++look->n_names > MAX_NAMES)
+    if (look->n_names == MAX_NAMES)
         return 2;
+    look->n_names++;
     const enum pstk__folder_name kind = pstk__folder_name(name);
     const int is_full = look->n_folders == MAX_FOLDERS;
     if ((kind != PSTK__NAME_DECODED && is_full) || join(path, look->path, name) < 0 ||
         look->store->look(look->store, path, &entry) < 0)
         return 0;
-    if (entry.kind == PSTK__STORE_FILE)
-        return kind == PSTK__NAME_DECODED;
+    if (entry.kind == PSTK__STORE_FILE) {
+        look->n_images += kind == PSTK__NAME_DECODED;
+        return kind == PSTK__NAME_DECODED && !look->counts;
+    }
     if (entry.kind == PSTK__STORE_FOLDER && !is_full) {
         look->folders[look->n_folders] = strdup(path);
         look->n_folders += look->folders[look->n_folders] != NULL;
     }
     return 0;
+}
+
+static int look_into(const struct pstk__store *store, const char *path, int depth);
+
+/* 1: half or more of the folders that were found have images, and one or more. Frees their names.
+ */
+static int look_below(struct look *look, int depth)
+{
+    uint64_t n_found = 0;
+    for (uint64_t i = 0; i < look->n_folders; i++) {
+        if (depth + 1 < MAX_DEPTH)
+            n_found += look_into(look->store, look->folders[i], depth + 1) == 1;
+        free(look->folders[i]);
+    }
+    return n_found > 0 && 2 * n_found >= look->n_folders;
 }
 
 /* 1: an image was found, at the top or in half of the folders there that are looked into; 0: none;
@@ -65,16 +84,24 @@ static int look_into(const struct pstk__store *store, const char *path, int dept
     look->path = path;
     int r = store->list(store, path, look_at_name, look);
     r = r < 0 ? r : r == 1;
-    uint64_t n_found = 0;
-    for (uint64_t i = 0; i < look->n_folders; i++) {
-        if (r == 0 && depth + 1 < MAX_DEPTH)
-            n_found += look_into(store, look->folders[i], depth + 1) == 1;
-        free(look->folders[i]);
-    }
-    if (r == 0 && n_found > 0)
-        r = 2 * n_found >= look->n_folders;
+    const int are_below = look_below(look, r == 0 ? depth : MAX_DEPTH);
     free(look);
-    return r;
+    return r == 0 ? are_below : r;
+}
+
+int pstk__folder_is_most(const struct pstk__store *store, const char *path)
+{
+    struct look *look = calloc(1, sizeof *look);
+    if (!look)
+        return 0;
+    look->store = store;
+    look->path = path;
+    look->counts = 1;
+    const int r = store->list(store, path, look_at_name, look);
+    const int is_most = 2 * look->n_images > look->n_names;
+    const int are_below = look_below(look, r >= 0 && !is_most ? 0 : MAX_DEPTH);
+    free(look);
+    return r >= 0 && (is_most || are_below);
 }
 
 int pstk__folder_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)
