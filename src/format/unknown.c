@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "format/listing.h"
 #include "format/megatron/megatron.h"
+#include "format/pstk/manifest.h"
 #include "format/pstk/pstk.h"
 
 #include <errno.h>
@@ -148,7 +149,12 @@ static int find_bin(const struct pstk__texts *names, char found[FOUND_SIZE])
 static void describe(const struct pstk__texts *names, char found[FOUND_SIZE])
 {
     const char *first = pstk__texts_get(names, 0);
-    if (names->n == 1)
+    int has_manifest = 0;
+    for (uint64_t i = 0; i < names->n; i++)
+        has_manifest |= strcmp(pstk__texts_get(names, i), PSTK__MANIFEST_FILE) == 0;
+    if (has_manifest)
+        snprintf(found, FOUND_SIZE, "its " PSTK__MANIFEST_FILE " is another program's");
+    else if (names->n == 1)
         snprintf(found, FOUND_SIZE, "it has only %.*s", SHOWN, first);
     else
         snprintf(found, FOUND_SIZE, "it has %llu files or folders, the first %.*s",

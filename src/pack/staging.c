@@ -19,7 +19,6 @@
 
 #define MANIFEST "manifest.json"
 #define TEMPORARY ".tmp-"
-#define OURS "{\"format\":\"penstock\"," /* the beginning of every manifest of penstock */
 #define COPY_SIZE (1u << 20) /* bytes; large enough to make the cost of system calls negligible */
 
 static int is_content(const char *name)
@@ -194,7 +193,7 @@ static int check_manifest_is_ours(const struct pstk__staging *staging, struct ps
     if (n < 0)
         return fail_path(staging, native, "read", MANIFEST, err);
     text[n] = 0;
-    if (strncmp(text, OURS, sizeof OURS - 1) != 0)
+    if (strncmp(text, PSTK__MANIFEST_HEAD, sizeof PSTK__MANIFEST_HEAD - 1) != 0)
         return pstk__fail(err, PSTK_EEXIST, PSTK_STAGE_WRITE,
                           "%s: another program wrote its manifest.json, so penstock does not "
                           "replace it; choose another directory",

@@ -477,6 +477,23 @@ class Wrong(Folders):
             with penstock.Dataset(self.put(files, f"one-{number}")) as data:
                 self.assertEqual(len(data), n)
 
+    def test_a_manifest_of_another_program_is_left_to_other_formats(self):
+        classes = {f"{c}/{i}.jpg": image_file(1, "JPEG") for c in "ab" for i in range(2)}
+        for number, manifest in enumerate((b"", b'{"name": "x"}', b"[" + 40000 * b"1," + b"1]", b'{"format":"other","version":2}\n')):
+            folder = self.put({**classes, "manifest.json": manifest}, f"web-{number}")
+            with penstock.Dataset(folder) as data:
+                self.assertEqual((data.info.format, len(data), data.names), ("folder", 4, ("a", "b")))
+            for use in (lambda out: penstock.pack(folder, out, progress=False, overwrite=True),
+                        lambda out: self.command("pack", folder, out, "--overwrite")):
+                use(self.path("packed"))
+                with penstock.Dataset(self.path("packed")) as data:
+                    self.assertEqual(len(data), 4)
+            self.refuse(self.put({"manifest.json": manifest}, f"bare-{number}"),
+                        "is not a data set: its manifest.json is another program's")
+        for manifest, says in ((b"", "0 bytes, too few"), (b"{}", "2 bytes, too few"), (300 * b"x", "does not end with its checksum")):
+            self.put({"manifest.json": manifest}, "packed")  # beside shards it is ours, and damaged
+            self.refuse(self.path("packed"), says)
+
     def test_a_folder_of_anything_with_a_picture_in_it_is_none(self):
         """To index a home, or the whole disk, would read it."""
         home = self.put({**{f"{name}/notes.txt": b"" for name in ("Desktop", "Documents", "Music")},

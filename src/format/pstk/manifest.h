@@ -12,6 +12,7 @@
 #include "format/pstk/task.h"
 
 #define PSTK__MANIFEST_FILE "manifest.json"
+#define PSTK__MANIFEST_HEAD "{\"format\":\"penstock\"," /* the beginning of every manifest */
 #define PSTK__MANIFEST_MAX (256u << 20) /* bytes of the file: over a million shards */
 #define PSTK__MANIFEST_TAIL 22  /* bytes at the file's end: its checksum, as FORMAT.md says */
 #define PSTK__MAX_FILE_NAME 200 /* bytes of a shard's or dictionary's name */

@@ -652,8 +652,9 @@ int pstk__manifest_parse(struct pstk__manifest *m, const void *bytes, uint64_t s
     memset(m, 0, sizeof *m);
     if (size <= PSTK__MANIFEST_TAIL || size > PSTK__MANIFEST_MAX)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                          "%s has %llu bytes, too many for a manifest", name,
-                          (unsigned long long)size);
+                          "%s has %llu bytes, too %s for a manifest: copy it again, or pack again",
+                          name, (unsigned long long)size,
+                          size > PSTK__MANIFEST_MAX ? "many" : "few");
     int r = check_tail(bytes, size, name, err);
     if (r < 0)
         return r;

@@ -40,6 +40,26 @@ struct pstk_state {
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
+/* A pstk__store_name_fn: 1 at a shard. */
+static int is_shard(void *user, const char *name)
+{
+    (void)user;
+    return pstk__text_ends_with(name, ".pstk");
+}
+
+/* 1: the manifest begins as penstock's do, or lies beside shards, so that it is damaged; 0: another
+ * program wrote it; or a negative errno, of reading it. */
+static int is_ours(const struct pstk__store *store, const char *path, const struct pstk__file *file)
+{
+    char head[sizeof PSTK__MANIFEST_HEAD - 1];
+    const int64_t n = pstk__file_read(file, head, sizeof head, 0);
+    if (n == (int64_t)sizeof head && memcmp(head, PSTK__MANIFEST_HEAD, sizeof head) == 0)
+        return 1;
+    if (n < 0)
+        return (int)n;
+    return !store->list || store->list(store, path, is_shard, NULL) != 0;
+}
+
 static int pstk_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)
 {
     char name[PATH_MAX];
@@ -49,7 +69,12 @@ static int pstk_probe(const struct pstk__store *store, const char *path, struct 
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
                           path);
     n = store->open(store, &file, name);
+    const int ours = n == 0 ? is_ours(store, path, &file) : 1;
     pstk__file_end(&file);
+    if (ours < 0)
+        return pstk__fail_errno(err, -ours, PSTK_STAGE_OPEN, "cannot read %s", name);
+    if (!ours)
+        return 0;
     if (n == -ENOENT || n == -ENOTDIR)
         return 0;
     /* A file here that is not a regular file means a damaged data set; loading the manifest reports

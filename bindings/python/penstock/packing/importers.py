@@ -471,7 +471,7 @@ def _opened_folder(path: str) -> Any:
 
     if has("state.json") or has("dataset_dict.json"):
         return _hugging_face_from_disk(path)
-    if has("manifest.json") or _is_table(path):
+    if _c.lib.pstk_find_format(os.fsencode(path), None) == b"pstk" or _is_table(path):
         from ..dataset import Dataset
         return Dataset(path)
     files = sorted(glob.glob(os.path.join(glob.escape(path), "*.parquet")))
