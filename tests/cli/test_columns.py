@@ -79,6 +79,23 @@ def merge_names_the_columns_that_it_leaves_out(world):
 
 
 @test
+def merge_says_where_parts_have_a_column_of_two_dtypes(world):
+    parts, out = [world.fresh("d%d" % i) for i in range(2)], world.fresh("merged2")
+    for i, part in enumerate(parts):
+        run("pack", world.src, part, "--part", "%d/2" % i)
+        numpy.save(world.path("w.npy"), numpy.zeros(run_json("info", part)["n_samples"], ("f4", "f8")[i]))
+        run("column", part, "w", world.path("w.npy"))
+    err = run("merge", *parts, out)[1]
+    says = "penstock: column w of %s was left out: its dtype is %s, and that of %s is %s; must be the same in all parts\n"
+    expect(err, says % (parts[0], "f32", parts[1], "f64") + says % (parts[1], "f64", parts[0], "f32"))
+    assert "w" not in [c["name"] for c in run_json("info", out)["columns"]]
+    numpy.save(world.path("w.npy"), numpy.zeros(run_json("info", parts[1])["n_samples"], "f4"))
+    run("column", parts[1], "w", world.path("w.npy"), "--overwrite")  # what the message asks for
+    expect(run("merge", *parts, out, "--overwrite")[1], "")
+    assert "w" in [c["name"] for c in run_json("info", out)["columns"]]
+
+
+@test
 def merge_refuses_a_part_with_a_damaged_column_until_it_is_removed(world):
     part, out = world.fresh("whole"), world.fresh("merged-whole")
     run("pack", world.src, part)

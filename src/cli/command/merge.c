@@ -30,20 +30,53 @@ static const struct option_row table[] = {
     OPTION_JSON("print one JSON object"),
     OPTION_END};
 
+static int find_column(const struct pstk_dataset *dataset, const char *name,
+                       struct pstk_column_info *info)
+{
+    for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, info) == 0; i++)
+        if (strcmp(info->name, name) == 0)
+            return 1;
+    return 0;
+}
+
+/* Return the first part with the column in another dtype, which goes to *dtype; NULL: none has. */
+static const char *part_of_other_dtype(const struct pstk_column_info *column,
+                                       const char *const *parts, uint32_t n_parts, uint32_t *dtype)
+{
+    const char *found = NULL;
+    for (uint32_t i = 0; !found && i < n_parts; i++) {
+        struct pstk_dataset *dataset;
+        struct pstk_column_info info = {.size = sizeof info};
+        if (opening_dataset(&dataset, parts[i], NULL) < 0)
+            continue;
+        if (find_column(dataset, column->name, &info) && info.dtype != column->dtype)
+            found = parts[i];
+        *dtype = info.dtype;
+        pstk_dataset_close(&dataset);
+    }
+    return found;
+}
+
 /* Report the columns of a part that the merged data set lacks. An empty part cannot be opened: it
  * has none to lose. */
-static void report_lost(const char *part, const struct pstk_dataset *merged)
+static void report_lost(const char *part, const char *const *parts, uint32_t n_parts,
+                        const struct pstk_dataset *merged)
 {
     struct pstk_dataset *dataset;
     struct pstk_column_info info = {.size = sizeof info}, kept = info;
     if (opening_dataset(&dataset, part, NULL) < 0)
         return;
     for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, &info) == 0; i++) {
-        uint32_t k = 0;
-        while (pstk_dataset_get_column_info(merged, k, &kept) == 0 &&
-               strcmp(kept.name, info.name) != 0)
-            k++;
-        if (k == pstk_dataset_n_columns(merged))
+        uint32_t dtype = 0;
+        if (find_column(merged, info.name, &kept))
+            continue;
+        const char *other = part_of_other_dtype(&info, parts, n_parts, &dtype);
+        if (other)
+            message_say("column %s of %s was left out: its dtype is %s, and that of %s is %s; must "
+                        "be the same in all parts",
+                        info.name, part, pstk_dtype_name(info.dtype), other,
+                        pstk_dtype_name(dtype));
+        else
             message_say("column %s of %s was left out: not all parts have it", info.name, part);
     }
     pstk_dataset_close(&dataset);
@@ -61,7 +94,7 @@ static int report(const char *out, const char *const *parts, uint32_t n_parts, d
         return status_refuse(&err, out);
     int r = pstk_dataset_get_info(dataset, &info);
     for (uint32_t i = 0; i < n_parts; i++)
-        report_lost(parts[i], dataset);
+        report_lost(parts[i], parts, n_parts, dataset);
     pstk_dataset_close(&dataset);
     if (r < 0)
         return status_of_code(r);

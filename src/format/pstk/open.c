@@ -47,7 +47,7 @@ static int is_shard(void *user, const char *name)
     return pstk__text_ends_with(name, ".pstk");
 }
 
-/* 1: the manifest begins as penstock's do, or lies beside shards, so that it is damaged; 0: another
+/* 1: the manifest begins as penstock's do, or shards lie next to it and it is damaged; 0: another
  * program wrote it; or a negative errno, of reading it. */
 static int is_ours(const struct pstk__store *store, const char *path, const struct pstk__file *file)
 {
