@@ -3,6 +3,7 @@
 """What `penstock doctor` reports of a machine, and finds in a data set; and that what it advises helps.
 usage: test_doctor.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
 """
+import io
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 
 from test_command import PENSTOCK, Skip, crc32c, expect, main, run, run_json, write_picture
 from test_info import rename_classes
@@ -389,6 +391,35 @@ def few_open_files_are_a_note_until_shards_are_larger(world):
     assert finding["level"] == "note" and "--shard-size" in finding["advice"], finding
     run("pack", src, out, "--shard-size", "8M", "--overwrite")
     assert "open files" not in findings(out, preexec_fn=limit)
+
+
+@test
+def what_doctor_advises_of_data_of_others_doctor_takes(world):
+    """A table whose images lie elsewhere, a tar whose names contradict each other, images of any name."""
+    folder = world.fresh("others")
+    for name in ("photos/0.jpg", "odd/a/x.jpg"):
+        write_picture(os.path.join(folder, name), "444", 1, 60, 60)
+    shutil.copy(folder + "/photos/0.jpg", folder + "/odd/a/y")
+    table, tar = folder + "/lab.csv", folder + "/x.tar"
+    write(table, b"file_name,label\n0.jpg,1\n")
+    with tarfile.open(tar, "w") as archive:
+        for name in ("1.0.jpg", "1.0.cls", "1.5.jpg", "1.5.cls"):
+            member = tarfile.TarInfo(name)
+            data = read(folder + "/photos/0.jpg") if name.endswith("jpg") else b"1"
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    for path, option, value in ((table, "--root-path", folder + "/photos"), (tar, "--split-at", "last")):
+        found = findings(path, status=1)
+        expect(level(found, "data set"), ["error"])
+        assert option in found["data set"][0]["text"], found
+        expect(run_json("doctor", path, status=1)["verdict"], "not usable as it is: see data set")
+        told = run_json("doctor", path, option, value, "--ranks", 2)
+        assert "error" not in [finding["level"] for finding in told["data_set"]], told
+        assert "gives batches" in json.dumps(told["data_set"]), told
+        assert told["ranks"]["min_workers"], told["ranks"]  # null: a loader could not be opened
+    for options, n in (([], 1), (["--by-content"], 2)):
+        told = run_json("doctor", folder + "/odd", *options)["data_set"]
+        assert told[0]["text"].startswith("%d samples" % n), told
 
 
 @test

@@ -230,6 +230,7 @@ static void look_at_loader(struct patient *patient)
     char slots[UNIT_SIZE], reads[UNIT_SIZE], scratch[UNIT_SIZE];
     pstk_error_init(&err, sizeof err);
     pipeline_init(&pipeline);
+    pipeline.read_as = *patient->checkup->fields;
     pipeline.last = PSTK_LAST_SHORT;
     if (pipeline_look(&pipeline, patient->path) || pipeline_build(&pipeline, 0)) {
         find(patient->checkup, "loader", FINDING_ERROR,
@@ -313,7 +314,8 @@ static void look_at_labels(struct patient *patient)
         find(patient->checkup, "labels", FINDING_OK,
              "%s classes; `penstock info --counts` counts their samples",
              unit_count(n, patient->info.n_names));
-    } else if (labels_count(&labels, patient->path, NULL, patient->dataset, &err) < 0) {
+    } else if (labels_count(&labels, patient->path, patient->checkup->fields, patient->dataset,
+                            &err) < 0) {
         find(patient->checkup, "labels", FINDING_ERROR, "cannot be read: %s", err.message)
             ->is_damage = is_damage(&err);
         snprintf(patient->labels_error, sizeof patient->labels_error, "%s", err.message);
@@ -424,11 +426,14 @@ static void look(struct patient *patient)
         look_at_loader(patient);
 }
 
-/* Add a finding about a path that cannot be opened. Without a manifest it need not be a data set:
- * it may be a file, arrays that are not for loading, or a folder that this user may not read. */
-static void judge_refusal(struct checkup *checkup, const char *path, const struct pstk_error *err)
+/* Add a finding about a path that cannot be opened. format: or NULL. Without a manifest it need not
+ * be a data set: it may be a file, arrays that are not for loading, or a folder that this user may
+ * not read. */
+static void judge_refusal(struct checkup *checkup, const char *path, const char *format,
+                          const struct pstk_error *err)
 {
-    const int is_other = err->code == PSTK_EACCES || err->code == PSTK_ENOTSUP;
+    const int is_other = (err->code == PSTK_EACCES || err->code == PSTK_ENOTSUP) &&
+                         (!format || strcmp(format, "arrays") == 0);
     struct finding *finding =
         find(checkup, "data set", is_other && !output_stands(path) ? FINDING_NOTE : FINDING_ERROR,
              "cannot be opened: %s", err->message);
@@ -443,13 +448,13 @@ void checkup(struct checkup *checkup, const char *path, const struct pstk_machin
     struct patient patient = {.checkup = checkup, .path = path, .machine = machine};
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    const int r = opening_dataset(&patient.dataset, path, &err);
+    const int r = opening_dataset_as(&patient.dataset, path, checkup->fields, &err);
     const char *format = r < 0 ? pstk_find_format(path, NULL) : NULL;
     if ((r == PSTK_ENOENT && !format) || (format && strcmp(format, "folder") == 0))
         return; /* perhaps a folder for future data, or any folder with pictures */
     checkup->is_data_set = 1;
     if (r < 0) {
-        judge_refusal(checkup, path, &err);
+        judge_refusal(checkup, path, format, &err);
         return;
     }
     patient.info.size = sizeof patient.info;

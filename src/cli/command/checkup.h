@@ -8,6 +8,8 @@
 #include <penstock/format.h>
 #include <penstock/penstock.h>
 
+#include "option/fields.h"
+
 struct json_t;
 
 enum finding_level { FINDING_OK, FINDING_NOTE, FINDING_WARNING, FINDING_ERROR };
@@ -26,10 +28,11 @@ struct finding {
  * order, records, labels, loader. */
 #define CHECKUP_MAX (2 * PSTK_MAX_FIELDS + 10)
 
-/* Zeroed at the start, except world. */
+/* Zeroed at the start, except world and fields. */
 struct checkup {
-    uint32_t world;  /* ranks that will read it */
-    int is_data_set; /* 0: the path is no data set, and there are no findings */
+    uint32_t world;              /* ranks that will read it */
+    const struct fields *fields; /* how it is read; borrowed */
+    int is_data_set;             /* 0: the path is no data set, and there are no findings */
     uint32_t n;
     struct finding findings[CHECKUP_MAX];
 };

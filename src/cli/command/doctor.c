@@ -14,6 +14,7 @@
 #include "command/local_ranks.h"
 #include "command/verdict.h"
 #include "names.h"
+#include "option/fields.h"
 #include "option/options.h"
 #include "ui/json.h"
 #include "ui/message.h"
@@ -30,6 +31,8 @@
 enum { OPT_WORLD = 256, OPT_RANKS, OPT_JSON };
 
 static const struct option_row table[] = {
+    FIELDS_OPTIONS,
+    FIELDS_DAMAGED_OPTION,
     {.name = "world",
      .code = OPT_WORLD,
      .value = "W",
@@ -454,10 +457,15 @@ static int print_json(const struct doctor *doctor)
 static int run(const struct command *self, int argc, char **argv)
 {
     struct options options = {.command = self, .argc = argc, .argv = argv};
-    struct doctor doctor = {.machine.size = sizeof doctor.machine, .checkup.world = 1};
+    struct fields fields = {.n = 0};
+    struct doctor doctor = {.machine.size = sizeof doctor.machine,
+                            .checkup = {.world = 1, .fields = &fields}};
     struct pstk_error err;
     int c, json = 0;
     while ((c = options_next(&options)) > 0) {
+        const int is_foreign = fields_have(c);
+        if (is_foreign && fields_take(&fields, c, optarg) < 0)
+            return STATUS_USAGE;
         if (c == OPT_JSON)
             json = 1;
         else if (c == OPT_RANKS &&

@@ -108,6 +108,7 @@ static int open_all(struct local_ranks *ranks, const char *path, const struct ch
     struct pipeline pipeline;
     int r = 0;
     pipeline_init(&pipeline);
+    pipeline.read_as = *checkup->fields;
     pipeline.last = PSTK_LAST_SHORT;
     pipeline.ranks.is_world_given = 1;
     pipeline.ranks.found.world = checkup->world > ranks->n ? checkup->world : ranks->n;
