@@ -108,8 +108,9 @@ struct pstk_export_result {
     /* images among them that were stored as pixels, and are PNG files of the same pixels */
     uint64_t n_encoded;
     /* FOLDER, WEBDATASET: samples whose file or key has another name than the key field says, or
-     * whose folder has another name than the class: it came twice, or cannot be a file's or a key
-     * in the target (control characters, a leading dot, a folder that is another sample's file) */
+     * whose folder has another name than the class: it came twice, lacks the suffix of its image,
+     * or cannot be a file's or a key in the target (control characters, a leading dot, a folder
+     * that is another sample's file) */
     uint64_t n_renamed;
     /* PNG files among them that packing made anew from the rows of a damaged file
      * (PSTK_DAMAGED_ACCEPT), so that they are not the original */
@@ -118,6 +119,9 @@ struct pstk_export_result {
      * too. They lie next to folders of images, or their names end in .jfif or .jpe. key "" numbers
      * all files, so that none is left out */
     uint64_t n_left_out;
+    /* FOLDER: samples whose class has another number for readers of the folder, penstock too: they
+     * number the classes that have samples, by their sorted names. Names stay as they are */
+    uint64_t n_renumbered;
 };
 
 /* Export a data set. Fills *result, which may be NULL, up to its size.

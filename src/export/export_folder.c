@@ -13,6 +13,7 @@
  */
 #include "base/error.h"
 #include "export/array.h"
+#include "export/classes.h"
 #include "export/export.h"
 #include "export/json_value.h"
 #include "export/names.h"
@@ -27,12 +28,13 @@ struct folder {
     struct pstk__export *export; /* borrowed */
     int has_metadata;
     const char *label; /* the label's name in metadata, if its values are class names; or NULL */
-    struct pstk__out_file metadata; /* open if has_metadata */
-    struct pstk__bytes path;        /* owned; of the sample's file, with a 0 */
-    int is_renamed;                 /* 1: the path is not the sample's key, or class and key */
-    uint64_t n_top, n_below;        /* files in the folder itself, and in folders below it */
-    uint64_t n_unread;              /* others, whose suffixes readers of folders pass over */
-    struct pstk__bytes line;        /* owned; of metadata */
+    struct pstk__out_file metadata;      /* open if has_metadata */
+    struct pstk__bytes path;             /* owned; of the sample's file, with a 0 */
+    int is_renamed;                      /* 1: the path is not the sample's key, or class and key */
+    uint64_t n_top, n_below;             /* files in the folder itself, and in folders below it */
+    struct pstk__export_classes classes; /* owned; as readers of the folder number them */
+    uint64_t n_unread;                   /* others, whose suffixes readers of folders pass over */
+    struct pstk__bytes line;             /* owned; of metadata */
 };
 
 static const char *refuse(const struct pstk__export *e, uint32_t i)
@@ -56,9 +58,9 @@ static const char *refuse(const struct pstk__export *e, uint32_t i)
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-/* The name of the sample's class. NULL: it has none. number: gets the label as digits, with a 0. */
-static const char *class_of(const struct folder *folder, const struct pstk__export_sample *sample,
-                            struct pstk__bytes *number)
+/* The label of the sample; a negative one is UINT64_MAX. number: gets it as digits, with a 0. */
+static uint64_t label_of(const struct folder *folder, const struct pstk__export_sample *sample,
+                         struct pstk__bytes *number)
 {
     const struct pstk__export *e = folder->export;
     struct pstk__array label;
@@ -66,10 +68,16 @@ static const char *class_of(const struct folder *folder, const struct pstk__expo
                    sample->values[e->label].size);
     pstk__json_number(number, label.dtype, label.data);
     pstk__bytes_put(number, "", 1);
-    const uint64_t cls = number->failed || number->data[0] == '-'
-                             ? UINT64_MAX
-                             : strtoull((const char *)number->data, NULL, 10);
-    return pstk_dataset_name(e->dataset, cls);
+    return number->failed || number->data[0] == '-'
+               ? UINT64_MAX
+               : strtoull((const char *)number->data, NULL, 10);
+}
+
+/* The name of the sample's class. NULL: it has none. number: as of label_of. */
+static const char *class_of(const struct folder *folder, const struct pstk__export_sample *sample,
+                            struct pstk__bytes *number)
+{
+    return pstk_dataset_name(folder->export->dataset, label_of(folder, sample, number));
 }
 
 /* Append the folder of the sample's class: its name; its number where it has none. */
@@ -343,6 +351,28 @@ static void count_file(struct folder *folder)
     folder->n_unread++;
 }
 
+/* Count the sample's class by what readers take for it: its text in metadata, or else its folder.
+ */
+static int count_class(struct folder *folder, const struct pstk__export_sample *sample,
+                       struct pstk_error *err)
+{
+    struct pstk__bytes number = {0};
+    if (folder->export->label < 0 || (folder->has_metadata && !folder->label))
+        return 0;
+    const uint64_t label = label_of(folder, sample, &number);
+    const char *path = (const char *)folder->path.data, *name = path;
+    size_t size = strcspn(path, "/");
+    if (folder->has_metadata && !number.failed) {
+        name = pstk_dataset_name(folder->export->dataset, label);
+        name = name && *name ? name : (const char *)number.data;
+        size = strlen(name);
+    }
+    const int r =
+        number.failed ? PSTK_ENOMEM : pstk__export_classes_add(&folder->classes, name, size, label);
+    pstk__bytes_free(&number);
+    return r < 0 ? pstk__export_no_memory(folder->export, err) : 0;
+}
+
 static int add(void *state, const struct pstk__export_sample *sample, struct pstk_error *err)
 {
     struct folder *folder = state;
@@ -358,12 +388,15 @@ static int add(void *state, const struct pstk__export_sample *sample, struct pst
     }
     count_file(folder);
     r = pstk__out_file_end(&file, 0, err);
+    if (r == 0)
+        r = count_class(folder, sample, err);
     return r < 0 || !folder->has_metadata ? r : add_metadata(folder, sample, err);
 }
 
 static int commit(void *state, struct pstk_error *err)
 {
     struct folder *folder = state;
+    folder->export->result.n_renumbered = pstk__export_classes_n_renumbered(&folder->classes);
     if (folder->has_metadata) /* which lists all files */
         return pstk__out_file_end(&folder->metadata, 1, err);
     folder->export->result.n_left_out =
@@ -379,6 +412,7 @@ static void abort_folder(void *state)
     pstk__out_file_drop(&folder->metadata);
     pstk__bytes_free(&folder->path);
     pstk__bytes_free(&folder->line);
+    pstk__export_classes_free(&folder->classes);
     free(folder);
 }
 

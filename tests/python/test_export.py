@@ -426,6 +426,32 @@ class Folder(Export):
         self.assertEqual([(one["key"], one["x"], one["image"]) for one in again],
                          [(key, i, penstock.Dataset(self.path())[i]["image"]) for i, key in enumerate(keys)])
 
+    def test_classes_that_readers_number_anew_are_counted(self):
+        names = ["b", "c", "e", "f"]
+        for case, (labels, fields, n) in enumerate((([0, 1, 2, 3, 3], {}, 0), ([0, 2, 2, 3], {}, 3), ([1, 3], {}, 2), ([0, 1], {}, 0),
+                                                    ([0, 2, 2, 3], {"note": "utf8"}, 3), ([0, 1, 2, 3], {"note": "utf8"}, 0),
+                                                    ([0, 1, 2, 3, 7], {}, 5))):
+            source, out = self.path(f"classes{case}"), self.path(f"numbered{case}")
+            with penstock.Writer(source, {"image": "image", "cls": "int64", **fields}, names=names) as writer:
+                for label in labels:
+                    writer.add(image=image_file(), cls=label, **{field: "x" for field in fields})
+            done = penstock.export(source, to="folder", out=out)
+            with penstock.Dataset(out) as data:
+                read = sorted(sample["label"] for sample in data)
+                named = [data.names[label] for label in read]
+            self.assertEqual(sorted(named), sorted(names[label] if label < 4 else str(label) for label in labels))
+            moved = sum(names.index(name) != label if name in names else True for name, label in zip(named, read))
+            self.assertEqual((done.n_renumbered, moved), (n, n), labels)
+        says = subprocess.run([os.environ["PENSTOCK_COMMAND"], "export", self.path("classes1"), "--to", "folder", self.path("said")],
+                              check=True, capture_output=True, text=True).stdout
+        self.assertIn("renumbered      3, whose class has another number there", says)
+        with penstock.Writer(self.path("bare"), {"image": "image", "key": "utf8"}) as writer:
+            writer.add(image=image_file(), key="a")
+        says = subprocess.run([os.environ["PENSTOCK_COMMAND"], "export", self.path("bare"), "--to", "folder", self.path("suffix")],
+                              check=True, capture_output=True, text=True).stdout
+        self.assertIn("renamed         1, whose key came twice, cannot be a file's name, or lacks the suffix of its image", says)
+        self.assertNotIn("renumbered", says)
+
     def test_files_that_readers_of_the_folder_leave_out_are_counted(self):
         cases = [(["b.jpg/c.jpg", "b.jpg", "b.jpg/c.jpg/d.jpg"], 2), (["../x.jpg", "/a.jpg", "b//c.jpg", "./d.jpg", "..", ".", "e.jpg"], 4),
                  (["metadata.csv", "metadata.csv/a.jpg"], 1), (["a.jpg", "b.jpg"], 0), (["a/b.jpg", "c/d.jpg"], 0),

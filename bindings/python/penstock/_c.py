@@ -938,6 +938,7 @@ class ExportResult(Structure):
         ("n_renamed", c_uint64),
         ("n_remade", c_uint64),
         ("n_left_out", c_uint64),
+        ("n_renumbered", c_uint64),
     ]
 
 

@@ -29,10 +29,12 @@ class Exported:
 
     n_files, bytes: of all files except penstock-export.json. n_shards: 0 of targets without shards. n_images: values of
     image fields and mask fields. n_equivalent: JPEGs that are another file than the packed one, with the same
-    coefficients and markers. n_encoded: PNG files of images that were stored as pixels. n_renamed: files whose name came
-    twice, or cannot be a file's. n_remade: PNG files that packing made anew from the rows of a damaged file.
+    coefficients and markers. n_encoded: PNG files of images that were stored as pixels. n_renamed: files whose key came
+    twice, cannot be a file's name, or lacks the suffix of its image. n_remade: PNG files that packing made anew from the rows of a damaged file.
     n_left_out: files of an image folder without metadata.jsonl that its readers leave out, penstock too: they lie next
-    to folders of images, or are called .jfif or .jpe. key="" numbers all files, and none is left out.
+    to folders of images, or are called .jfif or .jpe. key="" numbers all files, and none is left out. n_renumbered: samples of an image folder
+    whose class has another number for its readers, penstock too: they number the classes that have samples, by their
+    sorted names, which stay as they are.
     """
 
     n_samples: int
@@ -45,6 +47,7 @@ class Exported:
     n_renamed: int
     n_remade: int
     n_left_out: int
+    n_renumbered: int
 
 
 def _names(fields: Sequence[str] | None) -> list[bytes] | None:

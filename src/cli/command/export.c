@@ -126,6 +126,7 @@ static int print_json(const struct export *export)
     json_put_count(object, "n_renamed", result->n_renamed);
     json_put_count(object, "n_remade", result->n_remade);
     json_put_count(object, "n_left_out", result->n_left_out);
+    json_put_count(object, "n_renumbered", result->n_renumbered);
     json_put_real(object, "seconds", unit_now() - export->start);
     return json_print(object, STATUS_OK);
 }
@@ -152,8 +153,13 @@ static void print_differences(const struct pstk_export_result *result)
                "the original\n",
                unit_count(n, result->n_remade), result->n_remade == 1 ? "" : "s");
     if (result->n_renamed > 0)
-        printf("  renamed         %s, whose name came twice or cannot be a file's\n",
+        printf("  renamed         %s, whose key came twice, cannot be a file's name, or lacks the "
+               "suffix of its image\n",
                unit_count(n, result->n_renamed));
+    if (result->n_renumbered > 0)
+        printf("  renumbered      %s, whose class has another number there: readers number the "
+               "classes that have samples, by their sorted names\n",
+               unit_count(n, result->n_renumbered));
     if (result->n_left_out > 0)
         printf("  left out        %s, which readers of image folders leave out: next to folders of "
                "images, or called .jfif or .jpe; --key none numbers all files\n",

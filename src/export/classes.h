@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* classes: the classes that an export has samples of, as readers of the target number them: by
+ * their sorted names. */
+#ifndef PSTK_EXPORT_CLASSES_H
+#define PSTK_EXPORT_CLASSES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct pstk__export_class {
+    char *name;     /* owned */
+    uint64_t label; /* in the data set */
+    uint64_t n;     /* samples */
+};
+
+/* All zero is empty. */
+struct pstk__export_classes {
+    struct pstk__export_class *at; /* owned; sorted by the bytes of the names */
+    size_t n, room;
+};
+
+/* Count a sample of a class, whose name has `size` bytes. 0 or ENOMEM. O(log n) for a class that is
+ * there. */
+int pstk__export_classes_add(struct pstk__export_classes *classes, const char *name, size_t size,
+                             uint64_t label);
+/* The samples whose class readers give another number than its label. */
+uint64_t pstk__export_classes_n_renumbered(const struct pstk__export_classes *classes);
+void pstk__export_classes_free(struct pstk__export_classes *classes);
+
+#endif
