@@ -283,19 +283,6 @@ class Parquet(TableCase):
             subprocess.run([COMMAND, *line], check=True, capture_output=True)
         self.assertEqual([sample["label"] for sample in penstock.Dataset(self.path("out"))], wanted)
 
-    def test_pack_refuses_a_folder_of_parquet_files_and_images(self):
-        """The command and Dataset read its images, and pack read the rows of its Parquet files."""
-        pandas = optional("pandas")
-        folder = self.class_folders()
-        pandas.DataFrame({"n": [5]}).to_parquet(os.path.join(folder, "x.parquet"))
-        error = self.assert_says([f"{folder}: value has 1 Parquet file, the first x.parquet, and is of the format folder"],
-                                 penstock.pack, folder, self.path("no"))
-        self.assertIsInstance(error, penstock.SettingsError)
-        self.assertIn(f"penstock.pack('{folder}/x.parquet', OUT)", str(error))
-        self.assertEqual(penstock.pack(folder + "/x.parquet", self.path("rows"), progress=False)[0], {"n": 5})
-        os.remove(os.path.join(folder, "x.parquet"))
-        self.assertEqual(len(penstock.pack(folder, self.path("four"), progress=False)), 4)
-
     def test_parquet_that_is_none(self):
         optional("pyarrow")
         self.images(1)

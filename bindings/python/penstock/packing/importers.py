@@ -454,14 +454,13 @@ def _is_table(path: str) -> bool:
     return table is not None and is_of_images(table)
 
 
-def _check_rivals(path: str, tables: list[str]) -> None:
+def _check_rivals(path: str, tables: list[str], known: str | None) -> None:
     """Refuse Parquet tables in a folder that is a data set without them. Fewer images at its top than tables are none."""
-    known = _c.lib.pstk_find_format(os.fsencode(path), None)
     n_images = sum(name.lower().endswith((".jpg", ".jpeg", ".png")) for name in os.listdir(path))
-    if known is None or known == b"folder" and 0 < n_images <= len(tables):
+    if known is None or known == "folder" and 0 < n_images <= len(tables):
         return
     way = f"give {tables[0]}, or move it elsewhere to pack the rest" if len(tables) == 1 else "move one of the two elsewhere"
-    raise SettingsError(f"path: value is {path}, which has Parquet tables, and is a data set of the format {known.decode()} "
+    raise SettingsError(f"path: value is {path}, which has Parquet tables, and is a data set of the format {known} "
                         f"without them; must be of one format ({way})")
 
 
@@ -476,12 +475,8 @@ def _opened_folder(path: str) -> Any:
         return Dataset(path)
     files = sorted(glob.glob(os.path.join(glob.escape(path), "*.parquet")))
     found = _format_of(path)
-    if files and found is not None:
-        first, several = os.path.basename(files[0]), len(files) > 1
-        raise SettingsError(f"{path}: value has {len(files)} Parquet file{'s' * several}, the first {first}, and is of the format {found}; "
-                            f"must not be both (move the Parquet files elsewhere, or pack one: penstock.pack({files[0]!r}, OUT))")
     if files:
-        _check_rivals(path, files)
+        _check_rivals(path, files, found)
         return ParquetFiles(files)
     return InPlace(path) if _is_read_in_place(found) else ImageFolder(path)
 
