@@ -24,8 +24,8 @@ struct pstk__checksums {
 /* Those of one data set being looked for, or made. */
 struct pstk__checksums_writer {
     const struct pstk__source *source;
-    struct pstk__index_home home;
-    char data[PATH_MAX];               /* for home.data */
+    struct pstk__index_location location;
+    char data[PATH_MAX];               /* for location.data */
     uint64_t state[PSTK__INDEX_FACTS]; /* of the data set as it is now; 0: not known yet */
     char *note;                        /* or NULL */
     struct pstk__index_rows rows;      /* of a segment */
@@ -108,7 +108,7 @@ static int find_folder(const struct pstk__source *source, char folder[PATH_MAX])
 {
     struct pstk__store_entry entry;
     const struct pstk__index *index = source->format->index ? source->format->index(source) : NULL;
-    const char *from = index && index->home ? index->home : source->path;
+    const char *from = index && index->location ? index->location : source->path;
     const int n = snprintf(folder, PATH_MAX, "%s", from);
     if (n < 0 || n >= PATH_MAX)
         return PSTK_EINVAL;
@@ -149,19 +149,20 @@ static void digest_name(struct pstk__checksums_writer *writer, const struct pstk
         name = name_below(place, of_path);
     else if (strncmp(path, writer->data, n) == 0)
         name = path + n + strspn(path + n, "/"); /* a pattern */
-    pstk__index_digest(writer->home.key, writer->home.format, strlen(writer->home.format));
-    pstk__index_digest(writer->home.key, name, strlen(name));
-    pstk__index_digest(writer->home.key, &fields, sizeof fields);
+    pstk__index_digest(writer->location.key, writer->location.format,
+                       strlen(writer->location.format));
+    pstk__index_digest(writer->location.key, name, strlen(name));
+    pstk__index_digest(writer->location.key, &fields, sizeof fields);
     if (foreign && foreign->root_path && realpath(foreign->root_path, of_path))
-        pstk__index_digest(writer->home.key, of_path, strlen(of_path));
+        pstk__index_digest(writer->location.key, of_path, strlen(of_path));
     if (foreign && foreign->by_content) /* checksums made without it stay in use */
-        pstk__index_digest(writer->home.key, &foreign->by_content, sizeof foreign->by_content);
+        pstk__index_digest(writer->location.key, &foreign->by_content, sizeof foreign->by_content);
     for (uint32_t i = 0; foreign && i < foreign->n_fields; i++) {
         const struct pstk_field *field = &foreign->fields[i];
-        pstk__index_digest(writer->home.key, field->name, strlen(field->name));
-        pstk__index_digest(writer->home.key, field->shape, sizeof field->shape);
+        pstk__index_digest(writer->location.key, field->name, strlen(field->name));
+        pstk__index_digest(writer->location.key, field->shape, sizeof field->shape);
     }
-    pstk__index_digest(writer->home.place, place, strlen(place));
+    pstk__index_digest(writer->location.place, place, strlen(place));
 }
 
 static int begin(struct pstk__checksums_writer *writer, const struct pstk__source *source,
@@ -172,13 +173,13 @@ static int begin(struct pstk__checksums_writer *writer, const struct pstk__sourc
     if (find_folder(source, writer->data) < 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
                           source->path);
-    writer->home = (struct pstk__index_home){.data = writer->data,
-                                             .cache = foreign ? foreign->cache_path : NULL,
-                                             .format = source->format->name,
-                                             .ending = ENDING,
-                                             .what = "checksums",
-                                             .key = {1, 2},
-                                             .place = {1, 2}};
+    writer->location = (struct pstk__index_location){.data = writer->data,
+                                                     .cache = foreign ? foreign->cache_path : NULL,
+                                                     .format = source->format->name,
+                                                     .ending = ENDING,
+                                                     .what = "checksums",
+                                                     .key = {1, 2},
+                                                     .place = {1, 2}};
     digest_name(writer, foreign);
     return 0;
 }
@@ -204,7 +205,7 @@ static int has_segments(const struct pstk__index *index, uint64_t n_samples)
     return 1;
 }
 
-/* The work of store/index/home.h: why they are not those of the data set as it is now. */
+/* The work of store/index/location.h: why they are not those of the data set as it is now. */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     struct pstk__checksums_writer *writer = user;
@@ -221,7 +222,7 @@ static const char *differs(void *user, const struct pstk__index *index)
     return has_segments(index, writer->source->n_samples) ? NULL : "they are of other samples";
 }
 
-/* The work of store/index/home.h. */
+/* The work of store/index/location.h. */
 static void keep_note(void *user, const char *path, const char *why)
 {
     const struct pstk__checksums_writer *writer = user;
@@ -267,7 +268,7 @@ int pstk__checksums_find(struct pstk__checksums **out, const struct pstk__source
     const struct pstk__index_work work = {
         .user = writer, .differs = differs, .unusable = keep_note};
     if (r == 0)
-        r = pstk__index_find_fitting(&index, &writer->home, &work, err);
+        r = pstk__index_find_fitting(&index, &writer->location, &work, err);
     free(writer);
     return r == 0 && index ? open_file(out, index, source->store, err) : r;
 }
@@ -305,14 +306,14 @@ int pstk__checksums_get(const struct pstk__checksums *checksums, uint64_t id,
     if (page->offset != offset) {
         page->offset = 0;
         const int64_t n = pstk__file_read(&checksums->file, page->bytes, PSTK__PAGE_SIZE, offset);
-        const char *wrong = n == PSTK__PAGE_SIZE
-                                ? pstk__table_check(&table->table, segment, number, page->bytes)
-                                : "they cannot be read";
+        const char *wrong = n == PSTK__PAGE_SIZE ? pstk__index_table_check(&table->table, segment,
+                                                                           number, page->bytes)
+                                                 : "they cannot be read";
         if (wrong)
             return fail_page(checksums, offset, wrong, err);
         page->offset = offset;
     }
-    *crc = (uint32_t)pstk__table_get(&table->table, page->bytes, row, 0);
+    *crc = (uint32_t)pstk__index_table_get(&table->table, page->bytes, row, 0);
     return 0;
 }
 
@@ -357,11 +358,11 @@ static void on_wait(void *user, const char *text)
         writer->foreign->on_wait(writer->foreign->user, text);
 }
 
-/* The work of store/index/home.h. */
+/* The work of store/index/location.h. */
 static int build(void *user, struct pstk__index_build *build)
 {
     struct pstk__checksums_writer *writer = user;
-    struct pstk__index_found *found = &build->found;
+    struct pstk__inferred_schema *found = &build->found;
     struct pstk_error *err = build->err;
     writer->build = build;
     writer->n_added = 0;
@@ -395,7 +396,7 @@ int pstk__checksums_make(struct pstk__checksums **out, const struct pstk__source
         .build = build,
         .watch = {.on_progress = on_progress, .on_wait = on_wait, .user = writer}};
     if (r == 0)
-        r = pstk__index_get(&index, &writer->home, &index_work, err);
+        r = pstk__index_get(&index, &writer->location, &index_work, err);
     free(writer);
     return r == 0 && index ? open_file(out, index, source->store, err) : r;
 }

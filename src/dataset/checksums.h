@@ -10,7 +10,7 @@
 #define PSTK_CHECKSUMS_H
 
 #include "format/format.h"
-#include "store/index/home.h"
+#include "store/index/location.h"
 
 #define PSTK__CHECKSUMS_SEGMENT (1u << 20) /* samples: each has a table, so memory is bounded */
 

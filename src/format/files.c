@@ -68,7 +68,7 @@ static void link_newest(struct pstk__files *files, uint32_t i)
 
 /* The place that a number hashes to. Numbers that follow each other lie apart: the runs of taken
  * places stay short. */
-static uint32_t home_of(const struct pstk__files *files, uint32_t number)
+static uint32_t location_of(const struct pstk__files *files, uint32_t number)
 {
     return (uint32_t)(number * 0x9e3779b1u >> 7) & files->mask;
 }
@@ -77,7 +77,7 @@ static uint32_t home_of(const struct pstk__files *files, uint32_t number)
  */
 static uint32_t place_of(const struct pstk__files *files, uint32_t number)
 {
-    uint32_t place = home_of(files, number);
+    uint32_t place = location_of(files, number);
     while (files->places[place] != NO_SLOT && files->slots[files->places[place]].number != number)
         place = (place + 1) & files->mask;
     return place;
@@ -89,7 +89,7 @@ static void free_place(struct pstk__files *files, uint32_t number)
     uint32_t hole = place_of(files, number);
     for (uint32_t place = (hole + 1) & files->mask; files->places[place] != NO_SLOT;
          place = (place + 1) & files->mask) {
-        const uint32_t home = home_of(files, files->slots[files->places[place]].number);
+        const uint32_t home = location_of(files, files->slots[files->places[place]].number);
         if (((place - home) & files->mask) < ((place - hole) & files->mask))
             continue; /* its home lies after the hole */
         files->places[hole] = files->places[place];

@@ -3,7 +3,7 @@
 
 #include "base/parallel_map.h"
 #include "base/error.h"
-#include "store/index/home.h"
+#include "store/index/location.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -29,7 +29,7 @@ struct work {
 /* What a job leaves: the rows of a file. */
 struct result {
     struct pstk__index_rows rows;
-    struct pstk__index_found found;
+    struct pstk__inferred_schema found;
 };
 
 static int path_of(const struct pstk__listing *listing, uint64_t i, char path[PATH_MAX])
@@ -53,9 +53,9 @@ static struct pstk__scan scan_of(const struct work *work, uint64_t i, char path[
 }
 
 /* Fields without sums, of the same names and forms. */
-static void begin_found(struct pstk__index_found *to, const struct pstk__index_found *from)
+static void begin_found(struct pstk__inferred_schema *to, const struct pstk__inferred_schema *from)
 {
-    *to = (struct pstk__index_found){.n_fields = from->n_fields};
+    *to = (struct pstk__inferred_schema){.n_fields = from->n_fields};
     for (uint32_t i = 0; i < from->n_fields; i++) {
         to->fields[i].field = from->fields[i].field;
         to->fields[i].form = from->fields[i].form;
@@ -122,7 +122,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void add_found(struct pstk__index_found *to, const struct pstk__index_found *from)
+static void add_found(struct pstk__inferred_schema *to, const struct pstk__inferred_schema *from)
 {
     to->max_record = larger(to->max_record, from->max_record);
     for (uint32_t i = 0; i < PSTK__INDEX_FACTS; i++)
@@ -181,7 +181,8 @@ uint32_t pstk__indexed_threads(const struct pstk__opening *opening)
 }
 
 /* Find the fields, by the first file that has records. */
-static int infer(const struct work *work, struct pstk__index_found *found, struct pstk_error *err)
+static int infer(const struct work *work, struct pstk__inferred_schema *found,
+                 struct pstk_error *err)
 {
     char path[PATH_MAX];
     int r = 0;
@@ -193,19 +194,19 @@ static int infer(const struct work *work, struct pstk__index_found *found, struc
 }
 
 /* Infer the fields of file i, which may be damaged. */
-static int infer_one(const struct work *work, uint64_t i, struct pstk__index_found *found,
+static int infer_one(const struct work *work, uint64_t i, struct pstk__inferred_schema *found,
                      struct pstk_error *bad)
 {
     char path[PATH_MAX];
     const struct pstk__scan scan = scan_of(work, i, path);
     pstk_error_init(bad, sizeof *bad);
-    *found = (struct pstk__index_found){0};
+    *found = (struct pstk__inferred_schema){0};
     const int r = check_there(work, &scan, bad);
     return r < 0 ? r : work->scanner->infer(&scan, work->opening->foreign, found, bad);
 }
 
 /* Report every file, because none has a record that can be read. */
-static int report_all(const struct work *work, struct pstk__index_found *found,
+static int report_all(const struct work *work, struct pstk__inferred_schema *found,
                       struct pstk_error *err)
 {
     for (uint64_t i = 0; i < work->listing->names.n; i++) {
@@ -225,7 +226,7 @@ static int report_all(const struct work *work, struct pstk__index_found *found,
 
 /* The same of a damaged data set: by the first file that is whole at its begin, or else by what the
  * first one has before its damage. A damaged file is reported when it is scanned. */
-static int infer_salvaged(const struct work *work, struct pstk__index_found *found,
+static int infer_salvaged(const struct work *work, struct pstk__inferred_schema *found,
                           struct pstk_error *err)
 {
     uint64_t partial = PSTK_NONE;
@@ -245,11 +246,11 @@ static int infer_salvaged(const struct work *work, struct pstk__index_found *fou
     return 0;
 }
 
-/* The work of store/index/home.h. */
+/* The work of store/index/location.h. */
 static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
-    struct pstk__index_found *found = &build->found;
+    struct pstk__inferred_schema *found = &build->found;
     struct pstk_error *err = build->err;
     work->build = build;
     int r = work->opening->salvage ? infer_salvaged(work, found, err) : infer(work, found, err);
@@ -275,7 +276,7 @@ static int build(void *user, struct pstk__index_build *build)
     return r;
 }
 
-/* The work of store/index/home.h: does an index fit the files as they are now? */
+/* The work of store/index/location.h: does an index fit the files as they are now? */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;
@@ -320,24 +321,24 @@ static int get_index(struct pstk__indexed *indexed, struct work *work, struct ps
 {
     const struct pstk_foreign *foreign = work->opening->foreign;
     char real[PATH_MAX];
-    struct pstk__index_home home = {.data = work->listing->folder,
-                                    .cache = foreign ? foreign->cache_path : NULL,
-                                    .format = work->scanner->format->name,
-                                    .place = {1, 2}};
+    struct pstk__index_location location = {.data = work->listing->folder,
+                                            .cache = foreign ? foreign->cache_path : NULL,
+                                            .format = work->scanner->format->name,
+                                            .place = {1, 2}};
     const char *place = realpath(work->listing->folder, real) ? real : work->listing->folder;
-    pstk__index_digest(home.place, place, strlen(place));
-    digest_key(work, home.key);
+    pstk__index_digest(location.place, place, strlen(place));
+    digest_key(work, location.key);
     for (uint64_t i = 0; i < work->listing->names.n; i++)
         work->n_total += work->listing->sizes[i];
     const struct pstk__index_work index_work = {
         .user = work, .differs = differs, .build = build, .watch = pstk__index_watch_of(foreign)};
     return work->opening->salvage
-               ? pstk__index_get_nameless(&indexed->index, &home, &index_work, err)
-               : pstk__index_get(&indexed->index, &home, &index_work, err);
+               ? pstk__index_get_nameless(&indexed->index, &location, &index_work, err)
+               : pstk__index_get(&indexed->index, &location, &index_work, err);
 }
 
 /* Give fields the kinds that the caller wants. */
-static int retype(const struct pstk__scanner *scanner, struct pstk__index_found *found,
+static int retype(const struct pstk__scanner *scanner, struct pstk__inferred_schema *found,
                   const struct pstk_foreign *foreign, struct pstk_error *err)
 {
     int r = 0;
@@ -350,7 +351,7 @@ static int retype(const struct pstk__scanner *scanner, struct pstk__index_found 
 }
 
 /* As other formats have it from their manifests. */
-int pstk__indexed_describe(struct pstk__source *source, const struct pstk__index_found *found,
+int pstk__indexed_describe(struct pstk__source *source, const struct pstk__inferred_schema *found,
                            struct pstk_error *err)
 {
     const struct pstk__index *index = pstk__indexed_index(source);
@@ -486,7 +487,7 @@ static int fill(struct pstk__source *source, const struct pstk__scanner *scanner
     if (indexed->index->n_samples == 0)
         return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
                           "%s is empty: its files have no samples", opening->path);
-    struct pstk__index_found *found = malloc(sizeof *found);
+    struct pstk__inferred_schema *found = malloc(sizeof *found);
     if (!found)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
     *found = indexed->index->found;
@@ -553,17 +554,17 @@ void pstk__indexed_page(const struct pstk__source *source, const struct pstk__pl
     const struct pstk__index *index = pstk__indexed_index(source);
     const struct pstk__index_file *file = &index->files[at->shard];
     const uint64_t number = pstk__index_page_of(file, at->record);
-    const uint64_t offset = file->pages + number * PSTK__TABLE_PAGE;
+    const uint64_t offset = file->pages + number * PSTK__INDEX_TABLE_PAGE;
     /* Its number in the index, so that pages of different shards differ. */
     *page = (struct pstk__extent){.file = index->n_files,
-                                  .page = (uint32_t)(offset / PSTK__TABLE_PAGE),
+                                  .page = (uint32_t)(offset / PSTK__INDEX_TABLE_PAGE),
                                   .record = at->record,
                                   .offset = offset,
-                                  .size = PSTK__TABLE_PAGE,
-                                  .whole_size = PSTK__TABLE_PAGE};
+                                  .size = PSTK__INDEX_TABLE_PAGE,
+                                  .whole_size = PSTK__INDEX_TABLE_PAGE};
 }
 
-_Static_assert(PSTK__TABLE_PAGE == PSTK__PAGE_SIZE, "two names of one size");
+_Static_assert(PSTK__INDEX_TABLE_PAGE == PSTK__PAGE_SIZE, "two names of one size");
 
 /* The shard whose pages contain byte `offset` of the index. */
 static uint32_t shard_at(const struct pstk__index *index, uint64_t offset)
@@ -583,8 +584,8 @@ int pstk__indexed_page_check(const struct pstk__source *source, const struct pst
     const struct pstk__index *index = pstk__indexed_index(source);
     const uint32_t shard = shard_at(index, page->offset);
     const struct pstk__index_file *file = &index->files[shard];
-    const char *wrong = pstk__table_check(&file->table, shard,
-                                          (page->offset - file->pages) / PSTK__TABLE_PAGE, bytes);
+    const char *wrong = pstk__index_table_check(
+        &file->table, shard, (page->offset - file->pages) / PSTK__INDEX_TABLE_PAGE, bytes);
     if (!wrong)
         return 0;
     pstk__index_fail(index, PSTK_STAGE_SHARD, err,

@@ -50,14 +50,14 @@ struct pstk__scanner {
      * fields that the caller names, which are kept even where no record of these has them. Where it
      * fails, *found has the fields of the records before the damage, or none. */
     int (*infer)(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
-                 struct pstk__index_found *found, struct pstk_error *err);
+                 struct pstk__inferred_schema *found, struct pstk_error *err);
     /* Columns of a row; NULL: scan sets rows->n_columns, to the same for all files. */
-    uint32_t (*n_columns)(const struct pstk__index_found *found);
+    uint32_t (*n_columns)(const struct pstk__inferred_schema *found);
     /* Find all records of a file: append their rows, and add up what was found, in fields whose n,
      * sizes and bytes begin at 0, and in facts: the largest of all files counts. Where it fails,
      * rows and sums are those of the records before the damage. */
     int (*scan)(const struct pstk__scan *scan, struct pstk__index_rows *rows,
-                struct pstk__index_found *found, struct pstk_error *err);
+                struct pstk__inferred_schema *found, struct pstk_error *err);
     /* Set the form of a field for the kind that the caller wants; ENOTSUP, with a message. */
     int (*retype)(struct pstk__index_field *field, const struct pstk_field *wanted,
                   struct pstk_error *err);
@@ -83,7 +83,7 @@ int pstk__indexed_open(struct pstk__source **out, const struct pstk__scanner *sc
 void pstk__indexed_close(struct pstk__source *source);
 /* Set what the source has of an index that was opened, with these fields: for formats that open
  * theirs by themselves. */
-int pstk__indexed_describe(struct pstk__source *source, const struct pstk__index_found *found,
+int pstk__indexed_describe(struct pstk__source *source, const struct pstk__inferred_schema *found,
                            struct pstk_error *err);
 /* Threads that build an index. */
 uint32_t pstk__indexed_threads(const struct pstk__opening *opening);
@@ -110,8 +110,8 @@ static inline uint64_t pstk__indexed_cell(const struct pstk__source *source,
                                           const struct pstk__place *at, const void *page,
                                           uint32_t column)
 {
-    return pstk__table_get(&pstk__indexed_index(source)->files[at->shard].table, page, at->record,
-                           column);
+    return pstk__index_table_get(&pstk__indexed_index(source)->files[at->shard].table, page,
+                                 at->record, column);
 }
 /* Begin to parse a record whose first byte that was read is at `offset`: all of *out, with fields
  * that have no data. */

@@ -114,7 +114,8 @@ static int allocate(struct pstk__blocks *b)
 }
 
 int pstk__blocks_open(struct pstk__blocks **out, struct pstk__lane *lane,
-                      const struct pstk__blocks_need *need, void *memory, struct pstk_error *err)
+                      const struct pstk__blocks_footprint *need, void *memory,
+                      struct pstk_error *err)
 {
     const struct pstk__pipeline *pipeline = lane->pipeline;
     struct pstk__blocks *b = *out = calloc(1, sizeof *b);

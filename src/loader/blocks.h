@@ -22,7 +22,8 @@
 
 /* memory: borrowed, page aligned, need->memory bytes. */
 int pstk__blocks_open(struct pstk__blocks **out, struct pstk__lane *lane,
-                      const struct pstk__blocks_need *need, void *memory, struct pstk_error *err);
+                      const struct pstk__blocks_footprint *need, void *memory,
+                      struct pstk_error *err);
 void pstk__blocks_close(struct pstk__blocks *blocks);
 
 /* 0: too many tasks are unfinished, list one later. */

@@ -305,7 +305,7 @@ static uint32_t strands_that_fit(const struct pstk__budget *budget,
     while (weave.strands > 1) {
         const uint32_t rest = weave.strands % world;
         const uint32_t step = weave.strands > world ? (rest ? rest : world) : 1;
-        struct pstk__blocks_need need;
+        struct pstk__blocks_footprint need;
         weave.strands -= step;
         pstk__blocks_measure(&need, &weave, world, (uint64_t)budget->n_slots * c->plan->batch_size,
                              mean_read(c->plan),

@@ -6,7 +6,7 @@
 #ifndef PSTK_BUDGET_H
 #define PSTK_BUDGET_H
 
-#include "loader/need.h"
+#include "loader/footprint.h"
 #include "sample/layout.h"
 
 struct pstk__budget {
@@ -21,7 +21,7 @@ struct pstk__budget {
     uint64_t slot_memory;      /* bytes on the host of all slots */
     uint64_t buffer_size;      /* bytes of I/O memory per lane, whole pages */
     uint64_t index_size;       /* bytes of index cache per lane, whole pages */
-    struct pstk__blocks_need blocks; /* per lane */
+    struct pstk__blocks_footprint blocks; /* per lane */
     uint64_t spare_size; /* bytes of a worker's slow-path buffer; mapped, touched when used */
 };
 

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "dataset/members.h"
-#include "loader/fill.h"
-#include "loader/looks.h"
+#include "loader/occupancy.h"
+#include "loader/snapshots.h"
 #include "loader/mixture.h"
 #include "loader/settings.h"
 #include "loader/pipeline.h"
@@ -26,8 +26,8 @@ struct pstk_loader {
     struct pstk__layout layout;
     struct pstk__budget budget;
     struct pstk__counters consumer;
-    struct pstk__fill fill;
-    struct pstk__looks *looks;         /* owned */
+    struct pstk__occupancy occupancy;
+    struct pstk__snapshots *snapshots; /* owned */
     struct pstk__status_file *status;  /* owned; NULL: without monitor_path */
     _Atomic uint64_t n_samples;        /* delivered */
     _Atomic uint64_t n_replacements;   /* of these */
@@ -319,8 +319,8 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
         if (r < 0)
             return r;
     }
-    loader->looks = pstk__looks_open(pstk__clock_ns());
-    if (!loader->looks)
+    loader->snapshots = pstk__snapshots_open(pstk__clock_ns());
+    if (!loader->snapshots)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for metrics");
     int r = s->trace_path || s->trace_events ? open_trace(pipeline, err) : 0;
     if (r < 0)
@@ -374,7 +374,7 @@ static void loader_free(struct pstk_loader *loader)
     pstk_dataset_close(&pipeline->dataset);
     pstk__mixture_close(pipeline);
     free(pipeline->schedule);
-    pstk__looks_close(loader->looks);
+    pstk__snapshots_close(loader->snapshots);
     pstk__epochs_close(pipeline->epochs);
     free(loader);
 }
@@ -476,18 +476,18 @@ static void deliver(struct pstk_loader *loader, const struct pstk__slot *slot)
 }
 
 /* Measure all that metrics are made of. Any thread. */
-static void measure(const void *of, struct pstk__look *look)
+static void measure(const void *of, struct pstk__snapshot *snapshot)
 {
     const struct pstk_loader *loader = of;
     const struct pstk__pipeline *pipeline = &loader->pipeline;
-    uint64_t *counts = look->counts;
+    uint64_t *counts = snapshot->counts;
     counts[PSTK__COUNT_BATCHES] = get(&loader->consumer.n_items);
     counts[PSTK__COUNT_SAMPLES] = get(&loader->n_samples);
     counts[PSTK__COUNT_REPLACEMENTS] = get(&loader->n_replacements);
     counts[PSTK__COUNT_BYTES_DELIVERED] = get(&loader->consumer.bytes);
-    pstk__histogram_sum(&look->spreads[PSTK__SPREAD_WAIT], &loader->consumer.times);
-    pstk__fill_sum(&loader->fill, look);
-    pstk__look_measure(look, pipeline);
+    pstk__histogram_sum(&snapshot->spreads[PSTK__SPREAD_WAIT], &loader->consumer.times);
+    pstk__occupancy_sum(&loader->occupancy, snapshot);
+    pstk__snapshot_measure(snapshot, pipeline);
 }
 
 /* Add a call of pstk_next that began at `begin` to the trace; slot: what it gives, or NULL. */
@@ -524,8 +524,8 @@ int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *strea
     if (loader->returned_ns)
         pstk__count(&loader->consumer.busy_ns, now - loader->returned_ns);
     struct pstk__slot *slot = NULL;
-    if (now >= loader->fill.next_ns)
-        pstk__fill_note(&loader->fill, slots, now);
+    if (now >= loader->occupancy.next_ns)
+        pstk__occupancy_note(&loader->occupancy, slots, now);
     const struct pstk__trace *trace = &slots->trace;
     pstk__trace_begin(trace, "next", get(&loader->consumer.n_items));
     r = pstk__window_take(&loader->pipeline.window, &slot, stream, timeout_ns, &waited, err);
@@ -536,8 +536,8 @@ int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *strea
     loader->returned_ns = pstk__clock_ns();
     pstk__count(&loader->consumer.starved_ns, waited);
     loader->waited_ns += waited;
-    if (pstk__looks_due(loader->looks, loader->returned_ns))
-        pstk__looks_take(loader->looks, measure, loader, loader->returned_ns);
+    if (pstk__snapshots_due(loader->snapshots, loader->returned_ns))
+        pstk__snapshots_take(loader->snapshots, measure, loader, loader->returned_ns);
     if (r == 1) {
         pstk__histogram_add(&loader->consumer.times, loader->waited_ns);
         deliver(loader, slot);
@@ -851,7 +851,7 @@ int pstk_get_metrics(struct pstk_loader *loader, uint32_t window, struct pstk_me
     if (!metrics || metrics->size < sizeof metrics->size || window > PSTK_WINDOW_MINUTE)
         return PSTK_EINVAL;
     struct pstk_metrics m = {.size = metrics->size};
-    pstk__looks_get(loader->looks, measure, loader, window, pstk__clock_ns(), &m);
+    pstk__snapshots_get(loader->snapshots, measure, loader, window, pstk__clock_ns(), &m);
     m.fallbacks = atomic_load_explicit(&loader->pipeline.fallbacks, memory_order_relaxed);
     memset(metrics, 0, m.size);
     memcpy(metrics, &m, m.size < sizeof m ? m.size : sizeof m);

@@ -36,7 +36,7 @@
 #include "observe/stats.h"
 #include "batch/window.h"
 #include "order/pick.h"
-#include "loader/need.h"
+#include "loader/footprint.h"
 
 #define PSTK__ATTEMPTS 8u /* other samples of its shard tried in place of a bad one */
 
@@ -117,7 +117,7 @@ struct pstk__lane {
     void *io_memory;                   /* buffer, then index pages; owned mapping */
     uint64_t buffer_size, index_size;  /* bytes */
     void *block_memory;                /* of `blocks`; owned mapping */
-    struct pstk__blocks_need blocks_need;
+    struct pstk__blocks_footprint blocks_need;
     int keeps_memory;      /* 1: the kernel may still write to io_memory after close */
     uint32_t backend_kind; /* enum pstk_reader_kind that open got; constant once started */
     struct pstk__counters counters;

@@ -32,7 +32,7 @@ struct pstk__finish {
     /* what the kernels' lookup_init made of the table; NULL: finish_row makes it itself */
     const void *lookup;
 };
-#define PSTK__TABLE_SIZE (PSTK__MAX_CHANNELS * 256 * 4u) /* bytes of a table, at most */
+#define PSTK__COLOUR_TABLE_SIZE (PSTK__MAX_CHANNELS * 256 * 4u) /* bytes of a table, at most */
 #define PSTK__LOOKUP_SIZE 4096u /* bytes of a lookup, 64-byte aligned; enough for every variant */
 
 /* What finishing ops do to a channel: (x / 255 - mean) / deviation. */

@@ -490,7 +490,8 @@ static void passes_picture(struct pstk__output *o, uint32_t end, struct pstk__vi
                                                   .op = &o->settings.ops[j],
                                                   .out = pstk__compile_pixels(view.channels),
                                                   .scratch = bounds.room + bounds.scratch +
-                                                             PSTK__TABLE_SIZE + PSTK__LOOKUP_SIZE});
+                                                             PSTK__COLOUR_TABLE_SIZE +
+                                                             PSTK__LOOKUP_SIZE});
     }
     o->passes[o->n_passes - 1].out = resized_of(o, o->channels);
 }

@@ -180,7 +180,7 @@ static int folds(const struct pstk__image_rows *rows, const struct pstk__finish 
 /* Fold the table that waits in the canvas into the one of the output. */
 static int fold(struct pstk__finish *finish, const struct pstk__canvas *canvas)
 {
-    void *folded = pstk__arena_get(canvas->arena, PSTK__TABLE_SIZE);
+    void *folded = pstk__arena_get(canvas->arena, PSTK__COLOUR_TABLE_SIZE);
     if (!folded)
         return PSTK_ENOMEM;
     pstk__finish_fold(folded, finish->table, finish->dtype, finish->channels, canvas->table.to);

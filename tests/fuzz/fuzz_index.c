@@ -40,7 +40,8 @@ static void check(const char *path)
     for (uint32_t i = 0; i < index->n_files; i++) {
         const struct pstk__index_file *file = &index->files[i];
         if (file->first != n ||
-            file->pages + pstk__table_n_pages(&file->table) * PSTK__TABLE_PAGE > index->size)
+            file->pages + pstk__index_table_n_pages(&file->table) * PSTK__INDEX_TABLE_PAGE >
+                index->size)
             abort();
         n += file->table.n_rows;
         (void)pstk__texts_get(&index->names, i);

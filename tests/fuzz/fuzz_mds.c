@@ -81,7 +81,7 @@ static void check_value(const struct pstk__index_field *field, const uint8_t *da
 }
 
 static void check_rows(const struct pstk__mds *mds, const struct pstk__index_rows *rows,
-                       const struct pstk__index_found *found, const uint8_t *data, size_t size)
+                       const struct pstk__inferred_schema *found, const uint8_t *data, size_t size)
 {
     for (uint64_t i = 0; i < rows->n; i++) {
         const uint64_t *cells = rows->cells + i * rows->n_columns;
@@ -100,7 +100,7 @@ static void check_rows(const struct pstk__mds *mds, const struct pstk__index_row
 static void fuzz_shard(const uint8_t *data, size_t size, uint8_t chosen)
 {
     struct pstk__mds *mds = calloc(1, sizeof *mds + sizeof mds->shards[0]);
-    struct pstk__index_found *found = calloc(1, sizeof *found);
+    struct pstk__inferred_schema *found = calloc(1, sizeof *found);
     struct pstk__index_rows rows = {0};
     struct memory_store memory = memory_store_of();
     struct pstk_error err;

@@ -29,8 +29,9 @@ static void check_starts(const struct pstk__index_rows *rows, const uint64_t *ce
             abort();
 }
 
-static void check_rows(const struct pstk__index_rows *rows, const struct pstk__index_found *found,
-                       uint64_t length, uint64_t bin_size)
+static void check_rows(const struct pstk__index_rows *rows,
+                       const struct pstk__inferred_schema *found, uint64_t length,
+                       uint64_t bin_size)
 {
     const uint64_t item = pstk_dtype_size(found->fields[0].field.dtype);
     for (uint64_t i = 0; i < rows->n; i++) {
@@ -52,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     const struct pstk__megatron own = {.length = data[0]};
     const uint64_t bin_size = 2ull * data[1];
-    struct pstk__index_found *found = calloc(1, sizeof *found);
+    struct pstk__inferred_schema *found = calloc(1, sizeof *found);
     struct pstk__index_rows rows = {0};
     struct memory_store memory = memory_store_of();
     struct pstk_error err;

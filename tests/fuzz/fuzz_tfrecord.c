@@ -68,7 +68,8 @@ static void read_feature(const struct pstk__index_field *field, const struct pst
         abort();
 }
 
-static void read_record(const struct pstk__index_found *found, const uint8_t *record, uint64_t size)
+static void read_record(const struct pstk__inferred_schema *found, const uint8_t *record,
+                        uint64_t size)
 {
     struct pstk__example example;
     struct pstk__feature feature;
@@ -91,7 +92,7 @@ static void read_record(const struct pstk__index_found *found, const uint8_t *re
 
 static void check(const uint8_t *bytes, uint64_t size)
 {
-    static struct pstk__index_found found;
+    static struct pstk__inferred_schema found;
     struct pstk_error err;
     struct pstk__index_rows rows = {.n_columns = PSTK__TFRECORD_N_COLUMNS};
     const struct pstk__scan scan = {

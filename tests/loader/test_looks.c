@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of time: against a recount by a clock of the test's, and of a loader. */
-#include "loader/looks.h"
+#include "loader/snapshots.h"
 #include "support/cuda_consumer.h"
 
 #include <unistd.h>
@@ -14,27 +14,27 @@ struct fake {
     struct pstk__counted wait;
 };
 
-static void measure(const void *loader, struct pstk__look *look)
+static void measure(const void *loader, struct pstk__snapshot *look)
 {
     const struct fake *fake = loader;
     look->counts[PSTK__COUNT_BATCHES] = fake->n_batches;
     look->spreads[PSTK__SPREAD_WAIT] = fake->wait;
 }
 
-static void advance(struct fake *fake, struct pstk__looks *looks, uint64_t second)
+static void advance(struct fake *fake, struct pstk__snapshots *looks, uint64_t second)
 {
     fake->n_batches++;
     fake->wait.n[pstk__bucket_of(second)]++;
     fake->wait.sum += second;
-    if (pstk__looks_due(looks, second * SECOND))
-        pstk__looks_take(looks, measure, fake, second * SECOND);
+    if (pstk__snapshots_due(looks, second * SECOND))
+        pstk__snapshots_take(looks, measure, fake, second * SECOND);
 }
 
-static struct pstk_metrics get(struct pstk__looks *looks, const struct fake *fake, uint32_t window,
-                               uint64_t second)
+static struct pstk_metrics get(struct pstk__snapshots *looks, const struct fake *fake,
+                               uint32_t window, uint64_t second)
 {
     struct pstk_metrics m = {.size = sizeof m};
-    pstk__looks_get(looks, measure, fake, window, second * SECOND, &m);
+    pstk__snapshots_get(looks, measure, fake, window, second * SECOND, &m);
     return m;
 }
 
@@ -50,7 +50,7 @@ static uint64_t sum_of(uint64_t first, uint64_t last)
 TEST(windows_are_those_of_a_recount)
 {
     static struct fake fake;
-    struct pstk__looks *looks = pstk__looks_open(0);
+    struct pstk__snapshots *looks = pstk__snapshots_open(0);
     uint64_t asked = 0;
     for (uint64_t second = 1; second <= 400; second++) {
         advance(&fake, looks, second);
@@ -74,7 +74,7 @@ TEST(windows_are_those_of_a_recount)
     /* Nobody asks for batches for ten minutes: the window begins at the newest look. */
     const struct pstk_metrics late = get(looks, &fake, PSTK_WINDOW_MINUTE, 1000);
     CHECK(late.n_batches == 0 && late.duration_ns == 600 * SECOND);
-    pstk__looks_close(looks);
+    pstk__snapshots_close(looks);
 }
 
 static void run(uint32_t device, int with_trace)

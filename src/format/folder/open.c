@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_VALUES (PSTK__VALUES_MAX + 2 * PSTK__SHEET_MAX_ROW) /* bytes, of a table's row */
+#define MAX_VALUES (PSTK__VALUES_MAX + 2 * PSTK__TABLE_MAX_ROW) /* bytes, of a table's row */
 
 /* The state of such a source. */
 struct state {
@@ -64,7 +64,7 @@ static int retype(const struct state *state, uint32_t i, struct pstk__index_fiel
     return 0;
 }
 
-static int retype_all(const struct state *state, struct pstk__index_found *found,
+static int retype_all(const struct state *state, struct pstk__inferred_schema *found,
                       const struct pstk_foreign *foreign, struct pstk_error *err)
 {
     int r = 0;
@@ -77,7 +77,7 @@ static int retype_all(const struct state *state, struct pstk__index_found *found
 }
 
 /* The field of paths: the one after image and label. n_fields: there is none. */
-static uint32_t find_path(const struct pstk__index_found *found)
+static uint32_t find_path(const struct pstk__inferred_schema *found)
 {
     uint32_t i = PSTK__FIELD_OF_IMAGE + 1;
     while (i < found->n_fields && i < PSTK__FIELD_OF_LABEL + 2 &&
@@ -88,7 +88,7 @@ static uint32_t find_path(const struct pstk__index_found *found)
 
 /* 1: fields and the bytes of values are such as a scan finds. Columns of a table are those of a
  * row, each with its size. */
-static int is_found(const struct state *state, const struct pstk__index_found *found)
+static int is_found(const struct state *state, const struct pstk__inferred_schema *found)
 {
     const uint64_t *facts = found->facts, layout = facts[PSTK__FACT_LAYOUT];
     if (state->table)
@@ -112,7 +112,7 @@ static int check_found(const struct state *state, const struct pstk__index *inde
 
 /* A copy of the folder has the same identity: it depends on labels (of a table: lines and columns),
  * paths and sizes, not on times. */
-static void set_identity(struct pstk__source *source, const struct pstk__index_found *found)
+static void set_identity(struct pstk__source *source, const struct pstk__inferred_schema *found)
 {
     uint64_t digest[2] = {found->facts[PSTK__FACT_DIGEST], found->facts[PSTK__FACT_DIGEST + 1]};
     pstk__index_digest(digest, &source->schema.crc, sizeof source->schema.crc);
@@ -125,7 +125,7 @@ static int describe(struct pstk__source *source, const struct pstk__opening *ope
 {
     struct state *state = source->state;
     struct pstk__index *index = state->indexed.index;
-    struct pstk__index_found *found = malloc(sizeof *found);
+    struct pstk__inferred_schema *found = malloc(sizeof *found);
     if (!found)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
     *found = index->found;
@@ -150,14 +150,14 @@ static int get_table_index(struct pstk__source *source, const struct pstk__openi
 {
     char table[PATH_MAX];
     struct state *state = source->state;
-    int r = pstk__sheet_find(opening->store, opening->path, table, err);
+    int r = pstk__table_find(opening->store, opening->path, table, err);
     if (r < 0)
         return r;
     if (r == 0)
         return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "%s: the table was removed",
                           opening->path);
-    struct pstk__sheet_place *place = malloc(sizeof *place);
-    r = place ? pstk__sheet_place_of(place, opening, table, err) : PSTK_ENOMEM;
+    struct pstk__table_place *place = malloc(sizeof *place);
+    r = place ? pstk__table_place_of(place, opening, table, err) : PSTK_ENOMEM;
     if (r == 0) {
         state->root = strdup(place->root);
         state->table = strdup(place->table);
@@ -168,7 +168,7 @@ static int get_table_index(struct pstk__source *source, const struct pstk__openi
     if (r == PSTK_ENOMEM)
         r = pstk__fail(err, r, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
     if (r == 0)
-        r = pstk__sheet_get_index(&state->indexed.index, opening, place, err);
+        r = pstk__table_get_index(&state->indexed.index, opening, place, err);
     free(place);
     return r;
 }
@@ -364,7 +364,7 @@ static int fail_empty(const struct pstk__source *source, const struct pstk__fold
                                  "the file is empty, or a link to nothing");
     char path[PSTK__VALUES_MAX_PATH];
     snprintf(path, sizeof path, "%.*s", (int)values->path_size, (const char *)values->path);
-    const char *wrong = pstk__sheet_path_flaw(path);
+    const char *wrong = pstk__table_path_flaw(path);
     return pstk__record_fail(out, PSTK__FIELD_OF_IMAGE, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
                              "the file is empty, or was missing when %s was indexed, which has it "
                              "in line %" PRIu64 "; once it is there, touch the table%s%s",
@@ -396,12 +396,12 @@ static int parse_more(const struct pstk__source *source, const struct pstk__plac
                       uint64_t fields, const uint8_t *bytes, uint64_t size,
                       struct pstk__record *out, struct pstk_error *err)
 {
-    const struct pstk__index_found *found = &pstk__indexed_index(source)->found;
+    const struct pstk__inferred_schema *found = &pstk__indexed_index(source)->found;
     const uint32_t path = state_of(source)->path_field;
     const uint8_t *data[PSTK_MAX_FIELDS];
     uint32_t sizes[PSTK_MAX_FIELDS], n = 0;
     char text[160];
-    const char *wrong = pstk__sheet_more_read(bytes, size, found->n_fields - 2, data, sizes);
+    const char *wrong = pstk__table_more_read(bytes, size, found->n_fields - 2, data, sizes);
     for (uint32_t i = PSTK__FIELD_OF_IMAGE + 1; !wrong && i < found->n_fields; i++) {
         const struct pstk_field *field = &found->fields[i].field;
         if (i == path)

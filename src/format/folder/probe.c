@@ -110,7 +110,7 @@ int pstk__folder_probe(const struct pstk__store *store, const char *path, struct
         return 0;
     const int r = look_into(store, path, 0);
     if (r == 1)
-        return pstk__sheet_refuse_parquet(store, path, err) < 0 ? PSTK_EINVAL : 1;
+        return pstk__table_refuse_parquet(store, path, err) < 0 ? PSTK_EINVAL : 1;
     if (r == 0 || r == -ENOENT || r == -ENOTDIR)
         return 0;
     return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
@@ -119,5 +119,5 @@ int pstk__folder_probe(const struct pstk__store *store, const char *path, struct
 int pstk__table_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)
 {
     char table[PATH_MAX];
-    return pstk__sheet_find(store, path, table, err);
+    return pstk__table_find(store, path, table, err);
 }

@@ -116,7 +116,7 @@ static void add_digest(uint64_t digest[2], const struct pstk__folder_dir *dir)
 static int join_dir(const struct work *work, const struct pstk__folder_dir *dir)
 {
     struct pstk__index_build *build = work->build;
-    struct pstk__index_found *found = &build->found;
+    struct pstk__inferred_schema *found = &build->found;
     const uint32_t path = found->n_fields - 1;
     build->n_joined += dir->rows.n;
     if (build->n_joined >= UINT32_MAX - 1) /* each is a file, and the index is one more */
@@ -164,9 +164,9 @@ static int add_progress(void *user, uint64_t n)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-static void begin_fields(struct pstk__index_found *found, enum pstk__folder_layout layout)
+static void begin_fields(struct pstk__inferred_schema *found, enum pstk__folder_layout layout)
 {
-    *found = (struct pstk__index_found){.n_fields = layout == PSTK__FOLDER_CLASSES ? 3 : 2};
+    *found = (struct pstk__inferred_schema){.n_fields = layout == PSTK__FOLDER_CLASSES ? 3 : 2};
     found->facts[PSTK__FACT_LAYOUT] = layout;
     found->facts[PSTK__FACT_DIGEST] = 1;
     found->facts[PSTK__FACT_DIGEST + 1] = 2;
@@ -201,11 +201,11 @@ static int run_map(struct work *work, struct pstk_error *err)
     return pstk__index_build_result(work->build, pstk__parallel_map_run(&map, err));
 }
 
-/* The work of store/index/home.h. */
+/* The work of store/index/location.h. */
 static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
-    struct pstk__index_found *found = &build->found;
+    struct pstk__inferred_schema *found = &build->found;
     struct pstk_error *err = build->err;
     work->build = build;
     begin_fields(found, work->layout);
@@ -241,7 +241,7 @@ static int build(void *user, struct pstk__index_build *build)
 
 /* ---- is it as it was? ------------------------------------------------------------------------ */
 
-/* The work of store/index/home.h: have the directories changed? */
+/* The work of store/index/location.h: have the directories changed? */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;
@@ -260,8 +260,8 @@ static const char *differs(void *user, const struct pstk__index *index)
     return NULL;
 }
 
-int pstk__folder_home_of(struct pstk__folder_home *to, const struct pstk__opening *opening,
-                         enum pstk__folder_layout layout, struct pstk_error *err)
+int pstk__folder_location_of(struct pstk__folder_location *to, const struct pstk__opening *opening,
+                             enum pstk__folder_layout layout, struct pstk_error *err)
 {
     const uint64_t version = (uint64_t)PSTK__INDEX_VERSION << 32 | VERSION << 8 | layout;
     if (!realpath(opening->path, to->root))
@@ -270,18 +270,18 @@ int pstk__folder_home_of(struct pstk__folder_home *to, const struct pstk__openin
     char *slash = strrchr(to->parent, '/');
     slash[slash == to->parent] = 0;
     const struct pstk_foreign *foreign = opening->foreign;
-    to->home =
-        (struct pstk__index_home){.data = layout == PSTK__FOLDER_FLAT ? to->root : to->parent,
-                                  .cache = foreign ? foreign->cache_path : NULL,
-                                  .format = pstk__format_folder.name,
-                                  .key = {1, 2},
-                                  .place = {1, 2}};
+    to->location =
+        (struct pstk__index_location){.data = layout == PSTK__FOLDER_FLAT ? to->root : to->parent,
+                                      .cache = foreign ? foreign->cache_path : NULL,
+                                      .format = pstk__format_folder.name,
+                                      .key = {1, 2},
+                                      .place = {1, 2}};
     const char *name = layout == PSTK__FOLDER_FLAT ? "" : strrchr(to->root, '/') + 1;
-    pstk__index_digest(to->home.key, &version, sizeof version);
-    pstk__index_digest(to->home.key, name, strlen(name));
+    pstk__index_digest(to->location.key, &version, sizeof version);
+    pstk__index_digest(to->location.key, name, strlen(name));
     if (foreign && foreign->by_content) /* indexes without it stay in use */
-        pstk__index_digest(to->home.key, &foreign->by_content, sizeof foreign->by_content);
-    pstk__index_digest(to->home.place, to->root, strlen(to->root));
+        pstk__index_digest(to->location.key, &foreign->by_content, sizeof foreign->by_content);
+    pstk__index_digest(to->location.place, to->root, strlen(to->root));
     return 0;
 }
 
@@ -305,15 +305,15 @@ static int find_layout(struct work *work, struct pstk_error *err)
 static int make_index(struct pstk__index **out, struct work *work, struct pstk_error *err)
 {
     const struct pstk_foreign *foreign = work->opening->foreign;
-    struct pstk__folder_home home;
+    struct pstk__folder_location location;
     int r = find_layout(work, err);
     if (r == 0)
-        r = pstk__folder_home_of(&home, work->opening, work->layout, err);
+        r = pstk__folder_location_of(&location, work->opening, work->layout, err);
     if (r < 0)
         return r;
     const struct pstk__index_work index_work = {
         .user = work, .differs = differs, .build = build, .watch = pstk__index_watch_of(foreign)};
-    return pstk__index_get(out, &home.home, &index_work, err);
+    return pstk__index_get(out, &location.location, &index_work, err);
 }
 
 int pstk__folder_get_index(struct pstk__index **out, const struct pstk__opening *opening,
@@ -330,10 +330,10 @@ int pstk__folder_get_index(struct pstk__index **out, const struct pstk__opening 
     work->top.by_content = opening->foreign ? opening->foreign->by_content : 0;
     const struct pstk__index_work looking = {.user = work, .differs = differs};
     for (uint32_t layout = 0; r == 0 && !*out && layout < PSTK__FOLDER_LAYOUTS; layout++) {
-        struct pstk__folder_home home;
-        r = pstk__folder_home_of(&home, opening, layout, err);
+        struct pstk__folder_location location;
+        r = pstk__folder_location_of(&location, opening, layout, err);
         if (r == 0)
-            r = pstk__index_find_fitting(out, &home.home, &looking, err);
+            r = pstk__index_find_fitting(out, &location.location, &looking, err);
     }
     if (r == 0 && !*out)
         r = make_index(out, work, err);

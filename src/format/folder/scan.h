@@ -4,14 +4,14 @@
 #define PSTK_FOLDER_SCAN_H
 
 #include "format/format.h"
-#include "store/index/home.h"
+#include "store/index/location.h"
 
 #include <limits.h>
 
 enum pstk__folder_layout {
     PSTK__FOLDER_CLASSES = 0, /* class folders; images at the top are only counted */
     PSTK__FOLDER_FLAT = 1,    /* no folder below the top has images */
-    PSTK__FOLDER_TABLE = 2,   /* a table lists the images: sheet_scan.h */
+    PSTK__FOLDER_TABLE = 2,   /* a table lists the images: table/scan.h */
 };
 #define PSTK__FOLDER_LAYOUTS 2 /* those of a folder without a table, from 0 */
 
@@ -31,13 +31,13 @@ enum pstk__folder_field { PSTK__FIELD_OF_IMAGE = 0, PSTK__FIELD_OF_LABEL = 1 };
 
 /* Where the index of a layout lies. That of class folders lies next to the folder: inside, its own
  * folder would be an empty class for torchvision. */
-struct pstk__folder_home {
+struct pstk__folder_location {
     char root[PATH_MAX];   /* the folder's absolute path */
     char parent[PATH_MAX]; /* of that */
-    struct pstk__index_home home;
+    struct pstk__index_location location;
 };
-int pstk__folder_home_of(struct pstk__folder_home *to, const struct pstk__opening *opening,
-                         enum pstk__folder_layout layout, struct pstk_error *err);
+int pstk__folder_location_of(struct pstk__folder_location *to, const struct pstk__opening *opening,
+                             enum pstk__folder_layout layout, struct pstk_error *err);
 
 /* Open the index, or build it first. Returns owned. */
 int pstk__folder_get_index(struct pstk__index **out, const struct pstk__opening *opening,

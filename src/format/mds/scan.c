@@ -207,7 +207,7 @@ static int fail_fields(const struct walk *walk)
 }
 
 int pstk__mds_infer(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
-                    struct pstk__index_found *found, struct pstk_error *err)
+                    struct pstk__inferred_schema *found, struct pstk_error *err)
 {
     struct walk walk;
     struct sample sample;
@@ -273,10 +273,10 @@ static int add_value(struct walk *walk, const struct sample *sample, uint32_t c,
 }
 
 static int add_sample(struct walk *walk, const struct sample *sample, struct pstk__index_rows *rows,
-                      struct pstk__index_found *found)
+                      struct pstk__inferred_schema *found)
 {
     const struct pstk__mds_columns *columns = &walk->mds->columns;
-    uint64_t cells[PSTK__TABLE_MAX_COLUMNS] = {
+    uint64_t cells[PSTK__INDEX_TABLE_MAX_COLUMNS] = {
         [PSTK__MDS_BEGIN] = sample->begin, [PSTK__MDS_SIZE] = sample->size};
     uint32_t k = PSTK__MDS_SIZES, f = 0;
     int r = 0;
@@ -307,7 +307,7 @@ static int report(struct walk *walk, uint64_t at, uint64_t least)
 }
 
 int pstk__mds_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
-                   struct pstk__index_found *found, struct pstk_error *err)
+                   struct pstk__inferred_schema *found, struct pstk_error *err)
 {
     struct walk walk;
     struct sample sample;

@@ -12,8 +12,8 @@ enum { PSTK__MDS_BEGIN = 0, PSTK__MDS_SIZE = 1, PSTK__MDS_SIZES = 2 };
 
 /* The functions of a pstk__scanner, whose own is a struct pstk__mds. */
 int pstk__mds_infer(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
-                    struct pstk__index_found *found, struct pstk_error *err);
+                    struct pstk__inferred_schema *found, struct pstk_error *err);
 int pstk__mds_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
-                   struct pstk__index_found *found, struct pstk_error *err);
+                   struct pstk__inferred_schema *found, struct pstk_error *err);
 
 #endif

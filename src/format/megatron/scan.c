@@ -226,7 +226,7 @@ static int add_row(struct walk *walk, struct pstk__index_rows *rows, const uint6
 }
 
 static int scan_documents(struct walk *walk, struct pstk__index_rows *rows,
-                          struct pstk__index_found *found)
+                          struct pstk__inferred_schema *found)
 {
     struct documents documents = {0};
     int r;
@@ -255,7 +255,7 @@ static int scan_documents(struct walk *walk, struct pstk__index_rows *rows,
 struct samples {
     struct walk *walk;
     struct pstk__index_rows *rows;
-    struct pstk__index_found *found;
+    struct pstk__inferred_schema *found;
     uint64_t length;
     uint64_t begin;    /* of the sample at hand */
     uint64_t n_starts; /* in it, so far */
@@ -340,7 +340,7 @@ static int scan_samples(struct samples *samples)
 /* ---- the scanner ----------------------------------------------------------------------------- */
 
 int pstk__megatron_infer(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
-                         struct pstk__index_found *found, struct pstk_error *err)
+                         struct pstk__inferred_schema *found, struct pstk_error *err)
 {
     (void)wanted;
     const struct pstk__megatron *own = scan->own;
@@ -364,7 +364,7 @@ int pstk__megatron_infer(const struct pstk__scan *scan, const struct pstk_foreig
 }
 
 int pstk__megatron_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
-                        struct pstk__index_found *found, struct pstk_error *err)
+                        struct pstk__inferred_schema *found, struct pstk_error *err)
 {
     const struct pstk__megatron *own = scan->own;
     struct walk *walk = malloc(sizeof *walk);

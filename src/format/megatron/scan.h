@@ -25,8 +25,8 @@ enum {
 
 /* The functions of a pstk__scanner, whose own is a struct pstk__megatron. */
 int pstk__megatron_infer(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
-                         struct pstk__index_found *found, struct pstk_error *err);
+                         struct pstk__inferred_schema *found, struct pstk_error *err);
 int pstk__megatron_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
-                        struct pstk__index_found *found, struct pstk_error *err);
+                        struct pstk__inferred_schema *found, struct pstk_error *err);
 
 #endif

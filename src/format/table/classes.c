@@ -19,7 +19,7 @@ static uint64_t hash_of(const char *name, uint64_t size)
 }
 
 /* The slot of a name, or the free one where it belongs. There are slots, and a free one. */
-static uint64_t slot_of(const struct pstk__sheet_classes *classes, const char *name, uint64_t size)
+static uint64_t slot_of(const struct pstk__table_classes *classes, const char *name, uint64_t size)
 {
     uint64_t slot = hash_of(name, size) & (classes->n_slots - 1);
     for (; classes->slots[slot]; slot = (slot + 1) & (classes->n_slots - 1)) {
@@ -30,7 +30,7 @@ static uint64_t slot_of(const struct pstk__sheet_classes *classes, const char *n
     return slot;
 }
 
-static int make_slots(struct pstk__sheet_classes *classes, uint64_t n)
+static int make_slots(struct pstk__table_classes *classes, uint64_t n)
 {
     uint32_t *slots = calloc(n, sizeof *slots);
     if (!slots)
@@ -46,7 +46,7 @@ static int make_slots(struct pstk__sheet_classes *classes, uint64_t n)
 }
 
 /* Make room for one more name of `size` bytes. */
-static int grow(struct pstk__sheet_classes *classes, uint64_t size)
+static int grow(struct pstk__table_classes *classes, uint64_t size)
 {
     struct pstk__texts *names = &classes->names;
     if (names->n < names->max_n && size + 1 < names->max_bytes - names->size)
@@ -63,7 +63,7 @@ static int grow(struct pstk__sheet_classes *classes, uint64_t size)
     return 0;
 }
 
-int pstk__sheet_classes_add(struct pstk__sheet_classes *classes, const char *name, uint64_t size)
+int pstk__table_classes_add(struct pstk__table_classes *classes, const char *name, uint64_t size)
 {
     if (2 * (classes->names.n + 1) >= classes->n_slots) {
         const uint64_t n = classes->n_slots ? 2 * classes->n_slots : FIRST_SLOTS;
@@ -73,7 +73,7 @@ int pstk__sheet_classes_add(struct pstk__sheet_classes *classes, const char *nam
     const uint64_t slot = slot_of(classes, name, size);
     if (classes->slots[slot])
         return 0;
-    if (classes->names.n == PSTK__SHEET_MAX_CLASSES)
+    if (classes->names.n == PSTK__TABLE_MAX_CLASSES)
         return PSTK_EFBIG;
     if (grow(classes, size) < 0)
         return PSTK_ENOMEM;
@@ -87,7 +87,7 @@ static int compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-int pstk__sheet_classes_sort(struct pstk__sheet_classes *classes)
+int pstk__table_classes_sort(struct pstk__table_classes *classes)
 {
     struct pstk__texts sorted = {0};
     const uint64_t n = classes->names.n;
@@ -107,16 +107,16 @@ int pstk__sheet_classes_sort(struct pstk__sheet_classes *classes)
     return n ? make_slots(classes, classes->n_slots) : 0;
 }
 
-uint64_t pstk__sheet_classes_find(const struct pstk__sheet_classes *classes, const char *name,
+uint64_t pstk__table_classes_find(const struct pstk__table_classes *classes, const char *name,
                                   uint64_t size)
 {
     const uint32_t number = classes->n_slots ? classes->slots[slot_of(classes, name, size)] : 0;
     return number ? number - 1 : classes->names.n;
 }
 
-void pstk__sheet_classes_close(struct pstk__sheet_classes *classes)
+void pstk__table_classes_close(struct pstk__table_classes *classes)
 {
     pstk__texts_close(&classes->names);
     free(classes->slots);
-    *classes = (struct pstk__sheet_classes){0};
+    *classes = (struct pstk__table_classes){0};
 }

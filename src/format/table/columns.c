@@ -15,15 +15,15 @@ static const char *const path_keys[] = {"file_name", "path", "filename", "file",
 
 /* What the first rows have of each column. */
 struct sample {
-    enum pstk__cell_class class[PSTK__SHEET_MAX_CELLS];
-    uint64_t n_in[PSTK__SHEET_MAX_CELLS]; /* rows with it */
+    enum pstk__cell_class class[PSTK__TABLE_MAX_CELLS];
+    uint64_t n_in[PSTK__TABLE_MAX_CELLS]; /* rows with it */
     uint64_t n_rows;
 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Write a field's name: that of the column, with _ in place of what names of fields cannot have. */
-static void name_field(struct pstk__sheet_column *column, uint32_t number)
+static void name_field(struct pstk__table_column *column, uint32_t number)
 {
     size_t n = strlen(column->key);
     if (n == 0) {
@@ -40,25 +40,25 @@ static void name_field(struct pstk__sheet_column *column, uint32_t number)
     column->name[n] = 0;
 }
 
-static int add_column(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
+static int add_column(struct pstk__table_columns *columns, struct pstk__table_file *file,
                       const char *key, uint64_t size, uint64_t at)
 {
-    struct pstk__sheet_column *column = &columns->of[columns->n];
-    if (columns->n == PSTK__SHEET_MAX_CELLS)
-        return pstk__sheet_file_fail(file, at, "the table has more than %d columns",
-                                     PSTK__SHEET_MAX_CELLS);
-    if (size > PSTK__SHEET_MAX_KEY || pstk__utf8_end(key, size) != size)
-        return pstk__sheet_file_fail(file, at,
+    struct pstk__table_column *column = &columns->of[columns->n];
+    if (columns->n == PSTK__TABLE_MAX_CELLS)
+        return pstk__table_file_fail(file, at, "the table has more than %d columns",
+                                     PSTK__TABLE_MAX_CELLS);
+    if (size > PSTK__TABLE_MAX_KEY || pstk__utf8_end(key, size) != size)
+        return pstk__table_file_fail(file, at,
                                      "the name of column %u is longer than %d bytes, or not UTF-8",
-                                     columns->n + 1, PSTK__SHEET_MAX_KEY);
-    *column = (struct pstk__sheet_column){.reading = PSTK__READ_TEXT};
+                                     columns->n + 1, PSTK__TABLE_MAX_KEY);
+    *column = (struct pstk__table_column){.reading = PSTK__READ_TEXT};
     memcpy(column->key, key, size);
     name_field(column, columns->n + 1);
     columns->n++;
     return 0;
 }
 
-static uint32_t find_key(const struct pstk__sheet_columns *columns, const char *key, uint64_t size)
+static uint32_t find_key(const struct pstk__table_columns *columns, const char *key, uint64_t size)
 {
     uint32_t i = 0;
     while (i < columns->n &&
@@ -67,9 +67,9 @@ static uint32_t find_key(const struct pstk__sheet_columns *columns, const char *
     return i;
 }
 
-static int read_header(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
+static int read_header(struct pstk__table_columns *columns, struct pstk__table_file *file)
 {
-    int r = pstk__sheet_file_next(file);
+    int r = pstk__table_file_next(file);
     if (r == 0)
         return pstk__fail(file->err, PSTK_ENODATA, PSTK_STAGE_OPEN, "the table %s is empty",
                           file->scan.path);
@@ -84,21 +84,21 @@ static int read_header(struct pstk__sheet_columns *columns, struct pstk__sheet_f
 }
 
 /* Write the names of all columns, as many as fit. */
-static void list_columns(const struct pstk__sheet_columns *columns, char text[200])
+static void list_columns(const struct pstk__table_columns *columns, char text[200])
 {
     size_t used = 0;
     text[0] = 0;
     for (uint32_t i = 0; i < columns->n && used + 80 < 200; i++) {
         char shown[64];
-        pstk__sheet_show(columns->of[i].key, strlen(columns->of[i].key), shown);
+        pstk__table_show(columns->of[i].key, strlen(columns->of[i].key), shown);
         used += (size_t)snprintf(text + used, 200 - used, "%s%s", i ? ", " : "", shown);
     }
 }
 
 /* Fail: the table lists no images. */
-static int fail_path(const struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
+static int fail_path(const struct pstk__table_columns *columns, struct pstk__table_file *file)
 {
-    const struct pstk__sheet_kind *kind = file->kind;
+    const struct pstk__table_kind *kind = file->kind;
     const char *path = file->scan.path;
     char names[200];
     list_columns(columns, names);
@@ -111,14 +111,14 @@ static int fail_path(const struct pstk__sheet_columns *columns, struct pstk__she
                       "the table %s has no column of the images' paths, named file_name, path, "
                       "filename, file or image; its columns are %s (pack a table without images "
                       "with Python: penstock.pack(pandas.%s('%s'%s), OUT), and open OUT)",
-                      path, names, kind == &pstk__sheet_json ? "read_json" : "read_csv", path,
-                      kind == &pstk__sheet_json  ? ", lines=True"
-                      : kind == &pstk__sheet_tsv ? ", sep='\\t'"
+                      path, names, kind == &pstk__table_json ? "read_json" : "read_csv", path,
+                      kind == &pstk__table_json  ? ", lines=True"
+                      : kind == &pstk__table_tsv ? ", sep='\\t'"
                                                  : "");
 }
 
 /* Find the column of paths. */
-static int find_path(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
+static int find_path(struct pstk__table_columns *columns, struct pstk__table_file *file)
 {
     for (size_t i = 0; i < sizeof path_keys / sizeof path_keys[0]; i++) {
         columns->path = find_key(columns, path_keys[i], strlen(path_keys[i]));
@@ -132,7 +132,7 @@ static int find_path(struct pstk__sheet_columns *columns, struct pstk__sheet_fil
 
 /* Give columns other names than those of the fields that every table has. A _ at the end may be
  * that of another column, which is refused: nobody could say which one has the name. */
-static int part_names(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file)
+static int part_names(struct pstk__table_columns *columns, struct pstk__table_file *file)
 {
     char shown[64], other[64];
     for (uint32_t i = 0; i < columns->n; i++) {
@@ -142,11 +142,11 @@ static int part_names(struct pstk__sheet_columns *columns, struct pstk__sheet_fi
     }
     for (uint32_t i = 0; i < columns->n; i++)
         for (uint32_t k = 0; k < i; k++) {
-            const struct pstk__sheet_column *a = &columns->of[k], *b = &columns->of[i];
+            const struct pstk__table_column *a = &columns->of[k], *b = &columns->of[i];
             if (k == columns->path || i == columns->path || strcmp(a->name, b->name) != 0)
                 continue;
-            pstk__sheet_show(a->key, strlen(a->key), shown);
-            pstk__sheet_show(b->key, strlen(b->key), other);
+            pstk__table_show(a->key, strlen(a->key), shown);
+            pstk__table_show(b->key, strlen(b->key), other);
             return pstk__fail(
                 file->err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                 "columns '%s' and '%s' of %s are both the field %s; must be different "
@@ -158,7 +158,7 @@ static int part_names(struct pstk__sheet_columns *columns, struct pstk__sheet_fi
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-static int sample_row(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
+static int sample_row(struct pstk__table_columns *columns, struct pstk__table_file *file,
                       struct sample *sample)
 {
     sample->n_rows++;
@@ -181,7 +181,7 @@ static int sample_row(struct pstk__sheet_columns *columns, struct pstk__sheet_fi
     return 0;
 }
 
-static void set_scalar(struct pstk__sheet_column *column, uint32_t dtype, uint32_t class)
+static void set_scalar(struct pstk__table_column *column, uint32_t dtype, uint32_t class)
 {
     column->reading = PSTK__READ_SCALAR;
     column->dtype = dtype;
@@ -189,8 +189,8 @@ static void set_scalar(struct pstk__sheet_column *column, uint32_t dtype, uint32
 }
 
 /* Give a column the type of its cells. */
-static void infer(const struct pstk__sheet_columns *columns, const struct pstk__sheet_file *file,
-                  const struct sample *sample, struct pstk__sheet_column *column)
+static void infer(const struct pstk__table_columns *columns, const struct pstk__table_file *file,
+                  const struct sample *sample, struct pstk__table_column *column)
 {
     const uint32_t i = (uint32_t)(column - columns->of);
     enum pstk__cell_class class = sample->class[i];
@@ -219,7 +219,7 @@ static int is_float(uint32_t dtype)
 }
 
 /* 1: the type that the caller wants has a value for null. */
-static int has_null(const struct pstk__sheet_column *column)
+static int has_null(const struct pstk__table_column *column)
 {
     return column->reading == PSTK__READ_SCALAR
                ? column->class == PSTK__CLASS_NONE && is_float(column->dtype)
@@ -227,8 +227,8 @@ static int has_null(const struct pstk__sheet_column *column)
 }
 
 /* Give a column the type that the caller wants. */
-static int retype(struct pstk__sheet_column *column, const struct pstk_field *wanted,
-                  const struct pstk__sheet_file *file)
+static int retype(struct pstk__table_column *column, const struct pstk_field *wanted,
+                  const struct pstk__table_file *file)
 {
     if (wanted->kind == PSTK_FIELD_SCALAR && pstk_dtype_size(wanted->dtype) > 0)
         set_scalar(column, wanted->dtype, PSTK__CLASS_NONE);
@@ -244,7 +244,7 @@ static int retype(struct pstk__sheet_column *column, const struct pstk_field *wa
     return 0;
 }
 
-static int retype_all(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
+static int retype_all(struct pstk__table_columns *columns, struct pstk__table_file *file,
                       const struct sample *sample, const struct pstk_foreign *foreign)
 {
     int r = 0;
@@ -275,12 +275,12 @@ static int retype_all(struct pstk__sheet_columns *columns, struct pstk__sheet_fi
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static int read_sample(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
+static int read_sample(struct pstk__table_columns *columns, struct pstk__table_file *file,
                        struct sample *sample)
 {
     int r = 1;
-    while (r > 0 && sample->n_rows < PSTK__SHEET_SAMPLE) {
-        r = pstk__sheet_file_next(file);
+    while (r > 0 && sample->n_rows < PSTK__TABLE_SAMPLE) {
+        r = pstk__table_file_next(file);
         if (r > 0 && sample_row(columns, file, sample) < 0)
             return PSTK_EBADMSG;
     }
@@ -290,16 +290,16 @@ static int read_sample(struct pstk__sheet_columns *columns, struct pstk__sheet_f
     return r < 0 ? r : 0;
 }
 
-int pstk__sheet_columns_find(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
+int pstk__table_columns_find(struct pstk__table_columns *columns, struct pstk__table_file *file,
                              const struct pstk_foreign *foreign)
 {
     struct sample *sample = calloc(1, sizeof *sample);
-    *columns = (struct pstk__sheet_columns){0};
+    *columns = (struct pstk__table_columns){0};
     if (!sample)
         return pstk__fail(file->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s",
                           file->scan.path);
     int r = file->kind->has_header ? read_header(columns, file) : 0;
-    columns->at = file->through.at;
+    columns->at = file->reader.at;
     columns->line = file->line;
     if (r == 0 && file->kind->has_header) /* before the rows: what is no table has no good ones */
         r = find_path(columns, file);
@@ -320,7 +320,7 @@ int pstk__sheet_columns_find(struct pstk__sheet_columns *columns, struct pstk__s
     return r;
 }
 
-static int match_keys(const struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
+static int match_keys(const struct pstk__table_columns *columns, struct pstk__table_file *file,
                       const struct pstk__cell **of)
 {
     static const struct pstk__cell null = {
@@ -335,18 +335,18 @@ static int match_keys(const struct pstk__sheet_columns *columns, struct pstk__sh
             columns->of[k].key[cell->key_size] != 0)
             k = find_key(columns, cell->key, cell->key_size);
         if (k == columns->n) {
-            pstk__sheet_show(cell->key, cell->key_size, shown);
-            return pstk__sheet_file_fail(file, cell->at,
+            pstk__table_show(cell->key, cell->key_size, shown);
+            return pstk__table_file_fail(file, cell->at,
                                          "the column %s is none of the first %d rows: give the "
                                          "field's type: utf8, bytes or a float (its value is null "
                                          "in rows without it)",
-                                         shown, PSTK__SHEET_SAMPLE);
+                                         shown, PSTK__TABLE_SAMPLE);
         }
         of[k] = cell;
     }
     for (uint32_t i = 0; i < columns->n; i++)
         if (!of[i])
-            return pstk__sheet_file_fail(
+            return pstk__table_file_fail(
                 file, 0,
                 columns->of[i].class == PSTK__CLASS_NONE && i != columns->path
                     ? "the row has no column %s; all rows must have it, or the field's type be "
@@ -356,13 +356,13 @@ static int match_keys(const struct pstk__sheet_columns *columns, struct pstk__sh
     return 0;
 }
 
-int pstk__sheet_columns_match(const struct pstk__sheet_columns *columns,
-                              struct pstk__sheet_file *file, const struct pstk__cell **of)
+int pstk__table_columns_match(const struct pstk__table_columns *columns,
+                              struct pstk__table_file *file, const struct pstk__cell **of)
 {
     if (!file->kind->has_header)
         return match_keys(columns, file, of);
     if (file->row.n_cells != columns->n)
-        return pstk__sheet_file_fail(file, 0,
+        return pstk__table_file_fail(file, 0,
                                      "the row has %u columns; must have %u, as the header has",
                                      file->row.n_cells, columns->n);
     for (uint32_t i = 0; i < columns->n; i++)
@@ -370,17 +370,17 @@ int pstk__sheet_columns_match(const struct pstk__sheet_columns *columns,
     return 0;
 }
 
-int pstk__sheet_has_column(const struct pstk__store *store, const char *path, uint64_t size,
+int pstk__table_has_column(const struct pstk__store *store, const char *path, uint64_t size,
                            const char *key)
 {
     struct pstk_error why;
-    struct pstk__sheet_file *file = malloc(sizeof *file);
+    struct pstk__table_file *file = malloc(sizeof *file);
     if (!file)
         return PSTK_ENOMEM;
     pstk_error_init(&why, sizeof why);
-    int r = pstk__sheet_file_open(file, store, path, size, &why);
+    int r = pstk__table_file_open(file, store, path, size, &why);
     if (r == 0)
-        r = pstk__sheet_file_next(file);
+        r = pstk__table_file_next(file);
     int found = 0;
     for (uint32_t i = 0; r > 0 && i < file->row.n_cells; i++) {
         const struct pstk__cell *cell = &file->row.cells[i];
@@ -388,7 +388,7 @@ int pstk__sheet_has_column(const struct pstk__store *store, const char *path, ui
         const uint64_t n = cell->key ? cell->key_size : cell->size;
         found |= n == strlen(key) && memcmp(name, key, n) == 0;
     }
-    pstk__sheet_file_close(file);
+    pstk__table_file_close(file);
     free(file);
     return r < 0 && r != PSTK_EBADMSG && r != PSTK_EFBIG ? r : found;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sheet_columns: the columns of a table, and what a field each is. Names come from the header or,
+ * columns: the columns of a table, and what a field each is. Names come from the header or,
  * of JSON lines, from the first rows; types from the first rows, or from the caller.
  */
 #ifndef PSTK_TABLE_COLUMNS_H
@@ -11,10 +11,10 @@
 
 #include <penstock/foreign.h>
 
-#define PSTK__SHEET_SAMPLE 10000 /* rows by which types are found */
+#define PSTK__TABLE_SAMPLE 10000 /* rows by which types are found */
 
-struct pstk__sheet_columns {
-    struct pstk__sheet_column of[PSTK__SHEET_MAX_CELLS];
+struct pstk__table_columns {
+    struct pstk__table_column of[PSTK__TABLE_MAX_CELLS];
     uint32_t n;
     uint32_t path;  /* the column of the images' paths */
     uint32_t label; /* the column named label; n: there is none */
@@ -24,14 +24,14 @@ struct pstk__sheet_columns {
 
 /* Find the columns, reading the file from its begin. foreign: types that the caller wants; NULL:
  * none. ENODATA: there are no rows. */
-int pstk__sheet_columns_find(struct pstk__sheet_columns *columns, struct pstk__sheet_file *file,
+int pstk__table_columns_find(struct pstk__table_columns *columns, struct pstk__table_file *file,
                              const struct pstk_foreign *foreign);
 /* The cell of each column in the row that was read last: of[columns->n]. */
-int pstk__sheet_columns_match(const struct pstk__sheet_columns *columns,
-                              struct pstk__sheet_file *file, const struct pstk__cell **of);
+int pstk__table_columns_match(const struct pstk__table_columns *columns,
+                              struct pstk__table_file *file, const struct pstk__cell **of);
 /* 1: a column of the first row is named `key`; 0: none is, or there is no row that can be parsed.
  * <0: the file cannot be read. */
-int pstk__sheet_has_column(const struct pstk__store *store, const char *path, uint64_t size,
+int pstk__table_has_column(const struct pstk__store *store, const char *path, uint64_t size,
                            const char *key);
 
 #endif

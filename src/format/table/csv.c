@@ -15,7 +15,7 @@ struct parse {
     int is_end;
     char delimiter;
     char *room; /* what is left of it */
-    struct pstk__sheet_row *row;
+    struct pstk__table_row *row;
 };
 
 enum { MORE = 0, DONE = 1, WRONG = -1 };
@@ -108,8 +108,8 @@ static int take_end(struct parse *parse, int *is_last)
                              "doubled");
 }
 
-static int parse_csv(const struct pstk__sheet_kind *kind, const char *bytes, uint64_t size,
-                     int is_end, char *room, struct pstk__sheet_row *row)
+static int parse_csv(const struct pstk__table_kind *kind, const char *bytes, uint64_t size,
+                     int is_end, char *room, struct pstk__table_row *row)
 {
     struct parse parse = {.bytes = bytes,
                           .size = size,
@@ -121,10 +121,10 @@ static int parse_csv(const struct pstk__sheet_kind *kind, const char *bytes, uin
     row->n_cells = 0;
     row->n_lines = 0;
     while (!is_last) {
-        if (row->n_cells == PSTK__SHEET_MAX_CELLS) {
+        if (row->n_cells == PSTK__TABLE_MAX_CELLS) {
             wrong(&parse, parse.at, "");
             snprintf(row->wrong, sizeof row->wrong, "the row has more than %d columns",
-                     PSTK__SHEET_MAX_CELLS);
+                     PSTK__TABLE_MAX_CELLS);
             return WRONG;
         }
         struct pstk__cell *cell = &row->cells[row->n_cells++];
@@ -144,7 +144,7 @@ static int parse_csv(const struct pstk__sheet_kind *kind, const char *bytes, uin
     return DONE;
 }
 
-const struct pstk__sheet_kind pstk__sheet_csv = {
+const struct pstk__table_kind pstk__table_csv = {
     .name = "CSV", .endings = ".csv", .delimiter = ',', .has_header = 1, .parse = parse_csv};
-const struct pstk__sheet_kind pstk__sheet_tsv = {
+const struct pstk__table_kind pstk__table_tsv = {
     .name = "TSV", .endings = ".tsv", .delimiter = '\t', .has_header = 1, .parse = parse_csv};

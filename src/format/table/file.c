@@ -10,25 +10,25 @@
 #include <string.h>
 
 /* Pass over UTF-8's mark of the byte order; refuse UTF-16. */
-static int skip_mark(struct pstk__sheet_file *file)
+static int skip_mark(struct pstk__table_file *file)
 {
-    const int64_t n = pstk__through_fill(&file->through, 3);
+    const int64_t n = pstk__file_reader_fill(&file->reader, 3);
     if (n < 0)
         return (int)n;
-    const uint8_t *bytes = pstk__through_bytes(&file->through);
+    const uint8_t *bytes = pstk__file_reader_bytes(&file->reader);
     if (n >= 2 &&
         ((bytes[0] == 0xff && bytes[1] == 0xfe) || (bytes[0] == 0xfe && bytes[1] == 0xff)))
-        return pstk__sheet_file_fail(file, 0, "the table is UTF-16; must be UTF-8: convert it");
+        return pstk__table_file_fail(file, 0, "the table is UTF-16; must be UTF-8: convert it");
     if (n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
-        file->through.at = 3;
+        file->reader.at = 3;
     return 0;
 }
 
-int pstk__sheet_file_open(struct pstk__sheet_file *file, const struct pstk__store *store,
+int pstk__table_file_open(struct pstk__table_file *file, const struct pstk__store *store,
                           const char *path, uint64_t size, struct pstk_error *err)
 {
     const char *slash = strrchr(path, '/');
-    file->kind = pstk__sheet_of(path);
+    file->kind = pstk__table_of(path);
     file->scan = (struct pstk__scan){
         .store = store, .name = slash ? slash + 1 : path, .path = path, .size = size};
     file->room = NULL;
@@ -37,25 +37,25 @@ int pstk__sheet_file_open(struct pstk__sheet_file *file, const struct pstk__stor
     file->line = file->row_line = 1;
     file->row_at = 0;
     file->err = err;
-    const int r = pstk__through_open(&file->through, &file->scan, err);
+    const int r = pstk__file_reader_open(&file->reader, &file->scan, err);
     return r < 0 ? r : skip_mark(file);
 }
 
-void pstk__sheet_file_close(struct pstk__sheet_file *file)
+void pstk__table_file_close(struct pstk__table_file *file)
 {
-    pstk__through_close(&file->through);
+    pstk__file_reader_close(&file->reader);
     free(file->room);
     file->room = NULL;
 }
 
-void pstk__sheet_file_seek(struct pstk__sheet_file *file, uint64_t at, uint64_t line, uint64_t end)
+void pstk__table_file_seek(struct pstk__table_file *file, uint64_t at, uint64_t line, uint64_t end)
 {
-    file->through.at = at;
+    file->reader.at = at;
     file->line = line;
     file->end = end;
 }
 
-int pstk__sheet_file_fail(struct pstk__sheet_file *file, uint64_t at, const char *fmt, ...)
+int pstk__table_file_fail(struct pstk__table_file *file, uint64_t at, const char *fmt, ...)
 {
     char what[400];
     va_list args;
@@ -70,7 +70,7 @@ int pstk__sheet_file_fail(struct pstk__sheet_file *file, uint64_t at, const char
 }
 
 /* Have room for the text of so many bytes. */
-static int make_room(struct pstk__sheet_file *file, uint64_t size)
+static int make_room(struct pstk__table_file *file, uint64_t size)
 {
     if (size <= file->room_size)
         return 0;
@@ -83,9 +83,9 @@ static int make_room(struct pstk__sheet_file *file, uint64_t size)
     return 0;
 }
 
-static int fail_large(struct pstk__sheet_file *file)
+static int fail_large(struct pstk__table_file *file)
 {
-    pstk__sheet_file_fail(file, 0,
+    pstk__table_file_fail(file, 0,
                           "the row has more than 16 MiB: a quote may be missing its end, or lines "
                           "theirs");
     if (file->err)
@@ -94,28 +94,28 @@ static int fail_large(struct pstk__sheet_file *file)
 }
 
 /* Read a row, or an empty line. */
-static int take_row(struct pstk__sheet_file *file)
+static int take_row(struct pstk__table_file *file)
 {
-    struct pstk__through *through = &file->through;
-    const uint64_t left = file->end - through->at;
-    file->row_at = through->at;
+    struct pstk__file_reader *reader = &file->reader;
+    const uint64_t left = file->end - reader->at;
+    file->row_at = reader->at;
     file->row_line = file->line;
     for (uint64_t wanted = 1;;) {
-        const int64_t n = pstk__through_fill(through, wanted < left ? wanted : left);
+        const int64_t n = pstk__file_reader_fill(reader, wanted < left ? wanted : left);
         if (n < 0)
             return (int)n;
         if ((uint64_t)n < left && (uint64_t)n < wanted)
-            return pstk__sheet_file_fail(file, (uint64_t)n, "the table ends here, and was longer");
+            return pstk__table_file_fail(file, (uint64_t)n, "the table ends here, and was longer");
         const uint64_t size = (uint64_t)n < left ? (uint64_t)n : left;
         int r = make_room(file, size);
         if (r < 0)
             return r;
-        r = file->kind->parse(file->kind, (const char *)pstk__through_bytes(through), size,
+        r = file->kind->parse(file->kind, (const char *)pstk__file_reader_bytes(reader), size,
                               size == left, file->room, &file->row);
         if (r < 0)
-            return pstk__sheet_file_fail(file, file->row.wrong_at, "%s", file->row.wrong);
-        if ((r > 0 && file->row.size > PSTK__SHEET_MAX_ROW) ||
-            (r == 0 && size >= PSTK__SHEET_MAX_ROW))
+            return pstk__table_file_fail(file, file->row.wrong_at, "%s", file->row.wrong);
+        if ((r > 0 && file->row.size > PSTK__TABLE_MAX_ROW) ||
+            (r == 0 && size >= PSTK__TABLE_MAX_ROW))
             return fail_large(file);
         if (r > 0)
             return 1;
@@ -123,13 +123,13 @@ static int take_row(struct pstk__sheet_file *file)
     }
 }
 
-int pstk__sheet_file_next(struct pstk__sheet_file *file)
+int pstk__table_file_next(struct pstk__table_file *file)
 {
-    while (file->through.at < file->end) {
+    while (file->reader.at < file->end) {
         const int r = take_row(file);
         if (r < 0)
             return r;
-        file->through.at += file->row.size; /* its bytes stay until the next fill */
+        file->reader.at += file->row.size; /* its bytes stay until the next fill */
         file->line += file->row.n_lines;
         if (file->row.n_cells > 0)
             return 1;

@@ -15,7 +15,7 @@
 
 #define MAX_NESTED 100000 /* values in one list or object: the library makes a tree of it */
 
-static int wrong(struct pstk__sheet_row *row, uint64_t at, const char *what)
+static int wrong(struct pstk__table_row *row, uint64_t at, const char *what)
 {
     snprintf(row->wrong, sizeof row->wrong, "%s", what);
     row->wrong_at = at;
@@ -133,12 +133,12 @@ static int is_number(const char *at, const char *end)
 {
     at += at < end && *at == '-';
     const char *digits = at;
-    at = pstk__sheet_skip_digits(at, end);
+    at = pstk__table_skip_digits(at, end);
     if (at == digits || (at > digits + 1 && *digits == '0'))
         return 0;
     if (at < end && *at == '.') {
         digits = at + 1;
-        at = pstk__sheet_skip_digits(digits, end);
+        at = pstk__table_skip_digits(digits, end);
         if (at == digits)
             return 0;
     }
@@ -146,7 +146,7 @@ static int is_number(const char *at, const char *end)
         at++;
         at += at < end && (*at == '+' || *at == '-');
         digits = at;
-        at = pstk__sheet_skip_digits(at, end);
+        at = pstk__table_skip_digits(at, end);
         if (at == digits)
             return 0;
     }
@@ -231,7 +231,7 @@ static int is_json(const struct pstk__json_piece *piece, char *room)
 }
 
 /* Find what a value is. 0, or -1 with row->wrong. */
-static int read_value(struct pstk__sheet_row *row, const struct pstk__json_piece *piece,
+static int read_value(struct pstk__table_row *row, const struct pstk__json_piece *piece,
                       char **room, struct pstk__cell *cell)
 {
     cell->text = cell->raw = piece->at;
@@ -262,7 +262,7 @@ static int read_value(struct pstk__sheet_row *row, const struct pstk__json_piece
 
 /* ---- a line ---------------------------------------------------------------------------------- */
 
-static int is_double(const struct pstk__sheet_row *row, const struct pstk__cell *cell)
+static int is_double(const struct pstk__table_row *row, const struct pstk__cell *cell)
 {
     for (uint32_t i = 0; i < row->n_cells; i++)
         if (row->cells[i].key_size == cell->key_size &&
@@ -271,13 +271,13 @@ static int is_double(const struct pstk__sheet_row *row, const struct pstk__cell 
     return 0;
 }
 
-static int take_member(struct pstk__sheet_row *row, const char *line,
+static int take_member(struct pstk__table_row *row, const char *line,
                        const struct pstk__json_piece *key, const struct pstk__json_piece *value,
                        char **room)
 {
     struct pstk__cell cell = {.at = (uint64_t)(value->at - line)};
     const uint64_t key_at = (uint64_t)(key->at - line);
-    if (row->n_cells == PSTK__SHEET_MAX_CELLS)
+    if (row->n_cells == PSTK__TABLE_MAX_CELLS)
         return wrong(row, key_at, "the row has more than 63 columns");
     if (read_string(key, room, &cell.key, &cell.key_size) < 0)
         return wrong(row, key_at, "the key is no JSON string");
@@ -289,8 +289,8 @@ static int take_member(struct pstk__sheet_row *row, const char *line,
     return 0;
 }
 
-static int parse_json(const struct pstk__sheet_kind *kind, const char *bytes, uint64_t size,
-                      int is_end, char *room, struct pstk__sheet_row *row)
+static int parse_json(const struct pstk__table_kind *kind, const char *bytes, uint64_t size,
+                      int is_end, char *room, struct pstk__table_row *row)
 {
     struct pstk__json_walk walk;
     struct pstk__json_piece key = {0}, value = {0};
@@ -322,5 +322,5 @@ static int parse_json(const struct pstk__sheet_kind *kind, const char *bytes, ui
     return row->n_cells ? 1 : wrong(row, 0, "the JSON object is empty");
 }
 
-const struct pstk__sheet_kind pstk__sheet_json = {
+const struct pstk__table_kind pstk__table_json = {
     .name = "JSON lines", .endings = ".jsonl .ndjson", .parse = parse_json};

@@ -4,12 +4,12 @@
 #include "base/crc32c.h"
 #include "base/little.h"
 
-void pstk__sheet_more_seal(uint8_t *bytes, uint64_t size)
+void pstk__table_more_seal(uint8_t *bytes, uint64_t size)
 {
     pstk__put32(bytes, pstk__crc32c(0, bytes + PSTK__MORE_CRC, size - PSTK__MORE_CRC));
 }
 
-const char *pstk__sheet_more_read(const uint8_t *bytes, uint64_t size, uint32_t n,
+const char *pstk__table_more_read(const uint8_t *bytes, uint64_t size, uint32_t n,
                                   const uint8_t *data[PSTK_MAX_FIELDS],
                                   uint32_t sizes[PSTK_MAX_FIELDS])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sheet_more: the columns of a table's row, which the index has after the values of the image.
+ * more: the columns of a table's row, which the index has after the values of the image.
  * Pure.
  *
  * A CRC32C of the bytes after it; for each field its bytes as u32 and its value.
@@ -13,10 +13,10 @@
 #define PSTK__MORE_CRC 4 /* bytes before the first field */
 
 /* Set the CRC32C of bytes that are complete. */
-void pstk__sheet_more_seal(uint8_t *bytes, uint64_t size);
+void pstk__table_more_seal(uint8_t *bytes, uint64_t size);
 /* Find the values of n fields: data[i], of sizes[i] bytes, in the bytes. Returns NULL, or what is
  * wrong; static storage. */
-const char *pstk__sheet_more_read(const uint8_t *bytes, uint64_t size, uint32_t n,
+const char *pstk__table_more_read(const uint8_t *bytes, uint64_t size, uint32_t n,
                                   const uint8_t *data[PSTK_MAX_FIELDS],
                                   uint32_t sizes[PSTK_MAX_FIELDS]);
 

@@ -19,10 +19,10 @@ static int has_metadata(const struct pstk__store *store, const char *folder, con
     if (n < 0 || n >= PATH_MAX || store->look(store, table, &entry) < 0 ||
         entry.kind != PSTK__STORE_FILE)
         return 0;
-    return pstk__sheet_has_column(store, table, entry.size, "file_name");
+    return pstk__table_has_column(store, table, entry.size, "file_name");
 }
 
-int pstk__sheet_refuse_parquet(const struct pstk__store *store, const char *folder,
+int pstk__table_refuse_parquet(const struct pstk__store *store, const char *folder,
                                struct pstk_error *err)
 {
     struct pstk__store_entry entry;
@@ -38,7 +38,7 @@ int pstk__sheet_refuse_parquet(const struct pstk__store *store, const char *fold
                       folder);
 }
 
-int pstk__sheet_find(const struct pstk__store *store, const char *path, char table[PATH_MAX],
+int pstk__table_find(const struct pstk__store *store, const char *path, char table[PATH_MAX],
                      struct pstk_error *err)
 {
     struct pstk__store_entry entry;
@@ -47,7 +47,7 @@ int pstk__sheet_find(const struct pstk__store *store, const char *path, char tab
         return 0;
     if (entry.kind == PSTK__STORE_FILE) {
         snprintf(table, PATH_MAX, "%s", path);
-        return pstk__sheet_of(path) != NULL;
+        return pstk__table_of(path) != NULL;
     }
     if (entry.kind != PSTK__STORE_FOLDER)
         return 0;
@@ -61,11 +61,11 @@ int pstk__sheet_find(const struct pstk__store *store, const char *path, char tab
     if (has_csv < 0 || has_json < 0)
         return pstk__fail_errno(err, -(has_csv < 0 ? has_csv : has_json), PSTK_STAGE_OPEN,
                                 "cannot read %s/metadata.%s", path, has_csv < 0 ? "csv" : "jsonl");
-    const int r = has_csv || has_json ? pstk__sheet_refuse_parquet(store, path, err) : 0;
+    const int r = has_csv || has_json ? pstk__table_refuse_parquet(store, path, err) : 0;
     return r < 0 ? r : has_csv || has_json;
 }
 
-int pstk__sheet_place_of(struct pstk__sheet_place *place, const struct pstk__opening *opening,
+int pstk__table_place_of(struct pstk__table_place *place, const struct pstk__opening *opening,
                          const char table[PATH_MAX], struct pstk_error *err)
 {
     const char *root = opening->foreign ? opening->foreign->root_path : NULL;
@@ -113,7 +113,7 @@ static int has_dots(const char *path)
     return 0;
 }
 
-const char *pstk__sheet_image_path(const struct pstk__sheet_place *place, const char *from,
+const char *pstk__table_image_path(const struct pstk__table_place *place, const char *from,
                                    uint64_t size, char *path)
 {
     if (size == 0)
@@ -137,7 +137,7 @@ const char *pstk__sheet_image_path(const struct pstk__sheet_place *place, const 
     return size == 0 || path[size - 1] == '/' ? "the path names no file" : NULL;
 }
 
-const char *pstk__sheet_path_flaw(const char *path)
+const char *pstk__table_path_flaw(const char *path)
 {
     static const char blanks[] = " \t\r\n";
     const size_t n = strlen(path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sheet_place: where a table lies, and its images. A table is a file that the caller names, or the
+ * place: where a table lies, and its images. A table is a file that the caller names, or the
  * metadata.csv or metadata.jsonl of a folder, as Hugging Face's imagefolder has it.
  */
 #ifndef PSTK_TABLE_PLACE_H
@@ -10,7 +10,7 @@
 
 #include <limits.h>
 
-struct pstk__sheet_place {
+struct pstk__table_place {
     char table[PATH_MAX];  /* its file */
     char folder[PATH_MAX]; /* where that lies */
     char root[PATH_MAX];   /* paths are below it */
@@ -19,20 +19,20 @@ struct pstk__sheet_place {
 
 /* Fail with EINVAL if a folder that can be read as a data set has a metadata.parquet, which the
  * Python package reads in its place: the same folder would have other samples and labels here. */
-int pstk__sheet_refuse_parquet(const struct pstk__store *store, const char *folder,
+int pstk__table_refuse_parquet(const struct pstk__store *store, const char *folder,
                                struct pstk_error *err);
 /* 1: there is a table at the path, in *table; 0: there is none. EINVAL: there are two. */
-int pstk__sheet_find(const struct pstk__store *store, const char *path, char table[PATH_MAX],
+int pstk__table_find(const struct pstk__store *store, const char *path, char table[PATH_MAX],
                      struct pstk_error *err);
 /* Fill *place for a table that was found. */
-int pstk__sheet_place_of(struct pstk__sheet_place *place, const struct pstk__opening *opening,
+int pstk__table_place_of(struct pstk__table_place *place, const struct pstk__opening *opening,
                          const char table[PATH_MAX], struct pstk_error *err);
 /* Write the path of an image below the root, of `size` bytes in the table, to path, which has
  * PSTK__VALUES_MAX_PATH bytes. Returns NULL, or what is wrong with it; static storage. */
-const char *pstk__sheet_image_path(const struct pstk__sheet_place *place, const char *from,
+const char *pstk__table_image_path(const struct pstk__table_place *place, const char *from,
                                    uint64_t size, char *path);
 /* What keeps such a path from naming a file on this system, as a phrase with its way out; NULL:
  * nothing that can be seen. Static storage. */
-const char *pstk__sheet_path_flaw(const char *path);
+const char *pstk__table_path_flaw(const char *path);
 
 #endif

@@ -41,14 +41,14 @@ struct label {
 /* What the index of a table is made of. */
 struct work {
     const struct pstk__opening *opening;
-    const struct pstk__sheet_place *place;
+    const struct pstk__table_place *place;
     struct pstk__store_entry table; /* as it was when the index was asked for */
-    struct pstk__sheet_columns columns;
-    struct pstk__sheet_classes classes; /* owned */
+    struct pstk__table_columns columns;
+    struct pstk__table_classes classes; /* owned */
     struct label first_labels[2];       /* a name, a number: CSV has no quotes that part them */
     struct part *parts;                 /* owned; n_parts, and where the last one ends */
     uint64_t n_parts, max_parts;
-    uint32_t fields[PSTK__SHEET_MAX_CELLS]; /* of the columns, by number */
+    uint32_t fields[PSTK__TABLE_MAX_CELLS]; /* of the columns, by number */
     struct pstk__index_build *build;     /* borrowed, while it is built: n_done bytes of the table,
                                           * which is read twice, n_joined samples */
     uint64_t n_missing;                  /* of these */
@@ -104,7 +104,7 @@ static int add_part(struct work *work, uint64_t at, uint64_t line)
 
 /* Refuse names among numbers: as classes, all numbers would get other ones. Digits with zeros
  * before them are both. */
-static int check_label(struct work *work, struct pstk__sheet_file *file,
+static int check_label(struct work *work, struct pstk__table_file *file,
                        const struct pstk__cell *cell)
 {
     const int is_number = pstk__cell_is_number(cell);
@@ -112,15 +112,15 @@ static int check_label(struct work *work, struct pstk__sheet_file *file,
     struct label *own = &work->first_labels[is_number];
     const struct label *other = &work->first_labels[!is_number];
     if (cell->kind != PSTK__CELL_PLAIN ||
-        (!is_number && pstk__sheet_skip_digits(cell->text, end) == end))
+        (!is_number && pstk__table_skip_digits(cell->text, end) == end))
         return 0;
     if (own->line == 0) {
         own->line = file->row_line;
-        pstk__sheet_show(cell->text, cell->size, own->shown);
+        pstk__table_show(cell->text, cell->size, own->shown);
     }
     if (other->line == 0)
         return 0;
-    return pstk__sheet_file_fail(
+    return pstk__table_file_fail(
         file, cell->at,
         "the label is %s'%s', and that of line %" PRIu64
         " is %s'%s'; labels must all be numbers or all be names (correct one; for names that look "
@@ -130,9 +130,9 @@ static int check_label(struct work *work, struct pstk__sheet_file *file,
 }
 
 /* Add the name that a row's label is. A row without one is for the second reading to report. */
-static int add_class(struct work *work, struct pstk__sheet_file *file)
+static int add_class(struct work *work, struct pstk__table_file *file)
 {
-    const struct pstk__sheet_column *label = &work->columns.of[work->columns.label];
+    const struct pstk__table_column *label = &work->columns.of[work->columns.label];
     const struct pstk__cell *cell = NULL;
     for (uint32_t i = 0; i < file->row.n_cells; i++)
         if (file->kind->has_header
@@ -142,49 +142,49 @@ static int add_class(struct work *work, struct pstk__sheet_file *file)
             cell = &file->row.cells[i];
     if (!cell || (cell->kind != PSTK__CELL_PLAIN && cell->kind != PSTK__CELL_STRING))
         return 0;
-    if (cell->size == 0 || cell->size > PSTK__SHEET_MAX_CLASS ||
+    if (cell->size == 0 || cell->size > PSTK__TABLE_MAX_CLASS ||
         pstk__utf8_end(cell->text, cell->size) != cell->size)
-        return pstk__sheet_file_fail(file, cell->at,
+        return pstk__table_file_fail(file, cell->at,
                                      "the label is %s; it names a class, and must be UTF-8 of 1 to "
                                      "%d bytes (or give the field's type: utf8)",
                                      cell->size == 0 ? "empty" : "too long, or not UTF-8",
-                                     PSTK__SHEET_MAX_CLASS);
+                                     PSTK__TABLE_MAX_CLASS);
     int r = check_label(work, file, cell);
     if (r < 0)
         return r;
-    r = pstk__sheet_classes_add(&work->classes, cell->text, cell->size);
+    r = pstk__table_classes_add(&work->classes, cell->text, cell->size);
     if (r == PSTK_EFBIG)
-        return pstk__sheet_file_fail(file, cell->at,
+        return pstk__table_file_fail(file, cell->at,
                                      "the labels are more than 2^20 names of classes: give the "
                                      "field's type, utf8");
     return r < 0 ? fail_memory(work, work->build->err) : 0;
 }
 
 /* Find where parts begin, and the classes. */
-static int survey(struct work *work, struct pstk__sheet_file *file)
+static int survey(struct work *work, struct pstk__table_file *file)
 {
-    const struct pstk__sheet_columns *columns = &work->columns;
+    const struct pstk__table_columns *columns = &work->columns;
     const int has_classes =
         columns->label < columns->n && columns->of[columns->label].reading == PSTK__READ_CLASS;
     uint64_t reported = 0;
-    pstk__sheet_file_seek(file, columns->at, columns->line, work->table.size);
+    pstk__table_file_seek(file, columns->at, columns->line, work->table.size);
     int r = add_part(work, columns->at, columns->line);
     while (r == 0) {
-        const int n = pstk__sheet_file_next(file);
+        const int n = pstk__table_file_next(file);
         if (n <= 0) {
             r = n;
             break;
         }
         if (has_classes)
             r = add_class(work, file);
-        if (r == 0 && file->through.at - work->parts[work->n_parts - 1].at >= PART)
-            r = add_part(work, file->through.at, file->line);
-        if (r == 0 && file->through.at - reported >= PROGRESS) {
-            r = add_progress(work, file->through.at - reported) ? PSTK_ECANCELED : 0;
-            reported = file->through.at;
+        if (r == 0 && file->reader.at - work->parts[work->n_parts - 1].at >= PART)
+            r = add_part(work, file->reader.at, file->line);
+        if (r == 0 && file->reader.at - reported >= PROGRESS) {
+            r = add_progress(work, file->reader.at - reported) ? PSTK_ECANCELED : 0;
+            reported = file->reader.at;
         }
     }
-    if (r == 0 && has_classes && pstk__sheet_classes_sort(&work->classes) < 0)
+    if (r == 0 && has_classes && pstk__table_classes_sort(&work->classes) < 0)
         r = fail_memory(work, work->build->err);
     if (r == 0)
         r = add_part(work, work->table.size, file->line);
@@ -198,7 +198,7 @@ static int survey(struct work *work, struct pstk__sheet_file *file)
 /* What a thread of the map has. */
 struct reader {
     const struct work *work;
-    struct pstk__sheet_file file;
+    struct pstk__table_file file;
     locale_t locale;
     uint8_t *more; /* owned; a row's columns: at least their CRC32C, which one without any has */
     uint64_t max_more, n_more;
@@ -210,7 +210,7 @@ static void close_reader(void *state)
     struct reader *reader = state;
     if (!reader)
         return;
-    pstk__sheet_file_close(&reader->file);
+    pstk__table_file_close(&reader->file);
     if (reader->locale)
         freelocale(reader->locale);
     free(reader->more);
@@ -230,7 +230,7 @@ static int open_reader(void *user, void **state, struct pstk_error *err)
     reader->more = malloc(MIN_MORE);
     int r = reader->locale && reader->more ? 0 : fail_memory(work, err);
     if (r == 0)
-        r = pstk__sheet_file_open(&reader->file, work->opening->store, work->place->table,
+        r = pstk__table_file_open(&reader->file, work->opening->store, work->place->table,
                                   work->table.size, err);
     if (r < 0) {
         close_reader(reader);
@@ -270,13 +270,13 @@ static const char *read_class(const struct work *work, const struct pstk__cell *
                               uint8_t room[8], char text[240])
 {
     const uint64_t number = cell->kind == PSTK__CELL_PLAIN || cell->kind == PSTK__CELL_STRING
-                                ? pstk__sheet_classes_find(&work->classes, cell->text, cell->size)
+                                ? pstk__table_classes_find(&work->classes, cell->text, cell->size)
                                 : work->classes.names.n;
     char shown[64];
     pstk__put64(room, number);
     if (number < work->classes.names.n)
         return NULL;
-    pstk__sheet_show(cell->raw, cell->raw_size, shown);
+    pstk__table_show(cell->raw, cell->raw_size, shown);
     snprintf(text, 240, "is '%s'; must be a text that names a class, as in the first rows", shown);
     return text;
 }
@@ -286,7 +286,7 @@ static int read_column(struct reader *reader, struct result *result, uint32_t i,
                        const struct pstk__cell *cell)
 {
     const struct work *work = reader->work;
-    const struct pstk__sheet_column *column = &work->columns.of[i];
+    const struct pstk__table_column *column = &work->columns.of[i];
     uint8_t room[8];
     const void *data = room;
     uint64_t size = 8;
@@ -294,9 +294,9 @@ static int read_column(struct reader *reader, struct result *result, uint32_t i,
     const char *wrong =
         column->reading == PSTK__READ_CLASS
             ? read_class(work, cell, room, text)
-            : pstk__sheet_value(column, cell, reader->locale, room, &data, &size, text);
+            : pstk__table_value(column, cell, reader->locale, room, &data, &size, text);
     if (wrong)
-        return pstk__sheet_file_fail(&reader->file, cell->at,
+        return pstk__table_file_fail(&reader->file, cell->at,
                                      "column %s %s; or give the field another type", column->key,
                                      wrong);
     add_value(&result->sums[work->fields[i]], size);
@@ -310,23 +310,23 @@ static int look_at_image(struct reader *reader, const struct pstk__cell *cell,
     const struct work *work = reader->work;
     char path[PATH_MAX], shown[256];
     if (cell->kind != PSTK__CELL_PLAIN && cell->kind != PSTK__CELL_STRING) {
-        pstk__sheet_show(cell->raw, cell->raw_size, shown);
-        return pstk__sheet_file_fail(&reader->file, cell->at,
+        pstk__table_show(cell->raw, cell->raw_size, shown);
+        return pstk__table_file_fail(&reader->file, cell->at,
                                      "the path is '%s'; must be a text that names an image", shown);
     }
-    const char *wrong = pstk__sheet_image_path(work->place, cell->text, cell->size, reader->path);
+    const char *wrong = pstk__table_image_path(work->place, cell->text, cell->size, reader->path);
     if (wrong)
-        return pstk__sheet_file_fail(&reader->file, cell->at, "%s", wrong);
+        return pstk__table_file_fail(&reader->file, cell->at, "%s", wrong);
     const int n = snprintf(path, sizeof path, "%s/%s", work->place->root, reader->path);
     if (n < 0 || (size_t)n >= sizeof path)
-        return pstk__sheet_file_fail(&reader->file, cell->at, "the path is too long");
+        return pstk__table_file_fail(&reader->file, cell->at, "the path is too long");
     const int r = work->opening->store->look(work->opening->store, path, entry);
     if (r < 0 || entry->kind != PSTK__STORE_FILE)
         *entry = (struct pstk__store_entry){.kind = PSTK__STORE_OTHER};
     if (entry->size <= MAX_IMAGE)
         return 0;
     pstk__folder_show(reader->path, shown, sizeof shown);
-    return pstk__sheet_file_fail(&reader->file, cell->at,
+    return pstk__table_file_fail(&reader->file, cell->at,
                                  "%s has 4 GiB or more; an image must have less", shown);
 }
 
@@ -334,12 +334,12 @@ static int look_at_image(struct reader *reader, const struct pstk__cell *cell,
 static int add_row(struct reader *reader, struct result *result)
 {
     const struct work *work = reader->work;
-    const struct pstk__sheet_columns *columns = &work->columns;
-    const struct pstk__cell *of[PSTK__SHEET_MAX_CELLS] = {0};
+    const struct pstk__table_columns *columns = &work->columns;
+    const struct pstk__cell *of[PSTK__TABLE_MAX_CELLS] = {0};
     struct pstk__store_entry entry = {0};
     uint8_t values[PSTK__VALUES_MAX];
     uint64_t cells[PSTK__FOLDER_TABLE_COLUMNS], ignored;
-    int r = pstk__sheet_columns_match(columns, &reader->file, of);
+    int r = pstk__table_columns_match(columns, &reader->file, of);
     if (r == 0)
         r = look_at_image(reader, of[columns->path], &entry);
     reader->n_more = PSTK__MORE_CRC;
@@ -350,7 +350,7 @@ static int add_row(struct reader *reader, struct result *result)
             r = read_column(reader, result, i, of[i]);
     if (r < 0)
         return r;
-    pstk__sheet_more_seal(reader->more, reader->n_more);
+    pstk__table_more_seal(reader->more, reader->n_more);
     const uint32_t size =
         pstk__folder_values_write(values, (int64_t)reader->file.row_line, reader->path);
     cells[PSTK__FOLDER_VALUES_SIZE] = size;
@@ -385,15 +385,15 @@ static int read_part(void *state, uint64_t job, const struct pstk__map_sink *sin
     if (!result)
         return fail_memory(reader->work, err);
     *result = (struct result){.rows.n_columns = PSTK__FOLDER_TABLE_COLUMNS, .digest = {1, 2}};
-    reader->file.err = reader->file.through.err = err;
-    pstk__sheet_file_seek(&reader->file, part->at, part->line, part[1].at);
+    reader->file.err = reader->file.reader.err = err;
+    pstk__table_file_seek(&reader->file, part->at, part->line, part[1].at);
     uint64_t reported = part->at;
     int r = 0;
-    while (r == 0 && (r = pstk__sheet_file_next(&reader->file)) > 0) {
+    while (r == 0 && (r = pstk__table_file_next(&reader->file)) > 0) {
         r = add_row(reader, result);
-        if (r == 0 && reader->file.through.at - reported >= PROGRESS) {
-            r = sink->progress(sink->user, reader->file.through.at - reported) ? PSTK_ECANCELED : 0;
-            reported = reader->file.through.at;
+        if (r == 0 && reader->file.reader.at - reported >= PROGRESS) {
+            r = sink->progress(sink->user, reader->file.reader.at - reported) ? PSTK_ECANCELED : 0;
+            reported = reader->file.reader.at;
         }
     }
     if (r == 0 && sink->progress(sink->user, part[1].at - reported))
@@ -421,7 +421,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void add_found(struct pstk__index_found *found, const struct result *result)
+static void add_found(struct pstk__inferred_schema *found, const struct result *result)
 {
     for (uint32_t i = 0; i < found->n_fields; i++) {
         struct pstk__index_field *to = &found->fields[i];
@@ -476,7 +476,7 @@ static int run_map(struct work *work, struct pstk_error *err)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-static void set_field(struct pstk__index_field *field, const struct pstk__sheet_column *column)
+static void set_field(struct pstk__index_field *field, const struct pstk__table_column *column)
 {
     field->field = (struct pstk_field){.kind = PSTK_FIELD_UTF8};
     memcpy(field->field.name, column->name, sizeof field->field.name);
@@ -489,10 +489,10 @@ static void set_field(struct pstk__index_field *field, const struct pstk__sheet_
 }
 
 /* image, label if there is one, path, the other columns: as a folder has them. */
-static void begin_fields(struct work *work, struct pstk__index_found *found)
+static void begin_fields(struct work *work, struct pstk__inferred_schema *found)
 {
-    const struct pstk__sheet_columns *columns = &work->columns;
-    *found = (struct pstk__index_found){.n_fields = 1};
+    const struct pstk__table_columns *columns = &work->columns;
+    *found = (struct pstk__inferred_schema){.n_fields = 1};
     found->facts[PSTK__FACT_LAYOUT] = PSTK__FOLDER_TABLE;
     found->facts[PSTK__FACT_DIGEST] = 1;
     found->facts[PSTK__FACT_DIGEST + 1] = 2;
@@ -528,27 +528,27 @@ static int check_table(const struct work *work, const struct pstk__file *file,
 }
 
 /* Read the table twice. */
-static int read_table(struct work *work, struct pstk__sheet_file *file, struct pstk_error *err)
+static int read_table(struct work *work, struct pstk__table_file *file, struct pstk_error *err)
 {
-    int r = pstk__sheet_file_open(file, work->opening->store, work->place->table, work->table.size,
+    int r = pstk__table_file_open(file, work->opening->store, work->place->table, work->table.size,
                                   err);
     if (r == 0)
-        r = check_table(work, &file->through.file, err);
+        r = check_table(work, &file->reader.file, err);
     if (r == 0)
-        r = pstk__sheet_columns_find(&work->columns, file, work->opening->foreign);
+        r = pstk__table_columns_find(&work->columns, file, work->opening->foreign);
     if (r < 0)
         return r;
     begin_fields(work, &work->build->found);
     r = survey(work, file);
     if (r == 0)
         r = run_map(work, err);
-    return r < 0 ? r : check_table(work, &file->through.file, err);
+    return r < 0 ? r : check_table(work, &file->reader.file, err);
 }
 
 /* Fail: the table has n images, and none of them exists. */
 static int fail_missing(const struct work *work, uint64_t n, struct pstk_error *err)
 {
-    const char *wrong = pstk__sheet_path_flaw(work->missing);
+    const char *wrong = pstk__table_path_flaw(work->missing);
     const char *way_out = "give the folder that they are below (root_path)";
     char shown[256];
     pstk__folder_show(work->missing, shown, sizeof shown);
@@ -566,7 +566,7 @@ static int fail_missing(const struct work *work, uint64_t n, struct pstk_error *
 
 static int finish(const struct work *work, struct pstk__index_build *build)
 {
-    struct pstk__index_found *found = &build->found;
+    struct pstk__inferred_schema *found = &build->found;
     if (build->n_joined > 0 && work->n_missing == build->n_joined)
         return fail_missing(work, build->n_joined, build->err);
     if (pstk__texts_copy(&build->classes, &work->classes.names) < 0)
@@ -577,20 +577,20 @@ static int finish(const struct work *work, struct pstk__index_build *build)
     return 0;
 }
 
-/* The work of store/index/home.h. */
+/* The work of store/index/location.h. */
 static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
-    struct pstk__sheet_file *file = calloc(1, sizeof *file);
+    struct pstk__table_file *file = calloc(1, sizeof *file);
     struct pstk_error *err = build->err;
     work->build = build;
     work->n_missing = work->n_parts = 0;
     memset(work->first_labels, 0, sizeof work->first_labels);
-    pstk__sheet_classes_close(&work->classes);
+    pstk__table_classes_close(&work->classes);
     if (!file)
         return fail_memory(work, err);
     int r = read_table(work, file, err);
-    pstk__sheet_file_close(file);
+    pstk__table_file_close(file);
     free(file);
     if (r == PSTK_ECANCELED)
         return pstk__fail(err, r, PSTK_STAGE_OPEN,
@@ -600,7 +600,7 @@ static int build(void *user, struct pstk__index_build *build)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* The work of store/index/home.h: is the table as it was? */
+/* The work of store/index/location.h: is the table as it was? */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;
@@ -637,29 +637,29 @@ static void digest_key(const struct work *work, uint64_t key[2])
 
 /* The index lies next to the folder of the table: inside it, its own folder could be taken for an
  * empty class. */
-static int home_of(const struct work *work, char folder[PATH_MAX], struct pstk__index_home *home,
-                   struct pstk_error *err)
+static int location_of(const struct work *work, char folder[PATH_MAX],
+                       struct pstk__index_location *location, struct pstk_error *err)
 {
     const struct pstk_foreign *foreign = work->opening->foreign;
     if (!realpath(work->place->folder, folder))
         return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", work->place->folder);
-    *home = (struct pstk__index_home){.data = folder,
-                                      .cache = foreign ? foreign->cache_path : NULL,
-                                      .format = pstk__format_folder.name,
-                                      .place = {1, 2}};
-    digest_key(work, home->key);
-    pstk__index_digest(home->place, folder, strlen(folder));
+    *location = (struct pstk__index_location){.data = folder,
+                                              .cache = foreign ? foreign->cache_path : NULL,
+                                              .format = pstk__format_folder.name,
+                                              .place = {1, 2}};
+    digest_key(work, location->key);
+    pstk__index_digest(location->place, folder, strlen(folder));
     char *slash = strrchr(folder, '/');
-    pstk__index_digest(home->key, slash + 1, strlen(slash + 1));
+    pstk__index_digest(location->key, slash + 1, strlen(slash + 1));
     slash[slash == folder] = 0;
     return 0;
 }
 
-int pstk__sheet_get_index(struct pstk__index **out, const struct pstk__opening *opening,
-                          const struct pstk__sheet_place *place, struct pstk_error *err)
+int pstk__table_get_index(struct pstk__index **out, const struct pstk__opening *opening,
+                          const struct pstk__table_place *place, struct pstk_error *err)
 {
     const struct pstk_foreign *foreign = opening->foreign;
-    struct pstk__index_home home;
+    struct pstk__index_location location;
     char folder[PATH_MAX];
     struct work *work = calloc(1, sizeof *work);
     *out = NULL;
@@ -670,12 +670,12 @@ int pstk__sheet_get_index(struct pstk__index **out, const struct pstk__opening *
     const int found = opening->store->look(opening->store, place->table, &work->table);
     int r = found < 0
                 ? pstk__fail_errno(err, -found, PSTK_STAGE_OPEN, "cannot open %s", place->table)
-                : home_of(work, folder, &home, err);
+                : location_of(work, folder, &location, err);
     const struct pstk__index_work index_work = {
         .user = work, .differs = differs, .build = build, .watch = pstk__index_watch_of(foreign)};
     if (r == 0)
-        r = pstk__index_get(out, &home, &index_work, err);
-    pstk__sheet_classes_close(&work->classes);
+        r = pstk__index_get(out, &location, &index_work, err);
+    pstk__table_classes_close(&work->classes);
     free(work->parts);
     free(work);
     return r;

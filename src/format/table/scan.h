@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sheet_scan: the index of a table of images. It has a part for each 4 MiB of the table: so many
+ * scan: the index of a table of images. It has a part for each 4 MiB of the table: so many
  * rows are in memory at once for each thread that builds it.
  *
  * The table is read twice: first by one thread, which finds where parts begin, and the names of
@@ -13,7 +13,7 @@
 #include "store/index/index.h"
 
 /* Open the index of a table, or build it first. Returns owned. */
-int pstk__sheet_get_index(struct pstk__index **out, const struct pstk__opening *opening,
-                          const struct pstk__sheet_place *place, struct pstk_error *err);
+int pstk__table_get_index(struct pstk__index **out, const struct pstk__opening *opening,
+                          const struct pstk__table_place *place, struct pstk_error *err);
 
 #endif

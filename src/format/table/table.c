@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct pstk__sheet_kind *const kinds[] = {&pstk__sheet_csv, &pstk__sheet_tsv,
-                                                       &pstk__sheet_json};
+static const struct pstk__table_kind *const kinds[] = {&pstk__table_csv, &pstk__table_tsv,
+                                                       &pstk__table_json};
 
 /* 1: the path ends in one of these. */
 static int has_ending(const char *path, const char *endings)
@@ -20,7 +20,7 @@ static int has_ending(const char *path, const char *endings)
     return 0;
 }
 
-const struct pstk__sheet_kind *pstk__sheet_of(const char *path)
+const struct pstk__table_kind *pstk__table_of(const char *path)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (has_ending(path, kinds[i]->endings))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sheet: a table of images as text, row by row: CSV, TSV or JSON lines. A family: this is the
- * contract, sheet_NAME.c an entry, sheet.c the list.
+ * table: a table of images as text, row by row: CSV, TSV or JSON lines. A family: this is the
+ * contract, NAME.c an entry, table.c the list.
  *
  * Entries are pure: they look at bytes in memory, and write what they unescape into memory of the
  * caller's. They know nothing of columns and their types.
@@ -13,9 +13,9 @@
 
 #include <penstock/format.h>
 
-#define PSTK__SHEET_MAX_ROW (UINT64_C(16) << 20) /* bytes of a row */
-#define PSTK__SHEET_MAX_CELLS 63                 /* of a row: the path makes two fields */
-#define PSTK__SHEET_MAX_KEY 255                  /* bytes of a column's name in the table */
+#define PSTK__TABLE_MAX_ROW (UINT64_C(16) << 20) /* bytes of a row */
+#define PSTK__TABLE_MAX_CELLS 63                 /* of a row: the path makes two fields */
+#define PSTK__TABLE_MAX_KEY 255                  /* bytes of a column's name in the table */
 
 enum pstk__cell_kind {
     PSTK__CELL_PLAIN = 0, /* its text decides what it is: CSV */
@@ -38,8 +38,8 @@ struct pstk__cell {
     uint32_t kind;
 };
 
-struct pstk__sheet_row {
-    struct pstk__cell cells[PSTK__SHEET_MAX_CELLS];
+struct pstk__table_row {
+    struct pstk__cell cells[PSTK__TABLE_MAX_CELLS];
     uint32_t n_cells;  /* 0: an empty line, which is no row */
     uint64_t size;     /* bytes, with the end of its line */
     uint64_t n_lines;  /* ends of lines in it */
@@ -47,20 +47,20 @@ struct pstk__sheet_row {
     char wrong[160];   /* what is wrong, as a phrase */
 };
 
-struct pstk__sheet_kind {
+struct pstk__table_kind {
     const char *name;
     const char *endings; /* of files, with a space between */
     char delimiter;      /* of CSV */
     uint32_t has_header; /* 1: the first row has the names of the columns; 0: each row has them */
     /* Parse the row that begins the bytes. is_end: no more bytes follow. `room` has `size` bytes,
      * for text. 1; 0: the row does not end within the bytes; -1: row->wrong. */
-    int (*parse)(const struct pstk__sheet_kind *kind, const char *bytes, uint64_t size, int is_end,
-                 char *room, struct pstk__sheet_row *row);
+    int (*parse)(const struct pstk__table_kind *kind, const char *bytes, uint64_t size, int is_end,
+                 char *room, struct pstk__table_row *row);
 };
 
-extern const struct pstk__sheet_kind pstk__sheet_csv, pstk__sheet_tsv, pstk__sheet_json;
+extern const struct pstk__table_kind pstk__table_csv, pstk__table_tsv, pstk__table_json;
 
 /* The kind of a file by the end of its name, whatever its case; NULL: it is no table. */
-const struct pstk__sheet_kind *pstk__sheet_of(const char *path);
+const struct pstk__table_kind *pstk__table_of(const char *path);
 
 #endif

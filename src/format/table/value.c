@@ -17,7 +17,7 @@
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 
-const char *pstk__sheet_skip_digits(const char *at, const char *end)
+const char *pstk__table_skip_digits(const char *at, const char *end)
 {
     while (at < end && *at >= '0' && *at <= '9')
         at++;
@@ -31,7 +31,7 @@ static int is_integer(const char *at, const char *end)
     at += is_negative;
     uint64_t number = 0;
     if (at == end || end - at > 19 || (*at == '0' && end - at > 1) ||
-        pstk__sheet_skip_digits(at, end) != end)
+        pstk__table_skip_digits(at, end) != end)
         return 0;
     for (; at < end; at++) /* below 10^19 */
         number = number * 10 + (uint64_t)(*at - '0');
@@ -56,11 +56,11 @@ static int is_float(const char *at, const char *end)
     if (is_not_finite(at, end))
         return 1;
     at += at < end && (*at == '-' || *at == '+');
-    const char *begin = at, *before = pstk__sheet_skip_digits(at, end);
+    const char *begin = at, *before = pstk__table_skip_digits(at, end);
     int64_t n = before - at, has_more = 0;
     at = before;
     if (at < end && *at == '.') {
-        const char *after = pstk__sheet_skip_digits(at + 1, end);
+        const char *after = pstk__table_skip_digits(at + 1, end);
         n += after - at - 1;
         at = after;
         has_more = 1;
@@ -68,7 +68,7 @@ static int is_float(const char *at, const char *end)
     if (n > 0 && at < end && (*at == 'e' || *at == 'E')) {
         at++;
         at += at < end && (*at == '-' || *at == '+');
-        const char *after = pstk__sheet_skip_digits(at, end);
+        const char *after = pstk__table_skip_digits(at, end);
         has_more = after > at;
         at = after;
     }
@@ -132,7 +132,7 @@ const char *pstk__cell_class_name(enum pstk__cell_class class)
 
 /* ---- its value ------------------------------------------------------------------------------- */
 
-void pstk__sheet_show(const char *from, uint64_t size, char to[64])
+void pstk__table_show(const char *from, uint64_t size, char to[64])
 {
     char cut[56];
     const uint64_t n = size < sizeof cut - 1 ? size : sizeof cut - 1;
@@ -146,7 +146,7 @@ void pstk__sheet_show(const char *from, uint64_t size, char to[64])
 static const char *must_be(const struct pstk__cell *cell, const char *what, char text[240])
 {
     char shown[64];
-    pstk__sheet_show(cell->raw, cell->raw_size, shown);
+    pstk__table_show(cell->raw, cell->raw_size, shown);
     snprintf(text, 240, "is '%s'; must be %s", shown, what);
     return text;
 }
@@ -248,7 +248,7 @@ static float round_to_odd(const char *number, double value)
     return single;
 }
 
-static const char *read_float(const struct pstk__sheet_column *column,
+static const char *read_float(const struct pstk__table_column *column,
                               const struct pstk__cell *cell, locale_t locale, uint8_t room[8],
                               char text[240])
 {
@@ -260,7 +260,7 @@ static const char *read_float(const struct pstk__sheet_column *column,
     }
     if (!is_integer(begin, finish) && !is_float(begin, finish) &&
         !(cell->size > 0 &&
-          pstk__sheet_skip_digits(begin + (*begin == '-' || *begin == '+'), finish) == finish &&
+          pstk__table_skip_digits(begin + (*begin == '-' || *begin == '+'), finish) == finish &&
           finish[-1] >= '0' && finish[-1] <= '9'))
         return must_be(cell, "a number", text);
     if (cell->size > MAX_NUMBER) {
@@ -281,7 +281,7 @@ static const char *read_float(const struct pstk__sheet_column *column,
     return NULL;
 }
 
-static const char *read_integer(const struct pstk__sheet_column *column,
+static const char *read_integer(const struct pstk__table_column *column,
                                 const struct pstk__cell *cell, uint8_t room[8], char text[240])
 {
     const struct pstk_field field = {.kind = PSTK_FIELD_SCALAR, .dtype = column->dtype};
@@ -297,7 +297,7 @@ static const char *read_integer(const struct pstk__sheet_column *column,
     return must_be(cell, what, text);
 }
 
-static const char *read_text(const struct pstk__sheet_column *column, const struct pstk__cell *cell,
+static const char *read_text(const struct pstk__table_column *column, const struct pstk__cell *cell,
                              const void **data, uint64_t *size, char text[240])
 {
     const int is_raw = column->reading == PSTK__READ_JSON;
@@ -314,7 +314,7 @@ static const char *read_text(const struct pstk__sheet_column *column, const stru
     return text;
 }
 
-const char *pstk__sheet_value(const struct pstk__sheet_column *column,
+const char *pstk__table_value(const struct pstk__table_column *column,
                               const struct pstk__cell *cell, locale_t locale, uint8_t room[8],
                               const void **data, uint64_t *size, char text[240])
 {

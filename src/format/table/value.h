@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sheet_value: what a cell of a table is, and its value as a field has it. Pure. */
+/* value: what a cell of a table is, and its value as a field has it. Pure. */
 #ifndef PSTK_TABLE_VALUE_H
 #define PSTK_TABLE_VALUE_H
 
@@ -25,7 +25,7 @@ int pstk__cell_is_number(const struct pstk__cell *cell);
 enum pstk__cell_class pstk__cell_class_join(enum pstk__cell_class a, enum pstk__cell_class b);
 
 /* How the values of a column are read. */
-enum pstk__sheet_reading {
+enum pstk__table_reading {
     PSTK__READ_PATH = 0, /* the images */
     PSTK__READ_SCALAR,   /* of the column's dtype */
     PSTK__READ_TEXT,     /* a text; of JSON a string */
@@ -35,10 +35,10 @@ enum pstk__sheet_reading {
     PSTK__READ_CLASS,    /* a text that names a class */
 };
 
-struct pstk__sheet_column {
+struct pstk__table_column {
     char name[PSTK_MAX_NAME];          /* of the field */
-    char key[PSTK__SHEET_MAX_KEY + 1]; /* in the table */
-    uint32_t reading;                  /* enum pstk__sheet_reading */
+    char key[PSTK__TABLE_MAX_KEY + 1]; /* in the table */
+    uint32_t reading;                  /* enum pstk__table_reading */
     uint32_t dtype;                    /* of a scalar */
     uint32_t class;    /* enum pstk__cell_class: all cells must have it; NONE: any */
     uint32_t may_lack; /* 1: rows of JSON lines without it have null */
@@ -46,14 +46,14 @@ struct pstk__sheet_column {
 
 /* Read a value of a column, except paths and classes: *data and *size, which borrow the cell or
  * `room`. locale: "C". Returns NULL, or what is wrong, as a phrase in `text`. */
-const char *pstk__sheet_value(const struct pstk__sheet_column *column,
+const char *pstk__table_value(const struct pstk__table_column *column,
                               const struct pstk__cell *cell, locale_t locale, uint8_t room[8],
                               const void **data, uint64_t *size, char text[240]);
 /* What cells of a class are, for messages: "an integer". */
 const char *pstk__cell_class_name(enum pstk__cell_class class);
 /* Where the digits 0 to 9 that begin at `at` end; at most `end`. */
-const char *pstk__sheet_skip_digits(const char *at, const char *end);
+const char *pstk__table_skip_digits(const char *at, const char *end);
 /* Write a text as messages show it, cut. */
-void pstk__sheet_show(const char *from, uint64_t size, char to[64]);
+void pstk__table_show(const char *from, uint64_t size, char to[64]);
 
 #endif

@@ -22,7 +22,7 @@ static int is_same_stem(const char *a, const char *b)
     return stem_of(a) == stem_of(b) && memcmp(a, b, stem_of(a)) == 0;
 }
 
-static void find_dotted(struct dotted *dotted, const struct pstk__index_found *found)
+static void find_dotted(struct dotted *dotted, const struct pstk__inferred_schema *found)
 {
     *dotted = (struct dotted){.are_numbered = 1};
     for (uint32_t i = 0; i < found->n_fields; i++) {
@@ -46,7 +46,7 @@ static void find_dotted(struct dotted *dotted, const struct pstk__index_found *f
 }
 
 int pstk__tar_dots_doubtful(const struct pstk__tar_together *together,
-                            const struct pstk__index_found *found)
+                            const struct pstk__inferred_schema *found)
 {
     struct dotted dotted;
     uint64_t n_with[PSTK_MAX_FIELDS] = {0}, n = 0, most = 0;

@@ -13,6 +13,6 @@
  * s_1.01.jpg; or all stems are numbered, and samples do not share them: there is one sample, as of
  * v1.0_0.jpg and v1.0_1.jpg, or each of these suffixes is on at most half of the samples. */
 int pstk__tar_dots_doubtful(const struct pstk__tar_together *together,
-                            const struct pstk__index_found *found);
+                            const struct pstk__inferred_schema *found);
 
 #endif

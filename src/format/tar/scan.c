@@ -7,7 +7,7 @@
 #include "format/tar/dots.h"
 #include "format/tar/member.h"
 #include "format/tar/suffixes.h"
-#include "format/through.h"
+#include "format/file_reader.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -23,41 +23,41 @@
 
 /* ---- bytes of the archive -------------------------------------------------------------------- */
 
-/* An archive being read through; through.at: of the next member. */
+/* An archive being read through; reader.at: of the next member. */
 struct walk {
-    struct pstk__through through;
+    struct pstk__file_reader reader;
     uint64_t n_members; /* stepped over */
     uint64_t number;    /* of the member that is being looked at */
 };
 
 static int fail_at(struct walk *walk, uint64_t at, int code, const char *why)
 {
-    struct pstk_error *err = walk->through.err;
+    struct pstk_error *err = walk->reader.err;
     pstk__fail(err, code, PSTK_STAGE_OPEN, "%s: member %" PRIu64 " (byte %" PRIu64 "): %s",
-               walk->through.scan->path, walk->number, at, why);
-    return pstk__fail_at(err, code, walk->through.scan->name, PSTK_NONE, at, 0);
+               walk->reader.scan->path, walk->number, at, why);
+    return pstk__fail_at(err, code, walk->reader.scan->name, PSTK_NONE, at, 0);
 }
 
 static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct pstk_error *err)
 {
     walk->n_members = walk->number = 0;
-    return pstk__through_open(&walk->through, scan, err);
+    return pstk__file_reader_open(&walk->reader, scan, err);
 }
 
 /* What follows the blocks of zeros that end an archive must be zeros, too. */
 static int check_end(struct walk *walk)
 {
     for (;;) {
-        const int64_t n = pstk__through_fill(&walk->through, PSTK__TAR_BLOCK);
+        const int64_t n = pstk__file_reader_fill(&walk->reader, PSTK__TAR_BLOCK);
         if (n <= 0)
             return (int)n;
-        const uint8_t *bytes = pstk__through_bytes(&walk->through);
+        const uint8_t *bytes = pstk__file_reader_bytes(&walk->reader);
         for (int64_t i = 0; i < n; i++)
             if (bytes[i])
-                return fail_at(walk, walk->through.at + (uint64_t)i, PSTK_EBADMSG,
+                return fail_at(walk, walk->reader.at + (uint64_t)i, PSTK_EBADMSG,
                                "bytes follow the end of the archive: if archives were joined by "
                                "cat, join them by tar --concatenate");
-        walk->through.at += (uint64_t)n;
+        walk->reader.at += (uint64_t)n;
     }
 }
 
@@ -91,19 +91,19 @@ static int walk_next(struct walk *walk, struct pstk__tar_member *member)
     for (uint64_t wanted = PSTK__TAR_BLOCK;;) {
         struct pstk__tar_fault fault;
         walk->number = walk->n_members;
-        int r = pstk__through_report(&walk->through);
-        const int64_t n = r < 0 ? r : pstk__through_fill(&walk->through, wanted);
+        int r = pstk__file_reader_report(&walk->reader);
+        const int64_t n = r < 0 ? r : pstk__file_reader_fill(&walk->reader, wanted);
         if (n < 0)
             return (int)n;
         if (n == 0)
-            return fail_at(walk, walk->through.at, PSTK_EBADMSG,
+            return fail_at(walk, walk->reader.at, PSTK_EBADMSG,
                            "the archive ends here without the blocks of zeros that end one: it is "
                            "cut short; copy it again");
         const enum pstk__tar_step step = pstk__tar_read(
-            member, walk->through.at, pstk__through_bytes(&walk->through), (uint64_t)n, &fault);
+            member, walk->reader.at, pstk__file_reader_bytes(&walk->reader), (uint64_t)n, &fault);
         const int is_bad = step == PSTK__TAR_BAD || (step == PSTK__TAR_MORE && n < (int64_t)wanted);
-        const char *why = is_bad && walk->through.at == 0
-                              ? named_wrongly(pstk__through_bytes(&walk->through), n)
+        const char *why = is_bad && walk->reader.at == 0
+                              ? named_wrongly(pstk__file_reader_bytes(&walk->reader), n)
                               : NULL;
         if (why)
             return fail_at(walk, 0, PSTK_ENOTSUP, why);
@@ -111,12 +111,13 @@ static int walk_next(struct walk *walk, struct pstk__tar_member *member)
         case PSTK__TAR_END:
             return check_end(walk);
         case PSTK__TAR_MORE:
-            if ((uint64_t)n < wanted || wanted >= PSTK__TAR_MAX_HEADERS + 2 * PSTK__THROUGH_HEADER)
-                return fail_at(walk, walk->through.at, PSTK_EBADMSG,
+            if ((uint64_t)n < wanted ||
+                wanted >= PSTK__TAR_MAX_HEADERS + 2 * PSTK__FILE_READER_HEADER)
+                return fail_at(walk, walk->reader.at, PSTK_EBADMSG,
                                "the archive ends within a header: it is cut short; copy it again");
-            wanted = wanted * 4 < PSTK__TAR_MAX_HEADERS + 2 * PSTK__THROUGH_HEADER
+            wanted = wanted * 4 < PSTK__TAR_MAX_HEADERS + 2 * PSTK__FILE_READER_HEADER
                          ? wanted * 4
-                         : PSTK__TAR_MAX_HEADERS + 2 * PSTK__THROUGH_HEADER;
+                         : PSTK__TAR_MAX_HEADERS + 2 * PSTK__FILE_READER_HEADER;
             continue;
         case PSTK__TAR_BAD:
             return fail_at(walk, fault.at, PSTK_EBADMSG, fault.why);
@@ -124,12 +125,12 @@ static int walk_next(struct walk *walk, struct pstk__tar_member *member)
         case PSTK__TAR_OTHER:
             break;
         }
-        if (member->data + member->size > walk->through.scan->size)
-            return fail_at(walk, walk->through.at, PSTK_EBADMSG,
+        if (member->data + member->size > walk->reader.scan->size)
+            return fail_at(walk, walk->reader.at, PSTK_EBADMSG,
                            "the archive ends within the member's data: it is cut short; copy it "
                            "again");
-        pstk__through_adapt(&walk->through, member->size);
-        walk->through.at = member->next;
+        pstk__file_reader_adapt(&walk->reader, member->size);
+        walk->reader.at = member->next;
         walk->n_members++;
         wanted = PSTK__TAR_BLOCK;
         if (step == PSTK__TAR_MEMBER)
@@ -165,7 +166,7 @@ static int fail_named(struct walk *walk, const char *suffix, uint64_t at)
 /* 1: the suffix is what the caller calls the key. */
 static int is_key(const struct walk *walk, const char *suffix)
 {
-    return strcmp(suffix, PSTK__TAR_KEY) == 0 && pstk__tar_wants_key(walk->through.scan->foreign);
+    return strcmp(suffix, PSTK__TAR_KEY) == 0 && pstk__tar_wants_key(walk->reader.scan->foreign);
 }
 
 static int fail_key(struct walk *walk, uint64_t at)
@@ -176,10 +177,10 @@ static int fail_key(struct walk *walk, uint64_t at)
 }
 
 /* Add the field of a suffix, if it is new. *field: its number. */
-static int add_field(struct walk *walk, struct pstk__index_found *found, const char *suffix,
+static int add_field(struct walk *walk, struct pstk__inferred_schema *found, const char *suffix,
                      uint64_t at, int *field)
 {
-    const char *first, *name = pstk__tar_suffix_name(walk->through.scan->foreign, suffix, &first);
+    const char *first, *name = pstk__tar_suffix_name(walk->reader.scan->foreign, suffix, &first);
     if (!name)
         return fail_named(walk, suffix, at);
     *field = pstk__index_find_field(found, name);
@@ -205,7 +206,7 @@ static int add_field(struct walk *walk, struct pstk__index_found *found, const c
 
 /* Add the fields that the caller names, and has no sample that was looked at. */
 static int add_wanted(struct walk *walk, const struct pstk_foreign *wanted,
-                      struct pstk__index_found *found)
+                      struct pstk__inferred_schema *found)
 {
     int r = 0, field;
     for (uint32_t i = 0; r >= 0 && wanted && i < wanted->n_first_of; i++) {
@@ -223,8 +224,9 @@ static int add_wanted(struct walk *walk, const struct pstk_foreign *wanted,
 /* The bytes of a member that has been stepped over: its head, of at most `most` bytes. */
 static int64_t read_head(struct walk *walk, const struct pstk__tar_member *member, uint64_t most)
 {
-    walk->through.at = member->data;
-    const int64_t n = pstk__through_fill(&walk->through, member->size < most ? member->size : most);
+    walk->reader.at = member->data;
+    const int64_t n =
+        pstk__file_reader_fill(&walk->reader, member->size < most ? member->size : most);
     return n < 0 || (uint64_t)n <= member->size ? n : (int64_t)member->size;
 }
 
@@ -234,21 +236,21 @@ static int look_at_array(struct walk *walk, const struct pstk__tar_member *membe
 {
     int64_t n = read_head(walk, member, PSTK__FORM_HEAD);
     if (n >= 0 &&
-        pstk__form_head_size(pstk__through_bytes(&walk->through), (uint64_t)n) > (uint64_t)n)
+        pstk__form_head_size(pstk__file_reader_bytes(&walk->reader), (uint64_t)n) > (uint64_t)n)
         n = read_head(walk, member, PSTK__FORM_HEAD_MAX);
     if (n >= 0)
-        pstk__form_observe(field, pstk__through_bytes(&walk->through), (uint64_t)n);
-    walk->through.at = member->next;
+        pstk__form_observe(field, pstk__file_reader_bytes(&walk->reader), (uint64_t)n);
+    walk->reader.at = member->next;
     return n < 0 ? (int)n : 0;
 }
 
 /* Take the fields of a member into account. */
 static int look_at(struct walk *walk, const struct pstk__tar_member *member,
-                   struct pstk__index_found *found, struct pstk__tar_together *together)
+                   struct pstk__inferred_schema *found, struct pstk__tar_together *together)
 {
     struct pstk__tar_name name;
     int field;
-    pstk__tar_split(&name, member->name, pstk__tar_at_last(walk->through.scan->foreign));
+    pstk__tar_split(&name, member->name, pstk__tar_at_last(walk->reader.scan->foreign));
     if (name.suffix_size == 0)
         return 0;
     if (name.is_too_long)
@@ -288,10 +290,10 @@ static void see_example(struct example *example, uint64_t number,
 
 /* Refuse names that another dot parts, unless the caller says that the first one does. */
 static int check_dots(struct walk *walk, const struct example *example,
-                      const struct pstk__index_found *found,
+                      const struct pstk__inferred_schema *found,
                       const struct pstk__tar_together *together)
 {
-    const struct pstk_foreign *foreign = walk->through.scan->foreign;
+    const struct pstk_foreign *foreign = walk->reader.scan->foreign;
     char why[512];
     if ((foreign && foreign->split_at) || !example->suffix[0] ||
         !pstk__tar_dots_doubtful(together, found))
@@ -306,10 +308,10 @@ static int check_dots(struct walk *walk, const struct example *example,
 }
 
 /* Step through the first samples. */
-static int look_at_first(struct walk *walk, struct pstk__index_found *found,
+static int look_at_first(struct walk *walk, struct pstk__inferred_schema *found,
                          struct pstk__tar_together *together)
 {
-    const int at_last = pstk__tar_at_last(walk->through.scan->foreign);
+    const int at_last = pstk__tar_at_last(walk->reader.scan->foreign);
     struct pstk__tar_member member;
     struct pstk__tar_name name;
     struct example example = {.suffix = ""};
@@ -333,7 +335,7 @@ static int look_at_first(struct walk *walk, struct pstk__index_found *found,
 }
 
 int pstk__tar_infer(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
-                    struct pstk__index_found *found, struct pstk_error *err)
+                    struct pstk__inferred_schema *found, struct pstk_error *err)
 {
     struct walk walk;
     struct pstk__tar_together together;
@@ -349,12 +351,12 @@ int pstk__tar_infer(const struct pstk__scan *scan, const struct pstk_foreign *wa
         pstk__form_settle(&found->fields[i]);
     if (r >= 0 && found->n_fields)
         r = add_wanted(&walk, wanted, found);
-    pstk__through_close(&walk.through);
+    pstk__file_reader_close(&walk.reader);
     qsort(found->fields, found->n_fields, sizeof found->fields[0], compare_fields);
     return r < 0 ? r : 0;
 }
 
-uint32_t pstk__tar_n_columns(const struct pstk__index_found *found)
+uint32_t pstk__tar_n_columns(const struct pstk__inferred_schema *found)
 {
     return 1 + 2 * found->n_fields;
 }
@@ -409,7 +411,7 @@ struct samples {
     struct walk walk;
     struct keys keys;
     struct pstk__index_rows *rows;
-    struct pstk__index_found *found;
+    struct pstk__inferred_schema *found;
     char key[PSTK__TAR_MAX_NAME]; /* of the row */
     uint32_t key_size;
     uint64_t row; /* PSTK_NONE: none yet */
@@ -421,8 +423,8 @@ struct samples {
 
 static int no_memory(struct samples *samples)
 {
-    return pstk__fail(samples->walk.through.err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                      "no memory for the index of %s", samples->walk.through.scan->path);
+    return pstk__fail(samples->walk.reader.err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                      "no memory for the index of %s", samples->walk.reader.scan->path);
 }
 
 /* Note the bytes before the data of a member. */
@@ -470,7 +472,7 @@ static int find_row(struct samples *samples, const struct pstk__tar_name *name,
         samples->row = key->row;
         return 0;
     }
-    uint64_t cells[PSTK__TABLE_MAX_COLUMNS] = {begin};
+    uint64_t cells[PSTK__INDEX_TABLE_MAX_COLUMNS] = {begin};
     add_key(samples, name, member, cells);
     *key = (struct key){.digest = {digest[0], digest[1]}, .row = samples->rows->n};
     samples->keys.n++;
@@ -634,7 +636,7 @@ static void drop_begun(struct samples *samples)
 }
 
 int pstk__tar_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
-                   struct pstk__index_found *found, struct pstk_error *err)
+                   struct pstk__inferred_schema *found, struct pstk_error *err)
 {
     struct samples *samples = calloc(1, sizeof *samples);
     struct pstk__tar_member member;
@@ -650,10 +652,10 @@ int pstk__tar_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
     if (r < 0)
         drop_begun(samples);
     measure(samples);
-    samples->walk.through.at = scan->size;
+    samples->walk.reader.at = scan->size;
     if (r == 0)
-        r = pstk__through_report(&samples->walk.through);
-    pstk__through_close(&samples->walk.through);
+        r = pstk__file_reader_report(&samples->walk.reader);
+    pstk__file_reader_close(&samples->walk.reader);
     free(samples->keys.places);
     free(samples->chosen);
     free(samples);

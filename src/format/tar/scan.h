@@ -26,9 +26,9 @@ enum pstk__tar_fact {
 
 /* The functions of a pstk__scanner. */
 int pstk__tar_infer(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
-                    struct pstk__index_found *found, struct pstk_error *err);
-uint32_t pstk__tar_n_columns(const struct pstk__index_found *found);
+                    struct pstk__inferred_schema *found, struct pstk_error *err);
+uint32_t pstk__tar_n_columns(const struct pstk__inferred_schema *found);
 int pstk__tar_scan(const struct pstk__scan *scan, struct pstk__index_rows *rows,
-                   struct pstk__index_found *found, struct pstk_error *err);
+                   struct pstk__inferred_schema *found, struct pstk_error *err);
 
 #endif

@@ -117,8 +117,8 @@ static void add_list(struct pstk__tar_suffixes *suffixes, const struct pstk_firs
 }
 
 /* Add the other types of a field that alone has images of its stem. */
-static void add_either(struct pstk__tar_suffixes *suffixes, const struct pstk__index_found *found,
-                       uint32_t field)
+static void add_either(struct pstk__tar_suffixes *suffixes,
+                       const struct pstk__inferred_schema *found, uint32_t field)
 {
     const char *name = found->fields[field].field.name;
     for (uint32_t i = 0; i < found->n_fields; i++)
@@ -134,7 +134,7 @@ static void add_either(struct pstk__tar_suffixes *suffixes, const struct pstk__i
 }
 
 void pstk__tar_suffixes_init(struct pstk__tar_suffixes *suffixes,
-                             const struct pstk__index_found *found,
+                             const struct pstk__inferred_schema *found,
                              const struct pstk_foreign *foreign)
 {
     suffixes->n = suffixes->n_choices = 0;
@@ -204,7 +204,7 @@ static int are_together(const struct pstk__tar_together *together, uint64_t fiel
 /* The fields that are one with field `first`, a set: those of its stem, of which it comes first. 0:
  * it is not the first of several, or samples have two of them, or the caller names another. */
 static uint64_t one_with(const struct pstk__tar_together *together,
-                         const struct pstk__index_found *found, uint32_t first,
+                         const struct pstk__inferred_schema *found, uint32_t first,
                          const struct pstk_foreign *foreign)
 {
     const char *name = found->fields[first].field.name;
@@ -223,7 +223,8 @@ static uint64_t one_with(const struct pstk__tar_together *together,
 }
 
 void pstk__tar_together_join(const struct pstk__tar_together *together,
-                             struct pstk__index_found *found, const struct pstk_foreign *foreign)
+                             struct pstk__inferred_schema *found,
+                             const struct pstk_foreign *foreign)
 {
     uint64_t gone = 0;
     uint32_t n = 0;

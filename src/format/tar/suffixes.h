@@ -53,7 +53,7 @@ int pstk__tar_wants_key(const struct pstk_foreign *foreign);
 
 /* List them for these fields. */
 void pstk__tar_suffixes_init(struct pstk__tar_suffixes *suffixes,
-                             const struct pstk__index_found *found,
+                             const struct pstk__inferred_schema *found,
                              const struct pstk_foreign *foreign);
 /* The number of an entry, or -1: no field has this suffix. */
 int pstk__tar_suffixes_find(const struct pstk__tar_suffixes *suffixes, const char *text);
@@ -84,6 +84,7 @@ void pstk__tar_together_add(struct pstk__tar_together *together, const char *key
 /* Remove the fields of images that are one field with another, which no sample noted has at once.
  * The numbers of fields are those that were noted; after it they are others. */
 void pstk__tar_together_join(const struct pstk__tar_together *together,
-                             struct pstk__index_found *found, const struct pstk_foreign *foreign);
+                             struct pstk__inferred_schema *found,
+                             const struct pstk_foreign *foreign);
 
 #endif

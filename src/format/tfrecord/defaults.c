@@ -31,7 +31,7 @@ static const char *refused(const struct pstk__index_field *field)
     }
 }
 
-static int check(const struct pstk_default *given, const struct pstk__index_found *found,
+static int check(const struct pstk_default *given, const struct pstk__inferred_schema *found,
                  struct pstk_error *err)
 {
     char text[160];
@@ -60,7 +60,7 @@ static uint64_t aligned(uint64_t size)
 }
 
 int pstk__tfrecord_defaults_make(struct pstk__tfrecord_defaults **out,
-                                 const struct pstk__index_found *found,
+                                 const struct pstk__inferred_schema *found,
                                  const struct pstk__opening *opening, struct pstk_error *err)
 {
     const struct pstk_foreign *foreign = opening->foreign;
@@ -100,7 +100,7 @@ int pstk__tfrecord_defaults_make(struct pstk__tfrecord_defaults **out,
 }
 
 void pstk__tfrecord_defaults_describe(const struct pstk__tfrecord_defaults *defaults,
-                                      const struct pstk__index_found *found,
+                                      const struct pstk__inferred_schema *found,
                                       struct pstk__source *source)
 {
     uint64_t digest[2] = {1, 2};
@@ -123,7 +123,7 @@ void pstk__tfrecord_defaults_describe(const struct pstk__tfrecord_defaults *defa
 }
 
 void pstk__tfrecord_defaults_view(const struct pstk__tfrecord_defaults *defaults,
-                                  const struct pstk__index_found *found, uint32_t i,
+                                  const struct pstk__inferred_schema *found, uint32_t i,
                                   const uint8_t *data, struct pstk__field_view *view)
 {
     if (defaults && defaults->of[i].is_given)

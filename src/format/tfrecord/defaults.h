@@ -21,17 +21,17 @@ struct pstk__tfrecord_defaults {
 /* Check and copy the defaults that the caller gives fields that were found. Returns owned; *out
  * NULL: there are none. EINVAL, ENOTSUP: a default that its field cannot have; ENOMEM. */
 int pstk__tfrecord_defaults_make(struct pstk__tfrecord_defaults **out,
-                                 const struct pstk__index_found *found,
+                                 const struct pstk__inferred_schema *found,
                                  const struct pstk__opening *opening, struct pstk_error *err);
 /* Set what a source says of absent values: how many records lack each field, the limits that a
  * default needs, and the identity, which depends on defaults. defaults: or NULL. */
 void pstk__tfrecord_defaults_describe(const struct pstk__tfrecord_defaults *defaults,
-                                      const struct pstk__index_found *found,
+                                      const struct pstk__inferred_schema *found,
                                       struct pstk__source *source);
 /* View the value of field i in a record without it: its default, or no feature, which is empty or
  * an error. `data` of the record is borrowed; defaults: or NULL. */
 void pstk__tfrecord_defaults_view(const struct pstk__tfrecord_defaults *defaults,
-                                  const struct pstk__index_found *found, uint32_t i,
+                                  const struct pstk__inferred_schema *found, uint32_t i,
                                   const uint8_t *data, struct pstk__field_view *view);
 
 #endif

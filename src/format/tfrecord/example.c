@@ -33,8 +33,8 @@ void pstk__tfrecord_name(char name[PSTK_MAX_NAME], const uint8_t *key, uint64_t 
     name[size] = 0;
 }
 
-int pstk__tfrecord_find(const struct pstk__index_found *found, const uint8_t *key, uint64_t size,
-                        uint32_t guess)
+int pstk__tfrecord_find(const struct pstk__inferred_schema *found, const uint8_t *key,
+                        uint64_t size, uint32_t guess)
 {
     if (guess < found->n_fields &&
         pstk__tfrecord_is_name(found->fields[guess].field.name, key, size))

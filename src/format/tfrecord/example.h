@@ -27,8 +27,8 @@ int pstk__tfrecord_is_name(const char *name, const uint8_t *key, uint64_t size);
 void pstk__tfrecord_name(char name[PSTK_MAX_NAME], const uint8_t *key, uint64_t size);
 
 /* Number of the field that a key gives, or -1; `guess`: the one that it most likely is. */
-int pstk__tfrecord_find(const struct pstk__index_found *found, const uint8_t *key, uint64_t size,
-                        uint32_t guess);
+int pstk__tfrecord_find(const struct pstk__inferred_schema *found, const uint8_t *key,
+                        uint64_t size, uint32_t guess);
 
 /* Set the kind that a caller wants; ENOTSUP where the form has no such kind. */
 int pstk__tfrecord_retype(struct pstk__index_field *field, const struct pstk_field *wanted,

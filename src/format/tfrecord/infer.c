@@ -228,7 +228,7 @@ static void make_field(struct pstk__index_field *out, const struct sketch *sketc
     field->shape[0] = is_fixed ? sketch->least : 0;
 }
 
-static void make_whole(struct pstk__index_found *found)
+static void make_whole(struct pstk__inferred_schema *found)
 {
     found->n_fields = 1;
     found->fields[0] =
@@ -238,7 +238,7 @@ static void make_whole(struct pstk__index_found *found)
 
 /* The features as fields, and those that the caller wants, too. */
 static int make_fields(const struct sample *sample, const struct pstk_foreign *wanted,
-                       struct pstk__index_found *found, struct pstk_error *err)
+                       struct pstk__inferred_schema *found, struct pstk_error *err)
 {
     int r = 0;
     for (uint32_t i = 0; i < sample->n; i++)
@@ -275,7 +275,7 @@ static int has_key_data(const struct sample *sample)
 }
 
 int pstk__tfrecord_infer(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
-                         struct pstk__index_found *found, struct pstk_error *err)
+                         struct pstk__inferred_schema *found, struct pstk_error *err)
 {
     struct sample *sample = calloc(1, sizeof *sample);
     found->n_fields = 0;

@@ -116,7 +116,7 @@ static int tfrecord_open(struct pstk__source **out, const struct pstk__opening *
     if (r < 0)
         return r;
     struct pstk__source *source = *out;
-    const struct pstk__index_found *found = &pstk__indexed_index(source)->found;
+    const struct pstk__inferred_schema *found = &pstk__indexed_index(source)->found;
     for (uint32_t i = 0; i < source->schema.n_fields; i++)
         source->limits.max_plain[i] = source->stats[i].max_plain_size =
             pstk__tfrecord_max_plain(&found->fields[i]);
@@ -238,7 +238,7 @@ static int has_same_key(const struct pstk__feature *a, const struct pstk__featur
 
 static int view_feature(const struct parse *parse, uint32_t i, const struct pstk__feature *feature)
 {
-    const struct pstk__index_found *found = &pstk__indexed_index(parse->source)->found;
+    const struct pstk__inferred_schema *found = &pstk__indexed_index(parse->source)->found;
     struct pstk__field_view *view = &parse->out->fields[i];
     pstk__tfrecord_view(view, &found->fields[i], feature->data, feature->size);
     view->offset = (uint32_t)(view->data - parse->data) + PSTK__TFRECORD_HEAD;
@@ -250,7 +250,7 @@ static int view_feature(const struct parse *parse, uint32_t i, const struct pstk
  * none, as for TensorFlow. */
 static int view_features(const struct parse *parse)
 {
-    const struct pstk__index_found *found = &pstk__indexed_index(parse->source)->found;
+    const struct pstk__inferred_schema *found = &pstk__indexed_index(parse->source)->found;
     struct pstk__record *out = parse->out;
     struct pstk__example example;
     struct pstk__feature feature, last[PSTK_MAX_FIELDS]; /* whose keys are those of the fields */

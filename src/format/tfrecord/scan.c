@@ -6,7 +6,7 @@
 #include "format/tfrecord/frame.h"
 #include "format/tfrecord/walk.h"
 
-uint32_t pstk__tfrecord_n_columns(const struct pstk__index_found *found)
+uint32_t pstk__tfrecord_n_columns(const struct pstk__inferred_schema *found)
 {
     (void)found;
     return PSTK__TFRECORD_N_COLUMNS;
@@ -15,7 +15,7 @@ uint32_t pstk__tfrecord_n_columns(const struct pstk__index_found *found)
 /* A scan of a file. */
 struct scan {
     struct pstk__tfrecord_walk walk;
-    struct pstk__index_found *found;
+    struct pstk__inferred_schema *found;
     uint32_t guess; /* field of the next feature */
     uint64_t has;   /* fields of the record so far, a bit each: of entries with one key the last */
     int is_damaged; /* 1: the checksum of the record's data was found wrong */
@@ -87,14 +87,14 @@ static int measure_small(struct scan *scan)
 /* Read `size` bytes from `at` on. */
 static int read_bytes(struct scan *scan, uint64_t at, uint64_t size, struct pstk__wire *wire)
 {
-    scan->walk.through.at = at;
-    const int64_t n = pstk__through_fill(&scan->walk.through, size);
+    scan->walk.reader.at = at;
+    const int64_t n = pstk__file_reader_fill(&scan->walk.reader, size);
     if (n < 0)
         return (int)n;
     if ((uint64_t)n < size)
         return pstk__tfrecord_walk_fail(&scan->walk, PSTK_EBADMSG,
                                         "the file became shorter while it was indexed");
-    wire->at = pstk__through_bytes(&scan->walk.through);
+    wire->at = pstk__file_reader_bytes(&scan->walk.reader);
     wire->end = wire->at + size;
     return 0;
 }
@@ -110,7 +110,7 @@ struct field {
  * has no size. 1: done; 0: there is none. */
 static int read_head(struct scan *scan, uint64_t at, uint64_t end, struct field *field)
 {
-    const uint64_t pieces[] = {PSTK__THROUGH_HEADER, end - at};
+    const uint64_t pieces[] = {PSTK__FILE_READER_HEADER, end - at};
     for (uint32_t i = 0; i < 2; i++) {
         const uint64_t size = pieces[i] < end - at ? pieces[i] : end - at;
         const int r = read_bytes(scan, at, size, &field->wire);
@@ -160,7 +160,7 @@ static int measure_entry(struct scan *scan, uint64_t *at, uint64_t end)
     *at += whole;
     if (entry.tag != PSTK__WIRE_FIRST)
         return 1;
-    if (whole > PSTK__THROUGH_SMALL && is_one_value(entry.wire, entry.size, &feature, &size)) {
+    if (whole > PSTK__FILE_READER_SMALL && is_one_value(entry.wire, entry.size, &feature, &size)) {
         r = find_field(scan, &feature, &field);
         if (field) {
             pstk__tfrecord_measure_one(field, size);
@@ -209,14 +209,14 @@ static int measure_large(struct scan *scan)
 
 static int add_record(struct scan *scan, struct pstk__index_rows *rows)
 {
-    struct pstk__index_found *found = scan->found;
+    struct pstk__inferred_schema *found = scan->found;
     const struct pstk__tfrecord_walk *walk = &scan->walk;
     const uint64_t size = walk->next - walk->begin;
     const uint64_t cells[PSTK__TFRECORD_N_COLUMNS] = {
         [PSTK__TFRECORD_BEGIN] = walk->begin, [PSTK__TFRECORD_SIZE] = size};
     if (pstk__index_rows_add(rows, cells) < 0)
-        return pstk__fail(walk->through.err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                          "no memory for the index of %s", walk->through.scan->path);
+        return pstk__fail(walk->reader.err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                          "no memory for the index of %s", walk->reader.scan->path);
     found->max_record = size > found->max_record ? size : found->max_record;
     scan->has = found->fields[0].form == PSTK__TFRECORD_WHOLE;
     scan->is_damaged = 0;
@@ -224,14 +224,14 @@ static int add_record(struct scan *scan, struct pstk__index_rows *rows)
     if (scan->has)
         pstk__tfrecord_measure_one(&found->fields[0], walk->length);
     else
-        r = walk->length > PSTK__THROUGH_SMALL ? measure_large(scan) : measure_small(scan);
+        r = walk->length > PSTK__FILE_READER_SMALL ? measure_large(scan) : measure_small(scan);
     for (uint32_t i = 0; i < found->n_fields; i++)
         found->fields[i].n += scan->has >> i & 1;
     return r;
 }
 
 int pstk__tfrecord_scan(const struct pstk__scan *of, struct pstk__index_rows *rows,
-                        struct pstk__index_found *found, struct pstk_error *err)
+                        struct pstk__inferred_schema *found, struct pstk_error *err)
 {
     struct scan scan;
     scan.found = found;

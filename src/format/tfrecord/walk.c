@@ -13,28 +13,28 @@ int pstk__tfrecord_walk_open(struct pstk__tfrecord_walk *walk, const struct pstk
                              struct pstk_error *err)
 {
     walk->n = walk->begin = walk->length = walk->next = 0;
-    return pstk__through_open(&walk->through, scan, err);
+    return pstk__file_reader_open(&walk->reader, scan, err);
 }
 
 void pstk__tfrecord_walk_close(struct pstk__tfrecord_walk *walk)
 {
-    pstk__through_close(&walk->through);
+    pstk__file_reader_close(&walk->reader);
 }
 
 int pstk__tfrecord_walk_fail(struct pstk__tfrecord_walk *walk, int code, const char *fmt, ...)
 {
     char what[400];
-    const struct pstk__scan *scan = walk->through.scan;
+    const struct pstk__scan *scan = walk->reader.scan;
     const uint64_t record = walk->n - (walk->n > 0);
     va_list args;
     va_start(args, fmt);
     if (vsnprintf(what, sizeof what, fmt, args) < 0)
         what[0] = 0;
     va_end(args);
-    pstk__fail(walk->through.err, code, PSTK_STAGE_OPEN,
+    pstk__fail(walk->reader.err, code, PSTK_STAGE_OPEN,
                "%s: record %" PRIu64 " (byte %" PRIu64 "): %s", scan->path, record, walk->begin,
                what);
-    return pstk__fail_at(walk->through.err, code, scan->name, record, walk->begin, 0);
+    return pstk__fail_at(walk->reader.err, code, scan->name, record, walk->begin, 0);
 }
 
 /* The 12 bytes where a record begins are not the head of one. */
@@ -64,17 +64,17 @@ static int fail_head(struct pstk__tfrecord_walk *walk, const uint8_t *head)
 
 int pstk__tfrecord_walk_next(struct pstk__tfrecord_walk *walk)
 {
-    struct pstk__through *through = &walk->through;
-    const uint64_t file_size = through->scan->size;
-    through->at = walk->begin = walk->next;
-    const int r = pstk__through_report(through);
+    struct pstk__file_reader *reader = &walk->reader;
+    const uint64_t file_size = reader->scan->size;
+    reader->at = walk->begin = walk->next;
+    const int r = pstk__file_reader_report(reader);
     if (r < 0 || walk->begin == file_size)
         return r;
-    const int64_t n = pstk__through_fill(through, PSTK__TFRECORD_HEAD);
+    const int64_t n = pstk__file_reader_fill(reader, PSTK__TFRECORD_HEAD);
     if (n < 0)
         return (int)n;
     walk->n++;
-    const uint8_t *head = pstk__through_bytes(through);
+    const uint8_t *head = pstk__file_reader_bytes(reader);
     if (n < PSTK__TFRECORD_HEAD || file_size - walk->begin < PSTK__TFRECORD_FRAME)
         return pstk__tfrecord_walk_fail(walk, PSTK_EBADMSG,
                                         "the file ends within the frame of a record: it is cut "
@@ -91,20 +91,20 @@ int pstk__tfrecord_walk_next(struct pstk__tfrecord_walk *walk)
             walk, PSTK_EFBIG,
             "the record has %" PRIu64 " bytes; must have less than 4 GiB: split it", walk->length);
     walk->next = walk->begin + walk->length + PSTK__TFRECORD_FRAME;
-    pstk__through_adapt(through, walk->length);
+    pstk__file_reader_adapt(reader, walk->length);
     return 1;
 }
 
 int pstk__tfrecord_walk_data(struct pstk__tfrecord_walk *walk, const uint8_t **data)
 {
     const uint64_t size = walk->next - walk->begin;
-    walk->through.at = walk->begin;
-    const int64_t n = pstk__through_fill(&walk->through, size);
+    walk->reader.at = walk->begin;
+    const int64_t n = pstk__file_reader_fill(&walk->reader, size);
     if (n < 0)
         return (int)n;
     if ((uint64_t)n < size)
         return pstk__tfrecord_walk_fail(walk, PSTK_EBADMSG,
                                         "the file became shorter while it was indexed");
-    *data = pstk__through_bytes(&walk->through) + PSTK__TFRECORD_HEAD;
+    *data = pstk__file_reader_bytes(&walk->reader) + PSTK__TFRECORD_HEAD;
     return 0;
 }

@@ -3,10 +3,10 @@
 #ifndef PSTK_TFRECORD_WALK_H
 #define PSTK_TFRECORD_WALK_H
 
-#include "format/through.h"
+#include "format/file_reader.h"
 
 struct pstk__tfrecord_walk {
-    struct pstk__through through;
+    struct pstk__file_reader reader;
     uint64_t n;      /* records so far, with this one */
     uint64_t begin;  /* byte of this one */
     uint64_t length; /* bytes of its data */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * indexes: the files that others than the cache keep in its folder `index` (store/index/home.h, and
- * store/unpack/table.h), and those of rewritten tables next to these. A file is one of those if its
- * name is as theirs are, and its magic is theirs: the folder of the cache may be one that other
+ * indexes: the files that others than the cache keep in its folder `index` (store/index/location.h,
+ * and store/unpack/table.h), and those of rewritten tables next to these. A file is one of those if
+ * its name is as theirs are, and its magic is theirs: the folder of the cache may be one that other
  * programs use as well.
  */
 #ifndef PSTK_CACHE_INDEXES_H
@@ -20,7 +20,7 @@ struct pstk__cache_indexes {
     uint64_t n_refused;                   /* could not be removed */
 };
 
-#define PSTK__CACHE_INDEXES "index" /* store/index/home.h */
+#define PSTK__CACHE_INDEXES "index" /* store/index/location.h */
 
 /* Open a folder of the cache that has such files. is_removing: as for cache.h, EPERM where others
  * can write to it. */

@@ -70,12 +70,12 @@ static int read_file(struct pstk__index *index, struct pstk__index_file *file, u
     file->table.n_columns = n_columns;
     take64(cursor); /* reserved */
     memcpy(file->table.width, take(cursor, n_columns), n_columns);
-    if (cursor->is_short || pstk__table_derive(&file->table) < 0 || file->table.n_rows >> 32)
+    if (cursor->is_short || pstk__index_table_derive(&file->table) < 0 || file->table.n_rows >> 32)
         return PSTK_EBADMSG;
-    const uint64_t n_pages = pstk__table_n_pages(&file->table);
+    const uint64_t n_pages = pstk__index_table_n_pages(&file->table);
     if (file->values > file->values_end || file->values_end > index->size ||
-        file->pages > index->size || file->pages % PSTK__TABLE_PAGE ||
-        n_pages > (index->size - file->pages) / PSTK__TABLE_PAGE || file->size >> 44)
+        file->pages > index->size || file->pages % PSTK__INDEX_TABLE_PAGE ||
+        n_pages > (index->size - file->pages) / PSTK__INDEX_TABLE_PAGE || file->size >> 44)
         return PSTK_EBADMSG;
     index->n_samples += file->table.n_rows;
     index->n_pages += n_pages;
@@ -105,7 +105,7 @@ static int read_texts(struct pstk__texts *texts, uint64_t n, struct cursor *curs
 
 /* What readers make room for is no larger than a format may find: an index may be anybody's. Facts
  * are the format's to check. */
-static int found_is_bounded(const struct pstk__index_found *found)
+static int found_is_bounded(const struct pstk__inferred_schema *found)
 {
     for (uint32_t i = 0; i < found->n_fields; i++) {
         const struct pstk__index_field *field = &found->fields[i];
@@ -116,7 +116,7 @@ static int found_is_bounded(const struct pstk__index_found *found)
     return found->max_record <= PSTK__INDEX_MAX_RECORD;
 }
 
-static int read_found(struct pstk__index_found *found, struct cursor *cursor)
+static int read_found(struct pstk__inferred_schema *found, struct cursor *cursor)
 {
     found->n_fields = (uint32_t)take64(cursor);
     found->max_record = take64(cursor);
@@ -136,7 +136,7 @@ static int read_tail(struct pstk__index *index, const uint8_t *header, const uin
     struct cursor cursor = {.at = tail, .end = tail + size};
     const uint32_t n_columns = pstk__get32(header + PSTK__IH_N_COLUMNS);
     const uint32_t n_files = pstk__get32(header + PSTK__IH_N_FILES);
-    if (n_columns > PSTK__TABLE_MAX_COLUMNS || n_files > size / (8 * FILE_WORDS))
+    if (n_columns > PSTK__INDEX_TABLE_MAX_COLUMNS || n_files > size / (8 * FILE_WORDS))
         return PSTK_EBADMSG;
     index->n_files = n_files;
     index->files = calloc(n_files ? n_files : 1, sizeof *index->files);
@@ -263,7 +263,7 @@ void pstk__index_close(struct pstk__index *index)
         close(index->held - 1);
     free(index->files);
     free(index->path);
-    free(index->home);
+    free(index->location);
     free(index);
 }
 

@@ -31,7 +31,7 @@ struct pstk__index_file {
     uint64_t values;     /* byte of the index file: where the values of its records begin */
     uint64_t values_end; /* and end */
     uint64_t pages;      /* byte of the index file: its page 0 */
-    struct pstk__table table;
+    struct pstk__index_table table;
 };
 
 /* A field, and what the scan found of it. */
@@ -46,7 +46,7 @@ struct pstk__index_field {
 };
 
 /* What a format finds out about a data set as a whole. */
-struct pstk__index_found {
+struct pstk__inferred_schema {
     uint32_t n_fields;
     struct pstk__index_field fields[PSTK_MAX_FIELDS];
     uint64_t max_record;               /* bytes that reading all fields of a record takes */
@@ -54,7 +54,8 @@ struct pstk__index_found {
 };
 
 /* The number of the field with a name; -1: there is none. */
-static inline int pstk__index_find_field(const struct pstk__index_found *found, const char *name)
+static inline int pstk__index_find_field(const struct pstk__inferred_schema *found,
+                                         const char *name)
 {
     for (uint32_t i = 0; i < found->n_fields; i++)
         if (strcmp(found->fields[i].field.name, name) == 0)
@@ -70,7 +71,7 @@ struct pstk__index {
     char *path; /* owned; of the index file */
     int held;   /* owned; 1 more than the descriptor of the file that was read: its name may lead to
                    another one by now, or it has none; 0: it is opened by its path */
-    char *home; /* owned; the folder next to whose data it may lie (home.h), or NULL */
+    char *location;     /* owned; the folder next to whose data it may lie (location.h), or NULL */
     uint64_t size;      /* bytes of it */
     int64_t changed_ns; /* as store.h */
     uint64_t n_samples;
@@ -80,13 +81,13 @@ struct pstk__index {
     struct pstk__index_file *files; /* owned, n_files */
     struct pstk__texts names;       /* of the files, as the format lists them */
     struct pstk__texts classes;     /* class names, or none */
-    struct pstk__index_found found;
+    struct pstk__inferred_schema found;
     uint64_t digest[2]; /* of names, sizes and rows */
 };
 
 /* Read the index in an opened file, `path` in messages, and hold its descriptor; a failure closes
- * it. key: what the index must be of (home.h). Returns owned. EBADMSG: it is damaged, or of another
- * key or version. */
+ * it. key: what the index must be of (location.h). Returns owned. EBADMSG: it is damaged, or of
+ * another key or version. */
 int pstk__index_open(struct pstk__index **out, const char *path, int fd, const uint64_t key[2],
                      struct pstk_error *err);
 /* Fail: the index must be built again. EBADMSG: "the index PATH WHAT; remove it, and it is built

@@ -116,7 +116,7 @@ struct waiting {
 
 static const char *what_of(const struct waiting *waiting)
 {
-    return waiting->for_what->home->what ? waiting->for_what->home->what : "index";
+    return waiting->for_what->location->what ? waiting->for_what->location->what : "index";
 }
 
 static int fail_idle(const struct waiting *waiting, struct pstk_error *err)
@@ -126,7 +126,7 @@ static int fail_idle(const struct waiting *waiting, struct pstk_error *err)
         err, PSTK_ETIMEDOUT, PSTK_STAGE_OPEN,
         "the %s of %.400s: %s makes it, and has made no progress for %" PRIu64
         " s; continue or end that process, and open the data set again (lock: %.600s)",
-        what_of(waiting), wait->home->data, waiting->seen.holder, waiting->idle_ns / 1000000000,
+        what_of(waiting), wait->location->data, waiting->seen.holder, waiting->idle_ns / 1000000000,
         wait->spot->lock);
 }
 
@@ -140,7 +140,7 @@ static void announce(struct waiting *waiting)
     waiting->is_announced = 1;
     snprintf(text, sizeof text,
              "%s makes the %s of %.400s; this process waits for it (lock: %.600s)",
-             waiting->seen.holder, what_of(waiting), wait->home->data, wait->spot->lock);
+             waiting->seen.holder, what_of(waiting), wait->location->data, wait->spot->lock);
     wait->watch->on_wait(wait->watch->user, text);
 }
 

@@ -39,7 +39,7 @@ struct pstk__index_lock {
 
 /* Who waits, and for what. */
 struct pstk__index_wait {
-    const struct pstk__index_home *home;
+    const struct pstk__index_location *location;
     const struct pstk__index_spot *spot;
     const struct pstk__index_watch *watch;
     int dir;              /* of the spot; borrowed */

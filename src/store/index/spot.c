@@ -16,16 +16,16 @@ static int join(char to[PATH_MAX], const char *a, const char *b, const char *c)
     return n < 0 || n >= PATH_MAX ? PSTK_EINVAL : 0;
 }
 
-int pstk__index_spot_of(const struct pstk__index_home *home, int in_cache,
+int pstk__index_spot_of(const struct pstk__index_location *location, int in_cache,
                         struct pstk__index_spot *spot)
 {
     char name[80];
-    snprintf(name, sizeof name, "/%.14s-%016" PRIx64 "%016" PRIx64 "%.12s", home->format,
-             home->key[0] ^ (in_cache ? home->place[0] : 0),
-             home->key[1] ^ (in_cache ? home->place[1] : 0),
-             home->ending ? home->ending : ".index");
-    int r = in_cache ? join(spot->folder, home->cache, "/index", "")
-                     : join(spot->folder, home->data, "/", PSTK__INDEX_FOLDER);
+    snprintf(name, sizeof name, "/%.14s-%016" PRIx64 "%016" PRIx64 "%.12s", location->format,
+             location->key[0] ^ (in_cache ? location->place[0] : 0),
+             location->key[1] ^ (in_cache ? location->place[1] : 0),
+             location->ending ? location->ending : ".index");
+    int r = in_cache ? join(spot->folder, location->cache, "/index", "")
+                     : join(spot->folder, location->data, "/", PSTK__INDEX_FOLDER);
     if (r == 0)
         r = join(spot->index, spot->folder, name, "");
     return r < 0 ? r : join(spot->lock, spot->index, ".lock", "");
@@ -72,8 +72,8 @@ static int open_index(const struct pstk__index_spot *spot, const char **why)
     return fd;
 }
 
-int pstk__index_spot_read(const struct pstk__index_home *home, const struct pstk__index_spot *spot,
-                          const char **why)
+int pstk__index_spot_read(const struct pstk__index_location *location,
+                          const struct pstk__index_spot *spot, const char **why)
 {
     struct stat file, data;
     *why = NULL;
@@ -82,7 +82,7 @@ int pstk__index_spot_read(const struct pstk__index_home *home, const struct pstk
         return -1;
     if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode))
         *why = "it is a link, or no file";
-    else if (!pstk__index_trusts(file.st_uid, stat(home->data, &data) == 0 ? data.st_uid : 0))
+    else if (!pstk__index_trusts(file.st_uid, stat(location->data, &data) == 0 ? data.st_uid : 0))
         *why = "it belongs to another user than you, root and the owner of the data";
     if (!*why)
         return fd;
@@ -128,13 +128,13 @@ static int is_for_writing(uid_t owner, uid_t data_owner)
     return owner == user || owner == 0 || (user == 0 && owner == data_owner);
 }
 
-int pstk__index_spot_open(const struct pstk__index_home *home, int in_cache,
+int pstk__index_spot_open(const struct pstk__index_location *location, int in_cache,
                           const struct pstk__index_spot *spot, struct pstk__index_refusal *refusal)
 {
     struct stat around, st;
     int is_made = 0;
-    int r = in_cache ? make_cache(home->cache) : 0;
-    if (r == 0 && stat(in_cache ? home->cache : home->data, &around) < 0)
+    int r = in_cache ? make_cache(location->cache) : 0;
+    if (r == 0 && stat(in_cache ? location->cache : location->data, &around) < 0)
         r = -errno;
     if (r < 0)
         return refuse(refusal, -r, NULL);

@@ -15,7 +15,7 @@
 
 #define PSTK__INDEX_FOLDER ".penstock"
 
-struct pstk__index_home {
+struct pstk__index_location {
     const char *data;   /* folder of the data set */
     const char *cache;  /* folder for caches, or NULL */
     const char *format; /* begins the name of the file */
@@ -40,15 +40,15 @@ struct pstk__index_refusal {
 /* 1: what this user wrote for data of that owner is used; both are user ids. */
 int pstk__index_trusts(uint32_t user, uint32_t data_owner);
 /* 0, or EINVAL: a path is too long. */
-int pstk__index_spot_of(const struct pstk__index_home *home, int in_cache,
+int pstk__index_spot_of(const struct pstk__index_location *location, int in_cache,
                         struct pstk__index_spot *spot);
 /* Open the index whose owner is trusted. Returns the descriptor, owned; -1: there is none; or there
  * is one that is not used: *why, static storage. */
-int pstk__index_spot_read(const struct pstk__index_home *home, const struct pstk__index_spot *spot,
-                          const char **why);
+int pstk__index_spot_read(const struct pstk__index_location *location,
+                          const struct pstk__index_spot *spot, const char **why);
 /* Open the folder for writing, and make it if it is missing. Returns the descriptor, owned; -1: it
  * is not for writing. */
-int pstk__index_spot_open(const struct pstk__index_home *home, int in_cache,
+int pstk__index_spot_open(const struct pstk__index_location *location, int in_cache,
                           const struct pstk__index_spot *spot, struct pstk__index_refusal *refusal);
 /* The name in its folder of a path. */
 const char *pstk__index_spot_name(const char *path);

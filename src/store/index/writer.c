@@ -181,21 +181,21 @@ const char *pstk__index_writer_path(const struct pstk__index_writer *writer)
     return writer->path;
 }
 
-static int write_pages(struct pstk__index_writer *writer, const struct pstk__table *table,
+static int write_pages(struct pstk__index_writer *writer, const struct pstk__index_table *table,
                        const uint64_t *cells, struct pstk_error *err)
 {
-    const uint64_t n_pages = pstk__table_n_pages(table);
-    uint8_t *buffer = aligned_alloc(64, PAGES_AT_ONCE * PSTK__TABLE_PAGE);
+    const uint64_t n_pages = pstk__index_table_n_pages(table);
+    uint8_t *buffer = aligned_alloc(64, PAGES_AT_ONCE * PSTK__INDEX_TABLE_PAGE);
     int r = buffer ? 0 : fail_memory(writer, err);
     for (uint64_t page = 0; r == 0 && page < n_pages;) {
         uint64_t n = 0;
         for (; n < PAGES_AT_ONCE && page < n_pages; n++, page++) {
-            const uint32_t crc = pstk__table_encode(table, writer->n_files, page, cells,
-                                                    buffer + n * PSTK__TABLE_PAGE);
+            const uint32_t crc = pstk__index_table_encode(table, writer->n_files, page, cells,
+                                                          buffer + n * PSTK__INDEX_TABLE_PAGE);
             pstk__index_digest(writer->digest, &crc, sizeof crc);
         }
-        r = write_at(writer, buffer, n * PSTK__TABLE_PAGE, writer->at, err);
-        writer->at += n * PSTK__TABLE_PAGE;
+        r = write_at(writer, buffer, n * PSTK__INDEX_TABLE_PAGE, writer->at, err);
+        writer->at += n * PSTK__INDEX_TABLE_PAGE;
     }
     free(buffer);
     return r;
@@ -222,7 +222,8 @@ int pstk__index_writer_add(struct pstk__index_writer *writer, const char *name, 
                            struct pstk_error *err)
 {
     struct pstk__index_file file = {.size = size, .changed_ns = changed_ns, .values = writer->at};
-    int r = pstk__table_fit(&file.table, rows->cells, rows->n, (uint32_t)rows->n_columns, err);
+    int r =
+        pstk__index_table_fit(&file.table, rows->cells, rows->n, (uint32_t)rows->n_columns, err);
     if (r < 0)
         return r;
     writer->n_columns = (uint32_t)rows->n_columns;
@@ -234,7 +235,8 @@ int pstk__index_writer_add(struct pstk__index_writer *writer, const char *name, 
     if (r < 0)
         return r;
     file.values_end = writer->at + rows->n_values;
-    writer->at = (file.values_end + PSTK__TABLE_PAGE - 1) / PSTK__TABLE_PAGE * PSTK__TABLE_PAGE;
+    writer->at = (file.values_end + PSTK__INDEX_TABLE_PAGE - 1) / PSTK__INDEX_TABLE_PAGE *
+                 PSTK__INDEX_TABLE_PAGE;
     file.pages = writer->at;
     r = write_pages(writer, &file.table, rows->cells, err);
     if (r < 0)
@@ -246,7 +248,7 @@ int pstk__index_writer_add(struct pstk__index_writer *writer, const char *name, 
 }
 
 /* Put the description together, in the order in which index.c's read_tail reads it. */
-static int make_tail(struct pstk__index_writer *writer, const struct pstk__index_found *found,
+static int make_tail(struct pstk__index_writer *writer, const struct pstk__inferred_schema *found,
                      const struct pstk__texts *classes, struct bytes *tail)
 {
     int r = append64(tail, found->n_fields);
@@ -303,7 +305,7 @@ static void close_writer(struct pstk__index_writer *writer)
 }
 
 int pstk__index_writer_commit(struct pstk__index_writer **p, const uint64_t key[2],
-                              const struct pstk__index_found *found,
+                              const struct pstk__inferred_schema *found,
                               const struct pstk__texts *classes, int *fd, struct pstk_error *err)
 {
     struct pstk__index_writer *writer = *p;

@@ -44,7 +44,7 @@ int pstk__index_writer_add(struct pstk__index_writer *writer, const char *name, 
 /* Finish: describe; sync and rename, if the file has a name. classes: class names, or empty. *fd is
  * its descriptor, returned owned, or -1. Frees and nulls *writer, also on failure. */
 int pstk__index_writer_commit(struct pstk__index_writer **writer, const uint64_t key[2],
-                              const struct pstk__index_found *found,
+                              const struct pstk__inferred_schema *found,
                               const struct pstk__texts *classes, int *fd, struct pstk_error *err);
 /* Give up: remove the file. NULL is fine. */
 void pstk__index_writer_abort(struct pstk__index_writer **writer);

@@ -8,7 +8,7 @@
 #include "base/parallel_map.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "store/index/home.h"
+#include "store/index/location.h"
 #include "store/unpack/pass.h"
 #include "store/unpack/whole.h"
 
@@ -297,11 +297,11 @@ static int read_all(struct work *work, struct pstk_error *err)
     return r;
 }
 
-/* The work of store/index/home.h. */
+/* The work of store/index/location.h. */
 static int build(void *user, struct pstk__index_build *build)
 {
     struct work *work = user;
-    struct pstk__index_found *found = &build->found;
+    struct pstk__inferred_schema *found = &build->found;
     struct pstk_error *err = build->err;
     /* An index has a field: here a name alone. */
     found->n_fields = 1;
@@ -339,20 +339,20 @@ static int take_rows(struct pstk__packed_files *table, const struct pstk__index 
                 ? -1
                 : 0;
     for (uint32_t i = 0; r == 0 && i < index->n_files; i++) {
-        _Alignas(64) uint8_t page[PSTK__TABLE_PAGE];
-        const struct pstk__table *rows = &index->files[i].table;
+        _Alignas(64) uint8_t page[PSTK__INDEX_TABLE_PAGE];
+        const struct pstk__index_table *rows = &index->files[i].table;
         struct pstk__packed *packed = &table->at[i];
         if (rows->n_rows != 1 || rows->n_columns != N_COLUMNS ||
             pstk__file_read(&file, page, sizeof page, index->files[i].pages) != sizeof page ||
-            pstk__table_check(rows, i, 0, page)) {
+            pstk__index_table_check(rows, i, 0, page)) {
             r = -1;
             break;
         }
-        packed->of.packing = (uint32_t)pstk__table_get(rows, page, 0, PACKING);
-        packed->of.unpacked = pstk__table_get(rows, page, 0, UNPACKED);
-        packed->points_size = pstk__table_get(rows, page, 0, POINTS_SIZE);
-        packed->head_crc = (uint32_t)pstk__table_get(rows, page, 0, HEAD_CRC);
-        packed->is_checked = pstk__table_get(rows, page, 0, IS_CHECKED) == 1;
+        packed->of.packing = (uint32_t)pstk__index_table_get(rows, page, 0, PACKING);
+        packed->of.unpacked = pstk__index_table_get(rows, page, 0, UNPACKED);
+        packed->points_size = pstk__index_table_get(rows, page, 0, POINTS_SIZE);
+        packed->head_crc = (uint32_t)pstk__index_table_get(rows, page, 0, HEAD_CRC);
+        packed->is_checked = pstk__index_table_get(rows, page, 0, IS_CHECKED) == 1;
         if (packed->of.packing > PSTK__N_WHOLE || packed->of.unpacked >= 1ull << 60 ||
             (packed->of.packing == 1 && packed->points_size == 0) ||
             (packed->of.packing > PSTK__N_PACKINGS && packed->points_size))
@@ -378,7 +378,7 @@ static int has_points(const struct pstk__packed_files *table)
     return 1;
 }
 
-/* The work of store/index/home.h: do the points fit the files as they are now? */
+/* The work of store/index/location.h: do the points fit the files as they are now? */
 static const char *differs(void *user, const struct pstk__index *index)
 {
     const struct work *work = user;
@@ -418,18 +418,18 @@ int pstk__unpack_build(struct pstk__packed_files *table, const struct pstk__unpa
 {
     struct pstk__index *index;
     struct work work = {.table = table, .files = files, .dir = -1};
-    struct pstk__index_home home = {.data = files->folder,
-                                    .cache = files->cache,
-                                    .format = "points",
-                                    .place = {table->place[0], table->place[1]}};
-    digest_key(files, home.key);
+    struct pstk__index_location location = {.data = files->folder,
+                                            .cache = files->cache,
+                                            .format = "points",
+                                            .place = {table->place[0], table->place[1]}};
+    digest_key(files, location.key);
     work.is_new = calloc(table->names.n + 1, 1);
     if (!work.is_new)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the files of %s",
                           table->folder);
     const struct pstk__index_work index_work = {
         .user = &work, .differs = differs, .build = build, .watch = files->watch};
-    int r = pstk__index_get(&index, &home, &index_work, err);
+    int r = pstk__index_get(&index, &location, &index_work, err);
     if (r < 0 && work.dir >= 0)
         remove_new(&work); /* of which no index could be written */
     if (work.dir >= 0)

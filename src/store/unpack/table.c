@@ -2,7 +2,7 @@
 #include "store/unpack/table.h"
 
 #include "base/error.h"
-#include "store/index/home.h"
+#include "store/index/location.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -20,7 +20,7 @@ int pstk__packed_path(const struct pstk__packed_files *table, uint64_t i, char *
 }
 
 /* The place that a path hashes to. */
-static uint64_t home_of(const struct pstk__packed_files *table, const char *path)
+static uint64_t location_of(const struct pstk__packed_files *table, const char *path)
 {
     uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
     for (; *path; path++)
@@ -34,7 +34,7 @@ uint32_t pstk__packed_find(const struct pstk__packed_files *table, const char *p
     if (strncmp(path, table->folder, n) != 0 || path[n] != '/')
         return PSTK__NO_FILE;
     /* Ends: half of the places are free. */
-    for (uint64_t place = home_of(table, path + n + 1);; place = (place + 1) & table->mask) {
+    for (uint64_t place = location_of(table, path + n + 1);; place = (place + 1) & table->mask) {
         const uint32_t number = table->places[place];
         if (number == PSTK__NO_FILE ||
             strcmp(pstk__texts_get(&table->names, number), path + n + 1) == 0)
@@ -48,7 +48,7 @@ static void fill_places(struct pstk__packed_files *table)
     for (uint64_t place = 0; place <= table->mask; place++)
         table->places[place] = PSTK__NO_FILE;
     for (uint64_t i = 0; i < table->names.n; i++) {
-        uint64_t place = home_of(table, pstk__texts_get(&table->names, i));
+        uint64_t place = location_of(table, pstk__texts_get(&table->names, i));
         while (table->places[place] != PSTK__NO_FILE)
             place = (place + 1) & table->mask;
         table->places[place] = (uint32_t)i;

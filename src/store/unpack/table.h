@@ -4,7 +4,7 @@
 #define PSTK_UNPACK_TABLE_H
 
 #include "store/cache/cache.h"
-#include "store/unpack/listed.h"
+#include "store/unpack/file_list.h"
 #include "store/unpack/points.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
 #include "store/unpack/unpack.h"
 
 #include "base/error.h"
-#include "store/index/home.h"
+#include "store/index/location.h"
 #include "store/unpack/build.h"
 #include "store/unpack/span.h"
 

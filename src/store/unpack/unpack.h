@@ -2,9 +2,9 @@
 /*
  * unpack: a store over another store, in which the compressed files of a data set are as long and
  * have the bytes that they unpack to. Unpacking begins at points (points.h), which are found by one
- * pass over each file and kept where the index is kept (store/index/home.h). A file without points
- * that are near enough, as a large frame of zstd, is unpacked into the cache (cache/) and read
- * there; if its entry leaves the cache, the next open makes it again.
+ * pass over each file and kept where the index is kept (store/index/location.h). A file without
+ * points that are near enough, as a large frame of zstd, is unpacked into the cache (cache/) and
+ * read there; if its entry leaves the cache, the next open makes it again.
  *
  * A read unpacks from the point before it, or goes on where an earlier one of that file stopped.
  * Every byte that it gives was compared with a CRC32C of the pass. Files that are not compressed
@@ -13,7 +13,7 @@
 #ifndef PSTK_UNPACK_H
 #define PSTK_UNPACK_H
 
-#include "store/unpack/listed.h"
+#include "store/unpack/file_list.h"
 
 struct pstk__unpack;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file of an index: what the writer was given comes back, or the file is refused. */
-#include "store/index/home.h"
+#include "store/index/location.h"
 
 #include "base/error.h"
 #include "support/fixture.h"
@@ -42,9 +42,9 @@ static int add_files(struct pstk__index_writer *writer, uint32_t n_files, struct
     return r;
 }
 
-static void describe(struct pstk__index_found *found)
+static void describe(struct pstk__inferred_schema *found)
 {
-    *found = (struct pstk__index_found){.n_fields = 1, .max_record = 77, .facts = {1, 0, 3}};
+    *found = (struct pstk__inferred_schema){.n_fields = 1, .max_record = 77, .facts = {1, 0, 3}};
     found->fields[0] = (struct pstk__index_field){.form = 5, .n = 3, .max_size = 9};
     snprintf(found->fields[0].field.name, PSTK_MAX_NAME, "jpg");
     found->fields[0].field.kind = PSTK_FIELD_IMAGE;
@@ -54,7 +54,7 @@ static int write_index(const struct fixture *f, const char *path, uint32_t n_fil
                        struct pstk_error *err)
 {
     struct pstk__index_writer *writer;
-    struct pstk__index_found found;
+    struct pstk__inferred_schema found;
     struct pstk__texts classes = {0};
     describe(&found);
     pstk__texts_open(&classes, 2, 8);
@@ -178,22 +178,22 @@ TEST(an_index_is_built_once_and_again_when_it_differs)
     struct fixture f;
     struct pstk__index *index;
     fixture_open(&f);
-    const struct pstk__index_home home = {.data = f.dir, .format = "tar", .key = {11, 22}};
+    const struct pstk__index_location location = {.data = f.dir, .format = "tar", .key = {11, 22}};
     struct pstk__index_work work = {.differs = differs, .build = build};
     n_built = 0;
     difference = NULL;
     for (int i = 0; i < 3; i++) {
-        CHECK_EQ(pstk__index_get(&index, &home, &work, &f.err), 0);
+        CHECK_EQ(pstk__index_get(&index, &location, &work, &f.err), 0);
         CHECK(n_built == 1 && index->n_samples == 700);
         pstk__index_close(index);
     }
     difference = "a file was changed";
-    CHECK_EQ(pstk__index_get(&index, &home, &work, &f.err), 0);
+    CHECK_EQ(pstk__index_get(&index, &location, &work, &f.err), 0);
     CHECK_EQ(n_built, 2);
     pstk__index_close(index);
     difference = "a file was changed";
     work.watch.on_progress = stop;
-    CHECK_EQ(pstk__index_get(&index, &home, &work, &f.err), PSTK_ECANCELED);
+    CHECK_EQ(pstk__index_get(&index, &location, &work, &f.err), PSTK_ECANCELED);
     CHECK(index == NULL);
     fixture_close(&f);
 }
@@ -228,21 +228,21 @@ TEST(a_folder_that_is_not_for_writing_has_its_index_in_the_cache)
     snprintf(folder, sizeof folder, "%s",
              fixture_path(&f, "absent/data")); /* root may write anywhere */
     snprintf(cache, sizeof cache, "%s", fixture_path(&f, "caches/own"));
-    struct pstk__index_home home = {.data = folder, .format = "tar", .key = {11, 22}};
+    struct pstk__index_location location = {.data = folder, .format = "tar", .key = {11, 22}};
     const struct pstk__index_work work = {.differs = differs, .build = build};
     n_built = 0;
     difference = NULL;
-    CHECK(pstk__index_get(&index, &home, &work, &f.err) < 0);
+    CHECK(pstk__index_get(&index, &location, &work, &f.err) < 0);
     CHECK(n_built == 0 && strstr(f.err.message, "set cache_path"));
-    home.cache = cache;
+    location.cache = cache;
     for (int i = 0; i < 2; i++) {
-        CHECK_EQ(pstk__index_get(&index, &home, &work, &f.err), 0);
+        CHECK_EQ(pstk__index_get(&index, &location, &work, &f.err), 0);
         CHECK(n_built == 1 && strstr(index->path, "caches/own/index/tar-"));
         pstk__index_close(index);
     }
     CHECK_EQ(stat(cache, &st), 0);
-    home.place[0] = 5; /* the same names in another place */
-    CHECK_EQ(pstk__index_get(&index, &home, &work, &f.err), 0);
+    location.place[0] = 5; /* the same names in another place */
+    CHECK_EQ(pstk__index_get(&index, &location, &work, &f.err), 0);
     CHECK_EQ(n_built, 2);
     pstk__index_close(index);
     fixture_close(&f);
@@ -254,7 +254,7 @@ TEST(a_folder_that_is_not_for_writing_has_its_index_in_the_cache)
 struct spot {
     struct fixture f;
     char data[512], cache[512], own[600], lock[700];
-    struct pstk__index_home home;
+    struct pstk__index_location location;
     struct pstk__index_work work;
 };
 
@@ -277,7 +277,7 @@ static void spot_open(struct spot *spot)
     snprintf(spot->own, sizeof spot->own, "%s/.penstock", spot->data);
     snprintf(spot->lock, sizeof spot->lock, "%s/tar-%016x%016x.index.lock", spot->own, 11, 22);
     mkdir(spot->data, 0755);
-    spot->home = (struct pstk__index_home){
+    spot->location = (struct pstk__index_location){
         .data = spot->data, .cache = spot->cache, .format = "tar", .key = {11, 22}};
     spot->work = (struct pstk__index_work){
         .differs = differs, .build = build, .watch.on_wait = hear, .patience_ns = 300000000};
@@ -292,7 +292,7 @@ static int is_made_in(struct spot *spot, const char *folder)
     const size_t n = strlen(folder);
     int is_there = 1;
     for (int i = 0; i < 2; i++) {
-        if (pstk__index_get(&index, &spot->home, &spot->work, &spot->f.err) < 0) {
+        if (pstk__index_get(&index, &spot->location, &spot->work, &spot->f.err) < 0) {
             printf("# %s\n", spot->f.err.message);
             return 0;
         }
@@ -361,9 +361,9 @@ TEST(an_open_index_is_the_file_that_was_checked_whatever_has_its_name_by_now)
         if (kind > 0)
             CHECK(is_made_in(&spot, spot.own));
         if (kind == 2)
-            CHECK_EQ(pstk__index_find_fitting(&index, &spot.home, &spot.work, &spot.f.err), 0);
+            CHECK_EQ(pstk__index_find_fitting(&index, &spot.location, &spot.work, &spot.f.err), 0);
         else
-            CHECK_EQ(pstk__index_get(&index, &spot.home, &spot.work, &spot.f.err), 0);
+            CHECK_EQ(pstk__index_get(&index, &spot.location, &spot.work, &spot.f.err), 0);
         CHECK_EQ(stat(index->path, &checked), 0);
         snprintf(other, sizeof other, "%s.other", index->path);
         const int fd = open(other, O_WRONLY | O_CREAT, 0644); /* in its place, as an index looks */
@@ -399,9 +399,9 @@ TEST(a_folder_of_another_user_is_not_written_to)
     spot_open(&spot); /* without a folder for caches, the reason is in the message */
     mkdir(spot.own, 0777);
     CHECK_EQ(chown(spot.own, 12345, 12345), 0);
-    spot.home.cache = NULL;
+    spot.location.cache = NULL;
     struct pstk__index *index;
-    CHECK_EQ(pstk__index_get(&index, &spot.home, &spot.work, &spot.f.err), PSTK_EACCES);
+    CHECK_EQ(pstk__index_get(&index, &spot.location, &spot.work, &spot.f.err), PSTK_EACCES);
     CHECK(strstr(spot.f.err.message, "another user's") && strstr(spot.f.err.message, "cache_path"));
     fixture_close(&spot.f);
 }
@@ -465,7 +465,7 @@ TEST(a_lock_of_the_folders_owner_is_waited_for)
     spot_open(&spot);
     const int fd = hold(&spot, 12345); /* as where a file system shows all files as one user's */
     CHECK(chown(spot.own, 12345, 12345) == 0 && chown(spot.data, 12345, 12345) == 0);
-    CHECK_EQ(pstk__index_get(&index, &spot.home, &spot.work, &spot.f.err), PSTK_ETIMEDOUT);
+    CHECK_EQ(pstk__index_get(&index, &spot.location, &spot.work, &spot.f.err), PSTK_ETIMEDOUT);
     close(fd);
     CHECK(is_made_in(&spot, spot.own));
     fixture_close(&spot.f);
@@ -490,7 +490,7 @@ TEST(a_builder_that_does_nothing_is_named_and_left)
     const int fd = hold(&spot, 0);
     write_note(fd, 5, 100, "process 77 on host n2\033[31m");
     spot.work.patience_ns = 1500000000;
-    CHECK_EQ(pstk__index_get(&index, &spot.home, &spot.work, &spot.f.err), PSTK_ETIMEDOUT);
+    CHECK_EQ(pstk__index_get(&index, &spot.location, &spot.work, &spot.f.err), PSTK_ETIMEDOUT);
     const char *message = spot.f.err.message;
     CHECK(index == NULL && strstr(message, "process 77 on host n2 ") &&
           strstr(message, spot.lock) && strstr(message, spot.data) && strstr(message, "for 1 s"));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* need: how much the blocks of a windowed order take. Pure. */
-#ifndef PSTK_NEED_H
-#define PSTK_NEED_H
+/* footprint: how much the blocks of a windowed order take. Pure. */
+#ifndef PSTK_FOOTPRINT_H
+#define PSTK_FOOTPRINT_H
 
 #include "order/windowed.h"
 
 /* What the blocks of one lane need; all 0 for other orders. */
-struct pstk__blocks_need {
+struct pstk__blocks_footprint {
     uint32_t n_strands; /* that this rank reads */
     uint32_t n_frames;  /* blocks that may be there at a time */
     uint64_t ahead;     /* samples of a strand before its next window, at which that is asked for */
@@ -20,7 +20,7 @@ struct pstk__blocks_need {
 
 /* weave: settled; world: ranks; rows: of all slots; mean, most: bytes of a record; n_extents: of
  * one. Pure. */
-void pstk__blocks_measure(struct pstk__blocks_need *need, const struct pstk__weave *weave,
+void pstk__blocks_measure(struct pstk__blocks_footprint *footprint, const struct pstk__weave *weave,
                           uint32_t world, uint64_t rows, uint64_t mean, uint64_t most,
                           uint32_t n_extents);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_sheet: any bytes as a table of images, after a byte that chooses CSV, TSV or JSON lines,
+ * fuzz_table: any bytes as a table of images, after a byte that chooses CSV, TSV or JSON lines,
  * read row by row; as a reader does that has all bytes, and as one that has had a part of them.
  * Cells lie within the bytes, or within the room for text, and both readers find the same rows.
  */
@@ -20,23 +20,23 @@ static int is_within(const char *at, uint64_t n, const char *bytes, uint64_t siz
 
 static void check_value(uint32_t dtype, const struct pstk__cell *cell, locale_t locale)
 {
-    struct pstk__sheet_column column = {.reading = dtype ? PSTK__READ_SCALAR : PSTK__READ_ANY,
+    struct pstk__table_column column = {.reading = dtype ? PSTK__READ_SCALAR : PSTK__READ_ANY,
                                         .dtype = dtype};
     uint8_t room[8];
     char text[240];
     const void *value;
     uint64_t n;
-    if (pstk__sheet_value(&column, cell, locale, room, &value, &n, text))
+    if (pstk__table_value(&column, cell, locale, room, &value, &n, text))
         return;
     if (dtype ? n != pstk_dtype_size(dtype) : n != cell->size)
         abort();
 }
 
-static void check_row(const struct pstk__sheet_row *row, const char *bytes, uint64_t size,
+static void check_row(const struct pstk__table_row *row, const char *bytes, uint64_t size,
                       const char *room, locale_t locale)
 {
     static const uint32_t dtypes[] = {0, PSTK_I64, PSTK_U8, PSTK_F64, PSTK_F16};
-    if (row->size > size || row->size == 0 || row->n_cells > PSTK__SHEET_MAX_CELLS)
+    if (row->size > size || row->size == 0 || row->n_cells > PSTK__TABLE_MAX_CELLS)
         abort();
     for (uint32_t i = 0; i < row->n_cells; i++) {
         const struct pstk__cell *cell = &row->cells[i];
@@ -52,11 +52,11 @@ static void check_row(const struct pstk__sheet_row *row, const char *bytes, uint
 }
 
 /* A reader that has `part` bytes asks for more, or finds the same. */
-static void check_part(const struct pstk__sheet_kind *kind, const char *bytes, uint64_t part,
-                       int result, const struct pstk__sheet_row *whole)
+static void check_part(const struct pstk__table_kind *kind, const char *bytes, uint64_t part,
+                       int result, const struct pstk__table_row *whole)
 {
     char *copy = malloc(part ? part : 1), *room = malloc(part ? part : 1);
-    struct pstk__sheet_row *row = malloc(sizeof *row);
+    struct pstk__table_row *row = malloc(sizeof *row);
     if (copy && room && row) {
         memcpy(copy, bytes, part);
         const int r = kind->parse(kind, copy, part, 0, room, row);
@@ -70,10 +70,10 @@ static void check_part(const struct pstk__sheet_kind *kind, const char *bytes, u
     free(row);
 }
 
-static void check_table(const struct pstk__sheet_kind *kind, const char *bytes, uint64_t size,
+static void check_table(const struct pstk__table_kind *kind, const char *bytes, uint64_t size,
                         locale_t locale)
 {
-    struct pstk__sheet_row *row = malloc(sizeof *row);
+    struct pstk__table_row *row = malloc(sizeof *row);
     for (uint64_t at = 0; row && at < size;) {
         char *room = malloc(size - at);
         if (!room)
@@ -92,8 +92,8 @@ static void check_table(const struct pstk__sheet_kind *kind, const char *bytes, 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct pstk__sheet_kind *const kinds[] = {&pstk__sheet_csv, &pstk__sheet_json,
-                                                           &pstk__sheet_tsv};
+    static const struct pstk__table_kind *const kinds[] = {&pstk__table_csv, &pstk__table_json,
+                                                           &pstk__table_tsv};
     const uint8_t *values[PSTK_MAX_FIELDS];
     uint32_t sizes[PSTK_MAX_FIELDS];
     if (size < 2)
@@ -105,8 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(exact, data + 1, size - 1);
         check_table(kinds[data[0] % 3], exact, size - 1, locale);
         if (size - 1 >= PSTK__MORE_CRC) {
-            pstk__sheet_more_seal((uint8_t *)exact, size - 1);
-            pstk__sheet_more_read((uint8_t *)exact, size - 1, data[0] % PSTK_MAX_FIELDS, values,
+            pstk__table_more_seal((uint8_t *)exact, size - 1);
+            pstk__table_more_read((uint8_t *)exact, size - 1, data[0] % PSTK_MAX_FIELDS, values,
                                   sizes);
         }
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/index/home.h"
+#include "store/index/location.h"
 
 #include "base/error.h"
 #include "base/file.h"
@@ -50,13 +50,13 @@ static int open_index(struct pstk__index **out, const char *path, int fd, const 
 }
 
 /* 1: *out is an index that fits; 0: there is none there, or an old or damaged one. */
-static int open_spot(struct pstk__index **out, const struct pstk__index_home *home,
+static int open_spot(struct pstk__index **out, const struct pstk__index_location *location,
                      const struct pstk__index_work *work, const struct pstk__index_spot *spot)
 {
     const char *why;
-    const int fd = pstk__index_spot_read(home, spot, &why);
+    const int fd = pstk__index_spot_read(location, spot, &why);
     if (fd >= 0) {
-        if (open_index(out, spot->index, fd, home->key, NULL) < 0)
+        if (open_index(out, spot->index, fd, location->key, NULL) < 0)
             why = "it is damaged, or another version of penstock wrote it";
         else
             why = work->differs(work->user, *out);
@@ -120,7 +120,7 @@ static void remove_leftovers(int dir, const struct pstk__index_spot *spot)
 
 /* Where an index is asked for, and how it went at the last spot. */
 struct attempt {
-    const struct pstk__index_home *home;
+    const struct pstk__index_location *location;
     const struct pstk__index_work *work;
     int is_refused; /* 1: at another spot it may be made */
     struct pstk__index_refusal refusal;
@@ -141,24 +141,24 @@ static int build(struct pstk__index **out, struct attempt *attempt,
         r = attempt->work->build(attempt->work->user, &to);
     pstk__index_lock_finishes(lock);
     if (r == 0)
-        r = pstk__index_writer_commit(&to.writer, attempt->home->key, &to.found, &to.classes, &fd,
-                                      attempt->err);
+        r = pstk__index_writer_commit(&to.writer, attempt->location->key, &to.found, &to.classes,
+                                      &fd, attempt->err);
     attempt->is_refused |= r == PSTK_ENOSPC;
     attempt->refusal = (struct pstk__index_refusal){r == PSTK_ENOSPC ? ENOSPC : EACCES, NULL};
     pstk__index_writer_abort(&to.writer);
     pstk__texts_close(&to.classes);
-    return r < 0 ? r : open_index(out, at->spot->index, fd, attempt->home->key, attempt->err);
+    return r < 0 ? r : open_index(out, at->spot->index, fd, attempt->location->key, attempt->err);
 }
 
 /* Build at a spot, or take the index that another process has built there meanwhile. 1: refused. */
 static int build_alone(struct pstk__index **out, struct attempt *attempt,
                        const struct pstk__index_wait *at)
 {
-    const struct pstk__index_home *home = attempt->home;
+    const struct pstk__index_location *location = attempt->location;
     struct pstk__index_lock lock;
     int r = pstk__index_lock_take(&lock, at, &attempt->refusal, attempt->err);
     attempt->is_refused = r > 0;
-    if (r == 0 && !open_spot(out, home, attempt->work, at->spot)) {
+    if (r == 0 && !open_spot(out, location, attempt->work, at->spot)) {
         if (lock.is_locked)
             remove_leftovers(at->dir, at->spot);
         r = build(out, attempt, at, &lock);
@@ -172,10 +172,10 @@ static int build_at(struct pstk__index **out, struct attempt *attempt, int in_ca
                     const struct pstk__index_spot *spot)
 {
     const struct pstk__index_wait at = {
-        .home = attempt->home,
+        .location = attempt->location,
         .spot = spot,
         .watch = &attempt->work->watch,
-        .dir = pstk__index_spot_open(attempt->home, in_cache, spot, &attempt->refusal),
+        .dir = pstk__index_spot_open(attempt->location, in_cache, spot, &attempt->refusal),
         .patience_ns = attempt->work->patience_ns ? attempt->work->patience_ns : PATIENCE_NS};
     attempt->is_refused = at.dir < 0;
     if (at.dir < 0)
@@ -186,31 +186,31 @@ static int build_at(struct pstk__index **out, struct attempt *attempt, int in_ca
 }
 
 /* why: why it was not made next to the data, where that is known; or NULL. */
-static int fail_nowhere(const struct pstk__index_home *home, int native, const char *why,
+static int fail_nowhere(const struct pstk__index_location *location, int native, const char *why,
                         struct pstk_error *err)
 {
-    const char *what = home->what ? home->what : "index";
+    const char *what = location->what ? location->what : "index";
     const int is_full = native == ENOSPC || native == EDQUOT;
     char because[96] = "";
     if (why)
         snprintf(because, sizeof because, " (%s)", why);
-    if (is_full && home->cache)
+    if (is_full && location->cache)
         return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
                                 "the %s of %s has room neither there nor in the cache folder "
                                 "%s: free some space in one of them, or set cache_path to a folder "
                                 "with more",
-                                what, home->data, home->cache);
+                                what, location->data, location->cache);
     if (is_full)
         return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
                                 "the %s of %s has no room in its folder, and no cache folder is "
                                 "set: free some space, or set cache_path to a folder with more",
-                                what, home->data);
-    if (home->cache) {
+                                what, location->data);
+    if (location->cache) {
         const int r = pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
                                        "the %s of %s can be written neither there%s nor to the "
                                        "cache folder %s (set cache_path to a folder that can be "
                                        "written to)",
-                                       what, home->data, because, home->cache);
+                                       what, location->data, because, location->cache);
         if (r != PSTK_ENOENT)
             return r;
         if (err)
@@ -220,60 +220,60 @@ static int fail_nowhere(const struct pstk__index_home *home, int native, const c
     return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
                             "the %s of %s cannot be written to its folder%s, and no cache folder "
                             "is set: set cache_path",
-                            what, home->data, because);
+                            what, location->data, because);
 }
 
 /* Where the index may lie: next to the data, then in the folder for caches. Returns how many. */
-static int spots_of(const struct pstk__index_home *home, struct pstk__index_spot spots[2],
+static int spots_of(const struct pstk__index_location *location, struct pstk__index_spot spots[2],
                     struct pstk_error *err)
 {
-    const int n = home->cache ? 2 : 1;
+    const int n = location->cache ? 2 : 1;
     for (int i = 0; i < n; i++)
-        if (pstk__index_spot_of(home, i, &spots[i]) < 0)
+        if (pstk__index_spot_of(location, i, &spots[i]) < 0)
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
-                              i ? home->cache : home->data);
+                              i ? location->cache : location->data);
     return n;
 }
 
 /* An opened index knows the folder of its data. */
-static int set_home(struct pstk__index **out, const struct pstk__index_home *home, int r,
-                    struct pstk_error *err)
+static int set_location(struct pstk__index **out, const struct pstk__index_location *location,
+                        int r, struct pstk_error *err)
 {
     if (r < 0 || !*out)
         return r;
-    (*out)->home = strdup(home->data);
-    if ((*out)->home)
+    (*out)->location = strdup(location->data);
+    if ((*out)->location)
         return 0;
     pstk__index_close(*out);
     *out = NULL;
     return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index of %s",
-                      home->data);
+                      location->data);
 }
 
-int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_home *home,
+int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_location *location,
                              const struct pstk__index_work *work, struct pstk_error *err)
 {
     struct pstk__index_spot spots[2];
     *out = NULL;
-    const int n = spots_of(home, spots, err);
+    const int n = spots_of(location, spots, err);
     for (int i = 0; i < n && !*out; i++)
-        open_spot(out, home, work, &spots[i]);
-    return set_home(out, home, n < 0 ? n : 0, err);
+        open_spot(out, location, work, &spots[i]);
+    return set_location(out, location, n < 0 ? n : 0, err);
 }
 
-static int get(struct pstk__index **out, const struct pstk__index_home *home,
+static int get(struct pstk__index **out, const struct pstk__index_location *location,
                const struct pstk__index_work *work, struct pstk_error *err)
 {
     struct pstk__index_spot spots[2];
     struct attempt attempt = {
-        .home = home, .work = work, .refusal = {.native = ENOENT}, .err = err};
+        .location = location, .work = work, .refusal = {.native = ENOENT}, .err = err};
     const char *why = NULL;
     *out = NULL;
-    const int n = spots_of(home, spots, err);
+    const int n = spots_of(location, spots, err);
     if (n < 0)
         return n;
     for (int i = 0; i < n; i++)
-        if (open_spot(out, home, work, &spots[i]))
+        if (open_spot(out, location, work, &spots[i]))
             return 0;
     for (int i = 0; i < n; i++) {
         const int r = build_at(out, &attempt, i, &spots[i]);
@@ -281,22 +281,22 @@ static int get(struct pstk__index **out, const struct pstk__index_home *home,
             return r;
         why = i == 0 ? attempt.refusal.why : why;
     }
-    return fail_nowhere(home, attempt.refusal.native, why, err);
+    return fail_nowhere(location, attempt.refusal.native, why, err);
 }
 
-int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *home,
+int pstk__index_get(struct pstk__index **out, const struct pstk__index_location *location,
                     const struct pstk__index_work *work, struct pstk_error *err)
 {
-    return set_home(out, home, get(out, home, work, err), err);
+    return set_location(out, location, get(out, location, work, err), err);
 }
 
 /* Fail at open: a read of a page would. */
-static int fail_unreachable(const struct pstk__index_home *home, struct pstk_error *err)
+static int fail_unreachable(const struct pstk__index_location *location, struct pstk_error *err)
 {
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                       "the %s of %s is a file without a name, which needs /proc: mount /proc, then "
                       "try again",
-                      home->what ? home->what : "index", home->data);
+                      location->what ? location->what : "index", location->data);
 }
 
 /* No lock is taken: nobody else sees the file. */
@@ -313,32 +313,32 @@ static int build_nameless(struct pstk__index **out, struct attempt *attempt, int
     if (r == 0)
         r = attempt->work->build(attempt->work->user, &to);
     if (r == 0)
-        r = pstk__index_writer_commit(&to.writer, attempt->home->key, &to.found, NULL, &fd,
+        r = pstk__index_writer_commit(&to.writer, attempt->location->key, &to.found, NULL, &fd,
                                       attempt->err);
     pstk__index_writer_abort(&to.writer);
     pstk__texts_close(&to.classes);
     if (r < 0)
         return r;
     snprintf(path, sizeof path, PSTK__INDEX_HELD, fd);
-    r = pstk__index_open(out, path, fd, attempt->home->key, attempt->err);
+    r = pstk__index_open(out, path, fd, attempt->location->key, attempt->err);
     if (r < 0 || is_reachable(fd))
         return r;
     pstk__index_close(*out);
     *out = NULL;
-    return fail_unreachable(attempt->home, attempt->err);
+    return fail_unreachable(attempt->location, attempt->err);
 }
 
-int pstk__index_get_nameless(struct pstk__index **out, const struct pstk__index_home *home,
+int pstk__index_get_nameless(struct pstk__index **out, const struct pstk__index_location *location,
                              const struct pstk__index_work *work, struct pstk_error *err)
 {
     struct pstk__index_spot spots[2];
-    struct attempt attempt = {.home = home, .work = work, .err = err};
+    struct attempt attempt = {.location = location, .work = work, .err = err};
     int native = ENOENT;
     const char *why = NULL;
     *out = NULL;
-    const int n = spots_of(home, spots, err);
+    const int n = spots_of(location, spots, err);
     for (int i = n - 1; i >= 0; i--) { /* the folder for caches first: data is only looked at */
-        const int dir = pstk__index_spot_open(home, i, &spots[i], &attempt.refusal);
+        const int dir = pstk__index_spot_open(location, i, &spots[i], &attempt.refusal);
         if (dir < 0) {
             native = attempt.refusal.native;
             why = attempt.refusal.why;
@@ -351,5 +351,5 @@ int pstk__index_get_nameless(struct pstk__index **out, const struct pstk__index_
         native = EACCES;
         why = NULL;
     }
-    return n < 0 ? n : fail_nowhere(home, native, why, err);
+    return n < 0 ? n : fail_nowhere(location, native, why, err);
 }

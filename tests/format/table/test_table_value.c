@@ -55,7 +55,7 @@ TEST(columns_join_their_cells)
 static void check_scalar(uint32_t dtype, uint32_t class, const char *text, uint32_t kind,
                          uint64_t bits, const char *wrong)
 {
-    const struct pstk__sheet_column column = {
+    const struct pstk__table_column column = {
         .reading = PSTK__READ_SCALAR, .dtype = dtype, .class = class};
     const struct pstk__cell cell = cell_of(text, kind);
     uint8_t room[8] = {0};
@@ -63,7 +63,7 @@ static void check_scalar(uint32_t dtype, uint32_t class, const char *text, uint3
     const void *data;
     uint64_t size;
     locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    const char *r = pstk__sheet_value(&column, &cell, locale, room, &data, &size, why);
+    const char *r = pstk__table_value(&column, &cell, locale, room, &data, &size, why);
     if (wrong) {
         CHECK(r != NULL && strstr(r, wrong) != NULL);
     } else {
@@ -127,46 +127,46 @@ TEST(texts_are_what_the_column_takes)
     char why[240];
     const void *data;
     uint64_t size;
-    struct pstk__sheet_column column = {.reading = PSTK__READ_TEXT};
+    struct pstk__table_column column = {.reading = PSTK__READ_TEXT};
     struct pstk__cell cell = cell_of("5", PSTK__CELL_NUMBER);
-    CHECK(pstk__sheet_value(&column, &cell, NULL, room, &data, &size, why) != NULL);
+    CHECK(pstk__table_value(&column, &cell, NULL, room, &data, &size, why) != NULL);
     column.reading = PSTK__READ_ANY;
-    CHECK(pstk__sheet_value(&column, &cell, NULL, room, &data, &size, why) == NULL);
+    CHECK(pstk__table_value(&column, &cell, NULL, room, &data, &size, why) == NULL);
     CHECK(size == 1 && data == cell.text);
     cell = cell_of("a\xff", PSTK__CELL_PLAIN);
-    CHECK(strstr(pstk__sheet_value(&column, &cell, NULL, room, &data, &size, why), "byte 1"));
+    CHECK(strstr(pstk__table_value(&column, &cell, NULL, room, &data, &size, why), "byte 1"));
     column.reading = PSTK__READ_BYTES;
-    CHECK(pstk__sheet_value(&column, &cell, NULL, room, &data, &size, why) == NULL);
+    CHECK(pstk__table_value(&column, &cell, NULL, room, &data, &size, why) == NULL);
     cell = cell_of("x", PSTK__CELL_STRING);
     cell.raw = "\"x\"";
     cell.raw_size = 3;
     column.reading = PSTK__READ_JSON;
-    CHECK(pstk__sheet_value(&column, &cell, NULL, room, &data, &size, why) == NULL);
+    CHECK(pstk__table_value(&column, &cell, NULL, room, &data, &size, why) == NULL);
     CHECK(size == 3 && data == cell.raw);
 }
 
 TEST(classes_have_the_order_of_their_bytes)
 {
-    struct pstk__sheet_classes classes = {0};
+    struct pstk__table_classes classes = {0};
     char name[16];
     for (int round = 0; round < 2; round++)
         for (int i = 4999; i >= 0; i--) {
             snprintf(name, sizeof name, "c%d", i);
-            CHECK_EQ(pstk__sheet_classes_add(&classes, name, strlen(name)), 0);
+            CHECK_EQ(pstk__table_classes_add(&classes, name, strlen(name)), 0);
         }
-    CHECK_EQ(pstk__sheet_classes_add(&classes, "\xc3\xa9", 2), 0);
+    CHECK_EQ(pstk__table_classes_add(&classes, "\xc3\xa9", 2), 0);
     CHECK_EQ(classes.names.n, 5001);
-    CHECK_EQ(pstk__sheet_classes_sort(&classes), 0);
+    CHECK_EQ(pstk__table_classes_sort(&classes), 0);
     for (uint64_t i = 0; i < classes.names.n; i++) {
         const char *own = pstk__texts_get(&classes.names, i);
-        CHECK_EQ(pstk__sheet_classes_find(&classes, own, strlen(own)), i);
+        CHECK_EQ(pstk__table_classes_find(&classes, own, strlen(own)), i);
         CHECK(i == 0 || strcmp(pstk__texts_get(&classes.names, i - 1), own) < 0);
     }
-    CHECK_EQ(pstk__sheet_classes_find(&classes, "c", 1), classes.names.n);
-    pstk__sheet_classes_close(&classes);
-    CHECK_EQ(pstk__sheet_classes_find(&classes, "c", 1), 0);
-    CHECK_EQ(pstk__sheet_classes_sort(&classes), 0);
-    pstk__sheet_classes_close(&classes);
+    CHECK_EQ(pstk__table_classes_find(&classes, "c", 1), classes.names.n);
+    pstk__table_classes_close(&classes);
+    CHECK_EQ(pstk__table_classes_find(&classes, "c", 1), 0);
+    CHECK_EQ(pstk__table_classes_sort(&classes), 0);
+    pstk__table_classes_close(&classes);
 }
 
 TEST(columns_of_a_row_come_back_and_damage_is_seen)
@@ -174,18 +174,18 @@ TEST(columns_of_a_row_come_back_and_damage_is_seen)
     uint8_t bytes[4 + 4 + 3 + 4] = {[4] = 3, [8] = 'a', 'b', 'c'};
     const uint8_t *data[PSTK_MAX_FIELDS];
     uint32_t sizes[PSTK_MAX_FIELDS];
-    pstk__sheet_more_seal(bytes, sizeof bytes);
-    CHECK(pstk__sheet_more_read(bytes, sizeof bytes, 2, data, sizes) == NULL);
+    pstk__table_more_seal(bytes, sizeof bytes);
+    CHECK(pstk__table_more_read(bytes, sizeof bytes, 2, data, sizes) == NULL);
     CHECK(sizes[0] == 3 && memcmp(data[0], "abc", 3) == 0 && sizes[1] == 0);
-    CHECK(pstk__sheet_more_read(bytes, sizeof bytes, 1, data, sizes) != NULL);
-    CHECK(pstk__sheet_more_read(bytes, sizeof bytes, 3, data, sizes) != NULL);
+    CHECK(pstk__table_more_read(bytes, sizeof bytes, 1, data, sizes) != NULL);
+    CHECK(pstk__table_more_read(bytes, sizeof bytes, 3, data, sizes) != NULL);
     for (uint32_t bit = 0; bit < 8 * sizeof bytes; bit++) {
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        CHECK(pstk__sheet_more_read(bytes, sizeof bytes, 2, data, sizes) != NULL);
+        CHECK(pstk__table_more_read(bytes, sizeof bytes, 2, data, sizes) != NULL);
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     for (uint32_t cut = 0; cut < sizeof bytes; cut++)
-        CHECK(pstk__sheet_more_read(bytes, cut, 2, data, sizes) != NULL);
+        CHECK(pstk__table_more_read(bytes, cut, 2, data, sizes) != NULL);
 }
 
 int main(void)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listed: the files of a data set, some of which may be compressed, as its format lists them. */
-#ifndef PSTK_UNPACK_LISTED_H
-#define PSTK_UNPACK_LISTED_H
+/* file_list: the files of a data set, some of which may be compressed, as its format lists them. */
+#ifndef PSTK_UNPACK_FILE_LIST_H
+#define PSTK_UNPACK_FILE_LIST_H
 
 #include "base/texts.h"
-#include "store/index/home.h"
+#include "store/index/location.h"
 #include "store/store.h"
 
 #include <penstock/format.h>

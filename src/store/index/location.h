@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * home: where the index of a data set lies, and who builds it. It lies next to the data, in the
+ * location: where the index of a data set lies, and who builds it. It lies next to the data, in the
  * folder `.penstock`, or where that cannot be written to in the folder for caches.
  *
  * Of many processes that open the data set at once, one builds (lock.h). The others wait, and
  * report what the builder has done.
  */
-#ifndef PSTK_INDEX_HOME_H
-#define PSTK_INDEX_HOME_H
+#ifndef PSTK_INDEX_LOCATION_H
+#define PSTK_INDEX_LOCATION_H
 
 #include "store/index/lock.h"
 #include "store/index/writer.h"
 
 /* An index being built: for one call of `build`, on the thread of pstk__index_get. */
 struct pstk__index_build {
-    struct pstk__index_writer *writer; /* where files are added */
-    struct pstk__index_found found;    /* empty before; set by `build` */
-    struct pstk__texts classes;        /* empty before; filled by `build`, closed after it */
-    pstk_progress_fn progress;         /* see pstk__index_build_advance */
+    struct pstk__index_writer *writer;  /* where files are added */
+    struct pstk__inferred_schema found; /* empty before; set by `build` */
+    struct pstk__texts classes;         /* empty before; filled by `build`, closed after it */
+    pstk_progress_fn progress;          /* see pstk__index_build_advance */
     void *progress_user;
     uint64_t n_done;   /* reported as done */
     uint64_t n_joined; /* what the format counts: files, or samples */
@@ -49,7 +49,7 @@ int pstk__index_build_result(const struct pstk__index_build *build, int r);
 
 /* Open the index, if there is one that fits; else *out is NULL. Returns owned. EINVAL: its path is
  * too long. */
-int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_home *home,
+int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_location *location,
                              const struct pstk__index_work *work, struct pstk_error *err);
 /* Open the index, or build it first: next to the data, or in the folder for caches if the data's
  * folder cannot be written to, has no room, or another user builds one there. An index in the cache
@@ -59,11 +59,11 @@ int pstk__index_find_fitting(struct pstk__index **out, const struct pstk__index_
  * progress; EINVAL: a path is too long, or the folder for caches cannot be made, because what it
  * lies in is missing; ECANCELED: on_progress ended it; others of the system, of pstk__index_open
  * and of build. */
-int pstk__index_get(struct pstk__index **out, const struct pstk__index_home *home,
+int pstk__index_get(struct pstk__index **out, const struct pstk__index_location *location,
                     const struct pstk__index_work *work, struct pstk_error *err);
 /* Build an index in a file without a name, which is gone once *out is closed: of a data set that is
  * damaged, by nobody else. As pstk__index_get. */
-int pstk__index_get_nameless(struct pstk__index **out, const struct pstk__index_home *home,
+int pstk__index_get_nameless(struct pstk__index **out, const struct pstk__index_location *location,
                              const struct pstk__index_work *work, struct pstk_error *err);
 
 #endif

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/looks.h"
+#include "loader/snapshots.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct pstk__looks *pstk__looks_open(uint64_t now_ns)
+struct pstk__snapshots *pstk__snapshots_open(uint64_t now_ns)
 {
-    struct pstk__looks *looks = calloc(1, sizeof *looks);
-    if (!looks)
+    struct pstk__snapshots *snapshots = calloc(1, sizeof *snapshots);
+    if (!snapshots)
         return NULL;
-    pthread_mutex_init(&looks->lock, NULL);
-    looks->opened.at_ns = looks->asked.at_ns = now_ns;
-    atomic_init(&looks->next_ns, now_ns + PSTK__LOOK_NS);
-    return looks;
+    pthread_mutex_init(&snapshots->lock, NULL);
+    snapshots->opened.at_ns = snapshots->asked.at_ns = now_ns;
+    atomic_init(&snapshots->next_ns, now_ns + PSTK__SNAPSHOT_NS);
+    return snapshots;
 }
 
-void pstk__looks_close(struct pstk__looks *looks)
+void pstk__snapshots_close(struct pstk__snapshots *snapshots)
 {
-    if (!looks)
+    if (!snapshots)
         return;
-    pthread_mutex_destroy(&looks->lock);
-    free(looks);
+    pthread_mutex_destroy(&snapshots->lock);
+    free(snapshots);
 }
 
 static uint64_t get(const _Atomic uint64_t *counter)
@@ -28,10 +28,10 @@ static uint64_t get(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-void pstk__look_measure(struct pstk__look *look, const struct pstk__pipeline *pipeline)
+void pstk__snapshot_measure(struct pstk__snapshot *snapshot, const struct pstk__pipeline *pipeline)
 {
-    uint64_t *counts = look->counts;
-    struct pstk__counted *spreads = look->spreads;
+    uint64_t *counts = snapshot->counts;
+    struct pstk__counted *spreads = snapshot->spreads;
     for (uint32_t i = 0; i < pipeline->n_lanes; i++) {
         const struct pstk__counters *counters = &pipeline->lanes[i].counters;
         counts[PSTK__COUNT_BYTES_READ] += get(&counters->bytes);
@@ -57,45 +57,49 @@ void pstk__look_measure(struct pstk__look *look, const struct pstk__pipeline *pi
         pstk__histogram_sum(&spreads[PSTK__SPREAD_STREAM], times.waits);
 }
 
-static void measure_at(struct pstk__look *look, pstk__look_fn measure, const void *loader,
-                       uint64_t now_ns)
+static void measure_at(struct pstk__snapshot *snapshot, pstk__snapshot_fn measure,
+                       const void *loader, uint64_t now_ns)
 {
-    memset(look, 0, sizeof *look);
-    look->at_ns = now_ns;
-    measure(loader, look);
+    memset(snapshot, 0, sizeof *snapshot);
+    snapshot->at_ns = now_ns;
+    measure(loader, snapshot);
 }
 
 /* Called by pstk_next, which never waits for this lock. */
-void pstk__looks_take(struct pstk__looks *looks, pstk__look_fn measure, const void *loader,
-                      uint64_t now_ns)
+void pstk__snapshots_take(struct pstk__snapshots *snapshots, pstk__snapshot_fn measure,
+                          const void *loader, uint64_t now_ns)
 {
-    if (pthread_mutex_trylock(&looks->lock) != 0)
+    if (pthread_mutex_trylock(&snapshots->lock) != 0)
         return;
-    measure_at(&looks->taken[looks->n_taken++ % PSTK__LOOKS], measure, loader, now_ns);
-    atomic_store_explicit(&looks->next_ns, now_ns + PSTK__LOOK_NS, memory_order_relaxed);
-    pthread_mutex_unlock(&looks->lock);
+    measure_at(&snapshots->taken[snapshots->n_taken++ % PSTK__SNAPSHOTS], measure, loader, now_ns);
+    atomic_store_explicit(&snapshots->next_ns, now_ns + PSTK__SNAPSHOT_NS, memory_order_relaxed);
+    pthread_mutex_unlock(&snapshots->lock);
 }
 
-/* The newest look that is a minute old, or the one at open. With the lock. */
-static const struct pstk__look *minute_ago(const struct pstk__looks *looks, uint64_t now_ns)
+/* The newest snapshot that is a minute old, or the one at open. With the lock. */
+static const struct pstk__snapshot *minute_ago(const struct pstk__snapshots *snapshots,
+                                               uint64_t now_ns)
 {
-    const uint64_t n = looks->n_taken < PSTK__LOOKS ? looks->n_taken : PSTK__LOOKS;
+    const uint64_t n = snapshots->n_taken < PSTK__SNAPSHOTS ? snapshots->n_taken : PSTK__SNAPSHOTS;
     for (uint64_t i = 1; i <= n; i++) {
-        const struct pstk__look *look = &looks->taken[(looks->n_taken - i) % PSTK__LOOKS];
-        if (look->at_ns + PSTK__MINUTE_NS <= now_ns)
-            return look;
+        const struct pstk__snapshot *snapshot =
+            &snapshots->taken[(snapshots->n_taken - i) % PSTK__SNAPSHOTS];
+        if (snapshot->at_ns + PSTK__MINUTE_NS <= now_ns)
+            return snapshot;
     }
-    return &looks->opened;
+    return &snapshots->opened;
 }
 
-void pstk__looks_get(struct pstk__looks *looks, pstk__look_fn measure, const void *loader,
-                     uint32_t window, uint64_t now_ns, struct pstk_metrics *metrics)
+void pstk__snapshots_get(struct pstk__snapshots *snapshots, pstk__snapshot_fn measure,
+                         const void *loader, uint32_t window, uint64_t now_ns,
+                         struct pstk_metrics *metrics)
 {
-    pthread_mutex_lock(&looks->lock);
-    struct pstk__look *now = &looks->now;
-    const struct pstk__look *since = window == PSTK_WINDOW_LOOK     ? &looks->asked
-                                     : window == PSTK_WINDOW_MINUTE ? minute_ago(looks, now_ns)
-                                                                    : &looks->opened;
+    pthread_mutex_lock(&snapshots->lock);
+    struct pstk__snapshot *now = &snapshots->now;
+    const struct pstk__snapshot *since = window == PSTK_WINDOW_LOOK ? &snapshots->asked
+                                         : window == PSTK_WINDOW_MINUTE
+                                             ? minute_ago(snapshots, now_ns)
+                                             : &snapshots->opened;
     measure_at(now, measure, loader, now_ns);
     metrics->window = window;
     metrics->duration_ns = now_ns > since->at_ns ? now_ns - since->at_ns : 0;
@@ -124,6 +128,6 @@ void pstk__looks_get(struct pstk__looks *looks, pstk__look_fn measure, const voi
     metrics->n_ready =
         now->spreads[PSTK__SPREAD_WAIT].n[0] - since->spreads[PSTK__SPREAD_WAIT].n[0];
     if (window == PSTK_WINDOW_LOOK)
-        looks->asked = *now;
-    pthread_mutex_unlock(&looks->lock);
+        snapshots->asked = *now;
+    pthread_mutex_unlock(&snapshots->lock);
 }

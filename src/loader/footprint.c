@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loader/need.h"
+#include "loader/footprint.h"
 
 #include "format/format.h"
 #include "order/explain.h"
@@ -13,7 +13,7 @@ static uint64_t product(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &c) || c > UINT64_MAX / 4 ? UINT64_MAX / 4 : c;
 }
 
-void pstk__blocks_measure(struct pstk__blocks_need *need, const struct pstk__weave *weave,
+void pstk__blocks_measure(struct pstk__blocks_footprint *footprint, const struct pstk__weave *weave,
                           uint32_t world, uint64_t rows, uint64_t mean, uint64_t most,
                           uint32_t n_extents)
 {
@@ -34,13 +34,14 @@ void pstk__blocks_measure(struct pstk__blocks_need *need, const struct pstk__wea
     uint64_t records = product(frames, weave->block);
     records = records < 2 * weave->n + 2 ? records : 2 * weave->n + 2;
     const uint64_t content = product(records, mean);
-    need->n_strands = (uint32_t)n_strands;
-    need->n_frames = (uint32_t)(frames < UINT32_MAX / 4 ? frames : UINT32_MAX / 4);
-    need->ahead = ahead;
+    footprint->n_strands = (uint32_t)n_strands;
+    footprint->n_frames = (uint32_t)(frames < UINT32_MAX / 4 ? frames : UINT32_MAX / 4);
+    footprint->ahead = ahead;
     /* Blocks differ in size; each ends within a page. */
-    need->memory = (content + content / 8 + frames * PSTK__PAGE_SIZE + 2 * most + PSTK__PAGE_SIZE) /
-                   PSTK__PAGE_SIZE * PSTK__PAGE_SIZE;
+    footprint->memory =
+        (content + content / 8 + frames * PSTK__PAGE_SIZE + 2 * most + PSTK__PAGE_SIZE) /
+        PSTK__PAGE_SIZE * PSTK__PAGE_SIZE;
     const uint64_t block = weave->block < weave->n ? weave->block : weave->n;
-    need->tables =
+    footprint->tables =
         product(product(frames, block), PSTK__BLOCK_ROW + (uint64_t)n_extents * PSTK__BLOCK_EXTENT);
 }

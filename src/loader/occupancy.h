@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* occupancy: how many slots were ready, leased and free when the consumer came for a batch, noted
+ * at most every 10 ms: looking at all slots takes microseconds. */
+#ifndef PSTK_OCCUPANCY_H
+#define PSTK_OCCUPANCY_H
+
+#include "loader/snapshots.h"
+
+#define PSTK__OCCUPANCY_NS 10000000u
+
+struct pstk__occupancy {
+    uint64_t next_ns; /* when the consumer notes the next one; its own */
+    /* The consumer adds, any thread reads. */
+    struct pstk__histogram ready, leased, free;
+};
+
+/* Count the slots of the pool that batches are delivered from, by their states. Called by the
+ * consumer; slots that change meanwhile count as before or after. */
+void pstk__occupancy_note(struct pstk__occupancy *occupancy, const struct pstk__slots *slots,
+                          uint64_t now_ns);
+/* Copy into the snapshot. Any thread. */
+void pstk__occupancy_sum(const struct pstk__occupancy *occupancy, struct pstk__snapshot *snapshot);
+
+#endif
