@@ -33,7 +33,7 @@ struct pstk__window {
     struct pstk__partition partition; /* global_batch: guarded by the lock; the rest constant */
     struct pstk__epochs *epochs;      /* NULL: no budget; borrowed */
     struct pstk__eventcount delivery; /* notified when the batch that comes next was put in, when a
-                                   hop failed, at interrupt */
+                                   stage failed, at interrupt */
     struct pstk__eventcount uploads;  /* the uploader's: notified when the batch that it takes next
                                    was  put in, when a slot of the device is free, when one was lost,
                                    at close */
@@ -48,7 +48,7 @@ struct pstk__window {
     struct pstk__slot **ready;  /* slots->n_slots, owned */
     int failed;                 /* != 0: sticky `error` is what next returns */
     struct pstk_error error;
-    struct pstk_error fatal; /* code != 0: a hop failed for good, no more batches come */
+    struct pstk_error fatal; /* code != 0: a stage failed for good, no more batches come */
     int uploads_over;        /* 1: it was the uploader */
 };
 
@@ -71,7 +71,7 @@ void pstk__window_put(struct pstk__window *window, struct pstk__slot *slot);
 struct pstk__slot *pstk__window_take_filled(struct pstk__window *window);
 /* Uploader: the slot is LOADED; drops it if it is stale. */
 void pstk__window_put_loaded(struct pstk__window *window, struct pstk__slot *slot);
-/* A hop failed as a whole: once all ready batches were taken, every take returns this error, also
+/* A stage failed as a whole: once all ready batches were taken, every take returns this error, also
  * after a seek. When the uploader itself failed, batches that it has not loaded stay where they
  * are. */
 void pstk__window_fail(struct pstk__window *window, const struct pstk_error *err);

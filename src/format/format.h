@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * format: the table of record formats, and an opened data set as the later hops see it.
+ * format: the table of record formats, and an opened data set as the later stages see it.
  *
  * A data set has samples, numbered from 0. A shard is a run of samples; a file is the unit that is
  * opened and read: a shard of `.pstk` is one file, the one shard of arrays has a file for one field

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public loader: settings checked, hops opened in order, batches handed out. */
+/* The public loader: settings checked, stages opened in order, batches handed out. */
 #include <penstock/foreign.h>
 #include <penstock/penstock.h>
 

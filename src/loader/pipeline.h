@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipeline: the threads, and the only place where the hops of different threads meet.
+ * pipeline: the threads, and the only place where the stages of different threads meet.
  *
  *   reader thread, one per lane            workers of the lane, pinned to its node
  *   claim -> plan -> issue -> reap  --tasks-->  parse -> sample -> last one: slot done -> window

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample: a worker's hop. Field by field: check, decompress, then every output that reads it. */
+/* sample: a worker's stage. Field by field: check, decompress, then every output that reads it. */
 #include "sample/sample.h"
 
 #include "base/cast.h"

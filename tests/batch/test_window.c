@@ -482,7 +482,7 @@ TEST(a_failed_batch_is_an_error_in_its_turn_and_stays_one_until_a_seek)
             }
 }
 
-TEST(when_a_hop_failed_what_is_ready_is_taken_first_then_its_error_for_good)
+TEST(when_a_stage_failed_what_is_ready_is_taken_first_then_its_error_for_good)
 {
     for (int uploads = 0; uploads < 2; uploads++)
         for (uint32_t n = 0; n <= 2; n++) {
@@ -584,7 +584,7 @@ TEST(when_the_uploader_failed_only_what_is_loaded_is_taken)
                 pstk__window_put_loaded(&w.window, upload_begin(&w));
             if (in_hand)
                 to = upload_take(&w, &from);
-            if (n_loaded == 1) /* both hops: the first error is what is said */
+            if (n_loaded == 1) /* both stages: the first error is what is said */
                 pstk__window_fail(&w.window, &e);
             pstk__window_fail_uploads(&w.window, n_loaded == 1 ? &other : &e);
             for (uint32_t k = 0; k < n_loaded; k++) {
@@ -734,7 +734,7 @@ static void *wake(void *user)
     return NULL;
 }
 
-TEST(a_wait_ends_when_the_batch_comes_or_a_hop_fails_or_at_an_interrupt)
+TEST(a_wait_ends_when_the_batch_comes_or_a_stage_fails_or_at_an_interrupt)
 {
     const int results[] = {1, PSTK_EINTR, PSTK_EIO, PSTK_EIO};
     for (int uploads = 0; uploads < 2; uploads++)
@@ -829,7 +829,7 @@ int main(void)
         CASE(a_leased_batch_stays_through_a_seek),
         CASE(a_seek_to_where_the_stream_is_loses_nothing),
         CASE(a_failed_batch_is_an_error_in_its_turn_and_stays_one_until_a_seek),
-        CASE(when_a_hop_failed_what_is_ready_is_taken_first_then_its_error_for_good),
+        CASE(when_a_stage_failed_what_is_ready_is_taken_first_then_its_error_for_good),
         CASE(another_size_keeps_the_error_of_a_sample_until_a_seek),
         CASE(when_reading_failed_what_is_filled_is_still_uploaded),
         CASE(when_the_uploader_failed_only_what_is_loaded_is_taken),
@@ -837,7 +837,7 @@ int main(void)
         CASE(slots_that_are_parked_are_named_when_all_are_in_use),
         CASE(a_take_waits_as_long_as_it_was_asked_to_and_says_how_long),
         CASE(an_interrupt_ends_one_wait_and_no_batch_is_lost),
-        CASE(a_wait_ends_when_the_batch_comes_or_a_hop_fails_or_at_an_interrupt),
+        CASE(a_wait_ends_when_the_batch_comes_or_a_stage_fails_or_at_an_interrupt),
         CASE(open_survives_every_failing_allocation_and_close_is_idempotent),
     };
     return RUN_CASES(cases);

@@ -37,7 +37,7 @@ TEST(off_nothing_is_told)
     CHECK_EQ(tool_count("lease"), 0);
 }
 
-TEST(every_hop_has_its_ranges_and_all_of_them_end)
+TEST(every_stage_has_its_ranges_and_all_of_them_end)
 {
     CHECK_EQ(run(1, PSTK_CUDA), 8);
     CHECK(tool_count("read") > 0);
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 {
     const struct test_case with[] = {
         CASE(off_nothing_is_told),
-        CASE(every_hop_has_its_ranges_and_all_of_them_end),
+        CASE(every_stage_has_its_ranges_and_all_of_them_end),
         CASE(the_host_is_traced_too),
     };
     const struct test_case without[] = {CASE(a_build_without_nvtx_says_so)};

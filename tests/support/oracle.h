@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * oracle: the naive loader, one thread, one sample at a time, nothing kept from batch to batch. It
- * shares the sample hop with the library (which has its own oracle) and nothing after it.
+ * shares the sample stage with the library (which has its own oracle) and nothing after it.
  */
 #ifndef PSTK_TEST_ORACLE_H
 #define PSTK_TEST_ORACLE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sample_fixture: a data set of one record, laid out by hand as FORMAT.md says, in memory, and one
- * sample of it written by the sample hop. No shard, no manifest, no reader.
+ * sample of it written by the sample stage. No shard, no manifest, no reader.
  */
 #ifndef PSTK_TEST_SAMPLE_FIXTURE_H
 #define PSTK_TEST_SAMPLE_FIXTURE_H
