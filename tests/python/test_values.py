@@ -184,6 +184,8 @@ class PilImages(Case):
             given.info["transparency"] = key
             file = io.BytesIO()
             given.save(file, "PNG")
+            given = module.open(file)
+            self.assertEqual(given.mode, mode)
             found = self.stored(given, file.getvalue())
             raw = penstock.Dataset(self.path())[0]["x"]
             np.testing.assert_array_equal(raw, np.asarray(given.convert("RGBA")), mode)
@@ -202,6 +204,20 @@ class PilImages(Case):
         palette.putdata([0, 1])
         self.stored(palette)
         self.assertEqual(penstock.Dataset(self.path())[0]["x"].tolist(), [[[9, 8, 7, 0], [6, 5, 4, 128]]])
+
+    def test_what_was_converted_to_a_mode_without_alpha_has_none(self):
+        """Pillow leaves the transparent colour of the file in `info`."""
+        module = optional("PIL.Image")
+        for mode, key in (("P", 0), ("L", 40), ("RGB", tuple(map(int, picture()[3, 4])))):
+            given = self.made(mode)
+            file = io.BytesIO()
+            given.save(file, "PNG", transparency=key)
+            opened = module.open(file)
+            for image in (opened.convert("RGB"), opened.convert("L"), opened.convert("RGB").resize((20, 20))):
+                self.assertIn("transparency", image.info)
+                self.stored(image)
+                stored = penstock.Dataset(self.path())[0]["x"]
+                np.testing.assert_array_equal(stored.squeeze(), np.asarray(image), f"{mode} as {image.mode}")
 
     def test_modes_that_pillow_would_clip_are_refused(self):
         module = optional("PIL.Image")

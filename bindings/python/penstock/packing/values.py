@@ -284,9 +284,12 @@ _PIL_MODES = {"L": "L", "RGB": "RGB", "RGBA": "RGBA", "1": "L", "LA": "RGBA", "P
 
 
 def _with_transparency(image: Any) -> Any:
-    """A PIL image of a mode without alpha, whose file or palette has some, as RGBA; any other as it is."""
+    """A PIL image of a mode without alpha, whose file or palette has some, as RGBA; any other as it is. Pillow leaves the
+    transparent colour in `info` of what convert("RGB") and resize() make, which have no `format`: there it means nothing."""
     palette = image.palette.mode if image.mode == "P" and image.palette else ""
-    if image.mode not in ("1", "L", "P", "RGB") or (image.info.get("transparency") is None and not palette.endswith("A")):
+    is_opened = image.mode in ("1", "L", "RGB") and image.format is not None
+    has_colour = image.info.get("transparency") is not None and (is_opened or image.mode == "P")
+    if not has_colour and not palette.endswith("A"):
         return image
     made = image.convert("RGBA")
     return image if made.getextrema()[3] == (255, 255) else made

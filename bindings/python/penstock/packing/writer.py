@@ -165,8 +165,9 @@ class Writer(Hints, Sealed):
             tensor of height x width (gray) or height x width x 1, 3 or 4 (gray, RGB, RGBA; torch: also with
             the channels first): stored as those pixels. A loader's images are of 8 bits: they have the high
             bytes of uint16, but of gray uint16 they are refused. Of PIL images palettes, CMYK, YCbCr and HSV
-            become RGB. Alpha is kept, also that of a transparent colour (PNG's tRNS, GIF); a loader's RGB images
-            leave it out: paste the image on a background first where one is meant. Modes of more than 8 bits ("I", "I;16", "F") are refused.
+            become RGB. Alpha is kept, also that of the transparent colour of a file (PNG's tRNS, GIF) until it is
+            converted; a loader's RGB images leave alpha out: paste the image on a background first where one is
+            meant. Modes of more than 8 bits ("I", "I;16", "F") are refused.
         bytes, utf8: bytes-like; str.
         scalars: numbers of Python, NumPy or torch. arrays: NumPy, torch (any device), JAX, lists; of another
             type only where no integer changes and no float becomes an integer or infinite; floats are
