@@ -3,12 +3,14 @@
 """`penstock column`, and the side columns that pack makes, merge joins and info lists.
 usage: test_columns.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
 """
+import ctypes
 import os
 import re
+import struct
 import sys
 
 import numpy
-from test_command import expect, main, run, run_json
+from test_command import Skip, expect, main, run, run_json
 
 TESTS = []
 
@@ -93,6 +95,32 @@ def merge_says_where_parts_have_a_column_of_two_dtypes(world):
     run("column", parts[1], "w", world.path("w.npy"), "--overwrite")  # what the message asks for
     expect(run("merge", *parts, out, "--overwrite")[1], "")
     assert "w" in [c["name"] for c in run_json("info", out)["columns"]]
+
+
+def visits(files, make):
+    """How often each file is opened while make() runs; opens of one after another count as one."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.inotify_init1(os.O_NONBLOCK)
+    if fd < 0:
+        raise Skip("no inotify: " + os.strerror(ctypes.get_errno()))
+    try:
+        watches = [libc.inotify_add_watch(fd, file.encode(), 0x20) for file in files]  # IN_OPEN
+        make()
+        found = [event[0] for event in struct.iter_unpack("iIII", os.read(fd, 1 << 16))]
+        return [found.count(watch) for watch in watches]
+    finally:
+        os.close(fd)
+
+
+@test
+def merge_opens_no_part_more_often_when_there_are_more_parts(world):
+    def visits_of(n):
+        parts = [world.fresh("n%d" % i) for i in range(n)]
+        for i, part in enumerate(parts):
+            run("pack", world.src, part, "--part", "%d/%d" % (i, n), *[] if i else ["--no-columns"])
+        merge = lambda: run("merge", *parts, world.fresh("merged-n"))
+        return max(visits([os.path.join(part, "manifest.json") for part in parts], merge))
+    expect(visits_of(8), visits_of(4))
 
 
 @test

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* merge: join the parts that several packs wrote into one data set. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <penstock/format.h>
@@ -39,47 +40,81 @@ static int find_column(const struct pstk_dataset *dataset, const char *name,
     return 0;
 }
 
-/* Return the first part with the column in another dtype, which goes to *dtype; NULL: none has. */
-static const char *part_of_other_dtype(const struct pstk_column_info *column,
-                                       const char *const *parts, uint32_t n_parts, uint32_t *dtype)
+/* A column that the merged data set lacks, in the first part that has it and in the first part
+ * where its dtype is another. */
+struct lost {
+    char name[PSTK_MAX_COLUMN_NAME];
+    const char *part, *other; /* other: or NULL */
+    uint32_t dtype, other_dtype;
+};
+
+/* All zero is none. */
+struct losses {
+    struct lost *at; /* owned */
+    size_t n;
+};
+
+/* Return the entry of a column, which is added if there is none. */
+static struct lost *lost_of(struct losses *losses, const char *part,
+                            const struct pstk_column_info *column)
 {
-    const char *found = NULL;
-    for (uint32_t i = 0; !found && i < n_parts; i++) {
-        struct pstk_dataset *dataset;
-        struct pstk_column_info info = {.size = sizeof info};
-        if (opening_dataset(&dataset, parts[i], NULL) < 0)
-            continue;
-        if (find_column(dataset, column->name, &info) && info.dtype != column->dtype)
-            found = parts[i];
-        *dtype = info.dtype;
-        pstk_dataset_close(&dataset);
-    }
-    return found;
+    for (size_t i = 0; i < losses->n; i++)
+        if (strcmp(losses->at[i].name, column->name) == 0)
+            return &losses->at[i];
+    struct lost *at = realloc(losses->at, (losses->n + 1) * sizeof *at);
+    if (!at)
+        message_no_memory();
+    losses->at = at;
+    at[losses->n] = (struct lost){.part = part, .dtype = column->dtype};
+    memcpy(at[losses->n].name, column->name, sizeof at->name);
+    return &at[losses->n++];
 }
 
-/* Report the columns of a part that the merged data set lacks. An empty part cannot be opened: it
- * has none to lose. */
-static void report_lost(const char *part, const char *const *parts, uint32_t n_parts,
-                        const struct pstk_dataset *merged)
+static void report_lost(const struct lost *lost, const char *part, uint32_t dtype)
+{
+    const int is_first = dtype == lost->dtype;
+    if (lost->other)
+        message_say("column %s of %s was left out: its dtype is %s, and that of %s is %s; must be "
+                    "the same in all parts",
+                    lost->name, part, pstk_dtype_name(dtype), is_first ? lost->other : lost->part,
+                    pstk_dtype_name(is_first ? lost->other_dtype : lost->dtype));
+    else
+        message_say("column %s of %s was left out: not all parts have it", lost->name, part);
+}
+
+/* Find the columns of a part that the merged data set lacks, or report them once all parts were
+ * looked at. An empty part cannot be opened: it has none to lose. */
+static void look_at_part(struct losses *losses, const char *part, const struct pstk_dataset *merged,
+                         int reports)
 {
     struct pstk_dataset *dataset;
     struct pstk_column_info info = {.size = sizeof info}, kept = info;
     if (opening_dataset(&dataset, part, NULL) < 0)
         return;
     for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, &info) == 0; i++) {
-        uint32_t dtype = 0;
         if (find_column(merged, info.name, &kept))
             continue;
-        const char *other = part_of_other_dtype(&info, parts, n_parts, &dtype);
-        if (other)
-            message_say("column %s of %s was left out: its dtype is %s, and that of %s is %s; must "
-                        "be the same in all parts",
-                        info.name, part, pstk_dtype_name(info.dtype), other,
-                        pstk_dtype_name(dtype));
-        else
-            message_say("column %s of %s was left out: not all parts have it", info.name, part);
+        struct lost *lost = lost_of(losses, part, &info);
+        if (reports) {
+            report_lost(lost, part, info.dtype);
+        } else if (!lost->other && info.dtype != lost->dtype) {
+            lost->other = part;
+            lost->other_dtype = info.dtype;
+        }
     }
     pstk_dataset_close(&dataset);
+}
+
+/* Report the columns of all parts that the merged data set lacks. Opens each part twice at most. */
+static void report_all_lost(const char *const *parts, uint32_t n_parts,
+                            const struct pstk_dataset *merged)
+{
+    struct losses losses = {0};
+    for (uint32_t i = 0; i < n_parts; i++)
+        look_at_part(&losses, parts[i], merged, 0);
+    for (uint32_t i = 0; losses.n && i < n_parts; i++)
+        look_at_part(&losses, parts[i], merged, 1);
+    free(losses.at);
 }
 
 static int report(const char *out, const char *const *parts, uint32_t n_parts, double seconds,
@@ -93,8 +128,7 @@ static int report(const char *out, const char *const *parts, uint32_t n_parts, d
     if (opening_dataset(&dataset, out, &err) < 0)
         return status_refuse(&err, out);
     int r = pstk_dataset_get_info(dataset, &info);
-    for (uint32_t i = 0; i < n_parts; i++)
-        report_lost(parts[i], parts, n_parts, dataset);
+    report_all_lost(parts, n_parts, dataset);
     pstk_dataset_close(&dataset);
     if (r < 0)
         return status_of_code(r);
