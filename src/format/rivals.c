@@ -4,39 +4,108 @@
 #include "base/error.h"
 #include "format/folder/folder.h"
 #include "format/listing.h"
+#include "format/megatron/megatron.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Write the path to open for the files of `format` in a directory: a pattern that this format
- * takes, or else the first file. Returns 1: it is a pattern. "": the format opens none alone. */
+#define MAX_KINDS 32 /* ends of names that are distinguished */
+#define MAX_TRIED 8  /* names of a kind that are looked at: of a million images, some */
+#define SHOWN 150    /* bytes of the path before the way out, which has it in full */
+
+/* The names in a directory that end alike: in what follows their last dot, or in none. */
+struct kind {
+    const char *end;   /* from the dot; borrowed; "": without one */
+    const char *first; /* that the format opens; borrowed; NULL: none was found */
+    uint64_t n, n_tried;
+};
+
+/* Find the kind of an end, or add it. NULL: there are too many. */
+static struct kind *kind_of(struct kind kinds[MAX_KINDS], const char *end)
+{
+    size_t i = 0;
+    while (i < MAX_KINDS && kinds[i].end && strcmp(kinds[i].end, end) != 0)
+        i++;
+    if (i == MAX_KINDS)
+        return NULL;
+    kinds[i].end = end;
+    return &kinds[i];
+}
+
+/* Write the path of a name in a directory. 0: it is too long. */
+static int join(char to[PATH_MAX], const char *path, const char *star, const char *name)
+{
+    const size_t length = strlen(path);
+    const char *slash = length && path[length - 1] == '/' ? "" : "/";
+    const int n = snprintf(to, PATH_MAX, "%s%s%s%s", path, slash, star, name);
+    return n > 0 && n < PATH_MAX;
+}
+
+static int is_file_of(const struct pstk__format *format, const struct pstk__store *store,
+                      const char *path)
+{
+    struct pstk__store_entry entry;
+    return store->look(store, path, &entry) == 0 && entry.kind == PSTK__STORE_FILE &&
+           format->probe(store, path, NULL) > 0;
+}
+
+/* Find the one kind of names that are files of `format`. NULL: there are several kinds, or none. */
+static const struct kind *find_kind(struct kind kinds[MAX_KINDS], const struct pstk__texts *names,
+                                    const struct pstk__format *format,
+                                    const struct pstk__store *store, const char *path)
+{
+    char file[PATH_MAX];
+    const struct kind *found = NULL;
+    for (uint64_t i = 0; i < names->n; i++) {
+        const char *name = pstk__texts_get(names, i), *dot = strrchr(name, '.');
+        if (format == &pstk__format_megatron && pstk__text_ends_with(name, ".bin"))
+            continue; /* its .idx opens both */
+        struct kind *kind = kind_of(kinds, dot ? dot : "");
+        if (!kind)
+            return NULL;
+        kind->n++;
+        if (kind->first || kind->n_tried == MAX_TRIED)
+            continue;
+        kind->n_tried++;
+        if (!join(file, path, "", name) || !is_file_of(format, store, file))
+            continue;
+        if (found)
+            return NULL;
+        kind->first = name;
+        found = kind;
+    }
+    return found;
+}
+
+/* Write a pattern for names that end as this one, as *.tar.gz, if the format takes it. */
+static int make_pattern(char to[PATH_MAX], const struct pstk__format *format,
+                        const struct pstk__store *store, const char *path, const char *name)
+{
+    for (const char *dot = strrchr(name, '.'); dot; dot = memrchr(name, '.', (size_t)(dot - name)))
+        if (join(to, path, "*", dot) && format->probe(store, to, NULL) > 0)
+            return 1;
+    return 0;
+}
+
+/* Write the path that opens all files of `format` in a directory: a pattern, or the only file.
+ * Returns 1: it is a pattern. "": one path does not open them. */
 static int path_of_files(const struct pstk__format *format, const struct pstk__store *store,
                          const char *path, char to[PATH_MAX])
 {
     struct pstk__texts names = {0};
-    struct pstk__store_entry entry;
-    const size_t length = strlen(path);
-    const char *slash = length && path[length - 1] == '/' ? "" : "/", *first = NULL;
+    struct kind kinds[MAX_KINDS] = {0};
+    to[0] = 0;
     if (pstk__listing_names(&names, store, path) < 0)
-        names.n = 0;
-    for (uint64_t i = 0; !first && i < names.n; i++) {
-        const char *name = pstk__texts_get(&names, i);
-        const int size = snprintf(to, PATH_MAX, "%s%s%s", path, slash, name);
-        if (size > 0 && size < PATH_MAX && store->look(store, to, &entry) == 0 &&
-            entry.kind == PSTK__STORE_FILE && format->probe(store, to, NULL) > 0)
-            first = name;
-    }
-    char pattern[PATH_MAX];
-    const char *dot = first ? strrchr(first, '.') : NULL;
-    const int n = dot ? snprintf(pattern, sizeof pattern, "%s%s*%s", path, slash, dot) : 0;
-    const int is_pattern = n > 0 && n < PATH_MAX && format->probe(store, pattern, NULL) > 0;
-    if (!first)
+        return 0;
+    const struct kind *kind = find_kind(kinds, &names, format, store, path);
+    const int are_many = kind && kind->n > 1;
+    const int has_path = are_many ? make_pattern(to, format, store, path, kind->first)
+                                  : kind && join(to, path, "", kind->first);
+    if (!has_path)
         to[0] = 0;
-    else if (is_pattern)
-        memcpy(to, pattern, (size_t)n + 1);
     pstk__texts_close(&names);
-    return is_pattern;
+    return has_path && are_many;
 }
 
 static int fail(const struct pstk__format *found, const struct pstk__format *rival,
@@ -48,18 +117,18 @@ static int fail(const struct pstk__format *found, const struct pstk__format *riv
         path_of_files(rival, store, path, others);
     if (!files[0])
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "path: value is %s, which has %s, and %s; must be of one format (move "
+                          "path: value is %.*s, which has %s, and %s; must be of one format (move "
                           "the others elsewhere)",
-                          path, found->needs, rival->needs);
+                          SHOWN, path, found->needs, rival->needs);
     if (others[0])
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "path: value is %s, which has %s, and %s; must be of one format (open "
+                          "path: value is %.*s, which has %s, and %s; must be of one format (open "
                           "%s or %s)",
-                          path, found->needs, rival->needs, files, others);
+                          SHOWN, path, found->needs, rival->needs, files, others);
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                      "path: value is %s, which has %s, and %s; must be of one format (open %s, "
+                      "path: value is %.*s, which has %s, and %s; must be of one format (open %s, "
                       "or move %s elsewhere to open the rest)",
-                      path, found->needs, rival->needs, files, are_many ? "them" : "it");
+                      SHOWN, path, found->needs, rival->needs, files, are_many ? "them" : "it");
 }
 
 int pstk__rivals_check(const struct pstk__format *found, const struct pstk__format *const *others,

@@ -14,6 +14,8 @@ import warnings
 import penstock
 import sets
 from data_fixture import Case, image_file, np, optional
+from test_megatron import idx
+from tfrecords import example, frame
 
 SMALL = penstock.image("image", [penstock.Resize((16, 16))])
 ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
@@ -476,6 +478,32 @@ class Wrong(Folders):
                                              ({**classes, **table}, 1), ({**arrays, "code/a.py": b"x", "code/b.py": b"x"}, 3))):
             with penstock.Dataset(self.put(files, f"one-{number}")) as data:
                 self.assertEqual(len(data), n)
+
+    def test_what_to_open_of_two_formats_is_never_a_part_of_one(self):
+        """Whoever opens the first of ten archives trains on a tenth."""
+        def packed():
+            out = io.BytesIO()
+            with tarfile.open(fileobj=out, mode="w:gz") as tar:
+                tar.addfile(tarfile.TarInfo("0.txt"), io.BytesIO())
+            return out.getvalue()
+
+        array = io.BytesIO()
+        np.save(array, np.zeros(3))
+        npy, shard = array.getvalue(), frame(example({"n": 1}))
+        classes = {f"{c}/0.jpg": image_file(1, "JPEG") for c in "ab"}
+        shards = {f"x.tfrecord-0000{i}-of-00002": shard for i in range(2)}
+        pairs = {f"{name}.{end}": data for name in "pq" for end, data in (("bin", bytes(4)), ("idx", idx("uint16", [2], [0, 1])))}
+        move = "(move the others elsewhere)"
+        for number, (files, advice, opened) in enumerate((
+                ({"0.tar.gz": packed(), "1.tar.gz": packed(), "mean.npy": npy}, "(open {0}/mean.npy or {0}/*.tar.gz)", {"mean.npy": 3, "*.tar.gz": 2}),
+                ({**shards, "mean.npy": npy}, "(open {0}/mean.npy, or move it elsewhere to open the rest)", {"mean.npy": 3}),
+                ({**shards, **classes}, move, {}), ({"x.npy": npy, "y.npy": npy, "0.tar.gz": packed()}, move, {}),
+                ({**pairs, **classes}, "(open {0}/*.idx, or move them elsewhere to open the rest)", {"*.idx": 2}))):
+            folder = self.put(files, f"{number}" + 180 * "n")
+            self.refuse(folder, "must be of one format " + advice.format(folder))
+            for name, n in opened.items():
+                with penstock.Dataset(os.path.join(folder, name)) as data:
+                    self.assertEqual(len(data), n)
 
     def test_a_manifest_of_another_program_is_left_to_other_formats(self):
         classes = {f"{c}/{i}.jpg": image_file(1, "JPEG") for c in "ab" for i in range(2)}
