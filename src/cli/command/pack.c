@@ -11,7 +11,7 @@
 #include "command/annotated.h"
 #include "command/bad.h"
 #include "command/census.h"
-#include "command/feed.h"
+#include "command/prefetcher.h"
 #include "command/form.h"
 #include "command/inputs.h"
 #include "command/kept.h"
@@ -167,7 +167,7 @@ struct pack {
     struct records records;     /* SRC is a data set in another format: in place of the tree */
     uint64_t first, n;          /* slice of tree.files, or of the records */
     struct pstk_writer *writer; /* NULL once aborted */
-    struct feed *feed;
+    struct prefetcher *prefetcher;
     struct bad bad;
     struct kept kept;
     uint64_t bytes_in;   /* of the packed files */
@@ -371,7 +371,7 @@ static void note_bad(struct pack *pack, uint64_t number, const char *reason, con
 
 /* End the pack after a failure of the machine, even with --skip-bad, because the file may be an
  * image. */
-static int refuse_failed(struct pack *pack, const struct feed_item *item)
+static int refuse_failed(struct pack *pack, const struct prefetched *item)
 {
     pstk_writer_abort(&pack->writer);
     bad_print(&pack->bad, &pack->tree, pack->n);
@@ -403,7 +403,7 @@ static int fill(struct pack *pack, uint64_t number, int64_t *cls, struct pstk_va
 }
 
 /* Fill all values of a sample and add them. */
-static int add_record(struct pack *pack, const struct feed_item *item, struct pstk_error *err)
+static int add_record(struct pack *pack, const struct prefetched *item, struct pstk_error *err)
 {
     struct records *records = &pack->records;
     struct pstk_value values[PSTK_MAX_FIELDS];
@@ -427,7 +427,7 @@ static int add_record(struct pack *pack, const struct feed_item *item, struct ps
 }
 
 /* Fill all values of a file's record and add them. */
-static int add_file(struct pack *pack, const struct feed_item *item, struct pstk_error *err)
+static int add_file(struct pack *pack, const struct prefetched *item, struct pstk_error *err)
 {
     int64_t cls;
     struct pstk_value values[1 + ANNOTATED_FIELDS] = {
@@ -447,12 +447,12 @@ static int add_file(struct pack *pack, const struct feed_item *item, struct pstk
 }
 
 /* Add one file or sample to the data set. Returns 0, or an exit status. */
-static int add(struct pack *pack, const struct feed_item *item)
+static int add(struct pack *pack, const struct prefetched *item)
 {
     struct pstk_error err;
-    if (item->state == FEED_FAILED)
+    if (item->state == PREFETCH_FAILED)
         return refuse_failed(pack, item);
-    if (item->state == FEED_BAD) {
+    if (item->state == PREFETCH_BAD) {
         note_bad(pack, item->number, item->reason, item->format);
         return 0;
     }
@@ -474,26 +474,26 @@ static int add(struct pack *pack, const struct feed_item *item)
     return 0;
 }
 
-/* Get the next file or sample: from the feed, or, of records without an image, by counting. */
-static int next_item(struct pack *pack, uint64_t n_done, struct feed_item *item)
+/* Get the next file or sample: from the prefetcher, or, for records without an image, by number. */
+static int next_item(struct pack *pack, uint64_t n_done, struct prefetched *item)
 {
-    if (pack->feed)
-        return feed_next(pack->feed, item);
-    *item = (struct feed_item){.number = pack->first + n_done};
+    if (pack->prefetcher)
+        return prefetcher_next(pack->prefetcher, item);
+    *item = (struct prefetched){.number = pack->first + n_done};
     return n_done < pack->n;
 }
 
 static int add_all(struct pack *pack)
 {
     struct progress progress;
-    struct feed_item item;
+    struct prefetched item;
     uint64_t n = 0;
     int status = 0;
     progress_begin(&progress, "packing", pack->records.dataset ? "samples" : "images");
     while (status == 0 && !interrupt_seen() && next_item(pack, n, &item)) {
         status = add(pack, &item);
-        if (pack->feed)
-            feed_release(pack->feed, &item);
+        if (pack->prefetcher)
+            prefetcher_release(pack->prefetcher, &item);
         n++;
         progress_update(&progress, (double)n / (double)pack->n, n);
     }
@@ -705,27 +705,27 @@ static void say_part(const struct pack *pack)
 }
 
 /* 1: images are read by threads. */
-static int has_feed(const struct pack *pack)
+static int has_prefetcher(const struct pack *pack)
 {
     return !pack->records.dataset || pack->records.image >= 0;
 }
 
-static int open_feed(struct pack *pack)
+static int open_prefetcher(struct pack *pack)
 {
-    if (!has_feed(pack))
+    if (!has_prefetcher(pack))
         return 0;
-    const struct feed_config config = {.root = pack->src,
-                                       .tree = &pack->tree,
-                                       .first = pack->first,
-                                       .n = pack->n,
-                                       .n_threads = pack->n_threads,
-                                       .convert =
-                                           pack->form.convert.size ? &pack->form.convert : NULL,
-                                       .damaged = pack->form.damaged,
-                                       .dataset = pack->records.dataset,
-                                       .field = (uint32_t)pack->records.image,
-                                       .absent = annotated_absent(&pack->annotated)};
-    return feed_open(&pack->feed, &config);
+    const struct prefetcher_config config = {
+        .root = pack->src,
+        .tree = &pack->tree,
+        .first = pack->first,
+        .n = pack->n,
+        .n_threads = pack->n_threads,
+        .convert = pack->form.convert.size ? &pack->form.convert : NULL,
+        .damaged = pack->form.damaged,
+        .dataset = pack->records.dataset,
+        .field = (uint32_t)pack->records.image,
+        .absent = annotated_absent(&pack->annotated)};
+    return prefetcher_open(&pack->prefetcher, &config);
 }
 
 /* Find what is to be packed; *n: how many files or samples. */
@@ -756,7 +756,7 @@ static uint32_t choose_threads(struct pack *p)
 static int lacks_threads(const struct pack *p)
 {
     struct pstk_field fields[PSTK_MAX_FIELDS];
-    if (has_feed(p))
+    if (has_prefetcher(p))
         return p->n > p->n_threads;
     for (uint32_t i = records_fields(&p->records, &p->form, fields); i-- > 0;)
         if (fields[i].codec != PSTK_CODEC_NONE)
@@ -789,10 +789,10 @@ static int pack(struct pack *p)
             "threads: %u instead of %u, because memory is limited (--threads sets another number)",
             p->n_threads, n_wanted);
     if (status == 0)
-        status = open_feed(p);
+        status = open_prefetcher(p);
     if (status == 0)
         status = add_all(p);
-    feed_close(&p->feed);
+    prefetcher_close(&p->prefetcher);
     return status ? status : finish(p);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* records: the samples of a data set in another format, as pack takes them: every field, with the
- * first image field checked and converted as files are (feed.h). */
+ * first image field checked and converted as files are (prefetcher.h). */
 #ifndef PSTK_CLI_RECORDS_H
 #define PSTK_CLI_RECORDS_H
 

@@ -146,11 +146,11 @@ static const char *trailer_wrong(const struct pstk__unpacker *gzip)
 }
 
 /* Gather up to `wanted` bytes. 1: they are all there. */
-static int gather(struct pstk__unpacker *gzip, struct pstk__feed *feed, uint32_t wanted)
+static int gather(struct pstk__unpacker *gzip, struct pstk__unpack_io *io, uint32_t wanted)
 {
-    while (gzip->n < wanted && feed->n_in) {
-        gzip->bytes[gzip->n++] = *feed->in++;
-        feed->n_in--;
+    while (gzip->n < wanted && io->n_in) {
+        gzip->bytes[gzip->n++] = *io->in++;
+        io->n_in--;
     }
     return gzip->n == wanted;
 }
@@ -162,49 +162,49 @@ static void add_to_head(struct pstk__unpacker *gzip, const uint8_t *bytes, uint6
 }
 
 /* Pass over a text that a zero ends. 1: it has ended. */
-static int pass_text(struct pstk__unpacker *gzip, struct pstk__feed *feed)
+static int pass_text(struct pstk__unpacker *gzip, struct pstk__unpack_io *io)
 {
-    const uint8_t *zero = memchr(feed->in, 0, feed->n_in);
-    const uint64_t n = zero ? (uint64_t)(zero - feed->in) + 1 : feed->n_in;
-    add_to_head(gzip, feed->in, n);
-    feed->in += n;
-    feed->n_in -= n;
+    const uint8_t *zero = memchr(io->in, 0, io->n_in);
+    const uint64_t n = zero ? (uint64_t)(zero - io->in) + 1 : io->n_in;
+    add_to_head(gzip, io->in, n);
+    io->in += n;
+    io->n_in -= n;
     return zero != NULL;
 }
 
-static int pass_extra(struct pstk__unpacker *gzip, struct pstk__feed *feed)
+static int pass_extra(struct pstk__unpacker *gzip, struct pstk__unpack_io *io)
 {
-    const uint64_t n = gzip->n < feed->n_in ? gzip->n : feed->n_in;
-    add_to_head(gzip, feed->in, n);
-    feed->in += n;
-    feed->n_in -= n;
+    const uint64_t n = gzip->n < io->n_in ? gzip->n : io->n_in;
+    add_to_head(gzip, io->in, n);
+    io->in += n;
+    io->n_in -= n;
     gzip->n -= (uint32_t)n;
     return gzip->n == 0;
 }
 
 /* Zeros may fill up a file after its last member. */
-static const char *pass_padding(struct pstk__feed *feed)
+static const char *pass_padding(struct pstk__unpack_io *io)
 {
-    while (feed->n_in && *feed->in == 0) {
-        feed->in++;
-        feed->n_in--;
+    while (io->n_in && *io->in == 0) {
+        io->in++;
+        io->n_in--;
     }
-    return feed->n_in ? "bytes follow the last gzip member that are none" : NULL;
+    return io->n_in ? "bytes follow the last gzip member that are none" : NULL;
 }
 
 /* Go on outside of the body. 1: the next part begins; 0: in is empty; -1: *why. */
-static int frame_step(struct pstk__unpacker *gzip, struct pstk__feed *feed, int is_whole,
+static int frame_step(struct pstk__unpacker *gzip, struct pstk__unpack_io *io, int is_whole,
                       const char **why)
 {
-    if (feed->n_in == 0)
+    if (io->n_in == 0)
         return 0;
     switch (gzip->part) {
     case HEAD:
-        if (gzip->n == 0 && gzip->n_members && *feed->in == 0) {
+        if (gzip->n == 0 && gzip->n_members && *io->in == 0) {
             gzip->part = PADDING;
             return 1;
         }
-        if (!gather(gzip, feed, 10))
+        if (!gather(gzip, io, 10))
             return 0;
         *why = head_wrong(gzip);
         gzip->flags = gzip->bytes[3];
@@ -212,7 +212,7 @@ static int frame_step(struct pstk__unpacker *gzip, struct pstk__feed *feed, int 
         go_on(gzip, EXTRA_SIZE);
         return *why ? -1 : 1;
     case EXTRA_SIZE:
-        if (!gather(gzip, feed, 2))
+        if (!gather(gzip, io, 2))
             return 0;
         add_to_head(gzip, gzip->bytes, 2);
         gzip->n = pstk__get16(gzip->bytes);
@@ -221,32 +221,32 @@ static int frame_step(struct pstk__unpacker *gzip, struct pstk__feed *feed, int 
             go_on(gzip, NAME);
         return 1;
     case EXTRA:
-        if (!pass_extra(gzip, feed))
+        if (!pass_extra(gzip, io))
             return 0;
         go_on(gzip, NAME);
         return 1;
     case NAME:
     case COMMENT:
-        if (!pass_text(gzip, feed))
+        if (!pass_text(gzip, io))
             return 0;
         go_on(gzip, gzip->part + 1);
         return 1;
     case HEAD_CRC:
-        if (!gather(gzip, feed, 2))
+        if (!gather(gzip, io, 2))
             return 0;
         if (pstk__get16(gzip->bytes) != (gzip->head_crc & 0xffff))
             *why = "the checksum of the header of a gzip member is wrong";
         go_on(gzip, BODY);
         return *why ? -1 : 1;
     case TRAILER:
-        if (!gather(gzip, feed, 8))
+        if (!gather(gzip, io, 8))
             return 0;
         *why = is_whole ? trailer_wrong(gzip) : NULL;
         gzip->n_members += gzip->n_members < UINT32_MAX;
         begin_member(gzip);
         return *why ? -1 : 1;
     case PADDING:
-        *why = pass_padding(feed);
+        *why = pass_padding(io);
         return *why ? -1 : 0;
     case BODY:
         break;
@@ -257,25 +257,25 @@ static int frame_step(struct pstk__unpacker *gzip, struct pstk__feed *feed, int 
 /* ---- a member's blocks ----------------------------------------------------------------------- */
 
 /* -1: *why; 1: the last block has ended; 0: it has not. */
-static int inflate_step(struct pstk__unpacker *gzip, struct pstk__feed *feed, int is_whole,
+static int inflate_step(struct pstk__unpacker *gzip, struct pstk__unpack_io *io, int is_whole,
                         const char **why)
 {
     z_stream *zlib = &gzip->zlib;
-    const uint32_t n_in = feed->n_in < 1u << 30 ? (uint32_t)feed->n_in : 1u << 30;
-    const uint32_t n_out = feed->n_out < 1u << 30 ? (uint32_t)feed->n_out : 1u << 30;
-    zlib->next_in = (z_const Bytef *)(uintptr_t)feed->in; /* zlib only reads it */
+    const uint32_t n_in = io->n_in < 1u << 30 ? (uint32_t)io->n_in : 1u << 30;
+    const uint32_t n_out = io->n_out < 1u << 30 ? (uint32_t)io->n_out : 1u << 30;
+    zlib->next_in = (z_const Bytef *)(uintptr_t)io->in; /* zlib only reads it */
     zlib->avail_in = n_in;
-    zlib->next_out = feed->out;
+    zlib->next_out = io->out;
     zlib->avail_out = n_out;
     const int r = inflate(zlib, is_whole ? Z_BLOCK : Z_SYNC_FLUSH);
     const uint32_t made = n_out - zlib->avail_out;
     if (is_whole && made)
-        gzip->crc = (uint32_t)crc32(gzip->crc, feed->out, made);
+        gzip->crc = (uint32_t)crc32(gzip->crc, io->out, made);
     gzip->size += made;
-    feed->in += n_in - zlib->avail_in;
-    feed->n_in -= n_in - zlib->avail_in;
-    feed->out += made;
-    feed->n_out -= made;
+    io->in += n_in - zlib->avail_in;
+    io->n_in -= n_in - zlib->avail_in;
+    io->out += made;
+    io->n_out -= made;
     if (r == Z_OK || r == Z_BUF_ERROR)
         return 0;
     if (r == Z_STREAM_END)
@@ -285,36 +285,36 @@ static int inflate_step(struct pstk__unpacker *gzip, struct pstk__feed *feed, in
 }
 
 /* Take the bits before the first whole byte. 1: done. */
-static int prime(struct pstk__unpacker *gzip, struct pstk__feed *feed)
+static int prime(struct pstk__unpacker *gzip, struct pstk__unpack_io *io)
 {
     if (gzip->n_bits == 0)
         return 1;
-    if (feed->n_in == 0)
+    if (io->n_in == 0)
         return 0;
-    inflatePrime(&gzip->zlib, (int)gzip->n_bits, *feed->in >> (8 - gzip->n_bits));
-    feed->in++;
-    feed->n_in--;
+    inflatePrime(&gzip->zlib, (int)gzip->n_bits, *io->in >> (8 - gzip->n_bits));
+    io->in++;
+    io->n_in--;
     gzip->n_bits = 0;
     return 1;
 }
 
-static enum pstk__unpacking gzip_step(struct pstk__unpacker *gzip, struct pstk__feed *feed,
+static enum pstk__unpacking gzip_step(struct pstk__unpacker *gzip, struct pstk__unpack_io *io,
                                       int is_whole, const char **why)
 {
     *why = NULL;
     for (;;) {
         if (gzip->part != BODY) {
             const int was_trailer = gzip->part == TRAILER;
-            const int r = frame_step(gzip, feed, is_whole, why);
+            const int r = frame_step(gzip, io, is_whole, why);
             if (r <= 0)
                 return r < 0 ? PSTK__UNPACK_BAD : PSTK__UNPACK_MORE;
             if (is_whole && was_trailer)
                 return PSTK__UNPACK_POINT;
             continue;
         }
-        if (!prime(gzip, feed))
+        if (!prime(gzip, io))
             return PSTK__UNPACK_MORE;
-        const int r = inflate_step(gzip, feed, is_whole, why);
+        const int r = inflate_step(gzip, io, is_whole, why);
         if (r < 0)
             return PSTK__UNPACK_BAD;
         if (r > 0) {
@@ -325,7 +325,7 @@ static enum pstk__unpacking gzip_step(struct pstk__unpacker *gzip, struct pstk__
         /* 128: at the end of a block; 64: of the last one. */
         if (is_whole && gzip->size && (gzip->zlib.data_type & 0xc0) == 0x80)
             return PSTK__UNPACK_POINT;
-        if (feed->n_in == 0 || feed->n_out == 0)
+        if (io->n_in == 0 || io->n_out == 0)
             return PSTK__UNPACK_MORE;
     }
 }

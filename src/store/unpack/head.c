@@ -13,15 +13,15 @@ static int64_t unpack(const uint8_t *input, uint64_t size, uint8_t *head, uint64
     const struct pstk__packing *packing = pstk__packing_of(pstk__packing_find(input, size));
     if (!packing)
         return 0;
-    struct pstk__feed feed = {.in = input, .n_in = size, .out = head, .n_out = n};
+    struct pstk__unpack_io io = {.in = input, .n_in = size, .out = head, .n_out = n};
     uint8_t *memory = aligned_alloc(64, packing->memory());
     struct pstk__unpacker *unpacker = memory ? packing->init(memory, packing->memory()) : NULL;
     const char *why;
     int64_t r = unpacker ? 0 : -ENOMEM;
     if (unpacker) {
         packing->begin(unpacker);
-        packing->step(unpacker, &feed, 0, &why); /* damage shows in what is missing */
-        r = (int64_t)(n - feed.n_out);
+        packing->step(unpacker, &io, 0, &why); /* damage shows in what is missing */
+        r = (int64_t)(n - io.n_out);
     }
     free(memory);
     return r;

@@ -45,8 +45,8 @@ int pstk__unpack_input_more(struct pstk__unpack_input *input, struct pstk_error 
                         left < PSTK__UNPACK_READ ? left : PSTK__UNPACK_READ, input->n_read);
     if (n < 0)
         return pstk__fail_errno(err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s", input->path);
-    input->feed.in = input->buffer;
-    input->feed.n_in = (uint64_t)n;
+    input->io.in = input->buffer;
+    input->io.n_in = (uint64_t)n;
     input->n_read += (uint64_t)n;
     return n > 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * input: a compressed file that is read once, from its begin to its end, and the feed of what
+ * input: a compressed file that is read once, from its begin to its end, and the buffers of what
  * unpacks it. It is the file that the data set lists: its size and its time of change are checked
  * before the first byte is read and after the last. One thread.
  */
@@ -22,24 +22,24 @@ struct pstk__unpack_input {
     /* Report n more bytes of the file as done; a non-zero result: stop with ECANCELED. Or NULL. */
     int (*progress)(void *user, uint64_t n);
     void *user;
-    struct pstk__file file; /* owned once it is open; before, its fd is -1 */
-    uint8_t *buffer;        /* borrowed; PSTK__UNPACK_READ bytes */
-    struct pstk__feed feed; /* in: what was read into the buffer; out: the owner's */
-    uint64_t n_read;        /* bytes of the file */
-    uint64_t reported;      /* of these */
+    struct pstk__file file;    /* owned once it is open; before, its fd is -1 */
+    uint8_t *buffer;           /* borrowed; PSTK__UNPACK_READ bytes */
+    struct pstk__unpack_io io; /* in: what was read into the buffer; out: the owner's */
+    uint64_t n_read;           /* bytes of the file */
+    uint64_t reported;         /* of these */
 };
 
 /* The byte of the file that comes next. */
 static inline uint64_t pstk__unpack_input_at(const struct pstk__unpack_input *input)
 {
-    return input->n_read - input->feed.n_in;
+    return input->n_read - input->io.n_in;
 }
 
 /* Open the file at its path. EBADMSG: it was changed or replaced since it was listed; others of the
  * store. */
 int pstk__unpack_input_open(struct pstk__unpack_input *input, const struct pstk__store *store,
                             struct pstk_error *err);
-/* Have the next bytes of the file in the feed, which has none. 1; 0: it ends, for
+/* Have the next bytes of the file in io.in, which is empty. 1; 0: it ends, for
  * pstk__unpack_input_end to check; ECANCELED; others of the store. */
 int pstk__unpack_input_more(struct pstk__unpack_input *input, struct pstk_error *err);
 /* Check, after the last byte, that all of the file which was listed was read: what was made of its

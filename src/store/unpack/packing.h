@@ -14,7 +14,7 @@
 struct pstk__unpacker;
 
 /* Bytes to unpack and room for what they give; a step advances both. */
-struct pstk__feed {
+struct pstk__unpack_io {
     const uint8_t *in;
     uint64_t n_in;
     uint8_t *out;
@@ -53,7 +53,7 @@ struct pstk__packing {
                   const uint8_t *window);
     /* Go on. is_whole: the file is read from its begin on: check what checksums it has, and stop at
      * points. */
-    enum pstk__unpacking (*step)(struct pstk__unpacker *unpacker, struct pstk__feed *feed,
+    enum pstk__unpacking (*step)(struct pstk__unpacker *unpacker, struct pstk__unpack_io *io,
                                  int is_whole, const char **why);
     /* After PSTK__UNPACK_POINT: what beginning here takes. */
     void (*point)(const struct pstk__unpacker *unpacker, struct pstk__restart *restart,

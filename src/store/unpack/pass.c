@@ -16,14 +16,14 @@ struct run {
     struct pstk__points_writer *writer; /* owned, or NULL */
     struct pstk__unpack_input input;
     uint8_t *memory;   /* owned: of the unpacker, then of the input, then a chunk */
-    uint8_t *chunk;    /* where the input's feed unpacks to */
+    uint8_t *chunk;    /* input.io.out is in it */
     uint64_t unpacked; /* bytes in whole chunks */
     uint64_t span;     /* where the last point is, unpacked */
 };
 
 static uint64_t unpacked_at(const struct run *run)
 {
-    return run->unpacked + PSTK__CHUNK - run->input.feed.n_out;
+    return run->unpacked + PSTK__CHUNK - run->input.io.n_out;
 }
 
 static int fail_damage(const struct run *run, const char *why)
@@ -34,12 +34,12 @@ static int fail_damage(const struct run *run, const char *why)
 /* End the chunk that was filled, wholly or in part. */
 static int end_chunk(struct run *run)
 {
-    const uint64_t n = PSTK__CHUNK - run->input.feed.n_out;
+    const uint64_t n = PSTK__CHUNK - run->input.io.n_out;
     if (n == 0)
         return 0;
     run->unpacked += n;
-    run->input.feed.out = run->chunk;
-    run->input.feed.n_out = PSTK__CHUNK;
+    run->input.io.out = run->chunk;
+    run->input.io.n_out = PSTK__CHUNK;
     return pstk__points_writer_chunk(run->writer, pstk__crc32c(0, run->chunk, n), run->err);
 }
 
@@ -80,14 +80,15 @@ static int finish(struct run *run)
 
 static int go_through(struct run *run)
 {
-    struct pstk__feed *feed = &run->input.feed;
+    struct pstk__unpack_io *io = &run->input.io;
     int r =
         pstk__points_writer_point(run->writer, 0, 0, &(struct pstk__restart){0}, NULL, run->err);
     run->packing->begin(run->unpacker);
-    *feed = (struct pstk__feed){.in = run->input.buffer, .out = run->chunk, .n_out = PSTK__CHUNK};
+    *io =
+        (struct pstk__unpack_io){.in = run->input.buffer, .out = run->chunk, .n_out = PSTK__CHUNK};
     while (r == 0) {
         const char *why;
-        const enum pstk__unpacking step = run->packing->step(run->unpacker, feed, 1, &why);
+        const enum pstk__unpacking step = run->packing->step(run->unpacker, io, 1, &why);
         if (step == PSTK__UNPACK_BAD)
             return fail_damage(run, why);
         if (step == PSTK__UNPACK_LARGE ||
@@ -95,7 +96,7 @@ static int go_through(struct run *run)
             return 1;
         if (step == PSTK__UNPACK_POINT)
             r = add_point(run);
-        else if (feed->n_out == 0)
+        else if (io->n_out == 0)
             r = end_chunk(run);
         else if ((r = pstk__unpack_input_more(&run->input, run->err)) == 0)
             return finish(run);

@@ -63,7 +63,7 @@ int pstk__span_begin(struct pstk__span *span, const struct pstk__points *points,
     struct pstk__unpacker *unpacker = span->unpackers[points->of.packing - 1];
     span->begin = span->end = span->point.begin;
     span->packed = span->point.packed;
-    span->feed = (struct pstk__feed){.in = span->input};
+    span->io = (struct pstk__unpack_io){.in = span->input};
     if (span->point.restart.window_size && packing == &pstk__packing_gzip) {
         const int r = load_window(span, points, damage);
         if (r < 0)
@@ -92,8 +92,8 @@ static int read_more(struct pstk__span *span, const struct pstk__points *points,
         *damage = (struct pstk__damage){.packed = span->packed, .why = "the file ends too early"};
         return -EBADMSG;
     }
-    span->feed.in = span->input;
-    span->feed.n_in = (uint64_t)n;
+    span->io.in = span->input;
+    span->io.n_in = (uint64_t)n;
     span->packed += (uint64_t)n;
     return 0;
 }
@@ -105,17 +105,17 @@ static int unpack(struct pstk__span *span, const struct pstk__points *points,
 {
     const struct pstk__packing *packing = pstk__packing_of(points->of.packing);
     struct pstk__unpacker *unpacker = span->unpackers[points->of.packing - 1];
-    span->feed.out = to;
-    span->feed.n_out = n;
-    while (span->feed.n_out) {
+    span->io.out = to;
+    span->io.n_out = n;
+    while (span->io.n_out) {
         const char *why;
-        const enum pstk__unpacking step = packing->step(unpacker, &span->feed, 0, &why);
+        const enum pstk__unpacking step = packing->step(unpacker, &span->io, 0, &why);
         if (step == PSTK__UNPACK_BAD || step == PSTK__UNPACK_LARGE) {
-            *damage = (struct pstk__damage){.packed = span->packed - span->feed.n_in, .why = why};
+            *damage = (struct pstk__damage){.packed = span->packed - span->io.n_in, .why = why};
             return -EBADMSG;
         }
         const int r =
-            span->feed.n_out && span->feed.n_in == 0 ? read_more(span, points, file, damage) : 0;
+            span->io.n_out && span->io.n_in == 0 ? read_more(span, points, file, damage) : 0;
         if (r < 0)
             return r;
     }
@@ -140,7 +140,7 @@ static int add_chunk(struct pstk__span *span, const struct pstk__points *points,
     if (r < 0)
         return r == -EBADMSG ? fail_points(damage, "a checksum in it") : r;
     if (crc != pstk__crc32c(0, to, n)) {
-        *damage = (struct pstk__damage){.packed = span->packed - span->feed.n_in,
+        *damage = (struct pstk__damage){.packed = span->packed - span->io.n_in,
                                         .why = "the checksum of the bytes before this one is not "
                                                "what it was when the file was first read"};
         return -EBADMSG;

@@ -26,7 +26,7 @@ struct pstk__span {
      * point.end. */
     uint64_t begin, end;
     uint64_t packed; /* byte of the file that is read next */
-    struct pstk__feed feed;
+    struct pstk__unpack_io io;
     uint8_t *buffer, *input;                            /* borrowed */
     struct pstk__unpacker *unpackers[PSTK__N_PACKINGS]; /* NULL: no file needs it */
 };

@@ -26,7 +26,7 @@ struct run {
     const struct pstk__whole *whole;
     struct pstk__whole_stream *stream; /* owned */
     struct pstk__unpack_input input;
-    uint8_t *memory; /* owned: of the input, then a piece, where its feed unpacks to */
+    uint8_t *memory; /* owned: of the input, then a piece, which io.out is in */
     uint8_t *piece;
     uint64_t n_made; /* bytes */
 };
@@ -59,9 +59,9 @@ static int fail_size(const struct run *run)
 static int give(struct run *run)
 {
     struct pstk__whole_job *job = run->job;
-    const uint64_t n = PIECE - run->input.feed.n_out;
-    run->input.feed.out = run->piece;
-    run->input.feed.n_out = PIECE;
+    const uint64_t n = PIECE - run->input.io.n_out;
+    run->input.io.out = run->piece;
+    run->input.io.n_out = PIECE;
     run->n_made += n;
     if (run->n_made > job->unpacked)
         return fail_size(run);
@@ -86,19 +86,19 @@ static int finish(struct run *run)
 
 static int go_through(struct run *run)
 {
-    struct pstk__feed *feed = &run->input.feed;
+    struct pstk__unpack_io *io = &run->input.io;
     int r = 0;
-    *feed = (struct pstk__feed){.in = run->input.buffer, .out = run->piece, .n_out = PIECE};
+    *io = (struct pstk__unpack_io){.in = run->input.buffer, .out = run->piece, .n_out = PIECE};
     while (r == 0) {
         const char *why;
-        const enum pstk__unpacking step = run->whole->step(run->stream, feed, &why);
+        const enum pstk__unpacking step = run->whole->step(run->stream, io, &why);
         if (step == PSTK__UNPACK_MEMORY)
             return fail_memory(run->job, run->err);
         if (step == PSTK__UNPACK_BAD)
             return fail_byte(run, why);
         if (step == PSTK__UNPACK_LARGE)
             return fail_large(run, why);
-        if (feed->n_out == 0)
+        if (io->n_out == 0)
             r = give(run);
         else if ((r = pstk__unpack_input_more(&run->input, run->err)) == 0)
             return finish(run);

@@ -20,7 +20,7 @@ struct pstk__whole {
      * no memory. */
     struct pstk__whole_stream *(*open)(uint64_t size, uint64_t unpacked);
     /* Go on. MORE, LARGE, MEMORY or BAD, as of struct pstk__packing. */
-    enum pstk__unpacking (*step)(struct pstk__whole_stream *stream, struct pstk__feed *feed,
+    enum pstk__unpacking (*step)(struct pstk__whole_stream *stream, struct pstk__unpack_io *io,
                                  const char **why);
     int (*is_complete)(const struct pstk__whole_stream *stream);
     /* 1: all that was unpacked has checksums in the file. NULL: it never has. */

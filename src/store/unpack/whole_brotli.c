@@ -34,18 +34,18 @@ static int is_memory(BrotliDecoderErrorCode code)
            code >= BROTLI_DECODER_ERROR_ALLOC_BLOCK_TYPE_TREES;
 }
 
-static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct pstk__feed *feed,
-                                       const char **why)
+static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream,
+                                       struct pstk__unpack_io *io, const char **why)
 {
-    size_t n_in = feed->n_in, n_out = feed->n_out;
+    size_t n_in = io->n_in, n_out = io->n_out;
     if (stream->is_complete) {
         *why = "bytes follow the end of what brotli made";
         return n_in ? PSTK__UNPACK_BAD : PSTK__UNPACK_MORE;
     }
     const BrotliDecoderResult r =
-        BrotliDecoderDecompressStream(stream->brotli, &n_in, &feed->in, &n_out, &feed->out, NULL);
-    feed->n_in = n_in;
-    feed->n_out = n_out;
+        BrotliDecoderDecompressStream(stream->brotli, &n_in, &io->in, &n_out, &io->out, NULL);
+    io->n_in = n_in;
+    io->n_out = n_out;
     stream->is_complete = r == BROTLI_DECODER_RESULT_SUCCESS;
     *why = "it is not that of brotli, or damaged";
     if (r == BROTLI_DECODER_RESULT_ERROR)

@@ -24,24 +24,24 @@ static void whole_close(struct pstk__whole_stream *stream)
     free(stream);
 }
 
-static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct pstk__feed *feed,
-                                       const char **why)
+static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream,
+                                       struct pstk__unpack_io *io, const char **why)
 {
     bz_stream *bzip2 = &stream->bzip2;
-    while (feed->n_out && (feed->n_in || stream->is_open)) {
+    while (io->n_out && (io->n_in || stream->is_open)) {
         if (!stream->is_open && BZ2_bzDecompressInit(bzip2, 0, 0) != BZ_OK)
             return PSTK__UNPACK_MEMORY; /* the parameters are right */
         stream->is_open = 1;
-        const uint32_t n_in = (uint32_t)feed->n_in, n_out = (uint32_t)feed->n_out; /* of pieces */
-        bzip2->next_in = (char *)(uintptr_t)feed->in;                              /* only read */
+        const uint32_t n_in = (uint32_t)io->n_in, n_out = (uint32_t)io->n_out; /* of pieces */
+        bzip2->next_in = (char *)(uintptr_t)io->in;                            /* only read */
         bzip2->avail_in = n_in;
-        bzip2->next_out = (char *)feed->out;
+        bzip2->next_out = (char *)io->out;
         bzip2->avail_out = n_out;
         const int r = BZ2_bzDecompress(bzip2);
-        feed->in += n_in - bzip2->avail_in;
-        feed->n_in = bzip2->avail_in;
-        feed->out += n_out - bzip2->avail_out;
-        feed->n_out = bzip2->avail_out;
+        io->in += n_in - bzip2->avail_in;
+        io->n_in = bzip2->avail_in;
+        io->out += n_out - bzip2->avail_out;
+        io->n_out = bzip2->avail_out;
         if (r == BZ_STREAM_END) {
             BZ2_bzDecompressEnd(bzip2);
             stream->is_open = 0;
@@ -51,7 +51,7 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct
         } else if (r != BZ_OK) {
             *why = "it is not that of bzip2, or one of its checksums is wrong";
             return PSTK__UNPACK_BAD;
-        } else if (feed->n_in == 0 && feed->n_out == n_out) {
+        } else if (io->n_in == 0 && io->n_out == n_out) {
             break;
         }
     }

@@ -52,16 +52,16 @@ static const char *unpack(struct pstk__whole_stream *stream)
                : "it is not that of snappy, or damaged";
 }
 
-static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct pstk__feed *feed,
-                                       const char **why)
+static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream,
+                                       struct pstk__unpack_io *io, const char **why)
 {
     const uint64_t room = stream->size - stream->n_in;
-    const uint64_t n = feed->n_in < room ? feed->n_in : room;
+    const uint64_t n = io->n_in < room ? io->n_in : room;
     if (n)
-        memcpy(stream->in + stream->n_in, feed->in, n);
+        memcpy(stream->in + stream->n_in, io->in, n);
     stream->n_in += n;
-    feed->in += n;
-    feed->n_in -= n;
+    io->in += n;
+    io->n_in -= n;
     if (stream->n_in < stream->size)
         return PSTK__UNPACK_MORE;
     *why = stream->out ? NULL : unpack(stream);
@@ -70,12 +70,12 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct
     if (!stream->out)
         return PSTK__UNPACK_MEMORY;
     const uint64_t left = stream->unpacked - stream->n_out;
-    const uint64_t m = left < feed->n_out ? left : feed->n_out;
+    const uint64_t m = left < io->n_out ? left : io->n_out;
     if (m)
-        memcpy(feed->out, stream->out + stream->n_out, m);
+        memcpy(io->out, stream->out + stream->n_out, m);
     stream->n_out += m;
-    feed->out += m;
-    feed->n_out -= m;
+    io->out += m;
+    io->n_out -= m;
     return PSTK__UNPACK_MORE;
 }
 

@@ -35,18 +35,18 @@ static struct pstk__whole_stream *whole_open(uint64_t size, uint64_t unpacked)
     return NULL;
 }
 
-static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct pstk__feed *feed,
-                                       const char **why)
+static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream,
+                                       struct pstk__unpack_io *io, const char **why)
 {
-    while (feed->n_out && !(stream->is_between && feed->n_in == 0)) {
-        ZSTD_inBuffer in = {feed->in, feed->n_in, 0};
-        ZSTD_outBuffer out = {feed->out, feed->n_out, 0};
+    while (io->n_out && !(stream->is_between && io->n_in == 0)) {
+        ZSTD_inBuffer in = {io->in, io->n_in, 0};
+        ZSTD_outBuffer out = {io->out, io->n_out, 0};
         const size_t r = ZSTD_decompressStream(stream->zstd, &out, &in);
-        pstk__frames_add(&stream->frames, feed->in, in.pos, r == 0);
-        feed->in += in.pos;
-        feed->n_in -= in.pos;
-        feed->out += out.pos;
-        feed->n_out -= out.pos;
+        pstk__frames_add(&stream->frames, io->in, in.pos, r == 0);
+        io->in += in.pos;
+        io->n_in -= in.pos;
+        io->out += out.pos;
+        io->n_out -= out.pos;
         if (ZSTD_isError(r)) {
             const ZSTD_ErrorCode code = ZSTD_getErrorCode(r);
             *why = ZSTD_getErrorString(code);
@@ -55,7 +55,7 @@ static enum pstk__unpacking whole_step(struct pstk__whole_stream *stream, struct
                                                                     : PSTK__UNPACK_BAD;
         }
         stream->is_between = r == 0;
-        if (feed->n_in == 0)
+        if (io->n_in == 0)
             break;
     }
     return PSTK__UNPACK_MORE;

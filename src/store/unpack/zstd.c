@@ -65,21 +65,21 @@ static int zstd_resume(struct pstk__unpacker *unpacker, const struct pstk__resta
     return restart->window_size || restart->n_bits ? -1 : 0;
 }
 
-static enum pstk__unpacking zstd_step(struct pstk__unpacker *unpacker, struct pstk__feed *feed,
+static enum pstk__unpacking zstd_step(struct pstk__unpacker *unpacker, struct pstk__unpack_io *io,
                                       int is_whole, const char **why)
 {
     *why = NULL;
     for (;;) {
-        ZSTD_inBuffer in = {feed->in, feed->n_in, 0};
-        ZSTD_outBuffer out = {feed->out, feed->n_out, 0};
+        ZSTD_inBuffer in = {io->in, io->n_in, 0};
+        ZSTD_outBuffer out = {io->out, io->n_out, 0};
         if (unpacker->is_between && in.size == 0)
             return PSTK__UNPACK_MORE;
         const size_t r = ZSTD_decompressStream(unpacker->zstd, &out, &in);
-        pstk__frames_add(&unpacker->frames, feed->in, in.pos, r == 0);
-        feed->in += in.pos;
-        feed->n_in -= in.pos;
-        feed->out += out.pos;
-        feed->n_out -= out.pos;
+        pstk__frames_add(&unpacker->frames, io->in, in.pos, r == 0);
+        io->in += in.pos;
+        io->n_in -= in.pos;
+        io->out += out.pos;
+        io->n_out -= out.pos;
         if (ZSTD_isError(r)) {
             const ZSTD_ErrorCode code = ZSTD_getErrorCode(r);
             *why = ZSTD_getErrorString(code);
@@ -91,7 +91,7 @@ static enum pstk__unpacking zstd_step(struct pstk__unpacker *unpacker, struct ps
         unpacker->is_between = r == 0;
         if (r == 0 && is_whole)
             return PSTK__UNPACK_POINT;
-        if (feed->n_in == 0 || feed->n_out == 0)
+        if (io->n_in == 0 || io->n_out == 0)
             return PSTK__UNPACK_MORE;
     }
 }

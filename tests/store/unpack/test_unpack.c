@@ -304,7 +304,7 @@ static int read_input(struct pstk__unpack_input *input, const struct pstk__store
     int r = pstk__unpack_input_open(input, store, NULL);
     if (r == 0)
         while ((r = pstk__unpack_input_more(input, NULL)) > 0)
-            input->feed.n_in = 0;
+            input->io.n_in = 0;
     return r;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "command/feed.h"
+#include "command/prefetcher.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@
 /* The state of a file. `item` belongs to one thread at a time: to the worker that took the file
  * until that worker sets `done`, then to the writer's thread until it releases the file. */
 struct slot {
-    struct feed_item item;
+    struct prefetched item;
     uint64_t held; /* bytes of the budget; guarded by lock */
     int done;      /* guarded by lock */
 };
@@ -41,9 +41,9 @@ struct slot {
  *
  * held is at most BUDGET, except for file n_released and for the growth of images in conversion.
  */
-struct feed {
+struct prefetcher {
     /* Set before the workers run. */
-    struct feed_config config;
+    struct prefetcher_config config;
     uint64_t n, n_slots; /* files; files that may be ahead */
     struct slot *slots;  /* owned; n_slots */
     pthread_t *threads;  /* owned */
@@ -61,9 +61,9 @@ struct feed {
     int stop;
 };
 
-static void bad(struct feed_item *item, const char *reason)
+static void bad(struct prefetched *item, const char *reason)
 {
-    item->state = FEED_BAD;
+    item->state = PREFETCH_BAD;
     snprintf(item->reason, sizeof item->reason, "%.*s", (int)sizeof item->reason - 1, reason);
 }
 
@@ -85,16 +85,16 @@ static const char *advice_of(int native, char text[MESSAGE_ADVICE_SIZE])
     }
 }
 
-static void fail(struct feed_item *item, const char *what, int native)
+static void fail(struct prefetched *item, const char *what, int native)
 {
     char advice[MESSAGE_ADVICE_SIZE];
-    item->state = FEED_FAILED;
+    item->state = PREFETCH_FAILED;
     item->code = -native; /* the codes of the library are negative errno values */
     snprintf(item->reason, sizeof item->reason, "%s: %s (errno %d)%s", what, strerror(native),
              native, advice_of(native, advice));
 }
 
-static void drop(struct feed_item *item)
+static void drop(struct prefetched *item)
 {
     if (item->is_converted)
         pstk_free(item->data);
@@ -103,44 +103,44 @@ static void drop(struct feed_item *item)
     item->data = NULL;
 }
 
-static void changed(struct feed_item *item)
+static void changed(struct prefetched *item)
 {
-    item->state = FEED_FAILED;
+    item->state = PREFETCH_FAILED;
     item->code = PSTK_EIO;
     snprintf(item->reason, sizeof item->reason,
              "changed while it was read; pack while nothing changes the folder");
 }
 
 /* Return 1 when the path is a symbolic link. A file that was removed meanwhile is none. */
-static int is_link(const struct feed *feed, const char *path)
+static int is_link(const struct prefetcher *prefetcher, const char *path)
 {
     struct stat st;
-    return fstatat(feed->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+    return fstatat(prefetcher->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
 /* Report that the file that annotations list is not there. */
-static void absent(const struct feed *feed, struct feed_item *item, const char *path)
+static void absent(const struct prefetcher *prefetcher, struct prefetched *item, const char *path)
 {
     char reason[sizeof item->reason];
-    snprintf(reason, sizeof reason, "%s%s", feed->config.absent,
+    snprintf(reason, sizeof reason, "%s%s", prefetcher->config.absent,
              strchr(path, '\\') ? "; its path has a \\, which separates no folders here (write /)"
                                 : "");
     bad(item, reason);
 }
 
 /* Find the file's size, and what else is known without opening it. */
-static void look(const struct feed *feed, struct feed_item *item)
+static void look(const struct prefetcher *prefetcher, struct prefetched *item)
 {
-    const char *path = feed->config.tree->files[item->number].path;
+    const char *path = prefetcher->config.tree->files[item->number].path;
     struct stat st;
     if (!text_is_utf8(path))
         bad(item, "a name that is not UTF-8");
-    else if (fstatat(feed->root_fd, path, &st, 0) < 0) {
+    else if (fstatat(prefetcher->root_fd, path, &st, 0) < 0) {
         const int native = errno;
-        if ((native == ENOENT || native == ELOOP || native == ENOTDIR) && is_link(feed, path))
+        if ((native == ENOENT || native == ELOOP || native == ENOTDIR) && is_link(prefetcher, path))
             bad(item, "a link to a file that is not there");
-        else if ((native == ENOENT || native == ENOTDIR) && feed->config.absent)
-            absent(feed, item, path);
+        else if ((native == ENOENT || native == ENOTDIR) && prefetcher->config.absent)
+            absent(prefetcher, item, path);
         else
             fail(item, "cannot be looked at", native);
     } else if (!S_ISREG(st.st_mode))
@@ -154,26 +154,26 @@ static void look(const struct feed *feed, struct feed_item *item)
 }
 
 /* Open the item's file. Returns a descriptor, or -1 with the item's reason set. */
-static int open_file(const struct feed *feed, struct feed_item *item)
+static int open_file(const struct prefetcher *prefetcher, struct prefetched *item)
 {
-    const char *path = feed->config.tree->files[item->number].path;
+    const char *path = prefetcher->config.tree->files[item->number].path;
     struct stat st;
     /* O_NONBLOCK: opening a path that became a named pipe must not wait for its writer */
-    int fd = openat(feed->root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = openat(prefetcher->root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         fail(item, "cannot be opened", errno);
     else if (fstat(fd, &st) < 0)
         fail(item, "cannot be looked at", errno);
     else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != item->size)
         changed(item);
-    if (item->state == FEED_IMAGE)
+    if (item->state == PREFETCH_IMAGE)
         return fd;
     if (fd >= 0)
         close(fd);
     return -1;
 }
 
-static void read_file(int fd, struct feed_item *item)
+static void read_file(int fd, struct prefetched *item)
 {
     uint64_t done = 0;
     item->data = malloc(item->size);
@@ -199,7 +199,7 @@ static void read_file(int fd, struct feed_item *item)
 
 /* Set the item's state after an error of the library: bad when the image is at fault, else
  * failed. */
-static void judge(struct feed_item *item, const struct pstk_error *err)
+static void judge(struct prefetched *item, const struct pstk_error *err)
 {
     int is_packed;
     const char *format = item->data ? pstk_image_format(item->data, item->size, &is_packed) : NULL;
@@ -213,17 +213,18 @@ static void judge(struct feed_item *item, const struct pstk_error *err)
     }
     char advice[MESSAGE_ADVICE_SIZE];
     const size_t n = strlen(item->reason);
-    item->state = FEED_FAILED;
+    item->state = PREFETCH_FAILED;
     item->code = err->code;
     snprintf(item->reason + n, sizeof item->reason - n, "%s", advice_of(-err->code, advice));
 }
 
 /* Check the image. Adds the option that accepts it to the message about a damaged one. */
-static int check(const struct feed *feed, struct feed_item *item, struct pstk_error *err)
+static int check(const struct prefetcher *prefetcher, struct prefetched *item,
+                 struct pstk_error *err)
 {
     uint32_t damaged;
     const int r = pstk_image_check_damaged(item->data, item->size, MAX_PIXELS, &damaged, err);
-    item->is_damaged = damaged && feed->config.damaged == PSTK_DAMAGED_ACCEPT;
+    item->is_damaged = damaged && prefetcher->config.damaged == PSTK_DAMAGED_ACCEPT;
     if (item->is_damaged)
         return 0;
     if (damaged) {
@@ -239,7 +240,7 @@ static int check(const struct feed *feed, struct feed_item *item, struct pstk_er
 }
 
 /* Convert the image, or check it. Returns the change in the bytes of the item's data. */
-static int64_t use_image(const struct feed *feed, struct feed_item *item)
+static int64_t use_image(const struct prefetcher *prefetcher, struct prefetched *item)
 {
     struct pstk_error err;
     void *data = NULL;
@@ -247,11 +248,11 @@ static int64_t use_image(const struct feed *feed, struct feed_item *item)
     int r = 0;
     pstk_error_init(&err, sizeof err);
     item->is_palette = pstk_image_is_palette(item->data, item->size);
-    if (feed->config.convert)
-        r = pstk_image_convert(item->data, item->size, feed->config.convert, &data, &size,
+    if (prefetcher->config.convert)
+        r = pstk_image_convert(item->data, item->size, prefetcher->config.convert, &data, &size,
                                &item->width, &item->height, &err);
     if (r == 0 || r == PSTK_EBADMSG) /* the check knows what accepts a damaged file */
-        r = check(feed, item, &err);
+        r = check(prefetcher, item, &err);
     if (r < 0)
         judge(item, &err);
     if (!data)
@@ -265,60 +266,60 @@ static int64_t use_image(const struct feed *feed, struct feed_item *item)
 
 /* Add `more` (may be negative) to the bytes of file i in memory. Worker that took it; holds no
  * lock. */
-static void hold_more(struct feed *feed, uint64_t i, int64_t more)
+static void hold_more(struct prefetcher *prefetcher, uint64_t i, int64_t more)
 {
-    pthread_mutex_lock(&feed->lock);
-    feed->held += (uint64_t)more;
-    feed->slots[i % feed->n_slots].held += (uint64_t)more;
+    pthread_mutex_lock(&prefetcher->lock);
+    prefetcher->held += (uint64_t)more;
+    prefetcher->slots[i % prefetcher->n_slots].held += (uint64_t)more;
     if (more < 0)
-        pthread_cond_broadcast(&feed->room);
-    pthread_mutex_unlock(&feed->lock);
+        pthread_cond_broadcast(&prefetcher->room);
+    pthread_mutex_unlock(&prefetcher->lock);
 }
 
-/* Wait until `size` bytes of file i may be in memory. Returns 0, or -1 when the feed stops. Worker
- * that took it; holds no lock. */
-static int hold(struct feed *feed, uint64_t i, uint64_t size)
+/* Wait until `size` bytes of file i may be in memory. Returns 0, or -1 when the prefetcher stops.
+ * Worker that took it; holds no lock. */
+static int hold(struct prefetcher *prefetcher, uint64_t i, uint64_t size)
 {
-    pthread_mutex_lock(&feed->lock);
-    while (!feed->stop && feed->held + size > BUDGET && i != feed->n_released)
-        pthread_cond_wait(&feed->room, &feed->lock);
-    int stop = feed->stop;
+    pthread_mutex_lock(&prefetcher->lock);
+    while (!prefetcher->stop && prefetcher->held + size > BUDGET && i != prefetcher->n_released)
+        pthread_cond_wait(&prefetcher->room, &prefetcher->lock);
+    int stop = prefetcher->stop;
     if (!stop) {
-        feed->held += size;
-        feed->slots[i % feed->n_slots].held = size;
+        prefetcher->held += size;
+        prefetcher->slots[i % prefetcher->n_slots].held = size;
     }
-    pthread_mutex_unlock(&feed->lock);
+    pthread_mutex_unlock(&prefetcher->lock);
     return stop ? -1 : 0;
 }
 
 /* Open and read a file, once fewer than max_open files are open. No worker waits for memory while
  * its file is open, so each file is soon closed. Worker; holds no lock. */
-static void open_and_read(struct feed *feed, struct feed_item *item)
+static void open_and_read(struct prefetcher *prefetcher, struct prefetched *item)
 {
-    pthread_mutex_lock(&feed->lock);
-    while (feed->n_open == feed->max_open)
-        pthread_cond_wait(&feed->closed, &feed->lock);
-    feed->n_open++;
-    pthread_mutex_unlock(&feed->lock);
-    int fd = open_file(feed, item);
+    pthread_mutex_lock(&prefetcher->lock);
+    while (prefetcher->n_open == prefetcher->max_open)
+        pthread_cond_wait(&prefetcher->closed, &prefetcher->lock);
+    prefetcher->n_open++;
+    pthread_mutex_unlock(&prefetcher->lock);
+    int fd = open_file(prefetcher, item);
     if (fd >= 0) {
         read_file(fd, item);
         close(fd);
     }
-    pthread_mutex_lock(&feed->lock);
-    feed->n_open--;
-    pthread_cond_signal(&feed->closed);
-    pthread_mutex_unlock(&feed->lock);
+    pthread_mutex_lock(&prefetcher->lock);
+    prefetcher->n_open--;
+    pthread_cond_signal(&prefetcher->closed);
+    pthread_mutex_unlock(&prefetcher->lock);
 }
 
 /* Read the image of a sample. What is wrong with the sample makes it bad. */
-static void read_sample(struct feed *feed, struct feed_item *item)
+static void read_sample(struct prefetcher *prefetcher, struct prefetched *item)
 {
     struct pstk_value_info info = {.size = sizeof info};
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    const int r = pstk_dataset_get(feed->config.dataset, item->number, feed->config.field,
-                                   &item->data, &item->size, &info, &err);
+    const int r = pstk_dataset_get(prefetcher->config.dataset, item->number,
+                                   prefetcher->config.field, &item->data, &item->size, &info, &err);
     item->file_size = item->size;
     if (r < 0)
         judge(item, &err);
@@ -327,60 +328,60 @@ static void read_sample(struct feed *feed, struct feed_item *item)
 }
 
 /* Make file i ready for the writer. Worker that took it; holds no lock. */
-static void fill(struct feed *feed, uint64_t i)
+static void fill(struct prefetcher *prefetcher, uint64_t i)
 {
-    struct feed_item *item = &feed->slots[i % feed->n_slots].item;
+    struct prefetched *item = &prefetcher->slots[i % prefetcher->n_slots].item;
     memset(item, 0, sizeof *item);
-    item->number = feed->config.first + i;
-    if (feed->config.dataset)
-        read_sample(feed, item);
+    item->number = prefetcher->config.first + i;
+    if (prefetcher->config.dataset)
+        read_sample(prefetcher, item);
     else
-        look(feed, item);
-    if (item->state != FEED_IMAGE || hold(feed, i, item->size) < 0)
+        look(prefetcher, item);
+    if (item->state != PREFETCH_IMAGE || hold(prefetcher, i, item->size) < 0)
         return; /* after a stop no file is handed over */
-    if (!feed->config.dataset)
-        open_and_read(feed, item);
-    int64_t more = item->state == FEED_IMAGE ? use_image(feed, item) : 0;
+    if (!prefetcher->config.dataset)
+        open_and_read(prefetcher, item);
+    int64_t more = item->state == PREFETCH_IMAGE ? use_image(prefetcher, item) : 0;
     if (more)
-        hold_more(feed, i, more);
+        hold_more(prefetcher, i, more);
 }
 
-/* Fill slots, until no file is left or the feed stops. Every worker runs this; it holds the lock
- * except while it fills. */
+/* Fill slots, until no file is left or the prefetcher stops. Every worker runs this; it holds the
+ * lock except while it fills. */
 static void *work(void *arg)
 {
-    struct feed *feed = arg;
-    pthread_mutex_lock(&feed->lock);
+    struct prefetcher *prefetcher = arg;
+    pthread_mutex_lock(&prefetcher->lock);
     for (;;) {
-        while (!feed->stop && feed->n_taken < feed->n &&
-               feed->n_taken == feed->n_released + feed->n_slots)
-            pthread_cond_wait(&feed->room, &feed->lock);
-        if (feed->stop || feed->n_taken == feed->n)
+        while (!prefetcher->stop && prefetcher->n_taken < prefetcher->n &&
+               prefetcher->n_taken == prefetcher->n_released + prefetcher->n_slots)
+            pthread_cond_wait(&prefetcher->room, &prefetcher->lock);
+        if (prefetcher->stop || prefetcher->n_taken == prefetcher->n)
             break;
-        uint64_t i = feed->n_taken++;
-        pthread_mutex_unlock(&feed->lock);
-        fill(feed, i);
-        pthread_mutex_lock(&feed->lock);
-        feed->slots[i % feed->n_slots].done = 1;
-        if (i == feed->n_next)
-            pthread_cond_signal(&feed->filled);
+        uint64_t i = prefetcher->n_taken++;
+        pthread_mutex_unlock(&prefetcher->lock);
+        fill(prefetcher, i);
+        pthread_mutex_lock(&prefetcher->lock);
+        prefetcher->slots[i % prefetcher->n_slots].done = 1;
+        if (i == prefetcher->n_next)
+            pthread_cond_signal(&prefetcher->filled);
     }
-    pthread_mutex_unlock(&feed->lock);
+    pthread_mutex_unlock(&prefetcher->lock);
     return NULL;
 }
 
 /* Start the threads. Fewer than n_threads are enough; one is needed. */
-static int start(struct feed *feed, uint32_t n_threads)
+static int start(struct prefetcher *prefetcher, uint32_t n_threads)
 {
     int r = 0;
     interrupt_block();
-    while (feed->n_threads < n_threads && r == 0) {
-        r = pthread_create(&feed->threads[feed->n_threads], NULL, work, feed);
+    while (prefetcher->n_threads < n_threads && r == 0) {
+        r = pthread_create(&prefetcher->threads[prefetcher->n_threads], NULL, work, prefetcher);
         if (r == 0)
-            feed->n_threads++;
+            prefetcher->n_threads++;
     }
     interrupt_unblock();
-    if (feed->n_threads)
+    if (prefetcher->n_threads)
         return 0;
     message_say("cannot start a thread: %s", strerror(r));
     return STATUS_DAMAGED;
@@ -395,90 +396,91 @@ static uint32_t max_open(void)
     return limit.rlim_cur > OTHER_FILES ? (uint32_t)limit.rlim_cur - OTHER_FILES : 1;
 }
 
-int feed_open(struct feed **out, const struct feed_config *config)
+int prefetcher_open(struct prefetcher **out, const struct prefetcher_config *config)
 {
     const uint32_t n_threads = config->n_threads;
     *out = NULL;
-    struct feed *feed = calloc(1, sizeof *feed);
-    if (!feed)
+    struct prefetcher *prefetcher = calloc(1, sizeof *prefetcher);
+    if (!prefetcher)
         message_no_memory();
-    feed->config = *config;
-    feed->n = config->n;
-    feed->n_slots = (uint64_t)n_threads * SLOTS_PER_THREAD;
-    pthread_mutex_init(&feed->lock, NULL);
-    pthread_cond_init(&feed->room, NULL);
-    pthread_cond_init(&feed->filled, NULL);
-    pthread_cond_init(&feed->closed, NULL);
-    feed->max_open = max_open();
-    feed->slots = calloc(feed->n_slots, sizeof *feed->slots);
-    feed->threads = calloc(n_threads, sizeof *feed->threads);
-    if (!feed->slots || !feed->threads)
+    prefetcher->config = *config;
+    prefetcher->n = config->n;
+    prefetcher->n_slots = (uint64_t)n_threads * SLOTS_PER_THREAD;
+    pthread_mutex_init(&prefetcher->lock, NULL);
+    pthread_cond_init(&prefetcher->room, NULL);
+    pthread_cond_init(&prefetcher->filled, NULL);
+    pthread_cond_init(&prefetcher->closed, NULL);
+    prefetcher->max_open = max_open();
+    prefetcher->slots = calloc(prefetcher->n_slots, sizeof *prefetcher->slots);
+    prefetcher->threads = calloc(n_threads, sizeof *prefetcher->threads);
+    if (!prefetcher->slots || !prefetcher->threads)
         message_no_memory();
     int status = 0;
-    feed->root_fd = config->dataset ? -1 : open(config->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (feed->root_fd < 0 && !config->dataset) {
+    prefetcher->root_fd =
+        config->dataset ? -1 : open(config->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (prefetcher->root_fd < 0 && !config->dataset) {
         const int native = errno;
         char advice[MESSAGE_ADVICE_SIZE];
         message_say("cannot open the folder %s: %s%s", config->root, strerror(native),
                     message_advice(native, advice));
         status = status_of_path(native);
     } else
-        status = start(feed, n_threads);
+        status = start(prefetcher, n_threads);
     if (status)
-        feed_close(&feed);
-    *out = feed;
+        prefetcher_close(&prefetcher);
+    *out = prefetcher;
     return status;
 }
 
-int feed_next(struct feed *feed, struct feed_item *item)
+int prefetcher_next(struct prefetcher *prefetcher, struct prefetched *item)
 {
-    if (feed->n_next == feed->n)
+    if (prefetcher->n_next == prefetcher->n)
         return 0;
-    struct slot *slot = &feed->slots[feed->n_next % feed->n_slots];
-    pthread_mutex_lock(&feed->lock);
+    struct slot *slot = &prefetcher->slots[prefetcher->n_next % prefetcher->n_slots];
+    pthread_mutex_lock(&prefetcher->lock);
     while (!slot->done)
-        pthread_cond_wait(&feed->filled, &feed->lock);
+        pthread_cond_wait(&prefetcher->filled, &prefetcher->lock);
     slot->done = 0;
-    feed->n_next++;
-    pthread_mutex_unlock(&feed->lock);
+    prefetcher->n_next++;
+    pthread_mutex_unlock(&prefetcher->lock);
     *item = slot->item;
     return 1;
 }
 
-void feed_release(struct feed *feed, struct feed_item *item)
+void prefetcher_release(struct prefetcher *prefetcher, struct prefetched *item)
 {
-    struct slot *slot = &feed->slots[feed->n_released % feed->n_slots];
+    struct slot *slot = &prefetcher->slots[prefetcher->n_released % prefetcher->n_slots];
     drop(&slot->item);
-    pthread_mutex_lock(&feed->lock);
-    feed->held -= slot->held;
+    pthread_mutex_lock(&prefetcher->lock);
+    prefetcher->held -= slot->held;
     slot->held = 0;
-    feed->n_released++;
-    pthread_cond_broadcast(&feed->room); /* all, because any of them may now have room */
-    pthread_mutex_unlock(&feed->lock);
+    prefetcher->n_released++;
+    pthread_cond_broadcast(&prefetcher->room); /* all, because any of them may now have room */
+    pthread_mutex_unlock(&prefetcher->lock);
     item->data = NULL;
 }
 
-void feed_close(struct feed **out)
+void prefetcher_close(struct prefetcher **out)
 {
-    struct feed *feed = *out;
-    if (!feed)
+    struct prefetcher *prefetcher = *out;
+    if (!prefetcher)
         return;
-    pthread_mutex_lock(&feed->lock);
-    feed->stop = 1;
-    pthread_cond_broadcast(&feed->room);
-    pthread_mutex_unlock(&feed->lock);
-    for (uint32_t i = 0; i < feed->n_threads; i++)
-        pthread_join(feed->threads[i], NULL);
-    for (uint64_t i = 0; feed->slots && i < feed->n_slots; i++)
-        drop(&feed->slots[i].item);
-    if (feed->root_fd >= 0)
-        close(feed->root_fd);
-    pthread_mutex_destroy(&feed->lock);
-    pthread_cond_destroy(&feed->room);
-    pthread_cond_destroy(&feed->filled);
-    pthread_cond_destroy(&feed->closed);
-    free(feed->slots);
-    free(feed->threads);
-    free(feed);
+    pthread_mutex_lock(&prefetcher->lock);
+    prefetcher->stop = 1;
+    pthread_cond_broadcast(&prefetcher->room);
+    pthread_mutex_unlock(&prefetcher->lock);
+    for (uint32_t i = 0; i < prefetcher->n_threads; i++)
+        pthread_join(prefetcher->threads[i], NULL);
+    for (uint64_t i = 0; prefetcher->slots && i < prefetcher->n_slots; i++)
+        drop(&prefetcher->slots[i].item);
+    if (prefetcher->root_fd >= 0)
+        close(prefetcher->root_fd);
+    pthread_mutex_destroy(&prefetcher->lock);
+    pthread_cond_destroy(&prefetcher->room);
+    pthread_cond_destroy(&prefetcher->filled);
+    pthread_cond_destroy(&prefetcher->closed);
+    free(prefetcher->slots);
+    free(prefetcher->threads);
+    free(prefetcher);
     *out = NULL;
 }
