@@ -173,9 +173,10 @@ void pstk__slot_replace(struct pstk__slot *slot, uint32_t row, const struct pstk
 void pstk__slot_mix(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank);
 /* The same: make pictures of four rows. The plan has a mosaic. */
 void pstk__slot_combine(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank);
-/* FILLING, by the last worker, before pstk__slot_done: have processes make the rows of outputs that
- * give them whole batches. The slot fails where they do. */
-void pstk__slot_ask(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank);
+/* FILLING, by the last worker, before pstk__slot_done: run the callbacks of outputs that give
+ * them whole batches. The slot fails where they do. */
+void pstk__slot_run_callbacks(struct pstk__slot *slot, const struct pstk__plan *plan,
+                              uint32_t rank);
 /* FILLING -> READY, by the last worker: rows past n_valid zeroed, ragged rows moved together. */
 void pstk__slot_done(struct pstk__slot *slot);
 /* READY -> COPYING. */

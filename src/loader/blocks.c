@@ -293,7 +293,7 @@ static struct pstk__block *begin(struct pstk__blocks *b, uint64_t epoch, uint64_
     return block;
 }
 
-/* ---- asking ahead --------------------------------------------------------------------------- */
+/* ---- reading ahead -------------------------------------------------------------------------- */
 
 /* The position of the epoch at which a window ends. */
 static uint64_t end_of(const struct pstk__windowed *order, uint32_t strand, uint64_t window)

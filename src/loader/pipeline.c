@@ -25,7 +25,7 @@ void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *s
     }
     const struct pstk__plan *plan = pstk__plan_variant(pipeline->plan, slot->batch.variant);
     if (plan->n_batched > 0)
-        pstk__slot_ask(slot, plan, pipeline->settings.rank);
+        pstk__slot_run_callbacks(slot, plan, pipeline->settings.rank);
     if (pstk__plan_mixes(plan))
         pstk__slot_mix(slot, plan, pipeline->settings.rank);
     if (pstk__plan_has_mosaic(plan))

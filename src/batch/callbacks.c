@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asking: the rows of a slot that processes make of whole batches. */
+/* callbacks: worker processes make rows of a slot by callbacks that get its whole batch. */
 #include "batch/slot.h"
 
 #include "base/error.h"
@@ -43,8 +43,8 @@ static int fail(const struct pstk__slot *slot, const struct pstk__output *o,
                       (unsigned long long)batch->next_position);
 }
 
-/* Have the rows of output i made. */
-static int ask(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t i, uint32_t rank,
+/* Run the callback of output i, which makes its rows. */
+static int run(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t i, uint32_t rank,
                struct pstk_error *err)
 {
     const struct pstk__output *o = &plan->outputs[i];
@@ -71,14 +71,14 @@ static int ask(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t 
 
 /* Called by the last worker of the slot's countdown. No other thread has the slot by then. It waits
  * here for processes, which wait for nobody; other workers fill the slots that follow. */
-void pstk__slot_ask(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank)
+void pstk__slot_run_callbacks(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank)
 {
     struct pstk_error err;
     if (slot->batch.n_valid == 0)
         return;
     for (uint32_t i = 0; i < plan->n_outputs && slot->failed_row == UINT32_MAX; i++) {
         pstk_error_init(&err, sizeof err);
-        if (!slot->inputs[i] || ask(slot, plan, i, rank, &err) == 0)
+        if (!slot->inputs[i] || run(slot, plan, i, rank, &err) == 0)
             continue;
         err.epoch = slot->batch.epoch;
         err.position = slot->batch.position;
