@@ -265,18 +265,18 @@ def a_file_that_is_cut_short_or_missing_is_named_with_the_next_step(world):
 
 @test
 def tables_that_lie_in_a_folder_of_images_are_named(world):
-    folder = world.fresh("aside")
+    folder = world.fresh("ignored")
     write_picture(os.path.join(folder, "a", "x.png"), "png", 1, 20, 10)
-    expect(run_json("info", folder)["aside"], None)
+    expect(run_json("info", folder)["ignored"], None)
     for files, words in (({"metadata.csv": "name\nx\n"}, "metadata.csv lies in it and is not read: it has no column file_name"),
                          ({"labels.csv": "x\n", ".hidden.csv": "", "a.CSV.txt": ""}, "labels.csv, metadata.csv lie in it and are not read: if one "),
                          ({"a.tsv": "", "b.JSONL": "", "c.ndjson": ""}, "a.tsv, b.JSONL, c.ndjson and 2 more lie in it and are not read")):
         for name, text in files.items():
             with open(os.path.join(folder, name), "w", encoding="ascii") as file:
                 file.write(text)
-        assert run_json("info", folder)["aside"].startswith(words)
+        assert run_json("info", folder)["ignored"].startswith(words)
         assert words in run("info", folder)[0]
-        assert words in {part["what"]: part["text"] for part in run_json("doctor", folder)["data_set"]}["aside"]
+        assert words in {part["what"]: part["text"] for part in run_json("doctor", folder)["data_set"]}["ignored"]
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@
 #include "command.h"
 #include "command/census.h"
 #include "command/labels.h"
-#include "option/aside.h"
 #include "option/files.h"
+#include "option/ignored.h"
 #include "option/opening.h"
 #include "option/pipeline.h"
 #include "option/reading.h"
@@ -408,11 +408,11 @@ static void look(struct patient *patient)
     else
         find(patient->checkup, "data set", FINDING_OK, "%s samples; %s",
              unit_count(n, info->n_samples), info->format);
-    char aside[ASIDE_SIZE];
-    if (aside_find(patient->path, info->format, aside) > 0)
-        find(patient->checkup, "aside", FINDING_NOTE, "%s", aside);
-    if (*aside_images(info->n_left_out, aside))
-        find(patient->checkup, "left out", FINDING_NOTE, "%s", aside);
+    char ignored[IGNORED_SIZE];
+    if (ignored_tables(patient->path, info->format, ignored) > 0)
+        find(patient->checkup, "ignored", FINDING_NOTE, "%s", ignored);
+    if (*ignored_images(info->n_left_out, ignored))
+        find(patient->checkup, "left out", FINDING_NOTE, "%s", ignored);
     const uint64_t n_bad = look_at_files(patient);
     look_at_storage(patient);
     if (info->n_samples == 0)

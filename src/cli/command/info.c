@@ -12,8 +12,8 @@
 #include "command/kept.h"
 #include "command/labels.h"
 #include "names.h"
-#include "option/aside.h"
 #include "option/files.h"
+#include "option/ignored.h"
 #include "option/opening.h"
 #include "option/options.h"
 #include "ui/json.h"
@@ -217,8 +217,9 @@ static int print_json(struct info *all)
         json_append_text(classes, pstk_dataset_name(dataset, i));
     json_put(object, "classes", classes);
     labels_put(&all->labels, object);
-    char aside[ASIDE_SIZE];
-    json_put_text(object, "aside", aside_find(all->path, info->format, aside) > 0 ? aside : NULL);
+    char ignored[IGNORED_SIZE];
+    json_put_text(object, "ignored",
+                  ignored_tables(all->path, info->format, ignored) > 0 ? ignored : NULL);
     json_put_count(object, "n_left_out", info->n_left_out);
     json_put_text(object, "damage", all->damage.code ? all->damage.message : NULL);
     if (all->listed) {
@@ -377,13 +378,13 @@ static void print_text(const struct info *all)
         print_line("format", info->format);
     print_part(all->manifest);
     const char *note = json_text(all->manifest, "note");
-    char aside[ASIDE_SIZE];
+    char ignored[IGNORED_SIZE];
     if (note && *note)
         print_line("note", note);
-    if (aside_find(all->path, info->format, aside) > 0)
-        print_line("aside", aside);
-    if (*aside_images(info->n_left_out, aside))
-        print_line("left out", aside);
+    if (ignored_tables(all->path, info->format, ignored) > 0)
+        print_line("ignored", ignored);
+    if (*ignored_images(info->n_left_out, ignored))
+        print_line("left out", ignored);
     const int width = width_of_names(dataset);
     printf("\n  %-*s  %-12s  %10s  %10s  details\n", width, "field", "kind", "stored", "largest");
     for (uint32_t i = 0; i < info->n_fields; i++) {

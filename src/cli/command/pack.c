@@ -11,15 +11,15 @@
 #include "command/annotated.h"
 #include "command/bad.h"
 #include "command/census.h"
-#include "command/prefetcher.h"
 #include "command/form.h"
 #include "command/inputs.h"
 #include "command/kept.h"
 #include "command/pack_id.h"
+#include "command/prefetcher.h"
 #include "command/records.h"
 #include "command/task.h"
 #include "command/tree.h"
-#include "option/aside.h"
+#include "option/ignored.h"
 #include "option/machine.h"
 #include "option/options.h"
 #include "option/part.h"
@@ -672,7 +672,7 @@ static int finish(struct pack *pack)
 static void say_left_out(const struct pack *pack)
 {
     char formats[FORMATS_TEXT];
-    aside_say_images(pack->tree.n_left_out, pack->src);
+    ignored_say_images(pack->tree.n_left_out, pack->src);
     uint64_t n = pack->tree.foreign.n;
     if (n)
         message_say(

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "option/aside.h"
+#include "option/ignored.h"
 #include "option/opening.h"
 #include "ui/interrupt.h"
 #include "ui/message.h"
@@ -286,7 +286,7 @@ static int look_at_mixture(struct pipeline *pipeline)
 
 void pipeline_say_left_out(const struct pipeline *pipeline)
 {
-    aside_say_images(pipeline->info.n_left_out, pipeline->path);
+    ignored_say_images(pipeline->info.n_left_out, pipeline->path);
 }
 
 int pipeline_look(struct pipeline *pipeline, const char *path)

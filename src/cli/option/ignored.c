@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "option/aside.h"
+#include "option/ignored.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static int is_metadata(const char *name)
     return strcmp(name, "metadata.csv") == 0 || strcmp(name, "metadata.jsonl") == 0;
 }
 
-uint32_t aside_find(const char *path, const char *format, char text[ASIDE_SIZE])
+uint32_t ignored_tables(const char *path, const char *format, char text[IGNORED_SIZE])
 {
     struct dirent **tables;
     text[0] = 0;
@@ -44,13 +44,13 @@ uint32_t aside_find(const char *path, const char *format, char text[ASIDE_SIZE])
         n_metadata += is_metadata(name);
         if (i < SHOWN)
             used +=
-                (size_t)snprintf(text + used, ASIDE_SIZE - used, "%s%.60s", i ? ", " : "", name);
+                (size_t)snprintf(text + used, IGNORED_SIZE - used, "%s%.60s", i ? ", " : "", name);
         free(tables[i]);
     }
     free(tables);
     if (n > SHOWN)
-        used += (size_t)snprintf(text + used, ASIDE_SIZE - used, " and %d more", n - SHOWN);
-    snprintf(text + used, ASIDE_SIZE - used, "%s%s",
+        used += (size_t)snprintf(text + used, IGNORED_SIZE - used, " and %d more", n - SHOWN);
+    snprintf(text + used, IGNORED_SIZE - used, "%s%s",
              n == 1 ? " lies in it and is not read: " : " lie in it and are not read: ",
              n_metadata < n ? n == 1 ? "if it lists the images, open it as the data set"
                                      : "if one lists the images, open it as the data set"
@@ -61,18 +61,18 @@ uint32_t aside_find(const char *path, const char *format, char text[ASIDE_SIZE])
 
 #define IMAGES "%llu image%s next to the class folders%s%s %s left out, as ImageFolder does"
 
-void aside_say_images(uint64_t n, const char *path)
+void ignored_say_images(uint64_t n, const char *path)
 {
     if (n)
         message_say(IMAGES, (unsigned long long)n, n == 1 ? "" : "s", " of ", path,
                     n == 1 ? "is" : "are");
 }
 
-const char *aside_images(uint64_t n, char text[ASIDE_SIZE])
+const char *ignored_images(uint64_t n, char text[IGNORED_SIZE])
 {
     text[0] = 0;
     if (n)
-        snprintf(text, ASIDE_SIZE, IMAGES, (unsigned long long)n, n == 1 ? "" : "s", "", "",
+        snprintf(text, IGNORED_SIZE, IMAGES, (unsigned long long)n, n == 1 ? "" : "s", "", "",
                  n == 1 ? "is" : "are");
     return text;
 }
