@@ -9,8 +9,8 @@
 
 #include "command.h"
 #include "command/census.h"
-#include "command/kept.h"
 #include "command/labels.h"
+#include "command/passthrough.h"
 #include "names.h"
 #include "option/files.h"
 #include "option/ignored.h"
@@ -52,7 +52,7 @@ struct info {
     struct json_t *manifest;  /* owned; NULL: none */
     struct pstk_error damage; /* code 0: none was found */
     struct labels labels;
-    struct kept kept_images;
+    struct passthrough passthrough;
     uint64_t n_listed;     /* kept JPEGs, including those past the limit LISTED */
     struct json_t *listed; /* owned; NULL without --json and --kept */
 };
@@ -223,7 +223,7 @@ static int print_json(struct info *all)
     json_put_count(object, "n_left_out", info->n_left_out);
     json_put_text(object, "damage", all->damage.code ? all->damage.message : NULL);
     if (all->listed) {
-        json_put(object, "kept", kept_json(&all->kept_images));
+        json_put(object, "kept", passthrough_json(&all->passthrough));
         json_put(object, "kept_jpegs", all->listed);
         all->listed = NULL;
     }
@@ -417,7 +417,7 @@ static char *key_of(struct pstk_dataset *dataset, uint64_t id)
     return key;
 }
 
-/* List one kept JPEG; kept_find's on_jpeg. */
+/* List one kept JPEG; passthrough_find's on_jpeg. */
 static void list_kept(void *user, uint64_t id, uint32_t field, uint32_t reason)
 {
     struct info *all = user;
@@ -432,12 +432,12 @@ static void list_kept(void *user, uint64_t id, uint32_t field, uint32_t reason)
         json_put_count(object, "sample_id", id);
         json_put_text(object, "field", described.name);
         json_put_text(object, "key", key);
-        json_put_text(object, "reason", kept_word(reason));
+        json_put_text(object, "reason", passthrough_word(reason));
         json_append(all->listed, object);
     } else {
         printf("  %9" PRIu64 "  ", id);
         text_print(stdout, key ? key : "");
-        printf("%s%s\n", key ? ": " : "", kept_phrase(reason));
+        printf("%s%s\n", key ? ": " : "", passthrough_phrase(reason));
     }
     free(key);
 }
@@ -446,13 +446,13 @@ static void list_kept(void *user, uint64_t id, uint32_t field, uint32_t reason)
 static int find_kept(struct info *all, struct pstk_error *err)
 {
     char n[UNIT_SIZE];
-    all->kept_images.on_jpeg = list_kept;
-    all->kept_images.user = all;
+    all->passthrough.on_jpeg = list_kept;
+    all->passthrough.user = all;
     if (all->json)
         all->listed = json_make_array();
     else
         printf("\n  %9s  JPEG that is not stored as planes: why\n", "sample");
-    const int r = kept_find(&all->kept_images, all->dataset, err);
+    const int r = passthrough_find(&all->passthrough, all->dataset, err);
     if (r < 0 || all->json)
         return r;
     if (all->n_listed == 0)
@@ -460,7 +460,7 @@ static int find_kept(struct info *all, struct pstk_error *err)
     else if (all->n_listed > LISTED && !all->all)
         printf("  and %s more (--all lists them)\n", unit_count(n, all->n_listed - LISTED));
     putchar('\n');
-    kept_print(&all->kept_images);
+    passthrough_print(&all->passthrough);
     return 0;
 }
 

@@ -13,8 +13,8 @@
 #include "command/census.h"
 #include "command/form.h"
 #include "command/inputs.h"
-#include "command/kept.h"
 #include "command/pack_id.h"
+#include "command/passthrough.h"
 #include "command/prefetcher.h"
 #include "command/records.h"
 #include "command/task.h"
@@ -169,7 +169,7 @@ struct pack {
     struct pstk_writer *writer; /* NULL once aborted */
     struct prefetcher *prefetcher;
     struct bad bad;
-    struct kept kept;
+    struct passthrough passthrough;
     uint64_t bytes_in;   /* of the packed files */
     uint64_t n_palettes; /* packed PNG files with a palette */
     uint64_t n_remade;   /* packed PNG files made anew */
@@ -237,8 +237,8 @@ static void note_kept(void *user, uint64_t sample_id, uint32_t field, uint32_t k
     struct pack *pack = user;
     (void)sample_id;
     (void)field; /* there is one image field */
-    if (kept < KEPT_ASKED)
-        pack->kept.n[kept]++;
+    if (kept < PASSTHROUGH_ASKED)
+        pack->passthrough.n[kept]++;
 }
 
 /* Write the fields of records that are made of files. Returns their number. */
@@ -540,7 +540,7 @@ static int print_json(struct pack *pack, const struct result *result)
     json_put_count(object, "image_bytes", result->images.stored_bytes);
     census_put(&census, images);
     json_put(object, "images", images);
-    json_put(object, "kept", kept_json(&pack->kept));
+    json_put(object, "kept", passthrough_json(&pack->passthrough));
     json_put_count(object, "n_palette_images", pack->n_palettes);
     json_put_count(object, "n_remade_images", pack->n_remade);
     records_put(&pack->records, object);
@@ -556,7 +556,7 @@ static void print_images(const struct pack *pack, const struct result *result)
     if (result->info.n_samples == 0 || (pack->records.dataset && pack->records.image < 0))
         return;
     printf("images: %s\n", census_text(&census, images));
-    kept_print(&pack->kept);
+    passthrough_print(&pack->passthrough);
     if (pack->n_remade)
         printf("        %s PNG file%s damaged after %s rows: %s\n",
                unit_count(before, pack->n_remade), pack->n_remade == 1 ? " was" : "s were",
@@ -630,8 +630,8 @@ static int report(struct pack *pack, double seconds)
         return status_of_code(r);
     if (pack->form.jpeg == FORM_KEEP) { /* the writer was not asked for planes */
         const struct census census = census_of(&result.images);
-        pack->kept.n[KEPT_ASKED] = census.n_kept_jpeg;
-        pack->kept.n[PSTK_KEPT_NOT_JPEG] = census.n_kept_png;
+        pack->passthrough.n[PASSTHROUGH_ASKED] = census.n_kept_jpeg;
+        pack->passthrough.n[PSTK_KEPT_NOT_JPEG] = census.n_kept_png;
     }
     return pack->json ? print_json(pack, &result) : print_text(pack, &result);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "command/kept.h"
+#include "command/passthrough.h"
 
 #include <stdio.h>
 
@@ -8,24 +8,25 @@
 #include "ui/progress.h"
 #include "ui/unit.h"
 
-static const char *const phrases[N_KEPT] = {
+static const char *const phrases[N_PASSTHROUGH] = {
     [PSTK_KEPT_NOT_JPEG] = "not a JPEG",
     [PSTK_KEPT_NO_GAIN] = "planes would not be smaller",
     [PSTK_KEPT_INCOMPLETE] = "a progressive JPEG that lacks bits of some coefficients",
     [PSTK_KEPT_UNUSUAL] = "a JPEG whose colours, sampling or scans planes do not support",
     [PSTK_KEPT_DAMAGED] = "a JPEG whose coefficients cannot all be read",
     [PSTK_KEPT_NOT_EXACT] = "planes would not give it back byte for byte (--jpeg exact)",
-    [KEPT_ASKED] = "as asked (--jpeg keep)",
+    [PASSTHROUGH_ASKED] = "as asked (--jpeg keep)",
 };
 
-const char *kept_word(uint32_t reason)
+const char *passthrough_word(uint32_t reason)
 {
-    return reason == KEPT_ASKED ? "asked" : option_choice_name(names_kept, reason);
+    return reason == PASSTHROUGH_ASKED ? "asked" : option_choice_name(names_kept, reason);
 }
 
-const char *kept_phrase(uint32_t reason)
+const char *passthrough_phrase(uint32_t reason)
 {
-    return reason < N_KEPT && phrases[reason] ? phrases[reason] : "for a reason of a newer version";
+    return reason < N_PASSTHROUGH && phrases[reason] ? phrases[reason]
+                                                     : "for a reason of a newer version";
 }
 
 /* Find the reason why this image is still a file; 0: it is none. Returns 0 or a negative result. */
@@ -42,8 +43,8 @@ static int find_reason(struct pstk_dataset *dataset, uint64_t id, uint32_t i, ui
         r = pstk_dataset_look(dataset, id, i, &info, err);
     if (r < 0 || info.codec == PSTK_CODEC_PLANES || info.encoding == PSTK_ENCODING_PIXELS)
         return r;
-    *reason = info.encoding == PSTK_ENCODING_JPEG ? KEPT_ASKED : PSTK_KEPT_NOT_JPEG;
-    if (*reason != KEPT_ASKED || field.codec != PSTK_CODEC_PLANES)
+    *reason = info.encoding == PSTK_ENCODING_JPEG ? PASSTHROUGH_ASKED : PSTK_KEPT_NOT_JPEG;
+    if (*reason != PASSTHROUGH_ASKED || field.codec != PSTK_CODEC_PLANES)
         return 0;
     if (info.damaged) {
         *reason = PSTK_KEPT_DAMAGED;
@@ -58,8 +59,8 @@ static int find_reason(struct pstk_dataset *dataset, uint64_t id, uint32_t i, ui
 }
 
 /* Find the kept images of one image field. */
-static int find_in_field(struct kept *kept, struct pstk_dataset *dataset, uint32_t i, uint64_t n,
-                         struct pstk_error *err)
+static int find_in_field(struct passthrough *passthrough, struct pstk_dataset *dataset, uint32_t i,
+                         uint64_t n, struct pstk_error *err)
 {
     struct progress progress;
     uint32_t reason;
@@ -68,17 +69,18 @@ static int find_in_field(struct kept *kept, struct pstk_dataset *dataset, uint32
     for (uint64_t id = 0; id < n && r == 0; id++) {
         progress_update(&progress, (double)id / (double)n, id);
         r = find_reason(dataset, id, i, &reason, err);
-        if (r < 0 || reason == 0 || reason >= N_KEPT)
+        if (r < 0 || reason == 0 || reason >= N_PASSTHROUGH)
             continue;
-        kept->n[reason]++;
-        if (reason != PSTK_KEPT_NOT_JPEG && kept->on_jpeg)
-            kept->on_jpeg(kept->user, id, i, reason);
+        passthrough->n[reason]++;
+        if (reason != PSTK_KEPT_NOT_JPEG && passthrough->on_jpeg)
+            passthrough->on_jpeg(passthrough->user, id, i, reason);
     }
     progress_end(&progress);
     return r;
 }
 
-int kept_find(struct kept *kept, struct pstk_dataset *dataset, struct pstk_error *err)
+int passthrough_find(struct passthrough *passthrough, struct pstk_dataset *dataset,
+                     struct pstk_error *err)
 {
     struct pstk_dataset_info info = {.size = sizeof info};
     struct pstk_field field;
@@ -88,26 +90,26 @@ int kept_find(struct kept *kept, struct pstk_dataset *dataset, struct pstk_error
     for (uint32_t i = 0; i < info.n_fields && r == 0; i++) {
         r = pstk_dataset_get_field(dataset, i, &field, NULL);
         if (r == 0 && field.kind == PSTK_FIELD_IMAGE)
-            r = find_in_field(kept, dataset, i, info.n_samples, err);
+            r = find_in_field(passthrough, dataset, i, info.n_samples, err);
     }
     interrupt_at_once(NULL);
     return r;
 }
 
-void kept_print(const struct kept *kept)
+void passthrough_print(const struct passthrough *passthrough)
 {
     char n[UNIT_SIZE];
-    for (uint32_t reason = 0; reason < N_KEPT; reason++)
-        if (kept->n[reason])
-            printf("  %9s kept as %s came: %s\n", unit_count(n, kept->n[reason]),
-                   kept->n[reason] == 1 ? "it" : "they", kept_phrase(reason));
+    for (uint32_t reason = 0; reason < N_PASSTHROUGH; reason++)
+        if (passthrough->n[reason])
+            printf("  %9s kept as %s came: %s\n", unit_count(n, passthrough->n[reason]),
+                   passthrough->n[reason] == 1 ? "it" : "they", passthrough_phrase(reason));
 }
 
-struct json_t *kept_json(const struct kept *kept)
+struct json_t *passthrough_json(const struct passthrough *passthrough)
 {
     struct json_t *object = json_make_object();
-    for (uint32_t reason = 0; reason < N_KEPT; reason++)
-        if (kept->n[reason])
-            json_put_count(object, kept_word(reason), kept->n[reason]);
+    for (uint32_t reason = 0; reason < N_PASSTHROUGH; reason++)
+        if (passthrough->n[reason])
+            json_put_count(object, passthrough_word(reason), passthrough->n[reason]);
     return object;
 }
