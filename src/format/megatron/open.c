@@ -42,19 +42,26 @@ static int is_idx(const struct pstk__store *store, const char *path)
            (has_magic || (with_ending(bin, path, ".bin") && pstk__store_has_file(store, bin)));
 }
 
+/* .idx files of a folder that are opened to find a pair: DALI makes one for each tar or TFRecord
+ * file, thousands */
+#define MAX_TRIED 64
+
 /* A folder in which a pair is looked for. */
 struct search {
     const struct pstk__store *store;
     const char *folder;
+    uint32_t n_tried;
 };
 
-/* A pstk__store_name_fn: 1 at the first .idx of Megatron-LM. */
+/* A pstk__store_name_fn: 1 at the first .idx of Megatron-LM, 2 where too many are none. */
 static int is_pair(void *user, const char *name)
 {
-    const struct search *search = user;
+    struct search *search = user;
     char path[PATH_MAX];
     if (name[0] == '.' || !pstk__text_ends_with(name, ".idx"))
         return 0;
+    if (search->n_tried++ == MAX_TRIED)
+        return 2;
     const int n = snprintf(path, sizeof path, "%s/%s", search->folder, name);
     return n > 0 && n < PATH_MAX && is_idx(search->store, path);
 }
@@ -74,7 +81,7 @@ static int idx_path(const struct pstk__store *store, const char *path, char to[P
 static int megatron_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)
 {
     char idx[PATH_MAX];
-    struct search search = {store, path};
+    struct search search = {.store = store, .folder = path};
     if (!idx_path(store, path, idx))
         return 0;
     if (pstk__text_ends_with(idx, ".idx") && pstk__store_has_file(store, idx))
@@ -83,7 +90,7 @@ static int megatron_probe(const struct pstk__store *store, const char *path, str
         return pstk__listing_probe(store, idx, ".idx", err);
     const int r = store->list ? store->list(store, path, is_pair, &search) : 0;
     if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
-        return r > 0;
+        return r == 1;
     return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
 }
 
