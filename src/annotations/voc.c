@@ -134,41 +134,26 @@ static int is_folder(DIR *dir, const struct dirent *entry)
 }
 
 /* Add to *n the files with one of the suffixes in a folder of the data set, except those of the
- * stems, and all that are in its folders. A folder that is not there has none. */
-static int count_left(struct pstk_annotations *a, const char *folder, const char *const *suffixes,
-                      uint32_t depth, uint64_t *n, struct pstk_error *err)
+ * stems, and all that are in its folders. It is for a warning: a folder that cannot be read, as the
+ * lost+found of a disk, has none. */
+static void count_left(const struct pstk_annotations *a, const char *folder,
+                       const char *const *suffixes, uint32_t depth, uint64_t *n)
 {
     char path[MAX_PATH];
-    int r = make_path(path, a, folder, "", "", err);
-    DIR *dir = r < 0 || depth == MAX_DEPTH ? NULL : opendir(path);
-    if (!dir)
-        return r < 0 || depth == MAX_DEPTH || errno == ENOENT || errno == ENOTDIR
-                   ? r
-                   : pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open the folder %s",
-                                      path);
+    DIR *dir =
+        depth == MAX_DEPTH || make_path(path, a, folder, "", "", NULL) < 0 ? NULL : opendir(path);
     const struct dirent *entry;
-    while (r == 0 && (errno = 0, entry = readdir(dir))) {
+    while (dir && (entry = readdir(dir))) {
         const size_t size = stem_size(entry->d_name, suffixes);
         if (entry->d_name[0] == '.')
             continue;
-        if (is_folder(dir, entry)) {
-            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-            r = count_left(a, path, suffixes, depth + 1, n, err);
-        } else if (size)
-            *n += depth > 0 || !has_stem(a->state, entry->d_name, size);
+        if (!is_folder(dir, entry))
+            *n += size && (depth > 0 || !has_stem(a->state, entry->d_name, size));
+        else if (snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < (int)sizeof path)
+            count_left(a, path, suffixes, depth + 1, n);
     }
-    if (r == 0 && errno)
-        r = pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot read the folder %s/%s", a->path,
-                             folder);
-    closedir(dir);
-    return r;
-}
-
-/* Count the pictures and XML files that are no images of the data set. */
-static int count_all_left(struct pstk_annotations *a, struct pstk_error *err)
-{
-    const int r = count_left(a, "Annotations", of_xml, 0, &a->info.n_xml_not_read, err);
-    return r < 0 ? r : count_left(a, "JPEGImages", of_pictures, 0, &a->info.n_without_xml, err);
+    if (dir)
+        closedir(dir);
 }
 
 /* Take every XML file of Annotations, by name. */
@@ -194,8 +179,10 @@ static int list_folder(struct pstk_annotations *a, struct pstk_error *err)
     closedir(dir);
     if (voc->n)
         qsort(voc->stems, voc->n, sizeof *voc->stems, compare_stems);
-    if (r == 0)
-        r = count_all_left(a, err);
+    if (r == 0) {
+        count_left(a, "Annotations", of_xml, 0, &a->info.n_xml_not_read);
+        count_left(a, "JPEGImages", of_pictures, 0, &a->info.n_without_xml);
+    }
     if (r == 0 && voc->n == 0 && a->info.n_xml_not_read)
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                        "%.300s has no .xml file, but %" PRIu64

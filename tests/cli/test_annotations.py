@@ -8,10 +8,11 @@ import os
 import random
 import re
 import shutil
+import subprocess
 import sys
 
 import numpy as np
-from test_command import expect, main, run, run_json, run_raw, write_picture
+from test_command import PENSTOCK, Skip, expect, main, run, run_json, run_raw, write_picture
 from PIL import Image
 
 TESTS = []
@@ -631,6 +632,23 @@ def what_voc_leaves_out_is_reported(world):
     os.rename(os.path.join(annotations, "2007_000032.xml"), os.path.join(annotations, "deep", "2007_000032.xml"))
     _, err = run("pack", "--voc", root, world.fresh("voc-refused"), status=1)
     assert "Annotations has no .xml file, but 3 in its folders or with the suffix .XML (move them into it" in err, err
+
+
+@test
+def folders_of_voc_that_cannot_be_read_stop_no_pack(world):
+    """What is in them is no image of the data set, as in the lost+found of a disk that JPEGImages is."""
+    root = voc_of(world, "voc-closed")
+    closed = [os.path.join(root, name, "lost+found") for name in ("Annotations", "JPEGImages")]
+    for folder in closed:
+        os.makedirs(folder)
+        os.chmod(folder, 0)
+    user = [] if os.geteuid() else [shutil.which("setpriv"), "--bounding-set=-dac_override,-dac_read_search"]
+    if None in user:
+        raise Skip("missing: setpriv")
+    done = subprocess.run([*user, PENSTOCK, "pack", "--voc", root, world.fresh("voc-closed-out")], stderr=subprocess.PIPE, timeout=120)
+    for folder in closed:
+        os.rmdir(folder)
+    expect((done.returncode, done.stderr.decode()), (0, ""))
 
 
 @test
