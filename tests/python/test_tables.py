@@ -329,6 +329,14 @@ class Tables(TableCase):
                 said = str(self.assert_says(["was missing when", "line 3"], lambda: dataset[1]))
                 self.assertEqual(advice.startswith("its path") and advice in said, advice.startswith("its path"), said)
 
+    def test_the_way_out_is_told_below_a_long_path(self):
+        deep = os.path.join(self.path(), *["d" * 150] * 4)
+        os.makedirs(deep)
+        with open(os.path.join(deep, "t.csv"), "w", encoding="utf-8") as file:
+            file.write("path,n\n" + "e\u0301" * 80 + ".png,1\n")
+        self.assert_says(["ddd.../e\u0301", "give the folder that they are below (root_path), or write names in the files' Unicode form, NFC or NFD"],
+                         penstock.Dataset, os.path.join(deep, "t.csv"))
+
     def test_paths_that_are_not_utf8_are_bytes(self):
         self.images(1)
         shutil.copy(os.path.join(self.path(), "images/0.png"), os.path.join(os.fsencode(self.path()), b"\xff.png"))

@@ -550,7 +550,7 @@ static int fail_missing(const struct work *work, uint64_t n, struct pstk_error *
 {
     const char *wrong = pstk__table_path_flaw(work->missing);
     const char *way_out = "give the folder that they are below (root_path)";
-    char shown[256];
+    char shown[160]; /* so that the way out is in the message, too */
     pstk__folder_show(work->missing, shown, sizeof shown);
     const char *at = work->missing;
     while (*at && (uint8_t)*at < 0x80)
@@ -559,9 +559,10 @@ static int fail_missing(const struct work *work, uint64_t n, struct pstk_error *
         way_out = "give the folder that they are below (root_path), or write names in the files' "
                   "Unicode form, NFC or NFD";
     return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
-                      "none of the %" PRIu64 " images of %s exists: the first is looked for at "
-                      "'%s/%s'; %s",
-                      n, work->place->table, work->place->root, shown, wrong ? wrong : way_out);
+                      "none of the %" PRIu64 " images of %.200s exists: the first is looked for at "
+                      "'%.200s%s/%s'; %s",
+                      n, work->place->table, work->place->root,
+                      strlen(work->place->root) > 200 ? "..." : "", shown, wrong ? wrong : way_out);
 }
 
 static int finish(const struct work *work, struct pstk__index_build *build)
