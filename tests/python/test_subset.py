@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subsets of a data set, beside Python's own sets and slices."""
+import fractions
 import os
 import pathlib
 import struct
@@ -99,6 +100,18 @@ class Members(unittest.TestCase):
         path = written("int64", range(-3, 4))
         for least, below, wanted in ((-0.5, 1, [3]), (-1, 0.5, [2, 3]), (-1.5, 1.5, [2, 3, 4]), (0.5, 10, [4, 5, 6])):
             self.assertEqual(ids_of(Where("c", at_least=least, below=below), path, shuffle=False), wanted)
+
+    def test_bounds_may_be_numbers_of_other_libraries(self):
+        sets.need_numpy()
+        numpy = sets.numpy
+        path = written("int64", range(2**60, 2**60 + 4))
+        for value, wanted in ((numpy.int64(2**60 + 1), [1, 2, 3]), (numpy.array(2**60 + 1), [1, 2, 3]), (numpy.float32(2.0**60), [0, 1, 2, 3]),
+                              (numpy.array(0.5), [0, 1, 2, 3]), (fractions.Fraction(1, 2), [0, 1, 2, 3])):
+            with self.subTest(value=value):
+                self.assertEqual(ids_of(Where("c", at_least=value), path, shuffle=False), wanted)
+        if sets.has_torch():
+            import torch
+            self.assertEqual(ids_of(Where("c", at_least=torch.tensor(0.5), below=torch.tensor(2**60 + 1)), path, shuffle=False), [0])
 
     def test_bounds_are_exact_in_columns_of_floats(self):
         big, inf = float(2**60), float("inf")  # beside big, doubles are 128 and 256 apart

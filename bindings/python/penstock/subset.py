@@ -283,7 +283,10 @@ def _bound(name: str, value: Any, default: float) -> tuple[float, int]:
         return default, 0
     try:
         nearest = number(name, value, -math.inf, math.inf)
-        rest = operator.index(value) - int(nearest) if hasattr(value, "__index__") and math.isfinite(nearest) else 0
+        try:
+            rest = operator.index(value) - int(nearest)
+        except (TypeError, OverflowError):  # not a whole number, as an array or a tensor of one float; infinity
+            rest = 0
         return nearest, max(-1024, min(1024, rest))  # beyond 64 bits the sign is enough
     except TypeError:
         raise TypeError(f"{name}: value is {value!r}; must be a number") from None
