@@ -313,6 +313,8 @@ static int fail_matches(const struct pstk__store *store, const char *path,
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "%s matches %llu Parquet file%s, not read in place; " PACK_IN_PYTHON,
                           path, n, n == 1 ? "" : "s", path);
+    if (is_parquet(name) && path[strlen(path) - 1] == '*') /* the first alone would be a part */
+        snprintf(first, sizeof first, "%s.parquet", path);
     if (is_parquet(name) || is_packed_in_python(suffix_of(name)))
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "%s matches %llu file%s, the first %.*s, not read in place; "

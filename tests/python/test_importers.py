@@ -184,15 +184,17 @@ class Files(Case):
             os.makedirs(self.path("s{1}"), exist_ok=True)
             parquet.write_table(pa.table({"n": [2 * i, 2 * i + 1]}), self.path(f"s{{1}}/{i:02d}.parquet"))
         for pattern, wanted in (("*.parquet", range(24)), ("0?.parquet", range(20)), ("{09..11}.parquet", range(18, 24)),
-                                ("{03,01}.parquet", (6, 7, 2, 3))):
+                                ("{03,01}.parquet", (6, 7, 2, 3)), ("*", range(24)),
+                                ("1*", range(20, 24))):
             path = self.path("s{1}/" + pattern)
-            error = self.assert_says([f"{path} matches {len(wanted) // 2} Parquet files", "not read in place"], penstock.Dataset, path)
+            error = self.assert_says([f"{path} matches {len(wanted) // 2} ", "file", "not read in place"], penstock.Dataset, path)
             made = re.search(r"penstock\.pack\('.*?', OUT\)", str(error))[0]
             with self.subTest("the advice, as it is printed"):
                 packed = eval(made.replace("OUT)", "OUT, overwrite=True, progress=False)"), {"penstock": penstock, "OUT": self.path("out")})
                 self.assertEqual([row["n"] for row in packed], list(wanted))
         self.assert_says("cannot open " + self.path("s{1}/12.parquet"), quiet, self.path("s{1}/{09..12}.parquet"), self.path("no"))
-        self.assert_says("names more than 1048576 files", quiet, self.path("s{1}/{0..99999999999}.parquet"), self.path("no"))
+        for many in ("{0..99999999999}", 8 * "{0..9}"):
+            self.assert_says("names more than 1048576 files", quiet, self.path("s{1}/" + many + ".parquet"), self.path("no"))
         self.assert_says("matches no file", quiet, self.path("s{1}/9?.parquet"), self.path("no"))
         self.assert_says([self.path("s{1}") + " is not a data set: ", "00.parquet", f"penstock.pack('{self.path('s{1}')}', OUT)"],
                          penstock.Dataset, self.path("s{1}"))
@@ -314,6 +316,15 @@ class Files(Case):
                 self.assertEqual(len(data), n)
             if path == table:
                 os.remove(table)
+        with self.subTest("a metadata.parquet that lists no images"):
+            rows = os.path.join(folder, "metadata.parquet")
+            pandas.DataFrame({"a": [1, 2]}).to_parquet(rows)
+            error = self.assert_says(["is a data set of the format folder without them; must be of one format", f"give {rows}, or move"],
+                                     penstock.pack, folder, packed)
+            self.assertNotIn("only Python", str(error))
+            error = self.assert_says([f"{rows} has no column of the images' paths", f"penstock.pack('{rows}', OUT)"], penstock.Dataset, folder)
+            self.assertNotIn("pandas", str(error))
+            self.assertEqual(len(penstock.pack(rows, packed, overwrite=True, progress=False)), 2)
         os.makedirs(self.path("tables"))
         for name in ("x", "y"):
             pandas.DataFrame({"a": [1, 2]}).to_parquet(self.path(f"tables/{name}.parquet"))

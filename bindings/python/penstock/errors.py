@@ -140,10 +140,12 @@ def say(path: str, given: str) -> None:
 
 
 def _of_table(message: str, given: str) -> str:
-    """A message about a line of JSON that names the row, as pandas counts, and the value without JSON's quotes."""
+    """A message about a line of JSON that names the row, as pandas counts, and the value without JSON's quotes; and that reads
+    the table itself."""
     def row(found: re.Match[str]) -> str:
         return f"{found[1]}row {int(found[2]) - 1} (counted from 0)"
     message = re.sub(f"({re.escape(given)}, )line (\\d+) \\(byte \\d+\\)", row, message)
+    message = message.replace(f"pandas.read_json('{given}', lines=True)", f"'{given}'")
     message = re.sub(r"(, which has it in )line (\d+)", row, message)
     return re.sub(r"""(: column \S+ is )'"(.*?)"'""", r"\1'\2'", message)
 

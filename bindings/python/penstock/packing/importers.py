@@ -470,11 +470,18 @@ def _opened_folder(path: str) -> Any:
 
     if has("state.json") or has("dataset_dict.json"):
         return _hugging_face_from_disk(path)
-    if _c.lib.pstk_find_format(os.fsencode(path), None) == b"pstk" or _is_table(path):
-        from ..dataset import Dataset
+    from ..dataset import Dataset
+    if _is_table(path):
         return Dataset(path)
     files = sorted(glob.glob(os.path.join(glob.escape(path), "*.parquet")))
-    found = _format_of(path)
+    try:
+        found = _format_of(path)
+    except SettingsError:
+        if not files or not has("metadata.parquet"):
+            raise
+        found = "folder"  # whose table lists no images, as only Python knows
+    if found == "pstk":
+        return Dataset(path)
     if files:
         _check_rivals(path, files, found)
         return ParquetFiles(files)
@@ -503,18 +510,19 @@ def _refusal(path: str) -> errors.PenstockError:
     return errors.of(error)
 
 
+def _alternatives(text: str) -> list[str]:
+    """What braces with this text in them stand for; none: more than there may be files."""
+    numbers = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", text)
+    if numbers is None:
+        return text.split(",")
+    wanted = range(int(numbers[1]), int(numbers[2]) + 1)
+    return [str(i).zfill(len(numbers[1])) for i in wanted] if len(wanted) <= MAX_FILES else []
+
+
 def _braced(pattern: str) -> list[str]:
     """The names that a pattern with braces has, as src/format/listing.c expands it; none: that refuses it."""
-    found = re.search(r"\{([^{}]*)\}", pattern)
-    if found is None:
-        return [pattern]
-    numbers = re.fullmatch(r"(\d{1,18})\.\.(\d{1,18})", found[1])
-    if numbers is None:
-        parts = found[1].split(",")
-    else:
-        wanted = range(int(numbers[1]), int(numbers[2]) + 1)
-        parts = [str(i).zfill(len(numbers[1])) for i in wanted] if len(wanted) <= MAX_FILES else []
-    return [name for part in parts for name in _braced(pattern[:found.start()] + part + pattern[found.end():])]
+    parts = [_alternatives(text) if i % 2 else [text] for i, text in enumerate(re.split(r"\{([^{}]*)\}", pattern))]
+    return ["".join(name) for name in itertools.product(*parts)] if math.prod(map(len, parts)) <= MAX_FILES else []
 
 
 def _matching(pattern: str) -> list[str]:
