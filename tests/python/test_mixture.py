@@ -538,6 +538,13 @@ class Refused(unittest.TestCase):
             return path
 
         ab = named(["a", "b"], 0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            floats = [sets.ROOT + "/mixture-floats-" + name for name in "ab"]
+            for i, path in enumerate(floats):
+                with penstock.Writer(path, {"x": "float32"}, names=["a", "b"][::1 - 2 * i]) as writer:
+                    writer.add(x=i)
+            loader(Mixture(dict.fromkeys(floats, 1)), outputs=None).close()  # no integer is read
         for names, outputs, says in ((["b", "a"], None, "class 0 is 'a' in .*-a-b0 and 'b' in .*-b-a1: .*batch.data_sets"),
                                      (["a", "c", "b"], ["label"], "class 1 is 'b' in .*-a-b0 and 'c' in "),
                                      (["b", "a"], ["x"], None), (["a", "b"], None, None), (["a", "b", "c"], None, None),

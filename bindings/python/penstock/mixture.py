@@ -381,8 +381,9 @@ def _check_fields(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], j
 
 def _warn_of_classes(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog], joined: Catalog) -> None:
     """Warn where an output reads integers, and a number has two class names."""
-    integers = {field.name for field in joined.fields if "int" in str(field.field.kind)}
-    if outputs is not None and integers.isdisjoint(name for name in _fields_read(outputs) if isinstance(name, str)):
+    integers = {field.name for field in joined.fields if str(field.field.kind).startswith(("int", "uint"))}
+    read = integers if outputs is None else integers.intersection(name for name in _fields_read(outputs) if isinstance(name, str))
+    if not read:
         return
     first: dict[int, int] = {}  # the data set that named a class first
     for i, found in enumerate(catalogs):
