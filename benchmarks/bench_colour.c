@@ -23,12 +23,16 @@ typedef void operation(const struct pstk__colour_kernels *k, struct bench *b);
 
 static void brightness(const struct pstk__colour_kernels *k, struct bench *b)
 {
-    pstk__colour_brightness(k, &b->in, 1.3f);
+    struct pstk__colour_table table;
+    pstk__colour_table_brightness(&table, 1.3f);
+    pstk__colour_apply(k, &b->in, &table);
 }
 
 static void contrast(const struct pstk__colour_kernels *k, struct bench *b)
 {
-    pstk__colour_contrast(k, &b->in, 0.7f);
+    struct pstk__colour_table table;
+    pstk__colour_table_contrast(&table, pstk__colour_mean(k, &b->in), 0.7f);
+    pstk__colour_apply(k, &b->in, &table);
 }
 
 static void saturation(const struct pstk__colour_kernels *k, struct bench *b)

@@ -41,13 +41,7 @@ static void colour(const struct pstk_op *op, uint8_t *out, const uint8_t *in, ui
 
 static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
-    const struct pstk__picture *in = &canvas->picture;
-    const struct pstk__picture out =
-        pstk__canvas_spare(canvas, in->width, in->height, op->channels);
-    for (uint32_t y = 0; y < in->height; y++)
-        colour(op, out.pixels + (size_t)y * in->width * out.channels,
-               in->pixels + (size_t)y * in->width * in->channels, in->width, in->channels);
-    pstk__canvas_swap(canvas, &out);
+    pstk__colour_grayscale(canvas->kernels->colour, &canvas->picture, op->channels);
     return 0;
 }
 

@@ -53,22 +53,6 @@ void pstk__colour_histogram(struct pstk__colour_histogram *histogram,
         histogram->n[i / 256][i % 256] += odd.n[i / 256][i % 256];
 }
 
-void pstk__colour_brightness(const struct pstk__colour_kernels *k,
-                             const struct pstk__picture *picture, float factor)
-{
-    struct pstk__colour_table table;
-    pstk__colour_table_brightness(&table, factor);
-    k->apply(picture, &table);
-}
-
-void pstk__colour_contrast(const struct pstk__colour_kernels *k,
-                           const struct pstk__picture *picture, float factor)
-{
-    struct pstk__colour_table table;
-    pstk__colour_table_contrast(&table, pstk__colour_mean(k, picture), factor);
-    k->apply(picture, &table);
-}
-
 void pstk__colour_autocontrast(const struct pstk__colour_kernels *k,
                                const struct pstk__picture *picture)
 {

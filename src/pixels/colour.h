@@ -31,12 +31,8 @@ uint8_t pstk__colour_mean(const struct pstk__colour_kernels *k,
 void pstk__colour_histogram(struct pstk__colour_histogram *histogram,
                             const struct pstk__picture *picture);
 
-/* ImageEnhance.Brightness, Contrast and Color. 1 is no change, 0 is black, gray of the mean, and
- * without colour. factor is finite: Python's double, converted, as Pillow does. */
-void pstk__colour_brightness(const struct pstk__colour_kernels *k,
-                             const struct pstk__picture *picture, float factor);
-void pstk__colour_contrast(const struct pstk__colour_kernels *k,
-                           const struct pstk__picture *picture, float factor);
+/* ImageEnhance.Color. 1 is no change, 0 is without colour. factor is finite: Python's double,
+ * converted, as Pillow does. */
 void pstk__colour_saturation(const struct pstk__colour_kernels *k,
                              const struct pstk__picture *picture, float factor);
 /* torchvision's adjust_hue: a round trip through 8-bit HSV, which changes colours also with a

@@ -33,10 +33,15 @@ struct job {
     double settings[2];
 };
 
-static int by_table(struct pstk__colour_table *table, const struct job *job)
+static int by_table(struct pstk__colour_table *table, const struct pstk__colour_kernels *k,
+                    const struct pstk__picture *picture, const struct job *job)
 {
     const double *settings = job->settings;
-    if (job->operation == GAMMA)
+    if (job->operation == BRIGHTNESS)
+        pstk__colour_table_brightness(table, (float)settings[0]);
+    else if (job->operation == CONTRAST)
+        pstk__colour_table_contrast(table, pstk__colour_mean(k, picture), (float)settings[0]);
+    else if (job->operation == GAMMA)
         pstk__colour_table_gamma(table, settings[0], settings[1]);
     else if (job->operation == INVERT)
         pstk__colour_table_invert(table);
@@ -66,12 +71,8 @@ static struct pstk__picture *change(struct pstk__picture *out, struct pstk__pict
     const struct pstk__colour_kernels *k = pstk__colour_kernels(job->variant);
     const float factor = (float)job->settings[0];
     struct pstk__colour_table table;
-    if (by_table(&table, job))
+    if (by_table(&table, k, picture, job))
         pstk__colour_apply(k, picture, &table);
-    else if (job->operation == BRIGHTNESS)
-        pstk__colour_brightness(k, picture, factor);
-    else if (job->operation == CONTRAST)
-        pstk__colour_contrast(k, picture, factor);
     else if (job->operation == SATURATION)
         pstk__colour_saturation(k, picture, factor);
     else if (job->operation == HUE)

@@ -91,10 +91,13 @@ static void change(const struct pstk__colour_kernels *k, struct pstk__picture *p
                    enum operation operation, double factor)
 {
     static const uint32_t order[3] = {2, 1, 0};
+    struct pstk__colour_table table;
     if (operation == BRIGHTNESS)
-        pstk__colour_brightness(k, picture, (float)factor);
+        pstk__colour_table_brightness(&table, (float)factor);
     else if (operation == CONTRAST)
-        pstk__colour_contrast(k, picture, (float)factor);
+        pstk__colour_table_contrast(&table, pstk__colour_mean(k, picture), (float)factor);
+    if (operation == BRIGHTNESS || operation == CONTRAST)
+        pstk__colour_apply(k, picture, &table);
     else if (operation == SATURATION)
         pstk__colour_saturation(k, picture, (float)factor);
     else if (operation == HUE)
