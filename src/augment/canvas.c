@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "augment/canvas.h"
 
-#include "augment/early.h"
+#include "augment/pushdown.h"
 
 int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t variant)
 {

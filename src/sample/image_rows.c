@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample/image_rows.h"
 
-#include "augment/early.h"
+#include "augment/pushdown.h"
 #include "base/error.h"
 #include "image/channels.h"
 #include "pixels/fill.h"
@@ -454,11 +454,11 @@ static int changes_begin(struct pstk__image_rows *rows, struct pstk__image_row *
         n_pixels > o->window.n_pixels)
         return PSTK_EFBIG;
     row->changes =
-        pstk__arena_get(rows->arena, PSTK__EARLY_ROOM(drawn->n_changes) * sizeof *row->changes);
+        pstk__arena_get(rows->arena, PSTK__PUSHDOWN_ROOM(drawn->n_changes) * sizeof *row->changes);
     if (!row->changes)
         return PSTK_ENOMEM;
-    row->n_changes = pstk__ops_early(g, o->passes[o->resize].in.channels, row->changes,
-                                     drawn->ops + drawn->n_prefix, drawn->n_changes);
+    row->n_changes = pstk__ops_push_down(g, o->passes[o->resize].in.channels, row->changes,
+                                         drawn->ops + drawn->n_prefix, drawn->n_changes);
     return 0;
 }
 

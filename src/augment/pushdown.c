@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "augment/early.h"
+#include "augment/pushdown.h"
 
 #include "augment/drawing.h"
 
@@ -148,8 +148,8 @@ static uint32_t write_stretch(struct rest *rest, struct pstk__geometry *first,
     return n_ops;
 }
 
-uint32_t pstk__ops_early(struct pstk__geometry *g, uint32_t channels, struct pstk_op *to,
-                         const struct pstk_op *ops, uint32_t n)
+uint32_t pstk__ops_push_down(struct pstk__geometry *g, uint32_t channels, struct pstk_op *to,
+                             const struct pstk_op *ops, uint32_t n)
 {
     struct pstk__view view = {
         .width = g->window_width, .height = g->window_height, .channels = channels};
