@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_unpack: any bytes as a points file, with right checksums too, and as a compressed file. What
- * a points file says lies in the file; a compressed file is refused, or every byte of it is read.
+ * fuzz_unpack: any bytes as an access points file, with right checksums too, and as a compressed
+ * file. What an access points file says lies in the file; a compressed file is refused, or every
+ * byte of it is read.
  */
 #include "base/crc32c.h"
 #include "base/little.h"
@@ -24,26 +25,26 @@ static void write_all(const char *path, const uint8_t *bytes, size_t size)
         abort();
 }
 
-/* Look at every place of a points file that opens. */
+/* Look at every place of an access points file that opens. */
 static void look_at_points(const char *path, uint32_t head_crc)
 {
-    struct pstk__points points;
+    struct pstk__access_points points;
     static uint8_t window[PSTK__WINDOW];
-    if (pstk__points_open(&points, path, head_crc) < 0)
+    if (pstk__access_points_open(&points, path, head_crc) < 0)
         return;
     for (uint64_t k = 0; k < points.n_cells && k < 300; k++) {
-        struct pstk__point point;
+        struct pstk__access_point point;
         uint32_t crc;
         if (k * PSTK__SPACING >= points.of.unpacked ||
-            pstk__points_find(&points, k * PSTK__SPACING, &point) < 0)
+            pstk__access_points_find(&points, k * PSTK__SPACING, &point) < 0)
             continue;
         if (point.end > points.of.unpacked || point.begin > k * PSTK__SPACING ||
             point.window_kept > PSTK__WINDOW || point.packed > points.of.size)
             abort();
-        (void)pstk__points_window(&points, &point, window);
-        (void)pstk__points_crc(&points, point.chunk, &crc);
+        (void)pstk__access_points_window(&points, &point, window);
+        (void)pstk__access_points_crc(&points, point.chunk, &crc);
     }
-    pstk__points_close(&points);
+    pstk__access_points_close(&points);
 }
 
 /* Give the header, its parts and the first cells what open and find ask for. */
@@ -51,19 +52,19 @@ static void mend(uint8_t *bytes, uint64_t size)
 {
     const uint64_t unpacked = pstk__get64(bytes + PSTK__PH_UNPACKED) % (64ull * PSTK__SPACING);
     const uint64_t n_cells = (unpacked + PSTK__SPACING - 1) / PSTK__SPACING + 1;
-    if (size < PSTK__POINTS_HEADER + n_cells * PSTK__PC_ALL)
+    if (size < PSTK__ACCESS_POINTS_HEADER + n_cells * PSTK__PC_ALL)
         return;
-    const uint64_t cells = (size - n_cells * PSTK__PC_ALL) / 2 > PSTK__POINTS_HEADER
+    const uint64_t cells = (size - n_cells * PSTK__PC_ALL) / 2 > PSTK__ACCESS_POINTS_HEADER
                                ? (size - n_cells * PSTK__PC_ALL) / 2
-                               : PSTK__POINTS_HEADER;
+                               : PSTK__ACCESS_POINTS_HEADER;
     const uint64_t chunks = cells + n_cells * PSTK__PC_ALL;
-    memcpy(bytes + PSTK__PH_MAGIC, PSTK__POINTS_MAGIC, 8);
-    pstk__put32(bytes + PSTK__PH_VERSION, PSTK__POINTS_VERSION);
+    memcpy(bytes + PSTK__PH_MAGIC, PSTK__ACCESS_POINTS_MAGIC, 8);
+    pstk__put32(bytes + PSTK__PH_VERSION, PSTK__ACCESS_POINTS_VERSION);
     pstk__put32(bytes + PSTK__PH_PACKING, 1 + bytes[PSTK__PH_PACKING] % 2);
     pstk__put64(bytes + PSTK__PH_UNPACKED, unpacked);
     pstk__put64(bytes + PSTK__PH_N_CELLS, n_cells);
     pstk__put64(bytes + PSTK__PH_CELLS, cells);
-    pstk__put64(bytes + PSTK__PH_N_CHUNKS, (size - chunks) / PSTK__POINTS_CRC);
+    pstk__put64(bytes + PSTK__PH_N_CHUNKS, (size - chunks) / PSTK__ACCESS_POINTS_CRC);
     pstk__put64(bytes + PSTK__PH_CHUNKS, chunks);
     pstk__put64(bytes + PSTK__PH_FILE, size);
     for (uint64_t k = 0; k < n_cells; k++) {
@@ -71,13 +72,13 @@ static void mend(uint8_t *bytes, uint64_t size)
         pstk__put32(cell + PSTK__PC_NUMBER, (uint32_t)k);
         pstk__put32(cell, pstk__crc32c(0, cell + 4, PSTK__PC_ALL - 4));
     }
-    pstk__put32(bytes, pstk__crc32c(0, bytes + 4, PSTK__POINTS_HEADER - 4));
+    pstk__put32(bytes, pstk__crc32c(0, bytes + 4, PSTK__ACCESS_POINTS_HEADER - 4));
 }
 
 static void as_points(const char *path, const uint8_t *data, size_t size)
 {
     static uint8_t bytes[MAX_SIZE];
-    if (size < PSTK__POINTS_HEADER)
+    if (size < PSTK__ACCESS_POINTS_HEADER)
         return;
     memcpy(bytes, data, size);
     write_all(path, bytes, size);
@@ -90,17 +91,17 @@ static void as_points(const char *path, const uint8_t *data, size_t size)
 /* Read all bytes of a file whose pass was well: from each point, and through. */
 static void read_all(const struct pstk__pass *pass, const struct pstk__file *file)
 {
-    struct pstk__points points;
+    struct pstk__access_points points;
     struct pstk__span span;
     struct pstk__damage damage = {0};
     const uint32_t packings = 1u << pass->of.packing;
     uint8_t *memory = aligned_alloc(64, (pstk__span_memory(packings) + 63) / 64 * 64);
     uint8_t *to = malloc(PSTK__CHUNK);
     if (!memory || !to || pstk__span_init(&span, memory, packings) < 0 ||
-        pstk__points_open(&points, pass->points, pass->head_crc) < 0)
+        pstk__access_points_open(&points, pass->points, pass->head_crc) < 0)
         abort();
     for (uint64_t at = 0; at < pass->of.unpacked && at < 8u << 20;) {
-        if (pstk__points_find(&points, at, &span.point) < 0 ||
+        if (pstk__access_points_find(&points, at, &span.point) < 0 ||
             pstk__span_begin(&span, &points, &damage) < 0)
             abort();
         for (; at < span.point.end && at < 8u << 20;) {
@@ -110,7 +111,7 @@ static void read_all(const struct pstk__pass *pass, const struct pstk__file *fil
             at += (uint64_t)n;
         }
     }
-    pstk__points_close(&points);
+    pstk__access_points_close(&points);
     free(memory);
     free(to);
 }

@@ -297,7 +297,7 @@ class Packed(Case):
                 try:
                     self.assertEqual(data_set[800], wanted)
                 except penstock.CorruptRecordError as error:
-                    self.assertIn("of the points file", str(error))
+                    self.assertIn("of the access points file", str(error))
                     self.assertIn(file, str(error))
                     seen += 1
             with open(file, "r+b") as out:

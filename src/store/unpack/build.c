@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is known of the files lies in an index (index/): a row for each file. It is the index's lock
- * under which points are made, and the index that says which points files are right.
+ * under which points are made, and the index that says which access points files are right.
  */
 #include "store/unpack/build.h"
 
@@ -160,7 +160,7 @@ static int pass_file(void *state, uint64_t job, const struct pstk__map_sink *sin
                               .progress = sink->progress,
                               .user = sink->user};
     if (pstk__packed_path(table, job, path, sizeof path) < 0 ||
-        pstk__packed_points(table, job, points, sizeof points) < 0)
+        pstk__packed_access_points(table, job, points, sizeof points) < 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
                           path);
     *packed = (struct pstk__packed){.of = pass.of};
@@ -266,7 +266,7 @@ static void remove_new(const struct work *work)
 {
     char path[PATH_MAX];
     for (uint64_t i = 0; i < work->table->names.n; i++)
-        if (work->is_new[i] && pstk__packed_points(work->table, i, path, sizeof path) == 0)
+        if (work->is_new[i] && pstk__packed_access_points(work->table, i, path, sizeof path) == 0)
             unlinkat(work->dir, name_of(path), 0); /* what stays wastes room alone */
     memset(work->is_new, 0, work->table->names.n);
 }
@@ -370,7 +370,7 @@ static int has_points(const struct pstk__packed_files *table)
         struct stat st;
         const struct pstk__packed *packed = &table->at[i];
         if (packed->of.packing && !pstk__packed_is_cached(packed) &&
-            (pstk__packed_points(table, i, path, sizeof path) < 0 || lstat(path, &st) < 0 ||
+            (pstk__packed_access_points(table, i, path, sizeof path) < 0 || lstat(path, &st) < 0 ||
              !S_ISREG(st.st_mode) || (uint64_t)st.st_size != packed->points_size ||
              !pstk__index_trusts(st.st_uid, table->data_owner)))
             return 0;
@@ -398,7 +398,7 @@ static const char *differs(void *user, const struct pstk__index *index)
 /* What points depend on, except the sizes and times of files. */
 static void digest_key(const struct pstk__unpack_files *files, uint64_t key[2])
 {
-    const uint64_t version = PSTK__POINTS_VERSION;
+    const uint64_t version = PSTK__ACCESS_POINTS_VERSION;
     key[0] = 7;
     key[1] = 8;
     pstk__index_digest(key, files->format, strlen(files->format));

@@ -99,7 +99,7 @@ static int ends(void *user, uint64_t n)
 static int fill(const struct pstk__packed_files *table, uint64_t i, const char *path,
                 struct pstk__cache_writer **writer, struct pstk_error *err)
 {
-    const struct pstk__points_of *of = &table->at[i].of;
+    const struct pstk__access_points_of *of = &table->at[i].of;
     struct maker maker = {table, *writer};
     struct pstk__whole_job job = {.store = table->store,
                                   .path = path,
@@ -185,7 +185,7 @@ static int wait_for(struct pstk__packed_files *table, uint64_t i, struct pstk__c
 static int find_key(const struct pstk__packed_files *table, uint64_t i, char path[PATH_MAX],
                     char real[PATH_MAX], struct pstk__cache_key *key, struct pstk_error *err)
 {
-    const struct pstk__points_of *of = &table->at[i].of;
+    const struct pstk__access_points_of *of = &table->at[i].of;
     if (pstk__packed_path(table, i, path, PATH_MAX) < 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
                           path);
@@ -202,7 +202,7 @@ int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i,
                        const struct pstk__file *damaged, struct pstk__file *file,
                        struct pstk_error *err)
 {
-    const struct pstk__points_of *of = &table->at[i].of;
+    const struct pstk__access_points_of *of = &table->at[i].of;
     char path[PATH_MAX], real[PATH_MAX];
     struct pstk__cache *cache = NULL;
     struct pstk__cache_key key;
@@ -272,7 +272,7 @@ static int compare(void *user, const void *bytes, uint64_t n, struct pstk_error 
 int pstk__packed_check(struct pstk__packed_files *table, uint64_t i,
                        int (*progress)(void *user, uint64_t n), void *user, struct pstk_error *err)
 {
-    const struct pstk__points_of *of = &table->at[i].of;
+    const struct pstk__access_points_of *of = &table->at[i].of;
     char path[PATH_MAX], real[PATH_MAX];
     struct pstk__cache_key key;
     struct pstk__cache *cache;

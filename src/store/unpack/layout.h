@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layout: where things lie in a points file; its reader and its writer agree on it. */
+/* layout: where things lie in an access points file; its reader and its writer agree on it. */
 #ifndef PSTK_UNPACK_LAYOUT_H
 #define PSTK_UNPACK_LAYOUT_H
 
-#define PSTK__POINTS_MAGIC "PSTKPTS"
-#define PSTK__POINTS_HEADER 4096 /* bytes */
+#define PSTK__ACCESS_POINTS_MAGIC "PSTKPTS"
+#define PSTK__ACCESS_POINTS_HEADER 4096 /* bytes */
 
 /* Bytes of the header; the others are zero. */
-enum pstk__points_header {
+enum pstk__access_points_header {
     PSTK__PH_CRC = 0, /* of the bytes after it */
     PSTK__PH_VERSION = 4,
     PSTK__PH_MAGIC = 8,
@@ -24,7 +24,7 @@ enum pstk__points_header {
 };
 
 /* Bytes of a cell. */
-enum pstk__points_cell {
+enum pstk__access_points_cell {
     PSTK__PC_CRC = 0,    /* of the bytes after it */
     PSTK__PC_NUMBER = 4, /* of the cell, modulo 2^32 */
     PSTK__PC_BEGIN = 8,
@@ -40,6 +40,6 @@ enum pstk__points_cell {
 };
 
 /* Bytes for a chunk: the CRC32C of its bytes, and one of that with the chunk's number. */
-#define PSTK__POINTS_CRC 8
+#define PSTK__ACCESS_POINTS_CRC 8
 
 #endif

@@ -13,7 +13,7 @@ struct run {
     struct pstk_error *err;  /* borrowed */
     const struct pstk__packing *packing;
     struct pstk__unpacker *unpacker;
-    struct pstk__points_writer *writer; /* owned, or NULL */
+    struct pstk__access_points_writer *writer; /* owned, or NULL */
     struct pstk__unpack_input input;
     uint8_t *memory;   /* owned: of the unpacker, then of the input, then a chunk */
     uint8_t *chunk;    /* input.io.out is in it */
@@ -40,7 +40,7 @@ static int end_chunk(struct run *run)
     run->unpacked += n;
     run->input.io.out = run->chunk;
     run->input.io.n_out = PSTK__CHUNK;
-    return pstk__points_writer_chunk(run->writer, pstk__crc32c(0, run->chunk, n), run->err);
+    return pstk__access_points_writer_chunk(run->writer, pstk__crc32c(0, run->chunk, n), run->err);
 }
 
 /* Make a point here, if the last one is far enough. */
@@ -56,9 +56,9 @@ static int add_point(struct run *run)
         return r;
     run->packing->point(run->unpacker, &restart, window);
     run->span = at;
-    return pstk__points_writer_point(run->writer, at,
-                                     pstk__unpack_input_at(&run->input) - (restart.n_bits > 0),
-                                     &restart, window, run->err);
+    return pstk__access_points_writer_point(
+        run->writer, at, pstk__unpack_input_at(&run->input) - (restart.n_bits > 0), &restart,
+        window, run->err);
 }
 
 /* Check that the file may end where it does. */
@@ -74,15 +74,15 @@ static int finish(struct run *run)
     pass->of.unpacked = run->unpacked;
     pass->is_checked = !run->packing->is_checked || run->packing->is_checked(run->unpacker);
     return r < 0 ? r
-                 : pstk__points_writer_commit(&run->writer, &pass->of, &pass->points_size,
-                                              &pass->head_crc, run->err);
+                 : pstk__access_points_writer_commit(&run->writer, &pass->of, &pass->points_size,
+                                                     &pass->head_crc, run->err);
 }
 
 static int go_through(struct run *run)
 {
     struct pstk__unpack_io *io = &run->input.io;
-    int r =
-        pstk__points_writer_point(run->writer, 0, 0, &(struct pstk__restart){0}, NULL, run->err);
+    int r = pstk__access_points_writer_point(run->writer, 0, 0, &(struct pstk__restart){0}, NULL,
+                                             run->err);
     run->packing->begin(run->unpacker);
     *io =
         (struct pstk__unpack_io){.in = run->input.buffer, .out = run->chunk, .n_out = PSTK__CHUNK};
@@ -118,7 +118,7 @@ static int open_run(struct run *run)
     run->chunk = run->input.buffer + PSTK__UNPACK_READ;
     int r = pstk__unpack_input_open(&run->input, pass->store, run->err);
     if (r == 0)
-        r = pstk__points_writer_open(&run->writer, pass->points_dir, pass->points, run->err);
+        r = pstk__access_points_writer_open(&run->writer, pass->points_dir, pass->points, run->err);
     return r < 0 ? r : go_through(run);
 }
 
@@ -137,7 +137,7 @@ int pstk__pass_run(struct pstk__pass *pass, struct pstk_error *err)
                                 .user = pass->user,
                                 .file = {.fd = -1}}};
     const int r = open_run(&run);
-    pstk__points_writer_abort(&run.writer);
+    pstk__access_points_writer_abort(&run.writer);
     pstk__file_end(&run.input.file);
     free(run.memory);
     return r;

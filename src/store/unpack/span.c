@@ -42,11 +42,11 @@ static int fail_points(struct pstk__damage *damage, const char *why)
 }
 
 /* Put the window of the point into the buffer. */
-static int load_window(struct pstk__span *span, const struct pstk__points *points,
+static int load_window(struct pstk__span *span, const struct pstk__access_points *points,
                        struct pstk__damage *damage)
 {
     const uint32_t size = span->point.restart.window_size, kept = span->point.window_kept;
-    const int r = pstk__points_window(points, &span->point, span->input);
+    const int r = pstk__access_points_window(points, &span->point, span->input);
     if (r < 0)
         return r == -EBADMSG ? fail_points(damage, "a window of it") : r;
     if (kept == size)
@@ -56,7 +56,7 @@ static int load_window(struct pstk__span *span, const struct pstk__points *point
     return 0;
 }
 
-int pstk__span_begin(struct pstk__span *span, const struct pstk__points *points,
+int pstk__span_begin(struct pstk__span *span, const struct pstk__access_points *points,
                      struct pstk__damage *damage)
 {
     const struct pstk__packing *packing = pstk__packing_of(points->of.packing);
@@ -74,14 +74,14 @@ int pstk__span_begin(struct pstk__span *span, const struct pstk__points *points,
                : 0;
 }
 
-void pstk__span_continue(struct pstk__span *span, const struct pstk__point *point)
+void pstk__span_continue(struct pstk__span *span, const struct pstk__access_point *point)
 {
     span->point = *point;
     span->begin = span->end = point->begin;
 }
 
 /* Have bytes of the file to unpack. */
-static int read_more(struct pstk__span *span, const struct pstk__points *points,
+static int read_more(struct pstk__span *span, const struct pstk__access_points *points,
                      const struct pstk__file *file, struct pstk__damage *damage)
 {
     const uint64_t left = points->of.size - span->packed;
@@ -99,7 +99,7 @@ static int read_more(struct pstk__span *span, const struct pstk__points *points,
 }
 
 /* Unpack n bytes to `to`. */
-static int unpack(struct pstk__span *span, const struct pstk__points *points,
+static int unpack(struct pstk__span *span, const struct pstk__access_points *points,
                   const struct pstk__file *file, uint8_t *to, uint64_t n,
                   struct pstk__damage *damage)
 {
@@ -123,7 +123,7 @@ static int unpack(struct pstk__span *span, const struct pstk__points *points,
 }
 
 /* Unpack and check the chunk that follows. */
-static int add_chunk(struct pstk__span *span, const struct pstk__points *points,
+static int add_chunk(struct pstk__span *span, const struct pstk__access_points *points,
                      const struct pstk__file *file, struct pstk__damage *damage)
 {
     const uint64_t left = span->point.end - span->end;
@@ -135,8 +135,8 @@ static int add_chunk(struct pstk__span *span, const struct pstk__points *points,
     int r = unpack(span, points, file, to, n, damage);
     if (r < 0)
         return r;
-    r = pstk__points_crc(points, span->point.chunk + (span->end - span->point.begin) / PSTK__CHUNK,
-                         &crc);
+    r = pstk__access_points_crc(
+        points, span->point.chunk + (span->end - span->point.begin) / PSTK__CHUNK, &crc);
     if (r < 0)
         return r == -EBADMSG ? fail_points(damage, "a checksum in it") : r;
     if (crc != pstk__crc32c(0, to, n)) {
@@ -149,7 +149,7 @@ static int add_chunk(struct pstk__span *span, const struct pstk__points *points,
     return 0;
 }
 
-int64_t pstk__span_read(struct pstk__span *span, const struct pstk__points *points,
+int64_t pstk__span_read(struct pstk__span *span, const struct pstk__access_points *points,
                         const struct pstk__file *file, void *to, uint64_t size, uint64_t offset,
                         struct pstk__damage *damage)
 {

@@ -88,9 +88,9 @@ int pstk__packed_open(struct pstk__packed_files *table, const struct pstk__unpac
     for (uint64_t i = 0; i < n; i++) {
         const char *name = pstk__texts_get(files->names, i);
         pstk__texts_add(&table->names, name, strlen(name));
-        table->at[i].of = (struct pstk__points_of){.size = files->sizes[i],
-                                                   .changed_ns = files->changed_ns[i],
-                                                   .unpacked = files->sizes[i]};
+        table->at[i].of = (struct pstk__access_points_of){.size = files->sizes[i],
+                                                          .changed_ns = files->changed_ns[i],
+                                                          .unpacked = files->sizes[i]};
         table->n_bytes += files->sizes[i];
     }
     fill_places(table);
@@ -123,7 +123,8 @@ int pstk__packed_place(struct pstk__packed_files *table, const char *index_path,
                                       "no memory for the files of %s", table->folder);
 }
 
-int pstk__packed_points(const struct pstk__packed_files *table, uint64_t i, char *path, size_t size)
+int pstk__packed_access_points(const struct pstk__packed_files *table, uint64_t i, char *path,
+                               size_t size)
 {
     uint64_t digest[2] = {5, 6};
     char own[PATH_MAX];

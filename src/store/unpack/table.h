@@ -5,7 +5,7 @@
 
 #include "store/cache/cache.h"
 #include "store/unpack/file_list.h"
-#include "store/unpack/points.h"
+#include "store/unpack/access_points.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,9 +20,9 @@ struct pstk__packed_wait {
 
 /* A file. */
 struct pstk__packed {
-    struct pstk__points_of of; /* packing 0: it is not compressed */
-    uint64_t points_size;      /* bytes of its points file; 0: it is unpacked into the cache */
-    uint32_t head_crc;         /* of its points file */
+    struct pstk__access_points_of of; /* packing 0: it is not compressed */
+    uint64_t points_size; /* bytes of its access points file; 0: it is unpacked into the cache */
+    uint32_t head_crc;    /* of its access points file */
     /* 1: it is compressed, and all bytes of it have checksums in the file, as far as is known
      * before it is unpacked. */
     uint32_t is_checked;
@@ -43,7 +43,7 @@ struct pstk__packed_files {
     pthread_mutex_t opening; /* guards the next */
     int has_mutex;
     struct pstk__cache *cache; /* owned; NULL: not open */
-    char *points;              /* owned; folder of the points files; NULL: not known yet */
+    char *points;              /* owned; folder of the access points files; NULL: not known yet */
     uint32_t *places;          /* owned; numbers by the hash of their path; PSTK__NO_FILE: free */
     uint64_t mask;             /* places - 1 */
     uint64_t patience_ns;      /* how long others may make no progress; tests have less */
@@ -60,7 +60,7 @@ void pstk__packed_close(struct pstk__packed_files *table);
 uint32_t pstk__packed_find(const struct pstk__packed_files *table, const char *path);
 /* 0, or EINVAL: the path is too long. */
 int pstk__packed_path(const struct pstk__packed_files *table, uint64_t i, char *path, size_t size);
-/* Set the folder of the points files: that of the index at this path. */
+/* Set the folder of the access points files: that of the index at this path. */
 int pstk__packed_place(struct pstk__packed_files *table, const char *index_path,
                        struct pstk_error *err);
 /* 1: the file is unpacked as a whole. */
@@ -80,7 +80,7 @@ int pstk__packed_entry(struct pstk__packed_files *table, uint64_t i,
 int pstk__packed_check(struct pstk__packed_files *table, uint64_t i,
                        int (*progress)(void *user, uint64_t n), void *user, struct pstk_error *err);
 /* The path of a file's points. 0 or EINVAL. */
-int pstk__packed_points(const struct pstk__packed_files *table, uint64_t i, char *path,
-                        size_t size);
+int pstk__packed_access_points(const struct pstk__packed_files *table, uint64_t i, char *path,
+                               size_t size);
 
 #endif

@@ -28,7 +28,7 @@ struct place {
     uint32_t claimed;                    /* number of the file, or PSTK__NO_FILE */
     uint64_t claimed_begin, claimed_end; /* unpacked bytes of it that the place has or will have */
     uint32_t number;                     /* of the file that span is of, or PSTK__NO_FILE */
-    struct pstk__points points;          /* of that file */
+    struct pstk__access_points points;   /* of that file */
     struct pstk__span span;
 };
 
@@ -136,7 +136,7 @@ static void leave_place(struct pstk__unpack *unpack, struct place *place, uint32
     place->is_busy = 0;
     if (is_lost) {
         place->number = place->claimed = PSTK__NO_FILE;
-        pstk__points_close(&place->points);
+        pstk__access_points_close(&place->points);
     }
     if (damage->why)
         unpack->opened[number].damage = *damage;
@@ -150,12 +150,12 @@ static int open_points(struct pstk__unpack *unpack, struct place *place, uint32_
 {
     char path[PATH_MAX];
     const struct pstk__packed *packed = &unpack->table.at[number];
-    pstk__points_close(&place->points);
-    if (pstk__packed_points(&unpack->table, number, path, sizeof path) < 0)
+    pstk__access_points_close(&place->points);
+    if (pstk__packed_access_points(&unpack->table, number, path, sizeof path) < 0)
         return -ENAMETOOLONG;
-    int r = pstk__points_open(&place->points, path, packed->head_crc);
+    int r = pstk__access_points_open(&place->points, path, packed->head_crc);
     if (r == 0 && (!pstk__index_trusts(place->points.owner, unpack->table.data_owner) ||
-                   !pstk__points_same(&place->points.of, &packed->of)))
+                   !pstk__access_points_same(&place->points.of, &packed->of)))
         r = -EBADMSG;
     if (r == -EBADMSG || r == -ENOENT || r == -ESTALE) {
         *damage =
@@ -169,7 +169,7 @@ static int open_points(struct pstk__unpack *unpack, struct place *place, uint32_
 static int seek(struct pstk__unpack *unpack, struct place *place, uint32_t number, uint64_t offset,
                 struct pstk__damage *damage)
 {
-    struct pstk__point point;
+    struct pstk__access_point point;
     struct pstk__span *span = &place->span;
     const int was_here = place->number == number && place->points.fd >= 0;
     if (was_here && span->point.begin <= offset && offset < span->point.end)
@@ -177,7 +177,7 @@ static int seek(struct pstk__unpack *unpack, struct place *place, uint32_t numbe
     int r = was_here ? 0 : open_points(unpack, place, number, damage);
     if (r < 0)
         return r;
-    r = pstk__points_find(&place->points, offset, &point);
+    r = pstk__access_points_find(&place->points, offset, &point);
     if (r < 0) {
         if (r == -EBADMSG)
             *damage = (struct pstk__damage){.why = "a point of it", .in_points = 1};
@@ -237,7 +237,7 @@ static int open_packed(struct pstk__unpack *unpack, struct opened *opened, const
 static int is_same(const struct pstk__unpack *unpack, uint32_t number, const char *path)
 {
     const struct pstk__store *below = unpack->table.store;
-    const struct pstk__points_of *of = &unpack->table.at[number].of;
+    const struct pstk__access_points_of *of = &unpack->table.at[number].of;
     struct pstk__file file;
     uint64_t size;
     int64_t changed_ns;
@@ -360,7 +360,7 @@ static int unpack_open(const struct pstk__store *store, struct pstk__file *file,
 static int unpack_stat(const struct pstk__file *file, uint64_t *size, int64_t *changed_ns)
 {
     const struct opened *opened = file->state;
-    const struct pstk__points_of *of = &opened->unpack->table.at[number_of(opened)].of;
+    const struct pstk__access_points_of *of = &opened->unpack->table.at[number_of(opened)].of;
     const int r = opened->file.store->stat(&opened->file, size, changed_ns);
     if (r == 0 && !pstk__packed_is_cached(&opened->unpack->table.at[number_of(opened)]))
         *size = *size == of->size ? of->unpacked : of->unpacked + 1;
@@ -395,7 +395,7 @@ static void forget(struct pstk__unpack *unpack, uint32_t number)
     for (uint32_t i = 0; i < unpack->n_places; i++)
         if (unpack->places[i].number == number && !unpack->places[i].is_busy) {
             unpack->places[i].number = unpack->places[i].claimed = PSTK__NO_FILE;
-            pstk__points_close(&unpack->places[i].points);
+            pstk__access_points_close(&unpack->places[i].points);
         }
     pthread_mutex_unlock(&unpack->mutex);
 }
@@ -423,18 +423,19 @@ static void unpack_explain(const struct pstk__file *file, char *text, size_t siz
     const struct pstk__damage damage = opened->damage;
     pthread_mutex_unlock(&unpack->mutex);
     text[0] = 0;
-    if (damage.in_points && pstk__packed_points(&unpack->table, number, path, sizeof path) < 0)
+    if (damage.in_points &&
+        pstk__packed_access_points(&unpack->table, number, path, sizeof path) < 0)
         return;
     if (damage.in_points && access(path, F_OK) < 0)
-        snprintf(text, size, "the points file %s is gone: open the data set again", path);
+        snprintf(text, size, "the access points file %s is gone: open the data set again", path);
     else if (damage.is_replaced)
         snprintf(text, size,
-                 "its points file %s was made anew since the data set was opened, as the file was "
-                 "changed or replaced: open the data set again",
+                 "its access points file %s was made anew since the data set was opened, as the "
+                 "file was changed or replaced: open the data set again",
                  path);
     else if (damage.why && damage.in_points)
         snprintf(text, size,
-                 "%s of the points file %s is damaged: remove that file, and it is made "
+                 "%s of the access points file %s is damaged: remove that file, and it is made "
                  "again",
                  damage.why, path);
     else if (damage.why)
@@ -589,7 +590,7 @@ void pstk__unpack_close(struct pstk__unpack *unpack)
     if (!unpack)
         return;
     for (uint32_t i = 0; i < unpack->n_places; i++)
-        pstk__points_close(&unpack->places[i].points);
+        pstk__access_points_close(&unpack->places[i].points);
     if (unpack->n_ready > 3)
         pthread_cond_destroy(&unpack->changed);
     if (unpack->n_ready > 2)

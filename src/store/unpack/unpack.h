@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unpack: a store over another store, in which the compressed files of a data set are as long and
- * have the bytes that they unpack to. Unpacking begins at points (points.h), which are found by one
- * pass over each file and kept where the index is kept (store/index/location.h). A file without
- * points that are near enough, as a large frame of zstd, is unpacked into the cache (cache/) and
- * read there; if its entry leaves the cache, the next open makes it again.
+ * have the bytes that they unpack to. Unpacking begins at points (access_points.h), which are found
+ * by one pass over each file and kept where the index is kept (store/index/location.h). A file
+ * without points that are near enough, as a large frame of zstd, is unpacked into the cache
+ * (cache/) and read there; if its entry leaves the cache, the next open makes it again.
  *
  * A read unpacks from the point before it, or goes on where an earlier one of that file stopped.
  * Every byte that it gives was compared with a CRC32C of the pass. Files that are not compressed

@@ -5,7 +5,7 @@
 
 #include "store/cache/entry.h"
 #include "store/unpack/input.h"
-#include "store/unpack/points.h"
+#include "store/unpack/access_points.h"
 #include "store/unpack/table.h"
 #include "support/test.h"
 #include "unpack_fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/unpack/points.h"
+#include "store/unpack/access_points.h"
 
 #include "base/crc32c.h"
 #include "base/file.h"
@@ -16,7 +16,8 @@
 /* ---- opening --------------------------------------------------------------------------------- */
 
 /* Read exactly these bytes. A file that is shorter than its header says is damaged. */
-static int read_all(const struct pstk__points *points, void *to, uint64_t size, uint64_t offset)
+static int read_all(const struct pstk__access_points *points, void *to, uint64_t size,
+                    uint64_t offset)
 {
     const int64_t n = pstk__file_pread(points->fd, to, size, offset);
     return n < 0 ? (int)n : (uint64_t)n == size ? 0 : -EBADMSG;
@@ -24,9 +25,9 @@ static int read_all(const struct pstk__points *points, void *to, uint64_t size, 
 
 /* Set what the header says. 1: the parts lie in the file one after another and there are as many
  * cells as the bytes ask for. */
-static int take_header(struct pstk__points *points, const uint8_t *head, uint64_t file_size)
+static int take_header(struct pstk__access_points *points, const uint8_t *head, uint64_t file_size)
 {
-    points->of = (struct pstk__points_of){
+    points->of = (struct pstk__access_points_of){
         .packing = pstk__get32(head + PSTK__PH_PACKING),
         .size = pstk__get64(head + PSTK__PH_SIZE),
         .changed_ns = (int64_t)pstk__get64(head + PSTK__PH_CHANGED),
@@ -37,19 +38,20 @@ static int take_header(struct pstk__points *points, const uint8_t *head, uint64_
     points->n_chunks = pstk__get64(head + PSTK__PH_N_CHUNKS);
     points->chunks = pstk__get64(head + PSTK__PH_CHUNKS);
     return pstk__get64(head + PSTK__PH_FILE) == file_size && points->of.size < MAX_BYTES &&
-           points->of.unpacked < MAX_BYTES && points->cells >= PSTK__POINTS_HEADER &&
+           points->of.unpacked < MAX_BYTES && points->cells >= PSTK__ACCESS_POINTS_HEADER &&
            points->cells <= points->chunks && points->chunks <= file_size &&
            points->n_cells == (points->of.unpacked + PSTK__SPACING - 1) / PSTK__SPACING + 1 &&
            points->n_cells == (points->chunks - points->cells) / PSTK__PC_ALL &&
-           points->n_chunks == (file_size - points->chunks) / PSTK__POINTS_CRC &&
+           points->n_chunks == (file_size - points->chunks) / PSTK__ACCESS_POINTS_CRC &&
            pstk__packing_of(points->of.packing);
 }
 
-int pstk__points_open(struct pstk__points *points, const char *path, uint32_t head_crc)
+int pstk__access_points_open(struct pstk__access_points *points, const char *path,
+                             uint32_t head_crc)
 {
-    uint8_t head[PSTK__POINTS_HEADER];
+    uint8_t head[PSTK__ACCESS_POINTS_HEADER];
     struct stat st;
-    *points = (struct pstk__points){.fd = pstk__file_open(path)};
+    *points = (struct pstk__access_points){.fd = pstk__file_open(path)};
     if (points->fd < 0) {
         const int r = points->fd;
         points->fd = -1;
@@ -61,17 +63,17 @@ int pstk__points_open(struct pstk__points *points, const char *path, uint32_t he
     /* A whole header, but another one. */
     if (r == 0 && pstk__get32(head) == is_crc && is_crc != head_crc)
         r = -ESTALE;
-    if (r == 0 &&
-        (pstk__get32(head) != is_crc || memcmp(head + PSTK__PH_MAGIC, PSTK__POINTS_MAGIC, 8) != 0 ||
-         pstk__get32(head + PSTK__PH_VERSION) != PSTK__POINTS_VERSION ||
-         !take_header(points, head, (uint64_t)st.st_size)))
+    if (r == 0 && (pstk__get32(head) != is_crc ||
+                   memcmp(head + PSTK__PH_MAGIC, PSTK__ACCESS_POINTS_MAGIC, 8) != 0 ||
+                   pstk__get32(head + PSTK__PH_VERSION) != PSTK__ACCESS_POINTS_VERSION ||
+                   !take_header(points, head, (uint64_t)st.st_size)))
         r = -EBADMSG;
     if (r < 0)
-        pstk__points_close(points);
+        pstk__access_points_close(points);
     return r;
 }
 
-void pstk__points_close(struct pstk__points *points)
+void pstk__access_points_close(struct pstk__access_points *points)
 {
     if (points->fd >= 0)
         close(points->fd);
@@ -81,10 +83,10 @@ void pstk__points_close(struct pstk__points *points)
 /* ---- finding --------------------------------------------------------------------------------- */
 
 /* 1: the cell is intact, and all it says lies in the two files. */
-static int take_cell(const struct pstk__points *points, uint64_t number, const uint8_t *cell,
-                     struct pstk__point *point)
+static int take_cell(const struct pstk__access_points *points, uint64_t number, const uint8_t *cell,
+                     struct pstk__access_point *point)
 {
-    *point = (struct pstk__point){
+    *point = (struct pstk__access_point){
         .begin = pstk__get64(cell + PSTK__PC_BEGIN),
         .end = pstk__get64(cell + PSTK__PC_END),
         .packed = pstk__get64(cell + PSTK__PC_PACKED),
@@ -105,10 +107,11 @@ static int take_cell(const struct pstk__points *points, uint64_t number, const u
            point->chunk <= points->n_chunks && n_chunks <= points->n_chunks - point->chunk;
 }
 
-int pstk__points_find(const struct pstk__points *points, uint64_t offset, struct pstk__point *point)
+int pstk__access_points_find(const struct pstk__access_points *points, uint64_t offset,
+                             struct pstk__access_point *point)
 {
     uint8_t cells[2 * PSTK__PC_ALL];
-    struct pstk__point next;
+    struct pstk__access_point next;
     const uint64_t number = offset / PSTK__SPACING;
     if (offset >= points->of.unpacked)
         return -EINVAL;
@@ -123,8 +126,8 @@ int pstk__points_find(const struct pstk__points *points, uint64_t offset, struct
     return point->begin <= offset && offset < point->end ? 0 : -EBADMSG;
 }
 
-int pstk__points_window(const struct pstk__points *points, const struct pstk__point *point,
-                        uint8_t kept[PSTK__WINDOW])
+int pstk__access_points_window(const struct pstk__access_points *points,
+                               const struct pstk__access_point *point, uint8_t kept[PSTK__WINDOW])
 {
     const int r = read_all(points, kept, point->window_kept, point->window);
     return r < 0                                                            ? r
@@ -132,7 +135,8 @@ int pstk__points_window(const struct pstk__points *points, const struct pstk__po
                                                                             : -EBADMSG;
 }
 
-/* The checksum of a chunk's checksum: where it is wrong, the points file is damaged, not the chunk.
+/* The checksum of a chunk's checksum: where it is wrong, the access points file is damaged, not the
+ * chunk.
  */
 static uint32_t seal(uint64_t chunk, uint32_t crc)
 {
@@ -142,12 +146,13 @@ static uint32_t seal(uint64_t chunk, uint32_t crc)
     return pstk__crc32c(0, bytes, sizeof bytes);
 }
 
-int pstk__points_crc(const struct pstk__points *points, uint64_t chunk, uint32_t *crc)
+int pstk__access_points_crc(const struct pstk__access_points *points, uint64_t chunk, uint32_t *crc)
 {
-    uint8_t bytes[PSTK__POINTS_CRC];
+    uint8_t bytes[PSTK__ACCESS_POINTS_CRC];
     if (chunk >= points->n_chunks)
         return -EBADMSG;
-    const int r = read_all(points, bytes, sizeof bytes, points->chunks + chunk * PSTK__POINTS_CRC);
+    const int r =
+        read_all(points, bytes, sizeof bytes, points->chunks + chunk * PSTK__ACCESS_POINTS_CRC);
     *crc = pstk__get32(bytes);
     return r < 0 ? r : pstk__get32(bytes + 4) == seal(chunk, *crc) ? 0 : -EBADMSG;
 }

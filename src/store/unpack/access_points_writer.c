@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/little.h"
 #include "store/unpack/layout.h"
-#include "store/unpack/points.h"
+#include "store/unpack/access_points.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,42 +17,45 @@
 #define AT_ONCE 1024 /* cells or checksums that are written together */
 
 /* Memory: 64 bytes for each MiB unpacked, and 4 for each 64 KiB. */
-struct pstk__points_writer {
+struct pstk__access_points_writer {
     int fd;  /* owned */
     int dir; /* borrowed; where the file is made */
     char path[PATH_MAX];
     const char *name; /* in path: that in dir */
     char temporary[NAME_MAX + 1];
-    uint64_t at;                /* bytes written */
-    struct pstk__point *points; /* owned */
+    uint64_t at;                       /* bytes written */
+    struct pstk__access_point *points; /* owned */
     uint64_t n_points, max_points;
     uint32_t *crcs; /* owned; of chunks */
     uint64_t n_crcs, max_crcs;
 };
 
-static int fail_write(const struct pstk__points_writer *writer, int native, struct pstk_error *err)
+static int fail_write(const struct pstk__access_points_writer *writer, int native,
+                      struct pstk_error *err)
 {
-    return pstk__fail_errno(err, native, PSTK_STAGE_OPEN, "cannot write the points file %s%s",
-                            writer->path, pstk__file_write_advice(native));
+    return pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
+                            "cannot write the access points file %s%s", writer->path,
+                            pstk__file_write_advice(native));
 }
 
 static int fail_memory(const char *path, struct pstk_error *err)
 {
-    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the points file %s", path);
+    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the access points file %s",
+                      path);
 }
 
-static int append(struct pstk__points_writer *writer, const void *bytes, uint64_t size,
+static int append(struct pstk__access_points_writer *writer, const void *bytes, uint64_t size,
                   uint64_t offset, struct pstk_error *err)
 {
     const int native = pstk__file_pwrite(writer->fd, bytes, size, offset);
     return native ? fail_write(writer, native, err) : 0;
 }
 
-int pstk__points_writer_open(struct pstk__points_writer **out, int dir, const char *path,
-                             struct pstk_error *err)
+int pstk__access_points_writer_open(struct pstk__access_points_writer **out, int dir,
+                                    const char *path, struct pstk_error *err)
 {
     *out = NULL;
-    struct pstk__points_writer *writer = calloc(1, sizeof *writer);
+    struct pstk__access_points_writer *writer = calloc(1, sizeof *writer);
     if (!writer)
         return fail_memory(path, err);
     const char *slash = strrchr(path, '/');
@@ -67,7 +70,7 @@ int pstk__points_writer_open(struct pstk__points_writer **out, int dir, const ch
     }
     writer->dir = dir;
     writer->name = writer->path + (name - path);
-    writer->at = PSTK__POINTS_HEADER;
+    writer->at = PSTK__ACCESS_POINTS_HEADER;
     writer->fd = pstk__file_make_temporary(dir, writer->temporary);
     if (writer->fd < 0) {
         const int r = fail_write(writer, -writer->fd, err);
@@ -93,7 +96,7 @@ static int grow(void **memory, uint64_t n, uint64_t *max, size_t size)
 }
 
 /* Write a window, compressed if that saves an eighth. */
-static int keep_window(struct pstk__points_writer *writer, struct pstk__point *point,
+static int keep_window(struct pstk__access_points_writer *writer, struct pstk__access_point *point,
                        const uint8_t *window, struct pstk_error *err)
 {
     uint8_t packed[PSTK__WINDOW];
@@ -107,16 +110,16 @@ static int keep_window(struct pstk__points_writer *writer, struct pstk__point *p
     return append(writer, kept, point->window_kept, point->window, err);
 }
 
-int pstk__points_writer_point(struct pstk__points_writer *writer, uint64_t unpacked,
-                              uint64_t packed, const struct pstk__restart *restart,
-                              const uint8_t *window, struct pstk_error *err)
+int pstk__access_points_writer_point(struct pstk__access_points_writer *writer, uint64_t unpacked,
+                                     uint64_t packed, const struct pstk__restart *restart,
+                                     const uint8_t *window, struct pstk_error *err)
 {
     void *points = writer->points;
     if (grow(&points, writer->n_points, &writer->max_points, sizeof *writer->points) < 0)
         return fail_memory(writer->path, err);
     writer->points = points;
-    struct pstk__point *point = &writer->points[writer->n_points];
-    *point = (struct pstk__point){
+    struct pstk__access_point *point = &writer->points[writer->n_points];
+    *point = (struct pstk__access_point){
         .begin = unpacked, .packed = packed, .restart = *restart, .chunk = writer->n_crcs};
     if (writer->n_points)
         writer->points[writer->n_points - 1].end = unpacked;
@@ -124,8 +127,8 @@ int pstk__points_writer_point(struct pstk__points_writer *writer, uint64_t unpac
     return keep_window(writer, point, window, err);
 }
 
-int pstk__points_writer_chunk(struct pstk__points_writer *writer, uint32_t crc,
-                              struct pstk_error *err)
+int pstk__access_points_writer_chunk(struct pstk__access_points_writer *writer, uint32_t crc,
+                                     struct pstk_error *err)
 {
     void *crcs = writer->crcs;
     if (grow(&crcs, writer->n_crcs, &writer->max_crcs, sizeof *writer->crcs) < 0)
@@ -137,7 +140,7 @@ int pstk__points_writer_chunk(struct pstk__points_writer *writer, uint32_t crc,
 
 /* ---- finishing ------------------------------------------------------------------------------- */
 
-static void put_cell(uint8_t *cell, uint64_t number, const struct pstk__point *point)
+static void put_cell(uint8_t *cell, uint64_t number, const struct pstk__access_point *point)
 {
     memset(cell, 0, PSTK__PC_ALL);
     pstk__put32(cell + PSTK__PC_NUMBER, (uint32_t)number);
@@ -154,7 +157,8 @@ static void put_cell(uint8_t *cell, uint64_t number, const struct pstk__point *p
 }
 
 /* Cell k: the last point before byte k * PSTK__SPACING; cell 0: the first. */
-static int write_cells(struct pstk__points_writer *writer, uint64_t n_cells, struct pstk_error *err)
+static int write_cells(struct pstk__access_points_writer *writer, uint64_t n_cells,
+                       struct pstk_error *err)
 {
     uint8_t *cells = malloc(AT_ONCE * PSTK__PC_ALL);
     int r = cells ? 0 : fail_memory(writer->path, err);
@@ -174,29 +178,30 @@ static int write_cells(struct pstk__points_writer *writer, uint64_t n_cells, str
     return r;
 }
 
-static int write_crcs(struct pstk__points_writer *writer, struct pstk_error *err)
+static int write_crcs(struct pstk__access_points_writer *writer, struct pstk_error *err)
 {
-    uint8_t bytes[AT_ONCE * PSTK__POINTS_CRC], number[12];
+    uint8_t bytes[AT_ONCE * PSTK__ACCESS_POINTS_CRC], number[12];
     int r = 0;
     for (uint64_t k = 0, n; r == 0 && k < writer->n_crcs; k += n) {
         n = writer->n_crcs - k < AT_ONCE ? writer->n_crcs - k : AT_ONCE;
         for (uint64_t i = 0; i < n; i++) {
             pstk__put64(number, k + i);
             pstk__put32(number + 8, writer->crcs[k + i]);
-            pstk__put32(bytes + i * PSTK__POINTS_CRC, writer->crcs[k + i]);
-            pstk__put32(bytes + i * PSTK__POINTS_CRC + 4, pstk__crc32c(0, number, sizeof number));
+            pstk__put32(bytes + i * PSTK__ACCESS_POINTS_CRC, writer->crcs[k + i]);
+            pstk__put32(bytes + i * PSTK__ACCESS_POINTS_CRC + 4,
+                        pstk__crc32c(0, number, sizeof number));
         }
-        r = append(writer, bytes, n * PSTK__POINTS_CRC, writer->at, err);
-        writer->at += n * PSTK__POINTS_CRC;
+        r = append(writer, bytes, n * PSTK__ACCESS_POINTS_CRC, writer->at, err);
+        writer->at += n * PSTK__ACCESS_POINTS_CRC;
     }
     return r;
 }
 
 /* Write the header, and give the file its name. */
-static int write_end(struct pstk__points_writer *writer, const uint8_t head[PSTK__POINTS_HEADER],
-                     struct pstk_error *err)
+static int write_end(struct pstk__access_points_writer *writer,
+                     const uint8_t head[PSTK__ACCESS_POINTS_HEADER], struct pstk_error *err)
 {
-    int r = append(writer, head, PSTK__POINTS_HEADER, 0, err);
+    int r = append(writer, head, PSTK__ACCESS_POINTS_HEADER, 0, err);
     /* As others may read the data, they may read this: a temporary file lets nobody. */
     if (r == 0 && fchmod(writer->fd, 0644) < 0)
         r = fail_write(writer, errno, err);
@@ -207,7 +212,7 @@ static int write_end(struct pstk__points_writer *writer, const uint8_t head[PSTK
     return r;
 }
 
-static void close_writer(struct pstk__points_writer *writer)
+static void close_writer(struct pstk__access_points_writer *writer)
 {
     close(writer->fd);
     free(writer->points);
@@ -215,15 +220,16 @@ static void close_writer(struct pstk__points_writer *writer)
     free(writer);
 }
 
-int pstk__points_writer_commit(struct pstk__points_writer **p, const struct pstk__points_of *of,
-                               uint64_t *size, uint32_t *head_crc, struct pstk_error *err)
+int pstk__access_points_writer_commit(struct pstk__access_points_writer **p,
+                                      const struct pstk__access_points_of *of, uint64_t *size,
+                                      uint32_t *head_crc, struct pstk_error *err)
 {
-    struct pstk__points_writer *writer = *p;
-    uint8_t head[PSTK__POINTS_HEADER] = {0};
+    struct pstk__access_points_writer *writer = *p;
+    uint8_t head[PSTK__ACCESS_POINTS_HEADER] = {0};
     const uint64_t n_cells = (of->unpacked + PSTK__SPACING - 1) / PSTK__SPACING + 1;
     writer->points[writer->n_points - 1].end = of->unpacked;
-    memcpy(head + PSTK__PH_MAGIC, PSTK__POINTS_MAGIC, 8);
-    pstk__put32(head + PSTK__PH_VERSION, PSTK__POINTS_VERSION);
+    memcpy(head + PSTK__PH_MAGIC, PSTK__ACCESS_POINTS_MAGIC, 8);
+    pstk__put32(head + PSTK__PH_VERSION, PSTK__ACCESS_POINTS_VERSION);
     pstk__put32(head + PSTK__PH_PACKING, of->packing);
     pstk__put64(head + PSTK__PH_SIZE, of->size);
     pstk__put64(head + PSTK__PH_CHANGED, (uint64_t)of->changed_ns);
@@ -242,7 +248,7 @@ int pstk__points_writer_commit(struct pstk__points_writer **p, const struct pstk
     if (r == 0)
         r = write_end(writer, head, err);
     if (r < 0) {
-        pstk__points_writer_abort(p);
+        pstk__access_points_writer_abort(p);
         return r;
     }
     close_writer(writer);
@@ -250,7 +256,7 @@ int pstk__points_writer_commit(struct pstk__points_writer **p, const struct pstk
     return 0;
 }
 
-void pstk__points_writer_abort(struct pstk__points_writer **p)
+void pstk__access_points_writer_abort(struct pstk__access_points_writer **p)
 {
     if (!*p)
         return;
