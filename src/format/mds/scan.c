@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/little.h"
-#include "format/peek.h"
+#include "format/scan_buffer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct walk {
     const struct pstk__mds *mds;
     struct pstk_error *err;
     struct pstk__file file;
-    struct pstk__peek offsets, samples;
+    struct pstk__scan_buffer offsets, samples;
     uint64_t n;        /* samples */
     uint64_t reported; /* bytes */
 };
@@ -39,11 +39,11 @@ static int fail_at(const struct walk *walk, uint64_t sample, uint64_t at, const 
 }
 
 /* Bytes at .. at + size - 1 of the file; NULL: <0 is in *r. */
-static const uint8_t *look(const struct walk *walk, struct pstk__peek *peek, uint64_t at,
+static const uint8_t *look(const struct walk *walk, struct pstk__scan_buffer *buffer, uint64_t at,
                            uint64_t size, int *r)
 {
     int64_t n;
-    const uint8_t *bytes = pstk__peek_at(peek, &walk->file, at, size, &n);
+    const uint8_t *bytes = pstk__scan_buffer_at(buffer, &walk->file, at, size, &n);
     char why[PSTK__WHY];
     *r = bytes   ? 0
          : n < 0 ? pstk__fail_errno(walk->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s%s",
@@ -64,8 +64,8 @@ static int offset_of(struct walk *walk, uint64_t i, uint64_t *offset)
 static void walk_close(struct walk *walk)
 {
     pstk__file_end(&walk->file);
-    pstk__peek_close(&walk->offsets);
-    pstk__peek_close(&walk->samples);
+    pstk__scan_buffer_close(&walk->offsets);
+    pstk__scan_buffer_close(&walk->samples);
 }
 
 /* Compare the shard's size with what index.json has of it. */
@@ -122,8 +122,8 @@ static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct ps
     *walk = (struct walk){.scan = scan, .mds = scan->own, .err = err, .file = {.fd = -1}};
     walk->n = walk->mds->shards[scan->number].n_samples;
     const int is_small = walk->n == 0 || scan->size / walk->n <= SMALL_SAMPLE;
-    if (pstk__peek_open(&walk->offsets, PSTK__PEEK_SIZE) < 0 ||
-        pstk__peek_open(&walk->samples, is_small ? PSTK__PEEK_SIZE : READ_HEAD) < 0)
+    if (pstk__scan_buffer_open(&walk->offsets, PSTK__SCAN_BUFFER_SIZE) < 0 ||
+        pstk__scan_buffer_open(&walk->samples, is_small ? PSTK__SCAN_BUFFER_SIZE : READ_HEAD) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to index %s", scan->path);
     int r = check_size(walk);
     if (r < 0)

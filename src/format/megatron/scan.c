@@ -6,7 +6,7 @@
 #include "base/little.h"
 #include "format/megatron/idx.h"
 #include "format/megatron/megatron.h"
-#include "format/peek.h"
+#include "format/scan_buffer.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -26,7 +26,7 @@ struct walk {
     const char *name;    /* of it, as scan->name */
     struct pstk__file file;
     struct pstk__megatron_idx idx;
-    struct pstk__peek lengths, pointers, boundaries;
+    struct pstk__scan_buffer lengths, pointers, boundaries;
     uint64_t item; /* bytes of a token */
     uint64_t reported;
 };
@@ -49,11 +49,11 @@ static int fail_at(const struct walk *walk, uint64_t at, const char *fmt, ...)
 }
 
 /* A number of `size` bytes, 4 or 8, at byte `at`; negative ones are above 2^63. */
-static int number_at(const struct walk *walk, struct pstk__peek *peek, uint64_t at, uint64_t size,
-                     uint64_t *number)
+static int number_at(const struct walk *walk, struct pstk__scan_buffer *buffer, uint64_t at,
+                     uint64_t size, uint64_t *number)
 {
     int64_t n;
-    const uint8_t *bytes = pstk__peek_at(peek, &walk->file, at, size, &n);
+    const uint8_t *bytes = pstk__scan_buffer_at(buffer, &walk->file, at, size, &n);
     *number = 0;
     if (!bytes && n < 0)
         return pstk__fail_errno(walk->err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s", walk->path);
@@ -67,9 +67,9 @@ static int number_at(const struct walk *walk, struct pstk__peek *peek, uint64_t 
 static void walk_close(struct walk *walk)
 {
     pstk__file_end(&walk->file);
-    pstk__peek_close(&walk->lengths);
-    pstk__peek_close(&walk->pointers);
-    pstk__peek_close(&walk->boundaries);
+    pstk__scan_buffer_close(&walk->lengths);
+    pstk__scan_buffer_close(&walk->pointers);
+    pstk__scan_buffer_close(&walk->boundaries);
 }
 
 /* The first boundary is 0, and the last the number of sequences. */
@@ -102,9 +102,9 @@ static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct ps
     memcpy(walk->path, scan->path, strlen(scan->path) + 1); /* a path, as scan->path */
     memcpy(walk->path + strlen(walk->path) - 4, ".idx", 4);
     walk->name = walk->path + strlen(walk->path) - strlen(scan->name);
-    if (pstk__peek_open(&walk->lengths, PSTK__PEEK_SIZE) < 0 ||
-        pstk__peek_open(&walk->pointers, PSTK__PEEK_SIZE) < 0 ||
-        pstk__peek_open(&walk->boundaries, PSTK__PEEK_SIZE) < 0)
+    if (pstk__scan_buffer_open(&walk->lengths, PSTK__SCAN_BUFFER_SIZE) < 0 ||
+        pstk__scan_buffer_open(&walk->pointers, PSTK__SCAN_BUFFER_SIZE) < 0 ||
+        pstk__scan_buffer_open(&walk->boundaries, PSTK__SCAN_BUFFER_SIZE) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to index %s", scan->path);
     int r = scan->store->open(scan->store, &walk->file, walk->path);
     if (r == 0)
@@ -112,7 +112,7 @@ static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct ps
     if (r < 0)
         return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", walk->path);
     const uint64_t most = size < PSTK__MEGATRON_HEAD ? size : PSTK__MEGATRON_HEAD;
-    const uint8_t *head = pstk__peek_at(&walk->lengths, &walk->file, 0, most, &n);
+    const uint8_t *head = pstk__scan_buffer_at(&walk->lengths, &walk->file, 0, most, &n);
     if (!head)
         return fail_at(walk, 0, "the file cannot be read: it was cut while it was read");
     const char *wrong = pstk__megatron_idx_parse(&walk->idx, head, most, size, &at, text);
