@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "format/arrays/array.h"
 #include "format/arrays/arrays.h"
+#include "format/coding.h"
 #include "format/folder/folder.h"
-#include "format/form.h"
 #include "format/mds/mds.h"
 #include "format/megatron/megatron.h"
 #include "format/pstk/pstk.h"
@@ -167,7 +167,7 @@ static int check_list(const struct pstk_foreign *foreign, uint32_t number, struc
     int has_type = 0;
     for (uint32_t i = 0; i < foreign->n_fields; i++)
         has_type |= strcmp(foreign->fields[i].name, list->name) == 0;
-    return pstk__form_are_alike(list->suffixes, has_type)
+    return pstk__coding_are_alike(list->suffixes, has_type)
                ? 0
                : fail_list(list,
                            "its suffixes have different types; must be of one (other than .npy "

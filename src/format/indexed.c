@@ -52,13 +52,13 @@ static struct pstk__scan scan_of(const struct work *work, uint64_t i, char path[
                                .foreign = work->opening->foreign};
 }
 
-/* Fields without sums, of the same names and forms. */
+/* Fields without sums, of the same names and codings. */
 static void begin_found(struct pstk__inferred_schema *to, const struct pstk__inferred_schema *from)
 {
     *to = (struct pstk__inferred_schema){.n_fields = from->n_fields};
     for (uint32_t i = 0; i < from->n_fields; i++) {
         to->fields[i].field = from->fields[i].field;
-        to->fields[i].form = from->fields[i].form;
+        to->fields[i].coding = from->fields[i].coding;
     }
 }
 
@@ -494,7 +494,7 @@ static int fill(struct pstk__source *source, const struct pstk__scanner *scanner
     r = retype(scanner, found, opening->foreign, err);
     if (r == 0)
         r = pstk__indexed_describe(source, found, err);
-    indexed->index->found = *found; /* the forms of its fields are those of the schema */
+    indexed->index->found = *found; /* the codings of its fields are those of the schema */
     free(found);
     return r;
 }

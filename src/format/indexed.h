@@ -46,7 +46,7 @@ struct pstk__scanner {
      * what scans and the source need of that list; returns owned (free()). */
     int (*list)(struct pstk__listing *listing, void **own, const struct pstk__opening *opening,
                 struct pstk_error *err);
-    /* Find the fields by the first records of a file, with the forms of their values. `wanted`:
+    /* Find the fields by the first records of a file, with the codings of their values. `wanted`:
      * fields that the caller names, which are kept even where no record of these has them. Where it
      * fails, *found has the fields of the records before the damage, or none. */
     int (*infer)(const struct pstk__scan *scan, const struct pstk_foreign *wanted,
@@ -58,7 +58,7 @@ struct pstk__scanner {
      * rows and sums are those of the records before the damage. */
     int (*scan)(const struct pstk__scan *scan, struct pstk__index_rows *rows,
                 struct pstk__inferred_schema *found, struct pstk_error *err);
-    /* Set the form of a field for the kind that the caller wants; ENOTSUP, with a message. */
+    /* Set the coding of a field for the kind that the caller wants; ENOTSUP, with a message. */
     int (*retype)(struct pstk__index_field *field, const struct pstk_field *wanted,
                   struct pstk_error *err);
     /* Fail: what the caller asks for leaves no sample in the files. own: what `list` read. 0: the

@@ -90,8 +90,8 @@ const uint8_t *pstk__feature_floats(const struct pstk__feature_list *list, uint6
 /* 1: a field can have so many values of a list of numbers; else 0 and a phrase in `text`. */
 int pstk__feature_fits(const struct pstk_field *field, uint64_t n, char text[160]);
 
-/* Bytes of the values of a feature in the form of the field's kind; -1: it is not as the field
- * says. what: enum pstk__feature_reading. */
+/* Bytes of the values of a feature in the plain coding of the field's kind; -1: it is not as the
+ * field says. what: enum pstk__feature_reading. */
 int64_t pstk__feature_plain_size(uint32_t what, const struct pstk_field *field, const void *data,
                                  uint64_t size);
 /* Write that many bytes of them. Returns NULL, or what is wrong, as a phrase in `text`. Size 0: the

@@ -2,7 +2,7 @@
 /*
  * translate: values as other formats code them, to the bytes that a field of their kind has. Pure.
  * These codecs are never stored in penstock's own format: a parser of another format sets them in
- * the views of values that are not yet in the form of their kind.
+ * the views of values that are not yet in the plain coding of their kind.
  */
 #ifndef PSTK_TRANSLATE_H
 #define PSTK_TRANSLATE_H

@@ -6,7 +6,7 @@
  */
 #include "base/little.h"
 #include "format/arrays/npy.h"
-#include "format/form.h"
+#include "format/coding.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,18 +40,18 @@ static void check(const uint8_t *bytes, size_t size)
 /* The bytes as a value: those of a field that they gave, and of one that they may not fit. */
 static void check_value(const uint8_t *bytes, size_t size)
 {
-    struct pstk__index_field fields[2] = {{.form = PSTK__FORM_NPY}};
-    pstk__form_by_suffix(&fields[0], "x.npy");
-    pstk__form_observe(&fields[0], bytes, size < PSTK__FORM_HEAD ? size : PSTK__FORM_HEAD);
-    pstk__form_observe(&fields[0], bytes, size);
-    pstk__form_settle(&fields[0]);
+    struct pstk__index_field fields[2] = {{.coding = PSTK__CODING_NPY}};
+    pstk__coding_by_suffix(&fields[0], "x.npy");
+    pstk__coding_observe(&fields[0], bytes, size < PSTK__CODING_HEAD ? size : PSTK__CODING_HEAD);
+    pstk__coding_observe(&fields[0], bytes, size);
+    pstk__coding_settle(&fields[0]);
     fields[1] = fields[0];
     fields[1].field = (struct pstk_field){
         .kind = PSTK_FIELD_NDARRAY, .dtype = PSTK_F32, .n_dims = 2, .shape = {0, 3}};
     for (uint32_t i = 0; i < 2; i++) {
         struct pstk__field_view view;
         char text[160] = "";
-        const char *wrong = pstk__form_view(&view, &fields[i], bytes, size, text);
+        const char *wrong = pstk__coding_view(&view, &fields[i], bytes, size, text);
         if (wrong ? !wrong[0] || !memchr(wrong, 0, sizeof text)
                   : view.data < bytes || view.data + view.stored_size != bytes + size)
             abort();

@@ -79,7 +79,7 @@ static void read_record(const struct pstk__inferred_schema *found, const uint8_t
     uint8_t *exact = malloc(length ? length : 1);
     if (length)
         memcpy(exact, record + PSTK__TFRECORD_HEAD, length);
-    if (found->fields[0].form != PSTK__TFRECORD_WHOLE &&
+    if (found->fields[0].coding != PSTK__TFRECORD_WHOLE &&
         pstk__tfrecord_intact(record + PSTK__TFRECORD_HEAD, length) &&
         pstk__example_begin(&example, exact, length))
         for (uint32_t guess = 0; pstk__example_next(&example, &feature) > 0; guess++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 #include "base/little.h"
+#include "format/coding.h"
 #include "format/folder/folder.h"
 #include "format/folder/name.h"
 #include "format/folder/scan.h"
@@ -10,7 +11,6 @@
 #include "format/table/scan.h"
 #include "format/folder/tree.h"
 #include "format/folder/values.h"
-#include "format/form.h"
 #include "format/indexed.h"
 
 #include <errno.h>
@@ -132,7 +132,7 @@ static int describe(struct pstk__source *source, const struct pstk__opening *ope
     int r = retype_all(state, found, opening->foreign, err);
     if (r == 0)
         r = pstk__indexed_describe(source, found, err);
-    index->found = *found; /* the forms of its fields are those of the schema */
+    index->found = *found; /* the codings of its fields are those of the schema */
     free(found);
     source->names = index->classes; /* the index owns them */
     source->n_files = source->n_samples + 1;
@@ -377,9 +377,9 @@ static int parse_image(const struct pstk__source *source, const struct pstk__ext
 {
     char text[160];
     const char *wrong =
-        pstk__form_view(&out->fields[PSTK__FIELD_OF_IMAGE],
-                        &pstk__indexed_index(source)->found.fields[PSTK__FIELD_OF_IMAGE],
-                        extent->data, extent->size, text);
+        pstk__coding_view(&out->fields[PSTK__FIELD_OF_IMAGE],
+                          &pstk__indexed_index(source)->found.fields[PSTK__FIELD_OF_IMAGE],
+                          extent->data, extent->size, text);
     return wrong ? pstk__record_fail(out, PSTK__FIELD_OF_IMAGE, PSTK_EBADMSG, PSTK_STAGE_RECORD,
                                      err, "%s", wrong)
                  : 0;
@@ -409,7 +409,7 @@ static int parse_more(const struct pstk__source *source, const struct pstk__plac
         if (field->kind == PSTK_FIELD_SCALAR && sizes[n] != pstk_dtype_size(field->dtype))
             wrong = "a scalar has another size than its dtype";
         else if (fields >> i & 1)
-            wrong = pstk__form_view(&out->fields[i], &found->fields[i], data[n], sizes[n], text);
+            wrong = pstk__coding_view(&out->fields[i], &found->fields[i], data[n], sizes[n], text);
         n++;
     }
     return wrong ? fail_index(source, at->record, wrong, err) : 0;

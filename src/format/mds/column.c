@@ -20,34 +20,34 @@
 /* What streaming/base/format/mds/encodings.py has, except arrays; pkl is not here on purpose. */
 static const struct {
     const char *name;
-    uint8_t kind, dtype, form;
+    uint8_t kind, dtype, coding;
 } encodings[] = {
-    {"bytes", PSTK_FIELD_BYTES, 0, PSTK__FORM_PLAIN},
-    {"str", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
-    {"int", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__FORM_PLAIN},
-    {"uint8", PSTK_FIELD_SCALAR, PSTK_U8, PSTK__FORM_PLAIN},
-    {"uint16", PSTK_FIELD_SCALAR, PSTK_U16, PSTK__FORM_PLAIN},
-    {"uint32", PSTK_FIELD_SCALAR, PSTK_U32, PSTK__FORM_PLAIN},
-    {"uint64", PSTK_FIELD_SCALAR, PSTK_U64, PSTK__FORM_PLAIN},
-    {"int8", PSTK_FIELD_SCALAR, PSTK_I8, PSTK__FORM_PLAIN},
-    {"int16", PSTK_FIELD_SCALAR, PSTK_I16, PSTK__FORM_PLAIN},
-    {"int32", PSTK_FIELD_SCALAR, PSTK_I32, PSTK__FORM_PLAIN},
-    {"int64", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__FORM_PLAIN},
-    {"float16", PSTK_FIELD_SCALAR, PSTK_F16, PSTK__FORM_PLAIN},
-    {"float32", PSTK_FIELD_SCALAR, PSTK_F32, PSTK__FORM_PLAIN},
-    {"float64", PSTK_FIELD_SCALAR, PSTK_F64, PSTK__FORM_PLAIN},
-    {"str_int", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__FORM_TEXT_INTEGER},
-    {"str_float", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
-    {"str_decimal", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
-    {"json", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
-    {"jpeg", PSTK_FIELD_IMAGE, 0, PSTK__FORM_PLAIN},
-    {"png", PSTK_FIELD_IMAGE, 0, PSTK__FORM_PLAIN},
+    {"bytes", PSTK_FIELD_BYTES, 0, PSTK__CODING_PLAIN},
+    {"str", PSTK_FIELD_UTF8, 0, PSTK__CODING_PLAIN},
+    {"int", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__CODING_PLAIN},
+    {"uint8", PSTK_FIELD_SCALAR, PSTK_U8, PSTK__CODING_PLAIN},
+    {"uint16", PSTK_FIELD_SCALAR, PSTK_U16, PSTK__CODING_PLAIN},
+    {"uint32", PSTK_FIELD_SCALAR, PSTK_U32, PSTK__CODING_PLAIN},
+    {"uint64", PSTK_FIELD_SCALAR, PSTK_U64, PSTK__CODING_PLAIN},
+    {"int8", PSTK_FIELD_SCALAR, PSTK_I8, PSTK__CODING_PLAIN},
+    {"int16", PSTK_FIELD_SCALAR, PSTK_I16, PSTK__CODING_PLAIN},
+    {"int32", PSTK_FIELD_SCALAR, PSTK_I32, PSTK__CODING_PLAIN},
+    {"int64", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__CODING_PLAIN},
+    {"float16", PSTK_FIELD_SCALAR, PSTK_F16, PSTK__CODING_PLAIN},
+    {"float32", PSTK_FIELD_SCALAR, PSTK_F32, PSTK__CODING_PLAIN},
+    {"float64", PSTK_FIELD_SCALAR, PSTK_F64, PSTK__CODING_PLAIN},
+    {"str_int", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__CODING_TEXT_INTEGER},
+    {"str_float", PSTK_FIELD_UTF8, 0, PSTK__CODING_PLAIN},
+    {"str_decimal", PSTK_FIELD_UTF8, 0, PSTK__CODING_PLAIN},
+    {"json", PSTK_FIELD_UTF8, 0, PSTK__CODING_PLAIN},
+    {"jpeg", PSTK_FIELD_IMAGE, 0, PSTK__CODING_PLAIN},
+    {"png", PSTK_FIELD_IMAGE, 0, PSTK__CODING_PLAIN},
     {"pil", PSTK_FIELD_IMAGE, 0, PSTK__MDS_PIXELS},
     {"jpeg_array", PSTK_FIELD_IMAGE_LIST, 0, PSTK__MDS_IMAGES},
     {"jpegarray", PSTK_FIELD_IMAGE_LIST, 0, PSTK__MDS_IMAGES},
     {"list[jpeg]", PSTK_FIELD_IMAGE_LIST, 0, PSTK__MDS_IMAGE_LIST},
     {"list[png]", PSTK_FIELD_IMAGE_LIST, 0, PSTK__MDS_IMAGE_LIST},
-    {"list[pil]", PSTK_FIELD_BYTES, 0, PSTK__FORM_PLAIN},
+    {"list[pil]", PSTK_FIELD_BYTES, 0, PSTK__CODING_PLAIN},
 };
 
 /* Names and codes of the dtypes of arrays, as that file has them. */
@@ -100,7 +100,7 @@ static int read_shape(struct pstk_field *field, const char *text)
 static int read_array(struct pstk__mds_column *column, const char *encoding)
 {
     column->field.kind = PSTK_FIELD_NDARRAY;
-    column->form = PSTK__MDS_ARRAY;
+    column->coding = PSTK__MDS_ARRAY;
     encoding += strlen("ndarray");
     if (*encoding == 0)
         return 1;
@@ -108,23 +108,23 @@ static int read_array(struct pstk__mds_column *column, const char *encoding)
         return 0;
     const size_t n = strcspn(encoding, ":");
     column->field.dtype = dtype_of_name(encoding, n);
-    column->form = encoding[n] ? PSTK__FORM_PLAIN : PSTK__MDS_ARRAY_TYPED;
+    column->coding = encoding[n] ? PSTK__CODING_PLAIN : PSTK__MDS_ARRAY_TYPED;
     return column->field.dtype &&
            (encoding[n] == 0 || read_shape(&column->field, encoding + n + 1));
 }
 
-/* Set kind, dtype, shape and form; of an encoding that is not known the kind stays 0. */
+/* Set kind, dtype, shape and coding; of an encoding that is not known the kind stays 0. */
 static void read_encoding(struct pstk__mds_column *column, const char *encoding)
 {
     if (strncmp(encoding, "ndarray", strlen("ndarray")) == 0 && !read_array(column, encoding)) {
         column->field.kind = column->field.dtype = column->field.n_dims = 0;
-        column->form = PSTK__FORM_PLAIN;
+        column->coding = PSTK__CODING_PLAIN;
     }
     for (size_t i = 0; i < sizeof encodings / sizeof encodings[0]; i++)
         if (strcmp(encoding, encodings[i].name) == 0) {
             column->field.kind = encodings[i].kind;
             column->field.dtype = encodings[i].dtype;
-            column->form = encodings[i].form;
+            column->coding = encodings[i].coding;
         }
 }
 
@@ -158,7 +158,7 @@ int pstk__mds_find(const struct pstk__mds_columns *columns, const char *name)
 static uint64_t fixed_size(const struct pstk__mds_column *column)
 {
     const struct pstk_field *field = &column->field;
-    if (column->form != PSTK__FORM_PLAIN ||
+    if (column->coding != PSTK__CODING_PLAIN ||
         (field->kind != PSTK_FIELD_SCALAR && field->kind != PSTK_FIELD_NDARRAY))
         return 0;
     uint64_t size = pstk_dtype_size(field->dtype);
@@ -171,7 +171,7 @@ static uint64_t fixed_size(const struct pstk__mds_column *column)
 const char *pstk__mds_add(struct pstk__mds_columns *columns, const char *name, const char *encoding,
                           uint64_t size, int *code, char text[160])
 {
-    struct pstk__mds_column column = {.form = PSTK__FORM_PLAIN};
+    struct pstk__mds_column column = {.coding = PSTK__CODING_PLAIN};
     *code = PSTK_ENOTSUP;
     if (columns->n == PSTK_MAX_FIELDS)
         return WRONG("has more than %d columns, the most that a data set may have",
@@ -229,7 +229,7 @@ struct head {
 static const char *read_head(struct head *head, const struct pstk__index_field *field,
                              const uint8_t *data, uint64_t n, char text[160])
 {
-    const uint32_t at = field->form == PSTK__MDS_ARRAY;
+    const uint32_t at = field->coding == PSTK__MDS_ARRAY;
     *head = (struct head){0};
     if (n < at + 1u)
         return WRONG("has %" PRIu64 " bytes, too few for an array", n);
@@ -252,10 +252,10 @@ static const char *read_head(struct head *head, const struct pstk__index_field *
 static const char *check_array(const struct head *head, const struct pstk_field *field,
                                uint64_t size, char text[160])
 {
-    struct pstk__form_array array = {
+    struct pstk__coding_array array = {
         .dtype = head->dtype, .n_dims = head->n_dims, .n_bytes = size - head->size};
     memcpy(array.dims, head->dims, sizeof array.dims);
-    return pstk__form_check_array(&array, field, text);
+    return pstk__coding_check_array(&array, field, text);
 }
 
 static const char *view_array(struct pstk__field_view *view, const struct pstk__index_field *field,
@@ -286,10 +286,10 @@ const char *pstk__mds_describe(struct pstk__index_field *field,
                                uint64_t n, uint64_t size, char text[160])
 {
     struct head head;
-    *field = (struct pstk__index_field){.field = column->field, .form = column->form};
+    *field = (struct pstk__index_field){.field = column->field, .coding = column->coding};
     if (column->field.kind == 0)
         field->field.kind = PSTK_FIELD_BYTES;
-    if (column->form != PSTK__MDS_ARRAY && column->form != PSTK__MDS_ARRAY_TYPED)
+    if (column->coding != PSTK__MDS_ARRAY && column->coding != PSTK__MDS_ARRAY_TYPED)
         return NULL;
     const char *wrong = read_head(&head, field, data, n < size ? n : size, text);
     if (wrong)
@@ -297,7 +297,7 @@ const char *pstk__mds_describe(struct pstk__index_field *field,
     if (head.n_dims == 0 || head.n_dims > PSTK_MAX_DIMS) { /* more than a field may have */
         field->field.kind = PSTK_FIELD_BYTES;
         field->field.dtype = 0;
-        field->form = PSTK__FORM_PLAIN;
+        field->coding = PSTK__CODING_PLAIN;
         return NULL;
     }
     field->field.dtype = head.dtype;
@@ -344,7 +344,7 @@ static const char *view_pixels(struct pstk__field_view *view, const uint8_t *dat
 static const char *view_images(struct pstk__field_view *view, const struct pstk__index_field *field,
                                const uint8_t *data, uint64_t size, char text[160])
 {
-    const uint32_t at = field->form == PSTK__MDS_IMAGE_LIST ? 4 : 0;
+    const uint32_t at = field->coding == PSTK__MDS_IMAGE_LIST ? 4 : 0;
     if (size < at || (at && pstk__get32(data) != 0))
         return WRONG("is a list that does not begin with 4 bytes of 0");
     view->codec = PSTK__FOREIGN_IMAGE_LIST;
@@ -363,7 +363,7 @@ static const char *view_images(struct pstk__field_view *view, const struct pstk_
 uint64_t pstk__mds_plain_size(const struct pstk__index_field *field, uint64_t size,
                               uint64_t n_items)
 {
-    switch (field->form) {
+    switch (field->coding) {
     case PSTK__MDS_ARRAY:
     case PSTK__MDS_ARRAY_TYPED:
         return size + 8 * (uint64_t)PSTK_MAX_DIMS;
@@ -379,7 +379,7 @@ const char *pstk__mds_view(struct pstk__field_view *view, const struct pstk__ind
                            const uint8_t *data, uint64_t size, char text[160])
 {
     *view = (struct pstk__field_view){.data = data, .checksum = PSTK__CHECKSUM_NONE};
-    switch (field->form) {
+    switch (field->coding) {
     case PSTK__MDS_ARRAY:
     case PSTK__MDS_ARRAY_TYPED:
         return view_array(view, field, data, size, text);
@@ -391,8 +391,8 @@ const char *pstk__mds_view(struct pstk__field_view *view, const struct pstk__ind
     default:
         break;
     }
-    const char *wrong = pstk__form_view(view, field, data, size, text);
-    if (wrong || field->form != PSTK__FORM_PLAIN || field->field.kind == PSTK_FIELD_UTF8)
+    const char *wrong = pstk__coding_view(view, field, data, size, text);
+    if (wrong || field->coding != PSTK__CODING_PLAIN || field->field.kind == PSTK_FIELD_UTF8)
         return wrong;
     wrong = pstk__value_check(&field->field, data, size, text);
     if (!wrong)
@@ -415,7 +415,7 @@ static int array_fits(const struct pstk__index_field *field, const struct pstk_f
     return fits;
 }
 
-/* 1: values can be read as what is wanted, in the same form; 2: in the form PLAIN. */
+/* 1: values can be read as what is wanted, in the same coding; 2: in the coding PLAIN. */
 static int can_be(const struct pstk__index_field *field, const struct pstk_field *wanted)
 {
     const uint32_t own = field->field.kind;
@@ -424,7 +424,7 @@ static int can_be(const struct pstk__index_field *field, const struct pstk_field
         return 2;
     case PSTK_FIELD_UTF8:
         return own == PSTK_FIELD_UTF8 || own == PSTK_FIELD_BYTES ||
-                       field->form == PSTK__FORM_TEXT_INTEGER
+                       field->coding == PSTK__CODING_TEXT_INTEGER
                    ? 2
                    : 0;
     case PSTK_FIELD_IMAGE:
@@ -459,8 +459,9 @@ int pstk__mds_retype(struct pstk__index_field *field, const struct pstk_field *w
 {
     const int is_text =
         field->field.kind == PSTK_FIELD_UTF8 || field->field.kind == PSTK_FIELD_BYTES;
-    if (wanted->kind == PSTK_FIELD_SCALAR && (is_text || field->form == PSTK__FORM_TEXT_INTEGER))
-        return pstk__form_retype(field, wanted, err);
+    if (wanted->kind == PSTK_FIELD_SCALAR &&
+        (is_text || field->coding == PSTK__CODING_TEXT_INTEGER))
+        return pstk__coding_retype(field, wanted, err);
     const int how = can_be(field, wanted);
     char own[160], other[160];
     if (!how)
@@ -469,7 +470,7 @@ int pstk__mds_retype(struct pstk__index_field *field, const struct pstk_field *w
                           "as %s; read them as they are, or as bytes",
                           field->field.name, describe(&field->field, own), describe(wanted, other));
     if (how == 2)
-        field->form = PSTK__FORM_PLAIN;
+        field->coding = PSTK__CODING_PLAIN;
     field->field = *wanted;
     field->field.codec = PSTK_CODEC_NONE;
     return 0;

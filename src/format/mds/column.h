@@ -6,10 +6,10 @@
 #ifndef PSTK_MDS_COLUMN_H
 #define PSTK_MDS_COLUMN_H
 
-#include "format/form.h"
+#include "format/coding.h"
 
-/* The forms of values, in addition to those of form.h. */
-enum pstk__mds_form {
+/* The codings of values, in addition to those of coding.h. */
+enum pstk__mds_coding {
     PSTK__MDS_ARRAY = 16,       /* an array: its dtype, its shape, elements */
     PSTK__MDS_ARRAY_TYPED = 17, /* the same without dtype, which the encoding names */
     PSTK__MDS_PIXELS = 18,      /* an image decoded: width, height, mode, rows */
@@ -20,7 +20,7 @@ enum pstk__mds_form {
 struct pstk__mds_column {
     struct pstk_field field; /* kind 0: pickles, or an encoding that is unknown: the column is no
                                 field unless the caller names it, and is then bytes */
-    uint32_t form;           /* enum pstk__form or pstk__mds_form */
+    uint32_t coding;         /* enum pstk__coding or pstk__mds_coding */
     uint32_t is_variable;    /* 1: each sample has the size of its value */
     uint32_t size;           /* bytes of a value, >= 1; 0: they vary */
 };
@@ -63,7 +63,7 @@ const char *pstk__mds_describe(struct pstk__index_field *field,
 /* Bytes of the head of an array at most: a dtype, a number of dimensions, 63 of them. */
 #define PSTK__MDS_ARRAY_HEAD 506
 
-/* Bytes of a value in the form of its field's kind, at most. n_items: of a list, else 0. */
+/* Bytes of a value in the plain coding of its field's kind, at most. n_items: of a list, else 0. */
 uint64_t pstk__mds_plain_size(const struct pstk__index_field *field, uint64_t size,
                               uint64_t n_items);
 /* View a value: `data` is borrowed, and offset is set by the caller. Returns NULL, or what is wrong

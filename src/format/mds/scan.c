@@ -249,8 +249,8 @@ static int add_value(struct walk *walk, const struct sample *sample, uint32_t c,
 {
     const uint64_t size = size_of(sample, c);
     uint64_t n_items = 0;
-    if (field->form == PSTK__MDS_IMAGES || field->form == PSTK__MDS_IMAGE_LIST) {
-        const uint64_t from = field->form == PSTK__MDS_IMAGE_LIST ? 4 : 0;
+    if (field->coding == PSTK__MDS_IMAGES || field->coding == PSTK__MDS_IMAGE_LIST) {
+        const uint64_t from = field->coding == PSTK__MDS_IMAGE_LIST ? 4 : 0;
         uint64_t n;
         int r;
         const uint8_t *at = look_at_value(walk, sample, c, from + 4, &n, &r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 #include "base/utf8.h"
-#include "format/form.h"
+#include "format/coding.h"
 #include "format/indexed.h"
 #include "format/listing.h"
 #include "format/tar/member.h"
@@ -31,7 +31,7 @@ static int retype(struct pstk__index_field *field, const struct pstk_field *want
         wanted->kind != PSTK_FIELD_BYTES)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "field " PSTK__TAR_KEY ", the key of samples: must be utf8 or bytes");
-    return pstk__form_retype(field, wanted, err);
+    return pstk__coding_retype(field, wanted, err);
 }
 
 /* Plain archives; and compressed ones, which of a folder with both are left out: they must be the
@@ -234,7 +234,7 @@ static int view_field(struct parse *parse, const struct choice *member, int i)
     struct pstk__field_view *view = &parse->out->fields[i];
     char text[160];
     const uint8_t *data = extent->data + (member->data - extent->offset);
-    const char *wrong = pstk__form_view(view, &index->found.fields[i], data, member->size, text);
+    const char *wrong = pstk__coding_view(view, &index->found.fields[i], data, member->size, text);
     view->offset = member->data + (uint64_t)(view->data - data) - parse->out->file_offset;
     return wrong ? pstk__record_fail(parse->out, (uint32_t)i, PSTK_EBADMSG, PSTK_STAGE_RECORD,
                                      parse->err, "%s", wrong)

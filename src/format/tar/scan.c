@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "format/form.h"
+#include "format/coding.h"
 #include "format/tar/dots.h"
 #include "format/tar/member.h"
 #include "format/tar/suffixes.h"
@@ -200,7 +200,7 @@ static int add_field(struct walk *walk, struct pstk__inferred_schema *found, con
     struct pstk__index_field *one = &found->fields[found->n_fields++];
     *one = (struct pstk__index_field){0};
     snprintf(one->field.name, sizeof one->field.name, "%s", name);
-    pstk__form_by_suffix(one, first);
+    pstk__coding_by_suffix(one, first);
     return 0;
 }
 
@@ -234,12 +234,12 @@ static int64_t read_head(struct walk *walk, const struct pstk__tar_member *membe
 static int look_at_array(struct walk *walk, const struct pstk__tar_member *member,
                          struct pstk__index_field *field)
 {
-    int64_t n = read_head(walk, member, PSTK__FORM_HEAD);
+    int64_t n = read_head(walk, member, PSTK__CODING_HEAD);
     if (n >= 0 &&
-        pstk__form_head_size(pstk__file_reader_bytes(&walk->reader), (uint64_t)n) > (uint64_t)n)
-        n = read_head(walk, member, PSTK__FORM_HEAD_MAX);
+        pstk__coding_head_size(pstk__file_reader_bytes(&walk->reader), (uint64_t)n) > (uint64_t)n)
+        n = read_head(walk, member, PSTK__CODING_HEAD_MAX);
     if (n >= 0)
-        pstk__form_observe(field, pstk__file_reader_bytes(&walk->reader), (uint64_t)n);
+        pstk__coding_observe(field, pstk__file_reader_bytes(&walk->reader), (uint64_t)n);
     walk->reader.at = member->next;
     return n < 0 ? (int)n : 0;
 }
@@ -261,7 +261,7 @@ static int look_at(struct walk *walk, const struct pstk__tar_member *member,
     if (r < 0)
         return r;
     pstk__tar_together_add(together, name.key, name.key_size, (uint32_t)field);
-    return found->fields[field].form == PSTK__FORM_NPY
+    return found->fields[field].coding == PSTK__CODING_NPY
                ? look_at_array(walk, member, &found->fields[field])
                : 0;
 }
@@ -348,7 +348,7 @@ int pstk__tar_infer(const struct pstk__scan *scan, const struct pstk_foreign *wa
     pstk__tar_together_join(&together, found, wanted);
     pstk__tar_together_close(&together);
     for (uint32_t i = 0; i < found->n_fields; i++)
-        pstk__form_settle(&found->fields[i]);
+        pstk__coding_settle(&found->fields[i]);
     if (r >= 0 && found->n_fields)
         r = add_wanted(&walk, wanted, found);
     pstk__file_reader_close(&walk.reader);
@@ -593,7 +593,7 @@ static int add_member(struct samples *samples, const struct pstk__tar_member *me
     cells[pstk__tar_begin((uint32_t)f)] = member->first - cells[0];
     cells[pstk__tar_size((uint32_t)f)] = member->data + member->size - member->first;
     struct pstk__index_field *field = &samples->found->fields[f];
-    const uint64_t plain = pstk__form_plain_size(field, member->size);
+    const uint64_t plain = pstk__coding_plain_size(field, member->size);
     see_headers(samples, member);
     field->n++;
     field->bytes += member->size;

@@ -14,7 +14,7 @@
 /* Why a field can have no default, as a phrase; NULL: it can. */
 static const char *refused(const struct pstk__index_field *field)
 {
-    if (field->form == PSTK__TFRECORD_WHOLE)
+    if (field->coding == PSTK__TFRECORD_WHOLE)
         return "every record has it";
     if (field->field.kind == PSTK_FIELD_NDARRAY && pstk__value_n_variable(&field->field))
         return "it is variable, and empty in records without it";
@@ -108,7 +108,7 @@ void pstk__tfrecord_defaults_describe(const struct pstk__tfrecord_defaults *defa
     for (uint32_t i = 0; i < source->schema.n_fields; i++) {
         const uint64_t n = found->fields[i].n;
         uint64_t *max_plain = &source->limits.max_plain[i];
-        if (found->fields[i].form != PSTK__TFRECORD_WHOLE && n < source->n_samples)
+        if (found->fields[i].coding != PSTK__TFRECORD_WHOLE && n < source->n_samples)
             source->stats[i].n_absent = source->n_samples - n;
         if (!defaults || !defaults->of[i].is_given)
             continue;

@@ -2,7 +2,7 @@
 #include "format/tfrecord/example.h"
 
 #include "base/error.h"
-#include "format/form.h"
+#include "format/coding.h"
 #include "record/kind.h"
 #include "record/list.h"
 #include "record/translate.h"
@@ -58,15 +58,15 @@ static int is_integer(uint32_t dtype)
            dtype != PSTK_F32 && dtype != PSTK_F64;
 }
 
-/* 1: a field of a form can be of this kind. */
-static int suits(uint32_t form, const struct pstk_field *wanted)
+/* 1: a field of a coding can be of this kind. */
+static int suits(uint32_t coding, const struct pstk_field *wanted)
 {
     uint32_t n_variable = 0;
     for (uint32_t i = 0; i < wanted->n_dims && i < PSTK_MAX_DIMS; i++)
         n_variable += wanted->shape[i] == 0;
     const int is_array = wanted->kind == PSTK_FIELD_NDARRAY && n_variable <= 1;
     const int is_number = wanted->kind == PSTK_FIELD_SCALAR || is_array;
-    switch (form) {
+    switch (coding) {
     case PSTK__TFRECORD_FLOAT:
         return is_number && wanted->dtype == PSTK_F32;
     case PSTK__TFRECORD_INT64:
@@ -82,10 +82,10 @@ static int suits(uint32_t form, const struct pstk_field *wanted)
            wanted->kind == PSTK_FIELD_IMAGE;
 }
 
-/* What fields of a form can be, for messages. */
-static const char *kinds_of(uint32_t form)
+/* What fields of a coding can be, for messages. */
+static const char *kinds_of(uint32_t coding)
 {
-    switch (form) {
+    switch (coding) {
     case PSTK__TFRECORD_FLOAT:
         return "a float_list, read as a scalar or an ndarray of f32";
     case PSTK__TFRECORD_INT64:
@@ -100,12 +100,12 @@ static const char *kinds_of(uint32_t form)
 int pstk__tfrecord_retype(struct pstk__index_field *field, const struct pstk_field *wanted,
                           struct pstk_error *err)
 {
-    if (!suits(field->form, wanted))
+    if (!suits(field->coding, wanted))
         return pstk__fail(
             err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
             "field %s: kind is %s%s%s; it is %s with at most one variable dimension",
             field->field.name, pstk__field_kind_name(wanted->kind), wanted->dtype ? " " : "",
-            wanted->dtype ? pstk_dtype_name(wanted->dtype) : "", kinds_of(field->form));
+            wanted->dtype ? pstk_dtype_name(wanted->dtype) : "", kinds_of(field->coding));
     field->field = *wanted;
     field->field.codec = PSTK_CODEC_NONE;
     return 0;
@@ -114,12 +114,12 @@ int pstk__tfrecord_retype(struct pstk__index_field *field, const struct pstk_fie
 int pstk__tfrecord_want(struct pstk__index_field *field, const struct pstk_field *wanted,
                         struct pstk_error *err)
 {
-    static const uint32_t forms[] = {PSTK__TFRECORD_INT64, PSTK__TFRECORD_FLOAT,
-                                     PSTK__TFRECORD_BYTES};
+    static const uint32_t codings[] = {PSTK__TFRECORD_INT64, PSTK__TFRECORD_FLOAT,
+                                       PSTK__TFRECORD_BYTES};
     *field = (struct pstk__index_field){.field = *wanted};
     for (uint32_t i = 0; i < 3; i++)
-        if (suits(forms[i], wanted)) {
-            field->form = forms[i];
+        if (suits(codings[i], wanted)) {
+            field->coding = codings[i];
             return 0;
         }
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
@@ -140,9 +140,9 @@ static void measure(struct pstk__index_field *field, uint64_t size, uint64_t pla
 
 void pstk__tfrecord_measure_one(struct pstk__index_field *field, uint64_t size)
 {
-    if (field->form == PSTK__TFRECORD_BYTES)
+    if (field->coding == PSTK__TFRECORD_BYTES)
         measure(field, size, size + 8); /* as a list of one item */
-    else if (field->form == PSTK__TFRECORD_WHOLE)
+    else if (field->coding == PSTK__TFRECORD_WHOLE)
         measure(field, size, size);
 }
 
@@ -156,19 +156,19 @@ int pstk__tfrecord_measure(struct pstk__index_field *field, const void *data, ui
     if (is_feature && list.type == PSTK__FEATURE_EMPTY)
         return 0;
     const int64_t n =
-        is_feature && 16 + list.type == field->form ? pstk__feature_count(&list, &n_bytes) : -1;
-    if (n >= 0 && field->form == PSTK__TFRECORD_BYTES)
+        is_feature && 16 + list.type == field->coding ? pstk__feature_count(&list, &n_bytes) : -1;
+    if (n >= 0 && field->coding == PSTK__TFRECORD_BYTES)
         measure(field, n_bytes, 4 + 4 * (uint64_t)n + n_bytes);
     else if (n >= 0)
-        measure(field, size, (uint64_t)n * (field->form == PSTK__TFRECORD_FLOAT ? 4 : 8));
+        measure(field, size, (uint64_t)n * (field->coding == PSTK__TFRECORD_FLOAT ? 4 : 8));
     return 1;
 }
 
 uint64_t pstk__tfrecord_max_plain(const struct pstk__index_field *field)
 {
-    if (field->form == PSTK__TFRECORD_INT64)
+    if (field->coding == PSTK__TFRECORD_INT64)
         return field->max_plain / 8 * pstk_dtype_size(field->field.dtype);
-    if (field->form != PSTK__TFRECORD_BYTES)
+    if (field->coding != PSTK__TFRECORD_BYTES)
         return field->max_plain;
     const uint64_t empty = pstk__list_head_size(field->field.kind, 0); /* of a record without it */
     return !is_list(field) ? field->max_size : field->max_plain < empty ? empty : field->max_plain;
@@ -178,10 +178,11 @@ uint64_t pstk__tfrecord_max_plain(const struct pstk__index_field *field)
 
 static uint32_t codec_of(const struct pstk__index_field *field)
 {
-    return PSTK__FOREIGN_FEATURE + (field->form == PSTK__TFRECORD_INT64   ? PSTK__FEATURE_READ_INT64
-                                    : field->form == PSTK__TFRECORD_FLOAT ? PSTK__FEATURE_READ_FLOAT
-                                    : is_list(field)                      ? PSTK__FEATURE_READ_LIST
-                                                                          : PSTK__FEATURE_READ_ONE);
+    return PSTK__FOREIGN_FEATURE + (field->coding == PSTK__TFRECORD_INT64 ? PSTK__FEATURE_READ_INT64
+                                    : field->coding == PSTK__TFRECORD_FLOAT
+                                        ? PSTK__FEATURE_READ_FLOAT
+                                    : is_list(field) ? PSTK__FEATURE_READ_LIST
+                                                     : PSTK__FEATURE_READ_ONE);
 }
 
 /* The only value of a list of bytes, or the floats of one that users can read where they lie; NULL:
@@ -191,10 +192,10 @@ static const uint8_t *find_in_place(const struct pstk__index_field *field, const
 {
     struct pstk__feature_list list;
     char text[160];
-    if (field->form == PSTK__TFRECORD_INT64 || is_list(field) ||
+    if (field->coding == PSTK__TFRECORD_INT64 || is_list(field) ||
         !pstk__feature_open(&list, data, size))
         return NULL;
-    if (field->form == PSTK__TFRECORD_FLOAT) {
+    if (field->coding == PSTK__TFRECORD_FLOAT) {
         const uint8_t *floats = pstk__feature_floats(&list, n_bytes);
         const int is_aligned = ((uintptr_t)floats & 3) == 0; /* as dtypes of outputs may want it */
         return floats && is_aligned && pstk__feature_fits(&field->field, *n_bytes / 4, text)
@@ -214,7 +215,7 @@ void pstk__tfrecord_view(struct pstk__field_view *view, const struct pstk__index
     char text[160];
     uint64_t n_bytes = 0;
     const uint8_t *value = size > 0 ? find_in_place(field, data, size, &n_bytes) : NULL;
-    if (value && !pstk__form_view(view, field, value, n_bytes, text))
+    if (value && !pstk__coding_view(view, field, value, n_bytes, text))
         return;
     const uint32_t codec = codec_of(field);
     const int64_t plain = pstk__translated_size(codec, &field->field, data, size);

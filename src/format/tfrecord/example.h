@@ -10,8 +10,8 @@
 #include "record/record.h"
 #include "store/index/index.h"
 
-/* The form of a field: how its values are coded. */
-enum pstk__tfrecord_form {
+/* The coding of a field: how its values are written. */
+enum pstk__tfrecord_coding {
     PSTK__TFRECORD_WHOLE = 0, /* it is all data of a record */
     PSTK__TFRECORD_BYTES = 16 + PSTK__FEATURE_BYTES,
     PSTK__TFRECORD_FLOAT = 16 + PSTK__FEATURE_FLOAT,
@@ -30,18 +30,18 @@ void pstk__tfrecord_name(char name[PSTK_MAX_NAME], const uint8_t *key, uint64_t 
 int pstk__tfrecord_find(const struct pstk__inferred_schema *found, const uint8_t *key,
                         uint64_t size, uint32_t guess);
 
-/* Set the kind that a caller wants; ENOTSUP where the form has no such kind. */
+/* Set the kind that a caller wants; ENOTSUP where the coding has no such kind. */
 int pstk__tfrecord_retype(struct pstk__index_field *field, const struct pstk_field *wanted,
                           struct pstk_error *err);
-/* Set kind, dtype and form of a field that no record has shown. */
+/* Set kind, dtype and coding of a field that no record has shown. */
 int pstk__tfrecord_want(struct pstk__index_field *field, const struct pstk_field *wanted,
                         struct pstk_error *err);
-/* Add a feature to the sizes of its field. A feature of another form has no size. 0: it has no
+/* Add a feature to the sizes of its field. A feature of another coding has no size. 0: it has no
  * list, and so the record has no such feature. */
 int pstk__tfrecord_measure(struct pstk__index_field *field, const void *data, uint64_t size);
 /* The same of one value of so many bytes: of a list of bytes, or all data of a record. */
 void pstk__tfrecord_measure_one(struct pstk__index_field *field, uint64_t size);
-/* Bytes of a value in the form of the field's kind: the most, once all were measured. */
+/* Bytes of a value in the plain coding of the field's kind: the most, once all were measured. */
 uint64_t pstk__tfrecord_max_plain(const struct pstk__index_field *field);
 
 /* View a feature; `data` is borrowed, offset is set by the caller. Size 0: the record has no such

@@ -209,7 +209,7 @@ static void make_field(struct pstk__index_field *out, const struct sketch *sketc
                        uint64_t n_records)
 {
     struct pstk_field *field = &out->field;
-    *out = (struct pstk__index_field){.form = 16 + sketch->type};
+    *out = (struct pstk__index_field){.coding = 16 + sketch->type};
     pstk__tfrecord_name(field->name, (const uint8_t *)sketch->key, sketch->key_size);
     const int has_one = sketch->least == 1 && sketch->most == 1;
     const int is_one = has_one && sketch->n >= n_records;
@@ -233,7 +233,7 @@ static void make_whole(struct pstk__inferred_schema *found)
     found->n_fields = 1;
     found->fields[0] =
         (struct pstk__index_field){.field = {.name = PSTK__TFRECORD_DATA, .kind = PSTK_FIELD_BYTES},
-                                   .form = PSTK__TFRECORD_WHOLE};
+                                   .coding = PSTK__TFRECORD_WHOLE};
 }
 
 /* The features as fields, and those that the caller wants, too. */

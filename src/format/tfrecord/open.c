@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
-#include "format/form.h"
+#include "format/coding.h"
 #include "format/indexed.h"
 #include "format/listing.h"
 #include "format/tfrecord/defaults.h"
@@ -225,7 +225,7 @@ static int view_whole(const struct parse *parse)
             .checksum = PSTK__CHECKSUM_CRC32C};
     } else {
         r = check_data(parse);
-        wrong = r < 0 ? NULL : pstk__form_view(view, field, parse->data, parse->length, text);
+        wrong = r < 0 ? NULL : pstk__coding_view(view, field, parse->data, parse->length, text);
     }
     view->offset = PSTK__TFRECORD_HEAD;
     return r < 0 ? r : check_view(parse, 0, wrong);
@@ -301,7 +301,7 @@ static int tfrecord_parse(const struct pstk__source *source, const struct pstk__
     const int r = check_head(&parse, &extents[0]);
     if (r < 0)
         return r;
-    return pstk__indexed_index(source)->found.fields[0].form == PSTK__TFRECORD_WHOLE
+    return pstk__indexed_index(source)->found.fields[0].coding == PSTK__TFRECORD_WHOLE
                ? view_whole(&parse)
                : view_features(&parse);
 }

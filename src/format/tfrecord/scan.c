@@ -218,7 +218,7 @@ static int add_record(struct scan *scan, struct pstk__index_rows *rows)
         return pstk__fail(walk->reader.err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for the index of %s", walk->reader.scan->path);
     found->max_record = size > found->max_record ? size : found->max_record;
-    scan->has = found->fields[0].form == PSTK__TFRECORD_WHOLE;
+    scan->has = found->fields[0].coding == PSTK__TFRECORD_WHOLE;
     scan->is_damaged = 0;
     int r = 0;
     if (scan->has)

@@ -37,11 +37,11 @@ struct pstk__index_file {
 /* A field, and what the scan found of it. */
 struct pstk__index_field {
     struct pstk_field field;
-    uint32_t form;      /* the format's own: how a value is coded */
+    uint32_t coding;    /* enum pstk__coding, or the format's own */
     uint32_t reserved;  /* 0 */
     uint64_t n;         /* records that have it */
     uint64_t max_size;  /* bytes of a value in its file */
-    uint64_t max_plain; /* bytes of it in the form of the field's kind */
+    uint64_t max_plain; /* bytes of it in the plain coding of the field's kind */
     uint64_t bytes;     /* of all values in their files */
 };
 

@@ -29,23 +29,23 @@ TEST(encodings_become_kinds_dtypes_and_shapes)
     static const struct {
         const char *encoding;
         uint64_t size;
-        uint32_t kind, dtype, n_dims, form;
-    } cases[] = {{"bytes", 0, PSTK_FIELD_BYTES, 0, 0, PSTK__FORM_PLAIN},
-                 {"str", 9, PSTK_FIELD_UTF8, 0, 0, PSTK__FORM_PLAIN},
-                 {"int", 8, PSTK_FIELD_SCALAR, PSTK_I64, 0, PSTK__FORM_PLAIN},
-                 {"float16", 2, PSTK_FIELD_SCALAR, PSTK_F16, 0, PSTK__FORM_PLAIN},
-                 {"str_int", 0, PSTK_FIELD_SCALAR, PSTK_I64, 0, PSTK__FORM_TEXT_INTEGER},
+        uint32_t kind, dtype, n_dims, coding;
+    } cases[] = {{"bytes", 0, PSTK_FIELD_BYTES, 0, 0, PSTK__CODING_PLAIN},
+                 {"str", 9, PSTK_FIELD_UTF8, 0, 0, PSTK__CODING_PLAIN},
+                 {"int", 8, PSTK_FIELD_SCALAR, PSTK_I64, 0, PSTK__CODING_PLAIN},
+                 {"float16", 2, PSTK_FIELD_SCALAR, PSTK_F16, 0, PSTK__CODING_PLAIN},
+                 {"str_int", 0, PSTK_FIELD_SCALAR, PSTK_I64, 0, PSTK__CODING_TEXT_INTEGER},
                  {"pil", 0, PSTK_FIELD_IMAGE, 0, 0, PSTK__MDS_PIXELS},
                  {"list[png]", 0, PSTK_FIELD_IMAGE_LIST, 0, 0, PSTK__MDS_IMAGE_LIST},
                  {"ndarray", 0, PSTK_FIELD_NDARRAY, 0, 0, PSTK__MDS_ARRAY},
                  {"ndarray:int8", 0, PSTK_FIELD_NDARRAY, PSTK_I8, 0, PSTK__MDS_ARRAY_TYPED},
-                 {"ndarray:int16:3,4", 24, PSTK_FIELD_NDARRAY, PSTK_I16, 2, PSTK__FORM_PLAIN},
-                 {"pkl", 0, 0, 0, 0, PSTK__FORM_PLAIN},
-                 {"ndarray:bool", 0, 0, 0, 0, PSTK__FORM_PLAIN},
-                 {"ndarray:int8:0", 0, 0, 0, 0, PSTK__FORM_PLAIN},
-                 {"ndarray:int8:1,1,1,1,1,1,1,1,1", 9, 0, 0, 0, PSTK__FORM_PLAIN},
-                 {"ndarray:int8:99999999999999999999", 0, 0, 0, 0, PSTK__FORM_PLAIN},
-                 {"", 0, 0, 0, 0, PSTK__FORM_PLAIN}};
+                 {"ndarray:int16:3,4", 24, PSTK_FIELD_NDARRAY, PSTK_I16, 2, PSTK__CODING_PLAIN},
+                 {"pkl", 0, 0, 0, 0, PSTK__CODING_PLAIN},
+                 {"ndarray:bool", 0, 0, 0, 0, PSTK__CODING_PLAIN},
+                 {"ndarray:int8:0", 0, 0, 0, 0, PSTK__CODING_PLAIN},
+                 {"ndarray:int8:1,1,1,1,1,1,1,1,1", 9, 0, 0, 0, PSTK__CODING_PLAIN},
+                 {"ndarray:int8:99999999999999999999", 0, 0, 0, 0, PSTK__CODING_PLAIN},
+                 {"", 0, 0, 0, 0, PSTK__CODING_PLAIN}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         columns = (struct pstk__mds_columns){0};
         CHECK(!add("x", cases[i].encoding, cases[i].size));
@@ -53,7 +53,7 @@ TEST(encodings_become_kinds_dtypes_and_shapes)
         CHECK_EQ(column->field.kind, cases[i].kind);
         CHECK_EQ(column->field.dtype, cases[i].dtype);
         CHECK_EQ(column->field.n_dims, cases[i].n_dims);
-        CHECK_EQ(column->form, cases[i].form);
+        CHECK_EQ(column->coding, cases[i].coding);
         CHECK_EQ(column->is_variable, cases[i].size == 0);
     }
 }
@@ -177,7 +177,7 @@ TEST(an_array_of_more_dimensions_than_a_field_has_is_bytes)
     static const uint8_t array[] = {9 << 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 5};
     const struct pstk__index_field field = field_of("ndarray:int8", array, sizeof array);
     CHECK_EQ(field.field.kind, PSTK_FIELD_BYTES);
-    CHECK_EQ(field.form, PSTK__FORM_PLAIN);
+    CHECK_EQ(field.coding, PSTK__CODING_PLAIN);
 }
 
 int main(void)

@@ -45,7 +45,7 @@ static int add_files(struct pstk__index_writer *writer, uint32_t n_files, struct
 static void describe(struct pstk__inferred_schema *found)
 {
     *found = (struct pstk__inferred_schema){.n_fields = 1, .max_record = 77, .facts = {1, 0, 3}};
-    found->fields[0] = (struct pstk__index_field){.form = 5, .n = 3, .max_size = 9};
+    found->fields[0] = (struct pstk__index_field){.coding = 5, .n = 3, .max_size = 9};
     snprintf(found->fields[0].field.name, PSTK_MAX_NAME, "jpg");
     found->fields[0].field.kind = PSTK_FIELD_IMAGE;
 }
@@ -86,7 +86,7 @@ TEST(what_was_written_comes_back)
     CHECK_STR(pstk__texts_get(&index->classes, 1), "dog");
     CHECK(index->files[2].first == 700 && index->files[2].changed_ns == -5);
     CHECK(index->found.max_record == 77 && index->found.facts[2] == 3);
-    CHECK(index->found.fields[0].form == 5 && index->found.fields[0].max_size == 9);
+    CHECK(index->found.fields[0].coding == 5 && index->found.fields[0].max_size == 9);
     CHECK_STR(index->found.fields[0].field.name, "jpg");
     for (uint64_t id = 0; id < 2100; id++) /* file 0 has no record */
         CHECK_EQ(pstk__index_find(index, id), id < 700 ? 1 : 2);

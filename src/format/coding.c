@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "format/form.h"
+#include "format/coding.h"
 
 #include "base/error.h"
 #include "format/arrays/npy.h"
@@ -14,25 +14,25 @@
 /* Suffixes as webdataset/autodecode.py and its decoders have them; all others are bytes. */
 static const struct {
     const char *suffix;
-    uint8_t kind, dtype, form;
+    uint8_t kind, dtype, coding;
 } suffixes[] = {
-    {"jpg", PSTK_FIELD_IMAGE, 0, PSTK__FORM_PLAIN},
-    {"jpeg", PSTK_FIELD_IMAGE, 0, PSTK__FORM_PLAIN},
-    {"png", PSTK_FIELD_IMAGE, 0, PSTK__FORM_PLAIN},
-    {"cls", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__FORM_TEXT_INTEGER},
-    {"cls2", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__FORM_TEXT_INTEGER},
-    {"index", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__FORM_TEXT_INTEGER},
-    {"inx", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__FORM_TEXT_INTEGER},
-    {"id", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__FORM_TEXT_INTEGER},
-    {"txt", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
-    {"text", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
-    {"transcript", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
-    {"json", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
-    {"jsn", PSTK_FIELD_UTF8, 0, PSTK__FORM_PLAIN},
-    {"npy", PSTK_FIELD_BYTES, 0, PSTK__FORM_NPY},
+    {"jpg", PSTK_FIELD_IMAGE, 0, PSTK__CODING_PLAIN},
+    {"jpeg", PSTK_FIELD_IMAGE, 0, PSTK__CODING_PLAIN},
+    {"png", PSTK_FIELD_IMAGE, 0, PSTK__CODING_PLAIN},
+    {"cls", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__CODING_TEXT_INTEGER},
+    {"cls2", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__CODING_TEXT_INTEGER},
+    {"index", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__CODING_TEXT_INTEGER},
+    {"inx", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__CODING_TEXT_INTEGER},
+    {"id", PSTK_FIELD_SCALAR, PSTK_I64, PSTK__CODING_TEXT_INTEGER},
+    {"txt", PSTK_FIELD_UTF8, 0, PSTK__CODING_PLAIN},
+    {"text", PSTK_FIELD_UTF8, 0, PSTK__CODING_PLAIN},
+    {"transcript", PSTK_FIELD_UTF8, 0, PSTK__CODING_PLAIN},
+    {"json", PSTK_FIELD_UTF8, 0, PSTK__CODING_PLAIN},
+    {"jsn", PSTK_FIELD_UTF8, 0, PSTK__CODING_PLAIN},
+    {"npy", PSTK_FIELD_BYTES, 0, PSTK__CODING_NPY},
 };
 
-void pstk__form_by_suffix(struct pstk__index_field *field, const char *suffix)
+void pstk__coding_by_suffix(struct pstk__index_field *field, const char *suffix)
 {
     const size_t n = strcspn(suffix, ";");
     size_t begin = n;
@@ -40,24 +40,24 @@ void pstk__form_by_suffix(struct pstk__index_field *field, const char *suffix)
         begin--;
     field->field.kind = PSTK_FIELD_BYTES;
     field->field.dtype = 0;
-    field->form = PSTK__FORM_PLAIN;
+    field->coding = PSTK__CODING_PLAIN;
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
         if (strlen(suffixes[i].suffix) == n - begin &&
             memcmp(suffix + begin, suffixes[i].suffix, n - begin) == 0) {
             field->field.kind = suffixes[i].kind;
             field->field.dtype = suffixes[i].dtype;
-            field->form = suffixes[i].form;
+            field->coding = suffixes[i].coding;
         }
 }
 
-int pstk__form_are_alike(const char *list, int has_type)
+int pstk__coding_are_alike(const char *list, int has_type)
 {
     struct pstk__index_field first = {0}, other = {0};
-    pstk__form_by_suffix(&first, list);
+    pstk__coding_by_suffix(&first, list);
     for (list += strcspn(list, ";"); *list; list += strcspn(list, ";")) {
-        pstk__form_by_suffix(&other, ++list);
-        const int is_npy = first.form == PSTK__FORM_NPY || other.form == PSTK__FORM_NPY;
-        if (first.form != other.form && (is_npy || !has_type))
+        pstk__coding_by_suffix(&other, ++list);
+        const int is_npy = first.coding == PSTK__CODING_NPY || other.coding == PSTK__CODING_NPY;
+        if (first.coding != other.coding && (is_npy || !has_type))
             return 0;
         if (!has_type &&
             (first.field.kind != other.field.kind || first.field.dtype != other.field.dtype))
@@ -78,12 +78,12 @@ static int is_array(const struct pstk_field *field)
     return field->kind == PSTK_FIELD_NDARRAY || field->kind == PSTK_FIELD_SCALAR;
 }
 
-uint64_t pstk__form_head_size(const uint8_t *bytes, uint64_t n)
+uint64_t pstk__coding_head_size(const uint8_t *bytes, uint64_t n)
 {
     return pstk__npy_head_size(bytes, n);
 }
 
-void pstk__form_observe(struct pstk__index_field *field, const uint8_t *bytes, uint64_t n)
+void pstk__coding_observe(struct pstk__index_field *field, const uint8_t *bytes, uint64_t n)
 {
     struct pstk__array array;
     struct pstk_field *to = &field->field;
@@ -104,10 +104,10 @@ void pstk__form_observe(struct pstk__index_field *field, const uint8_t *bytes, u
         to->shape[i] = to->shape[i] == array.shape[i] ? to->shape[i] : 0;
 }
 
-void pstk__form_settle(struct pstk__index_field *field)
+void pstk__coding_settle(struct pstk__index_field *field)
 {
     struct pstk_field *to = &field->field;
-    if (field->form == PSTK__FORM_NPY &&
+    if (field->coding == PSTK__CODING_NPY &&
         (field->reserved != SEEN || pstk__value_n_variable(to) > 1)) {
         to->kind = PSTK_FIELD_BYTES;
         to->dtype = to->n_dims = 0;
@@ -116,8 +116,8 @@ void pstk__form_settle(struct pstk__index_field *field)
     field->reserved = 0;
 }
 
-const char *pstk__form_check_array(const struct pstk__form_array *array,
-                                   const struct pstk_field *field, char text[160])
+const char *pstk__coding_check_array(const struct pstk__coding_array *array,
+                                     const struct pstk_field *field, char text[160])
 {
     if (array->dtype != field->dtype || array->n_dims != field->n_dims) {
         snprintf(text, 160,
@@ -159,12 +159,12 @@ static const char *view_npy(struct pstk__field_view *view, const struct pstk_fie
         snprintf(text, 160, "is an array of more than %d dimensions", PSTK_MAX_DIMS);
         return text;
     }
-    struct pstk__form_array found = {
+    struct pstk__coding_array found = {
         .dtype = array.dtype, .n_dims = array.n_dims, .n_bytes = size - array.offset};
     memcpy(found.dims, array.shape, sizeof found.dims);
     view->data = data + array.offset;
     view->stored_size = view->plain_size = (uint32_t)found.n_bytes;
-    return pstk__form_check_array(&found, field, text);
+    return pstk__coding_check_array(&found, field, text);
 }
 
 static int is_integer(uint32_t dtype)
@@ -173,11 +173,11 @@ static int is_integer(uint32_t dtype)
            dtype != PSTK_F64 && dtype != PSTK_BF16;
 }
 
-int pstk__form_retype(struct pstk__index_field *field, const struct pstk_field *wanted,
-                      struct pstk_error *err)
+int pstk__coding_retype(struct pstk__index_field *field, const struct pstk_field *wanted,
+                        struct pstk_error *err)
 {
     const char *name = field->field.name;
-    const int is_npy = field->form == PSTK__FORM_NPY && is_array(wanted);
+    const int is_npy = field->coding == PSTK__CODING_NPY && is_array(wanted);
     if (is_npy && pstk__value_n_variable(wanted) > 1)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "field %s: more than one dimension of its arrays differs from sample to "
@@ -190,13 +190,13 @@ int pstk__form_retype(struct pstk__index_field *field, const struct pstk_field *
                               "field %s: a scalar is read from text, and must be of an integer "
                               "dtype; read others as utf8 or bytes",
                               name);
-        field->form = PSTK__FORM_TEXT_INTEGER;
+        field->coding = PSTK__CODING_TEXT_INTEGER;
         break;
     case PSTK_FIELD_BYTES:
     case PSTK_FIELD_UTF8:
     case PSTK_FIELD_IMAGE:
     case PSTK_FIELD_NDARRAY:
-        field->form = field->form == PSTK__FORM_NPY ? PSTK__FORM_NPY : PSTK__FORM_PLAIN;
+        field->coding = field->coding == PSTK__CODING_NPY ? PSTK__CODING_NPY : PSTK__CODING_PLAIN;
         break;
     default:
         return pstk__fail(
@@ -212,10 +212,11 @@ int pstk__form_retype(struct pstk__index_field *field, const struct pstk_field *
 
 static uint32_t codec_of(const struct pstk__index_field *field)
 {
-    return field->form == PSTK__FORM_TEXT_INTEGER ? PSTK__FOREIGN_TEXT_INTEGER : PSTK_CODEC_NONE;
+    return field->coding == PSTK__CODING_TEXT_INTEGER ? PSTK__FOREIGN_TEXT_INTEGER
+                                                      : PSTK_CODEC_NONE;
 }
 
-uint64_t pstk__form_plain_size(const struct pstk__index_field *field, uint64_t size)
+uint64_t pstk__coding_plain_size(const struct pstk__index_field *field, uint64_t size)
 {
     const uint32_t codec = codec_of(field);
     if (codec == PSTK_CODEC_NONE)
@@ -244,8 +245,8 @@ static const char *view_image(struct pstk__field_view *view, const uint8_t *data
     return NULL;
 }
 
-const char *pstk__form_view(struct pstk__field_view *view, const struct pstk__index_field *field,
-                            const uint8_t *data, uint64_t size, char text[160])
+const char *pstk__coding_view(struct pstk__field_view *view, const struct pstk__index_field *field,
+                              const uint8_t *data, uint64_t size, char text[160])
 {
     *view = (struct pstk__field_view){.data = data,
                                       .stored_size = (uint32_t)size,
@@ -256,7 +257,7 @@ const char *pstk__form_view(struct pstk__field_view *view, const struct pstk__in
         const int64_t plain = pstk__translated_size(view->codec, &field->field, data, size);
         view->plain_size = plain < 0 ? 0 : (uint32_t)plain;
     }
-    if (field->form == PSTK__FORM_NPY && is_array(&field->field))
+    if (field->coding == PSTK__CODING_NPY && is_array(&field->field))
         return view_npy(view, &field->field, data, size, text);
     if (field->field.kind == PSTK_FIELD_IMAGE)
         return view_image(view, data, size, text);
