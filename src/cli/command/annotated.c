@@ -53,7 +53,7 @@ int annotated_is_asked(const struct annotated *annotated)
     return annotated->coco || annotated->settings.format;
 }
 
-int annotated_check(const struct annotated *annotated, const struct form *form)
+int annotated_check(const struct annotated *annotated, const struct profile *profile)
 {
     const int is_voc = annotated->settings.format == PSTK_ANNOTATIONS_VOC;
     if (annotated->coco && is_voc)
@@ -66,10 +66,10 @@ int annotated_check(const struct annotated *annotated, const struct form *form)
         return annotated->settings.skip_empty
                    ? message_usage("--skip-empty is for --coco and --voc (add one of them)")
                    : 0;
-    if (form->convert.shorter_side || form->convert.max_side)
+    if (profile->convert.shorter_side || profile->convert.max_side)
         return message_usage("%s resizes images, and boxes and masks would not follow; must be "
                              "without %s (leave one of them out)",
-                             form->convert.shorter_side ? "--pixels" : "--max-side",
+                             profile->convert.shorter_side ? "--pixels" : "--max-side",
                              is_voc ? "--voc" : "--coco");
     return 0;
 }
@@ -267,16 +267,16 @@ static void print_categories(const struct annotated *annotated, FILE *out)
     }
 }
 
-const char *annotated_note(struct annotated *annotated, const char *form)
+const char *annotated_note(struct annotated *annotated, const char *note)
 {
     size_t size;
     if (!annotated->a)
-        return form;
+        return note;
     free(annotated->note);
     FILE *out = open_memstream(&annotated->note, &size);
     if (!out)
         message_no_memory();
-    fputs(form, out);
+    fputs(note, out);
     if (annotated->coco && annotated->info.n_names) {
         fputs(" annotations=coco category_ids=", out);
         print_categories(annotated, out);

@@ -6,7 +6,7 @@
 
 #include <penstock/annotations.h>
 
-#include "command/form.h"
+#include "command/profile.h"
 #include "command/tree.h"
 #include "option/options.h"
 #include "ui/json.h"
@@ -72,7 +72,7 @@ void annotated_init(struct annotated *annotated);
 /* Read one of the options above. Returns 0, or -1 after a message. */
 int annotated_set(struct annotated *annotated, int code, const char *value);
 /* Check the options together. Returns 0, or an exit status after a message. */
-int annotated_check(const struct annotated *annotated, const struct form *form);
+int annotated_check(const struct annotated *annotated, const struct profile *profile);
 /* 1: pack packs annotations. */
 int annotated_is_asked(const struct annotated *annotated);
 /* Read the annotations, and list their images in a zeroed tree. Returns 0, or an exit status after
@@ -88,8 +88,8 @@ void annotated_compare(struct annotated *annotated, uint64_t number, const void 
 /* Describe the values of the image that was read last and are pixels, for the writer. Returns their
  * number. */
 uint32_t annotated_pixels(const struct annotated *annotated, struct pstk_pixels *pixels);
-/* Return the note of the manifest: `form`'s, and what the annotations add. */
-const char *annotated_note(struct annotated *annotated, const char *form);
+/* Return the note of the manifest: `note`, the profile's, and what the annotations add. */
+const char *annotated_note(struct annotated *annotated, const char *note);
 /* Print what the annotations were. */
 void annotated_print(struct annotated *annotated);
 /* Return what is wrong with an image that the annotations list and that is not there; NULL: nothing

@@ -11,11 +11,11 @@
 #include "command/annotated.h"
 #include "command/bad.h"
 #include "command/census.h"
-#include "command/form.h"
 #include "command/inputs.h"
 #include "command/pack_id.h"
 #include "command/passthrough.h"
 #include "command/prefetcher.h"
+#include "command/profile.h"
 #include "command/records.h"
 #include "command/task.h"
 #include "command/tree.h"
@@ -62,7 +62,7 @@ static const struct option_row table[] = {
      .initial = "all cores",
      .text = "work on N files at once; the default is lower where memory is limited to less than "
              "128 MiB for each"},
-    FORM_OPTIONS,
+    PROFILE_OPTIONS,
     {.name = "part",
      .code = OPT_PART,
      .value = "I/N",
@@ -105,7 +105,7 @@ static const struct option_row table[] = {
     {.name = "overwrite", .code = OPT_OVERWRITE, .text = "replace OUT if it is a data set"},
     OPTION_JSON("print the summary as one JSON object"),
     ANNOTATED_OPTIONS,
-    FORM_LOSS_OPTIONS,
+    PROFILE_LOSS_OPTIONS,
     OPTION_END};
 
 static const char text[] =
@@ -156,7 +156,7 @@ struct pack {
     struct part part;
     char *path;       /* owned; of the data set that is made, OUT or below it; `out` points to it */
     struct task task; /* its part has no number: part 0 of 1 of SRC */
-    struct form form;
+    struct profile profile;
     struct annotated annotated;
     struct fields fields; /* of --field */
     int no_columns, skip_bad, overwrite, json;
@@ -227,7 +227,7 @@ static int set_option(struct pack *pack, int code, const char *value)
         return 0;
     default:
         return code >= OPT_COCO ? annotated_set(&pack->annotated, code, value)
-                                : form_set(&pack->form, code, value);
+                                : profile_set(&pack->profile, code, value);
     }
 }
 
@@ -246,7 +246,7 @@ static uint32_t file_fields(const struct pack *pack, struct pstk_field *fields)
 {
     uint32_t n = 1;
     fields[0] = (struct pstk_field){.name = "jpg", .kind = PSTK_FIELD_IMAGE};
-    form_image_codec(&pack->form, &fields[0]);
+    profile_image_codec(&pack->profile, &fields[0]);
     if (pack->tree.n_classes)
         fields[n++] =
             (struct pstk_field){.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64};
@@ -256,7 +256,7 @@ static uint32_t file_fields(const struct pack *pack, struct pstk_field *fields)
         fields[n++] = (struct pstk_field){.name = "key", .kind = PSTK_FIELD_UTF8};
     for (uint32_t i = 1; i < n; i++)
         if (fields[i].kind == PSTK_FIELD_UTF8)
-            form_text_codec(&pack->form, &fields[i]);
+            profile_text_codec(&pack->profile, &fields[i]);
     return n;
 }
 
@@ -316,7 +316,7 @@ static char *part_note(const struct pack *pack, const struct pstk_writer_setting
                                   .annotations = pack->annotated.settings.path,
                                   .reading = &pack->fields,
                                   .tolerated = (pack->skip_bad ? INPUTS_SKIP_BAD : 0u) |
-                                               (pack->form.damaged ? INPUTS_DAMAGED : 0u)};
+                                               (pack->profile.damaged ? INPUTS_DAMAGED : 0u)};
     char *own =
         is_part(pack) && !pack->has_no_id && knows_inputs(pack) ? inputs_note(&inputs, s) : NULL;
     if (!own && !(own = strdup(s->note)))
@@ -329,9 +329,10 @@ static int open_writer(struct pack *pack)
     struct pstk_field fields[PSTK_MAX_FIELDS];
     struct pstk_writer_settings s;
     struct pstk_error err;
-    char note[FORM_NOTE_SIZE], pack_id[PACK_ID_SIZE + 1];
-    const uint32_t n = pack->records.dataset ? records_fields(&pack->records, &pack->form, fields)
-                                             : file_fields(pack, fields);
+    char note[PROFILE_NOTE_SIZE], pack_id[PACK_ID_SIZE + 1];
+    const uint32_t n = pack->records.dataset
+                           ? records_fields(&pack->records, &pack->profile, fields)
+                           : file_fields(pack, fields);
     pstk_error_init(&err, sizeof err);
     pstk_writer_settings_init(&s, sizeof s);
     s.path = pack->out;
@@ -345,7 +346,7 @@ static int open_writer(struct pack *pack)
     s.shard_size = pack->shard_size;
     s.overwrite = (uint32_t)pack->overwrite;
     s.columns = (uint32_t)pack->no_columns;
-    s.note = annotated_note(&pack->annotated, form_note(&pack->form, note));
+    s.note = annotated_note(&pack->annotated, profile_note(&pack->profile, note));
     s.pack_id = pack->task.pack_id;
     name_pack(pack, &s, pack_id); /* whatever state the inputs are in */
     char *own = part_note(pack, &s);
@@ -419,7 +420,7 @@ static int add_record(struct pack *pack, const struct prefetched *item, struct p
                                                      item->is_damaged ? PSTK_DAMAGED_ACCEPT : 0, 0};
     if (r == 0)
         r = pstk_writer_add_pixels(pack->writer, values, records->info.n_fields, &pixels,
-                                   item->is_converted && pack->form.convert.shorter_side, err);
+                                   item->is_converted && pack->profile.convert.shorter_side, err);
     if (r == 0)
         records_count(records);
     records_release(records);
@@ -437,7 +438,7 @@ static int add_file(struct pack *pack, const struct prefetched *item, struct pst
                                                         .width = item->width,
                                                         .channels = 3,
                                                         .bit_depth = 8}};
-    uint32_t n_pixels = item->is_converted && pack->form.convert.shorter_side;
+    uint32_t n_pixels = item->is_converted && pack->profile.convert.shorter_side;
     const int r = fill(pack, item->number, &cls, values + 1, err);
     if (r >= 0 && pack->annotated.a)
         n_pixels += annotated_pixels(&pack->annotated, pixels + n_pixels);
@@ -525,7 +526,7 @@ static int print_json(struct pack *pack, const struct result *result)
     const struct pstk_dataset_info *info = &result->info;
     const struct census census = census_of(&result->images);
     struct json_t *object = json_make_object(), *images = json_make_object();
-    char note[FORM_NOTE_SIZE];
+    char note[PROFILE_NOTE_SIZE];
     json_put_text(object, "path", pack->out);
     part_put(&pack->part, object);
     json_put_count(object, "n_samples", info->n_samples);
@@ -535,7 +536,8 @@ static int print_json(struct pack *pack, const struct result *result)
     json_put_text(object, "identity", info->identity);
     json_put_real(object, "seconds", result->seconds);
     json_put_bool(object, "done_already", pack->is_done);
-    json_put_text(object, "note", annotated_note(&pack->annotated, form_note(&pack->form, note)));
+    json_put_text(object, "note",
+                  annotated_note(&pack->annotated, profile_note(&pack->profile, note)));
     json_put_count(object, "file_bytes", pack->bytes_in);
     json_put_count(object, "image_bytes", result->images.stored_bytes);
     census_put(&census, images);
@@ -628,7 +630,7 @@ static int report(struct pack *pack, double seconds)
     pstk_dataset_close(&dataset);
     if (r < 0 && r != PSTK_ENODATA)
         return status_of_code(r);
-    if (pack->form.jpeg == FORM_KEEP) { /* the writer was not asked for planes */
+    if (pack->profile.jpeg == PROFILE_KEEP) { /* the writer was not asked for planes */
         const struct census census = census_of(&result.images);
         pack->passthrough.n[PASSTHROUGH_ASKED] = census.n_kept_jpeg;
         pack->passthrough.n[PSTK_KEPT_NOT_JPEG] = census.n_kept_png;
@@ -720,8 +722,8 @@ static int open_prefetcher(struct pack *pack)
         .first = pack->first,
         .n = pack->n,
         .n_threads = pack->n_threads,
-        .convert = pack->form.convert.size ? &pack->form.convert : NULL,
-        .damaged = pack->form.damaged,
+        .convert = pack->profile.convert.size ? &pack->profile.convert : NULL,
+        .damaged = pack->profile.damaged,
         .dataset = pack->records.dataset,
         .field = (uint32_t)pack->records.image,
         .absent = annotated_absent(&pack->annotated)};
@@ -758,7 +760,7 @@ static int lacks_threads(const struct pack *p)
     struct pstk_field fields[PSTK_MAX_FIELDS];
     if (has_prefetcher(p))
         return p->n > p->n_threads;
-    for (uint32_t i = records_fields(&p->records, &p->form, fields); i-- > 0;)
+    for (uint32_t i = records_fields(&p->records, &p->profile, fields); i-- > 0;)
         if (fields[i].codec != PSTK_CODEC_NONE)
             return 1;
     return 0;
@@ -809,9 +811,9 @@ static int run(const struct command *self, int argc, char **argv)
         return options.status;
     p.tree.by_content = (int)p.fields.by_content;
     p.fields.by_content = 0; /* pack walks folders of images itself */
-    int status = form_check(&p.form);
+    int status = profile_check(&p.profile);
     if (status == 0)
-        status = annotated_check(&p.annotated, &p.form);
+        status = annotated_check(&p.annotated, &p.profile);
     if (status == 0 && fields_are_given(&p.fields) && annotated_is_asked(&p.annotated))
         status =
             message_usage("--field, --root-path: cannot be given together with --coco or --voc");

@@ -61,7 +61,7 @@ int records_open(struct records *records, const char *src, const struct fields *
     return 0;
 }
 
-uint32_t records_fields(const struct records *records, const struct form *form,
+uint32_t records_fields(const struct records *records, const struct profile *profile,
                         struct pstk_field *fields)
 {
     for (uint32_t i = 0; i < records->info.n_fields; i++) {
@@ -69,9 +69,9 @@ uint32_t records_fields(const struct records *records, const struct form *form,
         fields[i].codec = PSTK_CODEC_NONE;
         fields[i].codec_level = 0;
         if (fields[i].kind == PSTK_FIELD_IMAGE)
-            form_image_codec(form, &fields[i]);
+            profile_image_codec(profile, &fields[i]);
         else if (fields[i].kind == PSTK_FIELD_UTF8)
-            form_text_codec(form, &fields[i]);
+            profile_text_codec(profile, &fields[i]);
     }
     return records->info.n_fields;
 }

@@ -6,7 +6,7 @@
 
 #include <penstock/format.h>
 
-#include "command/form.h"
+#include "command/profile.h"
 #include "option/fields.h"
 #include "ui/json.h"
 
@@ -26,7 +26,7 @@ struct records {
  * Returns 0 with dataset NULL if it is not, or an exit status after a message. */
 int records_open(struct records *records, const char *src, const struct fields *fields);
 /* Write the fields of the data set that is made. Returns their number. */
-uint32_t records_fields(const struct records *records, const struct form *form,
+uint32_t records_fields(const struct records *records, const struct profile *profile,
                         struct pstk_field *fields);
 /* Read all values of a sample except that of the image field, in the order of the fields. 0, or a
  * negative result; release in both cases. */

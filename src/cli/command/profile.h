@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * form: how pack stores images: the codecs of its fields, the changes that an image goes through
+ * profile: how pack stores images: the codecs of its fields, the changes that an image goes through
  * first, and the note in the manifest that records them.
  */
-#ifndef PSTK_CLI_FORM_H
-#define PSTK_CLI_FORM_H
+#ifndef PSTK_CLI_PROFILE_H
+#define PSTK_CLI_PROFILE_H
 
 #include <penstock/format.h>
 
@@ -12,13 +12,13 @@
 
 enum { OPT_JPEG = 768, OPT_COMPRESS, OPT_PIXELS, OPT_MAX_SIDE, OPT_QUALITY, OPT_DAMAGED };
 
-extern const struct choice form_jpegs[], form_compressions[], form_damages[];
+extern const struct choice profile_jpegs[], profile_compressions[], profile_damages[];
 
 /* Rows for a table of options: how images are stored without loss, */
-#define FORM_OPTIONS                                                                               \
+#define PROFILE_OPTIONS                                                                            \
     {.name = "jpeg",                                                                               \
      .code = OPT_JPEG,                                                                             \
-     .values = form_jpegs,                                                                         \
+     .values = profile_jpegs,                                                                      \
      .initial = "planes",                                                                          \
      .text = "how JPEGs are stored (planes: in a code that decodes faster; the few that planes "   \
              "cannot "                                                                             \
@@ -28,19 +28,19 @@ extern const struct choice form_jpegs[], form_compressions[], form_damages[];
         {.name = "compress",                                                                       \
          .code = OPT_COMPRESS,                                                                     \
          .value = "zstd:LEVEL",                                                                    \
-         .values = form_compressions,                                                              \
+         .values = profile_compressions,                                                           \
          .initial = "none",                                                                        \
          .text = "compress the field key (with annotations file_name), and with --pixels the "     \
                  "pixels; LEVEL is 1 to 22"},                                                      \
     {                                                                                              \
-        .name = "damaged", .code = OPT_DAMAGED, .values = form_damages, .initial = "refuse",       \
+        .name = "damaged", .code = OPT_DAMAGED, .values = profile_damages, .initial = "refuse",    \
         .text = "what becomes of damaged images that Pillow loads (refuse: they are bad files; "   \
                 "accept: JPEGs that decode only with guesses are kept as they came and marked, "   \
                 "and loaders decode them whole, to what Pillow loads; of PNGs whose fault comes "  \
                 "after their rows a new file with these rows is stored)"                           \
     }
 /* and the options that lose data. */
-#define FORM_LOSS_OPTIONS                                                                          \
+#define PROFILE_LOSS_OPTIONS                                                                       \
     {.text = "with loss, which the note in the manifest records (`penstock info` prints it)"},     \
         {.name = "pixels",                                                                         \
          .code = OPT_PIXELS,                                                                       \
@@ -60,29 +60,29 @@ extern const struct choice form_jpegs[], form_compressions[], form_damages[];
                 "alone: 90, only those that shrink)"                                               \
     }
 
-enum form_jpeg { FORM_PLANES = 0, FORM_EXACT = 1, FORM_KEEP = 2 };
+enum profile_jpeg { PROFILE_PLANES = 0, PROFILE_EXACT = 1, PROFILE_KEEP = 2 };
 
-#define FORM_NOTE_SIZE 128
+#define PROFILE_NOTE_SIZE 128
 
 /* Zeroed at the start. */
-struct form {
+struct profile {
     uint32_t damaged;            /* enum pstk_damaged */
-    uint32_t jpeg;               /* enum form_jpeg */
+    uint32_t jpeg;               /* enum profile_jpeg */
     int has_jpeg;                /* 1: --jpeg was given */
     uint32_t codec, level;       /* of the parts that --compress applies to */
     struct pstk_convert convert; /* convert.size is 0 when images stay unchanged */
 };
 
 /* Read one of the options above. Returns 0, or -1 after a message. */
-int form_set(struct form *form, int code, const char *value);
+int profile_set(struct profile *profile, int code, const char *value);
 /* Check the options together, after the last one. Returns 0, or an exit status after a message that
  * names the options that contradict. */
-int form_check(struct form *form);
+int profile_check(struct profile *profile);
 /* Set codec and level of the image field, or of a text field. */
-void form_image_codec(const struct form *form, struct pstk_field *field);
-void form_text_codec(const struct form *form, struct pstk_field *field);
+void profile_image_codec(const struct profile *profile, struct pstk_field *field);
+void profile_text_codec(const struct profile *profile, struct pstk_field *field);
 /* Write the note: "penstock pack", then every change to images as KEY=VALUE after a space. Returns
  * `text`. */
-const char *form_note(const struct form *form, char text[FORM_NOTE_SIZE]);
+const char *profile_note(const struct profile *profile, char text[PROFILE_NOTE_SIZE]);
 
 #endif
