@@ -70,7 +70,7 @@ static void grays(struct bench *b)
     pstk__tensor_grayscale(b->tensor, b->out.pixels, 3, b->in.pixels, 3, SIDE * SIDE);
 }
 
-static const struct pstk__blur_form small = {{9, 9}, {1.2, 1.2}}, large = {{23, 23}, {1.2, 1.2}};
+static const struct pstk__blur_params small = {{9, 9}, {1.2, 1.2}}, large = {{23, 23}, {1.2, 1.2}};
 
 static void blur_9(struct bench *b)
 {

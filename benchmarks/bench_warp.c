@@ -83,13 +83,13 @@ static void copy(const struct bench *b, uint32_t what)
 
 static void work(const struct bench *b, uint32_t what)
 {
-    const struct pstk__rotation_form form = {.angle = 30};
-    const struct pstk__blur_form weights = {{23, 23}, {2, 2}};
+    const struct pstk__rotation_params params = {.angle = 30};
+    const struct pstk__blur_params weights = {{23, 23}, {2, 2}};
     struct pstk__rotation rotation;
     if (what == SCALE_NEAREST) {
         pstk__warp_affine(b->warp, &b->out, &b->in, scale, PSTK__WARP_NEAREST, fill);
     } else if (what >= NEAREST && what <= BICUBIC) {
-        pstk__rotation_init(&rotation, &form, SIDE, SIDE);
+        pstk__rotation_init(&rotation, &params, SIDE, SIDE);
         pstk__warp_rotation(b->warp, &b->out, &b->in, &rotation, what - NEAREST, fill);
     } else if (what >= PERSPECTIVE_NEAREST && what <= PERSPECTIVE_BICUBIC) {
         pstk__warp_perspective(b->warp, &b->out, &b->in, perspective, what - PERSPECTIVE_NEAREST,

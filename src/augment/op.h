@@ -138,9 +138,8 @@ struct pstk__op_entry {
 
     /* FINISHES: set the normalisation. */
     void (*finish)(const struct pstk_op *op, struct pstk__normalisation *n);
-    /* Fixed ops that ERASE: change the finished row, all of whose rows of pixels `form` describes.
-     */
-    void (*erase)(const struct pstk_op *op, const struct pstk__finish *form, void *row);
+    /* Fixed ops that ERASE: change the finished row, whose rows of pixels `finish` describes. */
+    void (*erase)(const struct pstk_op *op, const struct pstk__finish *finish, void *row);
 
     const struct pstk__op_tensor *tensor; /* NULL: as by Pillow */
 };

@@ -116,14 +116,15 @@ static int fits_gaussian(const struct pstk_op *op, const struct pstk__view *view
 static int change_gaussian(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     const struct pstk__picture *in = &canvas->picture;
-    const struct pstk__blur_form form = {.size = {(uint32_t)op->params[0], (uint32_t)op->params[1]},
-                                         .sigma = {op->params[2], op->params[3]}};
+    const struct pstk__blur_params params = {
+        .size = {(uint32_t)op->params[0], (uint32_t)op->params[1]},
+        .sigma = {op->params[2], op->params[3]}};
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
     void *memory = scratch_get(canvas);
     if (!memory)
         return PSTK_ENOMEM;
-    pstk__blur_gaussian(canvas->kernels->blur, &out, in, &form, memory);
+    pstk__blur_gaussian(canvas->kernels->blur, &out, in, &params, memory);
     pstk__canvas_swap(canvas, &out);
     return 0;
 }

@@ -263,21 +263,21 @@ static void put_normal(uint8_t *out, struct pstk__random *r, uint64_t step, uint
 }
 
 /* Normal numbers come in the order of channels, rows and columns, whatever the layout is. */
-static void erase(const struct pstk_op *op, const struct pstk__finish *form, void *row)
+static void erase(const struct pstk_op *op, const struct pstk__finish *finish, void *row)
 {
     const uint32_t top = (uint32_t)op->params[0], left = (uint32_t)op->params[1];
     const uint32_t height = (uint32_t)op->params[2], width = (uint32_t)op->params[3];
-    const uint32_t size = pstk_dtype_size(form->dtype);
-    const uint64_t step = form->layout == PSTK_NCHW ? 1 : form->channels;
+    const uint32_t size = pstk_dtype_size(finish->dtype);
+    const uint64_t step = finish->layout == PSTK_NCHW ? 1 : finish->channels;
     struct pstk__random r = {.key = {(uint32_t)op->params[KEY], (uint32_t)op->params[KEY + 1]}};
-    for (uint32_t c = 0; c < form->channels; c++) {
-        const uint64_t channel = form->layout == PSTK_NCHW ? c * form->plane : c;
-        const uint32_t element = element_of((float)op->params[VALUES + c], form->dtype);
+    for (uint32_t c = 0; c < finish->channels; c++) {
+        const uint64_t channel = finish->layout == PSTK_NCHW ? c * finish->plane : c;
+        const uint32_t element = element_of((float)op->params[VALUES + c], finish->dtype);
         for (uint32_t y = top; y < top + height; y++) {
-            const uint64_t at = channel + ((uint64_t)y * form->width + left) * step;
+            const uint64_t at = channel + ((uint64_t)y * finish->width + left) * step;
             uint8_t *out = (uint8_t *)row + at * size;
             if (op->params[VALUES + IS_NORMAL] == 1)
-                put_normal(out, &r, step, width, form->dtype);
+                put_normal(out, &r, step, width, finish->dtype);
             else
                 put_constant(out, element, step, width, size);
         }

@@ -137,16 +137,16 @@ static void draw_affine(const struct pstk_op *op, struct pstk__random *r, struct
     const double *p = op->params;
     const double width = to->view.width, height = to->view.height;
     const int has_center = (op->flags & PSTK_OP_HAS_CENTER) != 0;
-    struct pstk__affine_form form = {
+    struct pstk__affine_params params = {
         .center = {has_center ? p[10] : width * 0.5, has_center ? p[11] : height * 0.5}};
     double matrix[6];
-    form.angle = pstk__random_uniform(r, p[0], p[1]);
-    form.translate[0] = pstk__rint_even(pstk__random_uniform(r, -p[2] * width, p[2] * width));
-    form.translate[1] = pstk__rint_even(pstk__random_uniform(r, -p[3] * height, p[3] * height));
-    form.scale = pstk__random_uniform(r, p[4], p[5]);
-    form.shear[0] = pstk__random_uniform(r, p[6], p[7]);
-    form.shear[1] = pstk__random_uniform(r, p[8], p[9]);
-    pstk__warp_affine_matrix(&form, matrix);
+    params.angle = pstk__random_uniform(r, p[0], p[1]);
+    params.translate[0] = pstk__rint_even(pstk__random_uniform(r, -p[2] * width, p[2] * width));
+    params.translate[1] = pstk__rint_even(pstk__random_uniform(r, -p[3] * height, p[3] * height));
+    params.scale = pstk__random_uniform(r, p[4], p[5]);
+    params.shear[0] = pstk__random_uniform(r, p[6], p[7]);
+    params.shear[1] = pstk__random_uniform(r, p[8], p[9]);
+    pstk__warp_affine_matrix(&params, matrix);
     for (int i = 0; i < 6; i++)
         if (!isfinite(matrix[i])) /* a shear of a quarter turn: there is nothing to see */
             return;

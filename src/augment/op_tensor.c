@@ -144,15 +144,16 @@ static uint64_t scratch_blur(const struct pstk_op *op, const struct pstk__larges
 static int gaussian_blur(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     const struct pstk__picture *in = &canvas->picture;
-    const struct pstk__blur_form form = {.size = {(uint32_t)op->params[0], (uint32_t)op->params[1]},
-                                         .sigma = {op->params[2], op->params[3]}};
+    const struct pstk__blur_params params = {
+        .size = {(uint32_t)op->params[0], (uint32_t)op->params[1]},
+        .sigma = {op->params[2], op->params[3]}};
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
     void *memory = pstk__arena_get(canvas->arena,
-                                   pstk__tensor_blur_scratch(form.size, in->width, in->channels));
+                                   pstk__tensor_blur_scratch(params.size, in->width, in->channels));
     if (!memory)
         return PSTK_ENOMEM;
-    pstk__tensor_blur(canvas->kernels->tensor, &out, in, &form, memory);
+    pstk__tensor_blur(canvas->kernels->tensor, &out, in, &params, memory);
     pstk__canvas_swap(canvas, &out);
     return 0;
 }

@@ -31,15 +31,15 @@ struct pstk_op pstk_rotate(double angle, uint32_t filter, uint32_t expand)
 int pstk_affine_matrix(double *matrix, double angle, const double *translate, double scale,
                        const double *shear, const double *center)
 {
-    const struct pstk__affine_form form = {.angle = angle,
-                                           .translate = {translate[0], translate[1]},
-                                           .scale = scale,
-                                           .shear = {shear[0], shear[1]},
-                                           .center = {center[0], center[1]}};
+    const struct pstk__affine_params params = {.angle = angle,
+                                               .translate = {translate[0], translate[1]},
+                                               .scale = scale,
+                                               .shear = {shear[0], shear[1]},
+                                               .center = {center[0], center[1]}};
     if (!(fabs(angle) < MAX_ANGLE && fabs(shear[0]) < MAX_ANGLE && fabs(shear[1]) < MAX_ANGLE &&
           scale > 0 && scale < MAX_CENTER))
         return PSTK_EINVAL;
-    pstk__warp_affine_matrix(&form, matrix);
+    pstk__warp_affine_matrix(&params, matrix);
     for (int i = 0; i < 6; i++)
         if (!isfinite(matrix[i]))
             return PSTK_EINVAL;
@@ -158,14 +158,15 @@ static void move_perspective(const struct pstk_op *op, const struct pstk__view *
 
 struct pstk__rotation pstk__op_rotation(const struct pstk_op *op, uint32_t width, uint32_t height)
 {
-    const struct pstk__rotation_form form = {.angle = op->params[0],
-                                             .expand = op->params[1] == 1,
-                                             .center = op->params[2] == 1 ? &op->params[3] : NULL};
+    const struct pstk__rotation_params params = {.angle = op->params[0],
+                                                 .expand = op->params[1] == 1,
+                                                 .center =
+                                                     op->params[2] == 1 ? &op->params[3] : NULL};
     struct pstk__rotation rotation;
     if (op->flags & PSTK_OP_TENSOR)
-        pstk__tensor_rotation_init(&rotation, &form, width, height);
+        pstk__tensor_rotation_init(&rotation, &params, width, height);
     else
-        pstk__rotation_init(&rotation, &form, width, height);
+        pstk__rotation_init(&rotation, &params, width, height);
     return rotation;
 }
 

@@ -14,7 +14,8 @@ static void tensor_init(struct pstk__slots *pool, struct pstk__slot *slot, uint3
                         const struct pstk__output *o)
 {
     struct pstk_tensor *t = &slot->tensors[i];
-    const struct pstk__form *row = pool->on_device ? pstk__output_final(o) : pstk__output_rows(o);
+    const struct pstk__row_layout *row =
+        pool->on_device ? pstk__output_final(o) : pstk__output_rows(o);
     *t = (struct pstk_tensor){.name = pool->names[i],
                               .size = pool->batch_size * row->row_size,
                               .dtype = row->dtype,

@@ -181,14 +181,14 @@ static void mirror_ends(float *row, uint32_t n, uint32_t reach, uint32_t channel
 }
 
 void pstk__blur_gaussian(const struct pstk__blur_kernels *kernels, const struct pstk__picture *out,
-                         const struct pstk__picture *in, const struct pstk__blur_form *form,
+                         const struct pstk__picture *in, const struct pstk__blur_params *params,
                          void *scratch)
 {
     struct pstk__blur_weights x, y;
     const uint8_t *rows[PSTK__BLUR_MAX_KERNEL];
     const uint32_t n = in->width * in->channels;
-    weights_of(&x, form->size[0], form->sigma[0]);
-    weights_of(&y, form->size[1], form->sigma[1]);
+    weights_of(&x, params->size[0], params->sigma[0]);
+    weights_of(&y, params->size[1], params->sigma[1]);
     float *sums = (float *)scratch + (size_t)x.reach * in->channels;
     for (uint32_t row = 0; row < in->height; row++) {
         for (uint32_t k = 0; k <= 2 * y.reach; k++)

@@ -26,7 +26,7 @@ void pstk__blur_box_gaussian(const struct pstk__blur_kernels *kernels,
                              const float radius[2], void *scratch);
 
 /* A Gaussian of an odd number of pixels on each axis, x and y. */
-struct pstk__blur_form {
+struct pstk__blur_params {
     uint32_t size[2]; /* 1 to PSTK__BLUR_MAX_KERNEL; half of it is less than the picture's side */
     double sigma[2];  /* standard deviation, pixels; > 0 */
 };
@@ -40,7 +40,7 @@ struct pstk__blur_form {
  * by 1.
  */
 void pstk__blur_gaussian(const struct pstk__blur_kernels *kernels, const struct pstk__picture *out,
-                         const struct pstk__picture *in, const struct pstk__blur_form *form,
+                         const struct pstk__picture *in, const struct pstk__blur_params *params,
                          void *scratch);
 
 #endif

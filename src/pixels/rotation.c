@@ -73,23 +73,25 @@ static void expand(struct pstk__rotation *rotation)
     m[5] = moved[1];
 }
 
-void pstk__rotation_init(struct pstk__rotation *rotation, const struct pstk__rotation_form *form,
-                         uint32_t width, uint32_t height)
+void pstk__rotation_init(struct pstk__rotation *rotation,
+                         const struct pstk__rotation_params *params, uint32_t width,
+                         uint32_t height)
 {
     static const double nowhere[2] = {0, 0};
-    const double angle = pstk__degrees_modulo(form->angle), middle[2] = {width / 2.0, height / 2.0};
+    const double angle = pstk__degrees_modulo(params->angle),
+                 middle[2] = {width / 2.0, height / 2.0};
     *rotation = (struct pstk__rotation){.width = width, .height = height};
-    if (!form->center && !form->translate &&
-        exact_turn(rotation, angle, form->expand || width == height)) {
+    if (!params->center && !params->translate &&
+        exact_turn(rotation, angle, params->expand || width == height)) {
         if (rotation->turn & 1) {
             rotation->width = height;
             rotation->height = width;
         }
         return;
     }
-    matrix_of(rotation->m, angle, form->center ? form->center : middle,
-              form->translate ? form->translate : nowhere);
-    if (form->expand)
+    matrix_of(rotation->m, angle, params->center ? params->center : middle,
+              params->translate ? params->translate : nowhere);
+    if (params->expand)
         expand(rotation);
 }
 

@@ -10,7 +10,7 @@
 #include "pixels/warp.h"
 
 /* What Image.rotate takes. */
-struct pstk__rotation_form {
+struct pstk__rotation_params {
     double angle;            /* degrees, counter-clockwise; finite */
     uint32_t expand;         /* 1: the output holds the whole turned picture */
     const double *center;    /* x, y; NULL: the middle */
@@ -25,8 +25,9 @@ struct pstk__rotation {
     double m[6];
 };
 
-void pstk__rotation_init(struct pstk__rotation *rotation, const struct pstk__rotation_form *form,
-                         uint32_t width, uint32_t height);
+void pstk__rotation_init(struct pstk__rotation *rotation,
+                         const struct pstk__rotation_params *params, uint32_t width,
+                         uint32_t height);
 /* `out` has the size of the rotation; the rest is as for pstk__warp_affine. */
 void pstk__warp_rotation(const struct pstk__warp_kernels *kernels, const struct pstk__picture *out,
                          const struct pstk__picture *in, const struct pstk__rotation *rotation,

@@ -27,7 +27,7 @@
 #include "pixels/tensor_kernels.h"
 
 struct pstk__rotation; /* pixels/rotation.h */
-struct pstk__rotation_form;
+struct pstk__rotation_params;
 
 /* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this build or CPU
  * does not have them. */
@@ -69,7 +69,7 @@ void pstk__tensor_sharpness(const struct pstk__tensor_kernels *k, const struct p
 uint64_t pstk__tensor_blur_scratch(const uint32_t size[2], uint32_t width, uint32_t channels);
 /* gaussian_blur. */
 void pstk__tensor_blur(const struct pstk__tensor_kernels *k, const struct pstk__picture *out,
-                       const struct pstk__picture *in, const struct pstk__blur_form *form,
+                       const struct pstk__picture *in, const struct pstk__blur_params *params,
                        void *scratch);
 
 /*
@@ -85,10 +85,10 @@ struct pstk__tensor_warp {
 };
 void pstk__tensor_warp(const struct pstk__tensor_kernels *k, const struct pstk__picture *out,
                        const struct pstk__picture *in, const struct pstk__tensor_warp *warp);
-/* What rotate does to a picture of one size: m is for pstk__tensor_warp. form->translate is NULL.
+/* What rotate does to a picture of one size: m is for pstk__tensor_warp. params->translate is NULL.
  */
 void pstk__tensor_rotation_init(struct pstk__rotation *rotation,
-                                const struct pstk__rotation_form *form, uint32_t width,
+                                const struct pstk__rotation_params *params, uint32_t width,
                                 uint32_t height);
 
 #endif

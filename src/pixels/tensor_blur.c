@@ -117,10 +117,10 @@ static void pad_row(const struct pstk__tensor_kernels *k, float *out,
 }
 
 void pstk__tensor_blur(const struct pstk__tensor_kernels *k, const struct pstk__picture *out,
-                       const struct pstk__picture *in, const struct pstk__blur_form *form,
+                       const struct pstk__picture *in, const struct pstk__blur_params *params,
                        void *scratch)
 {
-    const uint32_t *size = form->size, reach = size[1] / 2;
+    const uint32_t *size = params->size, reach = size[1] / 2;
     const struct rooms rooms = rooms_of(size, in, scratch);
     float x[PSTK__BLUR_MAX_KERNEL], y[PSTK__BLUR_MAX_KERNEL];
     const float *rows[PSTK__BLUR_MAX_KERNEL];
@@ -128,8 +128,8 @@ void pstk__tensor_blur(const struct pstk__tensor_kernels *k, const struct pstk__
                                            .weights = rooms.weights,
                                            .size = {size[0], size[1]},
                                            .channels = in->channels};
-    weights_of(x, size[0], form->sigma[0]);
-    weights_of(y, size[1], form->sigma[1]);
+    weights_of(x, size[0], params->sigma[0]);
+    weights_of(y, size[1], params->sigma[1]);
     for (uint32_t i = 0; i < size[0] * size[1]; i++)
         rooms.weights[i] = y[i / size[0]] * x[i % size[0]];
     /* Padded row r lies in place r modulo size[1]. */

@@ -111,24 +111,24 @@ static void expand(const double m[6], uint32_t *width, uint32_t *height)
 }
 
 void pstk__tensor_rotation_init(struct pstk__rotation *rotation,
-                                const struct pstk__rotation_form *form, uint32_t width,
+                                const struct pstk__rotation_params *params, uint32_t width,
                                 uint32_t height)
 {
     const double w = width, h = height;
-    struct pstk__affine_form turn = {.scale = 1};
-    pstk__rotation_init(rotation, form, width, height);
+    struct pstk__affine_params turn = {.scale = 1};
+    pstk__rotation_init(rotation, params, width, height);
     if (rotation->exact)
         return;
-    turn.angle = -pstk__degrees_modulo(form->angle);
-    if (form->center) {
-        turn.center[0] = form->center[0] - w * 0.5;
-        turn.center[1] = form->center[1] - h * 0.5;
+    turn.angle = -pstk__degrees_modulo(params->angle);
+    if (params->center) {
+        turn.center[0] = params->center[0] - w * 0.5;
+        turn.center[1] = params->center[1] - h * 0.5;
     }
     double *m = rotation->m;
     pstk__warp_affine_matrix(&turn, m);
     rotation->width = width;
     rotation->height = height;
-    if (form->expand)
+    if (params->expand)
         expand(m, &rotation->width, &rotation->height);
     const double x = rotation->width * 0.5, y = rotation->height * 0.5;
     m[2] += w * 0.5 - m[0] * x - m[1] * y;

@@ -5,19 +5,20 @@
 
 #include <stdint.h>
 
-void pstk__warp_affine_matrix(const struct pstk__affine_form *form, double m[6])
+void pstk__warp_affine_matrix(const struct pstk__affine_params *params, double m[6])
 {
-    const double turn = pstk__radians(form->angle);
-    const double x_shear = pstk__radians(form->shear[0]), y_shear = pstk__radians(form->shear[1]);
+    const double turn = pstk__radians(params->angle);
+    const double x_shear = pstk__radians(params->shear[0]),
+                 y_shear = pstk__radians(params->shear[1]);
     const double cosine = pstk__cos(turn - y_shear), sine = pstk__sin(turn - y_shear);
     const double tangent = pstk__tan(x_shear), divisor = pstk__cos(y_shear);
     const double a = cosine / divisor, b = -cosine * tangent / divisor - pstk__sin(turn);
     const double c = sine / divisor, d = -sine * tangent / divisor + pstk__cos(turn);
-    const double *center = form->center, *translate = form->translate;
-    m[0] = d / form->scale;
-    m[1] = -b / form->scale;
-    m[3] = -c / form->scale;
-    m[4] = a / form->scale;
+    const double *center = params->center, *translate = params->translate;
+    m[0] = d / params->scale;
+    m[1] = -b / params->scale;
+    m[3] = -c / params->scale;
+    m[4] = a / params->scale;
     m[2] = m[0] * (-center[0] - translate[0]) + m[1] * (-center[1] - translate[1]);
     m[5] = m[3] * (-center[0] - translate[0]) + m[4] * (-center[1] - translate[1]);
     m[2] += center[0];

@@ -8,7 +8,7 @@
 
 /* What functional.affine takes: turn, shear and scale about the centre, then translate, in pixels.
  */
-struct pstk__affine_form {
+struct pstk__affine_params {
     double angle;        /* clockwise; |angle| < 3600 */
     double translate[2]; /* x, y */
     double scale;        /* > 0 */
@@ -17,7 +17,7 @@ struct pstk__affine_form {
 };
 
 /* Compute torchvision's _get_inverse_affine_matrix, with its order of operations. */
-void pstk__warp_affine_matrix(const struct pstk__affine_form *form, double m[6]);
+void pstk__warp_affine_matrix(const struct pstk__affine_params *params, double m[6]);
 
 /*
  * Compute the perspective that maps the corners `end` of the output to the corners `start` of the

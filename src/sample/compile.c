@@ -385,15 +385,15 @@ void pstk__compile_pass(struct pstk__output *o, struct pstk__pass pass)
         o->n_worker_passes = o->n_passes;
 }
 
-struct pstk__form pstk__compile_row(const struct pstk__output *o, uint32_t dtype)
+struct pstk__row_layout pstk__compile_row(const struct pstk__output *o, uint32_t dtype)
 {
-    return (struct pstk__form){.dtype = dtype,
-                               .row_size = (uint64_t)o->strides[0] * pstk_dtype_size(dtype)};
+    return (struct pstk__row_layout){.dtype = dtype,
+                                     .row_size = (uint64_t)o->strides[0] * pstk_dtype_size(dtype)};
 }
 
-struct pstk__form pstk__compile_pixels(uint32_t channels)
+struct pstk__row_layout pstk__compile_pixels(uint32_t channels)
 {
-    return (struct pstk__form){.dtype = PSTK_U8, .layout = PSTK_NHWC, .channels = channels};
+    return (struct pstk__row_layout){.dtype = PSTK_U8, .layout = PSTK_NHWC, .channels = channels};
 }
 
 /* The first pass of every output: a field in the record's head is there already. */
@@ -440,11 +440,11 @@ static uint32_t decoded_channels(const struct pstk__plan *p, uint32_t i)
 }
 
 /* Bytes of pixels, of an output's size. */
-static struct pstk__form resized_of(const struct pstk__output *o, uint32_t channels)
+static struct pstk__row_layout resized_of(const struct pstk__output *o, uint32_t channels)
 {
-    struct pstk__form form = pstk__compile_pixels(channels);
-    form.row_size = (uint64_t)o->height * o->width * channels;
-    return form;
+    struct pstk__row_layout row = pstk__compile_pixels(channels);
+    row.row_size = (uint64_t)o->height * o->width * channels;
+    return row;
 }
 
 /* Those of the prefix that colour. held: of each of them. Returns the channels then. */
@@ -553,7 +553,7 @@ static int passes_decoded(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     const uint32_t w = limits->max_width[o->field], h = limits->max_height[o->field];
     const struct pstk__image_bounds bounds = {
         .max_width = w, .max_height = h, .max_side = w > h ? w : h, .max_pixels = p->max_pixels};
-    const struct pstk__form decoded = pstk__compile_pixels(decoded_channels(p, i));
+    const struct pstk__row_layout decoded = pstk__compile_pixels(decoded_channels(p, i));
     pstk__compile_pass(
         o, (struct pstk__pass){.what = PSTK__PASS_DECODE,
                                .out = decoded,
@@ -578,7 +578,7 @@ static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 {
     struct pstk__output *o = &p->outputs[i];
     const struct pstk_output *output = &o->settings;
-    struct pstk__form row = pstk__compile_row(o, output->dtype);
+    struct pstk__row_layout row = pstk__compile_row(o, output->dtype);
     row.layout = output->layout;
     row.channels = o->channels;
     const int rc = passes_decoded(p, i, err);
@@ -618,7 +618,7 @@ int pstk__passes_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 {
     struct pstk__output *o = &p->outputs[i];
     (void)err;
-    const struct pstk__form row = {.dtype = o->settings.dtype, .row_size = o->max_size};
+    const struct pstk__row_layout row = {.dtype = o->settings.dtype, .row_size = o->max_size};
     pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_COPY, .out = row});
     return 0;
 }

@@ -14,9 +14,9 @@ int pstk__compile_wrong_kind(const struct pstk__plan *p, uint32_t i, const char 
 /* Append a pass, which takes the result of the one before it. */
 void pstk__compile_pass(struct pstk__output *o, struct pstk__pass pass);
 /* Bytes of pixels, of rows that differ from image to image. */
-struct pstk__form pstk__compile_pixels(uint32_t channels);
+struct pstk__row_layout pstk__compile_pixels(uint32_t channels);
 /* A row of the tensor, with elements of another dtype. */
-struct pstk__form pstk__compile_row(const struct pstk__output *o, uint32_t dtype);
+struct pstk__row_layout pstk__compile_row(const struct pstk__output *o, uint32_t dtype);
 
 /* Those of ragged outputs: boxes, and what goes with them, are some. */
 int pstk__check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err);

@@ -200,7 +200,7 @@ int pstk__passes_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     const struct pstk__record_limits *limits = &p->source->limits;
     const uint32_t w = limits->max_width[image->field], h = limits->max_height[image->field];
     const uint32_t is_wide = o->settings.dtype != PSTK_U8, n_planes = is_wide ? 2 : 1;
-    struct pstk__form row = pstk__compile_row(o, PSTK_U8);
+    struct pstk__row_layout row = pstk__compile_row(o, PSTK_U8);
     (void)err;
     row.layout = PSTK_NHWC;
     row.channels = 1;

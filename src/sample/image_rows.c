@@ -83,10 +83,10 @@ static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g,
 /* How resized rows of `width` pixels of the output are finished. */
 static struct pstk__finish finish_of(const struct pstk__output *o, uint32_t flip, uint32_t width)
 {
-    const struct pstk__form *form = pstk__output_finished(o);
-    return (struct pstk__finish){.channels = form->channels,
-                                 .dtype = form->dtype,
-                                 .layout = form->layout,
+    const struct pstk__row_layout *row = pstk__output_finished(o);
+    return (struct pstk__finish){.channels = row->channels,
+                                 .dtype = row->dtype,
+                                 .layout = row->layout,
                                  .flip = flip,
                                  .width = width,
                                  .plane = (uint64_t)o->height * o->width,
@@ -97,8 +97,8 @@ static struct pstk__finish finish_of(const struct pstk__output *o, uint32_t flip
 /* Bytes from one pixel of the output to the next. */
 static uint64_t pixel_step(const struct pstk__output *o)
 {
-    const struct pstk__form *form = pstk__output_finished(o);
-    return pstk_dtype_size(form->dtype) * (form->layout == PSTK_NCHW ? 1 : form->channels);
+    const struct pstk__row_layout *row = pstk__output_finished(o);
+    return pstk_dtype_size(row->dtype) * (row->layout == PSTK_NCHW ? 1 : row->channels);
 }
 
 /* An output's row, and what of the image it shows. */
@@ -213,26 +213,26 @@ static int picture_write(struct pstk__image_rows *rows, const struct pstk__image
     return 0;
 }
 
-/* Apply the ops that erase to pixels of this form. */
-static void erase_all(const struct pstk__image_row *row, const struct pstk__finish *form,
+/* Apply the ops that erase to pixels that `finish` describes. */
+static void erase_all(const struct pstk__image_row *row, const struct pstk__finish *finish,
                       uint8_t *pixels)
 {
     const struct pstk__drawn *drawn = row->drawn;
     const struct pstk_op *erasures = drawn->ops + drawn->n_prefix + drawn->n_changes;
     for (uint32_t k = 0; k < drawn->n_erasures; k++)
-        pstk__op_entry(erasures[k].kind)->erase(&erasures[k], form, pixels);
+        pstk__op_entry(erasures[k].kind)->erase(&erasures[k], finish, pixels);
 }
 
 /* Give a whole picture to the output's function. */
 static int picture_give(const struct pstk__image_rows *rows, const struct pstk__image_row *row,
                         const struct pstk__picture *picture)
 {
-    const struct pstk__finish form = {.channels = picture->channels,
-                                      .dtype = PSTK_U8,
-                                      .layout = PSTK_NHWC,
-                                      .width = picture->width,
-                                      .plane = (uint64_t)picture->height * picture->width};
-    erase_all(row, &form, picture->pixels);
+    const struct pstk__finish finish = {.channels = picture->channels,
+                                        .dtype = PSTK_U8,
+                                        .layout = PSTK_NHWC,
+                                        .width = picture->width,
+                                        .plane = (uint64_t)picture->height * picture->width};
+    erase_all(row, &finish, picture->pixels);
     return rows->give(rows->user, row->output, picture);
 }
 

@@ -25,8 +25,8 @@ enum pstk__pass_kind {
     PSTK__PASS_LABEL,    /* a label of a mix, checked; its row, unless the last worker makes it */
 };
 
-/* The data between two passes. */
-struct pstk__form {
+/* The layout of the rows between two passes. */
+struct pstk__row_layout {
     uint32_t dtype;    /* enum pstk_dtype; 0: bytes of the field */
     uint32_t layout;   /* enum pstk_layout, of images */
     uint32_t channels; /* of images */
@@ -36,7 +36,7 @@ struct pstk__form {
 struct pstk__pass {
     uint32_t what;      /* enum pstk__pass_kind */
     uint32_t on_device; /* 1: done there; else by a worker */
-    struct pstk__form in, out;
+    struct pstk__row_layout in, out;
     const struct pstk_op *op; /* COLOUR, PICTURE; borrowed from the output */
     uint64_t held;            /* bytes of a worker's arena, kept until the sample's field is done */
     uint64_t scratch;         /* more of them, given back after the pass */

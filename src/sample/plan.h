@@ -80,26 +80,26 @@ struct pstk__output {
 
 /* image: its rows as they are decoded, the same for all outputs of the field. DECODE is the second
  * pass. */
-static inline const struct pstk__form *pstk__output_decoded(const struct pstk__output *o)
+static inline const struct pstk__row_layout *pstk__output_decoded(const struct pstk__output *o)
 {
     return &o->passes[1].out;
 }
 
 /* A row as workers write it, and as it is handed out, except that ragged rows which are combined
- * are written in another form: see pstk__output_written_size. */
-static inline const struct pstk__form *pstk__output_rows(const struct pstk__output *o)
+ * are written with another layout: see pstk__output_written_size. */
+static inline const struct pstk__row_layout *pstk__output_rows(const struct pstk__output *o)
 {
     return &o->passes[o->n_worker_passes - 1].out;
 }
 
 /* image, mask: a row of pixels that a worker finished: before a mask's are cast. */
-static inline const struct pstk__form *pstk__output_finished(const struct pstk__output *o)
+static inline const struct pstk__row_layout *pstk__output_finished(const struct pstk__output *o)
 {
     const struct pstk__pass *last = &o->passes[o->n_worker_passes - 1];
     return last->what == PSTK__PASS_CAST ? &last->in : &last->out;
 }
 
-static inline const struct pstk__form *pstk__output_final(const struct pstk__output *o)
+static inline const struct pstk__row_layout *pstk__output_final(const struct pstk__output *o)
 {
     return &o->passes[o->n_passes - 1].out;
 }

@@ -214,7 +214,7 @@ static int write_lone_copy(struct work *work, uint32_t i, struct pstk_error *err
 
 static int write_cast(struct work *work, uint32_t i, struct pstk_error *err)
 {
-    const struct pstk__form *row = pstk__output_rows(&work->s->plan->outputs[i]);
+    const struct pstk__row_layout *row = pstk__output_rows(&work->s->plan->outputs[i]);
     const uint32_t from = work->record->schema->fields[work->field].dtype;
     const uint64_t n = row->row_size / pstk_dtype_size(row->dtype);
     if (work->size != n * pstk_dtype_size(from))

@@ -144,7 +144,7 @@ void pstk__variants_locate(const struct pstk__plan *p, struct pstk_error *err)
                    p->variant);
 }
 
-/* Check that a batch of the variant has the form of those of variant 0. */
+/* Check that a batch of the variant has the types of those of variant 0. */
 static int check_alike(const struct pstk__plan *p, const struct pstk__plan *other,
                        struct pstk_error *err)
 {

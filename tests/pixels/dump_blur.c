@@ -19,12 +19,12 @@ static void blur(const struct job *job, const struct pstk__blur_kernels *kernels
                  const struct pstk__picture *out, const struct pstk__picture *in, void *scratch)
 {
     const float radius[2] = {(float)job->sigma[0], (float)job->sigma[1]};
-    const struct pstk__blur_form form = {{job->size[0], job->size[1]},
-                                         {job->sigma[0], job->sigma[1]}};
+    const struct pstk__blur_params params = {{job->size[0], job->size[1]},
+                                             {job->sigma[0], job->sigma[1]}};
     if (job->size[0] == 0)
         pstk__blur_box_gaussian(kernels, out, in, radius, scratch);
     else
-        pstk__blur_gaussian(kernels, out, in, &form, scratch);
+        pstk__blur_gaussian(kernels, out, in, &params, scratch);
 }
 
 /* 1 when every variant gives the same bytes, which `out` gets. */

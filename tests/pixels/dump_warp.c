@@ -33,16 +33,16 @@ static void prepare(struct job *job, struct pstk__rotation *rotation, double m[8
     if (job->what == AFFINE || job->what == PERSPECTIVE) {
         memcpy(m, n, 8 * sizeof *m);
     } else if (job->what == ROTATE) {
-        const struct pstk__rotation_form form = {n[0], (uint32_t)n[1], n[2] != 0 ? n + 3 : NULL,
-                                                 n[5] != 0 ? n + 6 : NULL};
-        pstk__rotation_init(rotation, &form, job->in_width, job->in_height);
+        const struct pstk__rotation_params params = {n[0], (uint32_t)n[1], n[2] != 0 ? n + 3 : NULL,
+                                                     n[5] != 0 ? n + 6 : NULL};
+        pstk__rotation_init(rotation, &params, job->in_width, job->in_height);
         memcpy(m, rotation->m, sizeof rotation->m);
         job->out_width = rotation->width;
         job->out_height = rotation->height;
     } else if (job->what == FORM) {
-        const struct pstk__affine_form form = {
+        const struct pstk__affine_params params = {
             n[0], {n[1], n[2]}, n[3], {n[4], n[5]}, {n[6], n[7]}};
-        pstk__warp_affine_matrix(&form, m);
+        pstk__warp_affine_matrix(&params, m);
     } else if (job->what == CORNERS && pstk__warp_perspective_matrix(n, n + 8, m) < 0) {
         memset(m, 0, 8 * sizeof *m);
     }

@@ -57,7 +57,7 @@ TEST(every_variant_gives_the_bytes_of_plain_c)
         const uint32_t width = 1 + draw(150), height = 1 + draw(60);
         CHECK_EQ(bench_open(&b, width, height, channels[i % 3]), 0);
         const float radius[2] = {(float)draw(90) / 10, (float)draw(200) / 10};
-        const struct pstk__blur_form form = {
+        const struct pstk__blur_params params = {
             {2 * draw(width < 30 ? width : 30) + 1, 2 * draw(height < 30 ? height : 30) + 1},
             {0.1 + draw(100) / 20.0, 0.1 + draw(100) / 20.0}};
         int n_bad = 0;
@@ -68,7 +68,7 @@ TEST(every_variant_gives_the_bytes_of_plain_c)
                 if (boxes)
                     pstk__blur_box_gaussian(k, to, &b.in, radius, b.scratch);
                 else
-                    pstk__blur_gaussian(k, to, &b.in, &form, b.scratch);
+                    pstk__blur_gaussian(k, to, &b.in, &params, b.scratch);
                 n_bad += to == &b.out && !same(&b.out, &b.want);
             }
         }
@@ -84,13 +84,13 @@ TEST(one_colour_stays)
         CHECK_EQ(bench_open(&b, 40, 30, 3), 0);
         memset(b.in.pixels, (int)colour, pstk__picture_size(&b.in));
         const float radius[2] = {0.1f + (float)colour / 10, 2};
-        const struct pstk__blur_form form = {{23, 9}, {0.1 + colour / 50.0, 3}};
+        const struct pstk__blur_params params = {{23, 9}, {0.1 + colour / 50.0, 3}};
         int n_bad = 0;
         EACH_VARIANT(k)
         {
             pstk__blur_box_gaussian(k, &b.out, &b.in, radius, b.scratch);
             n_bad += !same(&b.out, &b.in);
-            pstk__blur_gaussian(k, &b.out, &b.in, &form, b.scratch);
+            pstk__blur_gaussian(k, &b.out, &b.in, &params, b.scratch);
             n_bad += !same(&b.out, &b.in);
         }
         bench_close(&b);
@@ -108,7 +108,8 @@ TEST(no_radius_and_a_kernel_of_one_copy)
         pstk__blur_box_gaussian(k, &b.out, &b.in, (const float[2]){0, 0}, b.scratch);
         n_bad += !same(&b.out, &b.in);
         memset(b.out.pixels, 0, pstk__picture_size(&b.out));
-        pstk__blur_gaussian(k, &b.out, &b.in, &(struct pstk__blur_form){{1, 1}, {2, 2}}, b.scratch);
+        pstk__blur_gaussian(k, &b.out, &b.in, &(struct pstk__blur_params){{1, 1}, {2, 2}},
+                            b.scratch);
         n_bad += !same(&b.out, &b.in);
     }
     bench_close(&b);
@@ -119,7 +120,7 @@ TEST(half_is_rounded_to_the_even_number)
 {
     /* With this sigma three weights are 1/4, 1/2, 1/4: between v and v + 1 each output is v + 1/2.
      * Mirrored, the edge sees its neighbour twice. */
-    const struct pstk__blur_form form = {{3, 1}, {0.84932180028801907, 1}};
+    const struct pstk__blur_params params = {{3, 1}, {0.84932180028801907, 1}};
     for (uint32_t v = 0; v < 255; v++) {
         struct bench b;
         CHECK_EQ(bench_open(&b, 64, 3, 1), 0);
@@ -129,7 +130,7 @@ TEST(half_is_rounded_to_the_even_number)
         int n_bad = 0;
         EACH_VARIANT(k)
         {
-            pstk__blur_gaussian(k, &b.out, &b.in, &form, b.scratch);
+            pstk__blur_gaussian(k, &b.out, &b.in, &params, b.scratch);
             n_bad += !same(&b.out, &b.want);
         }
         bench_close(&b);

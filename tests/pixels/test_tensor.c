@@ -131,8 +131,8 @@ TEST(every_variant_gives_the_bytes_of_plain_c)
     static const uint32_t channels[3] = {1, 3, 4};
     for (uint32_t i = 0; i < 300; i += test_stride(4, 4)) {
         struct bench b;
-        const struct pstk__blur_form form = {{3, 1 + 2 * draw(3)}, {0.1 + draw_unit(), 1.5}};
-        CHECK_EQ(bench_open(&b, form.size, channels[i % 3]), 0);
+        const struct pstk__blur_params params = {{3, 1 + 2 * draw(3)}, {0.1 + draw_unit(), 1.5}};
+        CHECK_EQ(bench_open(&b, params.size, channels[i % 3]), 0);
         const double m[8] = {
             1 + draw_unit(),  draw_unit() - 0.5,  draw(9),           draw_unit() - 0.5, 1,
             -(double)draw(9), draw_unit() * 1e-3, draw_unit() * 1e-3};
@@ -148,8 +148,8 @@ TEST(every_variant_gives_the_bytes_of_plain_c)
                 memcpy(to->pixels, b.in.pixels, pstk__picture_size(&b.in));
                 if (what < 4)
                     pstk__tensor_warp(k, to, &b.in, &warp);
-                else if (what == 4 && form.size[1] / 2 < b.in.height)
-                    pstk__tensor_blur(k, to, &b.in, &form, b.scratch);
+                else if (what == 4 && params.size[1] / 2 < b.in.height)
+                    pstk__tensor_blur(k, to, &b.in, &params, b.scratch);
                 else if (what == 5 && b.in.channels < 4)
                     pstk__tensor_sharpness(k, to, &b.in, factor);
                 else if (what == 6)

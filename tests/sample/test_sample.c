@@ -427,10 +427,10 @@ static int is_erased(const struct pstk__output *o, void *plain, const void *eras
     const struct pstk_shape shape = {.height = 30, .width = 40, .channels = 3};
     const struct pstk_draw by = {
         .size = sizeof by, .seed = SEED, .epoch = EPOCH, .sample_id = 2, .random_group = 7};
-    const struct pstk__form *form = pstk__output_rows(o);
+    const struct pstk__row_layout *row = pstk__output_rows(o);
     const struct pstk__finish finish = {.channels = 3,
-                                        .dtype = form->dtype,
-                                        .layout = form->layout,
+                                        .dtype = row->dtype,
+                                        .layout = row->layout,
                                         .width = o->width,
                                         .plane = (uint64_t)o->width * o->height};
     struct pstk_op drawn[8];
@@ -439,7 +439,7 @@ static int is_erased(const struct pstk__output *o, void *plain, const void *eras
         return 0;
     for (int i = n - 2; i < n; i++)
         pstk__op_entry(PSTK_OP_ERASE)->erase(&drawn[i], &finish, plain);
-    return memcmp(plain, erased, form->row_size) == 0;
+    return memcmp(plain, erased, row->row_size) == 0;
 }
 
 TEST(boxes_of_finished_rows_are_erased)

@@ -20,7 +20,7 @@ uint64_t pstk__cuda_finish_size(const struct pstk__plan *plan)
 
 static void init_image(struct pstk__cuda_output *to, const struct pstk__output *o, uint32_t n_rows)
 {
-    const struct pstk__form *out = pstk__output_final(o);
+    const struct pstk__row_layout *out = pstk__output_final(o);
     to->is_image = 1;
     to->pixels = (struct pstk__cuda_pixels){.n_rows = n_rows,
                                             .height = o->height,

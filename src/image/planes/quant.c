@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum form { BYTES = 0, WORDS = 1, LUMA = 2, CHROMA = 3 };
+enum encoding { BYTES = 0, WORDS = 1, LUMA = 2, CHROMA = 3 };
 
 static int is_scaled(const uint16_t quant[64], uint32_t is_chroma, uint32_t quality)
 {
@@ -16,12 +16,13 @@ static int is_scaled(const uint16_t quant[64], uint32_t is_chroma, uint32_t qual
     return 1;
 }
 
-/* Return the lowest quality that gives the table, with the form of the standard table; 0: none. */
-static uint32_t find_quality(const uint16_t quant[64], uint32_t *form)
+/* Return the lowest quality that gives the table, and the standard table that it scales in
+ * *encoding; 0: none. */
+static uint32_t find_quality(const uint16_t quant[64], uint32_t *encoding)
 {
-    for (*form = LUMA; *form <= CHROMA; ++*form)
+    for (*encoding = LUMA; *encoding <= CHROMA; ++*encoding)
         for (uint32_t quality = 1; quality <= PSTK__JPEG_MAX_QUALITY; quality++)
-            if (is_scaled(quant, *form == CHROMA, quality))
+            if (is_scaled(quant, *encoding == CHROMA, quality))
                 return quality;
     return 0;
 }
@@ -43,25 +44,25 @@ static uint32_t write_entries(uint8_t *out, const uint16_t quant[64])
 
 uint32_t pstk__quant_write(uint8_t out[PSTK__QUANT_MAX_SIZE], const uint16_t quant[64])
 {
-    uint32_t form;
-    const uint32_t quality = find_quality(quant, &form);
+    uint32_t encoding;
+    const uint32_t quality = find_quality(quant, &encoding);
     if (quality == 0)
         return write_entries(out, quant);
-    out[0] = (uint8_t)form;
+    out[0] = (uint8_t)encoding;
     out[1] = (uint8_t)quality;
     return 2;
 }
 
 uint32_t pstk__quant_read(uint16_t quant[64], const uint8_t *data, uint64_t size)
 {
-    const uint32_t form = size > 0 ? data[0] : CHROMA + 1;
-    const uint32_t n = form <= WORDS ? 1 + (64u << form) : 2;
-    if (form > CHROMA || n > size ||
-        (form >= LUMA && (data[1] < 1 || data[1] > PSTK__JPEG_MAX_QUALITY)))
+    const uint32_t encoding = size > 0 ? data[0] : CHROMA + 1;
+    const uint32_t n = encoding <= WORDS ? 1 + (64u << encoding) : 2;
+    if (encoding > CHROMA || n > size ||
+        (encoding >= LUMA && (data[1] < 1 || data[1] > PSTK__JPEG_MAX_QUALITY)))
         return 0;
     for (uint32_t i = 0; i < 64; i++)
-        quant[i] = form == BYTES   ? data[1 + i]
-                   : form == WORDS ? pstk__get16(data + 1 + 2 * i)
-                                   : pstk__jpeg_quality_entry(form == CHROMA, i, data[1]);
+        quant[i] = encoding == BYTES   ? data[1 + i]
+                   : encoding == WORDS ? pstk__get16(data + 1 + 2 * i)
+                                       : pstk__jpeg_quality_entry(encoding == CHROMA, i, data[1]);
     return n;
 }
