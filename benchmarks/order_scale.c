@@ -226,15 +226,16 @@ static void look_at(struct reading *reading, const struct pstk__windowed *window
 {
     const uint32_t strands = windowed->weave.strands;
     const uint64_t common = greatest_divisor(strands, reading->world);
-    struct pstk__weave_place place;
-    pstk__windowed_place(windowed, k, &place);
+    struct pstk__weave_location location;
+    pstk__windowed_place(windowed, k, &location);
     const struct pstk__weave_blocks own =
-        pstk__windowed_blocks(windowed, place.strand, place.window);
+        pstk__windowed_blocks(windowed, location.strand, location.window);
     uint64_t first;
     uint32_t rows;
-    pstk__windowed_block(windowed, place.line, &first, &rows);
-    reading->n_wrong += place.line < own.first || place.line > own.last || place.row >= rows ||
-                        place.id != first + place.row || place.strand % common != k % common;
+    pstk__windowed_block(windowed, location.line, &first, &rows);
+    reading->n_wrong += location.line < own.first || location.line > own.last ||
+                        location.row >= rows || location.id != first + location.row ||
+                        location.strand % common != k % common;
     uint64_t held = 0;
     for (uint64_t s = k % common; s < strands; s += common) {
         const uint64_t i = k / strands, n = pstk__windowed_strand(windowed, (uint32_t)s);

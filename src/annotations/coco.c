@@ -157,37 +157,37 @@ static int add_entry(struct coco *coco, const struct entry *entry, struct pstk_e
     return 0;
 }
 
-static int take_image(struct pstk_annotations *a, const struct pstk__coco_place *place,
+static int take_image(struct pstk_annotations *a, const struct pstk__coco_location *location,
                       json_t *tree)
 {
     struct pstk__coco_image image;
-    int r = pstk__coco_image(place, tree, &image);
+    int r = pstk__coco_image(location, tree, &image);
     if (r < 0)
         return r;
     const char *wrong = pstk__annotations_path_wrong(image.file);
     if (wrong)
-        return pstk__coco_fail(place,
+        return pstk__coco_fail(location,
                                "file_name: value is '%.120s', %s; must be a path below the "
                                "folder of the images",
                                image.file, wrong);
     const struct pstk__annotated_image added = {
         .file = strdup(image.file), .id = image.id, .width = image.width, .height = image.height};
-    return pstk__annotations_add_image(a, added, place->err);
+    return pstk__annotations_add_image(a, added, location->err);
 }
 
-static int take_category(struct pstk_annotations *a, const struct pstk__coco_place *place,
+static int take_category(struct pstk_annotations *a, const struct pstk__coco_location *location,
                          json_t *tree)
 {
     struct pstk__coco_category category;
-    const int r = pstk__coco_category(place, tree, &category);
+    const int r = pstk__coco_category(location, tree, &category);
     if (r < 0)
         return r;
     if (a->info.n_names == MOST_CLASSES)
-        return pstk__coco_fail(place, "the file has too many of them; must be at most %" PRIu64,
+        return pstk__coco_fail(location, "the file has too many of them; must be at most %" PRIu64,
                                MOST_CLASSES);
     const struct pstk__annotations_class added = {
         .name = strdup(category.name), .id = category.id, .is_thing = category.is_thing};
-    return pstk__annotations_add_class(a, added, place->err);
+    return pstk__annotations_add_class(a, added, location->err);
 }
 
 static enum kind kind_of(const struct pstk__coco_object *object)
@@ -196,13 +196,14 @@ static enum kind kind_of(const struct pstk__coco_object *object)
 }
 
 /* Note what an annotation has that must agree with the others. */
-static int note_object(const struct pstk__coco_place *place, const struct pstk__coco_object *object,
-                       struct entry *entry)
+static int note_object(const struct pstk__coco_location *location,
+                       const struct pstk__coco_object *object, struct entry *entry)
 {
     const uint64_t n = json_array_size(object->keypoints) / 3;
     if (n > MOST_KEYPOINTS)
-        return pstk__coco_fail(place, "keypoints: it has %" PRIu64 " points; must have %d at most",
-                               n, MOST_KEYPOINTS);
+        return pstk__coco_fail(location,
+                               "keypoints: it has %" PRIu64 " points; must have %d at most", n,
+                               MOST_KEYPOINTS);
     entry->n = (uint16_t)n;
     entry->flags = object->polygons || object->counts ? HAS_SEGMENTATION : 0;
     return 0;
@@ -210,65 +211,66 @@ static int note_object(const struct pstk__coco_place *place, const struct pstk__
 
 /* Note the segments of a panoptic annotation. Where bad ones are skipped, it stays, so that its
  * image is not packed as one without annotation. */
-static int note_segments(struct pstk_annotations *a, const struct pstk__coco_place *place,
+static int note_segments(struct pstk_annotations *a, const struct pstk__coco_location *location,
                          const struct pstk__coco_object *object, struct entry *entry)
 {
     struct coco *coco = a->state;
     uint32_t n = 0;
-    const int r = pstk__panoptic_note(&coco->panoptic, place, object, &n);
+    const int r = pstk__panoptic_note(&coco->panoptic, location, object, &n);
     entry->n = (uint16_t)n;
     if (r != PSTK_EBADMSG || !a->skip_bad)
         return r;
     entry->flags = IS_BAD;
-    pstk_error_init(place->err, place->err->size);
+    pstk_error_init(location->err, location->err->size);
     return 0;
 }
 
 /* Check an annotation by itself, and note where it stands. */
-static int note_entry(struct pstk_annotations *a, const struct pstk__coco_place *place,
+static int note_entry(struct pstk_annotations *a, const struct pstk__coco_location *location,
                       const struct pstk__coco_object *object, uint64_t size)
 {
     struct entry entry = {.id = object->segments ? object->image : object->id,
                           .image = object->image,
                           .category = object->category,
-                          .offset = place->offset,
+                          .offset = location->offset,
                           .size = (uint32_t)size,
                           .kind = (uint8_t)kind_of(object)};
     uint32_t n;
     int r = 0;
     pstk__growing_clear(&a->values[0]); /* only to check the runs */
     if (object->counts)
-        r = pstk__coco_runs(place, object, &a->values[0], &n);
+        r = pstk__coco_runs(location, object, &a->values[0], &n);
     if (r == 0)
-        r = object->segments ? note_segments(a, place, object, &entry)
-                             : note_object(place, object, &entry);
-    return r < 0 ? r : add_entry(a->state, &entry, place->err);
+        r = object->segments ? note_segments(a, location, object, &entry)
+                             : note_object(location, object, &entry);
+    return r < 0 ? r : add_entry(a->state, &entry, location->err);
 }
 
 /* Take an annotation; `tree` is NULL where it is no object. */
-static int take_annotation(struct pstk_annotations *a, const struct pstk__coco_place *place,
+static int take_annotation(struct pstk_annotations *a, const struct pstk__coco_location *location,
                            json_t *tree, uint64_t size)
 {
     struct pstk__coco_object object = {.segments = NULL};
-    int r = tree ? pstk__coco_object(place, tree, &object) : place->err->code;
+    int r = tree ? pstk__coco_object(location, tree, &object) : location->err->code;
     if (r == 0)
-        r = note_entry(a, place, &object, size);
+        r = note_entry(a, location, &object, size);
     /* check_sections refuses a panoptic file that lacks one: skip_bad is no way out there */
-    return object.segments && !a->skip_bad ? r : pstk__annotations_leave_out(a, r, place->err);
+    return object.segments && !a->skip_bad ? r : pstk__annotations_leave_out(a, r, location->err);
 }
 
 /* Take one element of a section. */
 static int take_element(struct pstk_annotations *a, uint32_t section,
-                        const struct pstk__coco_place *place, const struct pstk__json_value *value)
+                        const struct pstk__coco_location *location,
+                        const struct pstk__json_value *value)
 {
-    json_t *tree = pstk__coco_parse(place, value->at, value->size);
-    int r = tree ? 0 : place->err->code;
+    json_t *tree = pstk__coco_parse(location, value->at, value->size);
+    int r = tree ? 0 : location->err->code;
     if (section == ANNOTATIONS)
-        r = take_annotation(a, place, tree, value->size);
+        r = take_annotation(a, location, tree, value->size);
     else if (section == IMAGES)
-        r = pstk__coco_leave_out_image(a, tree ? take_image(a, place, tree) : r, place->err);
+        r = pstk__coco_leave_out_image(a, tree ? take_image(a, location, tree) : r, location->err);
     else if (tree)
-        r = take_category(a, place, tree);
+        r = take_category(a, location, tree);
     json_decref(tree);
     return r;
 }
@@ -288,7 +290,7 @@ static int read_section(struct pstk_annotations *a, const struct pstk_annotation
 {
     struct coco *coco = a->state;
     struct pstk__json_stream *stream = &coco->stream;
-    struct pstk__coco_place place = {
+    struct pstk__coco_location location = {
         .path = a->path, .section = sections[section], .err = stream->err};
     int r = pstk__json_stream_take(stream, '[');
     if (r <= 0)
@@ -299,13 +301,13 @@ static int read_section(struct pstk_annotations *a, const struct pstk_annotation
         r = pstk__json_stream_value(stream, &value);
         if (r < 0)
             return r;
-        place.offset = value.offset;
-        r = take_element(a, section, &place, &value);
-        if (r == 0 && place.number % PROGRESS_STEP == 0)
+        location.offset = value.offset;
+        r = take_element(a, section, &location, &value);
+        if (r == 0 && location.number % PROGRESS_STEP == 0)
             r = report_progress(s, stream);
         if (r < 0)
             return r;
-        place.number++;
+        location.number++;
         r = pstk__json_stream_take(stream, ']');
         if (r == 0) {
             r = pstk__json_stream_take(stream, ',');
@@ -653,7 +655,7 @@ static void put_polygons(struct pstk_annotations *a, json_t *polygons)
     }
 }
 
-static int put_segmentation(struct pstk_annotations *a, const struct pstk__coco_place *place,
+static int put_segmentation(struct pstk_annotations *a, const struct pstk__coco_location *location,
                             const struct pstk__annotated_image *image,
                             const struct pstk__coco_object *object)
 {
@@ -661,12 +663,12 @@ static int put_segmentation(struct pstk_annotations *a, const struct pstk__coco_
     put_polygons(a, object->polygons);
     if (object->counts && image->width && image->height &&
         (object->height != image->height || object->width != image->width))
-        return pstk__coco_fail(place,
+        return pstk__coco_fail(location,
                                "segmentation.size: value is %u x %u; must be %u x %u, height and "
                                "width of image %" PRId64,
                                object->height, object->width, image->height, image->width,
                                image->id);
-    const int r = object->counts ? pstk__coco_runs(place, object, value_at(a, RUNS), &n) : 0;
+    const int r = object->counts ? pstk__coco_runs(location, object, value_at(a, RUNS), &n) : 0;
     pstk__growing_add_u32(value_at(a, OBJECT_RUNS), n);
     return r;
 }
@@ -693,7 +695,7 @@ static void put_thing(struct pstk_annotations *a, const struct pstk__annotated_i
     pstk__growing_add_u8(value_at(a, ISCROWD), object->is_crowd);
 }
 
-static int put_object(struct pstk_annotations *a, const struct pstk__coco_place *place,
+static int put_object(struct pstk_annotations *a, const struct pstk__coco_location *location,
                       const struct pstk__annotated_image *image, const struct entry *entry,
                       const struct pstk__coco_object *object)
 {
@@ -702,7 +704,7 @@ static int put_object(struct pstk_annotations *a, const struct pstk__coco_place 
     pstk__growing_add_i64(value_at(a, ANNOTATION_ID), object->id);
     if (coco->n_keypoints)
         put_keypoints(a, object->keypoints);
-    return coco->has_segmentation ? put_segmentation(a, place, image, object) : 0;
+    return coco->has_segmentation ? put_segmentation(a, location, image, object) : 0;
 }
 
 /* Fail: an entry is not what it was. */
@@ -716,7 +718,7 @@ static int fail_changed(const struct pstk_annotations *a, const struct entry *en
 }
 
 /* Append the segments of an image, and its masks. */
-static int put_segments(struct pstk_annotations *a, const struct pstk__coco_place *place,
+static int put_segments(struct pstk_annotations *a, const struct pstk__coco_location *location,
                         const struct pstk__annotated_image *image, const struct entry *entry,
                         const struct pstk__coco_object *object)
 {
@@ -724,18 +726,18 @@ static int put_segments(struct pstk_annotations *a, const struct pstk__coco_plac
     const uint32_t masks[2] = {(uint32_t)coco->at[SEGMENT_MASK], (uint32_t)coco->at[CLASS_MASK]};
     uint32_t n;
     if (entry->flags & IS_BAD)
-        return pstk__panoptic_note(&coco->panoptic, place, object, &n) < 0
+        return pstk__panoptic_note(&coco->panoptic, location, object, &n) < 0
                    ? PSTK_EBADMSG
-                   : fail_changed(a, entry, place->err);
+                   : fail_changed(a, entry, location->err);
     if (json_array_size(object->segments) != entry->n || pstk__annotations_path_wrong(object->mask))
-        return fail_changed(a, entry, place->err);
+        return fail_changed(a, entry, location->err);
     for (uint32_t i = 0; i < entry->n; i++) {
         struct pstk__coco_object segment;
-        if (pstk__coco_segment(place, object, i, &segment) < 0)
-            return fail_changed(a, entry, place->err);
+        if (pstk__coco_segment(location, object, i, &segment) < 0)
+            return fail_changed(a, entry, location->err);
         const struct pstk__annotations_class *found = pstk__coco_find_category(a, segment.category);
         if (!found)
-            return fail_changed(a, entry, place->err);
+            return fail_changed(a, entry, location->err);
         put_thing(a, image, &segment, found - a->classes);
         pstk__growing_add_i64(value_at(a, SEGMENT), (int64_t)i + 1);
         pstk__growing_add_i64(value_at(a, SEGMENT_ID), segment.id);
@@ -743,7 +745,7 @@ static int put_segments(struct pstk_annotations *a, const struct pstk__coco_plac
             pstk__growing_add_u8(value_at(a, ISTHING), (uint8_t)found->is_thing);
         pstk__panoptic_add(&coco->panoptic, segment.id, (uint64_t)(found - a->classes));
     }
-    return pstk__panoptic_put(&coco->panoptic, a, image, object->mask, masks, place->err);
+    return pstk__panoptic_put(&coco->panoptic, a, image, object->mask, masks, location->err);
 }
 
 /* Read an entry's text into coco->text. */
@@ -764,22 +766,22 @@ static int put_entry(struct pstk_annotations *a, const struct pstk__annotated_im
 {
     struct coco *coco = a->state;
     struct pstk__coco_object object;
-    const struct pstk__coco_place place = {a->path, "annotation of image", (uint64_t)image->id,
-                                           entry->offset, err};
+    const struct pstk__coco_location location = {a->path, "annotation of image",
+                                                 (uint64_t)image->id, entry->offset, err};
     int r = read_text(coco, entry, err);
     if (r < 0)
         return r;
-    json_t *tree = pstk__coco_parse(&place, coco->text, entry->size);
-    r = tree ? pstk__coco_object(&place, tree, &object) : PSTK_EIO;
+    json_t *tree = pstk__coco_parse(&location, coco->text, entry->size);
+    r = tree ? pstk__coco_object(&location, tree, &object) : PSTK_EIO;
     if (r < 0 || kind_of(&object) != coco->kind ||
         (object.segments ? object.image : object.id) != entry->id)
         r = fail_changed(a, entry, err);
     else if (coco->kind == CAPTION)
         pstk__growing_add(&coco->captions, object.caption, strlen(object.caption) + 1);
     else if (coco->kind == PANOPTIC)
-        r = put_segments(a, &place, image, entry, &object);
+        r = put_segments(a, &location, image, entry, &object);
     else
-        r = put_object(a, &place, image, entry, &object);
+        r = put_object(a, &location, image, entry, &object);
     json_decref(tree);
     return r;
 }

@@ -13,7 +13,7 @@
 #include "annotations/growing.h"
 
 /* Where a value is in the file, for messages. */
-struct pstk__coco_place {
+struct pstk__coco_location {
     const char *path;    /* of the file */
     const char *section; /* "images", "annotations", "categories" */
     uint64_t number;     /* in that list */
@@ -49,26 +49,28 @@ struct pstk__coco_object {
 };
 
 /* Parse the JSON of a value, an object. Returns owned (json_decref), or NULL after a failure. */
-json_t *pstk__coco_parse(const struct pstk__coco_place *place, const char *text, uint64_t size);
+json_t *pstk__coco_parse(const struct pstk__coco_location *location, const char *text,
+                         uint64_t size);
 /* Read a value, and check all that it says; of a panoptic one all but the segments. 0 or EBADMSG.
  */
-int pstk__coco_image(const struct pstk__coco_place *place, json_t *tree,
+int pstk__coco_image(const struct pstk__coco_location *location, json_t *tree,
                      struct pstk__coco_image *image);
-int pstk__coco_category(const struct pstk__coco_place *place, json_t *tree,
+int pstk__coco_category(const struct pstk__coco_location *location, json_t *tree,
                         struct pstk__coco_category *category);
-int pstk__coco_object(const struct pstk__coco_place *place, json_t *tree,
+int pstk__coco_object(const struct pstk__coco_location *location, json_t *tree,
                       struct pstk__coco_object *object);
 /* Read segment `number` of a panoptic annotation: id, category, box, area and is_crowd. 0 or
  * EBADMSG. */
-int pstk__coco_segment(const struct pstk__coco_place *place,
+int pstk__coco_segment(const struct pstk__coco_location *location,
                        const struct pstk__coco_object *panoptic, size_t number,
                        struct pstk__coco_object *segment);
 /* Append the runs of an object's counts, as u32, and check that they add up to their size. *n
  * becomes their number. 0, EBADMSG or ENOMEM. */
-int pstk__coco_runs(const struct pstk__coco_place *place, const struct pstk__coco_object *object,
-                    struct pstk__growing *runs, uint32_t *n);
-/* Fail at a place, over a member. Returns EBADMSG. */
-int pstk__coco_fail(const struct pstk__coco_place *place, const char *fmt, ...)
+int pstk__coco_runs(const struct pstk__coco_location *location,
+                    const struct pstk__coco_object *object, struct pstk__growing *runs,
+                    uint32_t *n);
+/* Fail at a location, over a member. Returns EBADMSG. */
+int pstk__coco_fail(const struct pstk__coco_location *location, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -29,7 +29,7 @@ static int compare_ids(const void *a, const void *b)
 }
 
 /* Note a category, in its place by id. */
-static int note_use(struct pstk__panoptic *panoptic, const struct pstk__coco_place *place,
+static int note_use(struct pstk__panoptic *panoptic, const struct pstk__coco_location *location,
                     const struct use *use)
 {
     uint64_t n = panoptic->uses.size / sizeof *use, low = 0, high = n;
@@ -44,10 +44,11 @@ static int note_use(struct pstk__panoptic *panoptic, const struct pstk__coco_pla
             high = middle;
     }
     if (n == PSTK__PANOPTIC_CLASSES)
-        return pstk__coco_fail(place, "the segments have too many categories; must be at most %d",
+        return pstk__coco_fail(location,
+                               "the segments have too many categories; must be at most %d",
                                PSTK__PANOPTIC_CLASSES);
     if (!pstk__growing_get(&panoptic->uses, sizeof *use))
-        return pstk__annotations_no_memory(place->err);
+        return pstk__annotations_no_memory(location->err);
     uses = (void *)panoptic->uses.at;
     memmove(uses + low + 1, uses + low, (n - low) * sizeof *use);
     uses[low] = *use;
@@ -55,16 +56,16 @@ static int note_use(struct pstk__panoptic *panoptic, const struct pstk__coco_pla
 }
 
 /* Note the categories of an annotation whose segments are checked. */
-static int note_uses(struct pstk__panoptic *panoptic, const struct pstk__coco_place *place,
+static int note_uses(struct pstk__panoptic *panoptic, const struct pstk__coco_location *location,
                      const struct pstk__coco_object *object)
 {
     int r = 0;
     for (size_t i = 0; i < json_array_size(object->segments) && r == 0; i++) {
         struct pstk__coco_object segment;
-        r = pstk__coco_segment(place, object, i, &segment);
-        const struct use use = {segment.category, object->image, place->offset};
+        r = pstk__coco_segment(location, object, i, &segment);
+        const struct use use = {segment.category, object->image, location->offset};
         if (r == 0)
-            r = note_use(panoptic, place, &use);
+            r = note_use(panoptic, location, &use);
     }
     return r;
 }
@@ -76,44 +77,45 @@ static void sort_segments(struct pstk__panoptic *panoptic)
         qsort(panoptic->segments.at, n, sizeof(struct pstk__segment), compare_ids);
 }
 
-static int refuse_twice(const struct pstk__panoptic *panoptic, const struct pstk__coco_place *place)
+static int refuse_twice(const struct pstk__panoptic *panoptic,
+                        const struct pstk__coco_location *location)
 {
     const struct pstk__segment *segments = (const void *)panoptic->segments.at;
     for (uint64_t i = 1; i < panoptic->segments.size / sizeof *segments; i++)
         if (segments[i].id == segments[i - 1].id)
-            return pstk__coco_fail(place,
+            return pstk__coco_fail(location,
                                    "segments_info: two segments have the id %u; must be different",
                                    segments[i].id);
     return 0;
 }
 
-int pstk__panoptic_note(struct pstk__panoptic *panoptic, const struct pstk__coco_place *place,
+int pstk__panoptic_note(struct pstk__panoptic *panoptic, const struct pstk__coco_location *location,
                         const struct pstk__coco_object *object, uint32_t *n)
 {
     const size_t n_segments = json_array_size(object->segments);
     const char *wrong = pstk__annotations_path_wrong(object->mask);
     if (wrong)
-        return pstk__coco_fail(place,
+        return pstk__coco_fail(location,
                                "file_name: value is '%.120s', %s; must be a path below the folder "
                                "of the masks",
                                object->mask, wrong);
     if (n_segments > PSTK__MOST_SEGMENTS)
-        return pstk__coco_fail(place, "segments_info: it has %zu segments; must be at most %d",
+        return pstk__coco_fail(location, "segments_info: it has %zu segments; must be at most %d",
                                n_segments, PSTK__MOST_SEGMENTS);
     pstk__panoptic_clear(panoptic);
     for (size_t i = 0; i < n_segments; i++) {
         struct pstk__coco_object segment;
-        const int r = pstk__coco_segment(place, object, i, &segment);
+        const int r = pstk__coco_segment(location, object, i, &segment);
         if (r < 0)
             return r;
         pstk__panoptic_add(panoptic, segment.id, 0);
     }
     if (panoptic->segments.failed)
-        return pstk__annotations_no_memory(place->err);
+        return pstk__annotations_no_memory(location->err);
     sort_segments(panoptic);
-    int r = refuse_twice(panoptic, place);
+    int r = refuse_twice(panoptic, location);
     if (r == 0)
-        r = note_uses(panoptic, place, object);
+        r = note_uses(panoptic, location, object);
     if (r == 0)
         *n = (uint32_t)n_segments;
     return r;

@@ -25,7 +25,7 @@ struct pstk__panoptic {
 
 /* The first reading: check an annotation's segments, and note the categories of good ones. *n
  * becomes the number of segments; after a failure it stays. 0, EBADMSG or ENOMEM. */
-int pstk__panoptic_note(struct pstk__panoptic *panoptic, const struct pstk__coco_place *place,
+int pstk__panoptic_note(struct pstk__panoptic *panoptic, const struct pstk__coco_location *location,
                         const struct pstk__coco_object *object, uint32_t *n);
 /* After it, with the classes by id: check that every category is one, and find the folder of the
  * PNG files, `masks` or path without .json. 0, EBADMSG, EINVAL, ENOENT, ENOMEM. */

@@ -26,13 +26,13 @@ struct drawing {
     int32_t height, width;
 };
 
-struct place {
+struct position {
     int32_t x, y; /* in steps */
 };
 
 /* The boundary goes from step `a` to step `b`, of other columns of steps: turn over where it
  * crosses the centre line of a column of pixels. */
-static void cross(const struct drawing *d, struct place a, struct place b)
+static void cross(const struct drawing *d, struct position a, struct position b)
 {
     const int32_t step = (b.x < a.x ? b.x : b.x - 1) - CENTRE;
     if (step < 0 || step % STEPS || step / STEPS >= d->width)
@@ -49,33 +49,33 @@ static void cross(const struct drawing *d, struct place a, struct place b)
 }
 
 /* Place t of a side, counted from `from`. */
-static struct place side_at(struct place from, double slope, int along_x, int32_t t)
+static struct position side_at(struct position from, double slope, int along_x, int32_t t)
 {
     if (along_x)
-        return (struct place){from.x + t, (int32_t)(from.y + slope * t + .5)};
-    return (struct place){(int32_t)(from.x + slope * t + .5), from.y + t};
+        return (struct position){from.x + t, (int32_t)(from.y + slope * t + .5)};
+    return (struct position){(int32_t)(from.x + slope * t + .5), from.y + t};
 }
 
 /* Walk a side and return its last place. `before` is the place before its first one, or NULL. The
  * arithmetic is the reference's, from the lower end to the upper one whichever way the side goes.
  */
-static struct place walk(const struct drawing *d, const struct place *before, struct place from,
-                         struct place to)
+static struct position walk(const struct drawing *d, const struct position *before,
+                            struct position from, struct position to)
 {
     const int32_t dx = abs(to.x - from.x), dy = abs(to.y - from.y);
     const int along_x = dx >= dy;
     const int32_t n = along_x ? dx : dy;
     const int turned = along_x ? from.x > to.x : from.y > to.y;
-    const struct place low = turned ? to : from, high = turned ? from : to;
+    const struct position low = turned ? to : from, high = turned ? from : to;
     /* A side of one place has no slope, and needs none. */
     const double slope = n == 0    ? 0
                          : along_x ? (double)(high.y - low.y) / n
                                    : (double)(high.x - low.x) / n;
-    struct place last = side_at(low, slope, along_x, turned ? n : 0);
+    struct position last = side_at(low, slope, along_x, turned ? n : 0);
     if (before && before->x != last.x)
         cross(d, *before, last);
     for (int32_t i = 1; i <= n; i++) {
-        const struct place next = side_at(low, slope, along_x, turned ? n - i : i);
+        const struct position next = side_at(low, slope, along_x, turned ? n - i : i);
         if (next.x != last.x)
             cross(d, last, next);
         last = next;
@@ -83,17 +83,18 @@ static struct place walk(const struct drawing *d, const struct place *before, st
     return last;
 }
 
-static struct place place_of(const double *point)
+static struct position position_of(const double *point)
 {
-    return (struct place){(int32_t)(STEPS * point[0] + .5), (int32_t)(STEPS * point[1] + .5)};
+    return (struct position){(int32_t)(STEPS * point[0] + .5), (int32_t)(STEPS * point[1] + .5)};
 }
 
 static void walk_boundary(const struct drawing *d, const double *points, uint32_t n)
 {
-    const struct place first = place_of(points);
-    struct place corner = first, last = first;
+    const struct position first = position_of(points);
+    struct position corner = first, last = first;
     for (uint32_t i = 0; i < n; i++) {
-        const struct place next = i + 1 < n ? place_of(points + 2 * ((uint64_t)i + 1)) : first;
+        const struct position next =
+            i + 1 < n ? position_of(points + 2 * ((uint64_t)i + 1)) : first;
         last = walk(d, i ? &last : NULL, corner, next);
         corner = next;
     }

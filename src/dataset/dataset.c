@@ -291,8 +291,8 @@ static int read_extent(struct pstk_dataset *dataset, const struct pstk__extent *
 /* ---- one record ------------------------------------------------------------------------------ */
 
 /* Find the extents of a sample, through its index page. */
-static int find_extents(struct pstk_dataset *dataset, const struct pstk__place *at, uint64_t fields,
-                        struct pstk__extent *out, struct pstk_error *err)
+static int find_extents(struct pstk_dataset *dataset, const struct pstk__sample_location *at,
+                        uint64_t fields, struct pstk__extent *out, struct pstk_error *err)
 {
     const struct pstk__source *source = dataset->source;
     _Alignas(64) uint8_t page[PSTK__PAGE_SIZE];
@@ -381,7 +381,7 @@ int pstk__dataset_read_extents(struct pstk_dataset *dataset, uint64_t id, uint64
                                struct pstk_error *err)
 {
     const struct pstk__source *source = dataset->source;
-    struct pstk__place at;
+    struct pstk__sample_location at;
     *n_extents = 0;
     if (id >= source->n_samples)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_READ,
@@ -518,8 +518,8 @@ struct wanted {
 };
 
 /* Read what parsing needs, then only the bytes of the field; or both at once. */
-static int fetch_field(struct pstk_dataset *dataset, const struct pstk__place *at, uint32_t field,
-                       const struct wanted *wanted, struct pstk_error *err)
+static int fetch_field(struct pstk_dataset *dataset, const struct pstk__sample_location *at,
+                       uint32_t field, const struct wanted *wanted, struct pstk_error *err)
 {
     const struct pstk__source *source = dataset->source;
     struct pstk__extent extents[PSTK_MAX_FIELDS];
@@ -565,7 +565,7 @@ static int fetch(struct pstk_dataset *dataset, uint64_t sample_id, uint32_t fiel
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_READ,
                           "field: value is %u; must be below %u, the number of fields", field,
                           source->schema.n_fields);
-    struct pstk__place at;
+    struct pstk__sample_location at;
     source->format->locate(source, sample_id, &at);
     const int r = fetch_field(dataset, &at, field, wanted, err);
     if (r < 0 && err)

@@ -30,7 +30,7 @@
     "Python, and open OUT)"
 
 /* Where a sample stands. */
-struct pstk__place {
+struct pstk__sample_location {
     uint32_t shard;
     uint64_t record; /* within the shard */
 };
@@ -136,18 +136,20 @@ struct pstk__format {
                 struct pstk_error *err);
     void (*close)(struct pstk__source *source);
     /* Find sample id < n_samples. O(log shards). */
-    void (*locate)(const struct pstk__source *source, uint64_t id, struct pstk__place *at);
+    void (*locate)(const struct pstk__source *source, uint64_t id,
+                   struct pstk__sample_location *at);
     /* Find the bytes to read of a sample for the values of `fields`, a set: out[n_extents], no two
      * with a byte in common, without data. `page`: the bytes of its checked index page. For the
      * empty set these are the bytes that parsing needs: the head of a record, or none. */
-    int (*extent)(const struct pstk__source *source, const struct pstk__place *at, uint64_t fields,
-                  const void *page, struct pstk__extent *out, struct pstk_error *err);
+    int (*extent)(const struct pstk__source *source, const struct pstk__sample_location *at,
+                  uint64_t fields, const void *page, struct pstk__extent *out,
+                  struct pstk_error *err);
     /* Make a checked view of a sample from those extents, with data. Values outside the extents
      * have no data, and those of other fields than `fields` need none: what is wrong with them does
      * not count. */
-    int (*parse)(const struct pstk__source *source, const struct pstk__place *at, uint64_t fields,
-                 const struct pstk__extent *extents, uint32_t n_extents, struct pstk__record *out,
-                 struct pstk_error *err);
+    int (*parse)(const struct pstk__source *source, const struct pstk__sample_location *at,
+                 uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
+                 struct pstk__record *out, struct pstk_error *err);
 
     /* ---- optional: NULL where a format has nothing of the kind ---- */
 
@@ -156,7 +158,7 @@ struct pstk__format {
     /* First sample id and number of records of a shard; absent: one shard has all. */
     void (*range)(const struct pstk__source *source, uint32_t shard, uint64_t *first, uint64_t *n);
     /* The index page that has the extent of a sample, and the check of its bytes; absent: none. */
-    void (*page)(const struct pstk__source *source, const struct pstk__place *at,
+    void (*page)(const struct pstk__source *source, const struct pstk__sample_location *at,
                  struct pstk__extent *page);
     int (*page_check)(const struct pstk__source *source, const struct pstk__extent *page,
                       const void *bytes, struct pstk_error *err);
@@ -237,7 +239,8 @@ static inline uint32_t pstk__source_n_extents(const struct pstk__source *source,
 }
 /* page->size 0: the format has no index pages. */
 static inline void pstk__source_page(const struct pstk__source *source,
-                                     const struct pstk__place *at, struct pstk__extent *page)
+                                     const struct pstk__sample_location *at,
+                                     struct pstk__extent *page)
 {
     page->size = 0;
     if (source->format->page)

@@ -533,7 +533,8 @@ void pstk__indexed_close(struct pstk__source *source)
 
 /* ---- where things are ------------------------------------------------------------------------ */
 
-void pstk__indexed_locate(const struct pstk__source *source, uint64_t id, struct pstk__place *at)
+void pstk__indexed_locate(const struct pstk__source *source, uint64_t id,
+                          struct pstk__sample_location *at)
 {
     const struct pstk__index *index = pstk__indexed_index(source);
     at->shard = pstk__index_find(index, id);
@@ -548,7 +549,7 @@ void pstk__indexed_range(const struct pstk__source *source, uint32_t shard, uint
     *n = file->table.n_rows;
 }
 
-void pstk__indexed_page(const struct pstk__source *source, const struct pstk__place *at,
+void pstk__indexed_page(const struct pstk__source *source, const struct pstk__sample_location *at,
                         struct pstk__extent *page)
 {
     const struct pstk__index *index = pstk__indexed_index(source);
@@ -633,7 +634,7 @@ int pstk__indexed_file_check(const struct pstk__source *source, uint32_t number,
                       name, size == was_size ? "its time of change" : "its size");
 }
 
-void pstk__indexed_begin(const struct pstk__source *source, const struct pstk__place *at,
+void pstk__indexed_begin(const struct pstk__source *source, const struct pstk__sample_location *at,
                          uint64_t offset, struct pstk__record *out)
 {
     out->schema = &source->schema;
@@ -648,7 +649,7 @@ void pstk__indexed_begin(const struct pstk__source *source, const struct pstk__p
         out->fields[i] = (struct pstk__field_view){.checksum = PSTK__CHECKSUM_NONE};
 }
 
-int pstk__indexed_fail(const struct pstk__source *source, const struct pstk__place *at,
+int pstk__indexed_fail(const struct pstk__source *source, const struct pstk__sample_location *at,
                        uint64_t offset, uint64_t length, struct pstk_error *err, const char *fmt,
                        ...)
 {
@@ -665,8 +666,9 @@ int pstk__indexed_fail(const struct pstk__source *source, const struct pstk__pla
     return pstk__fail_at(err, PSTK_EBADMSG, name, at->record, offset, length);
 }
 
-int pstk__indexed_fail_extent(const struct pstk__source *source, const struct pstk__place *at,
-                              uint64_t offset, uint64_t size, struct pstk_error *err)
+int pstk__indexed_fail_extent(const struct pstk__source *source,
+                              const struct pstk__sample_location *at, uint64_t offset,
+                              uint64_t size, struct pstk_error *err)
 {
     const char *name = pstk__indexed_file_name(source, at->shard);
     pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,

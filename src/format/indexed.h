@@ -87,10 +87,11 @@ int pstk__indexed_describe(struct pstk__source *source, const struct pstk__infer
                            struct pstk_error *err);
 /* Threads that build an index. */
 uint32_t pstk__indexed_threads(const struct pstk__opening *opening);
-void pstk__indexed_locate(const struct pstk__source *source, uint64_t id, struct pstk__place *at);
+void pstk__indexed_locate(const struct pstk__source *source, uint64_t id,
+                          struct pstk__sample_location *at);
 void pstk__indexed_range(const struct pstk__source *source, uint32_t shard, uint64_t *first,
                          uint64_t *n);
-void pstk__indexed_page(const struct pstk__source *source, const struct pstk__place *at,
+void pstk__indexed_page(const struct pstk__source *source, const struct pstk__sample_location *at,
                         struct pstk__extent *page);
 int pstk__indexed_page_check(const struct pstk__source *source, const struct pstk__extent *page,
                              const void *bytes, struct pstk_error *err);
@@ -107,7 +108,7 @@ static inline const struct pstk__index *pstk__indexed_index(const struct pstk__s
 }
 /* The number in a column of a record's row, from its checked page. */
 static inline uint64_t pstk__indexed_cell(const struct pstk__source *source,
-                                          const struct pstk__place *at, const void *page,
+                                          const struct pstk__sample_location *at, const void *page,
                                           uint32_t column)
 {
     return pstk__index_table_get(&pstk__indexed_index(source)->files[at->shard].table, page,
@@ -115,14 +116,15 @@ static inline uint64_t pstk__indexed_cell(const struct pstk__source *source,
 }
 /* Begin to parse a record whose first byte that was read is at `offset`: all of *out, with fields
  * that have no data. */
-void pstk__indexed_begin(const struct pstk__source *source, const struct pstk__place *at,
+void pstk__indexed_begin(const struct pstk__source *source, const struct pstk__sample_location *at,
                          uint64_t offset, struct pstk__record *out);
 /* Fail: damage in bytes of a record. Returns EBADMSG. */
-int pstk__indexed_fail(const struct pstk__source *source, const struct pstk__place *at,
+int pstk__indexed_fail(const struct pstk__source *source, const struct pstk__sample_location *at,
                        uint64_t offset, uint64_t length, struct pstk_error *err, const char *fmt,
                        ...) __attribute__((format(printf, 6, 7)));
 /* Fail: the index names bytes for a record that its file does not have. Returns EBADMSG. */
-int pstk__indexed_fail_extent(const struct pstk__source *source, const struct pstk__place *at,
-                              uint64_t offset, uint64_t size, struct pstk_error *err);
+int pstk__indexed_fail_extent(const struct pstk__source *source,
+                              const struct pstk__sample_location *at, uint64_t offset,
+                              uint64_t size, struct pstk_error *err);
 
 #endif

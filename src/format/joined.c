@@ -46,9 +46,11 @@ static const struct part *part_of_file(const struct pstk__source *source, uint64
 }
 
 /* A place in its own data set. */
-static struct pstk__place place_in(const struct part *part, const struct pstk__place *at)
+static struct pstk__sample_location place_in(const struct part *part,
+                                             const struct pstk__sample_location *at)
 {
-    return (struct pstk__place){.shard = at->shard - (uint32_t)part->shard, .record = at->record};
+    return (struct pstk__sample_location){.shard = at->shard - (uint32_t)part->shard,
+                                          .record = at->record};
 }
 
 /* A set of fields, in a part's numbers. */
@@ -81,7 +83,8 @@ static void joined_close(struct pstk__source *source)
     free(source);
 }
 
-static void joined_locate(const struct pstk__source *source, uint64_t id, struct pstk__place *at)
+static void joined_locate(const struct pstk__source *source, uint64_t id,
+                          struct pstk__sample_location *at)
 {
     const struct joined *joined = source->state;
     uint32_t i = joined->n - 1;
@@ -108,12 +111,12 @@ static uint32_t joined_n_extents(const struct pstk__source *source, uint64_t fie
 }
 
 /* A part with fewer extents than others has empty ones after its own. */
-static int joined_extent(const struct pstk__source *source, const struct pstk__place *at,
+static int joined_extent(const struct pstk__source *source, const struct pstk__sample_location *at,
                          uint64_t fields, const void *page, struct pstk__extent *out,
                          struct pstk_error *err)
 {
     const struct part *part = part_of_shard(source, at->shard);
-    const struct pstk__place place = place_in(part, at);
+    const struct pstk__sample_location place = place_in(part, at);
     const uint64_t own = fields_in(part, known_fields(source, fields));
     const uint32_t n = pstk__source_n_extents(part->source, own);
     const uint32_t n_all = joined_n_extents(source, fields);
@@ -143,12 +146,12 @@ static void renumber(const struct pstk__source *source, const struct part *part,
     record->field_files = record->field_files ? part->field_files : NULL;
 }
 
-static int joined_parse(const struct pstk__source *source, const struct pstk__place *at,
+static int joined_parse(const struct pstk__source *source, const struct pstk__sample_location *at,
                         uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                         struct pstk__record *out, struct pstk_error *err)
 {
     const struct part *part = part_of_shard(source, at->shard);
-    const struct pstk__place place = place_in(part, at);
+    const struct pstk__sample_location place = place_in(part, at);
     struct pstk__extent own[PSTK_MAX_FIELDS];
     uint32_t n = 0;
     while (n < n_extents && (n == 0 || extents[n].size > 0)) {
@@ -170,11 +173,11 @@ static void joined_range(const struct pstk__source *source, uint32_t shard, uint
     *first += part->sample;
 }
 
-static void joined_page(const struct pstk__source *source, const struct pstk__place *at,
+static void joined_page(const struct pstk__source *source, const struct pstk__sample_location *at,
                         struct pstk__extent *page)
 {
     const struct part *part = part_of_shard(source, at->shard);
-    const struct pstk__place place = place_in(part, at);
+    const struct pstk__sample_location place = place_in(part, at);
     pstk__source_page(part->source, &place, page);
     if (page->size == 0)
         return;

@@ -266,7 +266,7 @@ static struct pstk__block *begin(struct pstk__blocks *b, uint64_t epoch, uint64_
     sweep(b);
     if (!b->free && !evict(b))
         return NULL;
-    struct pstk__block *block = b->free, **place = place_of(b, epoch, line);
+    struct pstk__block *block = b->free, **location = place_of(b, epoch, line);
     b->free = block->next;
     block->epoch = epoch;
     block->line = line;
@@ -274,8 +274,8 @@ static struct pstk__block *begin(struct pstk__blocks *b, uint64_t epoch, uint64_
     block->generation = b->generation;
     block->n_tasks = block->memory_size = 0;
     block->state = BLOCK_PLANNED;
-    block->chain = *place;
-    *place = block;
+    block->chain = *location;
+    *location = block;
     block->next = NULL;
     *b->end = block;
     b->end = &block->next;
@@ -333,22 +333,22 @@ static void set_next(struct pstk__blocks *b, struct strand *state, uint32_t stra
 }
 
 /* A row reaches sample i of a strand, in a window: ask for what comes next. */
-static void reach(struct pstk__blocks *b, uint64_t epoch, const struct pstk__weave_place *place,
-                  uint64_t i)
+static void reach(struct pstk__blocks *b, uint64_t epoch,
+                  const struct pstk__weave_location *location, uint64_t i)
 {
-    struct strand *state = &b->strands[place->strand / b->n_shared];
+    struct strand *state = &b->strands[location->strand / b->n_shared];
     if (!state->is_begun) {
         uint64_t first, n;
-        pstk__windowed_span(&pstk__picker_order(&b->lane->picker, epoch)->windowed, place->strand,
-                            place->window, &first, &n);
+        pstk__windowed_span(&pstk__picker_order(&b->lane->picker, epoch)->windowed,
+                            location->strand, location->window, &first, &n);
         if (b->is_small || 2 * (first + n - i) >= n)
-            ask(b, epoch, place->strand, place->window);
-        set_next(b, state, place->strand, epoch, place->window);
+            ask(b, epoch, location->strand, location->window);
+        set_next(b, state, location->strand, epoch, location->window);
         state->is_begun = 1;
     }
     while (epoch > state->at_epoch || (epoch == state->at_epoch && i >= state->at)) {
-        ask(b, state->epoch, place->strand, state->window);
-        set_next(b, state, place->strand, state->epoch, state->window);
+        ask(b, state->epoch, location->strand, state->window);
+        set_next(b, state, location->strand, state->epoch, state->window);
     }
 }
 
@@ -408,32 +408,32 @@ void pstk__blocks_find(struct pstk__blocks *b, const struct pstk__task *task, ui
     const struct pstk__slot *slot = task->slot;
     const struct pstk__weave *weave = &b->lane->pipeline->picks.shape.weave;
     const uint64_t epoch = slot->batch.epoch;
-    struct pstk__weave_place place;
+    struct pstk__weave_location location;
     const struct pstk__windowed *order = &pstk__picker_order(&b->lane->picker, epoch)->windowed;
-    pstk__windowed_line(order, k, &place);
+    pstk__windowed_line(order, k, &location);
     if (b->generation != slot->generation)
         begin_generation(b, slot->generation);
     b->now_epoch = epoch;
     b->now = slot->batch.position;
     /* Rows that pad the last batch come from the begin of the epoch, perhaps of others' strands. */
     if (k >= slot->batch.position)
-        reach(b, epoch, &place, k / weave->strands);
-    struct pstk__block *block = look_up(b, epoch, place.line);
+        reach(b, epoch, &location, k / weave->strands);
+    struct pstk__block *block = look_up(b, epoch, location.line);
     if (!block && b->is_small)
-        block = begin(b, epoch, place.line, end_of(order, place.strand, place.window));
+        block = begin(b, epoch, location.line, end_of(order, location.strand, location.window));
     uint64_t first = 0;
     uint32_t n;
     if (block)
         first = block->first;
     else
-        pstk__windowed_block(order, place.line, &first, &n);
-    pstk__picker_index(&b->lane->picker, epoch, first + place.row, &io->pick);
+        pstk__windowed_block(order, location.line, &first, &n);
+    pstk__picker_index(&b->lane->picker, epoch, first + location.row, &io->pick);
     io->block = block;
-    io->row = place.row;
+    io->row = location.row;
     if (block) {
         block->n_tasks = task->number + 1;
         block->generation = b->generation;
-        prefetch(b, block, place.row);
+        prefetch(b, block, location.row);
     }
 }
 
@@ -481,7 +481,7 @@ static int plan(struct pstk__blocks *b, struct pstk__block *block, int *progress
 }
 
 /* Give a block memory. 0: there is none yet. */
-static int place(struct pstk__blocks *b, struct pstk__block *block)
+static int location(struct pstk__blocks *b, struct pstk__block *block)
 {
     struct pstk__fetch *fetch = &block->fetch;
     do
@@ -535,7 +535,7 @@ static int advance(struct pstk__blocks *b, struct pstk__block *block, int *progr
             set_free(b, block);
             return 1;
         }
-        if (!place(b, block))
+        if (!location(b, block))
             return 0;
         *progress = 1;
     }

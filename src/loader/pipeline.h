@@ -46,7 +46,7 @@ struct pstk__blocks;
 /* One row of a task or block, between plan and sample. */
 struct pstk__row_io {
     struct pstk__pick pick;
-    struct pstk__place at;
+    struct pstk__sample_location at;
     struct pstk__extent *extents; /* n_extents of the pipeline, in the lane's memory; data is in the
                                      task's piece of the buffer, once read */
     struct pstk__page *page;      /* pinned while the extents are not known yet */

@@ -123,7 +123,7 @@ static void tries_init(struct tries *tries, const struct pstk__pipeline *pipelin
     const struct pstk__source *source = pipeline->source;
     const struct pstk__mixture *mixture = pipeline->mixture;
     const uint64_t id = pick->id;
-    struct pstk__place at;
+    struct pstk__sample_location at;
     uint64_t n;
     tries->id = id;
     tries->n = tries->n_draws = 0;

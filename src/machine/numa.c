@@ -14,12 +14,12 @@
 #define WORKERS_FIRST 4u            /* workers of a node that come before a core for its reader */
 
 /* One hardware thread that this process may use. */
-struct place {
+struct hw_thread {
     hwloc_obj_t pu;
     hwloc_obj_t memory; /* the NUMA node nearest to it */
     uint32_t core;      /* index among the allowed cores, sorted by node */
     uint32_t thread;    /* index among the hardware threads of that core */
-    uint32_t node;      /* index among the nodes of the plan; set only for places of the plan */
+    uint32_t node;      /* index among the nodes of the plan; set only for those of the plan */
     uint32_t is_left;   /* 1: its core is left to a reader or the uploader; no worker is counted */
 };
 
@@ -39,11 +39,11 @@ struct pstk__numa {
     uint32_t n_workers;
     uint32_t n_nodes; /* nodes with workers */
     uint32_t n_known; /* >= n_nodes: the others only have a device */
-    uint32_t n_places;
-    hwloc_cpuset_t allowed; /* owned; the hardware threads in the affinity mask */
-    struct place *places;   /* owned; sorted by is_left, thread, core: the workers' cores, their
-                               second threads, then the cores that are left */
-    struct place **worker_places; /* owned; [n_workers], into places */
+    uint32_t n_hw_threads;
+    hwloc_cpuset_t allowed;       /* owned; the hardware threads in the affinity mask */
+    struct hw_thread *hw_threads; /* owned; sorted by is_left, thread, core: the workers' cores,
+                             their second threads, then the cores that are left */
+    struct hw_thread **worker_hw_threads; /* owned; [n_workers], into hw_threads */
     struct node nodes[PSTK__MAX_NODES];
 };
 
@@ -119,7 +119,7 @@ static hwloc_cpuset_t allowed_cpus(const struct pstk__numa *n)
 
 /* Find the node that has the fewest processors around this one (OS index): a node of its own before
  * one that all share (slow, far memory). Among equals the first, which in hwloc is the ordinary
- * memory. Processors that a container is denied count too: their places show which node belongs to
+ * memory. Processors that a container is denied count too: their numbers show which node belongs to
  * whom. */
 static hwloc_obj_t memory_of(hwloc_topology_t topology, unsigned cpu)
 {
@@ -136,7 +136,7 @@ static hwloc_obj_t memory_of(hwloc_topology_t topology, unsigned cpu)
 
 static int compare_by_node(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct hw_thread *x = a, *y = b;
     if (x->memory->logical_index != y->memory->logical_index)
         return x->memory->logical_index < y->memory->logical_index ? -1 : 1;
     return x->pu->logical_index < y->pu->logical_index
@@ -146,7 +146,7 @@ static int compare_by_node(const void *a, const void *b)
 
 static int compare_by_thread(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct hw_thread *x = a, *y = b;
     if (x->is_left != y->is_left)
         return x->is_left < y->is_left ? -1 : 1;
     if (x->thread != y->thread)
@@ -161,41 +161,41 @@ static hwloc_obj_t core_of(hwloc_topology_t topology, hwloc_obj_t pu)
     return core ? core : pu;
 }
 
-/* Number the cores, and the threads within each; places must be sorted by node. Returns the number
- * of cores. */
+/* Number the cores, and the threads within each; hardware threads must be sorted by node. Returns
+ * the number of cores. */
 static uint32_t number_cores(struct pstk__numa *n)
 {
     uint32_t n_cores = 0;
     hwloc_obj_t last = NULL;
-    for (uint32_t i = 0; i < n->n_places; i++) {
-        struct place *place = &n->places[i];
-        hwloc_obj_t core = core_of(n->topology, place->pu);
-        place->thread = core == last ? n->places[i - 1].thread + 1 : 0;
+    for (uint32_t i = 0; i < n->n_hw_threads; i++) {
+        struct hw_thread *hw_thread = &n->hw_threads[i];
+        hwloc_obj_t core = core_of(n->topology, hw_thread->pu);
+        hw_thread->thread = core == last ? n->hw_threads[i - 1].thread + 1 : 0;
         n_cores += core != last;
-        place->core = n_cores - 1;
+        hw_thread->core = n_cores - 1;
         last = core;
     }
     return n_cores;
 }
 
-static int list_places(struct pstk__numa *n, struct pstk_error *err)
+static int list_hw_threads(struct pstk__numa *n, struct pstk_error *err)
 {
     int n_pus = hwloc_get_nbobjs_by_type(n->topology, HWLOC_OBJ_PU);
     n->allowed = allowed_cpus(n);
-    n->places = n_pus > 0 ? calloc((size_t)n_pus, sizeof n->places[0]) : NULL;
-    if (!n->allowed || !n->places)
+    n->hw_threads = n_pus > 0 ? calloc((size_t)n_pus, sizeof n->hw_threads[0]) : NULL;
+    if (!n->allowed || !n->hw_threads)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for the machine's topology");
     hwloc_obj_t pu = NULL;
     while ((pu = hwloc_get_next_obj_by_type(n->topology, HWLOC_OBJ_PU, pu))) {
         hwloc_obj_t memory = memory_of(n->topology, pu->os_index);
         if (memory && hwloc_bitmap_isset(n->allowed, pu->os_index))
-            n->places[n->n_places++] = (struct place){.pu = pu, .memory = memory};
+            n->hw_threads[n->n_hw_threads++] = (struct hw_thread){.pu = pu, .memory = memory};
     }
-    if (n->n_places == 0)
+    if (n->n_hw_threads == 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "the topology has no processor with local memory");
-    qsort(n->places, n->n_places, sizeof n->places[0], compare_by_node);
+    qsort(n->hw_threads, n->n_hw_threads, sizeof n->hw_threads[0], compare_by_node);
     n->n_cores = number_cores(n);
     return 0;
 }
@@ -223,14 +223,14 @@ static struct span cores_of_nodes(const struct pstk__numa *n, struct span nodes,
 {
     struct span cores = {UINT32_MAX, 0};
     uint32_t count = 0;
-    for (uint32_t i = 0; i < n->n_places; i++) {
-        const struct place *place = &n->places[i];
-        count += i == 0 || place->memory != n->places[i - 1].memory;
+    for (uint32_t i = 0; i < n->n_hw_threads; i++) {
+        const struct hw_thread *hw_thread = &n->hw_threads[i];
+        count += i == 0 || hw_thread->memory != n->hw_threads[i - 1].memory;
         if (count - 1 < nodes.first || count - 1 >= nodes.end)
             continue;
         if (cores.first == UINT32_MAX)
-            cores.first = place->core;
-        cores.end = place->core + 1;
+            cores.first = hw_thread->core;
+        cores.end = hw_thread->core + 1;
     }
     *n_nodes = count;
     return cores;
@@ -254,15 +254,16 @@ static struct span share_of(const struct pstk__numa *n, uint32_t rank, uint32_t 
     return part_of(all, rank, world);
 }
 
-/* Keep only the places of these cores, one thread of each core before the second threads. */
+/* Keep only the hardware threads of these cores, one thread of each core before the second threads.
+ */
 static void keep_share(struct pstk__numa *n, struct span share)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < n->n_places; i++)
-        if (n->places[i].core >= share.first && n->places[i].core < share.end)
-            n->places[kept++] = n->places[i];
-    n->n_places = kept;
-    qsort(n->places, n->n_places, sizeof n->places[0], compare_by_thread);
+    for (uint32_t i = 0; i < n->n_hw_threads; i++)
+        if (n->hw_threads[i].core >= share.first && n->hw_threads[i].core < share.end)
+            n->hw_threads[kept++] = n->hw_threads[i];
+    n->n_hw_threads = kept;
+    qsort(n->hw_threads, n->n_hw_threads, sizeof n->hw_threads[0], compare_by_thread);
 }
 
 /* Return how many cores the quota leaves to each of `world` processes, which share it. */
@@ -278,13 +279,13 @@ static uint32_t cores_of_quota(double quota, uint32_t world, uint32_t n_cores)
 
 /* Return how many cores of the share the automatic number of workers may leave. A node's reader,
  * which feeds all its workers, waits where each core has a worker of its own; so does the uploader.
- * The first four workers of a node bring more than a core for these two. The first n_cores places
+ * The first four workers of a node bring more than a core for these two. The first n_cores threads
  * are the cores, by node. */
 static uint32_t cores_to_spare(const struct pstk__numa *n, uint32_t n_cores)
 {
     uint32_t first = 0, on_node = 0;
     for (uint32_t i = 0; i < n_cores; i++) {
-        on_node = i > 0 && n->places[i].memory == n->places[i - 1].memory ? on_node + 1 : 1;
+        on_node = i > 0 && n->hw_threads[i].memory == n->hw_threads[i - 1].memory ? on_node + 1 : 1;
         first += on_node <= WORKERS_FIRST;
     }
     return n->n_usable > first ? n->n_usable - first : 0;
@@ -296,14 +297,14 @@ static uint32_t leave_core(struct pstk__numa *n, uint32_t n_cores, hwloc_obj_t m
 {
     uint32_t last = 0, count = 0;
     for (uint32_t i = 0; i < n_cores; i++)
-        if (n->places[i].memory == memory && !n->places[i].is_left) {
-            last = n->places[i].core;
+        if (n->hw_threads[i].memory == memory && !n->hw_threads[i].is_left) {
+            last = n->hw_threads[i].core;
             count++;
         }
     if (count <= WORKERS_FIRST)
         return 0;
-    for (uint32_t i = 0; i < n->n_places; i++)
-        n->places[i].is_left |= n->places[i].core == last;
+    for (uint32_t i = 0; i < n->n_hw_threads; i++)
+        n->hw_threads[i].is_left |= n->hw_threads[i].core == last;
     return 1;
 }
 
@@ -311,8 +312,8 @@ static uint32_t leave_core(struct pstk__numa *n, uint32_t n_cores, hwloc_obj_t m
 static void leave_to_readers(struct pstk__numa *n, uint32_t n_cores, uint32_t most)
 {
     for (uint32_t i = 0; i < n_cores && n->n_left < most; i++)
-        if (i == 0 || n->places[i].memory != n->places[i - 1].memory)
-            n->n_left += leave_core(n, n_cores, n->places[i].memory);
+        if (i == 0 || n->hw_threads[i].memory != n->hw_threads[i - 1].memory)
+            n->n_left += leave_core(n, n_cores, n->hw_threads[i].memory);
 }
 
 /* Leave one core to the uploader: of the device's node, or else of the last that can. */
@@ -320,25 +321,26 @@ static void leave_to_uploader(struct pstk__numa *n, uint32_t n_cores, hwloc_obj_
 {
     uint32_t is_left = near_device && leave_core(n, n_cores, near_device);
     for (uint32_t i = n_cores; i > 0 && !is_left; i--)
-        is_left = leave_core(n, n_cores, n->places[i - 1].memory);
+        is_left = leave_core(n, n_cores, n->hw_threads[i - 1].memory);
     n->n_left += is_left;
 }
 
-/* Give each worker its place. Fewer workers than cores are spread evenly over cores and nodes. More
- * workers also take second threads, then share places. A place counts the worker for its node; no
- * worker is bound to it, because a bound worker does not make way for the reader, nor for another
- * loader that counts on the same cores. */
+/* Give each worker its hardware thread. Fewer workers than cores are spread evenly over cores and
+ * nodes. More workers also take second threads, then share threads. A thread counts the worker for
+ * its node; no worker is bound to it, because a bound worker does not make way for the reader, nor
+ * for another loader that counts on the same cores. */
 static int place_workers(struct pstk__numa *n, uint32_t n_cores, struct pstk_error *err)
 {
-    n->worker_places = calloc(n->n_workers, sizeof n->worker_places[0]);
-    if (!n->worker_places)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the workers' places");
-    uint32_t n_places = 0;
-    while (n_places < n->n_places && !n->places[n_places].is_left)
-        n_places++;
+    n->worker_hw_threads = calloc(n->n_workers, sizeof n->worker_hw_threads[0]);
+    if (!n->worker_hw_threads)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                          "no memory for the workers' hardware threads");
+    uint32_t n_hw_threads = 0;
+    while (n_hw_threads < n->n_hw_threads && !n->hw_threads[n_hw_threads].is_left)
+        n_hw_threads++;
     for (uint32_t w = 0; w < n->n_workers; w++) {
         uint64_t i = n->n_workers < n_cores ? (uint64_t)w * n_cores / n->n_workers : w;
-        n->worker_places[w] = &n->places[i % n_places];
+        n->worker_hw_threads[w] = &n->hw_threads[i % n_hw_threads];
     }
     return 0;
 }
@@ -356,7 +358,7 @@ static uint32_t find_node(const struct pstk__numa *n, hwloc_obj_t memory)
 static int number_nodes(struct pstk__numa *n, struct pstk_error *err)
 {
     for (uint32_t w = 0; w < n->n_workers; w++) {
-        hwloc_obj_t memory = n->worker_places[w]->memory;
+        hwloc_obj_t memory = n->worker_hw_threads[w]->memory;
         if (find_node(n, memory) != UINT32_MAX)
             continue;
         if (n->n_nodes == PSTK__MAX_NODES)
@@ -371,11 +373,11 @@ static int number_nodes(struct pstk__numa *n, struct pstk_error *err)
             return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the nodes' plan");
         n->n_known = ++n->n_nodes;
     }
-    for (uint32_t i = 0; i < n->n_places; i++) {
-        struct place *place = &n->places[i];
-        place->node = find_node(n, place->memory);
-        if (place->node != UINT32_MAX &&
-            hwloc_bitmap_set(n->nodes[place->node].cpus, place->pu->os_index) < 0)
+    for (uint32_t i = 0; i < n->n_hw_threads; i++) {
+        struct hw_thread *hw_thread = &n->hw_threads[i];
+        hw_thread->node = find_node(n, hw_thread->memory);
+        if (hw_thread->node != UINT32_MAX &&
+            hwloc_bitmap_set(n->nodes[hw_thread->node].cpus, hw_thread->pu->os_index) < 0)
             return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the nodes' plan");
     }
     return 0;
@@ -398,8 +400,8 @@ static int use_of(const struct pstk__numa *n, hwloc_obj_t memory)
 {
     if (find_node(n, memory) != UINT32_MAX)
         return 2;
-    for (uint32_t i = 0; i < n->n_places; i++)
-        if (n->places[i].memory == memory)
+    for (uint32_t i = 0; i < n->n_hw_threads; i++)
+        if (n->hw_threads[i].memory == memory)
             return 1;
     return 0;
 }
@@ -426,12 +428,12 @@ static hwloc_obj_t memory_near(const struct pstk__numa *n, hwloc_const_cpuset_t 
 static hwloc_obj_t memory_by_topology(const struct pstk__numa *n, const char *bus_id, int *n_found)
 {
     hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(n->topology, bus_id);
-    hwloc_obj_t place = device ? hwloc_get_non_io_ancestor_obj(n->topology, device) : NULL;
+    hwloc_obj_t near = device ? hwloc_get_non_io_ancestor_obj(n->topology, device) : NULL;
     *n_found = 0;
-    if (!place || hwloc_bitmap_isequal(place->complete_cpuset,
-                                       hwloc_topology_get_complete_cpuset(n->topology)))
+    if (!near || hwloc_bitmap_isequal(near->complete_cpuset,
+                                      hwloc_topology_get_complete_cpuset(n->topology)))
         return NULL;
-    return memory_near(n, place->complete_cpuset, n_found);
+    return memory_near(n, near->complete_cpuset, n_found);
 }
 
 static hwloc_obj_t memory_by_sysfs(const struct pstk__numa *n, const char *bus_id)
@@ -467,7 +469,7 @@ static uint32_t count_workers(struct pstk__numa *n, const struct pstk__numa_conf
     leave_to_readers(n, n_cores, most);
     if (c->bus_id && n->n_left < most)
         leave_to_uploader(n, n_cores, memory_of_device(n, c->bus_id));
-    qsort(n->places, n->n_places, sizeof n->places[0], compare_by_thread);
+    qsort(n->hw_threads, n->n_hw_threads, sizeof n->hw_threads[0], compare_by_thread);
     const uint64_t all = n->n_usable - n->n_left + (uint64_t)n->n_usable * c->n_times + c->n_more;
     n->n_workers = all < PSTK__MAX_WORKERS ? (uint32_t)all : PSTK__MAX_WORKERS;
     return n_cores - n->n_left;
@@ -475,7 +477,7 @@ static uint32_t count_workers(struct pstk__numa *n, const struct pstk__numa_conf
 
 static int plan(struct pstk__numa *n, const struct pstk__numa_config *c, struct pstk_error *err)
 {
-    int r = list_places(n, err);
+    int r = list_hw_threads(n, err);
     if (r < 0)
         return r;
     struct span share = share_of(n, c->local_rank, c->local_world);
@@ -522,8 +524,8 @@ void pstk__numa_close(struct pstk__numa *n)
     for (uint32_t i = 0; i < n->n_known; i++)
         hwloc_bitmap_free(n->nodes[i].cpus);
     hwloc_bitmap_free(n->allowed);
-    free(n->worker_places);
-    free(n->places);
+    free(n->worker_hw_threads);
+    free(n->hw_threads);
     if (n->topology)
         hwloc_topology_destroy(n->topology);
     free(n);
@@ -541,12 +543,12 @@ uint32_t pstk__numa_n_workers(const struct pstk__numa *n)
 
 uint32_t pstk__numa_worker_node(const struct pstk__numa *n, uint32_t worker)
 {
-    return n->worker_places[worker]->node;
+    return n->worker_hw_threads[worker]->node;
 }
 
 uint32_t pstk__numa_worker_cpu(const struct pstk__numa *n, uint32_t worker)
 {
-    return n->worker_places[worker]->pu->os_index;
+    return n->worker_hw_threads[worker]->pu->os_index;
 }
 
 uint32_t pstk__numa_n_cores(const struct pstk__numa *n)

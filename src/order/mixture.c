@@ -248,7 +248,7 @@ void pstk__mixture_narrow(struct pstk__mixture *mixture, uint32_t d, uint64_t fi
 }
 
 void pstk__mixture_at(const struct pstk__mixture *mixture, uint64_t position,
-                      struct pstk__mixture_place *out)
+                      struct pstk__mixture_sample *out)
 {
     uint32_t low = 0, high = mixture->n_phases;
     while (high - low > 1) {

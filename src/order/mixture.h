@@ -61,8 +61,8 @@ struct pstk__mixture {
     struct pstk__mixture_phase phases[PSTK__PHASES_MAX];
 };
 
-/* What a position of the stream has. */
-struct pstk__mixture_place {
+/* The sample at a position of the stream. */
+struct pstk__mixture_sample {
     uint32_t data_set;
     uint64_t number; /* of the data set's samples, in stream order; REPEAT: over all its epochs */
 };
@@ -83,6 +83,6 @@ void pstk__mixture_narrow(struct pstk__mixture *mixture, uint32_t d, uint64_t fi
                           const struct pstk__subset *subset, const struct pstk__alias *alias);
 /* What stands at a position of the stream. */
 void pstk__mixture_at(const struct pstk__mixture *mixture, uint64_t position,
-                      struct pstk__mixture_place *out);
+                      struct pstk__mixture_sample *out);
 
 #endif

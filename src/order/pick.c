@@ -30,7 +30,7 @@ static void pick_of_mixture(struct pstk__picker *picker, uint64_t epoch, uint64_
 {
     const struct pstk__mixture *mixture = picker->plan->mixture;
     const int repeats = mixture->exhaustion == PSTK_EXHAUSTION_REPEAT;
-    struct pstk__mixture_place at;
+    struct pstk__mixture_sample at;
     pstk__mixture_at(mixture, repeats ? epoch * mixture->n + k : k, &at);
     const uint64_t n = mixture->sizes[at.data_set];
     const uint64_t own_epoch = repeats ? at.number / n : epoch;

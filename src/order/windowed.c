@@ -133,7 +133,7 @@ static uint64_t mix(const struct pstk__windowed *windowed, uint32_t strand, uint
 }
 
 void pstk__windowed_line(const struct pstk__windowed *windowed, uint64_t k,
-                         struct pstk__weave_place *out)
+                         struct pstk__weave_location *out)
 {
     const uint32_t strands = windowed->weave.strands;
     assert(k < windowed->weave.n);
@@ -150,7 +150,7 @@ void pstk__windowed_line(const struct pstk__windowed *windowed, uint64_t k,
 }
 
 void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
-                          struct pstk__weave_place *out)
+                          struct pstk__weave_location *out)
 {
     pstk__windowed_line(windowed, k, out);
     out->id = pstk__permutation_at(&windowed->blocks, out->line) * windowed->weave.block + out->row;
@@ -158,9 +158,9 @@ void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
 
 uint64_t pstk__windowed_at(const struct pstk__windowed *windowed, uint64_t k)
 {
-    struct pstk__weave_place place;
-    pstk__windowed_place(windowed, k, &place);
-    return place.id;
+    struct pstk__weave_location location;
+    pstk__windowed_place(windowed, k, &location);
+    return location.id;
 }
 
 struct pstk__weave_blocks pstk__windowed_blocks(const struct pstk__windowed *windowed,

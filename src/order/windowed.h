@@ -52,9 +52,9 @@ struct pstk__windowed {
 };
 
 /* Where a position lies. */
-struct pstk__weave_place {
+struct pstk__weave_location {
     uint64_t id;
-    uint64_t line; /* its block: place in the line of blocks */
+    uint64_t line; /* its block: position in the line of blocks */
     uint32_t row;  /* of the block: id = that of its first sample + row */
     uint32_t strand;
     uint64_t window; /* of the strand */
@@ -71,12 +71,12 @@ void pstk__windowed_init(struct pstk__windowed *windowed, const struct pstk__wea
                          uint64_t seed, uint64_t epoch);
 /* Sample id at position k < n. */
 uint64_t pstk__windowed_at(const struct pstk__windowed *windowed, uint64_t k);
-/* Where that comes from: all of place but the id. */
+/* Where that comes from: all of the location but the id. */
 void pstk__windowed_line(const struct pstk__windowed *windowed, uint64_t k,
-                         struct pstk__weave_place *out);
-/* Both: all of place. */
+                         struct pstk__weave_location *out);
+/* Both: all of the location. */
 void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
-                          struct pstk__weave_place *out);
+                          struct pstk__weave_location *out);
 
 /* ---- for who reads by blocks ---- */
 

@@ -56,11 +56,11 @@ static int link_file(struct pstk__staging *staging, struct pstk__manifest *whole
     char from[PATH_MAX], name[PSTK__MAX_COLUMN_FILE];
     const char *column_name = whole->columns[i].name;
     const uint32_t shard = whole->n_shards - 1;
-    const struct pstk__column_place place = {.store = &pstk__store_local,
-                                             .path = staging->path,
-                                             .manifest = whole,
-                                             .column = i,
-                                             .shard = shard};
+    const struct pstk__column_location location = {.store = &pstk__store_local,
+                                                   .path = staging->path,
+                                                   .manifest = whole,
+                                                   .column = i,
+                                                   .shard = shard};
     struct pstk__column_file column;
     if ((size_t)snprintf(from, sizeof from, "%s/%s", part->path, file) >= sizeof from ||
         pstk__manifest_column_file(&whole->columns[i], whole->shards[shard].file, name) < 0)
@@ -71,7 +71,7 @@ static int link_file(struct pstk__staging *staging, struct pstk__manifest *whole
                           "%s: the file %s exists already; remove it, or rename it", staging->path,
                           name);
     if (r == 0)
-        r = pstk__column_file_open(&column, &place, err);
+        r = pstk__column_file_open(&column, &location, err);
     if (r == PSTK_ENOENT || r == PSTK_EBADMSG || r == PSTK_ENOTSUP)
         return fail_file(part, column_name, file, r, err ? err->message : "", err);
     if (r < 0)

@@ -66,8 +66,8 @@ INLINE void look_up_3(uint8_t *at, const struct lookup of[3])
     for (uint32_t i = 0; i < 3; i++)
         in[i] = _mm512_loadu_si512(at + (size_t)64 * i);
     for (uint32_t c = 0; c < 3; c++) {
-        const __m512i places = _mm512_add_epi8(iota_times(3), _mm512_set1_epi8((char)c));
-        out[c] = look_up(&of[c], picked(in, places));
+        const __m512i indices = _mm512_add_epi8(iota_times(3), _mm512_set1_epi8((char)c));
+        out[c] = look_up(&of[c], picked(in, indices));
     }
     for (uint32_t i = 0; i < 3; i++)
         _mm512_storeu_si512(at + (size_t)64 * i, picked(out, interleaved(i)));
@@ -235,45 +235,45 @@ TARGET static void saturate(const struct pstk__picture *picture, float factor)
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* Of the bytes of a block of three channels. */
-struct places {
+/* The indices of the bytes of a block of three channels, in the new order. */
+struct indices {
     __m512i of[3];
 };
 
 INLINE void permute_block(uint8_t *at, uint32_t channels, const void *settings)
 {
-    const struct places *places = settings;
+    const struct indices *indices = settings;
     __m512i in[3];
     for (uint32_t i = 0; i < 3; i++)
         in[i] = _mm512_loadu_si512(at + (size_t)64 * i);
     for (uint32_t i = 0; i < 3; i++)
-        _mm512_storeu_si512(at + (size_t)64 * i, picked(in, places->of[i]));
+        _mm512_storeu_si512(at + (size_t)64 * i, picked(in, indices->of[i]));
     (void)channels;
 }
 
 /* Places within a pixel of four bytes. */
 INLINE void permute_block_4(uint8_t *at, uint32_t channels, const void *settings)
 {
-    const __m512i *places = settings;
+    const __m512i *indices = settings;
     for (uint32_t i = 0; i < channels; i++) {
         const __m512i v = _mm512_loadu_si512(at + (size_t)64 * i);
-        _mm512_storeu_si512(at + (size_t)64 * i, _mm512_shuffle_epi8(v, *places));
+        _mm512_storeu_si512(at + (size_t)64 * i, _mm512_shuffle_epi8(v, *indices));
     }
 }
 
 TARGET static void permute(const struct pstk__picture *picture, const uint32_t order[3])
 {
     uint8_t bytes[192];
-    struct places places;
+    struct indices indices;
     const uint32_t channels = picture->channels;
     for (uint32_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)(i % channels == 3 ? i : i - i % channels + order[i % channels]);
     for (uint32_t i = 0; i < 3; i++)
-        places.of[i] = _mm512_loadu_si512(bytes + (size_t)64 * i);
+        indices.of[i] = _mm512_loadu_si512(bytes + (size_t)64 * i);
     if (channels == 3)
-        each_block(picture, 3, permute_block, &places);
+        each_block(picture, 3, permute_block, &indices);
     else
-        each_block(picture, 4, permute_block_4, &places.of[0]);
+        each_block(picture, 4, permute_block_4, &indices.of[0]);
 }
 
 const struct pstk__colour_kernels pstk__colour_avx512 = {

@@ -80,7 +80,7 @@ TARGET static void axis_weights(struct pstk__axis *a, const struct pstk__filter 
 #define MAX_BLOCKS 8u /* axes with more are packed as chunks */
 #define MAX_PIECES 4u /* so that offsets within a block fit a byte */
 
-struct place {
+struct piece_location {
     uint64_t keep; /* mask: bytes of the block that are in this piece */
     uint64_t at;   /* offset of the piece in the row */
 };
@@ -95,7 +95,7 @@ struct across {
     uint32_t n_chunks; /* of an output; 16 taps each */
     __m512i *index;    /* for each piece of each block of each group */
     __m512i *digits;   /* 3 for each block of each group */
-    struct place *places;
+    struct piece_location *locations;
     __m128i *chunks; /* 3, one for each digit, for each chunk of each output */
 };
 
@@ -109,7 +109,8 @@ static uint32_t groups_of(uint32_t n_out, uint32_t channels)
 static uint64_t across_size(uint32_t n_out, uint32_t n_taps, uint32_t channels)
 {
     const uint64_t most = (n_taps + 3) / 4, n_blocks = most < MAX_BLOCKS ? most : MAX_BLOCKS;
-    const uint64_t block = (3 + MAX_PIECES) * sizeof(__m512i) + MAX_PIECES * sizeof(struct place);
+    const uint64_t block =
+        (3 + MAX_PIECES) * sizeof(__m512i) + MAX_PIECES * sizeof(struct piece_location);
     const uint64_t groups = groups_of(n_out, channels) * n_blocks * block;
     const uint64_t chunks = (uint64_t)n_out * ((n_taps + 15) / 16) * 3 * sizeof(__m128i);
     return HEADER_SIZE + (groups > chunks ? groups : chunks);
@@ -233,7 +234,7 @@ INLINE void block_init(struct across *x, const struct group *group, uint32_t g, 
         const __m512i piece = _mm512_and_si512(offset, _mm512_set1_epi8((char)0xc0));
         x->index[block * x->n_pieces + p] =
             _mm512_add_epi8(offset, _mm512_set1_epi8((char)(begin + 64 * p - at)));
-        x->places[block * x->n_pieces + p] = (struct place){
+        x->locations[block * x->n_pieces + p] = (struct piece_location){
             .keep = _mm512_cmpeq_epi8_mask(piece, _mm512_set1_epi8((char)(64 * p))), .at = at};
     }
 }
@@ -269,7 +270,7 @@ INLINE void pack(struct across *x, uint8_t *memory, uint32_t channels)
     x->n_pieces = n_pieces;
     x->digits = (__m512i *)memory;
     x->index = x->digits + 3 * n_blocks;
-    x->places = (struct place *)(x->index + n_pieces * n_blocks);
+    x->locations = (struct piece_location *)(x->index + n_pieces * n_blocks);
     for (uint32_t g = 0; g < x->n_groups; g++) {
         const struct group group = group_of(x, g, channels);
         for (uint32_t t = 0; t < x->n_blocks; t++)
@@ -337,7 +338,7 @@ TARGET static void rows_of_one(uint8_t *slot, const uint8_t *const *rows, const 
     const uint8_t *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
     const __m512i *digits = x->digits, *index = x->index;
     for (uint32_t g = 0; g < x->n_groups; g++, digits += 3) {
-        const size_t at = x->places[g].at;
+        const size_t at = x->locations[g].at;
         const __m512i gather = index[g], d0 = digits[0], d1 = digits[1], d2 = digits[2];
         const __m512i x0 = _mm512_permutexvar_epi8(gather, _mm512_loadu_si512(r0 + at));
         const __m512i x1 = _mm512_permutexvar_epi8(gather, _mm512_loadu_si512(r1 + at));
@@ -374,7 +375,7 @@ INLINE void rows_of_blocks(uint8_t *slot, const uint8_t *const *rows, const stru
                            uint32_t n_blocks, uint32_t n_pieces, int narrow)
 {
     const __m512i *digits = x->digits, *index = x->index;
-    const struct place *place = x->places;
+    const struct piece_location *location = x->locations;
     const __mmask64 bytes = mask64(x->row_size);
     for (uint32_t g = 0; g < x->n_groups; g++) {
         __m512i sum0[SLOT_ROWS], sum1[SLOT_ROWS], sum2[SLOT_ROWS];
@@ -384,14 +385,14 @@ INLINE void rows_of_blocks(uint8_t *slot, const uint8_t *const *rows, const stru
         }
         for (uint32_t t = 0; t < n_blocks; t++, digits += 3) {
             __m512i taps[SLOT_ROWS];
-            for (uint32_t p = 0; p < n_pieces; p++, index++, place++)
+            for (uint32_t p = 0; p < n_pieces; p++, index++, location++)
                 for (uint32_t r = 0; r < SLOT_ROWS; r++) {
-                    const uint8_t *from = rows[r] + place->at;
+                    const uint8_t *from = rows[r] + location->at;
                     const __m512i piece =
                         narrow ? _mm512_maskz_loadu_epi8(bytes, from) : _mm512_loadu_si512(from);
-                    taps[r] =
-                        p == 0 ? _mm512_permutexvar_epi8(*index, piece)
-                               : _mm512_mask_permutexvar_epi8(taps[r], place->keep, *index, piece);
+                    taps[r] = p == 0 ? _mm512_permutexvar_epi8(*index, piece)
+                                     : _mm512_mask_permutexvar_epi8(taps[r], location->keep, *index,
+                                                                    piece);
                 }
             for (uint32_t r = 0; r < SLOT_ROWS; r++) {
                 sum0[r] = _mm512_dpbusd_epi32(sum0[r], taps[r], digits[0]);

@@ -74,8 +74,8 @@ static int storage_page(struct storage *storage, const struct pstk__extent *at, 
 }
 
 /* Find the extents of the record at a place. `page` holds the index page *have; both change. */
-static int storage_record(struct storage *storage, const struct pstk__place *place, uint8_t *page,
-                          struct pstk__extent *have, struct pstk__extent *out,
+static int storage_record(struct storage *storage, const struct pstk__sample_location *place,
+                          uint8_t *page, struct pstk__extent *have, struct pstk__extent *out,
                           struct pstk_error *err)
 {
     struct pstk__extent at;
@@ -109,7 +109,7 @@ static int storage_extents(struct storage *storage, struct pstk_error *err)
         uint64_t id = pstk__order_at(&order, run) * RUN, end = id + RUN;
         for (; id < end && id < storage->source->n_samples && n < storage->n;
              id++, n += storage->n_extents) {
-            struct pstk__place place;
+            struct pstk__sample_location place;
             storage->source->format->locate(storage->source, id, &place);
             int r = storage_record(storage, &place, page, &have, &storage->extents[n], err);
             if (r < 0)

@@ -44,7 +44,7 @@ const char *pstk__encoding_name(uint32_t encoding)
 
 /* Damage in bytes [from, from + length) of the record at `p`. Cold, so that parsing stays short. */
 static int __attribute__((cold, noinline, format(printf, 5, 6)))
-fail_record(const struct pstk__record_place *place, uint64_t from, uint64_t length,
+fail_record(const struct pstk__record_location *location, uint64_t from, uint64_t length,
             struct pstk_error *err, const char *fmt, ...)
 {
     char what[384];
@@ -53,11 +53,11 @@ fail_record(const struct pstk__record_place *place, uint64_t from, uint64_t leng
     if (vsnprintf(what, sizeof what, fmt, args) < 0)
         what[0] = 0;
     va_end(args);
-    uint64_t offset = place->file_offset + from;
+    uint64_t offset = location->file_offset + from;
     pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD, "%s: record %llu (bytes %llu to %llu): %s",
-               place->shard, (unsigned long long)place->number, (unsigned long long)offset,
+               location->shard, (unsigned long long)location->number, (unsigned long long)offset,
                (unsigned long long)(offset + length - (length > 0)), what);
-    pstk__fail_at(err, PSTK_EBADMSG, place->shard, place->number, offset, length);
+    pstk__fail_at(err, PSTK_EBADMSG, location->shard, location->number, offset, length);
     return PSTK_EBADMSG;
 }
 
@@ -276,16 +276,16 @@ static void read_entry(struct pstk__field_view *v, const uint8_t *e)
 }
 
 static int __attribute__((cold, noinline))
-fail_entry(const struct pstk__record_place *place, const struct pstk__schema *schema, uint32_t i,
-           const struct pstk__field_view *v, const char *what, struct pstk_error *err)
+fail_entry(const struct pstk__record_location *location, const struct pstk__schema *schema,
+           uint32_t i, const struct pstk__field_view *v, const char *what, struct pstk_error *err)
 {
-    return fail_record(place, PSTK__RECORD_HEAD + (uint64_t)schema->entry[i] * PSTK__RECORD_ENTRY,
-                       PSTK__RECORD_ENTRY, err,
-                       "the entry of field %s is wrong: %s (stored %u, plain %u bytes, codec %s, "
-                       "encoding %u, %u x %u, %u channels of %u bits, flags %x)",
-                       schema->fields[i].name, what, v->stored_size, v->plain_size,
-                       pstk__codec_name(v->codec), v->encoding, v->width, v->height, v->channels,
-                       v->bit_depth, v->flags);
+    return fail_record(
+        location, PSTK__RECORD_HEAD + (uint64_t)schema->entry[i] * PSTK__RECORD_ENTRY,
+        PSTK__RECORD_ENTRY, err,
+        "the entry of field %s is wrong: %s (stored %u, plain %u bytes, codec %s, "
+        "encoding %u, %u x %u, %u channels of %u bits, flags %x)",
+        schema->fields[i].name, what, v->stored_size, v->plain_size, pstk__codec_name(v->codec),
+        v->encoding, v->width, v->height, v->channels, v->bit_depth, v->flags);
 }
 
 /* Head fields are final: the head's checksum covers them. */
@@ -304,8 +304,8 @@ static void view_fixed(struct pstk__field_view *v, const struct pstk__schema *sc
 /* Views of all fields, each entry checked by itself; *end is where the gap after the last one ends.
  */
 static int view_fields(struct pstk__record *out, const struct pstk__record_limits *limits,
-                       const struct pstk__record_place *place, const uint8_t *head, uint64_t *end,
-                       struct pstk_error *err)
+                       const struct pstk__record_location *location, const uint8_t *head,
+                       uint64_t *end, struct pstk_error *err)
 {
     const struct pstk__schema *schema = out->schema;
     *end = schema->head_size;
@@ -327,7 +327,7 @@ static int view_fields(struct pstk__record *out, const struct pstk__record_limit
         if (!wrong)
             wrong = limit_broken(limits, i, v);
         if (wrong)
-            return fail_entry(place, schema, i, v, wrong, err);
+            return fail_entry(location, schema, i, v, wrong, err);
         /* At most 64 sizes up to 2^32 are added: no overflow. The offset is only used once the sum
          * was found to be the record's size, which fits 32 bits. */
         v->offset = (uint32_t)*end;
@@ -337,28 +337,29 @@ static int view_fields(struct pstk__record *out, const struct pstk__record_limit
 }
 
 /* Check the words of the head, before any entry. */
-static int check_head(const struct pstk__schema *schema, const struct pstk__record_place *place,
-                      const uint8_t *head, uint64_t available, struct pstk_error *err)
+static int check_head(const struct pstk__schema *schema,
+                      const struct pstk__record_location *location, const uint8_t *head,
+                      uint64_t available, struct pstk_error *err)
 {
-    if (place->size > PSTK__MAX_RECORD_SIZE || place->size < schema->head_size ||
+    if (location->size > PSTK__MAX_RECORD_SIZE || location->size < schema->head_size ||
         available < schema->head_size)
         return fail_record(
-            place, 0, place->size, err,
+            location, 0, location->size, err,
             "%llu of %llu bytes are present; a head has %u, a record at most 2^32-16",
-            (unsigned long long)available, (unsigned long long)place->size, schema->head_size);
+            (unsigned long long)available, (unsigned long long)location->size, schema->head_size);
     uint32_t crc = pstk__crc32c(0, head + HEAD_TAG, schema->head_size - HEAD_TAG);
     if (crc != pstk__get32(head + HEAD_CRC))
-        return fail_record(place, 0, schema->head_size, err,
+        return fail_record(location, 0, schema->head_size, err,
                            "the record head is damaged: its checksum is %08x, but it states %08x",
                            crc, pstk__get32(head + HEAD_CRC));
-    if (pstk__get32(head + HEAD_TAG) != place->tag ||
-        pstk__get64(head + HEAD_NUMBER) != place->number)
-        return fail_record(place, HEAD_TAG, PSTK__RECORD_HEAD - HEAD_TAG, err,
+    if (pstk__get32(head + HEAD_TAG) != location->tag ||
+        pstk__get64(head + HEAD_NUMBER) != location->number)
+        return fail_record(location, HEAD_TAG, PSTK__RECORD_HEAD - HEAD_TAG, err,
                            "misplaced: this is record %llu of the shard with tag %08x, not %08x",
                            (unsigned long long)pstk__get64(head + HEAD_NUMBER),
-                           pstk__get32(head + HEAD_TAG), place->tag);
+                           pstk__get32(head + HEAD_TAG), location->tag);
     if (!pstk__record_gap_is_zero(head + schema->head_size, schema->head_size - schema->fixed_end))
-        return fail_record(place, schema->fixed_end, schema->head_size - schema->fixed_end, err,
+        return fail_record(location, schema->fixed_end, schema->head_size - schema->fixed_end, err,
                            "the head ends with %u bytes that must be zero and are not",
                            schema->head_size - schema->fixed_end);
     return 0;
@@ -380,32 +381,33 @@ static void view_data(struct pstk__record *record, const uint8_t *bytes, uint64_
 
 int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *schema,
                        const struct pstk__record_limits *limits,
-                       const struct pstk__record_place *place, const void *bytes,
+                       const struct pstk__record_location *location, const void *bytes,
                        uint64_t available, struct pstk_error *err)
 {
     const uint8_t *head = bytes;
     out->n_fields = 0;
-    int r = check_head(schema, place, head, available, err);
+    int r = check_head(schema, location, head, available, err);
     if (r < 0)
         return r;
     out->schema = schema;
-    out->number = place->number;
-    out->file_offset = place->file_offset;
-    out->shard = place->shard;
-    out->file = place->file;
+    out->number = location->number;
+    out->file_offset = location->file_offset;
+    out->shard = location->shard;
+    out->file = location->file;
     out->field_files = NULL;
     out->accepts_damaged = 0; /* but those that are marked */
     uint64_t end;
-    r = view_fields(out, limits, place, head, &end, err);
+    r = view_fields(out, limits, location, head, &end, err);
     if (r < 0)
         return r;
-    if (end != place->size)
-        return fail_record(place, 0, place->size, err,
+    if (end != location->size)
+        return fail_record(location, 0, location->size, err,
                            "its fields end at byte %llu, but the index says that it has %llu bytes",
-                           (unsigned long long)end, (unsigned long long)place->size);
+                           (unsigned long long)end, (unsigned long long)location->size);
     if (end > limits->max_size)
-        return fail_record(place, 0, place->size, err, "%llu bytes are over the limit of %llu",
-                           (unsigned long long)end, (unsigned long long)limits->max_size);
+        return fail_record(location, 0, location->size, err,
+                           "%llu bytes are over the limit of %llu", (unsigned long long)end,
+                           (unsigned long long)limits->max_size);
     view_data(out, head, available);
     out->n_fields = schema->n_fields;
     return 0;

@@ -80,7 +80,7 @@ struct pstk__record_limits {
 };
 
 /* What is known of a record before its bytes are seen. */
-struct pstk__record_place {
+struct pstk__record_location {
     const char *shard;    /* file name */
     uint32_t file;        /* its number */
     uint32_t tag;         /* of the shard */
@@ -93,7 +93,7 @@ struct pstk__record_place {
  * record and byte range when a check fails. */
 int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *schema,
                        const struct pstk__record_limits *limits,
-                       const struct pstk__record_place *place, const void *bytes,
+                       const struct pstk__record_location *location, const void *bytes,
                        uint64_t available, struct pstk_error *err);
 /* Where the stored bytes of field i lie: file, its name, and byte in it. */
 void pstk__record_locate(const struct pstk__record *record, uint32_t i, uint32_t *file,

@@ -299,28 +299,28 @@ uint64_t pstk__image_turn_size(const struct pstk__image_bounds *bounds, uint32_t
 
 /* Where the pane's first row goes in an output or a picture, and how far it is to the next: rows of
  * a vertical flip are written from the bottom upwards. */
-struct place {
+struct position {
     uint64_t left, top; /* pixels */
     int32_t down;       /* 1, or -1: upwards */
 };
 
-static struct place place_of(const struct shown *shown, uint32_t width, uint32_t height)
+static struct position position_of(const struct shown *shown, uint32_t width, uint32_t height)
 {
     const struct pane *pane = &shown->pane;
     const struct pstk__geometry *g = &shown->geometry;
-    return (struct place){.left = g->flip ? width - pane->left - pane->inside.width : pane->left,
-                          .top = g->flip_vertical ? height - 1 - pane->top : pane->top,
-                          .down = g->flip_vertical ? -1 : 1};
+    return (struct position){.left = g->flip ? width - pane->left - pane->inside.width : pane->left,
+                             .top = g->flip_vertical ? height - 1 - pane->top : pane->top,
+                             .down = g->flip_vertical ? -1 : 1};
 }
 
-/* The resize of the pane, to its place in the output. */
+/* The resize of the pane, to its position in the output. */
 static int resize_to_output(struct pstk__image_rows *rows, struct pstk__image_row *row,
                             const struct shown *shown)
 {
     const struct pstk__output *o = shown->o;
     const struct pstk__geometry *g = &shown->geometry;
     const struct pane *pane = &shown->pane;
-    const struct place place = place_of(shown, o->width, o->height);
+    const struct position position = position_of(shown, o->width, o->height);
     const uint64_t step = pixel_step(o);
     const struct pstk__resize_config config = {
         .channels = o->passes[o->resize].in.channels,
@@ -331,20 +331,20 @@ static int resize_to_output(struct pstk__image_rows *rows, struct pstk__image_ro
         .out_height = g->out_height,
         .window = pane->inside,
         .finish = finish_of(o, g->flip, pane->inside.width),
-        .out = shown->out + (place.top * o->width + place.left) * step,
-        .out_stride = place.down * (int64_t)(o->width * step),
+        .out = shown->out + (position.top * o->width + position.left) * step,
+        .out_stride = position.down * (int64_t)(o->width * step),
     };
     return pstk__resize_begin(&row->resize, rows->arena, rows->plan->kernels.pixel, &config);
 }
 
-/* The resize of the pane, to its place in the picture. */
+/* The resize of the pane, to its position in the picture. */
 static int resize_to_picture(struct pstk__image_rows *rows, struct pstk__image_row *row,
                              const struct shown *shown)
 {
     const struct pstk__picture *picture = &row->picture;
     const struct pstk__geometry *g = &shown->geometry;
     const struct pane *pane = &shown->pane;
-    const struct place place = place_of(shown, picture->width, picture->height);
+    const struct position position = position_of(shown, picture->width, picture->height);
     const uint64_t stride = (uint64_t)picture->width * picture->channels;
     const struct pstk__resize_config config = {
         .channels = picture->channels,
@@ -359,8 +359,8 @@ static int resize_to_picture(struct pstk__image_rows *rows, struct pstk__image_r
                    .layout = PSTK_NHWC,
                    .flip = g->flip,
                    .width = pane->inside.width},
-        .out = picture->pixels + place.top * stride + place.left * picture->channels,
-        .out_stride = place.down * (int64_t)stride,
+        .out = picture->pixels + position.top * stride + position.left * picture->channels,
+        .out_stride = position.down * (int64_t)stride,
     };
     return pstk__resize_begin(&row->resize, rows->arena, rows->plan->kernels.pixel, &config);
 }

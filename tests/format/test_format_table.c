@@ -79,7 +79,7 @@ static struct pstk__file shard_checked(uint32_t shard)
 static int page_read(const struct pstk__file *file, uint32_t shard, uint64_t record, void *bytes)
 {
     struct pstk__extent page;
-    source->format->page(source, &(struct pstk__place){shard, record}, &page);
+    source->format->page(source, &(struct pstk__sample_location){shard, record}, &page);
     if (page.size != PSTK__PAGE_SIZE ||
         pstk__file_read(file, bytes, page.size, page.offset) != (int64_t)page.size)
         return -1;
@@ -238,7 +238,7 @@ static int locates_as_counting(void)
         source->format->range(source, i, &first, &n);
         good &= first == id;
         for (uint64_t k = 0; k < n; k++, id++) {
-            struct pstk__place at = {UINT32_MAX, UINT64_MAX};
+            struct pstk__sample_location at = {UINT32_MAX, UINT64_MAX};
             source->format->locate(source, id, &at);
             good &= at.shard == i && at.record == k;
         }
@@ -303,7 +303,7 @@ TEST(a_records_page_is_the_one_of_509_records_at_the_files_end)
     CHECK_EQ(stat(in_data(pstk__source_file_name(source, 0, shown)), &st), 0);
     for (uint64_t k = 0; k < N_SAMPLES; k++) {
         struct pstk__extent page;
-        source->format->page(source, &(struct pstk__place){0, k}, &page);
+        source->format->page(source, &(struct pstk__sample_location){0, k}, &page);
         CHECK_EQ(page.page, k / 509);
         CHECK_EQ(page.record, k / 509 * 509);
         CHECK_EQ(page.file, 0);
@@ -326,7 +326,7 @@ static int walk(uint32_t shard, int head_only)
         struct pstk__extent e;
         struct pstk__record record;
         int64_t label;
-        const struct pstk__place at = {shard, k};
+        const struct pstk__sample_location at = {shard, k};
         good =
             page_read(&file, shard, k, page) == 0 &&
             f->extent(source, &at, head_only ? 1u << LABEL : PSTK__ALL_FIELDS, page, &e, &err) ==
@@ -369,7 +369,7 @@ TEST(a_damaged_page_is_found_and_named)
     CHECK(file.store != NULL);
     CHECK_EQ(page_read(&file, 1, 0, page), 0);
     pstk__file_end(&file);
-    source->format->page(source, &(struct pstk__place){1, 0}, &at);
+    source->format->page(source, &(struct pstk__sample_location){1, 0}, &at);
     for (uint32_t bit = 0; bit < 8 * PSTK__PAGE_SIZE; bit += 61) {
         page[bit / 8] ^= (uint8_t)(1 << bit % 8);
         CHECK_EQ(source->format->page_check(source, &at, page, &err), PSTK_EBADMSG);
@@ -390,7 +390,7 @@ TEST(a_record_over_the_manifests_maxima_is_refused_and_placed)
     CHECK(file.store != NULL);
     CHECK_EQ(page_read(&file, 0, 0, page), 0);
     pstk__file_end(&file);
-    const struct pstk__place at = {0, 5};
+    const struct pstk__sample_location at = {0, 5};
     CHECK_EQ(source->format->extent(source, &at, PSTK__ALL_FIELDS, page, &e, &err), 0);
     source->limits.max_size = e.size;
     CHECK_EQ(source->format->extent(source, &at, PSTK__ALL_FIELDS, page, &e, &err), 0);
@@ -407,7 +407,7 @@ TEST(what_is_read_from_a_shard_that_nobody_checked_is_refused)
     struct pstk__extent at;
     struct pstk__record record;
     data_open(3, 0);
-    const struct pstk__place place = {0, 0};
+    const struct pstk__sample_location place = {0, 0};
     source->format->page(source, &place, &at);
     at.data = page;
     CHECK_EQ(source->format->page_check(source, &at, page, &err), PSTK_EINVAL);
@@ -534,7 +534,7 @@ TEST(what_an_entry_lacks_has_its_meaning)
     const struct pstk__opening opening = {.store = &pstk__store_local, .path = "/data/one"};
     CHECK_EQ(bare.open(&s, &opening, &err), 0);
     CHECK_EQ(pstk__source_n_extents(s, PSTK__ALL_FIELDS), 1);
-    pstk__source_page(s, &(struct pstk__place){0, 3}, &page);
+    pstk__source_page(s, &(struct pstk__sample_location){0, 3}, &page);
     CHECK_EQ(page.size, 0);
     pstk__source_range(s, 0, &first, &n);
     CHECK(first == 0 && n == 70);

@@ -85,15 +85,15 @@ static void check_rows(const struct pstk__mds *mds, const struct pstk__index_row
 {
     for (uint64_t i = 0; i < rows->n; i++) {
         const uint64_t *cells = rows->cells + i * rows->n_columns;
-        struct pstk__mds_places places;
+        struct pstk__mds_offsets offsets;
         if (cells[0] > size || cells[1] > size - cells[0] || cells[1] > found->max_record)
             abort();
-        pstk__mds_place(&places, &mds->columns, data + cells[0]);
-        if (places.begin[mds->columns.n] != cells[1])
+        pstk__mds_find_offsets(&offsets, &mds->columns, data + cells[0]);
+        if (offsets.begin[mds->columns.n] != cells[1])
             abort();
         for (uint32_t c = 0; c < mds->columns.n; c++)
-            check_value(&found->fields[c], data + cells[0] + places.begin[c],
-                        places.begin[c + 1] - places.begin[c]);
+            check_value(&found->fields[c], data + cells[0] + offsets.begin[c],
+                        offsets.begin[c + 1] - offsets.begin[c]);
     }
 }
 

@@ -47,7 +47,8 @@ static void decode_field(const struct pstk__record *r, uint32_t i)
 static void parse(const struct pstk__schema *s, const uint8_t *bytes, size_t size)
 {
     struct pstk__record_limits limits = {.max_size = 1 << 20};
-    struct pstk__record_place place = {.shard = "x.pstk", .tag = 0, .number = 0, .size = size};
+    struct pstk__record_location location = {
+        .shard = "x.pstk", .tag = 0, .number = 0, .size = size};
     struct pstk__record r;
     struct pstk_error err;
     for (uint32_t i = 0; i < N_FIELDS; i++) {
@@ -55,11 +56,11 @@ static void parse(const struct pstk__schema *s, const uint8_t *bytes, size_t siz
         limits.max_width[i] = limits.max_height[i] = 64;
     }
     if (size >= 16) { /* of any shard and number */
-        place.tag = pstk__get32(bytes + 4);
-        place.number = pstk__get64(bytes + 8);
+        location.tag = pstk__get32(bytes + 4);
+        location.number = pstk__get64(bytes + 8);
     }
     pstk_error_init(&err, sizeof err);
-    int code = pstk__record_parse(&r, s, &limits, &place, bytes, size, &err);
+    int code = pstk__record_parse(&r, s, &limits, &location, bytes, size, &err);
     if (code < 0 && (code != err.code || err.message[0] == 0))
         abort();
     for (uint32_t i = 0; code == 0 && i < N_FIELDS; i++) {

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_page(const struct pstk__shard_header *h, uint32_t page, const uint8_t *bytes)
 {
-    const struct pstk__page_place place = {
+    const struct pstk__page_location location = {
         .shard = "x.pstk",
         .tag = h->tag,
         .page = page,
@@ -27,7 +27,7 @@ static void check_page(const struct pstk__shard_header *h, uint32_t page, const 
     };
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    int r = pstk__page_check(&place, bytes, &err);
+    int r = pstk__page_check(&location, bytes, &err);
     if (r < 0 && (r != err.code || err.message[0] == 0))
         abort();
     uint64_t first = (uint64_t)page * PSTK__PAGE_RECORDS;

@@ -37,7 +37,7 @@ static int damage(uint64_t id, uint64_t back, uint8_t bits, char *shard_file, si
 {
     struct pstk__source *s;
     struct pstk__extent page, e;
-    struct pstk__place place;
+    struct pstk__sample_location place;
     _Alignas(4096) uint8_t bytes[PSTK__PAGE_SIZE];
     if (pstk__source_open(&s, path, NULL, NULL) < 0)
         return -1;

@@ -47,12 +47,12 @@ static struct counted count(const struct pstk__weave *weave, uint64_t world)
     struct counted counted = {0};
     pstk__windowed_init(&windowed, weave, 3, 1);
     for (uint64_t k = 0; k < weave->n; k++) {
-        struct pstk__weave_place place;
-        pstk__windowed_place(&windowed, k, &place);
-        reads[k % world * n_blocks + place.line] = 1;
+        struct pstk__weave_location location;
+        pstk__windowed_place(&windowed, k, &location);
+        reads[k % world * n_blocks + location.line] = 1;
         if (k % world == 0)
-            strands[place.strand] = 1;
-        if (place.strand == 0)
+            strands[location.strand] = 1;
+        if (location.strand == 0)
             ranks[k % world] = 1;
     }
     for (uint64_t k = 0; k < weave->n; k++) {

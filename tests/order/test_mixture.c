@@ -31,7 +31,7 @@ static int keeps_shares(const double *weights, uint32_t n, uint64_t n_positions,
     for (uint32_t d = 0; d < n; d++)
         sum += weights[d];
     for (uint64_t p = 0; p < n_positions; p++) {
-        struct pstk__mixture_place at;
+        struct pstk__mixture_sample at;
         pstk__mixture_at(&mixture, p, &at);
         if (at.data_set >= n || at.number != delivered[at.data_set]++)
             return 0;
@@ -139,7 +139,7 @@ TEST(drop_gives_each_sample_once)
     make(weights, sizes, 5, PSTK_EXHAUSTION_DROP, 0);
     CHECK_EQ(mixture.n, 50 + 7 + 1000 + 1 + 333);
     for (uint64_t p = 0; p < mixture.n; p++) {
-        struct pstk__mixture_place at;
+        struct pstk__mixture_sample at;
         pstk__mixture_at(&mixture, p, &at);
         CHECK(at.number < sizes[at.data_set] && !seen[at.data_set][at.number]++);
     }
@@ -151,7 +151,7 @@ TEST(drop_gives_each_sample_once)
             sum += phase->before[d] < sizes[d] ? weights[d] : 0;
         uint64_t delivered[5] = {0};
         for (uint64_t p = phase->from; p < end; p++) {
-            struct pstk__mixture_place at;
+            struct pstk__mixture_sample at;
             pstk__mixture_at(&mixture, p, &at);
             delivered[at.data_set]++;
             for (uint32_t d = 0; d < 5; d++) {
@@ -171,7 +171,7 @@ TEST(stop_ends_before_the_first_sample_that_is_missing)
         make(weights, sizes, 3, PSTK_EXHAUSTION_STOP, 0);
         uint64_t delivered[3] = {0};
         for (uint64_t p = 0; p <= mixture.n; p++) {
-            struct pstk__mixture_place at;
+            struct pstk__mixture_sample at;
             pstk__mixture_at(&mixture, p, &at);
             CHECK_EQ(delivered[at.data_set] < sizes[at.data_set], p < mixture.n);
             CHECK_EQ(at.number, delivered[at.data_set]++);
@@ -196,7 +196,7 @@ TEST(segments_change_shares_and_lose_nothing)
         CHECK_EQ(mixture.n_begun, 3);
         uint64_t delivered[3] = {0}, before[3] = {0};
         for (uint64_t p = 0, s = 0; p < 5000; p++) {
-            struct pstk__mixture_place at;
+            struct pstk__mixture_sample at;
             pstk__mixture_at(&mixture, p, &at);
             CHECK_EQ(at.number, delivered[at.data_set]++);
             if (s < 2 && p == segments[s + 1].begin) {

@@ -120,12 +120,12 @@ static void init(uint64_t n, uint32_t strands, uint32_t block, uint32_t window, 
 /* Where the first sample of a whole window goes in it; blocks of one sample, windows of 16. */
 static uint64_t mixed_first(uint32_t strand, uint64_t window)
 {
-    struct pstk__weave_place place;
+    struct pstk__weave_location location;
     uint64_t first, n;
     pstk__windowed_span(&windowed, strand, window, &first, &n);
     const struct pstk__weave_blocks blocks = pstk__windowed_blocks(&windowed, strand, window);
-    pstk__windowed_place(&windowed, first * windowed.weave.strands + strand, &place);
-    return place.line - blocks.first;
+    pstk__windowed_place(&windowed, first * windowed.weave.strands + strand, &location);
+    return location.line - blocks.first;
 }
 
 TEST(windows_are_mixed_independently_of_the_next_and_of_other_strands)

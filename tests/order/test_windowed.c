@@ -12,33 +12,34 @@ static void init(uint64_t n, uint32_t strands, uint32_t block, uint32_t window, 
         seed % 3);
 }
 
-/* Is every id given once? And is every place what the functions for readers say? */
+/* Is every id given once? And is every location what the functions for readers say? */
 static int is_right(uint8_t *seen)
 {
     const uint64_t n = windowed.weave.n;
     memset(seen, 0, n);
     for (uint64_t k = 0; k < n; k++) {
-        struct pstk__weave_place place;
-        pstk__windowed_place(&windowed, k, &place);
-        if (place.id >= n || seen[place.id]++ || place.id != pstk__windowed_at(&windowed, k))
+        struct pstk__weave_location location;
+        pstk__windowed_place(&windowed, k, &location);
+        if (location.id >= n || seen[location.id]++ ||
+            location.id != pstk__windowed_at(&windowed, k))
             return 0;
         uint64_t first, begin, length;
         uint32_t rows;
-        pstk__windowed_block(&windowed, place.line, &first, &rows);
-        if (place.row >= rows || place.id != first + place.row)
+        pstk__windowed_block(&windowed, location.line, &first, &rows);
+        if (location.row >= rows || location.id != first + location.row)
             return 0;
         const uint64_t i = k / windowed.weave.strands;
-        if (place.window != pstk__windowed_window(&windowed, place.strand, i) ||
-            place.window >= pstk__windowed_n_windows(&windowed, place.strand))
+        if (location.window != pstk__windowed_window(&windowed, location.strand, i) ||
+            location.window >= pstk__windowed_n_windows(&windowed, location.strand))
             return 0;
-        pstk__windowed_span(&windowed, place.strand, place.window, &begin, &length);
+        pstk__windowed_span(&windowed, location.strand, location.window, &begin, &length);
         if (i < begin || i >= begin + length || length > windowed.n_window)
             return 0;
         const struct pstk__weave_blocks blocks =
-            pstk__windowed_blocks(&windowed, place.strand, place.window);
+            pstk__windowed_blocks(&windowed, location.strand, location.window);
         const int has_short = windowed.n_last < windowed.weave.block &&
                               blocks.first < windowed.last && windowed.last < blocks.last;
-        if (place.line < blocks.first || place.line > blocks.last ||
+        if (location.line < blocks.first || location.line > blocks.last ||
             blocks.last - blocks.first > windowed.weave.window + (uint32_t)has_short)
             return 0;
     }
@@ -202,14 +203,14 @@ static uint64_t n_reads(uint32_t world, uint64_t *most)
         uint64_t held[STRANDS], n = 0; /* blocks before held[s] were read for strand s */
         memset(held, 0, sizeof held);
         for (uint64_t k = rank; k < windowed.weave.n; k += world) {
-            struct pstk__weave_place place;
-            pstk__windowed_place(&windowed, k, &place);
+            struct pstk__weave_location location;
+            pstk__windowed_place(&windowed, k, &location);
             const struct pstk__weave_blocks blocks =
-                pstk__windowed_blocks(&windowed, place.strand, place.window);
+                pstk__windowed_blocks(&windowed, location.strand, location.window);
             const uint64_t from =
-                held[place.strand] > blocks.first ? held[place.strand] : blocks.first;
+                held[location.strand] > blocks.first ? held[location.strand] : blocks.first;
             n += blocks.last + 1 - from;
-            held[place.strand] = blocks.last + 1;
+            held[location.strand] = blocks.last + 1;
         }
         all += n;
         *most = n > *most ? n : *most;

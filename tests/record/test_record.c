@@ -33,7 +33,7 @@ static const struct pstk_field sample_fields[] = {
 struct sample {
     struct pstk__schema schema;
     struct pstk__record_limits limits;
-    struct pstk__record_place place;
+    struct pstk__record_location location;
     struct pstk__field_view views[3];
     uint8_t pixels[18];
     uint8_t number[4];
@@ -74,7 +74,7 @@ static void make_sample(struct sample *s)
     crc = pstk__crc32c(0, "hello", 5);
     s->views[2] = (struct pstk__field_view){
         .stored_size = 5, .plain_size = 5, .stored_crc = crc, .plain_crc = crc};
-    s->place = (struct pstk__record_place){
+    s->location = (struct pstk__record_location){
         .shard = "x.pstk", .tag = TAG, .number = NUMBER, .file_offset = AT, .size = SIZE};
     s->limits = (struct pstk__record_limits){.max_size = 200,
                                              .max_stored = {18, 0, 5},
@@ -88,7 +88,7 @@ static int parse(const struct sample *s, uint64_t available, struct pstk__record
                  struct pstk_error *err)
 {
     memset(r, 0x5a, sizeof *r);
-    return pstk__record_parse(r, &s->schema, &s->limits, &s->place, s->bytes, available, err);
+    return pstk__record_parse(r, &s->schema, &s->limits, &s->location, s->bytes, available, err);
 }
 
 TEST(a_record_comes_back_as_it_was_written)
@@ -160,11 +160,11 @@ TEST(a_record_of_another_number_or_shard_is_misplaced)
     struct pstk__record r;
     struct pstk_error err = {0};
     make_sample(&s);
-    s.place.number++;
+    s.location.number++;
     CHECK_EQ(parse(&s, SIZE, &r, &err), PSTK_EBADMSG);
     CHECK(strstr(err.message, "misplaced"));
-    s.place.number--;
-    s.place.tag++;
+    s.location.number--;
+    s.location.tag++;
     CHECK_EQ(parse(&s, SIZE, &r, &err), PSTK_EBADMSG);
     CHECK(strstr(err.message, "misplaced"));
 }
@@ -172,15 +172,15 @@ TEST(a_record_of_another_number_or_shard_is_misplaced)
 /* What is wrong though the checksum is right. */
 static void break_size(struct sample *s)
 {
-    s->place.size++;
+    s->location.size++;
 }
 static void break_small(struct sample *s)
 {
-    s->place.size = HEAD - 16;
+    s->location.size = HEAD - 16;
 }
 static void break_large(struct sample *s)
 {
-    s->place.size = PSTK__MAX_RECORD_SIZE + 16;
+    s->location.size = PSTK__MAX_RECORD_SIZE + 16;
 }
 static void break_codec(struct sample *s)
 {
@@ -288,7 +288,7 @@ static void break_overflow(struct sample *s)
 {
     s->views[2].stored_size = s->views[2].plain_size = UINT32_MAX - HEAD;
     s->limits.max_stored[2] = s->limits.max_plain[2] = UINT32_MAX;
-    s->place.size = (uint32_t)(TEXT + pstk__record_aligned(s->views[2].stored_size));
+    s->location.size = (uint32_t)(TEXT + pstk__record_aligned(s->views[2].stored_size));
 }
 
 TEST(a_head_that_contradicts_itself_is_refused_though_its_checksum_is_right)
@@ -389,7 +389,7 @@ TEST(a_record_ends_where_its_last_gap_does)
     struct pstk_error err = {0};
     make_sample(&s);
     for (uint64_t size = TEXT_END; size < SIZE; size++) {
-        s.place.size = size;
+        s.location.size = size;
         CHECK_EQ(parse(&s, size, &r, &err), PSTK_EBADMSG);
         CHECK(strstr(err.message, "its fields end at byte"));
     }
@@ -595,7 +595,7 @@ TEST(parsing_small_heads_is_timed)
     for (int round = 0; round < 20; round++) {
         uint64_t from = pstk__clock_ns();
         for (int i = 0; i < 10000; i++)
-            CHECK_EQ(pstk__record_parse(&r, &s.schema, &s.limits, &s.place, s.bytes, SIZE, NULL),
+            CHECK_EQ(pstk__record_parse(&r, &s.schema, &s.limits, &s.location, s.bytes, SIZE, NULL),
                      0);
         uint64_t ns = pstk__clock_ns() - from;
         best = ns < best ? ns : best;

@@ -147,10 +147,10 @@ static inline void fixture_close(struct fixture *f)
 static inline int fixture_parse(const struct fixture *f, uint64_t available, struct pstk__record *r,
                                 struct pstk_error *err)
 {
-    const struct pstk__record_place place = {
+    const struct pstk__record_location location = {
         .shard = SHARD, .tag = 77, .number = 5, .file_offset = 4096, .size = f->size};
-    return pstk__record_parse(r, &f->source.schema, &f->source.limits, &place, f->bytes, available,
-                              err);
+    return pstk__record_parse(r, &f->source.schema, &f->source.limits, &location, f->bytes,
+                              available, err);
 }
 
 static inline struct image image_make(uint32_t width, uint32_t height)

@@ -357,10 +357,11 @@ static int arrays_open(struct pstk__source **out, const struct pstk__opening *op
 
 /* ---- where things are ------------------------------------------------------------------------ */
 
-static void arrays_locate(const struct pstk__source *source, uint64_t id, struct pstk__place *at)
+static void arrays_locate(const struct pstk__source *source, uint64_t id,
+                          struct pstk__sample_location *at)
 {
     (void)source;
-    *at = (struct pstk__place){.shard = 0, .record = id};
+    *at = (struct pstk__sample_location){.shard = 0, .record = id};
 }
 
 static uint64_t known_fields(const struct pstk__source *source)
@@ -386,7 +387,7 @@ static struct pstk__extent extent_of(const struct arrays *arrays, uint32_t i, ui
 }
 
 /* One extent a field, in the order of the fields. */
-static int arrays_extent(const struct pstk__source *source, const struct pstk__place *at,
+static int arrays_extent(const struct pstk__source *source, const struct pstk__sample_location *at,
                          uint64_t fields, const void *page, struct pstk__extent *out,
                          struct pstk_error *err)
 {
@@ -411,7 +412,7 @@ static const struct pstk__cover *arrays_cover(const struct pstk__source *source,
 
 /* An extent does not name its field. Extents are in the order of the fields, and no two fields have
  * one place: the next field with an extent's place is its field. */
-static int arrays_parse(const struct pstk__source *source, const struct pstk__place *at,
+static int arrays_parse(const struct pstk__source *source, const struct pstk__sample_location *at,
                         uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                         struct pstk__record *out, struct pstk_error *err)
 {

@@ -7,7 +7,7 @@
 #include "format/folder/scan.h"
 #include "format/table/table.h"
 #include "format/table/more.h"
-#include "format/table/place.h"
+#include "format/table/paths.h"
 #include "format/table/scan.h"
 #include "format/folder/tree.h"
 #include "format/folder/values.h"
@@ -156,20 +156,20 @@ static int get_table_index(struct pstk__source *source, const struct pstk__openi
     if (r == 0)
         return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "%s: the table was removed",
                           opening->path);
-    struct pstk__table_place *place = malloc(sizeof *place);
-    r = place ? pstk__table_place_of(place, opening, table, err) : PSTK_ENOMEM;
+    struct pstk__table_paths *paths = malloc(sizeof *paths);
+    r = paths ? pstk__table_paths_of(paths, opening, table, err) : PSTK_ENOMEM;
     if (r == 0) {
-        state->root = strdup(place->root);
-        state->table = strdup(place->table);
-        state->indexed.folder = strdup(place->folder);
+        state->root = strdup(paths->root);
+        state->table = strdup(paths->table);
+        state->indexed.folder = strdup(paths->folder);
         if (!state->root || !state->table || !state->indexed.folder)
             r = PSTK_ENOMEM;
     }
     if (r == PSTK_ENOMEM)
         r = pstk__fail(err, r, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
     if (r == 0)
-        r = pstk__table_get_index(&state->indexed.index, opening, place, err);
-    free(place);
+        r = pstk__table_get_index(&state->indexed.index, opening, paths, err);
+    free(paths);
     return r;
 }
 
@@ -283,7 +283,7 @@ static uint64_t folder_read_size(const struct pstk__source *source, uint64_t fie
     return values + (has_image(fields) ? image : 0);
 }
 
-static void folder_page(const struct pstk__source *source, const struct pstk__place *at,
+static void folder_page(const struct pstk__source *source, const struct pstk__sample_location *at,
                         struct pstk__extent *page)
 {
     pstk__indexed_page(source, at, page);
@@ -299,7 +299,7 @@ struct row {
 };
 
 /* 0, or EBADMSG: its numbers do not fit the index. */
-static int get_row(const struct pstk__source *source, const struct pstk__place *at,
+static int get_row(const struct pstk__source *source, const struct pstk__sample_location *at,
                    const void *page, struct row *row)
 {
     const struct pstk__index *index = pstk__indexed_index(source);
@@ -330,7 +330,7 @@ static int fail_index(const struct pstk__source *source, uint64_t record, const 
     return pstk__fail_at(err, PSTK_EBADMSG, index->path, record, PSTK_NONE, 0);
 }
 
-static int folder_extent(const struct pstk__source *source, const struct pstk__place *at,
+static int folder_extent(const struct pstk__source *source, const struct pstk__sample_location *at,
                          uint64_t fields, const void *page, struct pstk__extent *out,
                          struct pstk_error *err)
 {
@@ -392,7 +392,7 @@ static void view_bytes(struct pstk__field_view *view, const void *data, uint32_t
 }
 
 /* View the columns of a table's row. */
-static int parse_more(const struct pstk__source *source, const struct pstk__place *at,
+static int parse_more(const struct pstk__source *source, const struct pstk__sample_location *at,
                       uint64_t fields, const uint8_t *bytes, uint64_t size,
                       struct pstk__record *out, struct pstk_error *err)
 {
@@ -415,7 +415,7 @@ static int parse_more(const struct pstk__source *source, const struct pstk__plac
     return wrong ? fail_index(source, at->record, wrong, err) : 0;
 }
 
-static int folder_parse(const struct pstk__source *source, const struct pstk__place *at,
+static int folder_parse(const struct pstk__source *source, const struct pstk__sample_location *at,
                         uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                         struct pstk__record *out, struct pstk_error *err)
 {
@@ -448,7 +448,7 @@ static int look_up(const struct pstk__source *source, uint32_t file, struct row 
 {
     const struct state *state = state_of(source);
     _Alignas(64) uint8_t bytes[PSTK__PAGE_SIZE];
-    struct pstk__place at;
+    struct pstk__sample_location at;
     struct pstk__extent page;
     pstk__indexed_locate(source, file, &at);
     pstk__indexed_page(source, &at, &page);

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "format/folder/folder.h"
 #include "format/folder/name.h"
-#include "format/table/place.h"
+#include "format/table/paths.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -200,19 +200,19 @@ const char *pstk__mds_add(struct pstk__mds_columns *columns, const char *name, c
     return NULL;
 }
 
-void pstk__mds_place(struct pstk__mds_places *places, const struct pstk__mds_columns *columns,
-                     const uint8_t *head)
+void pstk__mds_find_offsets(struct pstk__mds_offsets *offsets,
+                            const struct pstk__mds_columns *columns, const uint8_t *head)
 {
     uint64_t at = pstk__mds_head(columns);
     for (uint32_t i = 0; i < columns->n; i++) {
-        places->begin[i] = at;
+        offsets->begin[i] = at;
         if (columns->at[i].is_variable) {
             at += pstk__get32(head);
             head += 4;
         } else
             at += columns->at[i].size;
     }
-    places->begin[columns->n] = at;
+    offsets->begin[columns->n] = at;
 }
 
 /* ---- arrays ---------------------------------------------------------------------------------- */

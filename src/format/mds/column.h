@@ -35,7 +35,7 @@ struct pstk__mds_columns {
 };
 
 /* Where the values of a sample begin, from its own begin; begin[n] is its size. */
-struct pstk__mds_places {
+struct pstk__mds_offsets {
     uint64_t begin[PSTK_MAX_FIELDS + 1];
 };
 
@@ -50,9 +50,9 @@ const char *pstk__mds_add(struct pstk__mds_columns *columns, const char *name, c
                           uint64_t size, int *code, char text[160]);
 /* The column that is field `name`, or -1. */
 int pstk__mds_find(const struct pstk__mds_columns *columns, const char *name);
-/* Places of the values by the head of a sample, which has pstk__mds_head bytes. */
-void pstk__mds_place(struct pstk__mds_places *places, const struct pstk__mds_columns *columns,
-                     const uint8_t *head);
+/* Find where values begin, by the head of a sample, which has pstk__mds_head bytes. */
+void pstk__mds_find_offsets(struct pstk__mds_offsets *offsets,
+                            const struct pstk__mds_columns *columns, const uint8_t *head);
 
 /* Describe a column as a field, by the first bytes of its value in the first sample: of arrays
  * these give what their encoding leaves open. size: bytes of the value; n: those at `data`. Returns

@@ -245,39 +245,40 @@ static uint64_t mds_read_size(const struct pstk__source *source, uint64_t fields
     return size < source->limits.max_size ? size : source->limits.max_size;
 }
 
-/* The places of a sample's values by the index. Returns the sample's bytes. */
-static uint64_t place(const struct pstk__source *source, const struct pstk__place *at,
-                      const void *page, struct pstk__mds_places *places)
+/* Find where the values of a sample begin, by the index. Returns the sample's bytes. */
+static uint64_t find_offsets(const struct pstk__source *source,
+                             const struct pstk__sample_location *at, const void *page,
+                             struct pstk__mds_offsets *offsets)
 {
     const struct pstk__mds_columns *columns = &mds_of(source)->columns;
     uint8_t head[4 * PSTK_MAX_FIELDS];
     for (uint32_t i = 0; i < columns->n_variable; i++)
         pstk__put32(head + 4 * i,
                     (uint32_t)pstk__indexed_cell(source, at, page, PSTK__MDS_SIZES + i));
-    pstk__mds_place(places, columns, head);
+    pstk__mds_find_offsets(offsets, columns, head);
     return pstk__indexed_cell(source, at, page, PSTK__MDS_SIZE);
 }
 
-static int mds_extent(const struct pstk__source *source, const struct pstk__place *at,
+static int mds_extent(const struct pstk__source *source, const struct pstk__sample_location *at,
                       uint64_t fields, const void *page, struct pstk__extent *out,
                       struct pstk_error *err)
 {
     const struct pstk__mds *mds = mds_of(source);
-    struct pstk__mds_places places;
+    struct pstk__mds_offsets offsets;
     struct runs runs;
     const uint64_t begin = pstk__indexed_cell(source, at, page, PSTK__MDS_BEGIN);
-    const uint64_t size = place(source, at, page, &places);
+    const uint64_t size = find_offsets(source, at, page, &offsets);
     const uint64_t end = pstk__indexed_index(source)->files[at->shard].size;
     /* The index's own limits sized the memory. */
-    if (places.begin[mds->columns.n] != size || size >= source->limits.max_size || begin > end ||
+    if (offsets.begin[mds->columns.n] != size || size >= source->limits.max_size || begin > end ||
         size > end - begin)
         return pstk__indexed_fail_extent(source, at, begin, size, err);
     find_runs(mds, fields, &runs);
     for (uint32_t k = 0; k < runs.n; k++) {
         const struct run *run = &runs.at[k];
         const int has_columns = run->first != HEAD_ONLY;
-        const uint64_t from = k == 0 ? 0 : places.begin[run->first];
-        const uint64_t to = has_columns ? places.begin[run->last + 1] : head_of(mds);
+        const uint64_t from = k == 0 ? 0 : offsets.begin[run->first];
+        const uint64_t to = has_columns ? offsets.begin[run->last + 1] : head_of(mds);
         out[k] = (struct pstk__extent){.file = at->shard,
                                        .page = run->first | run->last << 8,
                                        .record = at->record,
@@ -292,7 +293,7 @@ static int mds_extent(const struct pstk__source *source, const struct pstk__plac
 
 /* View the values of the columns that an extent has. */
 static int view_run(const struct pstk__source *source, uint64_t fields,
-                    const struct pstk__extent *extent, const struct pstk__mds_places *places,
+                    const struct pstk__extent *extent, const struct pstk__mds_offsets *offsets,
                     struct pstk__record *out, struct pstk_error *err)
 {
     const struct pstk__index *index = pstk__indexed_index(source);
@@ -300,13 +301,14 @@ static int view_run(const struct pstk__source *source, uint64_t fields,
     for (uint32_t c = extent->page & 0xff; c <= extent->page >> 8; c++) {
         char text[160];
         const int32_t f = mds->field[c];
-        const uint64_t size = places->begin[c + 1] - places->begin[c];
-        const uint8_t *data = extent->data + (out->file_offset + places->begin[c] - extent->offset);
+        const uint64_t size = offsets->begin[c + 1] - offsets->begin[c];
+        const uint8_t *data =
+            extent->data + (out->file_offset + offsets->begin[c] - extent->offset);
         if (f < 0 || !(fields >> f & 1))
             continue;
         struct pstk__field_view *view = &out->fields[f];
         const char *wrong = pstk__mds_view(view, &index->found.fields[f], data, size, text);
-        view->offset = places->begin[c] + (uint64_t)(view->data - data);
+        view->offset = offsets->begin[c] + (uint64_t)(view->data - data);
         if (!wrong && (view->stored_size > source->limits.max_stored[f] ||
                        view->plain_size > source->limits.max_plain[f]))
             wrong = "is larger than the index has it";
@@ -317,29 +319,29 @@ static int view_run(const struct pstk__source *source, uint64_t fields,
     return 0;
 }
 
-static int mds_parse(const struct pstk__source *source, const struct pstk__place *at,
+static int mds_parse(const struct pstk__source *source, const struct pstk__sample_location *at,
                      uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                      struct pstk__record *out, struct pstk_error *err)
 {
     const struct pstk__mds *mds = mds_of(source);
-    struct pstk__mds_places places;
+    struct pstk__mds_offsets offsets;
     pstk__indexed_begin(source, at, n_extents ? extents[0].offset : 0, out);
     if (n_extents == 0)
         return 0;
-    pstk__mds_place(&places, &mds->columns, extents[0].data);
+    pstk__mds_find_offsets(&offsets, &mds->columns, extents[0].data);
     for (uint32_t k = 0; k < n_extents; k++) {
         const struct pstk__extent *extent = &extents[k];
         const uint32_t first = extent->page & 0xff, last = extent->page >> 8;
         if (first == HEAD_ONLY)
             continue;
         /* The index gave these sizes, by the same head as it was then. */
-        const uint64_t from = k == 0 ? 0 : places.begin[first];
+        const uint64_t from = k == 0 ? 0 : offsets.begin[first];
         if (out->file_offset + from != extent->offset ||
-            places.begin[last + 1] - from != extent->size)
+            offsets.begin[last + 1] - from != extent->size)
             return pstk__indexed_fail(source, at, out->file_offset, head_of(mds), err,
                                       "its head gives values other sizes than the index has: it is "
                                       "damaged; copy the file again");
-        const int r = view_run(source, fields, extent, &places, out, err);
+        const int r = view_run(source, fields, extent, &offsets, out, err);
         if (r < 0)
             return r;
     }

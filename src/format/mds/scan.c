@@ -138,7 +138,7 @@ static int walk_open(struct walk *walk, const struct pstk__scan *scan, struct ps
 
 struct sample {
     uint64_t number, begin, size;
-    struct pstk__mds_places places;
+    struct pstk__mds_offsets offsets;
 };
 
 /* Read the offsets of sample i, and its head. */
@@ -161,21 +161,21 @@ static int read_sample(struct walk *walk, uint64_t i, struct sample *sample)
     const uint8_t *at = head ? look(walk, &walk->samples, sample->begin, head, &r) : NULL;
     if (r < 0)
         return r;
-    pstk__mds_place(&sample->places, columns, at);
-    if (sample->places.begin[columns->n] == sample->size)
+    pstk__mds_find_offsets(&sample->offsets, columns, at);
+    if (sample->offsets.begin[columns->n] == sample->size)
         return 0;
     char why[160];
     snprintf(why, sizeof why,
              "its values add up to %" PRIu64 " bytes; the sample has %" PRIu64
              ": copy the file again",
-             sample->places.begin[columns->n], sample->size);
+             sample->offsets.begin[columns->n], sample->size);
     return fail_at(walk, i, sample->begin, why);
 }
 
 /* Bytes of a sample's value in column c. */
 static uint64_t size_of(const struct sample *sample, uint32_t c)
 {
-    return sample->places.begin[c + 1] - sample->places.begin[c];
+    return sample->offsets.begin[c + 1] - sample->offsets.begin[c];
 }
 
 /* Bytes from the begin of a value, at most `most`, in *n. NULL: <0 is in *r. */
@@ -183,7 +183,7 @@ static const uint8_t *look_at_value(struct walk *walk, const struct sample *samp
                                     uint64_t most, uint64_t *n, int *r)
 {
     *n = size_of(sample, c) < most ? size_of(sample, c) : most;
-    return look(walk, &walk->samples, sample->begin + sample->places.begin[c], *n, r);
+    return look(walk, &walk->samples, sample->begin + sample->offsets.begin[c], *n, r);
 }
 
 /* ---- fields ---------------------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ int pstk__mds_infer(const struct pstk__scan *scan, const struct pstk_foreign *wa
         if (wrong) {
             char why[240];
             snprintf(why, sizeof why, "field %s %s", column->field.name, wrong);
-            r = fail_at(&walk, 0, sample.begin + sample.places.begin[c], why);
+            r = fail_at(&walk, 0, sample.begin + sample.offsets.begin[c], why);
         }
     }
     if (r == 0 && walk.n > 0 && found->n_fields == 0)
@@ -258,12 +258,12 @@ static int add_value(struct walk *walk, const struct sample *sample, uint32_t c,
             return r;
         n_items = n == from + 4 ? pstk__get32(at + from) : 0;
         if (n_items > size / 4)
-            return fail_at(walk, sample->number, sample->begin + sample->places.begin[c] + from,
+            return fail_at(walk, sample->number, sample->begin + sample->offsets.begin[c] + from,
                            "a list has fewer bytes than the sizes of its items take");
     }
     const uint64_t plain = pstk__mds_plain_size(field, size, n_items);
     if (plain > UINT32_MAX)
-        return fail_at(walk, sample->number, sample->begin + sample->places.begin[c],
+        return fail_at(walk, sample->number, sample->begin + sample->offsets.begin[c],
                        "a value takes 4 GiB or more in memory; must be less: split it");
     field->n++;
     field->bytes += size;

@@ -274,7 +274,8 @@ static uint32_t megatron_n_extents(const struct pstk__source *source, uint64_t f
 
 /* The bytes of a field: tokens lie in the .bin, starts in the index, whose number follows. */
 static struct pstk__extent extent_of(const struct pstk__source *source,
-                                     const struct pstk__place *at, const void *page, uint32_t field)
+                                     const struct pstk__sample_location *at, const void *page,
+                                     uint32_t field)
 {
     const struct pstk__index *index = pstk__indexed_index(source);
     const int is_tokens = field == TOKENS;
@@ -293,7 +294,7 @@ static struct pstk__extent extent_of(const struct pstk__source *source,
 }
 
 /* Fail: tokens lie outside of their file, or starts outside of their part of the index. */
-static int fail_extent(const struct pstk__source *source, const struct pstk__place *at,
+static int fail_extent(const struct pstk__source *source, const struct pstk__sample_location *at,
                        const struct pstk__extent *extent, struct pstk_error *err)
 {
     const struct pstk__index *index = pstk__indexed_index(source);
@@ -307,9 +308,9 @@ static int fail_extent(const struct pstk__source *source, const struct pstk__pla
     return pstk__fail_at(err, PSTK_EBADMSG, index->path, at->record, extent->offset, extent->size);
 }
 
-static int megatron_extent(const struct pstk__source *source, const struct pstk__place *at,
-                           uint64_t fields, const void *page, struct pstk__extent *out,
-                           struct pstk_error *err)
+static int megatron_extent(const struct pstk__source *source,
+                           const struct pstk__sample_location *at, uint64_t fields,
+                           const void *page, struct pstk__extent *out, struct pstk_error *err)
 {
     const struct pstk__index_file *file = &pstk__indexed_index(source)->files[at->shard];
     for (uint64_t left = fields & known_fields(source); left; left &= left - 1, out++) {
@@ -344,7 +345,7 @@ static int view_starts(const struct pstk__source *source, const struct pstk__ext
                          extent->size);
 }
 
-static int megatron_parse(const struct pstk__source *source, const struct pstk__place *at,
+static int megatron_parse(const struct pstk__source *source, const struct pstk__sample_location *at,
                           uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                           struct pstk__record *out, struct pstk_error *err)
 {

@@ -20,11 +20,12 @@ static int fail_number(const char *file, struct pstk_error *err, const char *wha
 }
 
 /* The header against the manifest. */
-static int compare(const struct pstk__column_header *h, const struct pstk__column_place *place,
-                   const char *file, struct pstk_error *err)
+static int compare(const struct pstk__column_header *h,
+                   const struct pstk__column_location *location, const char *file,
+                   struct pstk_error *err)
 {
-    const struct pstk__manifest_column *column = &place->manifest->columns[place->column];
-    const struct pstk__manifest_shard *shard = &place->manifest->shards[place->shard];
+    const struct pstk__manifest_column *column = &location->manifest->columns[location->column];
+    const struct pstk__manifest_shard *shard = &location->manifest->shards[location->shard];
     if (strcmp(h->name, column->name) != 0 || h->dtype != column->dtype) {
         pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
                    "%s is column %s of %s, the manifest says %s of %s", file, h->name,
@@ -36,20 +37,20 @@ static int compare(const struct pstk__column_header *h, const struct pstk__colum
     if (h->shard_crc != shard->header_crc)
         return fail_number(file, err, "the checksum of its shard's header is", h->shard_crc,
                            shard->header_crc);
-    if (h->crc != column->header_crcs[place->shard])
+    if (h->crc != column->header_crcs[location->shard])
         return fail_number(file, err, "the checksum of its header is", h->crc,
-                           column->header_crcs[place->shard]);
+                           column->header_crcs[location->shard]);
     return 0;
 }
 
 /* Bytes of the file, by the manifest. */
-static uint64_t expected_size(const struct pstk__column_place *place)
+static uint64_t expected_size(const struct pstk__column_location *location)
 {
-    return pstk__column_file_size(place->manifest->shards[place->shard].n_records,
-                                  place->manifest->columns[place->column].dtype);
+    return pstk__column_file_size(location->manifest->shards[location->shard].n_records,
+                                  location->manifest->columns[location->column].dtype);
 }
 
-static int check(struct pstk__column_file *file, const struct pstk__column_place *place,
+static int check(struct pstk__column_file *file, const struct pstk__column_location *location,
                  struct pstk_error *err)
 {
     uint8_t bytes[PSTK__COLUMN_PAGE];
@@ -58,36 +59,36 @@ static int check(struct pstk__column_file *file, const struct pstk__column_place
     int r = file->file.store->stat(&file->file, &size, &changed_ns);
     if (r < 0)
         return pstk__fail_errno(err, -r, PSTK_STAGE_SHARD, "cannot read column %s", file->name);
-    if (size != expected_size(place))
-        return fail_number(file->name, err, "its size in bytes is", size, expected_size(place));
+    if (size != expected_size(location))
+        return fail_number(file->name, err, "its size in bytes is", size, expected_size(location));
     const int64_t n = pstk__file_read(&file->file, bytes, sizeof bytes, 0);
     if (n != sizeof bytes)
         return pstk__unread_fail(
             &(struct pstk__unread){file->name, "header", PSTK_NONE, 0, sizeof bytes, n}, err);
     r = pstk__column_header_check(&file->header, bytes, file->name, err);
-    return r < 0 ? r : compare(&file->header, place, file->name, err);
+    return r < 0 ? r : compare(&file->header, location, file->name, err);
 }
 
-int pstk__column_file_open(struct pstk__column_file *out, const struct pstk__column_place *place,
-                           struct pstk_error *err)
+int pstk__column_file_open(struct pstk__column_file *out,
+                           const struct pstk__column_location *location, struct pstk_error *err)
 {
     char path[PATH_MAX];
-    const struct pstk__manifest_shard *shard = &place->manifest->shards[place->shard];
+    const struct pstk__manifest_shard *shard = &location->manifest->shards[location->shard];
     memset(out, 0, sizeof *out);
     out->file.fd = -1;
-    int n = pstk__manifest_column_file(&place->manifest->columns[place->column], shard->file,
+    int n = pstk__manifest_column_file(&location->manifest->columns[location->column], shard->file,
                                        out->name) < 0
                 ? -1
-                : snprintf(path, sizeof path, "%s/%s", place->path, out->name);
+                : snprintf(path, sizeof path, "%s/%s", location->path, out->name);
     if (n < 0 || (size_t)n >= sizeof path)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
-                          place->path);
-    int r = place->store->open(place->store, &out->file, path);
+                          location->path);
+    int r = location->store->open(location->store, &out->file, path);
     if (r < 0) {
         r = pstk__file_fail(err, -r, PSTK_STAGE_SHARD, out->name, path);
         return pstk__fail_at(err, r, out->name, PSTK_NONE, PSTK_NONE, 0);
     }
-    r = check(out, place, err);
+    r = check(out, location, err);
     if (r < 0)
         pstk__column_file_close(out);
     return r;
@@ -121,15 +122,17 @@ struct range {
 static int copy_page(const struct pstk__column_file *file, uint64_t page, const void *bytes,
                      const struct range *range, struct pstk_error *err)
 {
-    const struct pstk__column_page place = pstk__column_page_of(&file->header, file->name, page);
-    const uint64_t first = page * pstk__column_per_page(file->header.dtype), end = first + place.n;
+    const struct pstk__column_page location = pstk__column_page_of(&file->header, file->name, page);
+    const uint64_t first = page * pstk__column_per_page(file->header.dtype),
+                   end = first + location.n;
     const uint64_t from = range->first > first ? range->first : first;
     const uint64_t to = range->end < end ? range->end : end;
     const void *values;
-    const int r = pstk__column_page_check(&place, bytes, &values, err);
+    const int r = pstk__column_page_check(&location, bytes, &values, err);
     if (r == 0)
-        memcpy(range->out + (from - range->first) * place.size,
-               (const uint8_t *)values + (from - first) * place.size, (to - from) * place.size);
+        memcpy(range->out + (from - range->first) * location.size,
+               (const uint8_t *)values + (from - first) * location.size,
+               (to - from) * location.size);
     return r;
 }
 

@@ -21,7 +21,7 @@ struct pstk__column_file {
 };
 
 /* Which file. */
-struct pstk__column_place {
+struct pstk__column_location {
     const struct pstk__store *store;
     const char *path; /* the data set's directory */
     const struct pstk__manifest *manifest;
@@ -30,8 +30,8 @@ struct pstk__column_place {
 
 /* Open the file and check its size and header against the manifest. EBADMSG: damaged, or another
  * file; ENOENT: there is none. An error names the file. On failure nothing is open. */
-int pstk__column_file_open(struct pstk__column_file *out, const struct pstk__column_place *place,
-                           struct pstk_error *err);
+int pstk__column_file_open(struct pstk__column_file *out,
+                           const struct pstk__column_location *location, struct pstk_error *err);
 /* Read the values of records first .. first + n - 1 of the shard, n >= 1, into out. `buffer` has
  * PSTK__COLUMN_READ bytes. Checks every page that it reads. */
 int pstk__column_file_read(const struct pstk__column_file *file, uint64_t first, uint64_t n,

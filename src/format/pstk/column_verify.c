@@ -167,15 +167,15 @@ struct pass {
 static int check_page(struct pstk__column_verifier *verifier, struct pass *pass, uint64_t page,
                       const uint8_t *bytes)
 {
-    const struct pstk__column_page place =
+    const struct pstk__column_page location =
         pstk__column_page_of(&pass->file->header, pass->file->name, page);
     const void *values;
-    if (pstk__column_page_check(&place, bytes, &values, &verifier->bad) < 0) {
+    if (pstk__column_page_check(&location, bytes, &values, &verifier->bad) < 0) {
         pass->n_bad = 1;
         return report(verifier, pass->file->name);
     }
     pass->crc = pstk__column_pages_crc(pass->crc, pstk__column_page_crc(bytes));
-    return compare(verifier, pass->i, &place, values);
+    return compare(verifier, pass->i, &location, values);
 }
 
 static int check_pages(struct pstk__column_verifier *verifier, struct pass *pass)
@@ -219,14 +219,14 @@ static int check_header(struct pstk__column_verifier *verifier, const struct pas
 static int check_column(struct pstk__column_verifier *verifier, uint32_t i, const uint32_t *tag,
                         struct pstk_error *err)
 {
-    const struct pstk__column_place place = {.store = verifier->store,
-                                             .path = verifier->path,
-                                             .manifest = verifier->manifest,
-                                             .column = i,
-                                             .shard = verifier->shard};
+    const struct pstk__column_location location = {.store = verifier->store,
+                                                   .path = verifier->path,
+                                                   .manifest = verifier->manifest,
+                                                   .column = i,
+                                                   .shard = verifier->shard};
     struct pstk__column_file file;
     struct pass pass = {.file = &file, .i = i};
-    if (pstk__column_file_open(&file, &place, &verifier->bad) < 0)
+    if (pstk__column_file_open(&file, &location, &verifier->bad) < 0)
         return pstk__file_is_refused(verifier->bad.native)
                    ? pstk__fail_copy(err, &verifier->bad) /* the machine's, as with a shard */
                    : report(verifier, file.name);

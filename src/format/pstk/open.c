@@ -247,7 +247,8 @@ static uint64_t index_offset(const struct pstk__manifest_shard *shard)
 }
 
 /* The last shard whose first sample id is at most `id`. */
-static void pstk_locate(const struct pstk__source *source, uint64_t id, struct pstk__place *at)
+static void pstk_locate(const struct pstk__source *source, uint64_t id,
+                        struct pstk__sample_location *at)
 {
     const struct pstk_state *state = source->state;
     uint32_t low = 0, n = state->manifest.n_shards;
@@ -284,7 +285,7 @@ static const struct pstk__dictionary *pstk_dictionary(const struct pstk__source 
     return NULL;
 }
 
-static void pstk_page(const struct pstk__source *source, const struct pstk__place *at,
+static void pstk_page(const struct pstk__source *source, const struct pstk__sample_location *at,
                       struct pstk__extent *page)
 {
     uint32_t p = (uint32_t)(at->record / PSTK__PAGE_RECORDS);
@@ -332,7 +333,7 @@ static int pstk_page_check(const struct pstk__source *source, const struct pstk_
     int r = tag_of(source, page->file, &tag, err);
     if (r < 0)
         return r;
-    const struct pstk__page_place place = {
+    const struct pstk__page_location location = {
         .shard = shard->file,
         .tag = tag,
         .page = page->page,
@@ -341,10 +342,10 @@ static int pstk_page_check(const struct pstk__source *source, const struct pstk_
         .index_offset = index_offset(shard),
         .head_size = source->schema.head_size,
     };
-    return pstk__page_check(&place, bytes, err);
+    return pstk__page_check(&location, bytes, err);
 }
 
-static int pstk_extent(const struct pstk__source *source, const struct pstk__place *at,
+static int pstk_extent(const struct pstk__source *source, const struct pstk__sample_location *at,
                        uint64_t fields, const void *page, struct pstk__extent *out,
                        struct pstk_error *err)
 {
@@ -372,23 +373,23 @@ static int pstk_extent(const struct pstk__source *source, const struct pstk__pla
     return 0;
 }
 
-static int pstk_parse(const struct pstk__source *source, const struct pstk__place *at,
+static int pstk_parse(const struct pstk__source *source, const struct pstk__sample_location *at,
                       uint64_t fields, const struct pstk__extent *extent, uint32_t n_extents,
                       struct pstk__record *out, struct pstk_error *err)
 {
     (void)fields;
     (void)n_extents; /* one */
-    struct pstk__record_place place = {
+    struct pstk__record_location location = {
         .shard = pstk_file_name(source, at->shard),
         .file = at->shard,
         .number = at->record,
         .file_offset = extent->offset,
         .size = extent->whole_size,
     };
-    int r = tag_of(source, at->shard, &place.tag, err);
+    int r = tag_of(source, at->shard, &location.tag, err);
     if (r < 0)
         return r;
-    return pstk__record_parse(out, &source->schema, &source->limits, &place, extent->data,
+    return pstk__record_parse(out, &source->schema, &source->limits, &location, extent->data,
                               extent->size, err);
 }
 
@@ -489,12 +490,12 @@ static int open_column(const struct pstk__source *source, uint32_t i, uint32_t s
                        struct pstk__column_file *file, struct pstk_error *err)
 {
     const struct pstk_state *state = source->state;
-    const struct pstk__column_place place = {.store = source->store,
-                                             .path = source->path,
-                                             .manifest = &state->manifest,
-                                             .column = i,
-                                             .shard = shard};
-    const int r = pstk__column_file_open(file, &place, err);
+    const struct pstk__column_location location = {.store = source->store,
+                                                   .path = source->path,
+                                                   .manifest = &state->manifest,
+                                                   .column = i,
+                                                   .shard = shard};
+    const int r = pstk__column_file_open(file, &location, err);
     if (r == 0)
         return 0;
     if (pstk_stands(source, err) < 0)
@@ -522,7 +523,7 @@ static int pstk_column_read(const struct pstk__source *source, uint32_t i, uint6
 {
     const struct pstk_state *state = source->state;
     const uint64_t size = pstk_dtype_size(state->manifest.columns[i].dtype);
-    struct pstk__place at;
+    struct pstk__sample_location at;
     void *buffer = aligned_alloc(64, PSTK__COLUMN_READ);
     int r = buffer ? 0
                    : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_READ, "no memory to read column %s",

@@ -215,9 +215,9 @@ void pstk__page_extent(const void *bytes, uint64_t record, uint64_t *offset, uin
     *size = pstk__page_offset(bytes, i + 1) - *offset;
 }
 
-static uint64_t page_at(const struct pstk__page_place *place)
+static uint64_t page_at(const struct pstk__page_location *location)
 {
-    return place->index_offset + (uint64_t)place->page * PSTK__INDEX_PAGE;
+    return location->index_offset + (uint64_t)location->page * PSTK__INDEX_PAGE;
 }
 
 #define FAIL_PAGE(err, p, fmt, ...)                                                                \
@@ -227,55 +227,58 @@ static uint64_t page_at(const struct pstk__page_place *place)
                (unsigned long long)page_at(p) + PSTK__INDEX_PAGE - 1, __VA_ARGS__)
 
 /* Offsets of n records: they rise by what a record may have, from the data's start to its end. */
-static int check_offsets(const struct pstk__page_place *place, const uint8_t *b, uint32_t n,
+static int check_offsets(const struct pstk__page_location *location, const uint8_t *b, uint32_t n,
                          int last, struct pstk_error *err)
 {
     uint64_t from = pstk__page_offset(b, 0);
-    if (place->page == 0 ? from != PSTK__HEADER_SIZE : from < PSTK__HEADER_SIZE)
-        return FAIL_PAGE(err, place, "begins its records at byte %llu", (unsigned long long)from);
+    if (location->page == 0 ? from != PSTK__HEADER_SIZE : from < PSTK__HEADER_SIZE)
+        return FAIL_PAGE(err, location, "begins its records at byte %llu",
+                         (unsigned long long)from);
     if (from % PSTK__RECORD_ALIGN)
-        return FAIL_PAGE(err, place, "begins its records at byte %llu, which is not aligned",
+        return FAIL_PAGE(err, location, "begins its records at byte %llu, which is not aligned",
                          (unsigned long long)from);
     for (uint32_t i = 1; i <= n; i++) {
         uint64_t to = pstk__page_offset(b, i);
-        if (to > place->data_end || to < from || to - from < place->head_size ||
+        if (to > location->data_end || to < from || to - from < location->head_size ||
             to - from > PSTK__MAX_RECORD_SIZE || to % PSTK__RECORD_ALIGN)
-            return FAIL_PAGE(err, place, "states that record %llu is the bytes [%llu, %llu)",
-                             (unsigned long long)place->page * PSTK__PAGE_RECORDS + i - 1,
+            return FAIL_PAGE(err, location, "states that record %llu is the bytes [%llu, %llu)",
+                             (unsigned long long)location->page * PSTK__PAGE_RECORDS + i - 1,
                              (unsigned long long)from, (unsigned long long)to);
         from = to;
     }
-    if (last && from != place->data_end)
-        return FAIL_PAGE(err, place,
+    if (last && from != location->data_end)
+        return FAIL_PAGE(err, location,
                          "ends its records at byte %llu, not at %llu as the header says",
-                         (unsigned long long)from, (unsigned long long)place->data_end);
+                         (unsigned long long)from, (unsigned long long)location->data_end);
     return 0;
 }
 
-int pstk__page_check(const struct pstk__page_place *place, const void *bytes,
+int pstk__page_check(const struct pstk__page_location *location, const void *bytes,
                      struct pstk_error *err)
 {
     const uint8_t *b = bytes;
     uint32_t crc = pstk__crc32c(0, b + 4, PSTK__INDEX_PAGE - 4);
     if (crc != pstk__page_crc(b))
-        return FAIL_PAGE(err, place, "is damaged: its checksum is %08x, but it states %08x", crc,
+        return FAIL_PAGE(err, location, "is damaged: its checksum is %08x, but it states %08x", crc,
                          pstk__page_crc(b));
-    if (pstk__get32(b + PAGE_NUMBER) != place->page || pstk__get32(b + PAGE_TAG) != place->tag)
-        return FAIL_PAGE(err, place,
+    if (pstk__get32(b + PAGE_NUMBER) != location->page ||
+        pstk__get32(b + PAGE_TAG) != location->tag)
+        return FAIL_PAGE(err, location,
                          "is misplaced: it is page %u of the shard with tag %08x, not %08x",
-                         pstk__get32(b + PAGE_NUMBER), pstk__get32(b + PAGE_TAG), place->tag);
-    uint64_t n_pages = pstk__shard_n_pages(place->n_records);
-    if (place->page >= n_pages)
-        return FAIL_PAGE(err, place, "is one too many: the shard has %llu",
+                         pstk__get32(b + PAGE_NUMBER), pstk__get32(b + PAGE_TAG), location->tag);
+    uint64_t n_pages = pstk__shard_n_pages(location->n_records);
+    if (location->page >= n_pages)
+        return FAIL_PAGE(err, location, "is one too many: the shard has %llu",
                          (unsigned long long)n_pages);
-    int last = place->page + 1 == n_pages;
-    uint64_t n = place->n_records - (uint64_t)place->page * PSTK__PAGE_RECORDS;
+    int last = location->page + 1 == n_pages;
+    uint64_t n = location->n_records - (uint64_t)location->page * PSTK__PAGE_RECORDS;
     n = last ? n : PSTK__PAGE_RECORDS;
     if (pstk__get32(b + PAGE_COUNT) != n)
-        return FAIL_PAGE(err, place, "states that it has %u records, not %llu",
+        return FAIL_PAGE(err, location, "states that it has %u records, not %llu",
                          pstk__get32(b + PAGE_COUNT), (unsigned long long)n);
     size_t used = PAGE_OFFSETS + 8 * (n + 1);
     if (!is_zero(b + used, PSTK__INDEX_PAGE - used))
-        return FAIL_PAGE(err, place, "has offsets past its last record (%s)", "they must be zero");
-    return check_offsets(place, b, (uint32_t)n, last, err);
+        return FAIL_PAGE(err, location, "has offsets past its last record (%s)",
+                         "they must be zero");
+    return check_offsets(location, b, (uint32_t)n, last, err);
 }

@@ -46,7 +46,7 @@ int pstk__shard_header_check(struct pstk__shard_header *h, const void *bytes, co
                              struct pstk_error *err);
 
 /* What is known of an index page before its bytes are seen. */
-struct pstk__page_place {
+struct pstk__page_location {
     const char *shard;     /* file name, for messages */
     uint32_t tag;          /* of the shard */
     uint32_t page;         /* number, from 0 */
@@ -60,7 +60,7 @@ struct pstk__page_place {
 uint32_t pstk__page_encode(void *bytes, uint32_t page, uint32_t tag, uint32_t n,
                            const uint64_t *offsets);
 /* Check the 4096 bytes of a page: checksum, number, tag, count, every offset. */
-int pstk__page_check(const struct pstk__page_place *place, const void *bytes,
+int pstk__page_check(const struct pstk__page_location *location, const void *bytes,
                      struct pstk_error *err);
 /* CRC that a page carries (its first word). The index CRC is the CRC of these, each as 4
  * little-endian bytes, in page order: pstk__shard_index_crc appends one (begin with 0). */

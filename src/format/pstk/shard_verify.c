@@ -368,7 +368,7 @@ static int check_field(struct pstk__shard_verifier *verifier, const struct pstk_
 
 /* Damage of a record as a whole. */
 static int __attribute__((format(printf, 3, 4)))
-tell_record(struct pstk__shard_verifier *verifier, const struct pstk__record_place *place,
+tell_record(struct pstk__shard_verifier *verifier, const struct pstk__record_location *location,
             const char *fmt, ...)
 {
     char text[256];
@@ -377,36 +377,37 @@ tell_record(struct pstk__shard_verifier *verifier, const struct pstk__record_pla
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     pstk__fail(&verifier->bad, PSTK_EBADMSG, PSTK_STAGE_RECORD, "%s: record %" PRIu64 " %s",
-               place->shard, place->number, text);
-    pstk__fail_at(&verifier->bad, PSTK_EBADMSG, place->shard, place->number, place->file_offset,
-                  place->size);
+               location->shard, location->number, text);
+    pstk__fail_at(&verifier->bad, PSTK_EBADMSG, location->shard, location->number,
+                  location->file_offset, location->size);
     return report(verifier);
 }
 
 /* Bytes of a record, where the index may have them. 1: *bytes; 0: damage was reported; <0: error.
  */
 static int read_record(struct pstk__shard_verifier *verifier, const struct pstk__shard_header *h,
-                       const struct pstk__record_place *place, const uint8_t **bytes,
+                       const struct pstk__record_location *location, const uint8_t **bytes,
                        struct pstk_error *err)
 {
-    const uint64_t end = place->file_offset + place->size;
+    const uint64_t end = location->file_offset + location->size;
     const uint64_t limit = h->data_end < verifier->file_size ? h->data_end : verifier->file_size;
     if (end > verifier->file_size)
-        return tell_record(verifier, place, "ends at byte %" PRIu64 ", past the end of the file",
+        return tell_record(verifier, location, "ends at byte %" PRIu64 ", past the end of the file",
                            end);
-    if (place->size > verifier->input->limits.max_size)
-        return tell_record(verifier, place,
-                           "has %" PRIu64 " bytes, but the manifest allows %" PRIu64, place->size,
-                           verifier->input->limits.max_size);
-    const int r = fetch(verifier, &verifier->records, place->file_offset, place->size, limit, err);
+    if (location->size > verifier->input->limits.max_size)
+        return tell_record(verifier, location,
+                           "has %" PRIu64 " bytes, but the manifest allows %" PRIu64,
+                           location->size, verifier->input->limits.max_size);
+    const int r =
+        fetch(verifier, &verifier->records, location->file_offset, location->size, limit, err);
     if (r == UNREAD) {
         char what[40];
-        snprintf(what, sizeof what, "record %" PRIu64, place->number);
-        fail_unread(verifier, place->file_offset, place->size, what);
-        verifier->bad.record = place->number;
+        snprintf(what, sizeof what, "record %" PRIu64, location->number);
+        fail_unread(verifier, location->file_offset, location->size, what);
+        verifier->bad.record = location->number;
         return report(verifier);
     }
-    *bytes = at(&verifier->records, place->file_offset);
+    *bytes = at(&verifier->records, location->file_offset);
     return r < 0 ? r : 1;
 }
 
@@ -428,17 +429,17 @@ static int check_axes(struct pstk__shard_verifier *verifier, const struct pstk__
 
 /* Count a record in what was found, if it is intact. */
 static int check_record(struct pstk__shard_verifier *verifier, const struct pstk__shard_header *h,
-                        const struct pstk__record_place *place, struct pstk_error *err)
+                        const struct pstk__record_location *location, struct pstk_error *err)
 {
     const struct pstk__schema *schema = &verifier->input->manifest->schema;
     const uint64_t n_bad = verifier->found->n_bad;
     const uint8_t *bytes = NULL;
     struct pstk__record record;
-    int r = read_record(verifier, h, place, &bytes, err);
+    int r = read_record(verifier, h, location, &bytes, err);
     if (r <= 0)
         return r;
-    r = pstk__record_parse(&record, schema, &verifier->input->limits, place, bytes, place->size,
-                           &verifier->bad);
+    r = pstk__record_parse(&record, schema, &verifier->input->limits, location, bytes,
+                           location->size, &verifier->bad);
     if (r < 0)
         return report(verifier);
     for (uint32_t i = 0; r == 0 && i < schema->n_fields; i++)
@@ -449,7 +450,7 @@ static int check_record(struct pstk__shard_verifier *verifier, const struct pstk
         pstk__identity_add(&verifier->found->identity, schema, record.fields);
         pstk__tally_add(verifier->found->stats, schema, record.fields);
         if (verifier->columns)
-            r = pstk__column_verifier_add(verifier->columns, place->number, record.fields, err);
+            r = pstk__column_verifier_add(verifier->columns, location->number, record.fields, err);
     }
     return r;
 }
@@ -459,13 +460,13 @@ static int check_records(struct pstk__shard_verifier *verifier, const struct pst
 {
     uint64_t left = h->n_records - first;
     uint64_t n = left < PSTK__PAGE_RECORDS ? left : PSTK__PAGE_RECORDS;
-    struct pstk__record_place place = {.shard = verifier->shard->file, .tag = h->tag};
+    struct pstk__record_location location = {.shard = verifier->shard->file, .tag = h->tag};
     int r = 0;
     for (uint64_t i = 0; r == 0 && i < n; i++) {
-        place.number = first + i;
-        place.file_offset = pstk__page_offset(page, (uint32_t)i);
-        place.size = pstk__page_offset(page, (uint32_t)i + 1) - place.file_offset;
-        r = check_record(verifier, h, &place, err);
+        location.number = first + i;
+        location.file_offset = pstk__page_offset(page, (uint32_t)i);
+        location.size = pstk__page_offset(page, (uint32_t)i + 1) - location.file_offset;
+        r = check_record(verifier, h, &location, err);
         verifier->n_done++;
         if (r == 0)
             r = tick(verifier);
@@ -509,14 +510,14 @@ static int check_page(struct pstk__shard_verifier *verifier, struct walk *walk, 
 {
     const struct pstk__shard_header *h = walk->header;
     uint64_t offset = h->index_offset + p * PSTK__INDEX_PAGE;
-    const struct pstk__page_place place = {.shard = verifier->shard->file,
-                                           .tag = h->tag,
-                                           .page = (uint32_t)p,
-                                           .n_records = h->n_records,
-                                           .data_end = h->data_end,
-                                           .index_offset = h->index_offset,
-                                           .head_size =
-                                               verifier->input->manifest->schema.head_size};
+    const struct pstk__page_location location = {.shard = verifier->shard->file,
+                                                 .tag = h->tag,
+                                                 .page = (uint32_t)p,
+                                                 .n_records = h->n_records,
+                                                 .data_end = h->data_end,
+                                                 .index_offset = h->index_offset,
+                                                 .head_size =
+                                                     verifier->input->manifest->schema.head_size};
     int r = cut_short(verifier, offset);
     if (offset + PSTK__INDEX_PAGE <= verifier->file_size)
         r = fetch(verifier, &verifier->pages, offset, PSTK__INDEX_PAGE, verifier->file_size, err);
@@ -529,7 +530,7 @@ static int check_page(struct pstk__shard_verifier *verifier, struct walk *walk, 
         return tell_page(verifier, walk, p);
     }
     const uint8_t *page = at(&verifier->pages, offset);
-    if (pstk__page_check(&place, page, &verifier->bad) < 0)
+    if (pstk__page_check(&location, page, &verifier->bad) < 0)
         return tell_page(verifier, walk, p);
     walk->crc = pstk__shard_index_crc(walk->crc, pstk__page_crc(page));
     if (walk->end && pstk__page_offset(page, 0) != walk->end) {

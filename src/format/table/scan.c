@@ -41,7 +41,7 @@ struct label {
 /* What the index of a table is made of. */
 struct work {
     const struct pstk__opening *opening;
-    const struct pstk__table_place *place;
+    const struct pstk__table_paths *paths;
     struct pstk__store_entry table; /* as it was when the index was asked for */
     struct pstk__table_columns columns;
     struct pstk__table_classes classes; /* owned */
@@ -70,13 +70,13 @@ struct result {
 static int fail_memory(const struct work *work, struct pstk_error *err)
 {
     return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index of %s",
-                      work->place->table);
+                      work->paths->table);
 }
 
 static int fail_changed(const struct work *work, struct pstk_error *err)
 {
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                      "%s was changed while it was indexed: open it again", work->place->table);
+                      "%s was changed while it was indexed: open it again", work->paths->table);
 }
 
 /* ---- first reading: parts and classes -------------------------------------------------------- */
@@ -230,7 +230,7 @@ static int open_reader(void *user, void **state, struct pstk_error *err)
     reader->more = malloc(MIN_MORE);
     int r = reader->locale && reader->more ? 0 : fail_memory(work, err);
     if (r == 0)
-        r = pstk__table_file_open(&reader->file, work->opening->store, work->place->table,
+        r = pstk__table_file_open(&reader->file, work->opening->store, work->paths->table,
                                   work->table.size, err);
     if (r < 0) {
         close_reader(reader);
@@ -314,10 +314,10 @@ static int look_at_image(struct reader *reader, const struct pstk__cell *cell,
         return pstk__table_file_fail(&reader->file, cell->at,
                                      "the path is '%s'; must be a text that names an image", shown);
     }
-    const char *wrong = pstk__table_image_path(work->place, cell->text, cell->size, reader->path);
+    const char *wrong = pstk__table_image_path(work->paths, cell->text, cell->size, reader->path);
     if (wrong)
         return pstk__table_file_fail(&reader->file, cell->at, "%s", wrong);
-    const int n = snprintf(path, sizeof path, "%s/%s", work->place->root, reader->path);
+    const int n = snprintf(path, sizeof path, "%s/%s", work->paths->root, reader->path);
     if (n < 0 || (size_t)n >= sizeof path)
         return pstk__table_file_fail(&reader->file, cell->at, "the path is too long");
     const int r = work->opening->store->look(work->opening->store, path, entry);
@@ -439,8 +439,8 @@ static void join_part(void *user, const void *from)
     struct work *work = user;
     struct pstk__index_build *build = work->build;
     struct result *result = *(struct result *const *)from;
-    const char *slash = strrchr(work->place->table, '/');
-    const char *name = slash ? slash + 1 : work->place->table;
+    const char *slash = strrchr(work->paths->table, '/');
+    const char *name = slash ? slash + 1 : work->paths->table;
     add_found(&build->found, result);
     build->n_joined += result->rows.n;
     if (work->n_missing == 0 && result->n_missing > 0)
@@ -450,7 +450,7 @@ static void join_part(void *user, const void *from)
         build->n_joined >= UINT32_MAX - 1) /* each is a file, and one the index */
         build->code = pstk__fail(build->err, PSTK_EFBIG, PSTK_STAGE_OPEN,
                                  "%s has more than 2^32 rows: part it into several tables",
-                                 work->place->table);
+                                 work->paths->table);
     if (build->code == 0 && result->rows.n > 0)
         build->code = pstk__index_writer_add(build->writer, name, result->bytes,
                                              work->table.changed_ns, &result->rows, build->err);
@@ -521,7 +521,7 @@ static int check_table(const struct work *work, const struct pstk__file *file,
     int64_t changed_ns;
     const int r = file->store->stat(file, &size, &changed_ns);
     if (r < 0)
-        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot read %s", work->place->table);
+        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot read %s", work->paths->table);
     return size == work->table.size && changed_ns == work->table.changed_ns
                ? 0
                : fail_changed(work, err);
@@ -530,7 +530,7 @@ static int check_table(const struct work *work, const struct pstk__file *file,
 /* Read the table twice. */
 static int read_table(struct work *work, struct pstk__table_file *file, struct pstk_error *err)
 {
-    int r = pstk__table_file_open(file, work->opening->store, work->place->table, work->table.size,
+    int r = pstk__table_file_open(file, work->opening->store, work->paths->table, work->table.size,
                                   err);
     if (r == 0)
         r = check_table(work, &file->reader.file, err);
@@ -561,8 +561,8 @@ static int fail_missing(const struct work *work, uint64_t n, struct pstk_error *
     return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
                       "none of the %" PRIu64 " images of %.200s exists: the first is looked for at "
                       "'%.200s%s/%s'; %s",
-                      n, work->place->table, work->place->root,
-                      strlen(work->place->root) > 200 ? "..." : "", shown, wrong ? wrong : way_out);
+                      n, work->paths->table, work->paths->root,
+                      strlen(work->paths->root) > 200 ? "..." : "", shown, wrong ? wrong : way_out);
 }
 
 static int finish(const struct work *work, struct pstk__index_build *build)
@@ -595,7 +595,7 @@ static int build(void *user, struct pstk__index_build *build)
     free(file);
     if (r == PSTK_ECANCELED)
         return pstk__fail(err, r, PSTK_STAGE_OPEN,
-                          "indexing %s was canceled: nothing is kept of it", work->place->table);
+                          "indexing %s was canceled: nothing is kept of it", work->paths->table);
     return r < 0 ? r : finish(work, build);
 }
 
@@ -620,14 +620,14 @@ static void digest_key(const struct work *work, uint64_t key[2])
     const struct pstk_foreign *foreign = work->opening->foreign;
     const uint64_t version =
         (uint64_t)PSTK__INDEX_VERSION << 32 | VERSION << 8 | PSTK__FOLDER_TABLE;
-    const char *name = strrchr(work->place->table, '/');
-    name = name ? name + 1 : work->place->table;
+    const char *name = strrchr(work->paths->table, '/');
+    name = name ? name + 1 : work->paths->table;
     key[0] = 1;
     key[1] = 2;
     pstk__index_digest(key, &version, sizeof version);
     pstk__index_digest(key, name, strlen(name));
     if (foreign && foreign->root_path)
-        pstk__index_digest(key, work->place->real, strlen(work->place->real));
+        pstk__index_digest(key, work->paths->real, strlen(work->paths->real));
     for (uint32_t i = 0; foreign && i < foreign->n_fields; i++) {
         const struct pstk_field *field = &foreign->fields[i];
         const uint64_t type = (uint64_t)field->kind << 32 | field->dtype;
@@ -642,8 +642,8 @@ static int location_of(const struct work *work, char folder[PATH_MAX],
                        struct pstk__index_location *location, struct pstk_error *err)
 {
     const struct pstk_foreign *foreign = work->opening->foreign;
-    if (!realpath(work->place->folder, folder))
-        return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", work->place->folder);
+    if (!realpath(work->paths->folder, folder))
+        return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", work->paths->folder);
     *location = (struct pstk__index_location){.data = folder,
                                               .cache = foreign ? foreign->cache_path : NULL,
                                               .format = pstk__format_folder.name,
@@ -657,7 +657,7 @@ static int location_of(const struct work *work, char folder[PATH_MAX],
 }
 
 int pstk__table_get_index(struct pstk__index **out, const struct pstk__opening *opening,
-                          const struct pstk__table_place *place, struct pstk_error *err)
+                          const struct pstk__table_paths *paths, struct pstk_error *err)
 {
     const struct pstk_foreign *foreign = opening->foreign;
     struct pstk__index_location location;
@@ -667,10 +667,10 @@ int pstk__table_get_index(struct pstk__index **out, const struct pstk__opening *
     if (!work)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", opening->path);
     work->opening = opening;
-    work->place = place;
-    const int found = opening->store->look(opening->store, place->table, &work->table);
+    work->paths = paths;
+    const int found = opening->store->look(opening->store, paths->table, &work->table);
     int r = found < 0
-                ? pstk__fail_errno(err, -found, PSTK_STAGE_OPEN, "cannot open %s", place->table)
+                ? pstk__fail_errno(err, -found, PSTK_STAGE_OPEN, "cannot open %s", paths->table)
                 : location_of(work, folder, &location, err);
     const struct pstk__index_work index_work = {
         .user = work, .differs = differs, .build = build, .watch = pstk__index_watch_of(foreign)};

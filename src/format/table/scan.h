@@ -9,11 +9,11 @@
 #ifndef PSTK_TABLE_SCAN_H
 #define PSTK_TABLE_SCAN_H
 
-#include "format/table/place.h"
+#include "format/table/paths.h"
 #include "store/index/index.h"
 
 /* Open the index of a table, or build it first. Returns owned. */
 int pstk__table_get_index(struct pstk__index **out, const struct pstk__opening *opening,
-                          const struct pstk__table_place *place, struct pstk_error *err);
+                          const struct pstk__table_paths *paths, struct pstk_error *err);
 
 #endif

@@ -129,7 +129,8 @@ static uint64_t tar_read_size(const struct pstk__source *source, uint64_t fields
 
 /* The member of a field, as an extent; size 0: the sample has none. */
 static struct pstk__extent member_of(const struct pstk__source *source,
-                                     const struct pstk__place *at, const void *page, uint32_t field)
+                                     const struct pstk__sample_location *at, const void *page,
+                                     uint32_t field)
 {
     const uint64_t size = pstk__indexed_cell(source, at, page, pstk__tar_size(field));
     const uint64_t begin = pstk__indexed_cell(source, at, page, 0) +
@@ -153,7 +154,7 @@ static int may_end_later(const struct pstk__source *source, uint32_t field)
     return is_dotted && suffixes_of(source)->may_be_last;
 }
 
-static int fail_absent(const struct pstk__source *source, const struct pstk__place *at,
+static int fail_absent(const struct pstk__source *source, const struct pstk__sample_location *at,
                        const void *page, uint32_t field, struct pstk_error *err)
 {
     return pstk__indexed_fail(source, at, pstk__indexed_cell(source, at, page, 0), 0, err,
@@ -163,7 +164,7 @@ static int fail_absent(const struct pstk__source *source, const struct pstk__pla
 }
 
 /* Check an extent against the index's own limits, which sized the memory. */
-static int check_extent(const struct pstk__source *source, const struct pstk__place *at,
+static int check_extent(const struct pstk__source *source, const struct pstk__sample_location *at,
                         const struct pstk__extent *extent, struct pstk_error *err)
 {
     const uint64_t end = pstk__indexed_index(source)->files[at->shard].size;
@@ -173,7 +174,7 @@ static int check_extent(const struct pstk__source *source, const struct pstk__pl
     return pstk__indexed_fail_extent(source, at, extent->offset, extent->size, err);
 }
 
-static int tar_extent(const struct pstk__source *source, const struct pstk__place *at,
+static int tar_extent(const struct pstk__source *source, const struct pstk__sample_location *at,
                       uint64_t fields, const void *page, struct pstk__extent *out,
                       struct pstk_error *err)
 {
@@ -206,7 +207,7 @@ static int tar_extent(const struct pstk__source *source, const struct pstk__plac
 /* A sample being parsed. */
 struct parse {
     const struct pstk__source *source;
-    const struct pstk__place *at;
+    const struct pstk__sample_location *at;
     struct pstk__record *out;
     struct pstk_error *err;
     uint64_t fields; /* wanted */
@@ -351,7 +352,7 @@ static uint32_t key_extent(const struct pstk__source *source, uint64_t fields)
     return is_scattered(source) ? (uint32_t)__builtin_popcountll(before) : 0;
 }
 
-static int tar_parse(const struct pstk__source *source, const struct pstk__place *at,
+static int tar_parse(const struct pstk__source *source, const struct pstk__sample_location *at,
                      uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                      struct pstk__record *out, struct pstk_error *err)
 {

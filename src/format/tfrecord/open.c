@@ -134,9 +134,9 @@ static int tfrecord_open(struct pstk__source **out, const struct pstk__opening *
 
 /* ---- a record -------------------------------------------------------------------------------- */
 
-static int tfrecord_extent(const struct pstk__source *source, const struct pstk__place *at,
-                           uint64_t fields, const void *page, struct pstk__extent *out,
-                           struct pstk_error *err)
+static int tfrecord_extent(const struct pstk__source *source,
+                           const struct pstk__sample_location *at, uint64_t fields,
+                           const void *page, struct pstk__extent *out, struct pstk_error *err)
 {
     const uint64_t end = pstk__indexed_index(source)->files[at->shard].size;
     const uint64_t begin = pstk__indexed_cell(source, at, page, PSTK__TFRECORD_BEGIN);
@@ -155,7 +155,7 @@ static int tfrecord_extent(const struct pstk__source *source, const struct pstk_
 /* A record being parsed. */
 struct parse {
     const struct pstk__source *source;
-    const struct pstk__place *at;
+    const struct pstk__sample_location *at;
     struct pstk__record *out;
     struct pstk_error *err;
     const uint8_t *data;
@@ -283,7 +283,7 @@ static int view_features(const struct parse *parse)
     return r;
 }
 
-static int tfrecord_parse(const struct pstk__source *source, const struct pstk__place *at,
+static int tfrecord_parse(const struct pstk__source *source, const struct pstk__sample_location *at,
                           uint64_t fields, const struct pstk__extent *extents, uint32_t n_extents,
                           struct pstk__record *out, struct pstk_error *err)
 {

@@ -21,7 +21,7 @@ struct pstk__jpeg_coder {
     const struct pstk__huffman *dc[PSTK__JPEG_MAX_COMPONENTS], *ac[PSTK__JPEG_MAX_COMPONENTS];
     int16_t last_dc[PSTK__JPEG_MAX_COMPONENTS];
     uint32_t padding;
-    struct pstk__zigzag_places places;
+    struct pstk__zigzag_positions positions;
     /* By component, run and value + PSTK__JPEG_SMALL: the bits of code and value, shifted left by
      * 8; their number, at most 21, and PSTK__JPEG_SMALL_MISSING where there is no code. */
     uint32_t small[PSTK__JPEG_MAX_COMPONENTS][16][2 * PSTK__JPEG_SMALL];
@@ -76,7 +76,7 @@ static inline int pstk__jpeg_coder_begin(struct pstk__jpeg_coder *coder,
     coder->bits = bits;
     coder->padding = padding;
     memset(coder->last_dc, 0, sizeof coder->last_dc);
-    pstk__zigzag_init(&coder->places);
+    pstk__zigzag_init(&coder->positions);
     for (uint32_t i = 0; i < scan->n_components; i++) {
         if (scan->dc_table[i] > 3 || scan->ac_table[i] > 3)
             return -1;
@@ -104,11 +104,11 @@ static inline __attribute__((always_inline)) int pstk__jpeg_coder_block(void *us
     bit_state.missing |= width >> 4; /* -32768 has no symbol */
     pstk__bits_symbol(&bit_state, coder->dc[i], width, pstk__jpeg_value_bits(difference, width));
 
-    for (uint64_t map = pstk__zigzag_map(&coder->places, block) & ~(uint64_t)1; map != 0;
+    for (uint64_t map = pstk__zigzag_map(&coder->positions, block) & ~(uint64_t)1; map != 0;
          map &= map - 1) {
-        uint32_t place = (uint32_t)__builtin_ctzll(map), run = place - last - 1;
-        int32_t value = block[pstk__zigzag[place]];
-        last = place;
+        uint32_t position = (uint32_t)__builtin_ctzll(map), run = position - last - 1;
+        int32_t value = block[pstk__zigzag[position]];
+        last = position;
         for (; run > 15; run -= 16)
             pstk__bits_symbol(&bit_state, ac, 0xf0, 0);
         const uint32_t at = (uint32_t)(value + PSTK__JPEG_SMALL);

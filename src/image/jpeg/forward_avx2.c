@@ -16,7 +16,7 @@
 /* Bytes c, c + 3, c + 6, ... of 48. */
 INLINE __m256i channel(const __m128i part[3], int c)
 {
-    static const int8_t _Alignas(16) places[3][3][16] = {
+    static const int8_t _Alignas(16) shuffles[3][3][16] = {
         {{0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
          {-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1},
          {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 4, 7, 10, 13}},
@@ -29,8 +29,8 @@ INLINE __m256i channel(const __m128i part[3], int c)
     };
     __m128i sum = _mm_setzero_si128();
     for (int i = 0; i < 3; i++)
-        sum = _mm_or_si128(sum,
-                           _mm_shuffle_epi8(part[i], *(const __m128i *)(const void *)places[c][i]));
+        sum = _mm_or_si128(
+            sum, _mm_shuffle_epi8(part[i], *(const __m128i *)(const void *)shuffles[c][i]));
     return _mm256_cvtepu8_epi16(sum);
 }
 
@@ -133,17 +133,17 @@ INLINE void quantise(int16_t out[2][64], const vector rows[8],
 
 /* ---- packing -------------------------------------------------------------------------------- */
 
-/* For sixteen places of the zigzag order, where they lie in each sixteen bytes of a block; -1:
+/* For sixteen positions of the zigzag order, where they lie in each sixteen bytes of a block; -1:
  * elsewhere. */
-struct places {
+struct shuffles {
     int8_t _Alignas(16) at[4][4][16];
 };
 
-static void places_init(struct places *places)
+static void shuffles_init(struct shuffles *shuffles)
 {
     for (uint32_t z = 0; z < 64; z++)
         for (uint32_t part = 0; part < 4; part++)
-            places->at[z / 16][part][z % 16] =
+            shuffles->at[z / 16][part][z % 16] =
                 (int8_t)(pstk__zigzag[z] / 16 == part ? pstk__zigzag[z] % 16 : -1);
 }
 
@@ -166,7 +166,7 @@ INLINE int8_t *compress(int8_t *out, const int8_t *bytes, uint64_t map)
 
 /* pstk__block_pack, where no coefficient is wide. */
 INLINE void pack(struct pstk__block_writer *to, const int16_t block[64],
-                 const struct places *places)
+                 const struct shuffles *shuffles)
 {
     int8_t _Alignas(16) bytes[64];
     __m128i part[4];
@@ -176,7 +176,7 @@ INLINE void pack(struct pstk__block_writer *to, const int16_t block[64],
     for (int i = 0; i < 4; i++) {
         __m128i z = _mm_setzero_si128();
         for (int k = 0; k < 4; k++)
-            z = _mm_or_si128(z, _mm_shuffle_epi8(part[k], load(places->at[i][k])));
+            z = _mm_or_si128(z, _mm_shuffle_epi8(part[k], load(shuffles->at[i][k])));
         const __m128i edge = _mm_or_si128(_mm_cmpeq_epi8(z, _mm_set1_epi8(127)),
                                           _mm_cmpeq_epi8(z, _mm_set1_epi8(-128)));
         const __m128i zero = _mm_cmpeq_epi8(z, _mm_setzero_si128());
@@ -199,8 +199,8 @@ TARGET static void transform(const struct pstk__block_writer *to, const uint8_t 
                              const struct pstk__jpeg_divisors *divisors)
 {
     struct pstk__block_writer writer = *to;
-    struct places places;
-    places_init(&places);
+    struct shuffles shuffles;
+    shuffles_init(&shuffles);
     for (uint32_t i = 0; i < n_blocks; i += 2, samples += 16) {
         int16_t _Alignas(32) blocks[2][64];
         vector rows[8];
@@ -210,9 +210,9 @@ TARGET static void transform(const struct pstk__block_writer *to, const uint8_t 
                                        _mm256_set1_epi16(128));
         both_passes(rows);
         quantise(blocks, rows, divisors);
-        pack(&writer, blocks[0], &places);
+        pack(&writer, blocks[0], &shuffles);
         if (i + 1 < n_blocks)
-            pack(&writer, blocks[1], &places);
+            pack(&writer, blocks[1], &shuffles);
     }
 }
 

@@ -21,10 +21,10 @@ struct progressive {
     uint32_t padding;
     int16_t last_dc[PSTK__JPEG_MAX_COMPONENTS];
     uint32_t run;  /* blocks whose end is not written yet */
-    uint64_t band; /* map of the scan's places */
+    uint64_t band; /* map of the scan's positions */
     uint32_t n_corrections;
     uint8_t corrections[MAX_CORRECTIONS]; /* bits after the run's symbol, one a byte */
-    struct pstk__zigzag_places places;
+    struct pstk__zigzag_positions positions;
 };
 
 /* Return the bits of a number. */
@@ -94,11 +94,11 @@ static void end_run(struct progressive *progressive)
     progressive->run = progressive->n_corrections = 0;
 }
 
-/* Return the places in the scan's band where the block is not 0. They include places whose bits are
- * all below the scan's. */
+/* Return the positions in the scan's band where the block is not 0. They include positions whose
+ * bits are all below the scan's. */
 static uint64_t band_of(const struct progressive *progressive, const int16_t *block)
 {
-    return pstk__zigzag_map(&progressive->places, block) & progressive->band;
+    return pstk__zigzag_map(&progressive->positions, block) & progressive->band;
 }
 
 static int write_ac_first(void *user, uint32_t i, const int16_t *block)
@@ -110,12 +110,12 @@ static int write_ac_first(void *user, uint32_t i, const int16_t *block)
     if (pstk__bits_ready(progressive->bits) < 0)
         return -1;
     for (uint64_t map = band_of(progressive, block); map != 0; map &= map - 1) {
-        uint32_t place = (uint32_t)__builtin_ctzll(map), n_zeros = place - next;
-        int32_t value = block[pstk__zigzag[place]];
+        uint32_t position = (uint32_t)__builtin_ctzll(map), n_zeros = position - next;
+        int32_t value = block[pstk__zigzag[position]];
         uint32_t magnitude = magnitude_of(value) >> scan->low;
         if (magnitude == 0)
             continue;
-        next = place + 1;
+        next = position + 1;
         end_run(progressive);
         for (; n_zeros > 15; n_zeros -= 16)
             pstk__bits_symbol(&progressive->bits->state, progressive->ac, 0xf0, 0);
@@ -130,15 +130,15 @@ static int write_ac_first(void *user, uint32_t i, const int16_t *block)
     return 0;
 }
 
-/* Return the last place in the map at which a coefficient first becomes non-zero in this scan; 0:
- * there is none. */
+/* Return the last position in the map at which a coefficient first becomes non-zero in this scan;
+ * 0: there is none. */
 static uint32_t last_new(const int16_t *block, const struct pstk__jpeg_scan *scan, uint64_t map)
 {
     while (map != 0) {
-        uint32_t place = 63 - (uint32_t)__builtin_clzll(map);
-        if (magnitude_of(block[pstk__zigzag[place]]) >> scan->low == 1)
-            return place;
-        map ^= (uint64_t)1 << place;
+        uint32_t position = 63 - (uint32_t)__builtin_clzll(map);
+        if (magnitude_of(block[pstk__zigzag[position]]) >> scan->low == 1)
+            return position;
+        map ^= (uint64_t)1 << position;
     }
     return 0;
 }
@@ -179,14 +179,14 @@ static int write_ac_refined(void *user, uint32_t i, const int16_t *block)
     if (pstk__bits_ready(progressive->bits) < 0)
         return -1;
     for (; map != 0; map &= map - 1) {
-        uint32_t place = (uint32_t)__builtin_ctzll(map);
-        int32_t value = block[pstk__zigzag[place]];
+        uint32_t position = (uint32_t)__builtin_ctzll(map);
+        int32_t value = block[pstk__zigzag[position]];
         uint32_t magnitude = magnitude_of(value) >> scan->low;
         if (magnitude == 0)
             continue;
-        n_zeros += place - next;
-        next = place + 1;
-        for (; n_zeros > 15 && place <= last; n_zeros -= 16)
+        n_zeros += position - next;
+        next = position + 1;
+        for (; n_zeros > 15 && position <= last; n_zeros -= 16)
             put_refined(progressive, 0xf0, 0, &waiting);
         if (magnitude > 1) {
             progressive->corrections[waiting.first + waiting.n++] = magnitude & 1;
@@ -242,7 +242,7 @@ int pstk__jpeg_progressive_write(const struct pstk__jpeg_units *units,
     struct progressive progressive = {.bits = bits, .scan = units->scan, .padding = padding};
     progressive.band =
         ~(uint64_t)0 >> (63 - progressive.scan->last) & ~(uint64_t)0 << progressive.scan->first;
-    pstk__zigzag_init(&progressive.places);
+    pstk__zigzag_init(&progressive.positions);
     struct pstk__jpeg_visitor visitor = {.restart = write_restart, .user = &progressive};
     if (choose_tables(&progressive, script) < 0)
         return -1;

@@ -44,7 +44,7 @@ int pstk__jpeg_scan_write(const struct pstk__jpeg_units *units,
 struct counter {
     uint64_t *dc[PSTK__JPEG_MAX_COMPONENTS], *ac[PSTK__JPEG_MAX_COMPONENTS];
     int16_t last_dc[PSTK__JPEG_MAX_COMPONENTS];
-    struct pstk__zigzag_places places;
+    struct pstk__zigzag_positions positions;
 };
 
 static inline __attribute__((always_inline)) int count_block(void *user, uint32_t i,
@@ -54,13 +54,13 @@ static inline __attribute__((always_inline)) int count_block(void *user, uint32_
     uint32_t width = pstk__jpeg_width_of(pstk__jpeg_dc_difference(block[0], &counter->last_dc[i])),
              last = 0, widest = width;
     counter->dc[i][width]++;
-    for (uint64_t map = pstk__zigzag_map(&counter->places, block) & ~(uint64_t)1; map != 0;
+    for (uint64_t map = pstk__zigzag_map(&counter->positions, block) & ~(uint64_t)1; map != 0;
          map &= map - 1) {
-        uint32_t place = (uint32_t)__builtin_ctzll(map), run = place - last - 1;
-        last = place;
+        uint32_t position = (uint32_t)__builtin_ctzll(map), run = position - last - 1;
+        last = position;
         for (; run > 15; run -= 16)
             counter->ac[i][0xf0]++;
-        width = pstk__jpeg_width_of_other(block[pstk__zigzag[place]]);
+        width = pstk__jpeg_width_of_other(block[pstk__zigzag[position]]);
         widest = width > widest ? width : widest;
         counter->ac[i][run << 4 | width]++;
     }
@@ -84,7 +84,7 @@ int pstk__jpeg_scan_count(const struct pstk__jpeg_frame *frame, const int16_t *c
     struct counter counter;
     const struct pstk__jpeg_visitor visitor = {count_block, count_restart, &counter};
     memset(counter.last_dc, 0, sizeof counter.last_dc);
-    pstk__zigzag_init(&counter.places);
+    pstk__zigzag_init(&counter.positions);
     for (uint32_t i = 0; i < scan->n_components; i++) {
         counter.dc[i] = counts->dc[scan->dc_table[i]];
         counter.ac[i] = counts->ac[scan->ac_table[i]];

@@ -15,7 +15,7 @@
                           "popcnt")))
 
 struct constants {
-    __m512i lower, upper; /* bytes of a block at each place of the zigzag order */
+    __m512i lower, upper; /* bytes of a block at each position of the zigzag order */
     __m512i iota, before;
     __m512i widths[2]; /* of 0..127 */
     __m512i masks;     /* of 0..15 bits, in each lane of 16 */
@@ -139,9 +139,9 @@ write_symbols(struct pstk__jpeg_coder *coder, const struct prepared *prepared, i
 static TARGET void prepare_wide(struct prepared *prepared, uint64_t map, uint64_t wide)
 {
     for (uint64_t left = wide; left != 0; left &= left - 1) {
-        uint32_t place = (uint32_t)__builtin_ctzll(left);
-        uint32_t k = (uint32_t)__builtin_popcountll(map & (((uint64_t)1 << place) - 1));
-        int32_t value = prepared->block[pstk__zigzag[place]];
+        uint32_t position = (uint32_t)__builtin_ctzll(left);
+        uint32_t k = (uint32_t)__builtin_popcountll(map & (((uint64_t)1 << position) - 1));
+        int32_t value = prepared->block[pstk__zigzag[position]];
         uint32_t width = pstk__jpeg_width_of_other(value);
         prepared->missing |= width >> 4;
         prepared->symbols[k] = (uint8_t)((prepared->symbols[k] & 0xf0) | (width & 15));
@@ -163,9 +163,9 @@ static inline __attribute__((always_inline)) TARGET void prepare(struct prepared
                      _mm512_cmpeq_epi8_mask(values, _mm512_set1_epi8(-128))) &
                     ~(uint64_t)1;
     uint64_t map = (_mm512_test_epi8_mask(values, values) & ~(uint64_t)1) | wide;
-    __m512i places = _mm512_maskz_compress_epi8(map, constants->iota);
-    __m512i before = _mm512_maskz_permutexvar_epi8(~(uint64_t)1, constants->before, places);
-    __m512i runs = _mm512_sub_epi8(_mm512_sub_epi8(places, before), _mm512_set1_epi8(1));
+    __m512i positions = _mm512_maskz_compress_epi8(map, constants->iota);
+    __m512i before = _mm512_maskz_permutexvar_epi8(~(uint64_t)1, constants->before, positions);
+    __m512i runs = _mm512_sub_epi8(_mm512_sub_epi8(positions, before), _mm512_set1_epi8(1));
     uint32_t n = (uint32_t)__builtin_popcountll(map);
     uint64_t used = _bzhi_u64(~(uint64_t)0, n);
     __mmask64 is_long = _mm512_mask_cmpgt_epu8_mask(used, runs, _mm512_set1_epi8(15));
@@ -176,7 +176,7 @@ static inline __attribute__((always_inline)) TARGET void prepare(struct prepared
     __m512i symbols = _mm512_or_si512(_mm512_slli_epi16(runs, 4), widths);
     values = _mm512_mask_sub_epi8(values, _mm512_movepi8_mask(values), values, _mm512_set1_epi8(1));
     values = _mm512_and_si512(values, _mm512_shuffle_epi8(constants->masks, widths));
-    /* the symbols end with the end of block, 0, unless the last place is in use */
+    /* the symbols end with the end of block, 0, unless the last position is in use */
     _mm512_storeu_si512(prepared->symbols, _mm512_maskz_mov_epi8(used, symbols));
     _mm512_storeu_si512(prepared->bits, _mm512_cvtepu8_epi16(_mm512_castsi512_si256(values)));
     _mm512_storeu_si512(prepared->bits + 32,

@@ -17,16 +17,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_PLACES 32 /* spans in memory: 1.7 MiB each, and 8.6 MiB more where there is zstd */
-#define MIN_PLACES 4
+#define MAX_SLOTS 32 /* spans in memory: 1.7 MiB each, and 8.6 MiB more where there is zstd */
+#define MIN_SLOTS 4
 
 /* A span in memory, of a file that is open. Lock: `mutex` guards the members down to claimed_end;
  * the rest is the thread's that made it busy. */
-struct place {
+struct slot {
     int is_busy;
     uint64_t used;                       /* when: a count of reads */
     uint32_t claimed;                    /* number of the file, or PSTK__NO_FILE */
-    uint64_t claimed_begin, claimed_end; /* unpacked bytes of it that the place has or will have */
+    uint64_t claimed_begin, claimed_end; /* unpacked bytes of it that the slot has or will have */
     uint32_t number;                     /* of the file that span is of, or PSTK__NO_FILE */
     struct pstk__access_points points;   /* of that file */
     struct pstk__span span;
@@ -57,86 +57,85 @@ struct pstk__unpack {
      * held while anything is read. */
     pthread_mutex_t opening, mutex;
     pthread_mutex_t mending; /* held while a damaged entry of the cache is made again */
-    pthread_cond_t changed;  /* a place is no longer busy, or claims less */
+    pthread_cond_t changed;  /* a slot is no longer busy, or claims less */
     int n_ready;             /* of these four, in the order of init */
     uint64_t n_reads;
-    uint32_t n_places;
-    struct place *places; /* owned */
-    uint8_t *memory;      /* owned; of the spans */
+    uint32_t n_slots;
+    struct slot *slots; /* owned */
+    uint8_t *memory;    /* owned; of the spans */
 };
 
 /* Why the thread's last open failed, or "". */
 static _Thread_local char open_why[sizeof((struct pstk_error *)0)->message];
 
-/* ---- places ---------------------------------------------------------------------------------- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
-/* 1: the place has the byte, or will have it. */
-static int claims(const struct place *place, uint32_t number, uint64_t offset)
+/* 1: the slot has the byte, or will have it. */
+static int claims(const struct slot *slot, uint32_t number, uint64_t offset)
 {
-    return place->claimed == number && place->claimed_begin <= offset &&
-           offset < place->claimed_end;
+    return slot->claimed == number && slot->claimed_begin <= offset && offset < slot->claimed_end;
 }
 
-/* Choose a place to read a byte at, or NULL: wait. With the mutex. A place that has the span is the
+/* Choose a slot to read a byte at, or NULL: wait. With the mutex. A slot that has the span is the
  * only one that does; else one that stopped just before it, to go on; else the one that was used
  * least recently. */
-static struct place *choose(struct pstk__unpack *unpack, uint32_t number, uint64_t offset)
+static struct slot *choose(struct pstk__unpack *unpack, uint32_t number, uint64_t offset)
 {
-    struct place *oldest = NULL, *before = NULL;
-    for (uint32_t i = 0; i < unpack->n_places; i++) {
-        struct place *place = &unpack->places[i];
-        if (claims(place, number, offset))
-            return place->is_busy ? NULL : place;
-        if (place->is_busy)
+    struct slot *oldest = NULL, *before = NULL;
+    for (uint32_t i = 0; i < unpack->n_slots; i++) {
+        struct slot *slot = &unpack->slots[i];
+        if (claims(slot, number, offset))
+            return slot->is_busy ? NULL : slot;
+        if (slot->is_busy)
             continue;
-        if (place->claimed == number && place->claimed_end <= offset &&
-            offset - place->claimed_end < PSTK__SPACING && place->span.end == place->claimed_end)
-            before = place;
-        if (!oldest || place->used < oldest->used)
-            oldest = place;
+        if (slot->claimed == number && slot->claimed_end <= offset &&
+            offset - slot->claimed_end < PSTK__SPACING && slot->span.end == slot->claimed_end)
+            before = slot;
+        if (!oldest || slot->used < oldest->used)
+            oldest = slot;
     }
     return before ? before : oldest;
 }
 
-/* Make a place busy, and others that want the same bytes wait. Called by reading threads. */
-static struct place *take_place(struct pstk__unpack *unpack, uint32_t number, uint64_t offset)
+/* Make a slot busy, and others that want the same bytes wait. Called by reading threads. */
+static struct slot *take_slot(struct pstk__unpack *unpack, uint32_t number, uint64_t offset)
 {
-    struct place *place;
+    struct slot *slot;
     pthread_mutex_lock(&unpack->mutex);
-    while (!(place = choose(unpack, number, offset)))
+    while (!(slot = choose(unpack, number, offset)))
         pthread_cond_wait(&unpack->changed, &unpack->mutex);
-    place->is_busy = 1;
-    place->used = ++unpack->n_reads;
-    if (!claims(place, number, offset)) {
+    slot->is_busy = 1;
+    slot->used = ++unpack->n_reads;
+    if (!claims(slot, number, offset)) {
         /* The span is not known yet: it has these bytes at least, or the next point lies there. */
-        place->claimed = number;
-        place->claimed_begin = offset / PSTK__SPACING * PSTK__SPACING;
-        place->claimed_end = place->claimed_begin + PSTK__SPACING;
+        slot->claimed = number;
+        slot->claimed_begin = offset / PSTK__SPACING * PSTK__SPACING;
+        slot->claimed_end = slot->claimed_begin + PSTK__SPACING;
     }
     pthread_mutex_unlock(&unpack->mutex);
-    return place;
+    return slot;
 }
 
-/* Set what a busy place has, now that it is known. */
-static void claim(struct pstk__unpack *unpack, struct place *place, uint32_t number)
+/* Set what a busy slot has, now that it is known. */
+static void claim(struct pstk__unpack *unpack, struct slot *slot, uint32_t number)
 {
     pthread_mutex_lock(&unpack->mutex);
-    place->number = place->claimed = number;
-    place->claimed_begin = place->span.point.begin;
-    place->claimed_end = place->span.point.end;
+    slot->number = slot->claimed = number;
+    slot->claimed_begin = slot->span.point.begin;
+    slot->claimed_end = slot->span.point.end;
     pthread_cond_broadcast(&unpack->changed);
     pthread_mutex_unlock(&unpack->mutex);
 }
 
-/* End the use of a place; `damage` may have been found. */
-static void leave_place(struct pstk__unpack *unpack, struct place *place, uint32_t number,
-                        int is_lost, const struct pstk__damage *damage)
+/* End the use of a slot; `damage` may have been found. */
+static void leave_slot(struct pstk__unpack *unpack, struct slot *slot, uint32_t number, int is_lost,
+                       const struct pstk__damage *damage)
 {
     pthread_mutex_lock(&unpack->mutex);
-    place->is_busy = 0;
+    slot->is_busy = 0;
     if (is_lost) {
-        place->number = place->claimed = PSTK__NO_FILE;
-        pstk__access_points_close(&place->points);
+        slot->number = slot->claimed = PSTK__NO_FILE;
+        pstk__access_points_close(&slot->points);
     }
     if (damage->why)
         unpack->opened[number].damage = *damage;
@@ -144,18 +143,18 @@ static void leave_place(struct pstk__unpack *unpack, struct place *place, uint32
     pthread_mutex_unlock(&unpack->mutex);
 }
 
-/* Open the points of a file in a busy place. */
-static int open_points(struct pstk__unpack *unpack, struct place *place, uint32_t number,
+/* Open the points of a file in a busy slot. */
+static int open_points(struct pstk__unpack *unpack, struct slot *slot, uint32_t number,
                        struct pstk__damage *damage)
 {
     char path[PATH_MAX];
     const struct pstk__packed *packed = &unpack->table.at[number];
-    pstk__access_points_close(&place->points);
+    pstk__access_points_close(&slot->points);
     if (pstk__packed_access_points(&unpack->table, number, path, sizeof path) < 0)
         return -ENAMETOOLONG;
-    int r = pstk__access_points_open(&place->points, path, packed->head_crc);
-    if (r == 0 && (!pstk__index_trusts(place->points.owner, unpack->table.data_owner) ||
-                   !pstk__access_points_same(&place->points.of, &packed->of)))
+    int r = pstk__access_points_open(&slot->points, path, packed->head_crc);
+    if (r == 0 && (!pstk__index_trusts(slot->points.owner, unpack->table.data_owner) ||
+                   !pstk__access_points_same(&slot->points.of, &packed->of)))
         r = -EBADMSG;
     if (r == -EBADMSG || r == -ENOENT || r == -ESTALE) {
         *damage =
@@ -165,19 +164,19 @@ static int open_points(struct pstk__unpack *unpack, struct place *place, uint32_
     return r;
 }
 
-/* Bring the span with a byte into a busy place. */
-static int seek(struct pstk__unpack *unpack, struct place *place, uint32_t number, uint64_t offset,
+/* Bring the span with a byte into a busy slot. */
+static int seek(struct pstk__unpack *unpack, struct slot *slot, uint32_t number, uint64_t offset,
                 struct pstk__damage *damage)
 {
     struct pstk__access_point point;
-    struct pstk__span *span = &place->span;
-    const int was_here = place->number == number && place->points.fd >= 0;
+    struct pstk__span *span = &slot->span;
+    const int was_here = slot->number == number && slot->points.fd >= 0;
     if (was_here && span->point.begin <= offset && offset < span->point.end)
-        return offset >= span->begin ? 0 : pstk__span_begin(span, &place->points, damage);
-    int r = was_here ? 0 : open_points(unpack, place, number, damage);
+        return offset >= span->begin ? 0 : pstk__span_begin(span, &slot->points, damage);
+    int r = was_here ? 0 : open_points(unpack, slot, number, damage);
     if (r < 0)
         return r;
-    r = pstk__access_points_find(&place->points, offset, &point);
+    r = pstk__access_points_find(&slot->points, offset, &point);
     if (r < 0) {
         if (r == -EBADMSG)
             *damage = (struct pstk__damage){.why = "a point of it", .in_points = 1};
@@ -188,8 +187,8 @@ static int seek(struct pstk__unpack *unpack, struct place *place, uint32_t numbe
         pstk__span_continue(span, &point);
     else
         span->point = point;
-    claim(unpack, place, number);
-    return goes_on ? 0 : pstk__span_begin(span, &place->points, damage);
+    claim(unpack, slot, number);
+    return goes_on ? 0 : pstk__span_begin(span, &slot->points, damage);
 }
 
 /* ---- the store ------------------------------------------------------------------------------- */
@@ -379,12 +378,12 @@ static int64_t unpack_read_at(const struct pstk__file *file, void *buffer, uint6
         return 0;
     if (pstk__packed_is_cached(&unpack->table.at[number]))
         return read_entry(unpack, opened, buffer, size, offset);
-    struct place *place = take_place(unpack, number, offset);
-    int64_t r = seek(unpack, place, number, offset, &damage);
+    struct slot *slot = take_slot(unpack, number, offset);
+    int64_t r = seek(unpack, slot, number, offset, &damage);
     if (r == 0)
-        r = pstk__span_read(&place->span, &place->points, &opened->file, buffer, size, offset,
+        r = pstk__span_read(&slot->span, &slot->points, &opened->file, buffer, size, offset,
                             &damage);
-    leave_place(unpack, place, number, r < 0, &damage);
+    leave_slot(unpack, slot, number, r < 0, &damage);
     return r;
 }
 
@@ -392,10 +391,10 @@ static int64_t unpack_read_at(const struct pstk__file *file, void *buffer, uint6
 static void forget(struct pstk__unpack *unpack, uint32_t number)
 {
     pthread_mutex_lock(&unpack->mutex);
-    for (uint32_t i = 0; i < unpack->n_places; i++)
-        if (unpack->places[i].number == number && !unpack->places[i].is_busy) {
-            unpack->places[i].number = unpack->places[i].claimed = PSTK__NO_FILE;
-            pstk__access_points_close(&unpack->places[i].points);
+    for (uint32_t i = 0; i < unpack->n_slots; i++)
+        if (unpack->slots[i].number == number && !unpack->slots[i].is_busy) {
+            unpack->slots[i].number = unpack->slots[i].claimed = PSTK__NO_FILE;
+            pstk__access_points_close(&unpack->slots[i].points);
         }
     pthread_mutex_unlock(&unpack->mutex);
 }
@@ -486,29 +485,29 @@ static int unpack_check(const struct pstk__store *store, const char *path,
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static uint32_t places_for_cores(void)
+static uint32_t slots_for_cores(void)
 {
     cpu_set_t cores;
     const int n = sched_getaffinity(0, sizeof cores, &cores) < 0 ? 1 : CPU_COUNT(&cores);
-    return 2 * n < MIN_PLACES ? MIN_PLACES : 2 * n < MAX_PLACES ? 2 * (uint32_t)n : MAX_PLACES;
+    return 2 * n < MIN_SLOTS ? MIN_SLOTS : 2 * n < MAX_SLOTS ? 2 * (uint32_t)n : MAX_SLOTS;
 }
 
 /* The spans; their memory is touched as they are used. */
-static int open_places(struct pstk__unpack *unpack)
+static int open_slots(struct pstk__unpack *unpack)
 {
     const uint64_t size = (pstk__span_memory(unpack->spans) + 63) / 64 * 64;
-    const uint32_t n = unpack->spans >> 1 ? places_for_cores() : 0;
+    const uint32_t n = unpack->spans >> 1 ? slots_for_cores() : 0;
     if (n == 0)
         return 0; /* nothing is read from points */
-    unpack->places = calloc(n, sizeof *unpack->places);
+    unpack->slots = calloc(n, sizeof *unpack->slots);
     unpack->memory = aligned_alloc(64, n * size);
-    if (!unpack->places || !unpack->memory)
+    if (!unpack->slots || !unpack->memory)
         return PSTK_ENOMEM;
-    for (; unpack->n_places < n; unpack->n_places++) {
-        struct place *place = &unpack->places[unpack->n_places];
-        place->number = place->claimed = PSTK__NO_FILE;
-        place->points.fd = -1;
-        if (pstk__span_init(&place->span, unpack->memory + unpack->n_places * size, unpack->spans) <
+    for (; unpack->n_slots < n; unpack->n_slots++) {
+        struct slot *slot = &unpack->slots[unpack->n_slots];
+        slot->number = slot->claimed = PSTK__NO_FILE;
+        slot->points.fd = -1;
+        if (pstk__span_init(&slot->span, unpack->memory + unpack->n_slots * size, unpack->spans) <
             0)
             return PSTK_ENOMEM;
     }
@@ -544,7 +543,7 @@ static int open_reading(struct pstk__unpack *unpack, struct pstk_error *err)
         if (!pstk__packed_is_cached(&unpack->table.at[i]))
             unpack->spans |= 1u << unpack->table.at[i].of.packing;
     }
-    if (!unpack->opened || open_locks(unpack) < 0 || open_places(unpack) < 0)
+    if (!unpack->opened || open_locks(unpack) < 0 || open_slots(unpack) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to unpack the files of %s",
                           unpack->table.folder);
     return 0;
@@ -589,8 +588,8 @@ void pstk__unpack_close(struct pstk__unpack *unpack)
 {
     if (!unpack)
         return;
-    for (uint32_t i = 0; i < unpack->n_places; i++)
-        pstk__access_points_close(&unpack->places[i].points);
+    for (uint32_t i = 0; i < unpack->n_slots; i++)
+        pstk__access_points_close(&unpack->slots[i].points);
     if (unpack->n_ready > 3)
         pthread_cond_destroy(&unpack->changed);
     if (unpack->n_ready > 2)
@@ -603,7 +602,7 @@ void pstk__unpack_close(struct pstk__unpack *unpack)
         free(unpack->opened[i].wrong);
     pstk__packed_close(&unpack->table);
     free(unpack->opened);
-    free(unpack->places);
+    free(unpack->slots);
     free(unpack->memory);
     free(unpack);
 }

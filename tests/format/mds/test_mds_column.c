@@ -85,15 +85,15 @@ TEST(sixty_four_columns_are_the_most)
 TEST(values_lie_by_the_sizes_in_the_head)
 {
     static const uint8_t head[] = {3, 0, 0, 0, 0xff, 0xff, 0xff, 0xff};
-    struct pstk__mds_places places;
+    struct pstk__mds_offsets offsets;
     columns = (struct pstk__mds_columns){0};
     CHECK(!add("a", "str", 0) && !add("b", "int", 8) && !add("c", "bytes", 0));
-    pstk__mds_place(&places, &columns, head);
+    pstk__mds_find_offsets(&offsets, &columns, head);
     CHECK_EQ(pstk__mds_head(&columns), 8);
-    CHECK_EQ(places.begin[0], 8);
-    CHECK_EQ(places.begin[1], 11);
-    CHECK_EQ(places.begin[2], 19);
-    CHECK_EQ(places.begin[3], 19 + 0xffffffffull);
+    CHECK_EQ(offsets.begin[0], 8);
+    CHECK_EQ(offsets.begin[1], 11);
+    CHECK_EQ(offsets.begin[2], 19);
+    CHECK_EQ(offsets.begin[3], 19 + 0xffffffffull);
 }
 
 /* What a caller wants. */

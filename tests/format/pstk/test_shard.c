@@ -129,7 +129,7 @@ TEST(the_number_of_pages_is_records_by_509_rounded_up)
 }
 
 /* Page `page` of 1000 records of 64 bytes. */
-static struct pstk__page_place make_page(uint8_t *b, uint32_t page)
+static struct pstk__page_location make_page(uint8_t *b, uint32_t page)
 {
     struct pstk__shard_header h = sample_header();
     uint64_t offsets[510];
@@ -137,21 +137,21 @@ static struct pstk__page_place make_page(uint8_t *b, uint32_t page)
     for (uint32_t i = 0; i <= n; i++)
         offsets[i] = 4096 + 64ull * (509 * page + i);
     pstk__page_encode(b, page, h.tag, n, offsets);
-    return (struct pstk__page_place){.shard = "x.pstk",
-                                     .tag = h.tag,
-                                     .page = page,
-                                     .n_records = h.n_records,
-                                     .data_end = h.data_end,
-                                     .index_offset = h.index_offset,
-                                     .head_size = HEAD};
+    return (struct pstk__page_location){.shard = "x.pstk",
+                                        .tag = h.tag,
+                                        .page = page,
+                                        .n_records = h.n_records,
+                                        .data_end = h.data_end,
+                                        .index_offset = h.index_offset,
+                                        .head_size = HEAD};
 }
 
 TEST(a_page_tells_the_extent_of_each_of_its_records)
 {
     uint8_t b[4096];
     for (uint32_t p = 0; p < 2; p++) {
-        struct pstk__page_place place = make_page(b, p);
-        CHECK_EQ(pstk__page_check(&place, b, NULL), 0);
+        struct pstk__page_location location = make_page(b, p);
+        CHECK_EQ(pstk__page_check(&location, b, NULL), 0);
         for (uint64_t r = 509 * p; r < (p ? 1000 : 509); r++) {
             uint64_t offset, size;
             pstk__page_extent(b, r, &offset, &size);
@@ -164,11 +164,11 @@ TEST(a_page_tells_the_extent_of_each_of_its_records)
 TEST(every_flipped_bit_of_a_page_is_found_and_its_place_named)
 {
     uint8_t b[4096];
-    struct pstk__page_place place = make_page(b, 1);
+    struct pstk__page_location location = make_page(b, 1);
     struct pstk_error err = {0};
     for (uint32_t bit = 0; bit < 8 * 4096; bit++) {
         b[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        CHECK_EQ(pstk__page_check(&place, b, &err), PSTK_EBADMSG);
+        CHECK_EQ(pstk__page_check(&location, b, &err), PSTK_EBADMSG);
         b[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     CHECK_STR(err.shard, "x.pstk");
@@ -195,40 +195,40 @@ TEST(hostile_offsets_with_a_right_checksum_are_refused)
     };
     for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
         uint8_t b[4096];
-        struct pstk__page_place place = make_page(b, 0);
+        struct pstk__page_location location = make_page(b, 0);
         pstk__put64(b + 16 + 8 * edits[i].i, edits[i].value);
         seal_page(b);
-        if (pstk__page_check(&place, b, NULL) != PSTK_EBADMSG)
+        if (pstk__page_check(&location, b, NULL) != PSTK_EBADMSG)
             printf("# edit %zu\n", i);
-        CHECK_EQ(pstk__page_check(&place, b, NULL), PSTK_EBADMSG);
+        CHECK_EQ(pstk__page_check(&location, b, NULL), PSTK_EBADMSG);
     }
 }
 
 TEST(a_page_of_another_place_or_shard_is_refused)
 {
     uint8_t b[4096];
-    struct pstk__page_place place = make_page(b, 0);
-    place.page = 1;
-    CHECK_EQ(pstk__page_check(&place, b, NULL), PSTK_EBADMSG);
-    place.page = 0;
-    place.tag ^= 1;
-    CHECK_EQ(pstk__page_check(&place, b, NULL), PSTK_EBADMSG);
-    place.tag ^= 1;
-    place.n_records = 509;
-    CHECK_EQ(pstk__page_check(&place, b, NULL), PSTK_EBADMSG); /* does not end at data_end */
-    place.n_records = 508;
-    CHECK_EQ(pstk__page_check(&place, b, NULL), PSTK_EBADMSG);
-    place = make_page(b, 2);
-    CHECK_EQ(pstk__page_check(&place, b, NULL), PSTK_EBADMSG);
+    struct pstk__page_location location = make_page(b, 0);
+    location.page = 1;
+    CHECK_EQ(pstk__page_check(&location, b, NULL), PSTK_EBADMSG);
+    location.page = 0;
+    location.tag ^= 1;
+    CHECK_EQ(pstk__page_check(&location, b, NULL), PSTK_EBADMSG);
+    location.tag ^= 1;
+    location.n_records = 509;
+    CHECK_EQ(pstk__page_check(&location, b, NULL), PSTK_EBADMSG); /* does not end at data_end */
+    location.n_records = 508;
+    CHECK_EQ(pstk__page_check(&location, b, NULL), PSTK_EBADMSG);
+    location = make_page(b, 2);
+    CHECK_EQ(pstk__page_check(&location, b, NULL), PSTK_EBADMSG);
 }
 
 TEST(offsets_behind_the_last_record_must_be_zero)
 {
     uint8_t b[4096];
-    struct pstk__page_place place = make_page(b, 1);
+    struct pstk__page_location location = make_page(b, 1);
     b[4095] = 1;
     seal_page(b);
-    CHECK_EQ(pstk__page_check(&place, b, NULL), PSTK_EBADMSG);
+    CHECK_EQ(pstk__page_check(&location, b, NULL), PSTK_EBADMSG);
 }
 
 TEST(the_tag_is_the_checksum_of_part_n_parts_and_sequence)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "format/table/place.h"
+#include "format/table/paths.h"
 
 #include "base/error.h"
 #include "format/folder/values.h"
@@ -65,32 +65,32 @@ int pstk__table_find(const struct pstk__store *store, const char *path, char tab
     return r < 0 ? r : has_csv || has_json;
 }
 
-int pstk__table_place_of(struct pstk__table_place *place, const struct pstk__opening *opening,
+int pstk__table_paths_of(struct pstk__table_paths *paths, const struct pstk__opening *opening,
                          const char table[PATH_MAX], struct pstk_error *err)
 {
     const char *root = opening->foreign ? opening->foreign->root_path : NULL;
     struct pstk__store_entry entry;
-    snprintf(place->table, sizeof place->table, "%s", table);
-    snprintf(place->folder, sizeof place->folder, "%s", table);
-    char *slash = strrchr(place->folder, '/');
+    snprintf(paths->table, sizeof paths->table, "%s", table);
+    snprintf(paths->folder, sizeof paths->folder, "%s", table);
+    char *slash = strrchr(paths->folder, '/');
     if (slash)
-        slash[slash == place->folder] = 0;
+        slash[slash == paths->folder] = 0;
     else
-        memcpy(place->folder, ".", 2);
-    const int n = snprintf(place->root, sizeof place->root, "%s", root ? root : place->folder);
+        memcpy(paths->folder, ".", 2);
+    const int n = snprintf(paths->root, sizeof paths->root, "%s", root ? root : paths->folder);
     if (n < 0 || n >= PATH_MAX)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "root_path: value is too long: %.400s...", root);
-    for (int end = n; end > 1 && place->root[end - 1] == '/'; end--)
-        place->root[end - 1] = 0;
-    if (!realpath(place->root, place->real))
+    for (int end = n; end > 1 && paths->root[end - 1] == '/'; end--)
+        paths->root[end - 1] = 0;
+    if (!realpath(paths->root, paths->real))
         return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "root_path: cannot open %s",
-                                place->root);
-    const int r = opening->store->look(opening->store, place->root, &entry);
+                                paths->root);
+    const int r = opening->store->look(opening->store, paths->root, &entry);
     if (r == 0 && entry.kind != PSTK__STORE_FOLDER)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "root_path: value is %s; must be a folder", place->root);
-    return r < 0 ? pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", place->root) : 0;
+                          "root_path: value is %s; must be a folder", paths->root);
+    return r < 0 ? pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", paths->root) : 0;
 }
 
 /* What follows the folder in an absolute path; NULL: the path is not below it. */
@@ -113,7 +113,7 @@ static int has_dots(const char *path)
     return 0;
 }
 
-const char *pstk__table_image_path(const struct pstk__table_place *place, const char *from,
+const char *pstk__table_image_path(const struct pstk__table_paths *paths, const char *from,
                                    uint64_t size, char *path)
 {
     if (size == 0)
@@ -126,8 +126,8 @@ const char *pstk__table_image_path(const struct pstk__table_place *place, const 
         return "the path has a part '..': paths must lie below the root folder (root_path), and "
                "be written without";
     if (path[0] == '/') {
-        const char *rest = place->root[0] == '/' ? below(place->root, path) : NULL;
-        rest = rest ? rest : below(place->real, path);
+        const char *rest = paths->root[0] == '/' ? below(paths->root, path) : NULL;
+        rest = rest ? rest : below(paths->real, path);
         if (!rest)
             return "the path is absolute, and not below the root folder: give the folder below "
                    "which all lie (root_path)";

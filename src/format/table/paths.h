@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place: where a table lies, and its images. A table is a file that the caller names, or the
+ * paths: where a table lies, and its images. A table is a file that the caller names, or the
  * metadata.csv or metadata.jsonl of a folder, as Hugging Face's imagefolder has it.
  */
-#ifndef PSTK_TABLE_PLACE_H
-#define PSTK_TABLE_PLACE_H
+#ifndef PSTK_TABLE_PATHS_H
+#define PSTK_TABLE_PATHS_H
 
 #include "format/format.h"
 
 #include <limits.h>
 
-struct pstk__table_place {
+struct pstk__table_paths {
     char table[PATH_MAX];  /* its file */
     char folder[PATH_MAX]; /* where that lies */
     char root[PATH_MAX];   /* paths are below it */
@@ -24,12 +24,12 @@ int pstk__table_refuse_parquet(const struct pstk__store *store, const char *fold
 /* 1: there is a table at the path, in *table; 0: there is none. EINVAL: there are two. */
 int pstk__table_find(const struct pstk__store *store, const char *path, char table[PATH_MAX],
                      struct pstk_error *err);
-/* Fill *place for a table that was found. */
-int pstk__table_place_of(struct pstk__table_place *place, const struct pstk__opening *opening,
+/* Fill *paths for a table that was found. */
+int pstk__table_paths_of(struct pstk__table_paths *paths, const struct pstk__opening *opening,
                          const char table[PATH_MAX], struct pstk_error *err);
 /* Write the path of an image below the root, of `size` bytes in the table, to path, which has
  * PSTK__VALUES_MAX_PATH bytes. Returns NULL, or what is wrong with it; static storage. */
-const char *pstk__table_image_path(const struct pstk__table_place *place, const char *from,
+const char *pstk__table_image_path(const struct pstk__table_paths *paths, const char *from,
                                    uint64_t size, char *path);
 /* What keeps such a path from naming a file on this system, as a phrase with its way out; NULL:
  * nothing that can be seen. Static storage. */
