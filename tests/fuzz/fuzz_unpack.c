@@ -29,7 +29,7 @@ static void write_all(const char *path, const uint8_t *bytes, size_t size)
 static void look_at_points(const char *path, uint32_t head_crc)
 {
     struct pstk__access_points points;
-    static uint8_t window[PSTK__WINDOW];
+    static uint8_t dictionary[PSTK__DICTIONARY];
     if (pstk__access_points_open(&points, path, head_crc) < 0)
         return;
     for (uint64_t k = 0; k < points.n_cells && k < 300; k++) {
@@ -39,9 +39,9 @@ static void look_at_points(const char *path, uint32_t head_crc)
             pstk__access_points_find(&points, k * PSTK__SPACING, &point) < 0)
             continue;
         if (point.end > points.of.unpacked || point.begin > k * PSTK__SPACING ||
-            point.window_kept > PSTK__WINDOW || point.packed > points.of.size)
+            point.dictionary_kept > PSTK__DICTIONARY || point.packed > points.of.size)
             abort();
-        (void)pstk__access_points_window(&points, &point, window);
+        (void)pstk__access_points_dictionary(&points, &point, dictionary);
         (void)pstk__access_points_crc(&points, point.chunk, &crc);
     }
     pstk__access_points_close(&points);

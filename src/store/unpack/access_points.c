@@ -90,20 +90,21 @@ static int take_cell(const struct pstk__access_points *points, uint64_t number, 
         .begin = pstk__get64(cell + PSTK__PC_BEGIN),
         .end = pstk__get64(cell + PSTK__PC_END),
         .packed = pstk__get64(cell + PSTK__PC_PACKED),
-        .window = pstk__get64(cell + PSTK__PC_WINDOW),
-        .window_kept = pstk__get32(cell + PSTK__PC_KEPT),
-        .window_crc = pstk__get32(cell + PSTK__PC_WINDOW_CRC),
+        .dictionary = pstk__get64(cell + PSTK__PC_DICTIONARY),
+        .dictionary_kept = pstk__get32(cell + PSTK__PC_KEPT),
+        .dictionary_crc = pstk__get32(cell + PSTK__PC_DICTIONARY_CRC),
         .chunk = pstk__get64(cell + PSTK__PC_CHUNK),
         .restart = {.n_bits = pstk__get32(cell + PSTK__PC_BITS),
-                    .window_size = pstk__get32(cell + PSTK__PC_WINDOW_SIZE)},
+                    .dictionary_size = pstk__get32(cell + PSTK__PC_DICTIONARY_SIZE)},
     };
     const uint64_t n_chunks = (point->end - point->begin + PSTK__CHUNK - 1) / PSTK__CHUNK;
     return pstk__get32(cell) == pstk__crc32c(0, cell + 4, PSTK__PC_ALL - 4) &&
            pstk__get32(cell + PSTK__PC_NUMBER) == (uint32_t)number && point->begin <= point->end &&
            point->end <= points->of.unpacked && point->packed <= points->of.size &&
-           point->restart.n_bits < 8 && point->restart.window_size <= PSTK__WINDOW &&
-           point->window_kept <= point->restart.window_size && point->window <= points->cells &&
-           point->window_kept <= points->cells - point->window &&
+           point->restart.n_bits < 8 && point->restart.dictionary_size <= PSTK__DICTIONARY &&
+           point->dictionary_kept <= point->restart.dictionary_size &&
+           point->dictionary <= points->cells &&
+           point->dictionary_kept <= points->cells - point->dictionary &&
            point->chunk <= points->n_chunks && n_chunks <= points->n_chunks - point->chunk;
 }
 
@@ -126,13 +127,14 @@ int pstk__access_points_find(const struct pstk__access_points *points, uint64_t 
     return point->begin <= offset && offset < point->end ? 0 : -EBADMSG;
 }
 
-int pstk__access_points_window(const struct pstk__access_points *points,
-                               const struct pstk__access_point *point, uint8_t kept[PSTK__WINDOW])
+int pstk__access_points_dictionary(const struct pstk__access_points *points,
+                                   const struct pstk__access_point *point,
+                                   uint8_t kept[PSTK__DICTIONARY])
 {
-    const int r = read_all(points, kept, point->window_kept, point->window);
-    return r < 0                                                            ? r
-           : pstk__crc32c(0, kept, point->window_kept) == point->window_crc ? 0
-                                                                            : -EBADMSG;
+    const int r = read_all(points, kept, point->dictionary_kept, point->dictionary);
+    return r < 0                                                                    ? r
+           : pstk__crc32c(0, kept, point->dictionary_kept) == point->dictionary_crc ? 0
+                                                                                    : -EBADMSG;
 }
 
 /* The checksum of a chunk's checksum: where it is wrong, the access points file is damaged, not the

@@ -3,9 +3,9 @@
  * access_points: the positions of a compressed file where unpacking can begin, in a file of their
  * own. Any byte is found by one read of the file, whatever its size; it is never read as a whole.
  *
- * The file: a header of 4 KiB; the windows; a cell of 64 bytes for each PSTK__SPACING unpacked
+ * The file: a header of 4 KiB; the dictionaries; a cell of 64 bytes for each PSTK__SPACING unpacked
  * bytes; 8 bytes with the CRC32C of each PSTK__CHUNK unpacked bytes from a point on. Header, cells,
- * windows and checksums each have a CRC32C. Cell k has the last point before byte k *
+ * dictionaries and checksums each have a CRC32C. Cell k has the last point before byte k *
  * PSTK__SPACING, cell 0 the first; there is at most one from there on to the next multiple, so the
  * point before a byte is in one cell or in the next. A file is complete or it is not
  * there: it is written under another name.
@@ -21,12 +21,12 @@
 
 /* A point, and the span of bytes up to the next one. */
 struct pstk__access_point {
-    uint64_t begin, end;  /* unpacked bytes; end is not one of them */
-    uint64_t packed;      /* byte of the file where reading begins */
-    uint64_t window;      /* byte of the access points file */
-    uint32_t window_kept; /* bytes of it there, fewer than it has: compressed */
-    uint32_t window_crc;  /* of these */
-    uint64_t chunk;       /* number of the checksum of its first chunk */
+    uint64_t begin, end;      /* unpacked bytes; end is not one of them */
+    uint64_t packed;          /* byte of the file where reading begins */
+    uint64_t dictionary;      /* byte of the access points file */
+    uint32_t dictionary_kept; /* bytes of it there, fewer than it has: compressed */
+    uint32_t dictionary_crc;  /* of these */
+    uint64_t chunk;           /* number of the checksum of its first chunk */
     struct pstk__restart restart;
 };
 
@@ -63,9 +63,10 @@ void pstk__access_points_close(struct pstk__access_points *points);
 /* Find the point whose span has an unpacked byte: `offset` < of.unpacked. 0 or a negative errno. */
 int pstk__access_points_find(const struct pstk__access_points *points, uint64_t offset,
                              struct pstk__access_point *point);
-/* Read a point's window as it is kept, point->window_kept bytes. 0 or a negative errno. */
-int pstk__access_points_window(const struct pstk__access_points *points,
-                               const struct pstk__access_point *point, uint8_t kept[PSTK__WINDOW]);
+/* Read a point's dictionary as it is kept, point->dictionary_kept bytes. 0 or a negative errno. */
+int pstk__access_points_dictionary(const struct pstk__access_points *points,
+                                   const struct pstk__access_point *point,
+                                   uint8_t kept[PSTK__DICTIONARY]);
 /* The CRC32C of a chunk. 0 or a negative errno. */
 int pstk__access_points_crc(const struct pstk__access_points *points, uint64_t chunk,
                             uint32_t *crc);
@@ -77,10 +78,10 @@ struct pstk__access_points_writer;
 /* Begin a file that will be at `path`; dir: its folder, borrowed until the end. Returns owned. */
 int pstk__access_points_writer_open(struct pstk__access_points_writer **out, int dir,
                                     const char *path, struct pstk_error *err);
-/* Begin a span at this unpacked and packed byte; the one before ends. window: of restart. */
+/* Begin a span at this unpacked and packed byte; the one before ends. dictionary: of restart. */
 int pstk__access_points_writer_point(struct pstk__access_points_writer *writer, uint64_t unpacked,
                                      uint64_t packed, const struct pstk__restart *restart,
-                                     const uint8_t *window, struct pstk_error *err);
+                                     const uint8_t *dictionary, struct pstk_error *err);
 /* Add the checksum of the next chunk of the span. */
 int pstk__access_points_writer_chunk(struct pstk__access_points_writer *writer, uint32_t crc,
                                      struct pstk_error *err);

@@ -95,24 +95,25 @@ static int grow(void **memory, uint64_t n, uint64_t *max, size_t size)
     return 0;
 }
 
-/* Write a window, compressed if that saves an eighth. */
-static int keep_window(struct pstk__access_points_writer *writer, struct pstk__access_point *point,
-                       const uint8_t *window, struct pstk_error *err)
+/* Write a dictionary, compressed if that saves an eighth. */
+static int keep_dictionary(struct pstk__access_points_writer *writer,
+                           struct pstk__access_point *point, const uint8_t *dictionary,
+                           struct pstk_error *err)
 {
-    uint8_t packed[PSTK__WINDOW];
-    const uint32_t size = point->restart.window_size;
-    const uint32_t n = size ? pstk__window_pack(packed, size - size / 8, window, size) : 0;
-    point->window = writer->at;
-    point->window_kept = n && n < size ? n : size;
-    const uint8_t *kept = point->window_kept < size ? packed : window;
-    point->window_crc = pstk__crc32c(0, kept, point->window_kept);
-    writer->at += point->window_kept;
-    return append(writer, kept, point->window_kept, point->window, err);
+    uint8_t packed[PSTK__DICTIONARY];
+    const uint32_t size = point->restart.dictionary_size;
+    const uint32_t n = size ? pstk__dictionary_pack(packed, size - size / 8, dictionary, size) : 0;
+    point->dictionary = writer->at;
+    point->dictionary_kept = n && n < size ? n : size;
+    const uint8_t *kept = point->dictionary_kept < size ? packed : dictionary;
+    point->dictionary_crc = pstk__crc32c(0, kept, point->dictionary_kept);
+    writer->at += point->dictionary_kept;
+    return append(writer, kept, point->dictionary_kept, point->dictionary, err);
 }
 
 int pstk__access_points_writer_point(struct pstk__access_points_writer *writer, uint64_t unpacked,
                                      uint64_t packed, const struct pstk__restart *restart,
-                                     const uint8_t *window, struct pstk_error *err)
+                                     const uint8_t *dictionary, struct pstk_error *err)
 {
     void *points = writer->points;
     if (grow(&points, writer->n_points, &writer->max_points, sizeof *writer->points) < 0)
@@ -124,7 +125,7 @@ int pstk__access_points_writer_point(struct pstk__access_points_writer *writer, 
     if (writer->n_points)
         writer->points[writer->n_points - 1].end = unpacked;
     writer->n_points++;
-    return keep_window(writer, point, window, err);
+    return keep_dictionary(writer, point, dictionary, err);
 }
 
 int pstk__access_points_writer_chunk(struct pstk__access_points_writer *writer, uint32_t crc,
@@ -147,10 +148,10 @@ static void put_cell(uint8_t *cell, uint64_t number, const struct pstk__access_p
     pstk__put64(cell + PSTK__PC_BEGIN, point->begin);
     pstk__put64(cell + PSTK__PC_END, point->end);
     pstk__put64(cell + PSTK__PC_PACKED, point->packed);
-    pstk__put64(cell + PSTK__PC_WINDOW, point->window);
-    pstk__put32(cell + PSTK__PC_KEPT, point->window_kept);
-    pstk__put32(cell + PSTK__PC_WINDOW_SIZE, point->restart.window_size);
-    pstk__put32(cell + PSTK__PC_WINDOW_CRC, point->window_crc);
+    pstk__put64(cell + PSTK__PC_DICTIONARY, point->dictionary);
+    pstk__put32(cell + PSTK__PC_KEPT, point->dictionary_kept);
+    pstk__put32(cell + PSTK__PC_DICTIONARY_SIZE, point->restart.dictionary_size);
+    pstk__put32(cell + PSTK__PC_DICTIONARY_CRC, point->dictionary_crc);
     pstk__put32(cell + PSTK__PC_BITS, point->restart.n_bits);
     pstk__put64(cell + PSTK__PC_CHUNK, point->chunk);
     pstk__put32(cell, pstk__crc32c(0, cell + 4, PSTK__PC_ALL - 4));

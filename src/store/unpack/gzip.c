@@ -93,15 +93,15 @@ static void gzip_begin(struct pstk__unpacker *gzip)
 }
 
 static int gzip_resume(struct pstk__unpacker *gzip, const struct pstk__restart *restart,
-                       const uint8_t *window)
+                       const uint8_t *dictionary)
 {
     gzip_begin(gzip);
-    if (restart->window_size == 0)
+    if (restart->dictionary_size == 0)
         return 0;
     gzip->part = BODY;
     gzip->n_bits = restart->n_bits;
     return inflateReset(&gzip->zlib) == Z_OK &&
-                   inflateSetDictionary(&gzip->zlib, window, restart->window_size) == Z_OK
+                   inflateSetDictionary(&gzip->zlib, dictionary, restart->dictionary_size) == Z_OK
                ? 0
                : -1;
 }
@@ -331,15 +331,15 @@ static enum pstk__unpacking gzip_step(struct pstk__unpacker *gzip, struct pstk__
 }
 
 static void gzip_point(const struct pstk__unpacker *gzip, struct pstk__restart *restart,
-                       uint8_t window[PSTK__WINDOW])
+                       uint8_t dictionary[PSTK__DICTIONARY])
 {
     *restart = (struct pstk__restart){0};
     if (gzip->part != BODY)
         return;
     uInt size = 0;
     z_stream *zlib = (z_stream *)(uintptr_t)&gzip->zlib; /* which is only read */
-    inflateGetDictionary(zlib, window, &size);
-    restart->window_size = size;
+    inflateGetDictionary(zlib, dictionary, &size);
+    restart->dictionary_size = size;
     restart->n_bits = (uint32_t)zlib->data_type & 7;
 }
 
@@ -362,11 +362,11 @@ const struct pstk__packing pstk__packing_gzip = {
     .is_complete = gzip_is_complete,
 };
 
-/* ---- windows --------------------------------------------------------------------------------- */
+/* ---- dictionaries ---------------------------------------------------------------------------- */
 
-uint32_t pstk__window_pack(uint8_t *to, uint32_t max, const uint8_t *window, uint32_t size)
+uint32_t pstk__dictionary_pack(uint8_t *to, uint32_t max, const uint8_t *dictionary, uint32_t size)
 {
-    z_stream zlib = {.next_in = (z_const Bytef *)(uintptr_t)window,
+    z_stream zlib = {.next_in = (z_const Bytef *)(uintptr_t)dictionary,
                      .avail_in = size,
                      .next_out = to,
                      .avail_out = max};
@@ -377,8 +377,8 @@ uint32_t pstk__window_pack(uint8_t *to, uint32_t max, const uint8_t *window, uin
     return r == Z_STREAM_END ? max - zlib.avail_out : 0;
 }
 
-uint32_t pstk__window_unpack(struct pstk__unpacker *gzip, uint8_t *to, uint32_t max,
-                             const uint8_t *packed, uint32_t size)
+uint32_t pstk__dictionary_unpack(struct pstk__unpacker *gzip, uint8_t *to, uint32_t max,
+                                 const uint8_t *packed, uint32_t size)
 {
     z_stream *zlib = &gzip->zlib;
     if (inflateReset(zlib) != Z_OK)

@@ -8,7 +8,7 @@
 
 #include <penstock/types.h>
 
-#define PSTK__WINDOW 32768 /* bytes before a point that gzip may copy from */
+#define PSTK__DICTIONARY 32768 /* bytes before a point that gzip may copy from */
 
 /* A stream being unpacked: an entry's own. */
 struct pstk__unpacker;
@@ -32,7 +32,7 @@ enum pstk__unpacking {
 /* Where unpacking can begin. */
 struct pstk__restart {
     uint32_t n_bits; /* the last so many bits of the byte before belong to what follows, 0 to 7 */
-    uint32_t window_size; /* bytes, at most PSTK__WINDOW */
+    uint32_t dictionary_size; /* bytes, at most PSTK__DICTIONARY */
 };
 
 struct pstk__packing {
@@ -47,17 +47,17 @@ struct pstk__packing {
     struct pstk__unpacker *(*init)(void *memory, uint64_t size);
     /* At the begin of the file, or of a part of it that needs no bytes before it. */
     void (*begin)(struct pstk__unpacker *unpacker);
-    /* At a point; if it has bits, in begins with the byte that they are in. -1: the window does not
-     * do. */
+    /* At a point; if it has bits, in begins with the byte that they are in. -1: the dictionary does
+     * not do. */
     int (*resume)(struct pstk__unpacker *unpacker, const struct pstk__restart *restart,
-                  const uint8_t *window);
+                  const uint8_t *dictionary);
     /* Go on. is_whole: the file is read from its begin on: check what checksums it has, and stop at
      * points. */
     enum pstk__unpacking (*step)(struct pstk__unpacker *unpacker, struct pstk__unpack_io *io,
                                  int is_whole, const char **why);
     /* After PSTK__UNPACK_POINT: what beginning here takes. */
     void (*point)(const struct pstk__unpacker *unpacker, struct pstk__restart *restart,
-                  uint8_t window[PSTK__WINDOW]);
+                  uint8_t dictionary[PSTK__DICTIONARY]);
     /* 1: the file may end here. */
     int (*is_complete)(const struct pstk__unpacker *unpacker);
     /* 1: all that was unpacked since begin has checksums in the file. NULL: it always has. */
@@ -75,10 +75,11 @@ uint32_t pstk__packing_find(const uint8_t *head, uint64_t n);
 /* The same by its name. */
 uint32_t pstk__packing_named(const char *name);
 
-/* The deflate coding of windows. Both return the bytes that they made, or 0: they do not fit. */
-uint32_t pstk__window_pack(uint8_t *to, uint32_t max, const uint8_t *window, uint32_t size);
+/* The deflate coding of dictionaries. Both return the bytes that they made, or 0: they do not fit.
+ */
+uint32_t pstk__dictionary_pack(uint8_t *to, uint32_t max, const uint8_t *dictionary, uint32_t size);
 /* By an unpacker of gzip, which is then at no place. */
-uint32_t pstk__window_unpack(struct pstk__unpacker *unpacker, uint8_t *to, uint32_t max,
-                             const uint8_t *packed, uint32_t size);
+uint32_t pstk__dictionary_unpack(struct pstk__unpacker *unpacker, uint8_t *to, uint32_t max,
+                                 const uint8_t *packed, uint32_t size);
 
 #endif

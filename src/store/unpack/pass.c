@@ -46,7 +46,7 @@ static int end_chunk(struct run *run)
 /* Make a point here, if the last one is far enough. */
 static int add_point(struct run *run)
 {
-    uint8_t window[PSTK__WINDOW];
+    uint8_t dictionary[PSTK__DICTIONARY];
     struct pstk__restart restart;
     const uint64_t at = unpacked_at(run);
     if (at / PSTK__SPACING == run->span / PSTK__SPACING)
@@ -54,11 +54,11 @@ static int add_point(struct run *run)
     const int r = end_chunk(run);
     if (r < 0)
         return r;
-    run->packing->point(run->unpacker, &restart, window);
+    run->packing->point(run->unpacker, &restart, dictionary);
     run->span = at;
     return pstk__access_points_writer_point(
         run->writer, at, pstk__unpack_input_at(&run->input) - (restart.n_bits > 0), &restart,
-        window, run->err);
+        dictionary, run->err);
 }
 
 /* Check that the file may end where it does. */

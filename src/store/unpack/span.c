@@ -7,9 +7,10 @@
 #include <string.h>
 
 #define BUFFER (PSTK__SPAN_CHUNKS * (uint64_t)PSTK__CHUNK)
-#define INPUT (64u << 10) /* bytes of the file at once; at least PSTK__WINDOW */
+#define INPUT (64u << 10) /* bytes of the file at once; at least PSTK__DICTIONARY */
 
-_Static_assert(INPUT >= PSTK__WINDOW && BUFFER >= PSTK__WINDOW, "a window is unpacked in them");
+_Static_assert(INPUT >= PSTK__DICTIONARY && BUFFER >= PSTK__DICTIONARY,
+               "a dictionary is unpacked in them");
 
 uint64_t pstk__span_memory(uint32_t packings)
 {
@@ -41,18 +42,19 @@ static int fail_points(struct pstk__damage *damage, const char *why)
     return -EBADMSG;
 }
 
-/* Put the window of the point into the buffer. */
-static int load_window(struct pstk__span *span, const struct pstk__access_points *points,
-                       struct pstk__damage *damage)
+/* Put the dictionary of the point into the buffer. */
+static int load_dictionary(struct pstk__span *span, const struct pstk__access_points *points,
+                           struct pstk__damage *damage)
 {
-    const uint32_t size = span->point.restart.window_size, kept = span->point.window_kept;
-    const int r = pstk__access_points_window(points, &span->point, span->input);
+    const uint32_t size = span->point.restart.dictionary_size, kept = span->point.dictionary_kept;
+    const int r = pstk__access_points_dictionary(points, &span->point, span->input);
     if (r < 0)
-        return r == -EBADMSG ? fail_points(damage, "a window of it") : r;
+        return r == -EBADMSG ? fail_points(damage, "a dictionary of it") : r;
     if (kept == size)
         memcpy(span->buffer, span->input, size);
-    else if (pstk__window_unpack(span->unpackers[0], span->buffer, size, span->input, kept) != size)
-        return fail_points(damage, "a window of it");
+    else if (pstk__dictionary_unpack(span->unpackers[0], span->buffer, size, span->input, kept) !=
+             size)
+        return fail_points(damage, "a dictionary of it");
     return 0;
 }
 
@@ -64,8 +66,8 @@ int pstk__span_begin(struct pstk__span *span, const struct pstk__access_points *
     span->begin = span->end = span->point.begin;
     span->packed = span->point.packed;
     span->io = (struct pstk__unpack_io){.in = span->input};
-    if (span->point.restart.window_size && packing == &pstk__packing_gzip) {
-        const int r = load_window(span, points, damage);
+    if (span->point.restart.dictionary_size && packing == &pstk__packing_gzip) {
+        const int r = load_dictionary(span, points, damage);
         if (r < 0)
             return r;
     }

@@ -58,11 +58,11 @@ static void zstd_begin(struct pstk__unpacker *unpacker)
 }
 
 static int zstd_resume(struct pstk__unpacker *unpacker, const struct pstk__restart *restart,
-                       const uint8_t *window)
+                       const uint8_t *dictionary)
 {
-    (void)window;
+    (void)dictionary;
     zstd_begin(unpacker);
-    return restart->window_size || restart->n_bits ? -1 : 0;
+    return restart->dictionary_size || restart->n_bits ? -1 : 0;
 }
 
 static enum pstk__unpacking zstd_step(struct pstk__unpacker *unpacker, struct pstk__unpack_io *io,
@@ -97,9 +97,9 @@ static enum pstk__unpacking zstd_step(struct pstk__unpacker *unpacker, struct ps
 }
 
 static void zstd_point(const struct pstk__unpacker *unpacker, struct pstk__restart *restart,
-                       uint8_t window[PSTK__WINDOW])
+                       uint8_t dictionary[PSTK__DICTIONARY])
 {
-    (void)unpacker, (void)window;
+    (void)unpacker, (void)dictionary;
     *restart = (struct pstk__restart){0};
 }
 
