@@ -260,10 +260,10 @@ static void wrapped_rgb(uint8_t *rgb, const uint8_t *const samples[4], uint32_t 
     end(COLOUR, start, n);
 }
 
-static void wrapped_weights(struct pstk__axis *a, const struct pstk__filter *f, uint32_t window)
+static void wrapped_weights(struct pstk__axis *a, const struct pstk__filter *f, uint32_t first_out)
 {
     const uint64_t start = begin();
-    pixel_kernels->axis_weights(a, f, window);
+    pixel_kernels->axis_weights(a, f, first_out);
     end(WEIGHTS, start, a->n_out);
 }
 
@@ -399,7 +399,7 @@ static int work(struct bench *b, uint32_t i, uint32_t crop)
         .in_height = box.height,
         .out_width = SIDE,
         .out_height = SIDE,
-        .window = {.width = SIDE, .height = SIDE},
+        .crop = {.width = SIDE, .height = SIDE},
         .finish = {.channels = CHANNELS,
                    .dtype = b->dtype,
                    .layout = b->dtype == PSTK_U8 ? PSTK_NHWC : PSTK_NCHW,
@@ -532,8 +532,8 @@ static int make_room(struct bench *b, const struct pstk__image_info *info)
                                                .max_in_height = info->height,
                                                .min_out_width = SIDE,
                                                .min_out_height = SIDE,
-                                               .max_window_width = SIDE,
-                                               .max_window_height = SIDE};
+                                               .max_crop_width = SIDE,
+                                               .max_crop_height = SIDE};
     const uint64_t size =
         pstk__image_scratch(info->width, info->height) + pstk__resize_scratch(&bounds);
     if (size <= b->arena.size)

@@ -118,7 +118,7 @@ static void resize(struct bench *b, const struct bench_case *c, const uint8_t *i
         .in_height = crop->height,
         .out_width = SIDE,
         .out_height = SIDE,
-        .window = {0, 0, SIDE, SIDE},
+        .crop = {0, 0, SIDE, SIDE},
         .finish = finish_of(b, c),
         .out = b->out,
         .out_stride = stride_of(c),

@@ -114,7 +114,7 @@ static int work(struct bench *b, uint32_t i)
         .in_height = box.height,
         .out_width = SIDE,
         .out_height = SIDE,
-        .window = {.width = SIDE, .height = SIDE},
+        .crop = {.width = SIDE, .height = SIDE},
         .finish = {.channels = CHANNELS,
                    .dtype = b->is_f16 ? PSTK_F16 : PSTK_U8,
                    .layout = b->is_f16 ? PSTK_NCHW : PSTK_NHWC,
@@ -188,7 +188,7 @@ static int to_pixels(struct bench *b, struct image *image)
         .in_height = whole.height,
         .out_width = PIXELS_SIDE,
         .out_height = PIXELS_SIDE,
-        .window = {.width = PIXELS_SIDE, .height = PIXELS_SIDE},
+        .crop = {.width = PIXELS_SIDE, .height = PIXELS_SIDE},
         .finish = {.channels = CHANNELS,
                    .dtype = PSTK_U8,
                    .layout = PSTK_NHWC,
@@ -215,8 +215,8 @@ static int make_room(struct bench *b, const struct pstk__image_info *info)
                                                .max_in_height = info->height,
                                                .min_out_width = SIDE,
                                                .min_out_height = SIDE,
-                                               .max_window_width = PIXELS_SIDE,
-                                               .max_window_height = PIXELS_SIDE};
+                                               .max_crop_width = PIXELS_SIDE,
+                                               .max_crop_height = PIXELS_SIDE};
     const uint64_t size =
         pstk__image_scratch(info->width, info->height) + pstk__resize_scratch(&bounds);
     if (size <= b->arena.size)

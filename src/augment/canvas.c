@@ -113,7 +113,7 @@ int pstk__canvas_resize(struct pstk__canvas *canvas, const struct pstk__box *par
         .in_height = box.height,
         .out_width = width,
         .out_height = height,
-        .window = {0, 0, width, height},
+        .crop = {0, 0, width, height},
         .finish = {.channels = in->channels, .dtype = PSTK_U8, .layout = PSTK_NHWC, .width = width},
         .out = out.pixels,
         .out_stride = (uint64_t)width * in->channels,

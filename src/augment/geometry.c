@@ -14,9 +14,9 @@ void pstk__geometry_resize(struct pstk__geometry *g, uint32_t width, uint32_t he
 {
     g->out_width = width;
     g->out_height = height;
-    g->window_left = g->window_top = 0;
-    g->window_width = width;
-    g->window_height = height;
+    g->crop_left = g->crop_top = 0;
+    g->crop_width = width;
+    g->crop_height = height;
     g->resized = 1;
 }
 
@@ -24,8 +24,8 @@ void pstk__geometry_crop(struct pstk__geometry *g, int64_t left, int64_t top, ui
                          uint32_t height)
 {
     /* In a mirrored view the offset counts from the right, or from the bottom. */
-    g->window_left += g->flip ? (int64_t)g->window_width - width - left : left;
-    g->window_top += g->flip_vertical ? (int64_t)g->window_height - height - top : top;
-    g->window_width = width;
-    g->window_height = height;
+    g->crop_left += g->flip ? (int64_t)g->crop_width - width - left : left;
+    g->crop_top += g->flip_vertical ? (int64_t)g->crop_height - height - top : top;
+    g->crop_width = width;
+    g->crop_height = height;
 }

@@ -27,7 +27,7 @@ struct pstk__rotation;
 /* What an op does to an image; one bit or more. */
 enum pstk__effect {
     PSTK__RESIZES = 1,      /* chooses a source box and the size after the resize */
-    PSTK__CROPS = 2,        /* moves or cuts the window */
+    PSTK__CROPS = 2,        /* moves or cuts the crop rectangle */
     PSTK__FLIPS = 4,        /* mirrors left and right, or top and bottom */
     PSTK__COLOURS = 8,      /* changes pixels one by one, or their channels; black stays black */
     PSTK__FINISHES = 16,    /* is folded into the output's table; only those that ERASE follow */

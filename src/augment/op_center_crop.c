@@ -20,8 +20,8 @@ static int64_t center_offset(uint32_t have, uint32_t want)
 
 static void fold(const struct pstk_op *op, struct pstk__geometry *g)
 {
-    pstk__geometry_crop(g, center_offset(g->window_width, op->width),
-                        center_offset(g->window_height, op->height), op->width, op->height);
+    pstk__geometry_crop(g, center_offset(g->crop_width, op->width),
+                        center_offset(g->crop_height, op->height), op->width, op->height);
 }
 
 static int change(const struct pstk_op *op, struct pstk__canvas *canvas)

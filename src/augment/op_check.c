@@ -108,8 +108,8 @@ uint64_t pstk__op_resize_scratch(const struct pstk_op *op, const struct pstk__la
         .max_in_height = in->height,
         .min_out_width = op->width,
         .min_out_height = op->height,
-        .max_window_width = op->width,
-        .max_window_height = op->height,
+        .max_crop_width = op->width,
+        .max_crop_height = op->height,
     };
     return pstk__resize_scratch(&bounds);
 }

@@ -51,8 +51,8 @@ uint64_t pstk__scale_scratch(double scale, uint32_t filter, const struct pstk__l
     struct pstk__resize_bounds bounds = {.channels = channels,
                                          .max_in_width = in->width,
                                          .max_in_height = in->height,
-                                         .max_window_width = out->width,
-                                         .max_window_height = out->height};
+                                         .max_crop_width = out->width,
+                                         .max_crop_height = out->height};
     pstk__bound_scale(&bounds, scale, filter);
     return pstk__resize_scratch(&bounds);
 }

@@ -73,7 +73,7 @@ static int needs_picture(const struct pstk_op *op, const struct pstk__view *view
 static void fold(const struct pstk_op *op, struct pstk__geometry *g)
 {
     pstk__geometry_crop(g, -(int64_t)op->params[0], -(int64_t)op->params[1],
-                        g->window_width + more_width(op), g->window_height + more_height(op));
+                        g->crop_width + more_width(op), g->crop_height + more_height(op));
 }
 
 static int change(const struct pstk_op *op, struct pstk__canvas *canvas)

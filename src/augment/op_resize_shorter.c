@@ -134,8 +134,8 @@ static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in
         .channels = channels,
         .max_in_width = in->width,
         .max_in_height = in->height,
-        .max_window_width = longest_of(op),
-        .max_window_height = longest_of(op),
+        .max_crop_width = longest_of(op),
+        .max_crop_height = longest_of(op),
     };
     bound(op, &bounds);
     return pstk__resize_scratch(&bounds);

@@ -25,19 +25,19 @@ static int is_by_pixel(const struct pstk_op *op)
     return entry->table || entry->effects & (PSTK__COLOURS | PSTK__BY_PIXEL);
 }
 
-/* 1: the window is inside of the picture. */
+/* 1: the crop rectangle is inside of the picture. */
 static int is_inside(const struct pstk__geometry *g)
 {
-    return g->window_left >= 0 && g->window_top >= 0 &&
-           g->window_left + g->window_width <= g->image_width &&
-           g->window_top + g->window_height <= g->image_height;
+    return g->crop_left >= 0 && g->crop_top >= 0 &&
+           g->crop_left + g->crop_width <= g->image_width &&
+           g->crop_top + g->crop_height <= g->image_height;
 }
 
-/* 1: no pixel of the picture is in the window. */
+/* 1: no pixel of the picture is in the crop rectangle. */
 static int is_empty(const struct pstk__geometry *g)
 {
-    return g->window_left >= g->image_width || g->window_top >= g->image_height ||
-           g->window_left + g->window_width <= 0 || g->window_top + g->window_height <= 0;
+    return g->crop_left >= g->image_width || g->crop_top >= g->image_height ||
+           g->crop_left + g->crop_width <= 0 || g->crop_top + g->crop_height <= 0;
 }
 
 int pstk__op_keeps_pixels(const struct pstk_op *op, const struct pstk__view *view)
@@ -54,13 +54,13 @@ int pstk__op_keeps_pixels(const struct pstk_op *op, const struct pstk__view *vie
  * one removed, or shows nothing, or is larger than pictures may be. */
 static int fold(struct pstk__geometry *g, const struct pstk_op *op)
 {
-    const struct pstk__view view = {.width = g->window_width, .height = g->window_height};
+    const struct pstk__view view = {.width = g->crop_width, .height = g->crop_height};
     struct pstk__geometry next = *g;
     if (g->cropped && !pstk__op_keeps_pixels(op, &view))
         return 0;
     pstk__geometry_fold(&next, op, 1);
-    if (is_empty(&next) || next.window_width > PSTK__MAX_PICTURE_SIDE ||
-        next.window_height > PSTK__MAX_PICTURE_SIDE)
+    if (is_empty(&next) || next.crop_width > PSTK__MAX_PICTURE_SIDE ||
+        next.crop_height > PSTK__MAX_PICTURE_SIDE)
         return 0;
     *g = next;
     return 1;
@@ -72,12 +72,12 @@ static void append(struct rest *rest, struct pstk_op op, const uint8_t fill[4])
     rest->ops[rest->n++] = op;
 }
 
-/* The part of the window that the picture has. */
+/* The part of the crop rectangle that the picture has. */
 static struct pstk__box inner(const struct pstk__geometry *g)
 {
-    const int64_t left = g->window_left > 0 ? g->window_left : 0;
-    const int64_t top = g->window_top > 0 ? g->window_top : 0;
-    const int64_t right = g->window_left + g->window_width, end = g->window_top + g->window_height;
+    const int64_t left = g->crop_left > 0 ? g->crop_left : 0;
+    const int64_t top = g->crop_top > 0 ? g->crop_top : 0;
+    const int64_t right = g->crop_left + g->crop_width, end = g->crop_top + g->crop_height;
     return (struct pstk__box){
         .left = (uint32_t)left,
         .top = (uint32_t)top,
@@ -107,19 +107,18 @@ static void write_part(struct rest *rest, struct pstk__geometry *first,
         append(rest, pstk_flip_vertical(), black);
 }
 
-/* Pad what the window shows of a picture, which is flipped by now. */
+/* Pad what the crop rectangle shows of a picture, which is flipped by now. */
 static void write_padding(struct rest *rest, const struct pstk__geometry *moved,
                           const struct pstk__box *part)
 {
-    int64_t left = part->left - moved->window_left, top = part->top - moved->window_top;
-    if (part->width == moved->window_width && part->height == moved->window_height)
+    int64_t left = part->left - moved->crop_left, top = part->top - moved->crop_top;
+    if (part->width == moved->crop_width && part->height == moved->crop_height)
         return;
     if (moved->flip)
-        left = (int64_t)moved->window_width - part->width - left;
+        left = (int64_t)moved->crop_width - part->width - left;
     if (moved->flip_vertical)
-        top = (int64_t)moved->window_height - part->height - top;
-    append(rest,
-           pstk_crop_at(-(int32_t)top, -(int32_t)left, moved->window_height, moved->window_width),
+        top = (int64_t)moved->crop_height - part->height - top;
+    append(rest, pstk_crop_at(-(int32_t)top, -(int32_t)left, moved->crop_height, moved->crop_width),
            moved->fill);
 }
 
@@ -152,7 +151,7 @@ uint32_t pstk__ops_push_down(struct pstk__geometry *g, uint32_t channels, struct
                              const struct pstk_op *ops, uint32_t n)
 {
     struct pstk__view view = {
-        .width = g->window_width, .height = g->window_height, .channels = channels};
+        .width = g->crop_width, .height = g->crop_height, .channels = channels};
     struct rest rest = {.ops = to};
     for (uint32_t i = 0; i < n;) {
         const uint32_t n_ops = write_stretch(&rest, rest.n == 0 ? g : NULL, &view, ops + i, n - i);

@@ -112,7 +112,7 @@ static int begin_resize(struct work *work)
         .in_height = work->info.height,
         .out_width = work->width,
         .out_height = work->height,
-        .window = {.width = work->width, .height = work->height},
+        .crop = {.width = work->width, .height = work->height},
         .finish = {.channels = CHANNELS,
                    .dtype = PSTK_U8,
                    .layout = PSTK_NHWC,
@@ -162,8 +162,8 @@ static uint64_t scratch_size(const struct work *work)
                                                .max_in_height = work->info.height,
                                                .min_out_width = work->width,
                                                .min_out_height = work->height,
-                                               .max_window_width = work->width,
-                                               .max_window_height = work->height};
+                                               .max_crop_width = work->width,
+                                               .max_crop_height = work->height};
     return pstk__image_scratch(work->info.width, work->info.height) +
            pstk__resize_scratch(&bounds) + pstk__jpeg_encode_scratch(work->width);
 }

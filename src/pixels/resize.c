@@ -33,14 +33,14 @@ static uint64_t weights_size(uint32_t n_rows, uint32_t n_out)
 
 /*
  * Fill in the inputs that Pillow's ImagingScaleAffine (Geometry.c) copies. It adds the scale up, so
- * that its rounding depends on all outputs before the window. Returns 1, the rows of weights that
+ * that its rounding depends on all outputs before first_out. Returns 1, the rows of weights that
  * an output of one tap has.
  */
 static uint32_t copies_init(struct pstk__axis *axis, const struct pstk__axis_config *c)
 {
     const double scale = (double)c->in / c->out;
     double at = scale * 0.5;
-    for (uint32_t i = 0; i < c->window; i++)
+    for (uint32_t i = 0; i < c->first_out; i++)
         at += scale;
     for (uint32_t i = 0; i < c->n_out; i++, at += scale) {
         axis->first[i] = at < c->in ? (uint32_t)at : c->in - 1;
@@ -62,7 +62,7 @@ static uint32_t weights_init(struct pstk__axis *axis, const struct pstk__pixel_k
                                         .in = c->in,
                                         .n_rows = taps_bound(kind, c->in, c->out)};
     axis->is_signed = pstk__filter_is_signed(kind);
-    kernels->axis_weights(axis, &filter, c->window);
+    kernels->axis_weights(axis, &filter, c->first_out);
     return filter.n_rows;
 }
 
@@ -141,15 +141,15 @@ static uint64_t kernels_scratch(const struct pstk__pixel_kernels *kernels, uint3
     const uint32_t x_taps = taps_bound(kind, bounds->max_in_width, bounds->min_out_width);
     const uint32_t y_taps = taps_bound(kind, bounds->max_in_height, bounds->min_out_height);
     const uint32_t n_ring = slots_of(k, y_taps);
-    return ALIGN(k->across_size(bounds->max_window_width, x_taps, bounds->channels)) +
+    return ALIGN(k->across_size(bounds->max_crop_width, x_taps, bounds->channels)) +
            2 * ALIGN(n_ring * sizeof(void *)) +
-           n_ring * slot_size(k, bounds->max_window_width, bounds->channels) +
+           n_ring * slot_size(k, bounds->max_crop_width, bounds->channels) +
            ALIGN(scratch_count(k, n_ring) * sizeof(int32_t)) +
            held_count(k, bounds->channels) *
                ALIGN((uint64_t)bounds->channels * bounds->max_in_width) +
-           PSTK__LOOKUP_SIZE + ALIGN((uint64_t)bounds->channels * bounds->max_window_width) +
-           axis_scratch(x_taps, bounds->max_window_width) +
-           axis_scratch(y_taps, bounds->max_window_height);
+           PSTK__LOOKUP_SIZE + ALIGN((uint64_t)bounds->channels * bounds->max_crop_width) +
+           axis_scratch(x_taps, bounds->max_crop_width) +
+           axis_scratch(y_taps, bounds->max_crop_height);
 }
 
 static int ring_init(struct pstk__resize *resize, struct pstk__arena *arena)
@@ -192,16 +192,16 @@ static uint32_t is_unchanged(const struct pstk__resize *resize, const struct pst
 static int axes_init(struct pstk__resize *resize, struct pstk__arena *arena,
                      const struct pstk__resize_config *c)
 {
-    const struct pstk__box *box = &c->window;
+    const struct pstk__box *box = &c->crop;
     const struct pstk__axis_config x = {.filter = c->filter,
                                         .in = c->in_width,
                                         .out = c->out_width,
-                                        .window = box->left,
+                                        .first_out = box->left,
                                         .n_out = box->width};
     const struct pstk__axis_config y = {.filter = c->filter,
                                         .in = c->in_height,
                                         .out = c->out_height,
-                                        .window = box->top,
+                                        .first_out = box->top,
                                         .n_out = box->height};
     const int rc = pstk__axis_init(&resize->x, arena, resize->passes, &x);
     return rc < 0 ? rc : pstk__axis_init(&resize->y, arena, resize->passes, &y);
@@ -253,7 +253,7 @@ int pstk__resize_begin(struct pstk__resize *resize, struct pstk__arena *arena,
     resize->identity = rc == 0 && is_unchanged(resize, c);
     if (rc < 0 || resize->identity)
         return rc;
-    resize->row = pstk__arena_get(arena, (size_t)c->channels * c->window.width);
+    resize->row = pstk__arena_get(arena, (size_t)c->channels * c->crop.width);
     if (!resize->row)
         return PSTK_ENOMEM;
     if (!resize->is_nearest)

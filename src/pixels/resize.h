@@ -18,9 +18,9 @@ const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t variant);
 
 /* One side of a resize. */
 struct pstk__axis_config {
-    uint32_t filter;        /* enum pstk_filter; not RANDOM */
-    uint32_t in, out;       /* pixels before and after */
-    uint32_t window, n_out; /* outputs [window, window + n_out) are wanted */
+    uint32_t filter;           /* enum pstk_filter; not RANDOM */
+    uint32_t in, out;          /* pixels before and after */
+    uint32_t first_out, n_out; /* outputs [first_out, first_out + n_out) are wanted */
 };
 /* Compute the weights of an axis; the kernels' passes take its filter. 0 or ENOMEM. */
 int pstk__axis_init(struct pstk__axis *axis, struct pstk__arena *arena,
@@ -55,14 +55,14 @@ struct pstk__resize {
     uint64_t held_stride;
 };
 
-/* Resize an image of in_width x in_height to out_width x out_height and keep the window of it.
- * pstk__resize_rows then expects rows [y.begin, y.end), each of pixels [x.begin, x.end). 0 or
+/* Resize an image of in_width x in_height to out_width x out_height and keep the crop rectangle of
+ * it. pstk__resize_rows then expects rows [y.begin, y.end), each of pixels [x.begin, x.end). 0 or
  * ENOMEM. */
 struct pstk__resize_config {
     uint32_t channels; /* 1, 3 or 4, of input and output; finish.channels is the same */
     uint32_t filter;   /* enum pstk_filter; not RANDOM */
     uint32_t in_width, in_height, out_width, out_height;
-    struct pstk__box window; /* of the output */
+    struct pstk__box crop; /* of the output */
     struct pstk__finish finish;
     void *out;
     int64_t out_stride; /* bytes from one output row to the next; negative: upwards */
@@ -74,13 +74,13 @@ int pstk__resize_begin(struct pstk__resize *resize, struct pstk__arena *arena,
 void pstk__resize_rows(struct pstk__resize *resize, const uint8_t *pixels, uint64_t stride,
                        uint32_t n);
 /* Bounds of all resizes of an output: no image is larger than max_in, none is resized to less than
- * min_out, no window is larger than max_window. */
+ * min_out, no crop rectangle is larger than max_crop. */
 struct pstk__resize_bounds {
     uint32_t channels; /* of every image */
     uint32_t filters;  /* pstk__filter_set of those in use; 0: BILINEAR */
     uint32_t max_in_width, max_in_height;
     uint32_t min_out_width, min_out_height;
-    uint32_t max_window_width, max_window_height;
+    uint32_t max_crop_width, max_crop_height;
 };
 /* Return the most bytes of arena that begin takes within these bounds. */
 uint64_t pstk__resize_scratch(const struct pstk__resize_bounds *bounds);

@@ -29,14 +29,15 @@ INLINE __m512d triangle(__m512d x, __m512d center, __m512d filterscale)
     return _mm512_maskz_sub_pd(_mm512_cmp_pd_mask(t, one, _CMP_LT_OQ), one, t);
 }
 
-TARGET static void axis_weights(struct pstk__axis *a, const struct pstk__filter *f, uint32_t window)
+TARGET static void axis_weights(struct pstk__axis *a, const struct pstk__filter *f,
+                                uint32_t first_out)
 {
     const __m512d half = _mm512_set1_pd(0.5), fs = _mm512_set1_pd(f->filterscale);
     const __m512d support = _mm512_set1_pd(f->support), one = _mm512_set1_pd(1 << PRECISION);
     const __m256i iota = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     for (uint32_t i = 0; i < a->n_out; i += 8) {
         const __mmask8 lanes = (__mmask8)_bzhi_u32(0xff, a->n_out - i < 8 ? a->n_out - i : 8);
-        const __m256i output = _mm256_add_epi32(_mm256_set1_epi32((int)(window + i)), iota);
+        const __m256i output = _mm256_add_epi32(_mm256_set1_epi32((int)(first_out + i)), iota);
         const __m512d center = _mm512_mul_pd(_mm512_add_pd(_mm512_cvtepu32_pd(output), half),
                                              _mm512_set1_pd(f->scale));
         const __m512d from = _mm512_add_pd(_mm512_sub_pd(center, support), half);

@@ -20,10 +20,10 @@
  * a sign.
  */
 struct pstk__axis {
-    uint32_t n_out;     /* outputs in the window */
+    uint32_t n_out;     /* outputs that are wanted */
     uint32_t n_taps;    /* taps of the output that has the most */
     uint32_t is_signed; /* 1: weights may be negative, so that sums leave 0..255 and are clipped */
-    uint32_t begin;     /* first input that the window reads */
+    uint32_t begin;     /* first input that they read */
     uint32_t end;       /* one past the last input that it reads */
     uint32_t *first;    /* n_out, arena */
     uint32_t *n;        /* n_out, arena */
@@ -57,8 +57,8 @@ struct pstk__pixel_kernels {
     /* The kernels whose passes take every filter. The passes of this variant, the functions from
      * axis_weights to resize_column, take BILINEAR. */
     const struct pstk__pixel_kernels *general;
-    /* Fill in first, n and f->n_rows rows of weights, for the outputs from `window` on. */
-    void (*axis_weights)(struct pstk__axis *a, const struct pstk__filter *f, uint32_t window);
+    /* Fill in first, n and f->n_rows rows of weights, for the outputs from `first_out` on. */
+    void (*axis_weights)(struct pstk__axis *a, const struct pstk__filter *f, uint32_t first_out);
     /* Bytes of an axis packed for resize_rows; never falls with more outputs or taps. */
     uint64_t (*across_size)(uint32_t n_out, uint32_t n_taps, uint32_t channels);
     /* Pack an axis for resize_rows; keeps the pointer to it. With `flip` the outputs go right to

@@ -10,7 +10,7 @@
 extern const struct pstk__pixel_kernels pstk__pixel_avx2; /* resize_avx2.c */
 
 void pstk__axis_weights_avx2(struct pstk__axis *axis, const struct pstk__filter *filter,
-                             uint32_t window);
+                             uint32_t first_out);
 void pstk__premultiply_avx2(uint8_t *out, const uint8_t *rgba, uint32_t n_pixels);
 void pstk__unpremultiply_avx2(uint8_t *rgba, uint32_t n_pixels);
 void pstk__lookup_init_avx2(void *lookup, const struct pstk__finish *finish);

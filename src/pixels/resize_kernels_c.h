@@ -9,7 +9,7 @@
 extern const struct pstk__pixel_kernels pstk__pixel_c; /* resize_c.c */
 
 void pstk__axis_weights_c(struct pstk__axis *axis, const struct pstk__filter *filter,
-                          uint32_t window);
+                          uint32_t first_out);
 void pstk__lookup_init_c(void *lookup, const struct pstk__finish *finish);
 void pstk__finish_row_c(void *out, const uint8_t *pixels, const struct pstk__finish *finish);
 

@@ -120,14 +120,14 @@ INLINE __m256d fixed(__m256d weight)
     return _mm256_add_pd(half, times(weight, 1 << PSTK__WEIGHT_BITS));
 }
 
-INLINE void weights(struct pstk__axis *a, const struct pstk__filter *f, uint32_t window,
+INLINE void weights(struct pstk__axis *a, const struct pstk__filter *f, uint32_t first_out,
                     uint32_t kind)
 {
     const __m256d fs = _mm256_set1_pd(f->filterscale), support = _mm256_set1_pd(f->support);
     const __m256d iota = _mm256_setr_pd(0.0, 1.0, 2.0, 3.0);
     for (uint32_t i = 0; i < a->n_out; i += 4) {
         const __m128i lanes = mask4(a->n_out - i);
-        const __m256d output = _mm256_add_pd(_mm256_set1_pd(window + i), iota);
+        const __m256d output = _mm256_add_pd(_mm256_set1_pd(first_out + i), iota);
         const __m256d center = _mm256_mul_pd(plus(output, 0.5), _mm256_set1_pd(f->scale));
         const __m256d from = plus(_mm256_sub_pd(center, support), 0.5);
         const __m256d to = plus(_mm256_add_pd(center, support), 0.5);
@@ -161,48 +161,48 @@ INLINE void weights(struct pstk__axis *a, const struct pstk__filter *f, uint32_t
 }
 
 TARGET static void weights_of_box(struct pstk__axis *axis, const struct pstk__filter *filter,
-                                  uint32_t window)
+                                  uint32_t first_out)
 {
-    weights(axis, filter, window, PSTK_FILTER_BOX);
+    weights(axis, filter, first_out, PSTK_FILTER_BOX);
 }
 
 TARGET static void weights_of_triangle(struct pstk__axis *axis, const struct pstk__filter *filter,
-                                       uint32_t window)
+                                       uint32_t first_out)
 {
-    weights(axis, filter, window, PSTK_FILTER_BILINEAR);
+    weights(axis, filter, first_out, PSTK_FILTER_BILINEAR);
 }
 
 TARGET static void weights_of_hamming(struct pstk__axis *axis, const struct pstk__filter *filter,
-                                      uint32_t window)
+                                      uint32_t first_out)
 {
-    weights(axis, filter, window, PSTK_FILTER_HAMMING);
+    weights(axis, filter, first_out, PSTK_FILTER_HAMMING);
 }
 
 TARGET static void weights_of_cubic(struct pstk__axis *axis, const struct pstk__filter *filter,
-                                    uint32_t window)
+                                    uint32_t first_out)
 {
-    weights(axis, filter, window, PSTK_FILTER_BICUBIC);
+    weights(axis, filter, first_out, PSTK_FILTER_BICUBIC);
 }
 
 TARGET static void weights_of_lanczos(struct pstk__axis *axis, const struct pstk__filter *filter,
-                                      uint32_t window)
+                                      uint32_t first_out)
 {
-    weights(axis, filter, window, PSTK_FILTER_LANCZOS);
+    weights(axis, filter, first_out, PSTK_FILTER_LANCZOS);
 }
 
 void pstk__axis_weights_avx2(struct pstk__axis *axis, const struct pstk__filter *filter,
-                             uint32_t window)
+                             uint32_t first_out)
 {
     if (filter->kind == PSTK_FILTER_BOX)
-        weights_of_box(axis, filter, window);
+        weights_of_box(axis, filter, first_out);
     else if (filter->kind == PSTK_FILTER_HAMMING)
-        weights_of_hamming(axis, filter, window);
+        weights_of_hamming(axis, filter, first_out);
     else if (filter->kind == PSTK_FILTER_BICUBIC)
-        weights_of_cubic(axis, filter, window);
+        weights_of_cubic(axis, filter, first_out);
     else if (filter->kind == PSTK_FILTER_LANCZOS)
-        weights_of_lanczos(axis, filter, window);
+        weights_of_lanczos(axis, filter, first_out);
     else
-        weights_of_triangle(axis, filter, window);
+        weights_of_triangle(axis, filter, first_out);
 }
 
 #endif

@@ -103,11 +103,11 @@ static int32_t fixed(double weight)
  * The input nearest to the centre has a weight above 0, so n >= 1. As the centre moves on, no input
  * gets further past it, so the end never falls from one output to the next; nor does the beginning.
  */
-INLINE void weights(struct pstk__axis *axis, const struct pstk__filter *filter, uint32_t window,
+INLINE void weights(struct pstk__axis *axis, const struct pstk__filter *filter, uint32_t first_out,
                     uint32_t kind)
 {
     for (uint32_t i = 0; i < axis->n_out; i++) {
-        const double center = (window + i + 0.5) * filter->scale;
+        const double center = (first_out + i + 0.5) * filter->scale;
         const double from = center - filter->support + 0.5, to = center + filter->support + 0.5;
         const uint32_t lo = from < 0.0 ? 0 : (uint32_t)from;
         uint32_t hi = to > filter->in ? filter->in : (uint32_t)to;
@@ -125,16 +125,16 @@ INLINE void weights(struct pstk__axis *axis, const struct pstk__filter *filter, 
 }
 
 void pstk__axis_weights_c(struct pstk__axis *axis, const struct pstk__filter *filter,
-                          uint32_t window)
+                          uint32_t first_out)
 {
     if (filter->kind == PSTK_FILTER_BOX)
-        weights(axis, filter, window, PSTK_FILTER_BOX);
+        weights(axis, filter, first_out, PSTK_FILTER_BOX);
     else if (filter->kind == PSTK_FILTER_HAMMING)
-        weights(axis, filter, window, PSTK_FILTER_HAMMING);
+        weights(axis, filter, first_out, PSTK_FILTER_HAMMING);
     else if (filter->kind == PSTK_FILTER_BICUBIC)
-        weights(axis, filter, window, PSTK_FILTER_BICUBIC);
+        weights(axis, filter, first_out, PSTK_FILTER_BICUBIC);
     else if (filter->kind == PSTK_FILTER_LANCZOS)
-        weights(axis, filter, window, PSTK_FILTER_LANCZOS);
+        weights(axis, filter, first_out, PSTK_FILTER_LANCZOS);
     else
-        weights(axis, filter, window, PSTK_FILTER_BILINEAR);
+        weights(axis, filter, first_out, PSTK_FILTER_BILINEAR);
 }

@@ -481,7 +481,7 @@ static struct pstk__largest decoded_largest(const struct pstk__output *o,
 static void passes_picture(struct pstk__output *o, uint32_t end, struct pstk__view view)
 {
     const struct pstk__canvas_bounds bounds =
-        pstk__canvas_bounds_of(o->settings.ops, o->n_prefix, end, o->window, view);
+        pstk__canvas_bounds_of(o->settings.ops, o->n_prefix, end, o->crop, view);
     o->canvas_room = bounds.room;
     o->passes[o->resize].held += bounds.room + PSTK__PUSHDOWN_ROOM(pstk__output_drawn_size(o));
     for (uint32_t j = o->n_prefix; j < end; j++) {
@@ -526,10 +526,10 @@ static void passes_pixels(struct pstk__output *o, const struct pstk__image_bound
     struct pstk__view view = {.channels = o->settings.channels};
     o->n_prefix = pstk__ops_prefix(o->settings.ops, o->settings.n_ops);
     o->max_ops = pstk__ops_max(o->settings.ops, o->settings.n_ops);
-    o->window = decoded_largest(o, bounds);
+    o->crop = decoded_largest(o, bounds);
     for (uint32_t j = 0; j < o->n_prefix; j++) {
         view = pstk__op_view(&o->settings.ops[j], &view);
-        o->window = pstk__op_largest(&o->settings.ops[j], &view, o->window);
+        o->crop = pstk__op_largest(&o->settings.ops[j], &view, o->crop);
     }
     if (pstk__output_decoded(o)->channels != o->settings.channels)
         pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_CONVERT,

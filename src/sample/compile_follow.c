@@ -189,7 +189,7 @@ static void passes_moving(struct pstk__plan *p, struct pstk__output *o, uint32_t
         pass.out = pstk__compile_pixels(1);
         pstk__compile_pass(o, pass);
     }
-    o->window = image->window;
+    o->crop = image->crop;
     o->canvas_room = image->canvas_room;
 }
 

@@ -12,10 +12,10 @@
 
 /* ---- geometry -------------------------------------------------------------------------------- */
 
-/* The part of the resized image that the window shows. A window may reach outside, and, where one
+/* The part of the resized image that the crop rectangle shows. It may reach outside, and, where one
  * centre crop pads and the next cuts, even miss it by the rounding of both. */
 struct pane {
-    struct pstk__box inside; /* of the resized image; empty: the window misses it */
+    struct pstk__box inside; /* of the resized image; empty: the crop rectangle misses it */
     uint32_t left, top;      /* of the output: where `inside` begins, before mirroring */
 };
 
@@ -33,8 +33,8 @@ static struct pane pane_of(const struct pstk__geometry *g)
 {
     struct pane pane;
     struct pstk__box *box = &pane.inside;
-    box->left = clip(g->window_left, g->window_width, g->out_width, &pane.left, &box->width);
-    box->top = clip(g->window_top, g->window_height, g->out_height, &pane.top, &box->height);
+    box->left = clip(g->crop_left, g->crop_width, g->out_width, &pane.left, &box->width);
+    box->top = clip(g->crop_top, g->crop_height, g->out_height, &pane.top, &box->height);
     return pane;
 }
 
@@ -72,10 +72,10 @@ static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g,
     }
     if (g->resized)
         return;
-    crop->top = (int32_t)g->window_top;
-    crop->left = (int32_t)g->window_left;
-    crop->height = (int32_t)g->window_height;
-    crop->width = (int32_t)g->window_width;
+    crop->top = (int32_t)g->crop_top;
+    crop->left = (int32_t)g->crop_left;
+    crop->height = (int32_t)g->crop_height;
+    crop->width = (int32_t)g->crop_width;
 }
 
 /* ---- where a row goes ------------------------------------------------------------------------ */
@@ -329,7 +329,7 @@ static int resize_to_output(struct pstk__image_rows *rows, struct pstk__image_ro
         .in_height = g->source.height,
         .out_width = g->out_width,
         .out_height = g->out_height,
-        .window = pane->inside,
+        .crop = pane->inside,
         .finish = finish_of(o, g->flip, pane->inside.width),
         .out = shown->out + (position.top * o->width + position.left) * step,
         .out_stride = position.down * (int64_t)(o->width * step),
@@ -353,7 +353,7 @@ static int resize_to_picture(struct pstk__image_rows *rows, struct pstk__image_r
         .in_height = g->source.height,
         .out_width = g->out_width,
         .out_height = g->out_height,
-        .window = pane->inside,
+        .crop = pane->inside,
         .finish = {.channels = picture->channels,
                    .dtype = PSTK_U8,
                    .layout = PSTK_NHWC,
@@ -377,8 +377,8 @@ uint64_t pstk__image_resize_size(const struct pstk__image_bounds *b, const struc
                                          .max_in_height = h,
                                          .min_out_width = w,
                                          .min_out_height = h,
-                                         .max_window_width = o->window.width,
-                                         .max_window_height = o->window.height};
+                                         .max_crop_width = o->crop.width,
+                                         .max_crop_height = o->crop.height};
     pstk__ops_bound(o->settings.ops, o->n_prefix, &bounds);
     return ALIGN((uint64_t)PSTK__MAX_CHANNELS * o->width) + pstk__resize_scratch(&bounds);
 }
@@ -392,12 +392,12 @@ void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__pl
     rows->n = 0;
 }
 
-/* 1: the window shows more than the image has. */
+/* 1: the crop rectangle shows more than the image has. */
 static int reaches_outside(const struct shown *shown)
 {
     const struct pstk__box *inside = &shown->pane.inside;
-    return inside->width != shown->geometry.window_width ||
-           inside->height != shown->geometry.window_height;
+    return inside->width != shown->geometry.crop_width ||
+           inside->height != shown->geometry.crop_height;
 }
 
 /* Fill a picture with one colour. */
@@ -408,8 +408,9 @@ static void picture_fill(const struct pstk__picture *picture, const uint8_t fill
         pstk__fill_pixels(picture->pixels + y * stride, picture->width, fill, picture->channels);
 }
 
-/* Bytes of the largest picture that the ops make of the window, at most those that all samples have
- * room for: pictures of usual images lie close together, so that their pages stay in the arena. */
+/* Bytes of the largest picture that the ops make of the crop rectangle, at most those that all
+ * samples have room for: pictures of usual images lie close together, so that their pages stay in
+ * the arena. */
 static uint64_t picture_room(const struct pstk__image_row *row)
 {
     const struct pstk_op *changes = row->changes;
@@ -431,8 +432,8 @@ static int picture_begin(struct pstk__image_rows *rows, struct pstk__image_row *
 {
     const struct pstk__output *o = shown->o;
     const struct pstk__geometry *g = &shown->geometry;
-    row->picture = (struct pstk__picture){.width = g->window_width,
-                                          .height = g->window_height,
+    row->picture = (struct pstk__picture){.width = g->crop_width,
+                                          .height = g->crop_height,
                                           .channels = o->passes[o->resize].in.channels};
     row->room = picture_room(row);
     row->picture.pixels = pstk__arena_get(rows->arena, row->room);
@@ -449,9 +450,9 @@ static int changes_begin(struct pstk__image_rows *rows, struct pstk__image_row *
 {
     const struct pstk__output *o = row->output;
     const struct pstk__drawn *drawn = row->drawn;
-    const uint64_t n_pixels = (uint64_t)g->window_width * g->window_height;
-    if (g->window_width > o->window.width || g->window_height > o->window.height ||
-        n_pixels > o->window.n_pixels)
+    const uint64_t n_pixels = (uint64_t)g->crop_width * g->crop_height;
+    if (g->crop_width > o->crop.width || g->crop_height > o->crop.height ||
+        n_pixels > o->crop.n_pixels)
         return PSTK_EFBIG;
     row->changes =
         pstk__arena_get(rows->arena, PSTK__PUSHDOWN_ROOM(drawn->n_changes) * sizeof *row->changes);

@@ -69,7 +69,7 @@ struct pstk__output {
                           rows on their way into it, PICTURE passes after it what comes out */
     uint32_t n_prefix; /* image: ops that the resize and the passes before it do */
     uint32_t max_ops;  /* image: the most fixed ops that a sample draws */
-    struct pstk__largest window;     /* image: of the geometry's windows */
+    struct pstk__largest crop;       /* image: of the geometry's crop rectangles */
     uint64_t canvas_room;            /* image: bytes of a picture; 0: there is no PICTURE pass */
     struct pstk__input input;        /* of whole batches */
     struct pstk__process_pool *pool; /* of processes that make its rows, one of the pools; NULL:

@@ -29,9 +29,9 @@ struct pstk__sample_key {
  * err names sample, shard, record, range and reason. Each field is checked, decompressed and
  * decoded once, whatever the number of outputs that read it.
  *
- * The crop of an image row is the box that its resize read; without a resize, the window that it
- * shows, which may begin left of or above the image. A centre crop after a resize does not narrow
- * it. Rows of other kinds have the crop 0.
+ * The crop of an image row is the box that its resize read; without a resize, the crop rectangle
+ * that it shows, which may begin left of or above the image. A centre crop after a resize does not
+ * narrow it. Rows of other kinds have the crop 0.
  */
 int pstk__sample_write(struct pstk__sampler *sampler, const struct pstk__record *record,
                        uint32_t shard, const struct pstk__sample_key *key, struct pstk__row *rows,

@@ -24,7 +24,7 @@ static void draw_geometry(const struct pstk_op *ops, uint32_t n, uint32_t width,
     CHECK_EQ(pstk__ops_draw(&drawing, ops, 0, n, key), 0);
     pstk__geometry_init(g, width, height);
     pstk__geometry_fold(g, drawn, drawing.n);
-    CHECK(g->window_width == drawing.view.width && g->window_height == drawing.view.height);
+    CHECK(g->crop_width == drawing.view.width && g->crop_height == drawing.view.height);
 }
 
 /* torchvision's get_params as its source has it, on another generator and libm. */
@@ -217,9 +217,9 @@ TEST(a_centre_crop_begins_where_torchvision_begins)
         const struct pstk_op op = pstk_center_crop(3, (uint32_t)wanted[i][1]);
         struct pstk__geometry g;
         draw_geometry(&op, 1, (uint32_t)wanted[i][0], 3, (struct pstk__random_key){0}, &g);
-        CHECK_EQ(g.window_left, wanted[i][2]);
-        CHECK_EQ(g.window_width, wanted[i][1]);
-        CHECK_EQ(g.window_top, 0);
+        CHECK_EQ(g.crop_left, wanted[i][2]);
+        CHECK_EQ(g.crop_width, wanted[i][1]);
+        CHECK_EQ(g.crop_top, 0);
         CHECK_EQ(g.resized, 0);
     }
 }
@@ -270,9 +270,9 @@ TEST(crops_and_flips_in_any_order_equal_them_done_one_by_one)
         struct pstk__geometry g;
         draw_geometry(ops, n, have, 1, (struct pstk__random_key){0}, &g);
         CHECK_EQ(naive_row(ops, n, have, row), view.width);
-        CHECK_EQ(g.window_width, view.width);
+        CHECK_EQ(g.crop_width, view.width);
         for (uint32_t x = 0; x < view.width; x++) {
-            const int64_t at = g.window_left + (g.flip ? view.width - 1 - x : x);
+            const int64_t at = g.crop_left + (g.flip ? view.width - 1 - x : x);
             CHECK_EQ(at >= 0 && at < (int64_t)have ? at : -1, row[x]);
         }
     }

@@ -24,13 +24,13 @@ static struct pushed push_down(const struct pstk_op *ops, uint32_t n)
     return pushed;
 }
 
-static void check_window(const struct pstk__geometry *g, int64_t left, int64_t top, uint32_t width,
-                         uint32_t height)
+static void check_rectangle(const struct pstk__geometry *g, int64_t left, int64_t top,
+                            uint32_t width, uint32_t height)
 {
-    CHECK_EQ(g->window_left, left);
-    CHECK_EQ(g->window_top, top);
-    CHECK_EQ(g->window_width, width);
-    CHECK_EQ(g->window_height, height);
+    CHECK_EQ(g->crop_left, left);
+    CHECK_EQ(g->crop_top, top);
+    CHECK_EQ(g->crop_width, width);
+    CHECK_EQ(g->crop_height, height);
 }
 
 static void check_crop(const struct pstk_op *op, double left, double top, uint32_t width,
@@ -54,7 +54,7 @@ TEST(a_crop_inside_comes_before_colours)
                                   pstk_adjust(PSTK_OP_SATURATION, 2), pstk_grayscale(3),
                                   pstk_crop_at(7, 5, 30, 40), pstk_adjust(PSTK_OP_HUE, 0.1)};
     const struct pushed pushed = push_down(ops, 5);
-    check_window(&pushed.g, 5, 7, 40, 30);
+    check_rectangle(&pushed.g, 5, 7, 40, 30);
     CHECK_EQ(pushed.n, 4);
     CHECK_EQ(pushed.ops[0].kind, PSTK_OP_BRIGHTNESS);
     CHECK_EQ(pushed.ops[2].kind, PSTK_OP_GRAYSCALE);
@@ -68,7 +68,7 @@ TEST(only_the_part_that_a_zoomed_crop_shows_is_decoded)
                             iou_crop(50, 60, 60, 40), pstk_flip_horizontal(), pstk_resize(30, 30)};
     ops[1].fill[0] = 123;
     const struct pushed pushed = push_down(ops, 5);
-    check_window(&pushed.g, 0, 10, 40, 40);
+    check_rectangle(&pushed.g, 0, 10, 40, 40);
     CHECK_EQ(pushed.g.flip, 1);
     CHECK_EQ(pushed.n, 3);
     CHECK_EQ(pushed.ops[0].kind, PSTK_OP_HUE);
@@ -85,7 +85,7 @@ TEST(nothing_comes_before_an_op_that_looks_at_the_whole_picture)
         const struct pstk_op ops[] = {pstk_adjust(kinds[i], 2), pstk_adjust(PSTK_OP_HUE, 0.1),
                                       pstk_crop_at(7, 5, 30, 40), pstk_flip_vertical()};
         const struct pushed pushed = push_down(ops, 4);
-        check_window(&pushed.g, 0, 0, WIDTH, HEIGHT);
+        check_rectangle(&pushed.g, 0, 0, WIDTH, HEIGHT);
         CHECK_EQ(pushed.n, 4);
         CHECK_EQ(pushed.ops[0].kind, kinds[i]);
         check_crop(&pushed.ops[1], 5, 7, 40, 30);
@@ -100,7 +100,7 @@ TEST(padding_stays_before_colours_that_follow_it)
     const struct pstk_op ops[] = {pstk_crop_at(-1, -2, HEIGHT, WIDTH),
                                   pstk_adjust(PSTK_OP_INVERT, 0), pstk_crop_at(0, 0, 10, 20)};
     const struct pushed pushed = push_down(ops, 3);
-    check_window(&pushed.g, 0, 0, WIDTH - 2, HEIGHT - 1);
+    check_rectangle(&pushed.g, 0, 0, WIDTH - 2, HEIGHT - 1);
     CHECK_EQ(pushed.n, 3);
     check_crop(&pushed.ops[0], -2, -1, WIDTH, HEIGHT);
     check_crop(&pushed.ops[1], 0, 0, 20, 10);
@@ -113,18 +113,18 @@ TEST(what_a_crop_removed_is_not_seen_again)
     const struct pstk_op ops[] = {pstk_crop_at(0, 20, HEIGHT, 50),
                                   pstk_crop_at(0, -10, HEIGHT, 60)};
     const struct pushed pushed = push_down(ops, 2);
-    check_window(&pushed.g, 20, 0, 50, HEIGHT);
+    check_rectangle(&pushed.g, 20, 0, 50, HEIGHT);
     CHECK_EQ(pushed.n, 1);
     check_crop(&pushed.ops[0], -10, 0, 60, HEIGHT);
 }
 
-/* Mirrored edges are made of the picture, and a window beside it shows none of it. */
+/* Mirrored edges are made of the picture, and a crop beside it shows none of it. */
 TEST(other_padding_stays_where_it_is)
 {
     const struct pstk_op ops[] = {pstk_pad(3, 3, 3, 3, PSTK_PAD_REFLECT),
                                   pstk_crop_at(0, 2 * WIDTH, 9, 9), pstk_crop_at(1, 1, 5, 5)};
     const struct pushed pushed = push_down(ops, 3);
-    check_window(&pushed.g, 0, 0, WIDTH, HEIGHT);
+    check_rectangle(&pushed.g, 0, 0, WIDTH, HEIGHT);
     CHECK_EQ(pushed.n, 3);
     for (int i = 0; i < 3; i++)
         CHECK_EQ(pushed.ops[i].kind, ops[i].kind);

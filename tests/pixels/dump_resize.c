@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dump_resize: resizes for another program to compare (tests/pixels/pillow_resize.py). Standard
- * input holds jobs, each 10 x u32 (in width, in height, out width, out height, window left, top,
- * width, height, channels, filter) and the pixels; standard output gets each job's window. u8,
- * NHWC, no flip.
+ * input holds jobs, each 10 x u32 (in width, in height, out width, out height, crop left, top,
+ * width, height, channels, filter) and the pixels; standard output gets each job's crop rectangle.
+ * u8, NHWC, no flip.
  */
 #include "pixels/resize.h"
 
@@ -19,8 +19,8 @@ static uint64_t scratch_of(const uint32_t job[10])
         .max_in_height = job[1],
         .min_out_width = job[2],
         .min_out_height = job[3],
-        .max_window_width = job[6],
-        .max_window_height = job[7],
+        .max_crop_width = job[6],
+        .max_crop_height = job[7],
     };
     return pstk__resize_scratch(&bounds);
 }
@@ -38,7 +38,7 @@ static int resize(const uint32_t job[10], const uint8_t *in, uint8_t *out)
         .in_height = job[1],
         .out_width = job[2],
         .out_height = job[3],
-        .window = {job[4], job[5], job[6], job[7]},
+        .crop = {job[4], job[5], job[6], job[7]},
         .finish = {.channels = job[8], .dtype = PSTK_U8, .layout = PSTK_NHWC, .width = job[6]},
         .out = out,
         .out_stride = (uint64_t)job[6] * job[8],

@@ -65,7 +65,7 @@ static int fence_open(size_t size)
 
 struct shape {
     uint32_t w, h, ow, oh, channels;
-    struct pstk__box window;
+    struct pstk__box crop;
     uint32_t filter; /* enum pstk_filter; not RANDOM */
 };
 
@@ -85,10 +85,10 @@ static struct shape draw_shape(void)
     s.channels = all_channels[draw(3)];
     s.ow = draw(8) ? s.ow : s.w;
     s.oh = draw(8) ? s.oh : s.h;
-    s.window.left = draw(2) ? draw(s.ow) : 0;
-    s.window.top = draw(2) ? draw(s.oh) : 0;
-    s.window.width = draw(2) ? 1 + draw(s.ow - s.window.left) : s.ow - s.window.left;
-    s.window.height = draw(2) ? 1 + draw(s.oh - s.window.top) : s.oh - s.window.top;
+    s.crop.left = draw(2) ? draw(s.ow) : 0;
+    s.crop.top = draw(2) ? draw(s.oh) : 0;
+    s.crop.width = draw(2) ? 1 + draw(s.ow - s.crop.left) : s.ow - s.crop.left;
+    s.crop.height = draw(2) ? 1 + draw(s.oh - s.crop.top) : s.oh - s.crop.top;
     return s;
 }
 
@@ -102,7 +102,7 @@ static struct shape draw_scaled(void)
                       .filter = draw(7)};
     s.w = 1 + (s.ow * tenths[draw(12)] + draw(10)) / 10;
     s.h = 1 + (s.oh * tenths[draw(12)] + draw(10)) / 10;
-    s.window = (struct pstk__box){0, 0, s.ow, s.oh};
+    s.crop = (struct pstk__box){0, 0, s.ow, s.oh};
     return s;
 }
 
@@ -138,9 +138,8 @@ struct target {
 
 static int target_open(struct target *t, const struct shape *s)
 {
-    const uint32_t dtype = dtypes[draw(4)], nchw = draw(2), width = s->window.width,
-                   n = s->channels;
-    *t = (struct target){.height = s->window.height, .size = pstk_dtype_size(dtype)};
+    const uint32_t dtype = dtypes[draw(4)], nchw = draw(2), width = s->crop.width, n = s->channels;
+    *t = (struct target){.height = s->crop.height, .size = pstk_dtype_size(dtype)};
     t->stride = (uint64_t)width * (nchw ? 1 : n) + draw(3) * draw(40);
     t->lead = 1 + draw(70);
     t->finish = (struct pstk__finish){.channels = n,
@@ -168,8 +167,8 @@ static uint64_t target_check(const struct target *t, const struct shape *s, cons
     for (uint32_t y = 0; y < t->height; y++)
         for (uint32_t x = 0; x < f->width; x++)
             for (uint32_t c = 0; c < f->channels; c++) {
-                const uint32_t from = s->window.left + (f->flip ? f->width - 1 - x : x);
-                const size_t pixel = (size_t)(s->window.top + y) * s->ow + from;
+                const uint32_t from = s->crop.left + (f->flip ? f->width - 1 - x : x);
+                const size_t pixel = (size_t)(s->crop.top + y) * s->ow + from;
                 const uint8_t v = want[pixel * f->channels + c];
                 const uint64_t at =
                     t->lead + y * t->stride +
@@ -217,15 +216,15 @@ static int resize(const struct pstk__pixel_kernels *k, const struct shape *s, co
                   struct pstk__finish finish, void *out, uint64_t out_stride)
 {
     const struct pstk__resize_bounds bounds = {
-        s->channels,     pstk__filter_set(s->filter), s->w, s->h, s->ow, s->oh, s->window.width,
-        s->window.height};
+        s->channels,   pstk__filter_set(s->filter), s->w, s->h, s->ow, s->oh, s->crop.width,
+        s->crop.height};
     const struct pstk__resize_config config = {.channels = s->channels,
                                                .filter = s->filter,
                                                .in_width = s->w,
                                                .in_height = s->h,
                                                .out_width = s->ow,
                                                .out_height = s->oh,
-                                               .window = s->window,
+                                               .crop = s->crop,
                                                .finish = finish,
                                                .out = out,
                                                .out_stride = out_stride};
@@ -237,7 +236,7 @@ static int resize(const struct pstk__pixel_kernels *k, const struct shape *s, co
     int bad = pstk__resize_begin(&r, &arena, k, &config) < 0;
     if (!bad) {
         give_rows(&r, s, in);
-        bad = r.n_out != s->window.height;
+        bad = r.n_out != s->crop.height;
     }
     pstk__arena_close(&arena);
     return bad;
@@ -256,11 +255,11 @@ TEST(every_window_of_every_resize_equals_the_formulas_of_pillow_in_every_variant
             CHECK_EQ(resize(k, &s, in, t.finish, t.memory + t.lead * t.size, t.stride * t.size), 0);
             const uint64_t n_bad = target_check(&t, &s, want);
             if (n_bad)
-                printf("# variant %u: %u x %u x %u to %u x %u, window %u %u %u %u, dtype %u, "
+                printf("# variant %u: %u x %u x %u to %u x %u, crop %u %u %u %u, dtype %u, "
                        "layout %u, flip %u, filter %u\n",
-                       k->variant, s.w, s.h, s.channels, s.ow, s.oh, s.window.left, s.window.top,
-                       s.window.width, s.window.height, t.finish.dtype, t.finish.layout,
-                       t.finish.flip, s.filter);
+                       k->variant, s.w, s.h, s.channels, s.ow, s.oh, s.crop.left, s.crop.top,
+                       s.crop.width, s.crop.height, t.finish.dtype, t.finish.layout, t.finish.flip,
+                       s.filter);
             CHECK_EQ(n_bad, 0);
             free(t.memory);
         }
@@ -324,10 +323,10 @@ TEST(an_axis_reads_no_more_than_it_needs)
         struct pstk__arena arena = {
             .base = axis_memory[0], .size = sizeof axis_memory[0], .open = sizeof axis_memory[0]};
         const uint32_t in = draw_side(), out = draw(5) ? draw_side() : in;
-        const uint32_t window = draw(out), n = 1 + draw(out - window);
+        const uint32_t first_out = draw(out), n = 1 + draw(out - first_out);
         struct pstk__axis a;
         const struct pstk__axis_config config = {
-            .filter = 1 + draw(6), .in = in, .out = out, .window = window, .n_out = n};
+            .filter = 1 + draw(6), .in = in, .out = out, .first_out = first_out, .n_out = n};
         CHECK_EQ(pstk__axis_init(&a, &arena, variant(PSTK_KERNELS_C), &config), 0);
         CHECK(a.begin == a.first[0] && a.end == a.first[n - 1] + a.n[n - 1] && a.end <= in);
         const int is_signed = config.filter >= PSTK_FILTER_BICUBIC && in != out;
@@ -350,7 +349,7 @@ TEST(an_axis_reads_no_more_than_it_needs)
         }
         CHECK_EQ(widest, a.n_taps);
         if (in == out)
-            CHECK(a.n_taps == 1 && a.begin == window && a.end == window + n);
+            CHECK(a.n_taps == 1 && a.begin == first_out && a.end == first_out + n);
     }
 }
 
@@ -359,9 +358,9 @@ TEST(weights_are_the_same_bits_in_every_variant)
     for (int i = 0; i < 3000; i++) {
         const uint32_t in = draw(50) ? draw_side() : 1 + draw(60000);
         const uint32_t out = in > 600 ? 200 + draw(800) : draw_side();
-        const uint32_t window = draw(out), n = 1 + draw(out - window);
+        const uint32_t first_out = draw(out), n = 1 + draw(out - first_out);
         const struct pstk__axis_config config = {
-            .filter = 1 + draw(6), .in = in, .out = out, .window = window, .n_out = n};
+            .filter = 1 + draw(6), .in = in, .out = out, .first_out = first_out, .n_out = n};
         EACH_VARIANT(k)
         {
             struct pstk__arena arenas[2] = {{.base = axis_memory[0],
@@ -430,7 +429,7 @@ TEST(an_arena_too_small_is_an_error)
                                                   .in_height = 50,
                                                   .out_width = 40,
                                                   .out_height = 40,
-                                                  .window = {0, 0, 40, 40},
+                                                  .crop = {0, 0, 40, 40},
                                                   .finish = {.channels = 4, .dtype = PSTK_U8}};
             rc = pstk__resize_begin(&r, &arena, k, &c);
             CHECK(rc == 0 || rc == PSTK_ENOMEM);
@@ -452,8 +451,8 @@ TEST(what_bounds_say_is_enough_for_all_within_them)
                                                    .max_in_height = s.h + draw(50),
                                                    .min_out_width = 1 + draw(s.ow),
                                                    .min_out_height = 1 + draw(s.oh),
-                                                   .max_window_width = s.window.width + draw(9),
-                                                   .max_window_height = s.window.height + draw(9)};
+                                                   .max_crop_width = s.crop.width + draw(9),
+                                                   .max_crop_height = s.crop.height + draw(9)};
         EACH_VARIANT(k)
         {
             struct pstk__arena arena;
@@ -466,7 +465,7 @@ TEST(what_bounds_say_is_enough_for_all_within_them)
                                                   .in_height = s.h,
                                                   .out_width = s.ow,
                                                   .out_height = s.oh,
-                                                  .window = s.window,
+                                                  .crop = s.crop,
                                                   .finish = f};
             CHECK_EQ(pstk__arena_open(&arena, pstk__resize_scratch(&bounds)), 0);
             arena.size = pstk__resize_scratch(&bounds);
