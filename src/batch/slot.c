@@ -272,8 +272,8 @@ static void change_state(struct pstk__slot *slot, uint32_t from, uint32_t to)
 
 /* Called with the slot FREE: by the uploader (the copies of a host slot are over), by the thread
  * that ends or settles a lease (any thread of the program), and by the thread that drops a batch (a
- * worker, the uploader, or the consumer, which then holds the window's lock). Takes the pool's
- * lock: no caller holds it. */
+ * worker, the uploader, or the consumer, which then holds the reorder buffer's lock). Takes the
+ * pool's lock: no caller holds it. */
 static void push_free(struct pstk__slot *slot)
 {
     struct pstk__slots *slots = slot->pool;
@@ -681,7 +681,7 @@ void pstk__slot_release(struct pstk__slot *slot, void *stream)
 }
 
 /* Called by the owner of the slot: a worker or the uploader, whose batch became void, or the
- * consumer, in take and seek, with the window's lock. */
+ * consumer, in take and seek, with the reorder buffer's lock. */
 void pstk__slot_drop(struct pstk__slot *slot)
 {
     uint32_t old = atomic_exchange_explicit(&slot->state, PSTK__SLOT_FREE, memory_order_acq_rel);

@@ -48,8 +48,8 @@ enum pstk__slot_state {
 
 /* One slot. While FILLING: rows belong to the workers that hold their tasks; the lock guards
  * failures and replacements; the rest belongs to the last worker of the countdown. READY and LOADED
- * slots belong to the window, COPYING and LOADING slots to the uploader, LEASED slots to the
- * consumer, PARKED slots to the thread that takes them out of that state. */
+ * slots belong to the reorder buffer, COPYING and LOADING slots to the uploader, LEASED slots to
+ * the consumer, PARKED slots to the thread that takes them out of that state. */
 struct pstk__slot {
     struct pstk_batch batch; /* first member: what the consumer sees */
     struct pstk__slots *pool;

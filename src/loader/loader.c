@@ -325,8 +325,8 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
     int r = s->trace_path || s->trace_events ? open_trace(pipeline, err) : 0;
     if (r < 0)
         return r;
-    r = pstk__window_open(&pipeline->window, pipeline->slots, pipeline->delivered,
-                          &pipeline->partition, pipeline->epochs, start, err);
+    r = pstk__reorder_open(&pipeline->reorder, pipeline->slots, pipeline->delivered,
+                           &pipeline->partition, pipeline->epochs, start, err);
     if (r < 0)
         return r;
     pipeline->lanes =
@@ -363,7 +363,7 @@ static void loader_free(struct pstk_loader *loader)
         pstk__timeline_end(pipeline->delivered->timeline);
     free(pipeline->lanes);
     free(pipeline->workers);
-    pstk__window_close(&pipeline->window);
+    pstk__reorder_close(&pipeline->reorder);
     if (pipeline->slots && pipeline->slots != pipeline->delivered)
         pstk__slots_unref(pipeline->slots);
     if (pipeline->delivered)
@@ -528,7 +528,7 @@ int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *strea
         pstk__occupancy_note(&loader->occupancy, slots, now);
     const struct pstk__trace *trace = &slots->trace;
     pstk__trace_begin(trace, "next", get(&loader->consumer.n_items));
-    r = pstk__window_take(&loader->pipeline.window, &slot, stream, timeout_ns, &waited, err);
+    r = pstk__reorder_take(&loader->pipeline.reorder, &slot, stream, timeout_ns, &waited, err);
     pstk__trace_end(trace);
     if (slots->timeline)
         trace_next(slots->timeline, now, slot);
@@ -645,8 +645,8 @@ int pstk_seek(struct pstk_loader *loader, uint64_t epoch, uint64_t position, str
             (unsigned long long)position, (unsigned long long)loader->pipeline.partition.n,
             loader->pipeline.members ? "subset" : "data set");
     loader->asks_again = 0;
-    pstk__window_seek(&loader->pipeline.window,
-                      (struct pstk__cursor){.epoch = epoch, .position = position});
+    pstk__reorder_seek(&loader->pipeline.reorder,
+                       (struct pstk__cursor){.epoch = epoch, .position = position});
     return 0;
 }
 
@@ -672,7 +672,7 @@ int pstk_set_batch_size(struct pstk_loader *loader, uint32_t rows, struct pstk_e
     if (r < 0)
         return r;
     loader->asks_again = 0;
-    pstk__window_resize(&pipeline->window, partition.global_batch);
+    pstk__reorder_resize(&pipeline->reorder, partition.global_batch);
     return 0;
 }
 
@@ -681,9 +681,10 @@ int pstk_get_cursor(const struct pstk_loader *loader, uint64_t *epoch, uint64_t 
     int r = usable(loader, NULL);
     if (r < 0)
         return r;
-    /* It takes the window's lock, but changes nothing that the caller can see. */
-    struct pstk__window *window = &((struct pstk_loader *)(uintptr_t)loader)->pipeline.window;
-    struct pstk__cursor cursor = pstk__window_cursor(window);
+    /* It takes the reorder buffer's lock, but changes nothing that the caller can see. */
+    struct pstk__reorder_buffer *reorder =
+        &((struct pstk_loader *)(uintptr_t)loader)->pipeline.reorder;
+    struct pstk__cursor cursor = pstk__reorder_cursor(reorder);
     if (epoch)
         *epoch = cursor.epoch;
     if (position)
@@ -693,18 +694,19 @@ int pstk_get_cursor(const struct pstk_loader *loader, uint64_t *epoch, uint64_t 
 
 uint64_t pstk_n_batches(const struct pstk_loader *loader)
 {
-    /* It takes the window's lock, as pstk_get_cursor. */
-    return loader
-               ? pstk__window_n_batches(&((struct pstk_loader *)(uintptr_t)loader)->pipeline.window)
-               : 0;
+    /* It takes the reorder buffer's lock, as pstk_get_cursor. */
+    return loader ? pstk__reorder_n_batches(
+                        &((struct pstk_loader *)(uintptr_t)loader)->pipeline.reorder)
+                  : 0;
 }
 
 uint64_t pstk_n_batches_left(const struct pstk_loader *loader, uint64_t epoch, uint64_t position)
 {
-    /* It takes the window's lock, as pstk_get_cursor. */
-    return loader ? pstk__window_n_left(&((struct pstk_loader *)(uintptr_t)loader)->pipeline.window,
-                                        epoch, position)
-                  : 0;
+    /* It takes the reorder buffer's lock, as pstk_get_cursor. */
+    return loader
+               ? pstk__reorder_n_left(&((struct pstk_loader *)(uintptr_t)loader)->pipeline.reorder,
+                                      epoch, position)
+               : 0;
 }
 
 uint32_t pstk_max_rows(const struct pstk_loader *loader)
@@ -720,7 +722,7 @@ uint64_t pstk_n_samples(const struct pstk_loader *loader)
 void pstk_interrupt(struct pstk_loader *loader)
 {
     if (loader)
-        pstk__window_interrupt(&loader->pipeline.window);
+        pstk__reorder_interrupt(&loader->pipeline.reorder);
 }
 
 void pstk_close(struct pstk_loader **loader)

@@ -19,7 +19,7 @@ void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *s
     const uint64_t begin = pstk__clock_ns();
     /* A worker that skipped a row saw the slot stale before its countdown, so this thread sees it
      * stale too: a slot with unwritten rows never gets past here. */
-    if (pstk__window_stale(&pipeline->window, slot)) {
+    if (pstk__reorder_stale(&pipeline->reorder, slot)) {
         pstk__slot_drop(slot);
         return;
     }
@@ -33,7 +33,7 @@ void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *s
     pstk__slot_done(slot);
     pstk__histogram_add(finishes, pstk__clock_ns() - begin); /* before the batch can be delivered */
     pstk__slot_trace(slot, ring, PSTK__EVENT_FINISH, begin, slot->batch.n_valid);
-    pstk__window_put(&pipeline->window, slot);
+    pstk__reorder_put(&pipeline->reorder, slot);
 }
 
 /* ---- pools ----------------------------------------------------------------------------------- */
@@ -143,7 +143,7 @@ static int start_uploader(struct pstk__pipeline *pipeline, struct pstk_error *er
     struct pstk__uploader *uploader = &pipeline->uploader;
     uploader->pipeline = pipeline;
     pstk_error_init(&uploader->start_error, sizeof uploader->start_error);
-    pipeline->delivered->room[0] = &pipeline->window.uploads;
+    pipeline->delivered->room[0] = &pipeline->reorder.uploads;
     int r = thread_start(&uploader->thread, pstk__pipeline_upload, uploader, err);
     uploader->running = r == 0;
     return r == 0 ? wait_started(pipeline, &uploader->started, &uploader->start_error, err) : r;
@@ -247,7 +247,7 @@ void pstk__pipeline_stop(struct pstk__pipeline *pipeline)
     atomic_store_explicit(&pipeline->closing, 1, memory_order_release);
     if (pipeline->source)
         pstk__source_stop(pipeline->source); /* or readers would wait for an entry of the cache */
-    pstk__eventcount_notify(&pipeline->window.uploads);
+    pstk__eventcount_notify(&pipeline->reorder.uploads);
     if (pipeline->uploader.running)
         pthread_join(pipeline->uploader.thread, NULL);
     pipeline->uploader.running = 0;

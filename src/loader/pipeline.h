@@ -3,10 +3,10 @@
  * pipeline: the threads, and the only place where the stages of different threads meet.
  *
  *   reader thread, one per lane            workers of the lane, pinned to its node
- *   claim -> plan -> issue -> reap  --tasks-->  parse -> sample -> last one: slot done -> window
+ *   claim -> plan -> issue -> reap  --tasks-->  parse -> sample -> last one: slot done -> reorder
  *     ^ slots free, I/O memory free, tasks free ------------------'                        |
  *     ^ copied ---------------------------------------------  uploader, one a device  <---'
- *                                                             load -> finish -> window
+ *                                                             load -> finish -> reorder
  *
  * A lane is a reader and the workers that it feeds. A NUMA node has one lane. It has one for each
  * worker where reading a record costs as much as the rest of its path: there one reader per node
@@ -34,7 +34,7 @@
 #include "reader/buffer.h"
 #include "reader/coalesce.h"
 #include "observe/stats.h"
-#include "batch/window.h"
+#include "batch/reorder.h"
 #include "order/pick.h"
 #include "loader/footprint.h"
 
@@ -187,7 +187,7 @@ struct pstk__pipeline {
     struct pstk__numa *numa;
     struct pstk__slots *slots;     /* that workers fill */
     struct pstk__slots *delivered; /* that are leased: the same, or those of a device */
-    struct pstk__window window;
+    struct pstk__reorder_buffer reorder;
     struct pstk__schedule *schedule; /* owned; NULL: batches of one size */
     struct pstk__epochs *epochs;     /* owned; NULL: no budget */
     uint64_t epochs_memory;          /* bytes, with the costs */
@@ -234,8 +234,8 @@ void *pstk__pipeline_read(void *lane);
 void *pstk__pipeline_work(void *worker);
 void *pstk__pipeline_upload(void *uploader);
 
-/* The last task of a slot is done: FILLING -> READY -> window, or dropped when it is stale. ring,
- * finishes: of the calling thread; a ring that is NULL: there is no trace. */
+/* The last task of a slot is done: FILLING -> READY -> reorder buffer, or dropped when it is stale.
+ * ring, finishes: of the calling thread; a ring that is NULL: there is no trace. */
 void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *slot,
                            struct pstk__ring *ring, struct pstk__histogram *finishes);
 

@@ -6,8 +6,8 @@
  * from list_tasks, which pops it from the idle queue, to push_if_read, which pushes it to the
  * workers; its slot's countdown is set before its first task is pushed. Other threads are reached
  * through the pools alone (slots, queues, pieces of the buffer: each has its own lock or atomic),
- * the window (its lock), the handback, the counters and the pipeline's fallbacks (relaxed: they
- * guard nothing).
+ * the reorder buffer (its lock), the handback, the counters and the pipeline's fallbacks (relaxed:
+ * they guard nothing).
  */
 #include "loader/pipeline.h"
 
@@ -43,7 +43,7 @@ static int claim_slot(struct pstk__lane *l)
     struct pstk__slot *slot = pstk__slot_begin(pipeline->slots, l->number);
     if (!slot)
         return 0;
-    pstk__window_claim(&pipeline->window, slot);
+    pstk__reorder_claim(&pipeline->reorder, slot);
     pstk__slot_shape(slot, pipeline->plan);
     /* Open keeps batches below 2^31 rows: no overflow. */
     uint32_t n_tasks =
@@ -132,7 +132,7 @@ static int plan_tasks(struct pstk__lane *l)
     for (; l->plan; l->plan = l->plan->next) {
         struct pstk__task *task = l->plan;
         struct pstk__fetch *fetch = &task->fetch;
-        int stale = pstk__window_stale(&l->pipeline->window, task->slot);
+        int stale = pstk__reorder_stale(&l->pipeline->reorder, task->slot);
         for (; fetch->n_planned < fetch->n_rows; fetch->n_planned++) {
             if (stale) { /* nobody reads the row */
                 fetch->rows[fetch->n_planned].page = NULL;
@@ -290,7 +290,7 @@ static void fail(struct pstk__lane *l, int native)
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     pstk__fail_errno(&err, native, PSTK_STAGE_READ, "the %s reader failed", l->backend->ops->name);
-    pstk__window_fail(&l->pipeline->window, &err);
+    pstk__reorder_fail(&l->pipeline->reorder, &err);
 }
 
 /* Rounds until the pipeline closes or the backend fails. The time of a round counts as busy, except

@@ -3,7 +3,7 @@
  * The uploader: finished batches, in order, into slots of a device. See pipeline.h for the shape.
  *
  * Copies are queued, up to PSTK__LOADS batches ahead, so that the device never waits for us between
- * two of them. A batch is finished and put into the window once its copies are seen done:
+ * two of them. A batch is finished and put into the reorder buffer once its copies are seen done:
  * cuda/gpu.h says why nobody else waits for them. With nothing to queue, the uploader waits for the
  * oldest load under way; with none under way, for a batch and a slot, and for the uses of the slot
  * to end. While it waits on the device, only a batch that was put in or a slot that was given back
@@ -11,8 +11,8 @@
  *
  * Everything here runs on the uploader's thread, which holds no lock. A host slot is the uploader's
  * while COPYING, a slot of the device while LOADING. Workers, consumers and pstk__pipeline_stop
- * wake it by the eventcount `uploads` of the window; it then looks at `closing` and the window. It
- * reaches the other threads only through the window and slot.h.
+ * wake it by the eventcount `uploads` of the reorder buffer; it then looks at `closing` and the
+ * reorder buffer. It reaches the other threads only through the reorder buffer and slot.h.
  */
 #include "loader/pipeline.h"
 
@@ -44,7 +44,7 @@ static int finish(struct pstk__uploader *uploader, int wait, struct pstk_error *
     pstk__slot_loaded(to, from);
     pstk__slot_copied(from);
     pstk__count(&uploader->counters.n_items, 1); /* before the batch can be delivered */
-    pstk__window_put_loaded(&uploader->pipeline->window, to);
+    pstk__reorder_put_loaded(&uploader->pipeline->reorder, to);
     return 1;
 }
 
@@ -85,7 +85,7 @@ static void pass_failure(struct pstk__uploader *uploader, struct pstk__slot *slo
     pstk__slot_loaded(to, slot);
     pstk__slot_copied(slot);
     pstk__count(&uploader->counters.n_items, 1);
-    pstk__window_put_loaded(&uploader->pipeline->window, to);
+    pstk__reorder_put_loaded(&uploader->pipeline->reorder, to);
 }
 
 /* A slot of the device that a load may begin in: 1, 0 or an error. It is waited for only where no
@@ -113,10 +113,10 @@ static int upload(struct pstk__uploader *uploader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = uploader->pipeline;
     const int r = find_slot(uploader, err);
-    struct pstk__slot *slot = r == 1 ? pstk__window_take_filled(&pipeline->window) : NULL;
+    struct pstk__slot *slot = r == 1 ? pstk__reorder_take_filled(&pipeline->reorder) : NULL;
     if (!slot)
         return r < 0 ? r : 0;
-    if (pstk__window_stale(&pipeline->window, slot)) {
+    if (pstk__reorder_stale(&pipeline->reorder, slot)) {
         pstk__slot_copied(slot);
         return 1;
     }
@@ -149,7 +149,7 @@ static int run(struct pstk__uploader *uploader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = uploader->pipeline;
     for (;;) {
-        uint32_t ticket = pstk__eventcount_ticket(&pipeline->window.uploads); /* before any look */
+        uint32_t ticket = pstk__eventcount_ticket(&pipeline->reorder.uploads); /* before any look */
         if (atomic_load_explicit(&pipeline->closing, memory_order_acquire))
             return 0;
         if (pstk__slots_failed(pipeline->delivered, err))
@@ -160,7 +160,7 @@ static int run(struct pstk__uploader *uploader, struct pstk_error *err)
         if (r > 0)
             continue;
         const uint64_t start = pstk__clock_ns();
-        pstk__eventcount_wait(&pipeline->window.uploads, ticket, -1);
+        pstk__eventcount_wait(&pipeline->reorder.uploads, ticket, -1);
         pstk__count_span(uploader->slot ? &uploader->counters.starved_ns
                                         : &uploader->counters.blocked_ns,
                          &pipeline->asked_ns, start, pstk__clock_ns());
@@ -239,7 +239,7 @@ void *pstk__pipeline_upload(void *uploader)
     atomic_store_explicit(&u->started, r < 0 ? r : 1, memory_order_release);
     pstk__eventcount_notify(&pipeline->started);
     if (r == 0 && run(u, &err) < 0)
-        pstk__window_fail_uploads(&pipeline->window, &err);
+        pstk__reorder_fail_uploads(&pipeline->reorder, &err);
     close_device(u);
     return NULL;
 }

@@ -327,7 +327,7 @@ void *pstk__pipeline_work(void *worker)
         pstk__trace_begin(&pipeline->delivered->trace, "decode", task->slot->seq);
         for (uint32_t i = 0; i < n_rows && i < PREFETCH_ROWS; i++)
             prefetch_row(task, i, pipeline->n_extents);
-        for (uint32_t i = 0; i < n_rows && !pstk__window_stale(&pipeline->window, task->slot);
+        for (uint32_t i = 0; i < n_rows && !pstk__reorder_stale(&pipeline->reorder, task->slot);
              i++) {
             if (i + PREFETCH_ROWS < n_rows)
                 prefetch_row(task, i + PREFETCH_ROWS, pipeline->n_extents);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The window between many threads: readers claim, workers put in whatever is finished, an uploader
- * loads, a consumer takes, goes elsewhere and is interrupted. What it gets is compared with the
- * naive walk over the stream, which has one thread and no window.
+ * The reorder buffer between many threads: readers claim, workers put in whatever is finished, an
+ * uploader loads, a consumer takes, goes elsewhere and is interrupted. What it gets is compared
+ * with the naive walk over the stream, which has one thread and no reorder buffer.
  */
 #include "base/queue.h"
 #include "support/test.h"
-#include "support/window_fixture.h"
+#include "support/reorder_fixture.h"
 
 #include <pthread.h>
 #include <sched.h>
 
 enum { N_LANES = 2, N_WORKERS = 2, MAX_SLOTS = 5 };
 
-struct crew {
+struct shared {
     struct world w;
     struct pstk__eventcount rooms[N_LANES];
     struct pstk__queue *filling;
@@ -22,7 +22,7 @@ struct crew {
 };
 
 struct reader {
-    struct crew *crew;
+    struct shared *shared;
     uint32_t lane;
 };
 
@@ -47,7 +47,7 @@ static uint32_t draw(uint32_t *state)
 static void *read_on(void *user)
 {
     const struct reader *r = user;
-    struct crew *c = r->crew;
+    struct shared *c = r->shared;
     for (;;) {
         const uint32_t ticket = pstk__eventcount_ticket(&c->rooms[r->lane]);
         if (atomic_load(&c->stop))
@@ -57,14 +57,14 @@ static void *read_on(void *user)
             pstk__eventcount_wait(&c->rooms[r->lane], ticket, -1);
             continue;
         }
-        pstk__window_claim(&c->w.window, s);
+        pstk__reorder_claim(&c->w.reorder, s);
         pstk__queue_push(c->filling, s);
     }
 }
 
 static void *work(void *user)
 {
-    struct crew *c = user;
+    struct shared *c = user;
     struct pstk__slot *s;
     uint32_t state = 1;
     while ((s = pstk__queue_pop(c->filling, NULL, NULL))) {
@@ -72,7 +72,7 @@ static void *work(void *user)
         pstk_error_init(&e, sizeof e);
         for (uint32_t k = draw(&state) % 4; k > 0; k--)
             sched_yield(); /* so that they are not finished in order */
-        if (!pstk__window_stale(&c->w.window, s))
+        if (!pstk__reorder_stale(&c->w.reorder, s))
             for (uint32_t row = 0; row < s->batch.n_valid; row++)
                 s->sample_ids[row] = id_of(s->batch.epoch, s->batch.position, row);
         if (is_bad(s->batch.epoch, s->batch.position)) {
@@ -88,22 +88,22 @@ static void *work(void *user)
 /* One slot in hand, as the uploader of pipeline.h has it. */
 static void *upload(void *user)
 {
-    struct crew *c = user;
+    struct shared *c = user;
     struct pstk__slot *to = NULL, *from;
     for (;;) {
-        const uint32_t ticket = pstk__eventcount_ticket(&c->w.window.uploads);
+        const uint32_t ticket = pstk__eventcount_ticket(&c->w.reorder.uploads);
         if (atomic_load(&c->stop))
             break;
         if (!to)
             to = pstk__slot_load(c->w.p.device);
-        from = to ? pstk__window_take_filled(&c->w.window) : NULL;
+        from = to ? pstk__reorder_take_filled(&c->w.reorder) : NULL;
         if (!from) {
-            pstk__eventcount_wait(&c->w.window.uploads, ticket, -1);
-        } else if (pstk__window_stale(&c->w.window, from)) {
+            pstk__eventcount_wait(&c->w.reorder.uploads, ticket, -1);
+        } else if (pstk__reorder_stale(&c->w.reorder, from)) {
             pstk__slot_copied(from);
         } else {
             upload_end(to, from);
-            pstk__window_put_loaded(&c->w.window, to);
+            pstk__reorder_put_loaded(&c->w.reorder, to);
             to = NULL;
         }
     }
@@ -114,10 +114,10 @@ static void *upload(void *user)
 
 static void *interrupt(void *user)
 {
-    struct crew *c = user;
+    struct shared *c = user;
     const struct timespec a_while = {.tv_nsec = 200000};
     while (!atomic_load(&c->stop)) {
-        pstk__window_interrupt(&c->w.window);
+        pstk__reorder_interrupt(&c->w.reorder);
         nanosleep(&a_while, NULL);
     }
     return NULL;
@@ -127,7 +127,7 @@ static void *interrupt(void *user)
  */
 
 struct consumer {
-    struct crew *crew;
+    struct shared *shared;
     struct pstk__cursor cursor; /* of the naive loop */
     uint32_t state;             /* of the draws */
     struct pstk__slot *held[MAX_SLOTS];
@@ -155,22 +155,22 @@ static void give_back(struct consumer *k, uint32_t n_kept)
 static void seek(struct consumer *k, struct pstk__cursor to)
 {
     k->cursor = to;
-    pstk__window_seek(&k->crew->w.window, to);
+    pstk__reorder_seek(&k->shared->w.reorder, to);
 }
 
 /* What a take has to answer, unless it is interrupted or out of time: 1 when it did. */
 static int is_expected(struct consumer *k, int r, struct pstk__slot *s)
 {
-    const struct naive_batch b = naive_first(&k->crew->w.partition, k->cursor);
+    const struct naive_batch b = naive_first(&k->shared->w.partition, k->cursor);
     const struct pstk__cursor next = {b.epoch, b.next_position};
     if (b.epoch != k->cursor.epoch) {
         k->cursor = (struct pstk__cursor){.epoch = b.epoch};
         k->n_ends++;
-        return r == 0 && is_at(&k->crew->w, b.epoch, 0);
+        return r == 0 && is_at(&k->shared->w, b.epoch, 0);
     }
     if (is_bad(b.epoch, b.position)) {
-        const int good = r == PSTK_EBADMSG && k->crew->w.err.position == b.position &&
-                         is_at(&k->crew->w, k->cursor.epoch, k->cursor.position);
+        const int good = r == PSTK_EBADMSG && k->shared->w.err.position == b.position &&
+                         is_at(&k->shared->w, k->cursor.epoch, k->cursor.position);
         k->n_bad++;
         seek(k, next);
         return good;
@@ -180,12 +180,12 @@ static int is_expected(struct consumer *k, int r, struct pstk__slot *s)
     k->cursor = next;
     k->held[k->n_held++] = s;
     k->n_batches++;
-    return is_at(&k->crew->w, next.epoch, next.position);
+    return is_at(&k->shared->w, next.epoch, next.position);
 }
 
 static int step(struct consumer *k)
 {
-    struct world *w = &k->crew->w;
+    struct world *w = &k->shared->w;
     struct pstk__slot *s = NULL;
     const int64_t timeout = draw(&k->state) % 4 ? -1 : 0;
     if (draw(&k->state) % 40 == 0) {
@@ -193,14 +193,14 @@ static int step(struct consumer *k)
         seek(k, (struct pstk__cursor){draw(&k->state) % 4, position});
     }
     give_back(k, draw(&k->state) % k->n_slots);
-    const int r = pstk__window_take(&w->window, &s, NULL, timeout, &w->waited_ns, &w->err);
+    const int r = pstk__reorder_take(&w->reorder, &s, NULL, timeout, &w->waited_ns, &w->err);
     k->n_interrupted += r == PSTK_EINTR;
     if (r == PSTK_EINTR || (timeout == 0 && r == PSTK_ETIMEDOUT))
         return 1;
     return is_expected(k, r, s);
 }
 
-static int start(struct crew *c, struct reader *readers, pthread_t *threads, int *n)
+static int start(struct shared *c, struct reader *readers, pthread_t *threads, int *n)
 {
     int r = 0;
     for (uint32_t i = 0; i < N_LANES; i++) {
@@ -216,18 +216,18 @@ static int start(struct crew *c, struct reader *readers, pthread_t *threads, int
     return r;
 }
 
-static void stop(struct crew *c, const pthread_t *threads, int n)
+static void stop(struct shared *c, const pthread_t *threads, int n)
 {
     atomic_store(&c->stop, 1);
     for (uint32_t i = 0; i < N_LANES; i++)
         pstk__eventcount_notify(&c->rooms[i]);
-    pstk__eventcount_notify(&c->w.window.uploads);
+    pstk__eventcount_notify(&c->w.reorder.uploads);
     pstk__queue_shut(c->filling);
     for (int i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
 }
 
-static int crew_open(struct crew *c, uint32_t n_slots, uint32_t n_device_slots, uint32_t last)
+static int shared_open(struct shared *c, uint32_t n_slots, uint32_t n_device_slots, uint32_t last)
 {
     const struct world_config config = {.partition = {23, 4, 0, 2, last},
                                         .n_slots = n_slots,
@@ -245,12 +245,12 @@ static int crew_open(struct crew *c, uint32_t n_slots, uint32_t n_device_slots, 
         c->w.p.host->room[i] = &c->rooms[i];
     }
     if (c->is_uploading)
-        c->w.p.device->room[0] = &c->w.window.uploads;
+        c->w.p.device->room[0] = &c->w.reorder.uploads;
     return c->filling ? 0 : -1;
 }
 
 /* Returns the steps that went right; all of them is right. */
-static uint32_t run(struct crew *c, struct consumer *k, uint32_t n_steps)
+static uint32_t run(struct shared *c, struct consumer *k, uint32_t n_steps)
 {
     struct reader readers[N_LANES];
     pthread_t threads[N_LANES + N_WORKERS + 2];
@@ -273,13 +273,13 @@ TEST(many_threads_deliver_what_the_naive_loop_does)
     for (uint32_t n_slots = 1; n_slots <= MAX_SLOTS; n_slots += 2)
         for (uint32_t n_device_slots = 0; n_device_slots <= 3; n_device_slots++)
             for (uint32_t last = PSTK_LAST_DROP; last <= PSTK_LAST_SHORT; last++) {
-                static struct crew c;
-                struct consumer k = {.crew = &c, .state = n_slots * 16 + n_device_slots};
+                static struct shared c;
+                struct consumer k = {.shared = &c, .state = n_slots * 16 + n_device_slots};
                 k.n_slots = n_device_slots ? n_device_slots : n_slots;
-                CHECK_EQ(crew_open(&c, n_slots, n_device_slots, last), 0);
+                CHECK_EQ(shared_open(&c, n_slots, n_device_slots, last), 0);
                 CHECK_EQ(run(&c, &k, n_steps), n_steps);
-                CHECK_EQ(atomic_load(&c.w.window.slots->n_leased), 0);
-                CHECK_EQ(atomic_load(&c.w.window.slots->n_refs), 1);
+                CHECK_EQ(atomic_load(&c.w.reorder.slots->n_leased), 0);
+                CHECK_EQ(atomic_load(&c.w.reorder.slots->n_refs), 1);
                 n_batches += k.n_batches;
                 n_ends += k.n_ends;
                 n_bad += k.n_bad;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * window_fixture: a window over pools of slots, with the test in place of the readers, the workers
- * and the uploader; and the naive walk over the stream of batches that it is compared with.
+ * reorder_fixture: a reorder buffer over pools of slots, with the test in place of the readers, the
+ * workers and the uploader; and the naive walk over the stream of batches that it is compared with.
  */
-#ifndef PSTK_TEST_WINDOW_FIXTURE_H
-#define PSTK_TEST_WINDOW_FIXTURE_H
+#ifndef PSTK_TEST_REORDER_FIXTURE_H
+#define PSTK_TEST_REORDER_FIXTURE_H
 
 #include "support/slots_fixture.h"
-#include "batch/window.h"
+#include "batch/reorder.h"
 
 /* ---- the naive stream: nothing of order.h -----------------------------------------------------
  */
@@ -54,7 +54,7 @@ static inline int naive_is(const struct naive_batch *b, const struct pstk__slot 
            s->batch.n_valid == b->n_valid;
 }
 
-/* ---- a window and its pools ------------------------------------------------------------------
+/* ---- a reorder buffer and its pools ----------------------------------------------------------
  */
 
 struct world_config {
@@ -66,7 +66,7 @@ struct world_config {
 
 struct world {
     struct pools p;
-    struct pstk__window window;
+    struct pstk__reorder_buffer reorder;
     struct pstk__partition partition;
     struct pstk__cursor start;
     uint64_t waited_ns;
@@ -86,23 +86,26 @@ static inline int world_open(struct world *w, const struct world_config *c)
     int r = pools_open(&w->p, &pools);
     if (r < 0)
         return r;
-    r = pstk__window_open(&w->window, w->p.host, w->p.leased, &c->partition, NULL, c->start, NULL);
+    r = pstk__reorder_open(&w->reorder, w->p.host, w->p.leased, &c->partition, NULL, c->start,
+                           NULL);
     if (r < 0)
         pools_close(&w->p);
     return r;
 }
 
-/* A new window from another start on the same slots, all of them free: these take long to make. */
-static inline int window_again(struct world *w, struct pstk__cursor start)
+/* A new reorder buffer from another start on the same slots, all of them free: these take long to
+ * make. */
+static inline int reorder_again(struct world *w, struct pstk__cursor start)
 {
-    pstk__window_close(&w->window);
+    pstk__reorder_close(&w->reorder);
     w->start = start;
-    return pstk__window_open(&w->window, w->p.host, w->p.leased, &w->partition, NULL, start, NULL);
+    return pstk__reorder_open(&w->reorder, w->p.host, w->p.leased, &w->partition, NULL, start,
+                              NULL);
 }
 
 static inline void world_close(struct world *w)
 {
-    pstk__window_close(&w->window);
+    pstk__reorder_close(&w->reorder);
     pools_close(&w->p);
 }
 
@@ -111,7 +114,7 @@ static inline struct pstk__slot *claim(struct world *w)
 {
     struct pstk__slot *s = pstk__slot_begin(w->p.host, 0);
     if (s)
-        pstk__window_claim(&w->window, s);
+        pstk__reorder_claim(&w->reorder, s);
     return s;
 }
 
@@ -119,14 +122,14 @@ static inline struct pstk__slot *claim(struct world *w)
 static inline void put_one(struct world *w, struct pstk__slot *s)
 {
     pstk__slot_done(s);
-    pstk__window_put(&w->window, s);
+    pstk__reorder_put(&w->reorder, s);
 }
 
 /* The uploader takes the next batch: the slot that it loads, or NULL. */
 static inline struct pstk__slot *upload_take(struct world *w, struct pstk__slot **from)
 {
     struct pstk__slot *to = pstk__slot_load(w->p.device);
-    *from = to ? pstk__window_take_filled(&w->window) : NULL;
+    *from = to ? pstk__reorder_take_filled(&w->reorder) : NULL;
     if (to && !*from)
         pstk__slot_drop(to);
     return *from ? to : NULL;
@@ -152,13 +155,13 @@ static inline void put(struct world *w, struct pstk__slot *s)
 {
     put_one(w, s);
     while (w->p.device && (s = upload_begin(w)))
-        pstk__window_put_loaded(&w->window, s);
+        pstk__reorder_put_loaded(&w->reorder, s);
 }
 
 /* The consumer, who does not wait. */
 static inline int take(struct world *w, struct pstk__slot **s)
 {
-    return pstk__window_take(&w->window, s, NULL, 0, &w->waited_ns, &w->err);
+    return pstk__reorder_take(&w->reorder, s, NULL, 0, &w->waited_ns, &w->err);
 }
 
 static inline struct pstk__slot *take_now(struct world *w)
@@ -169,7 +172,7 @@ static inline struct pstk__slot *take_now(struct world *w)
 
 static inline int is_at(struct world *w, uint64_t epoch, uint64_t position)
 {
-    const struct pstk__cursor c = pstk__window_cursor(&w->window);
+    const struct pstk__cursor c = pstk__reorder_cursor(&w->reorder);
     return c.epoch == epoch && c.position == position;
 }
 

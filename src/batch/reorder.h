@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * window: the ordered stream of batches between the threads that fill them and the one that takes
+ * reorder: the ordered stream of batches between the threads that fill them and the one that takes
  * them.
  *
  * Readers claim the next batch of the stream for a slot they hold; workers put finished slots in,
@@ -14,8 +14,8 @@
  * this generation, so filled[seq % n] and ready[seq % n] never collide. Without an uploader there
  * is one pool and one array, and upload_seq is deliver_seq.
  */
-#ifndef PSTK_WINDOW_H
-#define PSTK_WINDOW_H
+#ifndef PSTK_REORDER_H
+#define PSTK_REORDER_H
 
 #include "batch/epochs.h"
 #include "batch/slot.h"
@@ -27,7 +27,7 @@ struct pstk__cursor {
     uint64_t position; /* global sample position */
 };
 
-struct pstk__window {
+struct pstk__reorder_buffer {
     struct pstk__slots *filled_slots; /* that workers fill; borrowed */
     struct pstk__slots *slots;        /* that are delivered, perhaps the same; borrowed */
     struct pstk__partition partition; /* global_batch: guarded by the lock; the rest constant */
@@ -54,44 +54,45 @@ struct pstk__window {
 
 /* filled: the pool that workers fill; slots: the one that is delivered from; epochs: of a budget,
  * or NULL. */
-int pstk__window_open(struct pstk__window *window, struct pstk__slots *filled,
-                      struct pstk__slots *slots, const struct pstk__partition *partition,
-                      struct pstk__epochs *epochs, struct pstk__cursor start,
-                      struct pstk_error *err);
-void pstk__window_close(struct pstk__window *window);
+int pstk__reorder_open(struct pstk__reorder_buffer *reorder, struct pstk__slots *filled,
+                       struct pstk__slots *slots, const struct pstk__partition *partition,
+                       struct pstk__epochs *epochs, struct pstk__cursor start,
+                       struct pstk_error *err);
+void pstk__reorder_close(struct pstk__reorder_buffer *reorder);
 
 /* Reader: give a slot (FILLING) the next batch of the stream: seq, generation, epoch, position,
  * next_position, index, n_rows, n_valid. */
-void pstk__window_claim(struct pstk__window *window, struct pstk__slot *slot);
+void pstk__reorder_claim(struct pstk__reorder_buffer *reorder, struct pstk__slot *slot);
 /* 1: a seek made the slot's batch void. */
-int pstk__window_stale(struct pstk__window *window, const struct pstk__slot *slot);
+int pstk__reorder_stale(struct pstk__reorder_buffer *reorder, const struct pstk__slot *slot);
 /* Last worker: the slot is READY; drops it if it is stale. */
-void pstk__window_put(struct pstk__window *window, struct pstk__slot *slot);
+void pstk__reorder_put(struct pstk__reorder_buffer *reorder, struct pstk__slot *slot);
 /* Uploader: take the next batch of the stream, READY -> COPYING, or NULL when it is not there. */
-struct pstk__slot *pstk__window_take_filled(struct pstk__window *window);
+struct pstk__slot *pstk__reorder_take_filled(struct pstk__reorder_buffer *reorder);
 /* Uploader: the slot is LOADED; drops it if it is stale. */
-void pstk__window_put_loaded(struct pstk__window *window, struct pstk__slot *slot);
+void pstk__reorder_put_loaded(struct pstk__reorder_buffer *reorder, struct pstk__slot *slot);
 /* A stage failed as a whole: once all ready batches were taken, every take returns this error, also
  * after a seek. When the uploader itself failed, batches that it has not loaded stay where they
  * are. */
-void pstk__window_fail(struct pstk__window *window, const struct pstk_error *err);
-void pstk__window_fail_uploads(struct pstk__window *window, const struct pstk_error *err);
+void pstk__reorder_fail(struct pstk__reorder_buffer *reorder, const struct pstk_error *err);
+void pstk__reorder_fail_uploads(struct pstk__reorder_buffer *reorder, const struct pstk_error *err);
 
 /* Consumer: take the next batch, leased: 1; 0 at the end of the epoch; ENOBUFS, ETIMEDOUT, EINTR or
  * the stream's error. *waited_ns grows by the time waited. */
-int pstk__window_take(struct pstk__window *window, struct pstk__slot **out, void *stream,
-                      int64_t timeout_ns, uint64_t *waited_ns, struct pstk_error *err);
+int pstk__reorder_take(struct pstk__reorder_buffer *reorder, struct pstk__slot **out, void *stream,
+                       int64_t timeout_ns, uint64_t *waited_ns, struct pstk_error *err);
 /* Consumer: go elsewhere. */
-void pstk__window_seek(struct pstk__window *window, struct pstk__cursor to);
+void pstk__reorder_seek(struct pstk__reorder_buffer *reorder, struct pstk__cursor to);
 /* Consumer: batches from the next one on have global_batch rows of all ranks. Those that were read
  * ahead become void, and their rows are cut again. */
-void pstk__window_resize(struct pstk__window *window, uint64_t global_batch);
+void pstk__reorder_resize(struct pstk__reorder_buffer *reorder, uint64_t global_batch);
 /* Batches of an epoch from a position on. Any thread. */
-uint64_t pstk__window_n_left(struct pstk__window *window, uint64_t epoch, uint64_t position);
+uint64_t pstk__reorder_n_left(struct pstk__reorder_buffer *reorder, uint64_t epoch,
+                              uint64_t position);
 /* Batches of the whole epoch that the cursor is in. Any thread. */
-uint64_t pstk__window_n_batches(struct pstk__window *window);
-struct pstk__cursor pstk__window_cursor(struct pstk__window *window);
+uint64_t pstk__reorder_n_batches(struct pstk__reorder_buffer *reorder);
+struct pstk__cursor pstk__reorder_cursor(struct pstk__reorder_buffer *reorder);
 /* Safe in a signal handler. */
-void pstk__window_interrupt(struct pstk__window *window);
+void pstk__reorder_interrupt(struct pstk__reorder_buffer *reorder);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ordered stream of batches, by window.h: what is claimed, against a naive walk over the
+ * The ordered stream of batches, by reorder.h: what is claimed, against a naive walk over the
  * stream; what is taken, whatever the order in which it was put in; seeks, failures, waits. Many
- * threads: test_window_threads.c.
+ * threads: test_reorder_threads.c.
  */
 #include "base/clock.h"
 #include "support/test.h"
-#include "support/window_fixture.h"
+#include "support/reorder_fixture.h"
 
 #include <pthread.h>
 
@@ -18,7 +18,7 @@ static int claims_are_right(struct world *w, uint32_t n)
     struct naive_batch b = naive_first(&w->partition, w->start);
     for (uint32_t seq = 0; seq < n; seq++) {
         struct pstk__slot *s = pstk__slot_begin(w->p.host, 0);
-        pstk__window_claim(&w->window, s);
+        pstk__reorder_claim(&w->reorder, s);
         const int good = s->seq == seq && s->generation == 0 && naive_is(&b, s);
         pstk__slot_drop(s);
         if (!good)
@@ -45,7 +45,7 @@ TEST(claims_follow_the_stream_from_epoch_to_epoch)
                                                                   .n_slots = 1}),
                             0);
                         for (uint64_t position = 0; position <= n; position++) {
-                            CHECK_EQ(window_again(&w, (struct pstk__cursor){2, position}), 0);
+                            CHECK_EQ(reorder_again(&w, (struct pstk__cursor){2, position}), 0);
                             CHECK(claims_are_right(&w, 20));
                             n_streams++;
                         }
@@ -76,7 +76,7 @@ TEST(what_is_put_in_any_order_is_taken_in_order)
                 s[k] = claim(&w);
             for (uint32_t k = 0; k < 4; k++) {
                 struct pstk__eventcount *eventcount =
-                    uploads ? &w.window.uploads : &w.window.delivery;
+                    uploads ? &w.reorder.uploads : &w.reorder.delivery;
                 const uint32_t before = pstk__eventcount_ticket(eventcount);
                 put(&w, s[at[k]]);
                 /* Whoever waits for it is woken, and by nothing else. */
@@ -117,10 +117,10 @@ TEST(loaded_batches_put_in_any_order_are_taken_in_order)
         for (int k = 0; k < 3; k++)
             to[k] = upload_begin(&w);
         for (int k = 0; k < 3; k++) {
-            const uint32_t before = pstk__eventcount_ticket(&w.window.delivery);
+            const uint32_t before = pstk__eventcount_ticket(&w.reorder.delivery);
             struct pstk__slot *s;
-            pstk__window_put_loaded(&w.window, to[at[k]]);
-            CHECK_EQ(pstk__eventcount_ticket(&w.window.delivery) - before, at[k] == next);
+            pstk__reorder_put_loaded(&w.reorder, to[at[k]]);
+            CHECK_EQ(pstk__eventcount_ticket(&w.reorder.delivery) - before, at[k] == next);
             for (s = NULL; (s = take_now(&w)); pstk__slot_release(s, NULL))
                 CHECK_EQ(s->seq, next++);
         }
@@ -139,16 +139,16 @@ TEST(the_uploader_takes_filled_batches_in_order_and_none_before_its_turn)
              0);
     for (int k = 0; k < 3; k++)
         s[k] = claim(&w);
-    CHECK(!pstk__window_take_filled(&w.window));
+    CHECK(!pstk__reorder_take_filled(&w.reorder));
     put_one(&w, s[1]);
     put_one(&w, s[2]);
-    CHECK(!pstk__window_take_filled(&w.window));
+    CHECK(!pstk__reorder_take_filled(&w.reorder));
     put_one(&w, s[0]);
     for (int k = 0; k < 3; k++) {
-        CHECK(pstk__window_take_filled(&w.window) == s[k]);
+        CHECK(pstk__reorder_take_filled(&w.reorder) == s[k]);
         CHECK_EQ(state_of(s[k]), PSTK__SLOT_COPYING);
     }
-    CHECK(!pstk__window_take_filled(&w.window));
+    CHECK(!pstk__reorder_take_filled(&w.reorder));
     for (int k = 0; k < 3; k++)
         pstk__slot_copied(s[k]);
     world_close(&w);
@@ -162,10 +162,10 @@ TEST(a_filled_batch_wakes_the_uploader_whether_or_not_those_before_it_were_taken
                                                    .n_device_slots = 2}),
              0);
     for (uint32_t k = 0; k < 3; k++) {
-        const uint32_t before = pstk__eventcount_ticket(&w.window.uploads);
+        const uint32_t before = pstk__eventcount_ticket(&w.reorder.uploads);
         put_one(&w, claim(&w));
-        CHECK_EQ(pstk__eventcount_ticket(&w.window.uploads), before + 1);
-        CHECK(pstk__window_take_filled(&w.window)); /* nothing is delivered yet */
+        CHECK_EQ(pstk__eventcount_ticket(&w.reorder.uploads), before + 1);
+        CHECK(pstk__reorder_take_filled(&w.reorder)); /* nothing is delivered yet */
     }
     world_close(&w);
 }
@@ -260,10 +260,10 @@ TEST(a_seek_drops_what_was_put_in_and_what_comes_later)
         for (int k = 0; k < 4; k++)
             if (mask >> k & 1)
                 put_one(&w, s[k]);
-        pstk__window_seek(&w.window, (struct pstk__cursor){7, 6});
+        pstk__reorder_seek(&w.reorder, (struct pstk__cursor){7, 6});
         CHECK(is_at(&w, 7, 6));
         for (int k = 0; k < 4; k++) {
-            CHECK(pstk__window_stale(&w.window, s[k]));
+            CHECK(pstk__reorder_stale(&w.reorder, s[k]));
             CHECK_EQ(state_of(s[k]), mask >> k & 1 ? PSTK__SLOT_FREE : PSTK__SLOT_FILLING);
             if (!(mask >> k & 1))
                 put_one(&w, s[k]);
@@ -274,7 +274,7 @@ TEST(a_seek_drops_what_was_put_in_and_what_comes_later)
         for (uint64_t k = 0; k < 6; k++) {
             struct pstk__slot *mine = claim(&w);
             CHECK_EQ(mine->seq, 4 + k); /* numbers go on */
-            CHECK(!pstk__window_stale(&w.window, mine));
+            CHECK(!pstk__reorder_stale(&w.reorder, mine));
             put_one(&w, mine);
             CHECK_EQ(take(&w, &taken), 1);
             CHECK(taken == mine && naive_is(&b, taken));
@@ -307,11 +307,11 @@ TEST(another_size_begins_a_generation_at_the_cursor)
             generation += size != p.global_batch;
             const int drops = size != p.global_batch;
             p.global_batch = size;
-            pstk__window_resize(&w.window, size);
-            CHECK_EQ(pstk__window_stale(&w.window, ahead), drops);
+            pstk__reorder_resize(&w.reorder, size);
+            CHECK_EQ(pstk__reorder_stale(&w.reorder, ahead), drops);
             CHECK_EQ(state_of(ahead), drops ? PSTK__SLOT_FREE : PSTK__SLOT_READY);
             CHECK(is_at(&w, at.epoch, at.position));
-            CHECK_EQ(pstk__window_n_batches(&w.window),
+            CHECK_EQ(pstk__reorder_n_batches(&w.reorder),
                      29 / size + (p.last_batch != PSTK_LAST_DROP && 29 % size != 0));
             const struct naive_batch b = naive_first(&p, at);
             s = drops ? claim(&w) : ahead;
@@ -347,17 +347,17 @@ static int uploads_are_dropped(struct world *w, const enum way *ways)
         if (ways[k] == UPLOADING)
             to[k] = upload_take(w, &from[k]);
         else if (ways[k] == LOADED)
-            pstk__window_put_loaded(&w->window, upload_begin(w));
+            pstk__reorder_put_loaded(&w->reorder, upload_begin(w));
     }
-    pstk__window_seek(&w->window, (struct pstk__cursor){1, 0});
-    if (pstk__window_take_filled(&w->window) || n_in(w->p.device, PSTK__SLOT_LOADED) > 0)
+    pstk__reorder_seek(&w->reorder, (struct pstk__cursor){1, 0});
+    if (pstk__reorder_take_filled(&w->reorder) || n_in(w->p.device, PSTK__SLOT_LOADED) > 0)
         return 0;
     for (int k = 0; k < 3; k++) {
         if (ways[k] == CLAIMED)
             put_one(w, s[k]);
         if (ways[k] == UPLOADING) {
             upload_end(to[k], from[k]);
-            pstk__window_put_loaded(&w->window, to[k]);
+            pstk__reorder_put_loaded(&w->reorder, to[k]);
         }
     }
     if (n_in(w->p.host, PSTK__SLOT_FREE) != 3 || n_in(w->p.device, PSTK__SLOT_FREE) != 3)
@@ -394,7 +394,7 @@ TEST(a_leased_batch_stays_through_a_seek)
              0);
     put(&w, claim(&w));
     CHECK_EQ(take(&w, &s), 1);
-    pstk__window_seek(&w.window, (struct pstk__cursor){5, 0});
+    pstk__reorder_seek(&w.reorder, (struct pstk__cursor){5, 0});
     CHECK_EQ(state_of(s), PSTK__SLOT_LEASED);
     pstk__slot_release(s, NULL);
     CHECK_EQ(n_in(w.p.host, PSTK__SLOT_FREE), 2);
@@ -417,7 +417,7 @@ TEST(a_seek_to_where_the_stream_is_loses_nothing)
             CHECK_EQ(take(&w, &s), 1);
             pstk__slot_release(s, NULL);
         }
-        pstk__window_seek(&w.window, here[i]);
+        pstk__reorder_seek(&w.reorder, here[i]);
         CHECK(is_at(&w, here[i].epoch, here[i].position));
         CHECK_EQ(n_in(w.p.host, PSTK__SLOT_READY), 2);
         if (i != 1) /* it was not said before that the epoch is over */
@@ -469,11 +469,11 @@ TEST(a_failed_batch_is_an_error_in_its_turn_and_stays_one_until_a_seek)
                     CHECK_EQ(w.err.sample_id, 33);
                     CHECK(!taken && is_at(&w, 0, bad * 2)); /* the cursor stays at this batch */
                 }
-                CHECK_EQ(n_in(w.window.slots, PSTK__SLOT_FREE), bad + 1);
+                CHECK_EQ(n_in(w.reorder.slots, PSTK__SLOT_FREE), bad + 1);
                 /* To it again, or past it. */
                 const uint64_t position = (bad + (uint64_t)to) * 2;
-                pstk__window_seek(&w.window, (struct pstk__cursor){0, position});
-                CHECK_EQ(n_in(w.window.slots, PSTK__SLOT_FREE), 3);
+                pstk__reorder_seek(&w.reorder, (struct pstk__cursor){0, position});
+                CHECK_EQ(n_in(w.reorder.slots, PSTK__SLOT_FREE), 3);
                 put(&w, claim(&w));
                 CHECK_EQ(take(&w, &taken), 1);
                 CHECK_EQ(taken->batch.position, position);
@@ -498,10 +498,10 @@ TEST(when_a_stage_failed_what_is_ready_is_taken_first_then_its_error_for_good)
             struct pstk__slot *hole = claim(&w), *beyond = n < 2 ? claim(&w) : NULL;
             if (beyond)
                 put_one(&w, beyond); /* its turn never comes */
-            const uint32_t before = pstk__eventcount_ticket(&w.window.delivery);
-            pstk__window_fail(&w.window, &first);
-            CHECK_EQ(pstk__eventcount_ticket(&w.window.delivery), before + 1);
-            pstk__window_fail(&w.window, &other);
+            const uint32_t before = pstk__eventcount_ticket(&w.reorder.delivery);
+            pstk__reorder_fail(&w.reorder, &first);
+            CHECK_EQ(pstk__eventcount_ticket(&w.reorder.delivery), before + 1);
+            pstk__reorder_fail(&w.reorder, &other);
             for (uint32_t k = 0; k < n; k++) {
                 CHECK_EQ(take(&w, &taken), 1);
                 CHECK_EQ(taken->seq, k);
@@ -511,7 +511,7 @@ TEST(when_a_stage_failed_what_is_ready_is_taken_first_then_its_error_for_good)
                 CHECK_EQ(take(&w, &taken), PSTK_EIO);
                 CHECK_STR(w.err.message, "bad 1");
                 if (again > 0) /* also after a seek */
-                    pstk__window_seek(&w.window, (struct pstk__cursor){again, 0});
+                    pstk__reorder_seek(&w.reorder, (struct pstk__cursor){again, 0});
             }
             put_one(&w, hole);
             CHECK_EQ(n_in(w.p.host, PSTK__SLOT_FREE), 3);
@@ -530,10 +530,10 @@ TEST(another_size_keeps_the_error_of_a_sample_until_a_seek)
     pstk__slot_fail(s, 0, &e);
     put_one(&w, s);
     CHECK_EQ(take(&w, &taken), PSTK_EBADMSG);
-    pstk__window_resize(&w.window, 2);
+    pstk__reorder_resize(&w.reorder, 2);
     CHECK_EQ(take(&w, &taken), PSTK_EBADMSG);
     CHECK(is_at(&w, 0, 0));
-    pstk__window_seek(&w.window, (struct pstk__cursor){0, 2});
+    pstk__reorder_seek(&w.reorder, (struct pstk__cursor){0, 2});
     put_one(&w, claim(&w));
     CHECK_EQ(take(&w, &taken), 1);
     CHECK_EQ(taken->batch.next_position, 4);
@@ -552,13 +552,13 @@ TEST(when_reading_failed_what_is_filled_is_still_uploaded)
              0);
     for (int k = 0; k < 3; k++)
         put_one(&w, claim(&w));
-    pstk__window_fail(&w.window, &e);
+    pstk__reorder_fail(&w.reorder, &e);
     for (uint64_t k = 0; k < 3; k++) {
         CHECK_EQ(take(&w, &taken), PSTK_ETIMEDOUT); /* it waits for it: in the array */
         struct pstk__slot *to = upload_take(&w, &from);
         CHECK_EQ(take(&w, &taken), PSTK_ETIMEDOUT); /* and in the uploader's hands */
         upload_end(to, from);
-        pstk__window_put_loaded(&w.window, to);
+        pstk__reorder_put_loaded(&w.reorder, to);
         CHECK_EQ(take(&w, &taken), 1);
         CHECK_EQ(taken->seq, k);
         pstk__slot_release(taken, NULL);
@@ -581,23 +581,23 @@ TEST(when_the_uploader_failed_only_what_is_loaded_is_taken)
             for (int k = 0; k < 4; k++)
                 put_one(&w, claim(&w));
             for (uint32_t k = 0; k < n_loaded; k++)
-                pstk__window_put_loaded(&w.window, upload_begin(&w));
+                pstk__reorder_put_loaded(&w.reorder, upload_begin(&w));
             if (in_hand)
                 to = upload_take(&w, &from);
             if (n_loaded == 1) /* both stages: the first error is what is said */
-                pstk__window_fail(&w.window, &e);
-            pstk__window_fail_uploads(&w.window, n_loaded == 1 ? &other : &e);
+                pstk__reorder_fail(&w.reorder, &e);
+            pstk__reorder_fail_uploads(&w.reorder, n_loaded == 1 ? &other : &e);
             for (uint32_t k = 0; k < n_loaded; k++) {
                 CHECK_EQ(take(&w, &taken), 1);
                 CHECK_EQ(taken->seq, k);
                 pstk__slot_release(taken, NULL);
             }
             CHECK_EQ(take(&w, &taken), PSTK_EIO);
-            pstk__window_seek(&w.window, (struct pstk__cursor){3, 0});
+            pstk__reorder_seek(&w.reorder, (struct pstk__cursor){3, 0});
             CHECK_EQ(take(&w, &taken), PSTK_EIO);
             if (to) {
                 upload_end(to, from);
-                pstk__window_put_loaded(&w.window, to);
+                pstk__reorder_put_loaded(&w.reorder, to);
             }
             CHECK_EQ(n_in(w.p.host, PSTK__SLOT_FREE), 4);
             CHECK_EQ(n_in(w.p.device, PSTK__SLOT_FREE), 3);
@@ -625,7 +625,7 @@ TEST(a_take_with_every_slot_leased_is_refused_whatever_the_timeout)
                 put(&w, claim(&w));
                 CHECK_EQ(take(&w, &s[k]), 1);
             }
-            CHECK_EQ(pstk__window_take(&w.window, &none, NULL, timeouts[t], &w.waited_ns, &w.err),
+            CHECK_EQ(pstk__reorder_take(&w.reorder, &none, NULL, timeouts[t], &w.waited_ns, &w.err),
                      PSTK_ENOBUFS);
             CHECK(!none && strstr(w.err.message, "all 2 slots are leased"));
             CHECK(!strstr(w.err.message, "n_device_slots") == !uploads);
@@ -668,7 +668,7 @@ TEST(a_take_waits_as_long_as_it_was_asked_to_and_says_how_long)
              0);
     for (int t = 0; t < 4; t++) {
         const uint64_t before = w.waited_ns, start = pstk__clock_ns();
-        CHECK_EQ(pstk__window_take(&w.window, &s, NULL, timeouts[t], &w.waited_ns, &w.err),
+        CHECK_EQ(pstk__reorder_take(&w.reorder, &s, NULL, timeouts[t], &w.waited_ns, &w.err),
                  PSTK_ETIMEDOUT);
         const uint64_t passed = pstk__clock_ns() - start;
         CHECK(passed >= (uint64_t)timeouts[t]);
@@ -676,7 +676,7 @@ TEST(a_take_waits_as_long_as_it_was_asked_to_and_says_how_long)
     }
     put(&w, claim(&w));
     const uint64_t before = w.waited_ns;
-    CHECK_EQ(pstk__window_take(&w.window, &s, NULL, -1, &w.waited_ns, &w.err), 1);
+    CHECK_EQ(pstk__reorder_take(&w.reorder, &s, NULL, -1, &w.waited_ns, &w.err), 1);
     CHECK_EQ(w.waited_ns, before); /* it was there */
     CHECK_EQ(w.p.actor.was_quick, 0);
     pstk__slot_release(s, NULL);
@@ -693,17 +693,17 @@ TEST(an_interrupt_ends_one_wait_and_no_batch_is_lost)
     struct world w;
     CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0}, .n_slots = 2}),
              0);
-    pstk__window_interrupt(&w.window);
-    pstk__window_interrupt(&w.window);
-    CHECK_EQ(pstk__window_take(&w.window, &s, NULL, -1, &w.waited_ns, &w.err), PSTK_EINTR);
+    pstk__reorder_interrupt(&w.reorder);
+    pstk__reorder_interrupt(&w.reorder);
+    CHECK_EQ(pstk__reorder_take(&w.reorder, &s, NULL, -1, &w.waited_ns, &w.err), PSTK_EINTR);
     CHECK_EQ(take(&w, &s), PSTK_ETIMEDOUT);
-    pstk__window_interrupt(&w.window);
+    pstk__reorder_interrupt(&w.reorder);
     put(&w, claim(&w));
     CHECK_EQ(take(&w, &s), 1); /* it does not wait */
     CHECK_EQ(s->seq, 0);
     CHECK_EQ(take(&w, &(struct pstk__slot *){NULL}), PSTK_EINTR);
     put(&w, claim(&w));
-    pstk__window_interrupt(&w.window);
+    pstk__reorder_interrupt(&w.reorder);
     CHECK_EQ(take(&w, &(struct pstk__slot *){NULL}), 1);
     CHECK_EQ(take(&w, &(struct pstk__slot *){NULL}), PSTK_EINTR); /* before all are leased, */
     CHECK_EQ(take(&w, &(struct pstk__slot *){NULL}), PSTK_ENOBUFS);
@@ -722,15 +722,15 @@ static void *wake(void *user)
 {
     const struct waker *k = user;
     const struct pstk_error e = error_of(PSTK_EIO, 1);
-    WAIT_UNTIL(atomic_load(&k->world->window.delivery.n_waiting) > 0);
+    WAIT_UNTIL(atomic_load(&k->world->reorder.delivery.n_waiting) > 0);
     if (k->how == 0)
         put(k->world, k->slot);
     else if (k->how == 1)
-        pstk__window_interrupt(&k->world->window);
+        pstk__reorder_interrupt(&k->world->reorder);
     else if (k->how == 2)
-        pstk__window_fail(&k->world->window, &e);
+        pstk__reorder_fail(&k->world->reorder, &e);
     else
-        pstk__window_fail_uploads(&k->world->window, &e);
+        pstk__reorder_fail_uploads(&k->world->reorder, &e);
     return NULL;
 }
 
@@ -748,7 +748,7 @@ TEST(a_wait_ends_when_the_batch_comes_or_a_stage_fails_or_at_an_interrupt)
                      0);
             struct waker k = {&w, claim(&w), how};
             CHECK_EQ(pthread_create(&thread, NULL, wake, &k), 0);
-            const int r = pstk__window_take(&w.window, &s, NULL, -1, &w.waited_ns, &w.err);
+            const int r = pstk__reorder_take(&w.reorder, &s, NULL, -1, &w.waited_ns, &w.err);
             pthread_join(thread, NULL);
             CHECK_EQ(r, results[how]);
             CHECK(w.waited_ns > 0);
@@ -794,18 +794,18 @@ TEST(open_survives_every_failing_allocation_and_close_is_idempotent)
                                                        .n_slots = 2,
                                                        .n_device_slots = uploads * 2}),
                  0);
-        pstk__window_close(&w.window);
+        pstk__reorder_close(&w.reorder);
         while (r != 0) {
             n_calls = 0;
             fail_at = ++n;
             pstk_error_init(&err, sizeof err);
-            r = pstk__window_open(&w.window, w.p.host, w.p.leased, &w.partition, NULL, w.start,
-                                  &err);
+            r = pstk__reorder_open(&w.reorder, w.p.host, w.p.leased, &w.partition, NULL, w.start,
+                                   &err);
             fail_at = 0;
             CHECK_EQ(r, r == 0 ? 0 : PSTK_ENOMEM);
             CHECK_EQ(err.code, r);
-            pstk__window_close(&w.window);
-            pstk__window_close(&w.window);
+            pstk__reorder_close(&w.reorder);
+            pstk__reorder_close(&w.reorder);
         }
         CHECK_EQ(n - 1, 2 + uploads); /* the arrays and the lock */
         world_close(&w);
