@@ -3,74 +3,76 @@
 
 #include <penstock/types.h>
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Compare by bytes; a name that another begins with comes first. */
-static int compare(const char *a, size_t size, const char *b)
+/* Compare names by bytes; one that another begins with comes first. */
+static int compare(const void *a, const void *b)
 {
-    const int order = strncmp(a, b, size);
-    return order ? order : b[size] ? -1 : 0;
+    const struct pstk__export_class *one = a, *other = b;
+    const int order =
+        memcmp(one->name, other->name, one->size < other->size ? one->size : other->size);
+    return order ? order : (one->size > other->size) - (one->size < other->size);
 }
 
-/* Where the class is, or would be. */
-static size_t find(const struct pstk__export_classes *classes, const char *name, size_t size)
+static int compare_places(const void *a, const void *b)
 {
-    size_t first = 0, end = classes->n;
-    while (first < end) {
-        const size_t middle = first + (end - first) / 2;
-        if (compare(name, size, classes->at[middle].name) > 0)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return first;
+    return compare(*(struct pstk__export_class *const *)a, *(struct pstk__export_class *const *)b);
 }
 
-static int insert(struct pstk__export_classes *classes, size_t i, const char *name, size_t size,
-                  uint64_t label)
+/* Add a class, which has no samples. NULL: no memory. */
+static struct pstk__export_class *add_class(struct pstk__export_classes *classes,
+                                            const struct pstk__export_class *found)
 {
     if (classes->n == classes->room) {
         const size_t room = classes->room ? 2 * classes->room : 64;
-        struct pstk__export_class *at = realloc(classes->at, room * sizeof *at);
+        struct pstk__export_class **at = realloc(classes->at, room * sizeof(void *));
         if (!at)
-            return PSTK_ENOMEM;
+            return NULL;
         classes->at = at;
         classes->room = room;
     }
-    char *own = strndup(name, size);
-    if (!own)
-        return PSTK_ENOMEM;
-    memmove(classes->at + i + 1, classes->at + i, (classes->n - i) * sizeof *classes->at);
-    classes->at[i] = (struct pstk__export_class){.name = own, .label = label};
-    classes->n++;
-    return 0;
+    struct pstk__export_class *class = malloc(sizeof *class + found->size);
+    if (!class)
+        return NULL;
+    char *name = (char *)(class + 1);
+    memcpy(name, found->name, found->size);
+    *class = *found;
+    class->name = name;
+    if (!tsearch(class, &classes->tree, compare)) {
+        free(class);
+        return NULL;
+    }
+    classes->at[classes->n++] = class;
+    return class;
 }
 
 int pstk__export_classes_add(struct pstk__export_classes *classes, const char *name, size_t size,
                              uint64_t label)
 {
-    const size_t i = find(classes, name, size);
-    int r = 0;
-    if (i == classes->n || compare(name, size, classes->at[i].name) != 0)
-        r = insert(classes, i, name, size, label);
-    if (r == 0)
-        classes->at[i].n++;
-    return r;
+    const struct pstk__export_class wanted = {.name = name, .size = size, .label = label};
+    struct pstk__export_class *const *node = tfind(&wanted, &classes->tree, compare);
+    struct pstk__export_class *class = node ? *node : add_class(classes, &wanted);
+    if (!class)
+        return PSTK_ENOMEM;
+    class->n++;
+    return 0;
 }
 
-uint64_t pstk__export_classes_n_renumbered(const struct pstk__export_classes *classes)
+uint64_t pstk__export_classes_n_renumbered(struct pstk__export_classes *classes)
 {
     uint64_t n = 0;
+    if (classes->n)
+        qsort(classes->at, classes->n, sizeof(void *), compare_places);
     for (size_t i = 0; i < classes->n; i++)
-        n += classes->at[i].label == i ? 0 : classes->at[i].n;
+        n += classes->at[i]->label == i ? 0 : classes->at[i]->n;
     return n;
 }
 
 void pstk__export_classes_free(struct pstk__export_classes *classes)
 {
-    for (size_t i = 0; i < classes->n; i++)
-        free(classes->at[i].name);
+    tdestroy(classes->tree, free);
     free(classes->at);
     *classes = (struct pstk__export_classes){0};
 }

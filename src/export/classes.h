@@ -8,23 +8,24 @@
 #include <stdint.h>
 
 struct pstk__export_class {
-    char *name;     /* owned */
-    uint64_t label; /* in the data set */
-    uint64_t n;     /* samples */
+    const char *name; /* no 0 at its end; in the same allocation */
+    size_t size;      /* bytes of it */
+    uint64_t label;   /* in the data set */
+    uint64_t n;       /* samples */
 };
 
 /* All zero is empty. */
 struct pstk__export_classes {
-    struct pstk__export_class *at; /* owned; sorted by the bytes of the names */
+    void *tree;                     /* of tsearch(3), by name; owns the classes */
+    struct pstk__export_class **at; /* owned; in the order of their first samples */
     size_t n, room;
 };
 
-/* Count a sample of a class, whose name has `size` bytes. 0 or ENOMEM. O(log n) for a class that is
- * there. */
+/* Count a sample of a class, whose name has `size` bytes. 0 or ENOMEM. O(log n). */
 int pstk__export_classes_add(struct pstk__export_classes *classes, const char *name, size_t size,
                              uint64_t label);
-/* The samples whose class readers give another number than its label. */
-uint64_t pstk__export_classes_n_renumbered(const struct pstk__export_classes *classes);
+/* The samples whose class readers give another number than its label. Sorts `at` by name. */
+uint64_t pstk__export_classes_n_renumbered(struct pstk__export_classes *classes);
 void pstk__export_classes_free(struct pstk__export_classes *classes);
 
 #endif
