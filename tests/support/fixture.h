@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 struct fixture {
@@ -29,11 +30,25 @@ static const struct pstk_field fixture_fields[FIXTURE_FIELDS] = {
     {.name = "id", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64},
 };
 
+#define FIXTURE_ROOM ((uint64_t)512 << 20) /* bytes that a test writes, at most, and some more */
+
+/* Return the folder for scratch folders: TMPDIR, else /tmp. tests/meson.build gives fault tests
+ * under a sanitizer PENSTOCK_TEST_MEMORY, a file system in memory: they call fsync thousands of
+ * times. */
+static inline const char *fixture_parent(void)
+{
+    const char *memory = getenv("PENSTOCK_TEST_MEMORY"), *tmp = getenv("TMPDIR");
+    struct statvfs st;
+    if (memory && access(memory, W_OK) == 0 && statvfs(memory, &st) == 0 &&
+        (uint64_t)st.f_bavail * st.f_frsize >= FIXTURE_ROOM)
+        return memory;
+    return tmp && strlen(tmp) < 150 ? tmp : "/tmp";
+}
+
 static inline void fixture_open(struct fixture *f)
 {
-    const char *tmp = getenv("TMPDIR");
     pstk_error_init(&f->err, sizeof f->err);
-    snprintf(f->dir, sizeof f->dir, "%s/pstk-XXXXXX", tmp && strlen(tmp) < 150 ? tmp : "/tmp");
+    snprintf(f->dir, sizeof f->dir, "%.150s/pstk-XXXXXX", fixture_parent());
     if (!mkdtemp(f->dir)) {
         perror(f->dir);
         abort();
