@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apply: the public functions of operations on pixels of the program. */
 #include "augment/canvas.h"
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 #include "base/error.h"
 
 #include <stdlib.h>
@@ -54,20 +54,20 @@ int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops, const struct pstk_s
                                          .epoch = draw->epoch,
                                          .sample_id = draw->sample_id,
                                          .group = draw->random_group};
-    struct pstk__drawing drawing = {.view = view_of(shape), .err = err};
-    drawing.ops = calloc(pstk__ops_max(ops, n_ops) + 1, sizeof *drawing.ops);
-    if (!drawing.ops)
+    struct pstk__sampled_ops sampled = {.view = view_of(shape), .err = err};
+    sampled.ops = calloc(pstk__ops_max(ops, n_ops) + 1, sizeof *sampled.ops);
+    if (!sampled.ops)
         return FAIL(PSTK_ENOMEM, "ops: out of memory");
-    rc = pstk__ops_draw(&drawing, ops, 0, n_ops, key);
-    const uint32_t n = drawing.n < capacity ? drawing.n : capacity;
+    rc = pstk__ops_draw(&sampled, ops, 0, n_ops, key);
+    const uint32_t n = sampled.n < capacity ? sampled.n : capacity;
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
-        drawn[i] = drawing.ops[i];
+        drawn[i] = sampled.ops[i];
         if (drawn[i].n_children > n - i - 1) /* cut off with the list */
             drawn[i].n_children = n - i - 1;
         drawn[i].children = drawn[i].n_children > 0 ? &drawn[i + 1] : NULL;
     }
-    free(drawing.ops);
-    return rc < 0 ? rc : (int)drawing.n;
+    free(sampled.ops);
+    return rc < 0 ? rc : (int)sampled.n;
 }
 
 /* ---- apply ----------------------------------------------------------------------------------- */

@@ -2,12 +2,12 @@
 /*
  * mixture: how a random operation draws a MIX and its chains:
  *
- *   begin -> (chain -> fixed operations, by pstk__drawing_add) ... -> end
+ *   begin -> (chain -> fixed operations, by pstk__sampled_ops_add) ... -> end
  */
 #ifndef PSTK_MIXTURE_H
 #define PSTK_MIXTURE_H
 
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #define PSTK__MAX_CHAINS 16u
 #define PSTK__MAX_CHAIN 16u /* operations */
@@ -15,11 +15,11 @@
 /* Append a MIX: its mode, an enum pstk_chain_mode, and the weight of the original. Returns its
  * place.
  */
-uint32_t pstk__mixture_begin(struct pstk__drawing *to, uint32_t mode, double weight);
+uint32_t pstk__mixture_begin(struct pstk__sampled_ops *to, uint32_t mode, double weight);
 /* Begin a chain of this weight, which has the operations appended next. */
-void pstk__mixture_chain(struct pstk__drawing *to, double weight);
+void pstk__mixture_chain(struct pstk__sampled_ops *to, double weight);
 /* Make all that was appended since begin, which returned `at`, the children of the MIX. */
-void pstk__mixture_end(struct pstk__drawing *to, uint32_t at);
+void pstk__mixture_end(struct pstk__sampled_ops *to, uint32_t at);
 /* The arena bytes of a MIX, without those of its children. */
 uint64_t pstk__mixture_scratch(const struct pstk__largest *in, uint32_t channels);
 

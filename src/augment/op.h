@@ -5,7 +5,7 @@
  * lists the entries. Rules for a list depend on the *effects* of its ops, never on their kinds.
  *
  * An op is *fixed* or *random*. The parameters of a fixed op say all that it does. A random op
- * draws fixed ops for each sample (drawing.h). What is drawn acts in two steps: the ops of the
+ * draws fixed ops for each sample (sampled_ops.h). What is drawn acts in two steps: the ops of the
  * list's *prefix* are folded into the geometry of the decoder's rows and into row-wise colours;
  * those after it change a whole picture, one after the other (canvas.h).
  */
@@ -21,7 +21,7 @@
 
 struct pstk__canvas;
 struct pstk__colour_table;
-struct pstk__drawing;
+struct pstk__sampled_ops;
 struct pstk__rotation;
 
 /* What an op does to an image; one bit or more. */
@@ -90,7 +90,7 @@ struct pstk__op_entry {
     /* Random ops, and resizes, whose filter may be RANDOM: draw fixed ops, at most `max_ops`. r
      * starts anew for each op of the list and each sample, so that no op's draws depend on
      * another's. */
-    void (*draw)(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to);
+    void (*draw)(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to);
     /* Random ops: the most fixed ops that one sample gets. NULL: 1. */
     uint32_t (*max_ops)(const struct pstk_op *op);
     /* Set the size after the op; v has the size before it. NULL: it keeps the size. */

@@ -2,7 +2,7 @@
 /* op_blur: torchvision's gaussian_blur and Pillow's ImageFilter.GaussianBlur, fixed and random. */
 #include "augment/canvas.h"
 #include "augment/op_tensor.h"
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 #include "pixels/blur.h"
@@ -146,19 +146,19 @@ static int change_box(const struct pstk_op *op, struct pstk__canvas *canvas)
 /* ---- draws ----------------------------------------------------------------------------------- */
 
 static void draw_gaussian(const struct pstk_op *op, struct pstk__random *r,
-                          struct pstk__drawing *to)
+                          struct pstk__sampled_ops *to)
 {
     const double sigma = pstk__random_uniform(r, op->params[2], op->params[3]);
     const struct pstk_op drawn = {.kind = PSTK_OP_GAUSSIAN_BLUR,
                                   .params = {op->params[0], op->params[1], sigma, sigma}};
-    pstk__drawing_add(to, &drawn);
+    pstk__sampled_ops_add(to, &drawn);
 }
 
-static void draw_box(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_box(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const struct pstk_op drawn =
         pstk_box_blur(pstk__random_uniform(r, op->params[0], op->params[1]));
-    pstk__drawing_add(to, &drawn);
+    pstk__sampled_ops_add(to, &drawn);
 }
 
 #define ENTRY(member, number, words, ...)                                                          \

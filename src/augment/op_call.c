@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_call: a function of the program, between operations. */
 #include "augment/canvas.h"
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 #include "base/utf8.h"
@@ -46,12 +46,12 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 }
 
 /* A list's op becomes one whose random bits are set. */
-static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     struct pstk_op drawn = *op;
     for (uint32_t i = 0; i < N_WORDS; i++)
         drawn.params[FIRST_WORD + i] = pstk__random_u32(r);
-    pstk__drawing_add(to, &drawn);
+    pstk__sampled_ops_add(to, &drawn);
 }
 
 static uint64_t scratch_of(const struct pstk_op *op)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_color_jitter: torchvision's ColorJitter: brightness, contrast, saturation and hue, each by a
  * random factor, in a random order. */
-#include "augment/drawing.h"
 #include "augment/op_tensor.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 
@@ -53,7 +53,7 @@ static int is_used(const struct pstk_op *op, uint32_t i)
 }
 
 /* torchvision draws the order first, then the factors in the order of the arguments. */
-static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     uint32_t order[N_KINDS];
     double factors[N_KINDS];
@@ -63,7 +63,7 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
     for (uint32_t i = 0; i < N_KINDS; i++) {
         const struct pstk_op drawn = pstk_adjust(adjustments[order[i]].kind, factors[order[i]]);
         if (is_used(op, order[i]))
-            pstk__drawing_add(to, &drawn);
+            pstk__sampled_ops_add(to, &drawn);
     }
 }
 

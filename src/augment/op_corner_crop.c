@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_corner_crop: one of the five parts of torchvision's functional.five_crop. */
 #include "augment/canvas.h"
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 
@@ -63,7 +63,7 @@ static struct pstk_op part_of(const struct pstk_op *op, uint32_t width, uint32_t
     }
 }
 
-static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     (void)r;
     if (is_smaller(op, &to->view)) {
@@ -71,7 +71,7 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
         return;
     }
     const struct pstk_op part = part_of(op, to->view.width, to->view.height);
-    pstk__drawing_add(to, &part);
+    pstk__sampled_ops_add(to, &part);
 }
 
 static int fits(const struct pstk_op *op, const struct pstk__view *view)

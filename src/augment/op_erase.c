@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_erase: torchvision's RandomErasing, and timm's, of the finished rows of an output, and the
  * boxes that they draw. */
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/cast.h"
 #include "base/error.h"
@@ -187,7 +187,7 @@ static void draw_values(const struct pstk_op *op, struct pstk__random *r, double
 
 /* As torchvision's get_params, in its order; 64 bits in place of normal numbers. */
 static void draw_box(const struct pstk_op *op, struct pstk__random *r, uint32_t count,
-                     struct pstk__drawing *to)
+                     struct pstk__sampled_ops *to)
 {
     struct pstk__box box;
     struct pstk_op drawn = pstk_erase(0, 0, 0, 0, 0);
@@ -201,11 +201,11 @@ static void draw_box(const struct pstk_op *op, struct pstk__random *r, uint32_t 
     drawn.params[1] = (double)pstk__random_below(r, to->view.width - box.width + 1);
     drawn.params[2] = box.height;
     drawn.params[3] = box.width;
-    pstk__drawing_add(to, &drawn);
+    pstk__sampled_ops_add(to, &drawn);
 }
 
 /* As torchvision's forward, and as timm's with a number of boxes. */
-static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const uint32_t least = (uint32_t)op->params[COUNT], most = (uint32_t)op->params[COUNT + 1];
     uint32_t count = least > 0 ? least : 1;

@@ -2,7 +2,7 @@
 /* op_fit: what fits an image of any size to one size and keeps its aspect ratio: a resize of the
  * longer side, padding, and both in one. */
 #include "augment/canvas.h"
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 
@@ -115,10 +115,11 @@ static struct pstk_op longest_of(const struct pstk_op *op, struct pstk__view vie
     return resize_to(op, view.height, view.width);
 }
 
-static void draw_longest(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_longest(const struct pstk_op *op, struct pstk__random *r,
+                         struct pstk__sampled_ops *to)
 {
     const struct pstk_op resize = longest_of(op, to->view);
-    pstk__drawing_add_resize(&resize, r, to);
+    pstk__sampled_ops_add_resize(&resize, r, to);
 }
 
 static void largest_longest(const struct pstk_op *op, struct pstk__largest *e)
@@ -204,7 +205,7 @@ static int check_view_pad(const struct pstk_op *op, const struct pstk__view *vie
     return is_larger(op, view) ? fail_larger(op, view, PSTK_STAGE_OPEN, err) : 0;
 }
 
-static void draw_pad(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_pad(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     (void)r;
     if (is_larger(op, &to->view)) {
@@ -212,7 +213,7 @@ static void draw_pad(const struct pstk_op *op, struct pstk__random *r, struct ps
         return;
     }
     const struct pstk_op part = padded_of(op, &to->view);
-    pstk__drawing_add(to, &part);
+    pstk__sampled_ops_add(to, &part);
 }
 
 static int needs_picture_pad(const struct pstk_op *op, const struct pstk__view *view)
@@ -278,11 +279,11 @@ static struct letters letters_of(const struct pstk_op *op, const struct pstk__vi
 }
 
 static void draw_letterbox(const struct pstk_op *op, struct pstk__random *r,
-                           struct pstk__drawing *to)
+                           struct pstk__sampled_ops *to)
 {
     const struct letters letters = letters_of(op, &to->view);
-    pstk__drawing_add_resize(&letters.resize, r, to);
-    pstk__drawing_add(to, &letters.part);
+    pstk__sampled_ops_add_resize(&letters.resize, r, to);
+    pstk__sampled_ops_add(to, &letters.part);
 }
 
 static uint32_t max_letterbox(const struct pstk_op *op)

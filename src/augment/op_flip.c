@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_flip: mirrors left and right, or top and bottom, always or with a probability. */
 #include "augment/canvas.h"
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 #include "pixels/copy.h"
@@ -25,19 +25,19 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : pstk__op_check_unused(op, 1, err);
 }
 
-static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const struct pstk_op flip = pstk_flip_horizontal();
     if (pstk__random_unit(r) < op->params[0])
-        pstk__drawing_add(to, &flip);
+        pstk__sampled_ops_add(to, &flip);
 }
 
 static void draw_vertical(const struct pstk_op *op, struct pstk__random *r,
-                          struct pstk__drawing *to)
+                          struct pstk__sampled_ops *to)
 {
     const struct pstk_op flip = pstk_flip_vertical();
     if (pstk__random_unit(r) < op->params[0])
-        pstk__drawing_add(to, &flip);
+        pstk__sampled_ops_add(to, &flip);
 }
 
 const struct pstk__op_entry pstk__op_random_flip = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_iou_crop: torchvision's RandomIoUCrop, the crop of SSD. It draws an IOU_CROP (op_crop.c). */
 #include "augment/boxes.h"
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 
@@ -88,7 +88,7 @@ static int is_good(const struct pstk__boxes *boxes, const struct pstk__sides *cr
 
 /* One trial of torchvision's make_params. */
 static int try_crop(const struct pstk_op *op, struct pstk__random *r,
-                    const struct pstk__drawing *to, double least, struct pstk_op *crop)
+                    const struct pstk__sampled_ops *to, double least, struct pstk_op *crop)
 {
     const double *p = op->params;
     const double w = to->view.width, h = to->view.height;
@@ -107,7 +107,7 @@ static int try_crop(const struct pstk_op *op, struct pstk__random *r,
     return is_good(to->boxes, &part, least);
 }
 
-static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const uint32_t n = n_options(op);
     struct pstk_op crop;
@@ -122,7 +122,7 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
             return;
         for (uint32_t i = 0; i < (uint32_t)op->params[TRIALS]; i++)
             if (try_crop(op, r, to, least, &crop)) {
-                pstk__drawing_add(to, &crop);
+                pstk__sampled_ops_add(to, &crop);
                 return;
             }
     }

@@ -2,7 +2,7 @@
 /* op_jpeg: what a JPEG file loses, at a fixed quality, and at a random one as torchvision's JPEG.
  */
 #include "augment/canvas.h"
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 #include "image/jpeg/quality.h"
@@ -77,12 +77,12 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
                                  canvas->arena);
 }
 
-static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const uint32_t least = (uint32_t)op->params[0], most = (uint32_t)op->params[1];
     const struct pstk_op drawn =
         pstk_jpeg(least + (uint32_t)pstk__random_below(r, most - least + 1));
-    pstk__drawing_add(to, &drawn);
+    pstk__sampled_ops_add(to, &drawn);
 }
 
 #define ENTRY(member, number, words, ...)                                                          \

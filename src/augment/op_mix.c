@@ -31,23 +31,23 @@ struct pstk_op pstk_mix_chain(double weight)
     return (struct pstk_op){.kind = PSTK_OP_MIX_CHAIN, .params = {weight}};
 }
 
-/* ---- drawing --------------------------------------------------------------------------------- */
+/* ---- sampling -------------------------------------------------------------------------------- */
 
-uint32_t pstk__mixture_begin(struct pstk__drawing *to, uint32_t mode, double weight)
+uint32_t pstk__mixture_begin(struct pstk__sampled_ops *to, uint32_t mode, double weight)
 {
     const struct pstk_op mix = pstk_mix_chains(mode, weight, NULL, 0);
-    pstk__drawing_add(to, &mix);
+    pstk__sampled_ops_add(to, &mix);
     to->in_mixture = 1;
     return to->n - 1;
 }
 
-void pstk__mixture_chain(struct pstk__drawing *to, double weight)
+void pstk__mixture_chain(struct pstk__sampled_ops *to, double weight)
 {
     const struct pstk_op chain = pstk_mix_chain(weight);
-    pstk__drawing_add(to, &chain);
+    pstk__sampled_ops_add(to, &chain);
 }
 
-void pstk__mixture_end(struct pstk__drawing *to, uint32_t at)
+void pstk__mixture_end(struct pstk__sampled_ops *to, uint32_t at)
 {
     to->ops[at].children = &to->ops[at + 1];
     to->ops[at].n_children = to->n - at - 1;

@@ -4,9 +4,9 @@
  * operations from a set, with magnitudes from tables. Source: torchvision 0.29,
  * transforms/autoaugment.py.
  */
-#include "augment/drawing.h"
 #include "augment/op_tensor.h"
 #include "augment/mixture.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 
@@ -146,7 +146,7 @@ static struct pstk_op moved(double shear_x, double shear_y, double x, double y)
 
 /* Append a member; torchvision's _apply_op. Its shear is tan(atan(magnitude)), here the magnitude
  * itself; translations are cut to whole pixels. */
-static void add(struct pstk__drawing *to, const struct pstk_op *policy, enum member member,
+static void add(struct pstk__sampled_ops *to, const struct pstk_op *policy, enum member member,
                 double magnitude)
 {
     static const uint32_t adjusted[] = {[BRIGHTNESS] = PSTK_OP_BRIGHTNESS,
@@ -192,7 +192,7 @@ static void add(struct pstk__drawing *to, const struct pstk_op *policy, enum mem
         for (int c = 0; c < 4; c++)
             op.fill[c] = policy->fill[c];
     }
-    pstk__drawing_add(to, &op);
+    pstk__sampled_ops_add(to, &op);
 }
 
 /* ---- TrivialAugmentWide and RandAugment ------------------------------------------------------ */
@@ -246,7 +246,8 @@ static double with_sign(struct pstk__random *r, enum member member, double magni
     return is_signed(member) && pstk__random_below(r, 2) ? -magnitude : magnitude;
 }
 
-static void draw_wide(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_wide(const struct pstk_op *op, struct pstk__random *r,
+                      struct pstk__sampled_ops *to)
 {
     const struct space space = space_wide((uint32_t)op->params[0]);
     const enum member member = (enum member)pstk__random_below(r, N_DRAWN);
@@ -255,7 +256,8 @@ static void draw_wide(const struct pstk_op *op, struct pstk__random *r, struct p
     add(to, op, member, with_sign(r, member, magnitude));
 }
 
-static void draw_rand(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_rand(const struct pstk_op *op, struct pstk__random *r,
+                      struct pstk__sampled_ops *to)
 {
     const struct space space = space_of(&to->view, (uint32_t)op->params[2]);
     for (uint32_t i = 0; i < (uint32_t)op->params[0]; i++) {
@@ -337,7 +339,8 @@ static int check_auto(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : check_rest(op, 1, err);
 }
 
-static void draw_auto(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_auto(const struct pstk_op *op, struct pstk__random *r,
+                      struct pstk__sampled_ops *to)
 {
     const struct space space = space_of(&to->view, N_BINS);
     const struct half *pair = pairs[(uint32_t)op->params[0]][pstk__random_below(r, N_PAIRS)];
@@ -387,7 +390,8 @@ static int check_mix(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : check_rest(op, N_MIX_PARAMS, err);
 }
 
-static void draw_chain(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_chain(const struct pstk_op *op, struct pstk__random *r,
+                       struct pstk__sampled_ops *to)
 {
     const double *p = op->params;
     struct space space = space_of(&to->view, N_BINS);
@@ -406,7 +410,7 @@ static void draw_chain(const struct pstk_op *op, struct pstk__random *r, struct 
 }
 
 /* torchvision draws all weights first. */
-static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const uint32_t n = (uint32_t)op->params[N_CHAINS];
     float shares[2], weights[PSTK__MAX_CHAINS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_random_choice: operations that others are the children of: torchvision's RandomApply,
  * RandomChoice and RandomOrder. */
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 
@@ -77,15 +77,17 @@ static int check_order(const struct pstk_op *op, struct pstk_error *err)
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-static void draw_apply(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_apply(const struct pstk_op *op, struct pstk__random *r,
+                       struct pstk__sampled_ops *to)
 {
     if (pstk__random_unit(r) < op->params[0])
         for (uint32_t i = 0; i < op->n_children; i++)
-            pstk__drawing_add_drawn(to, &op->children[i], r);
+            pstk__sampled_ops_add_draw(to, &op->children[i], r);
 }
 
 /* Draw by weight; without weights all children are equal. */
-static void draw_choice(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_choice(const struct pstk_op *op, struct pstk__random *r,
+                        struct pstk__sampled_ops *to)
 {
     const double sum = weight_sum(op);
     uint32_t chosen = 0;
@@ -96,15 +98,16 @@ static void draw_choice(const struct pstk_op *op, struct pstk__random *r, struct
     } else {
         chosen = (uint32_t)pstk__random_below(r, op->n_children);
     }
-    pstk__drawing_add_drawn(to, &op->children[chosen], r);
+    pstk__sampled_ops_add_draw(to, &op->children[chosen], r);
 }
 
-static void draw_order(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_order(const struct pstk_op *op, struct pstk__random *r,
+                       struct pstk__sampled_ops *to)
 {
     uint32_t order[MAX_CHILDREN];
     pstk__random_order(r, order, op->n_children);
     for (uint32_t i = 0; i < op->n_children; i++)
-        pstk__drawing_add_drawn(to, &op->children[order[i]], r);
+        pstk__sampled_ops_add_draw(to, &op->children[order[i]], r);
 }
 
 /* ---- bounds ---------------------------------------------------------------------------------- */

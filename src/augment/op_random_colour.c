@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_random_colour: torchvision's RandomGrayscale, RandomChannelPermutation and
  * RandomPhotometricDistort. Source: torchvision 0.29, transforms/v2/_color.py. */
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 
@@ -83,16 +83,16 @@ static int no_alpha(const struct pstk_op *op, uint32_t channels, struct pstk_err
 
 /* An image of one channel is gray: nothing is drawn for it. */
 static void draw_grayscale(const struct pstk_op *op, struct pstk__random *r,
-                           struct pstk__drawing *to)
+                           struct pstk__sampled_ops *to)
 {
     const struct pstk_op drawn = pstk_grayscale(3);
     if (pstk__random_unit(r) < op->params[0] && to->view.channels == 3)
-        pstk__drawing_add(to, &drawn);
+        pstk__sampled_ops_add(to, &drawn);
 }
 
 /* One channel has one order. */
 static void draw_permutation(const struct pstk_op *op, struct pstk__random *r,
-                             struct pstk__drawing *to)
+                             struct pstk__sampled_ops *to)
 {
     uint32_t order[3];
     struct pstk_op drawn = pstk_adjust(PSTK_OP_PERMUTE_CHANNELS, 0);
@@ -102,18 +102,19 @@ static void draw_permutation(const struct pstk_op *op, struct pstk__random *r,
     pstk__random_order(r, order, 3);
     for (int c = 0; c < 3; c++)
         drawn.params[c] = order[c];
-    pstk__drawing_add(to, &drawn);
+    pstk__sampled_ops_add(to, &drawn);
 }
 
-static void adjust(struct pstk__drawing *to, int i, double factor, int is_on)
+static void adjust(struct pstk__sampled_ops *to, int i, double factor, int is_on)
 {
     const struct pstk_op drawn = pstk_adjust(adjustments[i].kind, factor);
     if (is_on)
-        pstk__drawing_add(to, &drawn);
+        pstk__sampled_ops_add(to, &drawn);
 }
 
 /* torchvision draws all before it applies any. */
-static void draw_distort(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_distort(const struct pstk_op *op, struct pstk__random *r,
+                         struct pstk__sampled_ops *to)
 {
     const double *p = op->params;
     double factors[N_ADJUSTMENTS] = {0};

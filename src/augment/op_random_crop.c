@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_random_crop: torchvision's RandomCrop, which may pad first. */
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 
@@ -55,7 +55,7 @@ struct padded {
 
 /* by: left, top, right, bottom. */
 static void pad(const struct pstk_op *op, const double by[4], struct padded *padded,
-                struct pstk__drawing *to)
+                struct pstk__sampled_ops *to)
 {
     const int is_constant = op->params[MODE] == PSTK_PAD_CONSTANT;
     const struct pstk_op drawn = pstk_pad((uint32_t)by[0], (uint32_t)by[1], (uint32_t)by[2],
@@ -65,11 +65,11 @@ static void pad(const struct pstk_op *op, const double by[4], struct padded *pad
     padded->left += is_constant ? (int64_t)by[0] : 0;
     padded->top += is_constant ? (int64_t)by[1] : 0;
     if (!is_constant && (by[0] > 0 || by[1] > 0 || by[2] > 0 || by[3] > 0))
-        pstk__drawing_add(to, &drawn);
+        pstk__sampled_ops_add(to, &drawn);
 }
 
 /* As torchvision's forward and get_params, in their order. With a constant, the crop pads. */
-static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     struct padded padded = {.width = to->view.width, .height = to->view.height};
     const int if_needed = op->params[PAD_IF_NEEDED] == 1;
@@ -92,7 +92,7 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
     struct pstk_op crop = pstk_crop_at((int32_t)(top - padded.top), (int32_t)(left - padded.left),
                                        op->height, op->width);
     memcpy(crop.fill, op->fill, sizeof crop.fill);
-    pstk__drawing_add(to, &crop);
+    pstk__sampled_ops_add(to, &crop);
 }
 
 /* Three times it is padded: on all sides, in width and in height. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_random_resized_crop: torchvision's RandomResizedCrop. */
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 
@@ -81,14 +81,14 @@ struct pstk__box pstk__random_resized_crop_box(struct pstk__random *r, uint32_t 
     return fallback_box(width, height, ratio);
 }
 
-static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const struct pstk__box box = pstk__random_resized_crop_box(r, to->view.width, to->view.height,
                                                                &op->params[0], &op->params[2]);
     struct pstk_op drawn =
         pstk_resized_crop(box.top, box.left, box.height, box.width, op->height, op->width);
     drawn.filter = op->filter;
-    pstk__drawing_add_resize(&drawn, r, to);
+    pstk__sampled_ops_add_resize(&drawn, r, to);
 }
 
 const struct pstk__op_entry pstk__op_random_resized_crop = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_random_scale: resizes to a random size, which keep the aspect ratio: torchvision v2's
  * ScaleJitter, RandomShortestSize and RandomResize. */
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 
@@ -37,13 +37,13 @@ static void size(const struct pstk_op *op, struct pstk__view *view)
 
 /* Append a resize of the view by a factor; sides are cut down, as Python's int does. */
 static void add_scaled(const struct pstk_op *op, double factor, struct pstk__random *r,
-                       struct pstk__drawing *to)
+                       struct pstk__sampled_ops *to)
 {
     const double width = to->view.width * factor, height = to->view.height * factor;
     struct pstk_op resize = {.kind = PSTK_OP_RESIZE, .filter = op->filter};
     resize.width = width < 1 ? 1 : width < UINT32_MAX ? (uint32_t)width : UINT32_MAX;
     resize.height = height < 1 ? 1 : height < UINT32_MAX ? (uint32_t)height : UINT32_MAX;
-    pstk__drawing_add_resize(&resize, r, to);
+    pstk__sampled_ops_add_resize(&resize, r, to);
 }
 
 static double min_double(double a, double b)
@@ -73,7 +73,8 @@ static int check_jitter(const struct pstk_op *op, struct pstk_error *err)
 }
 
 /* As torchvision's, which takes the width of the target for the height of the image. */
-static void draw_jitter(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_jitter(const struct pstk_op *op, struct pstk__random *r,
+                        struct pstk__sampled_ops *to)
 {
     const double y = (double)op->width / to->view.height, x = (double)op->height / to->view.width;
     const double scale = pstk__random_uniform(r, op->params[0], op->params[1]);
@@ -184,7 +185,7 @@ static double longest_of(const struct pstk_op *op)
 
 /* As torchvision's, with its order of operations. */
 static void draw_shortest(const struct pstk_op *op, struct pstk__random *r,
-                          struct pstk__drawing *to)
+                          struct pstk__sampled_ops *to)
 {
     const uint32_t w = to->view.width, h = to->view.height;
     const double side = op->params[pstk__random_below(r, n_sides(op))];
@@ -200,14 +201,15 @@ static void draw_shortest(const struct pstk_op *op, struct pstk__random *r,
                             side, h, w, longest_of(op));
 }
 
-static void draw_resize(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_resize(const struct pstk_op *op, struct pstk__random *r,
+                        struct pstk__sampled_ops *to)
 {
     const struct range range = range_of(op);
     const uint64_t n = (uint64_t)(range.most - range.least) + 1;
     struct pstk_op shorter =
         pstk_resize_shorter((uint32_t)(range.least + (double)pstk__random_below(r, n)));
     shorter.filter = op->filter;
-    pstk__drawing_add_resize(&shorter, r, to);
+    pstk__sampled_ops_add_resize(&shorter, r, to);
 }
 
 static void largest_shorter(const struct pstk_op *op, struct pstk__largest *e)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_random_warp: torchvision's RandomRotation, RandomAffine and RandomPerspective. */
-#include "augment/drawing.h"
 #include "augment/op_tensor.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 #include "pixels/warp_matrix.h"
@@ -100,16 +100,16 @@ static int check_perspective(const struct pstk_op *op, struct pstk_error *err)
 /* ---- draws ----------------------------------------------------------------------------------- */
 
 /* Append a warp with the filter and the fill of the op that draws it. */
-static void add(struct pstk__drawing *to, const struct pstk_op *op, struct pstk_op warp)
+static void add(struct pstk__sampled_ops *to, const struct pstk_op *op, struct pstk_op warp)
 {
     warp.filter = op->filter;
     for (int c = 0; c < 4; c++)
         warp.fill[c] = op->fill[c];
-    pstk__drawing_add(to, &warp);
+    pstk__sampled_ops_add(to, &warp);
 }
 
 static void draw_rotation(const struct pstk_op *op, struct pstk__random *r,
-                          struct pstk__drawing *to)
+                          struct pstk__sampled_ops *to)
 {
     struct pstk_op turn = pstk_rotate(pstk__random_uniform(r, op->params[0], op->params[1]), 0,
                                       op->params[EXPAND] == 1);
@@ -132,7 +132,8 @@ static void largest_rotation(const struct pstk_op *op, struct pstk__largest *lar
 }
 
 /* As torchvision's get_params, in its order. */
-static void draw_affine(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_affine(const struct pstk_op *op, struct pstk__random *r,
+                        struct pstk__sampled_ops *to)
 {
     const double *p = op->params;
     const double width = to->view.width, height = to->view.height;
@@ -162,7 +163,7 @@ static double inwards(struct pstk__random *r, uint32_t side, uint32_t most, int 
 
 /* As torchvision's get_params: x and y of each corner move inwards, at most to the middle. */
 static void draw_perspective(const struct pstk_op *op, struct pstk__random *r,
-                             struct pstk__drawing *to)
+                             struct pstk__sampled_ops *to)
 {
     const uint32_t w = to->view.width, h = to->view.height;
     const uint32_t x = (uint32_t)(op->params[0] * (w / 2)), y = (uint32_t)(op->params[0] * (h / 2));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_random_zoom_out: torchvision v2's RandomZoomOut, of SSD. */
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 
@@ -29,7 +29,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 }
 
 /* As torchvision's make_params, in its order. */
-static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const uint32_t width = to->view.width, height = to->view.height;
     if (!(pstk__random_unit(r) < op->params[2]))
@@ -48,7 +48,7 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
     const double top = (max_height - height) * pstk__random_unit(r);
     struct pstk_op canvas = pstk_crop_at(-(int32_t)top, -(int32_t)left, max_height, max_width);
     memcpy(canvas.fill, op->fill, sizeof canvas.fill);
-    pstk__drawing_add(to, &canvas);
+    pstk__sampled_ops_add(to, &canvas);
 }
 
 /* Images get sizes of their own. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_resize: resizes to a size, whatever the aspect ratio. */
 #include "augment/canvas.h"
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 struct pstk_op pstk_resize(uint32_t height, uint32_t width)
 {
@@ -25,7 +25,7 @@ const struct pstk__op_entry pstk__op_resize = {
     .uses = PSTK__USES_FILTER,
     .name = "resize",
     .check = pstk__op_check_sized,
-    .draw = pstk__drawing_add_resize,
+    .draw = pstk__sampled_ops_add_resize,
     .size = pstk__op_size,
     .fold = fold,
     .bound = pstk__op_bound,

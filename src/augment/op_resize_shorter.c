@@ -2,7 +2,7 @@
 /* op_resize_shorter: resizes the shorter side to a length, or to less if the longer side would
  * become too long, and keeps the aspect ratio. */
 #include "augment/canvas.h"
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include "base/error.h"
 
@@ -147,7 +147,7 @@ const struct pstk__op_entry pstk__op_resize_shorter = {
     .uses = PSTK__USES_FILTER,
     .name = "resize shorter",
     .check = check,
-    .draw = pstk__drawing_add_resize,
+    .draw = pstk__sampled_ops_add_resize,
     .size = size,
     .largest = largest,
     .fold = fold,

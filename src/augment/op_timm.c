@@ -127,7 +127,8 @@ static uint32_t draw_weighted(struct pstk__random *r, uint8_t *left, uint32_t n)
 }
 
 /* timm draws all members first. */
-static void draw_rand(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_rand(const struct pstk_op *op, struct pstk__random *r,
+                      struct pstk__sampled_ops *to)
 {
     const double *p = op->params;
     const struct pstk__timm_level level = {.probability = p[RAND_PROBABILITY],
@@ -234,8 +235,8 @@ static int check_auto(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : pstk__timm_check_rest(op, 2, err);
 }
 
-static void draw_part(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to,
-                      const struct part *part)
+static void draw_part(const struct pstk_op *op, struct pstk__random *r,
+                      struct pstk__sampled_ops *to, const struct part *part)
 {
     const uint32_t policy = (uint32_t)op->params[0];
     const struct pstk__timm_level level = {.probability = part->tenths / 10.0,
@@ -250,7 +251,8 @@ static void draw_part(const struct pstk_op *op, struct pstk__random *r, struct p
     pstk__timm_draw(to, r, op, (enum pstk__timm_member)member, &level);
 }
 
-static void draw_auto(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_auto(const struct pstk_op *op, struct pstk__random *r,
+                      struct pstk__sampled_ops *to)
 {
     const uint32_t policy = (uint32_t)op->params[0];
     if (policy == PSTK_TIMM_POLICY_3A) {
@@ -316,7 +318,8 @@ static int check_mix(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : pstk__timm_check_rest(op, N_MIX_PARAMS, err);
 }
 
-static void draw_chain(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_chain(const struct pstk_op *op, struct pstk__random *r,
+                       struct pstk__sampled_ops *to)
 {
     const double *p = op->params;
     const struct pstk__timm_level level = {.probability = 1,
@@ -345,7 +348,7 @@ static void blended_weights(float *weights, uint32_t n, float share)
     }
 }
 
-static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const uint32_t n = (uint32_t)op->params[MIX_CHAINS];
     const int blends = op->params[MIX_BLENDS] == 1;

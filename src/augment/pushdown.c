@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "augment/pushdown.h"
 
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 #include <string.h>
 

@@ -166,8 +166,9 @@ static double magnitude_drawn(const struct pstk__timm_level *level, struct pstk_
 }
 
 /* timm draws the filter after the sign. */
-void pstk__timm_draw(struct pstk__drawing *to, struct pstk__random *r, const struct pstk_op *policy,
-                     enum pstk__timm_member member, const struct pstk__timm_level *level)
+void pstk__timm_draw(struct pstk__sampled_ops *to, struct pstk__random *r,
+                     const struct pstk_op *policy, enum pstk__timm_member member,
+                     const struct pstk__timm_level *level)
 {
     if (level->probability < 1 && pstk__random_unit(r) > level->probability)
         return;
@@ -177,7 +178,7 @@ void pstk__timm_draw(struct pstk__drawing *to, struct pstk__random *r, const str
         for (int c = 0; c < 4; c++)
             op.fill[c] = policy->fill[c];
     }
-    pstk__drawing_add(to, &op);
+    pstk__sampled_ops_add(to, &op);
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #ifndef PSTK_TIMM_H
 #define PSTK_TIMM_H
 
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 
 /* Names as timm's. INCREASING: the change grows with the magnitude, where it otherwise shrinks. */
 enum pstk__timm_member {
@@ -50,8 +50,9 @@ struct pstk__timm_level {
 
 /* Append what timm's AugmentOp of a member does, or nothing. policy: the op whose filter and fill
  * warps have; the filter may be RANDOM. */
-void pstk__timm_draw(struct pstk__drawing *to, struct pstk__random *r, const struct pstk_op *policy,
-                     enum pstk__timm_member member, const struct pstk__timm_level *level);
+void pstk__timm_draw(struct pstk__sampled_ops *to, struct pstk__random *r,
+                     const struct pstk_op *policy, enum pstk__timm_member member,
+                     const struct pstk__timm_level *level);
 
 /* ---- checks that the policies share: 0, or EINVAL naming the member -------------------------- */
 

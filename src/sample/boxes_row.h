@@ -6,7 +6,7 @@
 #ifndef PSTK_BOXES_ROW_H
 #define PSTK_BOXES_ROW_H
 
-#include "sample/drawn.h"
+#include "sample/image_ops.h"
 
 /* Read n boxes of the field into boxes->boxes, in pixels of an image of this size; none is
  * excluded. Returns NULL, or what is wrong with one, in `text`. */

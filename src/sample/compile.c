@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compile: from the settings of an output, checked against its field, to its shape, sizes and
  * passes. */
-#include "augment/drawing.h"
 #include "augment/pushdown.h"
+#include "augment/sampled_ops.h"
 #include "base/cast.h"
 #include "base/error.h"
 #include "image/image.h"
@@ -483,7 +483,7 @@ static void passes_picture(struct pstk__output *o, uint32_t end, struct pstk__vi
     const struct pstk__canvas_bounds bounds =
         pstk__canvas_bounds_of(o->settings.ops, o->n_prefix, end, o->crop, view);
     o->canvas_room = bounds.room;
-    o->passes[o->resize].held += bounds.room + PSTK__PUSHDOWN_ROOM(pstk__output_drawn_size(o));
+    o->passes[o->resize].held += bounds.room + PSTK__PUSHDOWN_ROOM(pstk__output_image_ops_size(o));
     for (uint32_t j = o->n_prefix; j < end; j++) {
         view = pstk__op_view(&o->settings.ops[j], &view);
         pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_PICTURE,

@@ -205,7 +205,7 @@ int pstk__passes_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     row.layout = PSTK_NHWC;
     row.channels = 1;
     /* The drawn ops that move pixels, and the bytes of a row of samples, apart. */
-    const uint64_t held = pstk__output_drawn_size(image) + n_planes * ALIGN((uint64_t)w);
+    const uint64_t held = pstk__output_image_ops_size(image) + n_planes * ALIGN((uint64_t)w);
     pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_DECODE,
                                               .out = pstk__compile_pixels(1),
                                               .held = held,

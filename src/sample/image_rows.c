@@ -55,9 +55,9 @@ static struct pstk__box coded_box(const struct pstk__box *b, struct pstk__turn t
 
 /* Report the crop of the prefix, and the flips of all ops. */
 static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g,
-                       const struct pstk__drawn *drawn)
+                       const struct pstk__image_ops *image_ops)
 {
-    const struct pstk_op *changes = drawn->ops + drawn->n_prefix;
+    const struct pstk_op *changes = image_ops->ops + image_ops->n_prefix;
     *crop = (struct pstk_crop){.top = (int32_t)g->source.top,
                                .left = (int32_t)g->source.left,
                                .height = (int32_t)g->source.height,
@@ -66,7 +66,7 @@ static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g,
                                .image_width = g->image_width,
                                .flip = g->flip,
                                .flip_vertical = g->flip_vertical};
-    for (uint32_t k = 0; k < drawn->n_changes; k += 1 + changes[k].n_children) {
+    for (uint32_t k = 0; k < image_ops->n_changes; k += 1 + changes[k].n_children) {
         crop->flip ^= changes[k].kind == PSTK_OP_FLIP_HORIZONTAL;
         crop->flip_vertical ^= changes[k].kind == PSTK_OP_FLIP_VERTICAL;
     }
@@ -217,9 +217,9 @@ static int picture_write(struct pstk__image_rows *rows, const struct pstk__image
 static void erase_all(const struct pstk__image_row *row, const struct pstk__finish *finish,
                       uint8_t *pixels)
 {
-    const struct pstk__drawn *drawn = row->drawn;
-    const struct pstk_op *erasures = drawn->ops + drawn->n_prefix + drawn->n_changes;
-    for (uint32_t k = 0; k < drawn->n_erasures; k++)
+    const struct pstk__image_ops *image_ops = row->image_ops;
+    const struct pstk_op *erasures = image_ops->ops + image_ops->n_prefix + image_ops->n_changes;
+    for (uint32_t k = 0; k < image_ops->n_erasures; k++)
         pstk__op_entry(erasures[k].kind)->erase(&erasures[k], finish, pixels);
 }
 
@@ -280,7 +280,7 @@ static int row_finish(struct pstk__image_rows *rows, struct pstk__image_row *row
 static int turn_begin(struct pstk__image_rows *rows, struct pstk__image_row *row)
 {
     const struct pstk__box *box = &row->box;
-    const struct pstk__turn turn = row->drawn->turn;
+    const struct pstk__turn turn = row->image_ops->turn;
     if (!turn.swap && !turn.mirror_x && !turn.mirror_y)
         return 0;
     row->is_turned = 1;
@@ -449,17 +449,18 @@ static int changes_begin(struct pstk__image_rows *rows, struct pstk__image_row *
                          struct pstk__geometry *g)
 {
     const struct pstk__output *o = row->output;
-    const struct pstk__drawn *drawn = row->drawn;
+    const struct pstk__image_ops *image_ops = row->image_ops;
     const uint64_t n_pixels = (uint64_t)g->crop_width * g->crop_height;
     if (g->crop_width > o->crop.width || g->crop_height > o->crop.height ||
         n_pixels > o->crop.n_pixels)
         return PSTK_EFBIG;
-    row->changes =
-        pstk__arena_get(rows->arena, PSTK__PUSHDOWN_ROOM(drawn->n_changes) * sizeof *row->changes);
+    row->changes = pstk__arena_get(rows->arena, PSTK__PUSHDOWN_ROOM(image_ops->n_changes) *
+                                                    sizeof *row->changes);
     if (!row->changes)
         return PSTK_ENOMEM;
-    row->n_changes = pstk__ops_push_down(g, o->passes[o->resize].in.channels, row->changes,
-                                         drawn->ops + drawn->n_prefix, drawn->n_changes);
+    row->n_changes =
+        pstk__ops_push_down(g, o->passes[o->resize].in.channels, row->changes,
+                            image_ops->ops + image_ops->n_prefix, image_ops->n_changes);
     return 0;
 }
 
@@ -478,7 +479,7 @@ static int rows_begin(struct pstk__image_rows *rows, struct pstk__image_row *row
                                       .top = source->top + y->begin,
                                       .width = x->end - x->begin,
                                       .height = y->end - y->begin};
-    row->box = coded_box(&upright, row->drawn->turn, info);
+    row->box = coded_box(&upright, row->image_ops->turn, info);
     rc = recolour_begin(&row->before, rows->arena, o->passes, &o->passes[o->resize], upright.width);
     return rc < 0 ? rc : turn_begin(rows, row);
 }
@@ -486,17 +487,17 @@ static int rows_begin(struct pstk__image_rows *rows, struct pstk__image_row *row
 int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__output *o,
                          struct pstk__row *row, const struct pstk__image_source *source)
 {
-    const struct pstk__drawn *drawn = source->drawn;
+    const struct pstk__image_ops *image_ops = source->image_ops;
     struct pstk__image_row *j = &rows->rows[rows->n];
     *j = (struct pstk__image_row){
-        .output = o, .row = row, .source = *source, .out = row->data, .drawn = drawn};
+        .output = o, .row = row, .source = *source, .out = row->data, .image_ops = image_ops};
     struct shown shown = {.o = o, .out = row->data};
-    pstk__geometry_init(&shown.geometry, drawn->width, drawn->height);
-    pstk__geometry_fold(&shown.geometry, drawn->ops, drawn->n_prefix);
+    pstk__geometry_init(&shown.geometry, image_ops->width, image_ops->height);
+    pstk__geometry_fold(&shown.geometry, image_ops->ops, image_ops->n_prefix);
     if (o->settings.kind == PSTK_OUTPUT_MASK)
         memset(shown.geometry.fill, source->fill, sizeof shown.geometry.fill);
     if (row->crop)
-        write_crop(row->crop, &shown.geometry, drawn);
+        write_crop(row->crop, &shown.geometry, image_ops);
     if (pstk__output_has_flips(o)) { /* the device mirrors it, unless a picture is mirrored here */
         *row->flip = o->canvas_room == 0 && shown.geometry.flip;
         shown.geometry.flip = o->canvas_room == 0 ? 0 : shown.geometry.flip;
@@ -566,7 +567,7 @@ void pstk__image_rows_take(void *user, const uint8_t *pixels, uint64_t stride, u
 static inline void turn_row(struct pstk__image_row *row, uint32_t y, uint32_t width,
                             uint32_t channels)
 {
-    const struct pstk__turn turn = row->drawn->turn;
+    const struct pstk__turn turn = row->image_ops->turn;
     const uint32_t w = row->box.width, h = row->box.height;
     uint8_t *out = row->upright;
     for (uint32_t x = 0; x < width; x++, out += channels) {
@@ -580,8 +581,8 @@ static inline void turn_row(struct pstk__image_row *row, uint32_t y, uint32_t wi
 /* Push the collected box upright. */
 static void turn_rows(struct pstk__image_row *row, uint32_t channels)
 {
-    const uint32_t width = row->drawn->turn.swap ? row->box.height : row->box.width;
-    const uint32_t height = row->drawn->turn.swap ? row->box.width : row->box.height;
+    const uint32_t width = row->image_ops->turn.swap ? row->box.height : row->box.width;
+    const uint32_t height = row->image_ops->turn.swap ? row->box.width : row->box.height;
     for (uint32_t y = 0; y < height; y++) {
         if (channels == 1)
             turn_row(row, y, width, 1);

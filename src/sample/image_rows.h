@@ -11,7 +11,7 @@
 #define PSTK_IMAGE_ROWS_H
 
 #include "image/image.h"
-#include "sample/drawn.h"
+#include "sample/image_ops.h"
 #include "sample/row.h"
 
 /* Passes that convert or colour, one after the other: each has a row for what it gives. */
@@ -25,8 +25,8 @@ struct pstk__recolour {
 /* What an output is made of. */
 struct pstk__image_source {
     const struct pstk__image_info *info;
-    const struct pstk__drawn *drawn; /* its ops, for this image; borrowed until end */
-    uint8_t fill;                    /* masks: what lies outside of the image */
+    const struct pstk__image_ops *image_ops; /* its ops, for this image; borrowed until end */
+    uint8_t fill;                            /* masks: what lies outside of the image */
 };
 
 /* The row of one output, under way. */
@@ -40,9 +40,9 @@ struct pstk__image_row {
     uint64_t room;                /* bytes of its memory, and of the spare's */
     struct pstk_op *changes;      /* of the picture; arena */
     uint32_t n_changes;
-    const struct pstk__drawn *drawn; /* borrowed */
-    uint8_t *out;                    /* the row, for what the drawn ops leave */
-    struct pstk__box box;            /* of the image as coded: what the resize reads */
+    const struct pstk__image_ops *image_ops; /* borrowed */
+    uint8_t *out;                            /* the row, for what the drawn ops leave */
+    struct pstk__box box;                    /* of the image as coded: what the resize reads */
     uint32_t is_turned; /* 1: rows are collected in `coded`, and turned when all are there */
     uint8_t *coded;     /* box.width x box.height pixels, arena */
     uint8_t *upright;   /* one upright row, arena */

@@ -8,24 +8,25 @@
 #include <string.h>
 
 /* Set the drawn ops that move pixels, all by the nearest one. */
-static int drawn_init(struct pstk__drawn *own, struct pstk__arena *arena,
-                      const struct pstk__drawn *drawn)
+static int image_ops_init(struct pstk__image_ops *own, struct pstk__arena *arena,
+                          const struct pstk__image_ops *image_ops)
 {
-    const uint32_t n = drawn->n_prefix + drawn->n_changes;
-    *own = *drawn;
+    const uint32_t n = image_ops->n_prefix + image_ops->n_changes;
+    *own = *image_ops;
     own->n_prefix = own->n_changes = own->n_erasures = 0;
     own->ops = pstk__arena_get(arena, n * sizeof *own->ops);
     if (!own->ops)
         return PSTK_ENOMEM;
-    for (uint32_t k = 0; k < n; k += 1 + drawn->ops[k].n_children) { /* not a mixture's chains */
-        const struct pstk__op_entry *entry = pstk__op_entry(drawn->ops[k].kind);
+    for (uint32_t k = 0; k < n;
+         k += 1 + image_ops->ops[k].n_children) { /* not a mixture's chains */
+        const struct pstk__op_entry *entry = pstk__op_entry(image_ops->ops[k].kind);
         struct pstk_op *op = &own->ops[own->n_prefix + own->n_changes];
         if (!entry->move)
             continue;
-        *op = drawn->ops[k];
+        *op = image_ops->ops[k];
         op->filter = entry->uses & PSTK__USES_FILTER ? PSTK_FILTER_NEAREST : 0;
-        own->n_prefix += k < drawn->n_prefix;
-        own->n_changes += k >= drawn->n_prefix;
+        own->n_prefix += k < image_ops->n_prefix;
+        own->n_changes += k >= image_ops->n_prefix;
     }
     return 0;
 }
@@ -33,10 +34,10 @@ static int drawn_init(struct pstk__drawn *own, struct pstk__arena *arena,
 /* Set the fill of the ops for a plane, and return it. */
 static uint8_t fill_plane(const struct pstk__mask_rows *rows, uint32_t plane)
 {
-    const struct pstk__drawn *drawn = &rows->drawn;
+    const struct pstk__image_ops *image_ops = &rows->image_ops;
     const uint8_t fill = (uint8_t)(rows->fill >> 8 * plane);
-    for (uint32_t k = 0; k < drawn->n_prefix + drawn->n_changes; k++)
-        memset(drawn->ops[k].fill, fill, sizeof drawn->ops[k].fill);
+    for (uint32_t k = 0; k < image_ops->n_prefix + image_ops->n_changes; k++)
+        memset(image_ops->ops[k].fill, fill, sizeof image_ops->ops[k].fill);
     return fill;
 }
 
@@ -48,7 +49,7 @@ static int begin(struct pstk__mask_rows *rows, const struct pstk__plan *plan,
     for (uint32_t b = 0; b < rows->n_planes && rc == 0; b++) {
         struct pstk__row row = {.data = out[b]};
         const struct pstk__image_source source = {
-            .info = info, .drawn = &rows->drawn, .fill = fill_plane(rows, b)};
+            .info = info, .image_ops = &rows->image_ops, .fill = fill_plane(rows, b)};
         pstk__image_rows_begin(&rows->planes[b], plan, arena);
         rc = pstk__image_rows_add(&rows->planes[b], o, &row, &source);
         rows->split[b] = rc == 0 ? pstk__arena_get(arena, info->width) : NULL;
@@ -129,7 +130,7 @@ int pstk__mask_rows_write(struct pstk__mask_rows *rows, const struct pstk__plan 
         if (!planes[b])
             return PSTK_ENOMEM;
     }
-    int rc = drawn_init(&rows->drawn, arena, source->drawn);
+    int rc = image_ops_init(&rows->image_ops, arena, source->image_ops);
     if (rc == 0)
         rc = begin(rows, plan, arena, o, source->info, planes);
     if (rc == 0 && rows->planes[0].n > 0)

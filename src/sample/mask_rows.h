@@ -13,7 +13,7 @@ struct pstk__mask_rows {
     struct pstk__image_rows planes[2]; /* of the bytes of a sample, the lower one first */
     uint32_t n_planes;                 /* 2: of 16-bit samples, or for a fill of 16 bits */
     uint32_t sample_size;              /* bytes */
-    struct pstk__drawn drawn;          /* its ops: those that move pixels; arena */
+    struct pstk__image_ops image_ops;  /* its ops: those that move pixels; arena */
     uint32_t fill;
     uint8_t *split[2]; /* a row of each plane; arena */
 };
@@ -23,7 +23,7 @@ struct pstk__mask_source {
     const void *data; /* plain bytes */
     uint64_t size;
     const struct pstk__image_info *info;
-    const struct pstk__drawn *drawn; /* for the image that it follows */
+    const struct pstk__image_ops *image_ops; /* for the image that it follows */
 };
 
 /* Write the row of an output. EBADMSG: the file is damaged, or has samples of 16 bits that the

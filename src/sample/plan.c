@@ -229,7 +229,8 @@ uint64_t pstk__plan_scratch(const struct pstk__plan *p)
 {
     uint64_t most = 0, kept = 0;
     for (uint32_t i = 0; i < p->n_outputs; i++) {
-        kept += pstk__output_drawn_size(&p->outputs[i]) + pstk__output_boxes_size(&p->outputs[i]);
+        kept +=
+            pstk__output_image_ops_size(&p->outputs[i]) + pstk__output_boxes_size(&p->outputs[i]);
         const uint64_t size = p->outputs[i].is_first ? field_size(p, i) : 0;
         most = size > most ? size : most;
     }

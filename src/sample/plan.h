@@ -118,7 +118,7 @@ static inline int pstk__output_has_flips(const struct pstk__output *o)
 }
 
 /* image: arena bytes of the ops that a sample draws. */
-static inline uint64_t pstk__output_drawn_size(const struct pstk__output *o)
+static inline uint64_t pstk__output_image_ops_size(const struct pstk__output *o)
 {
     return ((o->max_ops + (uint64_t)o->has_pixels) * sizeof(struct pstk_op) + 63) & ~(uint64_t)63;
 }

@@ -19,7 +19,7 @@ static struct moving moving_of(const struct pstk__points_source *source,
 {
     struct pstk__view view;
     struct moving m = {.source = source, .o = o, .in = {1, 1}, .out = {1, 1}};
-    m.mirrors = pstk__drawn_mirrors(source->drawn, &view);
+    m.mirrors = pstk__image_ops_mirrors(source->image_ops, &view);
     m.shift = o->settings.at_centers ? 0.5 : 0;
     if (source->field->coordinates == PSTK_COORDINATES_UNIT) {
         m.in[0] = source->image->width;
@@ -57,7 +57,7 @@ static void write_chunk(const struct moving *m, const uint8_t *data, uint32_t fi
         visibility[j] = width == 3 ? pstk__coordinate(at + 2ull * size, field->dtype) : 2;
     }
     struct pstk__moved_points moved = {.points = points, .is_outside = is_outside, .n = n};
-    pstk__drawn_move_points(m->source->drawn, &moved);
+    pstk__image_ops_move_points(m->source->image_ops, &moved);
     for (uint32_t j = 0; j < n; j++) {
         const int is_nowhere = points[j].x != points[j].x;
         const uint32_t to = m->mirrors && m->o->partners ? m->o->partners[first + j] : first + j;
@@ -101,7 +101,7 @@ static void write_corners(const struct moving *m, uint64_t first, uint32_t n, fl
         points[j].y = pstk__coordinate(at + size, field->dtype) * m->in[1];
     }
     struct pstk__moved_points moved = {.points = points, .is_outside = is_outside, .n = n};
-    pstk__drawn_move_points(m->source->drawn, &moved);
+    pstk__image_ops_move_points(m->source->image_ops, &moved);
     for (uint32_t j = 0; j < n; j++) {
         out[2 * j] = (float)(points[j].x / m->out[0]);
         out[2 * j + 1] = (float)(points[j].y / m->out[1]);

@@ -6,15 +6,15 @@
 #ifndef PSTK_POINTS_ROW_H
 #define PSTK_POINTS_ROW_H
 
-#include "sample/drawn.h"
+#include "sample/image_ops.h"
 
 struct pstk__points_source {
     const struct pstk_field *field;
-    const void *data;                     /* its value */
-    uint64_t size;                        /* bytes */
-    const struct pstk__image_info *image; /* as coded */
-    const struct pstk__drawn *drawn;      /* of the image output */
-    const struct pstk__boxes *boxes;      /* of keypoints: as many as rows; NULL: all rows stay */
+    const void *data;                        /* its value */
+    uint64_t size;                           /* bytes */
+    const struct pstk__image_info *image;    /* as coded */
+    const struct pstk__image_ops *image_ops; /* of the image output */
+    const struct pstk__boxes *boxes; /* of keypoints: as many as rows; NULL: all rows stay */
 };
 
 /* Write the rows that are left, and return their number. */

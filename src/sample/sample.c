@@ -31,16 +31,16 @@
 /* ---- state ----------------------------------------------------------------------------------- */
 
 struct pstk__sampler {
-    const struct pstk__plan *first;              /* borrowed */
-    const struct pstk__plan *plan;               /* its variant, of the sample under way */
-    struct pstk__arena arena;                    /* owned */
-    struct pstk__image_state *state;             /* owned */
-    struct pstk__decoder *decoder;               /* in the arena */
-    size_t mark;                                 /* of the arena, once opened */
-    struct pstk__image_rows images;              /* of the field under way */
-    struct pstk__mask_rows masks;                /* of the mask under way */
-    struct pstk__drawn drawn[PSTK__MAX_OUTPUTS]; /* by image output, of the sample under way */
-    struct pstk__boxes boxes[PSTK__MAX_OUTPUTS]; /* by boxes output */
+    const struct pstk__plan *first;                      /* borrowed */
+    const struct pstk__plan *plan;                       /* its variant, of the sample under way */
+    struct pstk__arena arena;                            /* owned */
+    struct pstk__image_state *state;                     /* owned */
+    struct pstk__decoder *decoder;                       /* in the arena */
+    size_t mark;                                         /* of the arena, once opened */
+    struct pstk__image_rows images;                      /* of the field under way */
+    struct pstk__mask_rows masks;                        /* of the mask under way */
+    struct pstk__image_ops image_ops[PSTK__MAX_OUTPUTS]; /* of this sample, by image */
+    struct pstk__boxes boxes[PSTK__MAX_OUTPUTS];         /* by boxes output */
 };
 
 /* The context of the write functions of all kinds. */
@@ -65,11 +65,12 @@ static int kept_open(struct pstk__sampler *sampler)
     const struct pstk__plan *plan = sampler->plan;
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
-        if (pstk__output_drawn_size(o) > 0)
-            sampler->drawn[i].ops = pstk__arena_get(&sampler->arena, pstk__output_drawn_size(o));
+        if (pstk__output_image_ops_size(o) > 0)
+            sampler->image_ops[i].ops =
+                pstk__arena_get(&sampler->arena, pstk__output_image_ops_size(o));
         if (o->max_boxes > 0)
             sampler->boxes[i].boxes = pstk__arena_get(&sampler->arena, pstk__output_boxes_size(o));
-        if ((pstk__output_drawn_size(o) > 0 && !sampler->drawn[i].ops) ||
+        if ((pstk__output_image_ops_size(o) > 0 && !sampler->image_ops[i].ops) ||
             (o->max_boxes > 0 && !sampler->boxes[i].boxes))
             return PSTK_ENOMEM;
     }
@@ -540,11 +541,11 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
     for (uint32_t k = i; k < p->n_outputs; k = p->outputs[k].next) {
         if (!p->outputs[k].has_pixels)
             continue;
-        struct pstk__drawn *drawn = &work->s->drawn[k];
-        const struct pstk__image_source source = {.info = &info, .drawn = drawn};
+        struct pstk__image_ops *ops = &work->s->image_ops[k];
+        const struct pstk__image_source source = {.info = &info, .image_ops = ops};
         struct pstk__boxes *boxes =
             p->outputs[k].looks_at_boxes ? &work->s->boxes[p->outputs[k].boxes] : NULL;
-        const int drew = pstk__drawn_init(drawn, &p->outputs[k], &info, &key, boxes, &inner);
+        const int drew = pstk__image_ops_init(ops, &p->outputs[k], &info, &key, boxes, &inner);
         if (drew < 0)
             return image_fail(work, drew, &inner, err);
         const int added = pstk__image_rows_add(images, &p->outputs[k], &work->rows[k], &source);
@@ -574,8 +575,9 @@ static int write_mask(struct work *work, uint32_t i, struct pstk_error *err)
     const struct pstk__plan *p = work->s->plan;
     const struct pstk__output *o = &p->outputs[i];
     const struct pstk__image_info info = pstk__field_image(work->view);
+    const struct pstk__image_ops *ops = &work->s->image_ops[o->image];
     const struct pstk__mask_source source = {
-        .data = work->data, .size = work->size, .info = &info, .drawn = &work->s->drawn[o->image]};
+        .data = work->data, .size = work->size, .info = &info, .image_ops = ops};
     const size_t mark = work->s->arena.used;
     struct pstk_error inner;
     pstk_error_init(&inner, sizeof inner);
@@ -665,7 +667,7 @@ static void write_boxes(struct work *work)
         if (o->settings.kind != PSTK_OUTPUT_BOXES)
             continue;
         if (!image->looks_at_boxes || image->boxes != i)
-            pstk__drawn_move_boxes(&work->s->drawn[o->image], boxes);
+            pstk__image_ops_move_boxes(&work->s->image_ops[o->image], boxes);
         const uint32_t n = write_boxes_of(boxes, o, work->rows[i].data);
         work->rows[i].size = n * o->item_size;
         work->rows[i].n_dropped = boxes->n - boxes->n_excluded - n;
@@ -762,7 +764,7 @@ static int points_source(const struct work *work, uint32_t i, uint64_t size,
     source->field = field;
     source->data = work->data;
     source->size = work->size;
-    source->drawn = &work->s->drawn[o->image];
+    source->image_ops = &work->s->image_ops[o->image];
     return 0;
 }
 

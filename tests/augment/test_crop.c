@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Crops, padding and flips against loops over single pixels. */
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 #include "support/test.h"
 
 #include <penstock/ops.h>

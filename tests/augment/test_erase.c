@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 #include "base/cast.h"
 #include "base/normal.h"
 #include "support/test.h"
@@ -17,11 +17,11 @@
 /* Draw for a row of HEIGHT x WIDTH. 0: nothing was drawn. */
 static uint32_t draw(const struct pstk_op *op, uint64_t sample_id, struct pstk_op *drawn)
 {
-    struct pstk__drawing drawing = {.ops = drawn,
-                                    .view = {.width = WIDTH, .height = HEIGHT, .channels = 3}};
-    pstk__ops_draw(&drawing, op, 0, 1,
+    struct pstk__sampled_ops sampled = {.ops = drawn,
+                                        .view = {.width = WIDTH, .height = HEIGHT, .channels = 3}};
+    pstk__ops_draw(&sampled, op, 0, 1,
                    (struct pstk__random_key){.seed = 5, .sample_id = sample_id});
-    return drawing.n;
+    return sampled.n;
 }
 
 static uint64_t naive_state = 88172645463325252ull;

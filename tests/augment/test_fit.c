@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations that fit images into a size, and those that resize or place them at random. */
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 #include "support/test.h"
 
 #include <math.h>
@@ -10,12 +10,12 @@
 
 /* Draw for an image of this size. Returns the result of pstk__ops_draw. */
 static int draw(const struct pstk_op *ops, uint32_t n, uint32_t width, uint32_t height, uint64_t id,
-                struct pstk__drawing *drawing)
+                struct pstk__sampled_ops *sampled)
 {
     static struct pstk_op drawn[8];
-    *drawing = (struct pstk__drawing){.ops = drawn,
-                                      .view = {.width = width, .height = height, .channels = 3}};
-    return pstk__ops_draw(drawing, ops, 0, n,
+    *sampled = (struct pstk__sampled_ops){
+        .ops = drawn, .view = {.width = width, .height = height, .channels = 3}};
+    return pstk__ops_draw(sampled, ops, 0, n,
                           (struct pstk__random_key){.seed = 3, .sample_id = id});
 }
 
@@ -30,11 +30,11 @@ TEST(the_longer_side_is_exact_and_the_shorter_one_cut_down)
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         const uint32_t *w = wanted[i];
         const struct pstk_op op = pstk_resize_longest(w[2]);
-        struct pstk__drawing drawing;
-        CHECK_EQ(draw(&op, 1, w[0], w[1], 0, &drawing), 0);
-        CHECK(drawing.n == 1 && drawing.ops[0].kind == PSTK_OP_RESIZE);
-        CHECK_EQ(drawing.ops[0].width, w[3]);
-        CHECK_EQ(drawing.ops[0].height, w[4]);
+        struct pstk__sampled_ops sampled;
+        CHECK_EQ(draw(&op, 1, w[0], w[1], 0, &sampled), 0);
+        CHECK(sampled.n == 1 && sampled.ops[0].kind == PSTK_OP_RESIZE);
+        CHECK_EQ(sampled.ops[0].width, w[3]);
+        CHECK_EQ(sampled.ops[0].height, w[4]);
     }
 }
 
@@ -56,13 +56,13 @@ TEST(a_letterbox_resizes_to_fit_and_pads_on_both_sides)
         const int32_t *w = wanted[i];
         for (uint32_t position = 0; position < 2; position++) {
             const struct pstk_op op = pstk_letterbox((uint32_t)w[3], (uint32_t)w[2], position);
-            struct pstk__drawing drawing;
-            CHECK_EQ(draw(&op, 1, (uint32_t)w[0], (uint32_t)w[1], 0, &drawing), 0);
-            CHECK_EQ(drawing.n, 2);
-            CHECK_EQ(drawing.ops[0].width, w[4]);
-            CHECK_EQ(drawing.ops[0].height, w[5]);
-            CHECK(drawing.ops[1].params[1] == (position == PSTK_POSITION_CENTER ? w[6] : 0));
-            CHECK(drawing.ops[1].params[0] == (position == PSTK_POSITION_CENTER ? w[7] : 0));
+            struct pstk__sampled_ops sampled;
+            CHECK_EQ(draw(&op, 1, (uint32_t)w[0], (uint32_t)w[1], 0, &sampled), 0);
+            CHECK_EQ(sampled.n, 2);
+            CHECK_EQ(sampled.ops[0].width, w[4]);
+            CHECK_EQ(sampled.ops[0].height, w[5]);
+            CHECK(sampled.ops[1].params[1] == (position == PSTK_POSITION_CENTER ? w[6] : 0));
+            CHECK(sampled.ops[1].params[0] == (position == PSTK_POSITION_CENTER ? w[7] : 0));
         }
     }
 }
@@ -71,14 +71,14 @@ TEST(padding_puts_the_smaller_half_first)
 {
     const struct pstk_op middle = pstk_pad_to_size(10, 20, PSTK_POSITION_CENTER);
     const struct pstk_op corner = pstk_pad_to_size(10, 20, PSTK_POSITION_TOP_LEFT);
-    struct pstk__drawing drawing;
-    CHECK_EQ(draw(&middle, 1, 7, 7, 0, &drawing), 0);
-    CHECK(drawing.ops[0].params[0] == -1 && drawing.ops[0].params[1] == -6);
-    CHECK_EQ(draw(&corner, 1, 7, 7, 0, &drawing), 0);
-    CHECK(drawing.ops[0].params[0] == 0 && drawing.ops[0].params[1] == 0);
-    CHECK_EQ(draw(&middle, 1, 20, 10, 0, &drawing), 0);
-    CHECK_EQ(draw(&middle, 1, 21, 10, 0, &drawing), PSTK_EINVAL);
-    CHECK_EQ(draw(&corner, 1, 20, 11, 0, &drawing), PSTK_EINVAL);
+    struct pstk__sampled_ops sampled;
+    CHECK_EQ(draw(&middle, 1, 7, 7, 0, &sampled), 0);
+    CHECK(sampled.ops[0].params[0] == -1 && sampled.ops[0].params[1] == -6);
+    CHECK_EQ(draw(&corner, 1, 7, 7, 0, &sampled), 0);
+    CHECK(sampled.ops[0].params[0] == 0 && sampled.ops[0].params[1] == 0);
+    CHECK_EQ(draw(&middle, 1, 20, 10, 0, &sampled), 0);
+    CHECK_EQ(draw(&middle, 1, 21, 10, 0, &sampled), PSTK_EINVAL);
+    CHECK_EQ(draw(&corner, 1, 20, 11, 0, &sampled), PSTK_EINVAL);
 }
 
 TEST(corners_are_those_of_torchvision)
@@ -86,11 +86,11 @@ TEST(corners_are_those_of_torchvision)
     static const int32_t wanted[5][2] = {{0, 0}, {0, 9}, {3, 0}, {3, 9}, {2, 4}}; /* top, left */
     for (uint32_t corner = 0; corner < 5; corner++) {
         const struct pstk_op op = pstk_corner_crop(4, 6, corner);
-        struct pstk__drawing drawing;
-        CHECK_EQ(draw(&op, 1, 15, 7, 0, &drawing), 0);
-        CHECK(drawing.ops[0].params[0] == wanted[corner][0]);
-        CHECK(drawing.ops[0].params[1] == wanted[corner][1]);
-        CHECK_EQ(draw(&op, 1, 5, 7, 0, &drawing), PSTK_EINVAL);
+        struct pstk__sampled_ops sampled;
+        CHECK_EQ(draw(&op, 1, 15, 7, 0, &sampled), 0);
+        CHECK(sampled.ops[0].params[0] == wanted[corner][0]);
+        CHECK(sampled.ops[0].params[1] == wanted[corner][1]);
+        CHECK_EQ(draw(&op, 1, 5, 7, 0, &sampled), PSTK_EINVAL);
     }
 }
 
@@ -131,12 +131,12 @@ TEST(no_image_is_resized_by_more_than_the_bounds_say_nor_to_more_than_the_larges
         const struct pstk__view after = pstk__op_view(&op, &whole);
         const struct pstk__largest before = {width, height, (uint64_t)width * height};
         const struct pstk__largest most = pstk__op_largest(&op, &after, before);
-        struct pstk__drawing drawing;
-        const int rc = draw(&op, 1, width, height, i, &drawing);
+        struct pstk__sampled_ops sampled;
+        const int rc = draw(&op, 1, width, height, i, &sampled);
         if (rc == PSTK_EFBIG)
             continue;
         const struct pstk__view view =
-            pstk__op_view(&drawing.ops[0], &whole); /* after the resize alone */
+            pstk__op_view(&sampled.ops[0], &whole); /* after the resize alone */
         pstk__ops_bound(&op, 1, &b);
         CHECK_EQ(rc, 0);
         CHECK((uint64_t)width * b.min_out_width <= (uint64_t)b.max_in_width * view.width);
@@ -166,9 +166,9 @@ TEST(a_scale_jitter_draws_scales_uniformly)
     const struct pstk_op op = pstk_scale_jitter(1000, 1000, 0.1, 2.1);
     uint32_t counts[N_BINS] = {0};
     for (uint64_t i = 0; i < N_DRAWS; i++) {
-        struct pstk__drawing drawing;
-        CHECK_EQ(draw(&op, 1, 3000, 1500, i, &drawing), 0);
-        const struct pstk_op *resize = &drawing.ops[0];
+        struct pstk__sampled_ops sampled;
+        CHECK_EQ(draw(&op, 1, 3000, 1500, i, &sampled), 0);
+        const struct pstk_op *resize = &sampled.ops[0];
         CHECK(resize->width >= 100 && resize->width < 2100 && resize->width / 2 == resize->height);
         counts[(resize->width - 100) / 100]++;
     }
@@ -179,11 +179,11 @@ TEST(a_scale_jitter_draws_scales_uniformly)
 TEST(a_scale_jitter_fits_as_torchvisions)
 {
     const struct pstk_op op = pstk_scale_jitter(100, 200, 1, 1);
-    struct pstk__drawing drawing;
-    CHECK_EQ(draw(&op, 1, 50, 400, 0, &drawing), 0);
-    CHECK(drawing.ops[0].width == 25 && drawing.ops[0].height == 200);
-    CHECK_EQ(draw(&op, 1, 400, 50, 0, &drawing), 0);
-    CHECK(drawing.ops[0].width == 100 && drawing.ops[0].height == 12);
+    struct pstk__sampled_ops sampled;
+    CHECK_EQ(draw(&op, 1, 50, 400, 0, &sampled), 0);
+    CHECK(sampled.ops[0].width == 25 && sampled.ops[0].height == 200);
+    CHECK_EQ(draw(&op, 1, 400, 50, 0, &sampled), 0);
+    CHECK(sampled.ops[0].width == 100 && sampled.ops[0].height == 12);
 }
 
 TEST(a_random_shortest_size_draws_each_length_alike)
@@ -192,9 +192,9 @@ TEST(a_random_shortest_size_draws_each_length_alike)
     const struct pstk_op op = pstk_random_shortest_size(sides, 11, 0);
     uint32_t counts[11] = {0};
     for (uint64_t i = 0; i < N_DRAWS; i++) {
-        struct pstk__drawing drawing;
-        CHECK_EQ(draw(&op, 1, 800, 400, i, &drawing), 0);
-        const struct pstk_op *resize = &drawing.ops[0];
+        struct pstk__sampled_ops sampled;
+        CHECK_EQ(draw(&op, 1, 800, 400, i, &sampled), 0);
+        const struct pstk_op *resize = &sampled.ops[0];
         CHECK(resize->height % 32 == 0 && resize->width == 2 * resize->height);
         counts[(resize->height - 480) / 32]++;
     }
@@ -216,25 +216,25 @@ TEST(a_random_shortest_size_is_cut_down_as_torchvisions)
         const double factor = w[3] > 0 ? fmin((double)w[2] / (w[0] < w[1] ? w[0] : w[1]),
                                               (double)w[3] / (w[0] < w[1] ? w[1] : w[0]))
                                        : (double)w[2] / (w[0] < w[1] ? w[0] : w[1]);
-        struct pstk__drawing drawing;
-        CHECK_EQ(draw(&op, 1, w[0], w[1], 0, &drawing), 0);
-        CHECK_EQ(drawing.ops[0].width, (uint32_t)(w[0] * factor));
-        CHECK_EQ(drawing.ops[0].height, (uint32_t)(w[1] * factor));
-        CHECK(drawing.ops[0].width + 1 >= w[4] && drawing.ops[0].width <= w[4]);
-        CHECK(drawing.ops[0].height + 1 >= w[5] && drawing.ops[0].height <= w[5]);
+        struct pstk__sampled_ops sampled;
+        CHECK_EQ(draw(&op, 1, w[0], w[1], 0, &sampled), 0);
+        CHECK_EQ(sampled.ops[0].width, (uint32_t)(w[0] * factor));
+        CHECK_EQ(sampled.ops[0].height, (uint32_t)(w[1] * factor));
+        CHECK(sampled.ops[0].width + 1 >= w[4] && sampled.ops[0].width <= w[4]);
+        CHECK(sampled.ops[0].height + 1 >= w[5] && sampled.ops[0].height <= w[5]);
     }
 }
 
 TEST(a_picture_that_would_become_too_long_is_an_error_of_its_sample)
 {
     const struct pstk_op op = pstk_random_shortest_size((const uint32_t[1]){10}, 1, 0);
-    struct pstk__drawing drawing;
-    CHECK_EQ(draw(&op, 1, 160, 10, 0, &drawing), 0);
-    CHECK_EQ(draw(&op, 1, 161, 10, 0, &drawing), PSTK_EFBIG);
+    struct pstk__sampled_ops sampled;
+    CHECK_EQ(draw(&op, 1, 160, 10, 0, &sampled), 0);
+    CHECK_EQ(draw(&op, 1, 161, 10, 0, &sampled), PSTK_EFBIG);
     const struct pstk_op zoom = pstk_random_zoom_out(16, 16, 1), zooms[2] = {zoom, zoom};
-    CHECK_EQ(draw(zooms, 2, 4096, 10, 0, &drawing), 0);
-    CHECK_EQ(drawing.view.width, PSTK__MAX_PICTURE_SIDE);
-    CHECK_EQ(draw(zooms, 2, 4097, 10, 0, &drawing), PSTK_EFBIG);
+    CHECK_EQ(draw(zooms, 2, 4096, 10, 0, &sampled), 0);
+    CHECK_EQ(sampled.view.width, PSTK__MAX_PICTURE_SIDE);
+    CHECK_EQ(draw(zooms, 2, 4097, 10, 0, &sampled), PSTK_EFBIG);
 }
 
 TEST(a_random_resize_draws_each_length_below_its_end)
@@ -242,11 +242,11 @@ TEST(a_random_resize_draws_each_length_below_its_end)
     const struct pstk_op op = pstk_random_resize(30, 50);
     uint32_t counts[N_BINS] = {0};
     for (uint64_t i = 0; i < N_DRAWS; i++) {
-        struct pstk__drawing drawing;
-        CHECK_EQ(draw(&op, 1, 400, 300, i, &drawing), 0);
-        CHECK(drawing.ops[0].kind == PSTK_OP_RESIZE_SHORTER);
-        CHECK(drawing.ops[0].width >= 30 && drawing.ops[0].width < 50);
-        counts[drawing.ops[0].width - 30]++;
+        struct pstk__sampled_ops sampled;
+        CHECK_EQ(draw(&op, 1, 400, 300, i, &sampled), 0);
+        CHECK(sampled.ops[0].kind == PSTK_OP_RESIZE_SHORTER);
+        CHECK(sampled.ops[0].width >= 30 && sampled.ops[0].width < 50);
+        counts[sampled.ops[0].width - 30]++;
     }
     CHECK(unevenness(counts, N_BINS) < 50);
 }
@@ -257,9 +257,9 @@ TEST(a_zoom_out_draws_sides_and_places_uniformly)
     const struct pstk_op op = pstk_random_zoom_out(1.5, 3.5, 1);
     uint32_t sides[N_BINS] = {0}, left[N_BINS] = {0}, top[N_BINS] = {0};
     for (uint64_t i = 0; i < N_DRAWS; i++) {
-        struct pstk__drawing drawing;
-        CHECK_EQ(draw(&op, 1, 60000, 30000, i, &drawing), 0);
-        const struct pstk_op *crop = &drawing.ops[0];
+        struct pstk__sampled_ops sampled;
+        CHECK_EQ(draw(&op, 1, 60000, 30000, i, &sampled), 0);
+        const struct pstk_op *crop = &sampled.ops[0];
         CHECK(crop->width >= 90000 && crop->width < 210000 && crop->width / 2 == crop->height);
         const double x = -crop->params[1] / (crop->width - 60000);
         const double y = -crop->params[0] / (crop->height - 30000);
@@ -280,9 +280,9 @@ TEST(zooming_out_comes_as_often_as_its_probability_says)
         const struct pstk_op op = pstk_random_zoom_out(1, 4, p[k]);
         uint32_t n = 0;
         for (uint64_t i = 0; i < 20000; i++) {
-            struct pstk__drawing drawing;
-            CHECK_EQ(draw(&op, 1, 40, 30, i, &drawing), 0);
-            n += drawing.n;
+            struct pstk__sampled_ops sampled;
+            CHECK_EQ(draw(&op, 1, 40, 30, i, &sampled), 0);
+            n += sampled.n;
         }
         CHECK(fabs(n - 20000 * p[k]) <= 5 * sqrt(20000 * p[k] * (1 - p[k])));
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "augment/canvas.h"
-#include "augment/drawing.h"
+#include "augment/sampled_ops.h"
 #include "base/error.h"
 #include "support/test.h"
 
@@ -18,13 +18,13 @@ static void draw_geometry(const struct pstk_op *ops, uint32_t n, uint32_t width,
                           struct pstk__random_key key, struct pstk__geometry *g)
 {
     struct pstk_op drawn[8];
-    struct pstk__drawing drawing = {.ops = drawn,
-                                    .view = {.width = width, .height = height, .channels = 3}};
+    struct pstk__sampled_ops sampled = {.ops = drawn,
+                                        .view = {.width = width, .height = height, .channels = 3}};
     CHECK(pstk__ops_prefix(ops, n) == n && pstk__ops_max(ops, n) <= 8);
-    CHECK_EQ(pstk__ops_draw(&drawing, ops, 0, n, key), 0);
+    CHECK_EQ(pstk__ops_draw(&sampled, ops, 0, n, key), 0);
     pstk__geometry_init(g, width, height);
-    pstk__geometry_fold(g, drawn, drawing.n);
-    CHECK(g->crop_width == drawing.view.width && g->crop_height == drawing.view.height);
+    pstk__geometry_fold(g, drawn, sampled.n);
+    CHECK(g->crop_width == sampled.view.width && g->crop_height == sampled.view.height);
 }
 
 /* torchvision's get_params as its source has it, on another generator and libm. */

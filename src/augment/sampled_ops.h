@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drawing: the fixed ops that a list of ops does to one sample. A function of the list, the size of
- * the image and the random key: the same for any thread, and for every output of a random group
- * that has the same list. Pure.
+ * sampled_ops: the fixed ops that a list of ops does to one sample. A function of the list, the
+ * size of the image and the random key: the same for any thread, and for every output of a random
+ * group that has the same list. Pure.
  */
-#ifndef PSTK_DRAWING_H
-#define PSTK_DRAWING_H
+#ifndef PSTK_SAMPLED_OPS_H
+#define PSTK_SAMPLED_OPS_H
 
 #include "augment/boxes.h"
 
-struct pstk__drawing {
+struct pstk__sampled_ops {
     /* borrowed: room for pstk__ops_max; flags are `flags`. Children of an op are the ops after it
      */
     struct pstk_op *ops;
@@ -23,19 +23,19 @@ struct pstk__drawing {
     uint32_t in_mixture;       /* 1: the ops are of chains, which boxes do not follow */
 };
 
-/* Draw for ops [begin, end) of a list, and append. drawing->view is that after op begin - 1. key.op
+/* Draw for ops [begin, end) of a list, and append. sampled->view is that after op begin - 1. key.op
  * is set to the index of each op. 0, or EINVAL, EFBIG: an op cannot be drawn for this image;
- * drawing->err says which. */
-int pstk__ops_draw(struct pstk__drawing *drawing, const struct pstk_op *ops, uint32_t begin,
+ * sampled->err says which. */
+int pstk__ops_draw(struct pstk__sampled_ops *sampled, const struct pstk_op *ops, uint32_t begin,
                    uint32_t end, struct pstk__random_key key);
 /* Append a fixed op: called by the entries' draw. */
-void pstk__drawing_add(struct pstk__drawing *drawing, const struct pstk_op *op);
+void pstk__sampled_ops_add(struct pstk__sampled_ops *sampled, const struct pstk_op *op);
 /* Append what an op draws from r, or the op itself if it is fixed. */
-void pstk__drawing_add_drawn(struct pstk__drawing *drawing, const struct pstk_op *op,
-                             struct pstk__random *r);
+void pstk__sampled_ops_add_draw(struct pstk__sampled_ops *sampled, const struct pstk_op *op,
+                                struct pstk__random *r);
 /* Append a resize whose filter is drawn from r if it is RANDOM: a pstk__op_entry.draw. */
-void pstk__drawing_add_resize(const struct pstk_op *op, struct pstk__random *r,
-                              struct pstk__drawing *drawing);
+void pstk__sampled_ops_add_resize(const struct pstk_op *op, struct pstk__random *r,
+                                  struct pstk__sampled_ops *sampled);
 /* Fold the drawn ops of a prefix, in order, into the geometry. */
 void pstk__geometry_fold(struct pstk__geometry *g, const struct pstk_op *ops, uint32_t n);
 
