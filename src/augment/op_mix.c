@@ -5,7 +5,7 @@
  * follow.
  */
 #include "augment/canvas.h"
-#include "augment/mixture.h"
+#include "augment/chains.h"
 #include "augment/op_tensor.h"
 
 #include "base/error.h"
@@ -33,25 +33,25 @@ struct pstk_op pstk_mix_chain(double weight)
 
 /* ---- sampling -------------------------------------------------------------------------------- */
 
-uint32_t pstk__mixture_begin(struct pstk__sampled_ops *to, uint32_t mode, double weight)
+uint32_t pstk__chains_begin(struct pstk__sampled_ops *to, uint32_t mode, double weight)
 {
     const struct pstk_op mix = pstk_mix_chains(mode, weight, NULL, 0);
     pstk__sampled_ops_add(to, &mix);
-    to->in_mixture = 1;
+    to->in_chains = 1;
     return to->n - 1;
 }
 
-void pstk__mixture_chain(struct pstk__sampled_ops *to, double weight)
+void pstk__chains_add(struct pstk__sampled_ops *to, double weight)
 {
     const struct pstk_op chain = pstk_mix_chain(weight);
     pstk__sampled_ops_add(to, &chain);
 }
 
-void pstk__mixture_end(struct pstk__sampled_ops *to, uint32_t at)
+void pstk__chains_end(struct pstk__sampled_ops *to, uint32_t at)
 {
     to->ops[at].children = &to->ops[at + 1];
     to->ops[at].n_children = to->n - at - 1;
-    to->in_mixture = 0;
+    to->in_chains = 0;
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -226,7 +226,7 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     return 0;
 }
 
-uint64_t pstk__mixture_scratch(const struct pstk__largest *in, uint32_t channels)
+uint64_t pstk__chains_scratch(const struct pstk__largest *in, uint32_t channels)
 {
     const uint64_t size = in->n_pixels * channels;
     return ALIGN(size) + ALIGN(size * sizeof(float));
@@ -240,7 +240,7 @@ static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in
         const uint64_t n = entry->scratch ? entry->scratch(&op->children[i], in, channels) : 0;
         most = n > most ? n : most;
     }
-    return pstk__mixture_scratch(in, channels) + most;
+    return pstk__chains_scratch(in, channels) + most;
 }
 
 const struct pstk__op_entry pstk__op_mix = {

@@ -4,8 +4,8 @@
  * operations from a set, with magnitudes from tables. Source: torchvision 0.29,
  * transforms/autoaugment.py.
  */
+#include "augment/chains.h"
 #include "augment/op_tensor.h"
-#include "augment/mixture.h"
 #include "augment/sampled_ops.h"
 
 #include "base/error.h"
@@ -414,14 +414,14 @@ static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct ps
 {
     const uint32_t n = (uint32_t)op->params[N_CHAINS];
     float shares[2], weights[PSTK__MAX_CHAINS];
-    pstk__mixture_weights(r, op->params[ALPHA], 2, shares);
-    pstk__mixture_weights(r, op->params[ALPHA], n, weights);
-    const uint32_t at = pstk__mixture_begin(to, PSTK_CHAIN_SUM, shares[0]);
+    pstk__chains_weights(r, op->params[ALPHA], 2, shares);
+    pstk__chains_weights(r, op->params[ALPHA], n, weights);
+    const uint32_t at = pstk__chains_begin(to, PSTK_CHAIN_SUM, shares[0]);
     for (uint32_t i = 0; i < n; i++) {
-        pstk__mixture_chain(to, weights[i] * shares[1]);
+        pstk__chains_add(to, weights[i] * shares[1]);
         draw_chain(op, r, to);
     }
-    pstk__mixture_end(to, at);
+    pstk__chains_end(to, at);
 }
 
 static uint32_t max_mix(const struct pstk_op *op)
@@ -434,7 +434,7 @@ static uint64_t scratch_mix(const struct pstk_op *op, const struct pstk__largest
                             uint32_t channels)
 {
     (void)op;
-    return pstk__mixture_scratch(in, channels);
+    return pstk__chains_scratch(in, channels);
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_timm: timm's RandAugment, AutoAugment and AugMix. Source: timm 1.0, data/auto_augment.py. */
-#include "augment/mixture.h"
+#include "augment/chains.h"
 #include "augment/op_tensor.h"
 #include "augment/timm.h"
 
@@ -353,17 +353,17 @@ static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct ps
     const uint32_t n = (uint32_t)op->params[MIX_CHAINS];
     const int blends = op->params[MIX_BLENDS] == 1;
     float shares[2], weights[PSTK__MAX_CHAINS];
-    pstk__mixture_weights(r, op->params[MIX_ALPHA], n, weights);
-    pstk__mixture_weights(r, op->params[MIX_ALPHA], 2, shares);
+    pstk__chains_weights(r, op->params[MIX_ALPHA], n, weights);
+    pstk__chains_weights(r, op->params[MIX_ALPHA], 2, shares);
     if (blends)
         blended_weights(weights, n, shares[0]);
-    const uint32_t at = pstk__mixture_begin(to, blends ? PSTK_CHAIN_BLENDS : PSTK_CHAIN_BLENDED_SUM,
-                                            blends ? 0 : shares[0]);
+    const uint32_t at = pstk__chains_begin(to, blends ? PSTK_CHAIN_BLENDS : PSTK_CHAIN_BLENDED_SUM,
+                                           blends ? 0 : shares[0]);
     for (uint32_t i = 0; i < n; i++) {
-        pstk__mixture_chain(to, weights[i]);
+        pstk__chains_add(to, weights[i]);
         draw_chain(op, r, to);
     }
-    pstk__mixture_end(to, at);
+    pstk__chains_end(to, at);
 }
 
 static uint32_t max_mix(const struct pstk_op *op)
@@ -376,7 +376,7 @@ static uint64_t scratch_mix(const struct pstk_op *op, const struct pstk__largest
                             uint32_t channels)
 {
     (void)op;
-    return pstk__mixture_scratch(in, channels);
+    return pstk__chains_scratch(in, channels);
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@ void pstk__sampled_ops_add(struct pstk__sampled_ops *sampled, const struct pstk_
     struct pstk_op *drawn = &sampled->ops[sampled->n++];
     *drawn = *op;
     drawn->flags |= sampled->flags;
-    if (sampled->boxes && !sampled->in_mixture)
+    if (sampled->boxes && !sampled->in_chains)
         pstk__boxes_move(sampled->boxes, drawn, &sampled->view);
     sampled->view = pstk__op_view(drawn, &sampled->view);
 }

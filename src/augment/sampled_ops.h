@@ -20,7 +20,7 @@ struct pstk__sampled_ops {
     struct pstk_error *err;    /* borrowed, or NULL: says which */
     struct pstk__boxes *boxes; /* borrowed, or NULL: boxes that move with the ops, for those that
                                   look at them */
-    uint32_t in_mixture;       /* 1: the ops are of chains, which boxes do not follow */
+    uint32_t in_chains;        /* 1: the ops are of chains, which boxes do not follow */
 };
 
 /* Draw for ops [begin, end) of a list, and append. sampled->view is that after op begin - 1. key.op

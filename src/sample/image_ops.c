@@ -41,7 +41,7 @@ void pstk__image_ops_move_boxes(const struct pstk__image_ops *image_ops, struct 
         .width = image_ops->width, .height = image_ops->height, .channels = 1};
     begin_boxes(image_ops, boxes);
     for (uint32_t k = 0; k < image_ops->n_prefix + image_ops->n_changes;
-         k += 1 + image_ops->ops[k].n_children) { /* not the chains of a mixture */
+         k += 1 + image_ops->ops[k].n_children) { /* not the chains of a MIX */
         pstk__boxes_move(boxes, &image_ops->ops[k], &view);
         view = pstk__op_view(&image_ops->ops[k], &view);
     }

@@ -18,7 +18,7 @@ static int image_ops_init(struct pstk__image_ops *own, struct pstk__arena *arena
     if (!own->ops)
         return PSTK_ENOMEM;
     for (uint32_t k = 0; k < n;
-         k += 1 + image_ops->ops[k].n_children) { /* not a mixture's chains */
+         k += 1 + image_ops->ops[k].n_children) { /* not the chains of a MIX */
         const struct pstk__op_entry *entry = pstk__op_entry(image_ops->ops[k].kind);
         struct pstk_op *op = &own->ops[own->n_prefix + own->n_changes];
         if (!entry->move)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mixture: how a random operation draws a MIX and its chains:
+ * chains: how a random operation draws a MIX and its chains:
  *
  *   begin -> (chain -> fixed operations, by pstk__sampled_ops_add) ... -> end
  */
-#ifndef PSTK_MIXTURE_H
-#define PSTK_MIXTURE_H
+#ifndef PSTK_CHAINS_H
+#define PSTK_CHAINS_H
 
 #include "augment/sampled_ops.h"
 
@@ -15,16 +15,16 @@
 /* Append a MIX: its mode, an enum pstk_chain_mode, and the weight of the original. Returns its
  * place.
  */
-uint32_t pstk__mixture_begin(struct pstk__sampled_ops *to, uint32_t mode, double weight);
+uint32_t pstk__chains_begin(struct pstk__sampled_ops *to, uint32_t mode, double weight);
 /* Begin a chain of this weight, which has the operations appended next. */
-void pstk__mixture_chain(struct pstk__sampled_ops *to, double weight);
+void pstk__chains_add(struct pstk__sampled_ops *to, double weight);
 /* Make all that was appended since begin, which returned `at`, the children of the MIX. */
-void pstk__mixture_end(struct pstk__sampled_ops *to, uint32_t at);
+void pstk__chains_end(struct pstk__sampled_ops *to, uint32_t at);
 /* The arena bytes of a MIX, without those of its children. */
-uint64_t pstk__mixture_scratch(const struct pstk__largest *in, uint32_t channels);
+uint64_t pstk__chains_scratch(const struct pstk__largest *in, uint32_t channels);
 
 /* Draw n weights, 1 to PSTK__MAX_CHAINS, of a symmetric Dirichlet distribution. Their sum is 1;
- * alpha is 0.01 to 100 (mixture.c). */
-void pstk__mixture_weights(struct pstk__random *r, double alpha, uint32_t n, float *weights);
+ * alpha is 0.01 to 100 (chains.c). */
+void pstk__chains_weights(struct pstk__random *r, double alpha, uint32_t n, float *weights);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "augment/mixture.h"
+#include "augment/chains.h"
 
 #include "base/normal.h"
 
@@ -23,7 +23,7 @@ static double log_gamma(struct pstk__random *r, double alpha)
 }
 
 /* Logarithms: of a small alpha, most numbers are too small for a double. */
-void pstk__mixture_weights(struct pstk__random *r, double alpha, uint32_t n, float *weights)
+void pstk__chains_weights(struct pstk__random *r, double alpha, uint32_t n, float *weights)
 {
     double numbers[PSTK__MAX_CHAINS], most = -1e300, sum = 0;
     for (uint32_t i = 0; i < n; i++) {
