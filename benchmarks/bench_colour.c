@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_colour: measure the colour operations on whole pictures of 224 x 224 RGB, in place, with
- * each variant that this CPU runs, on one core. Pictures are of random bytes, or smooth with some
+ * each ISA that this CPU runs, on one core. Pictures are of random bytes, or smooth with some
  * noise, as photographs are. Prints medians of several rounds, and the lowest; the copy that
  * restores the picture is not measured. benchmarks/bench_colour_pillow.py measures Pillow on the
  * same pictures.
@@ -145,9 +145,9 @@ static double measure(struct bench *b, const struct pstk__colour_kernels *k, ope
     return passed * 1e6 / N_CALLS;
 }
 
-static struct bench_runs runs[4][N_OPERATIONS][2]; /* of variants, on both pictures */
+static struct bench_runs runs[4][N_OPERATIONS][2]; /* of ISAs, on both pictures */
 
-/* Every variant of every operation once. */
+/* Every ISA of every operation once. */
 static void run_round(struct bench *b)
 {
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++) {
@@ -160,7 +160,7 @@ static void run_round(struct bench *b)
 
 static void report(void)
 {
-    static const char *const variants[4] = {"", "C", "AVX2", "AVX-512"};
+    static const char *const isas[4] = {"", "C", "AVX2", "AVX-512"};
     static const char *const kinds[2] = {"random", "smooth"};
     printf("microseconds a picture of 224 x 224 x 3: median, lowest\n");
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
@@ -168,8 +168,7 @@ static void report(void)
             const struct bench_runs *of = &runs[v][i / 2][i % 2];
             char name[40];
             snprintf(name, sizeof name, "%s, %s", operations[i / 2].name, kinds[i % 2]);
-            printf("%-8s %-36s %8.1f %8.1f\n", variants[v], name, bench_median(of),
-                   bench_worst(of, 0));
+            printf("%-8s %-36s %8.1f %8.1f\n", isas[v], name, bench_median(of), bench_worst(of, 0));
         }
 }
 

@@ -2,7 +2,7 @@
 /*
  * bench_crops: what each stage of a random resized crop of planes takes, on one core, with
  * everything in memory: checksum, tables, the strips' runs and the passes around them, inverse DCT,
- * upsampling, colour, resize and finish, to 224 x 224. The kernels of a variant are wrapped in
+ * upsampling, colour, resize and finish, to 224 x 224. The kernels of an ISA are wrapped in
  * functions that read the CPU's time stamp counter before and after. A figure is the least of all
  * turns for each crop and stage, summed over the crops: so waits for other processes do not count.
  * Compare two builds by running their programs in turn, several times.
@@ -99,7 +99,7 @@ struct reads {
 
 struct bench {
     const char *folder;
-    uint32_t variant, dtype, n_wanted, n_crops, n_turns;
+    uint32_t isa, dtype, n_wanted, n_crops, n_turns;
     struct image images[MAX_IMAGES];
     uint32_t n_images;
     struct pstk__planes_encoder *encoder;
@@ -607,7 +607,7 @@ static void print(const struct bench *b, uint32_t crc)
             for (uint32_t s = 0; s < N_STAGES; s++)
                 sums[s] += b->images[i].least[crop][s];
     printf("%u images, %u crops of each, %s, %s; outputs %08x\n", b->n_images, b->n_crops,
-           names[planes_kernels->variant],
+           names[planes_kernels->isa],
            b->dtype == PSTK_F32   ? "f32 NCHW"
            : b->dtype == PSTK_F16 ? "f16 NCHW"
                                   : "u8 NHWC",
@@ -637,10 +637,10 @@ static int parse(struct bench *b, int argc, char **argv)
     for (int i = 2; i + 1 < argc; i += 2) {
         const char *option = argv[i], *value = argv[i + 1];
         if (strcmp(option, "--variant") == 0)
-            b->variant = strcmp(value, "c") == 0        ? PSTK_KERNELS_C
-                         : strcmp(value, "avx2") == 0   ? PSTK_KERNELS_AVX2
-                         : strcmp(value, "avx512") == 0 ? PSTK_KERNELS_AVX512
-                                                        : PSTK_KERNELS_AUTO;
+            b->isa = strcmp(value, "c") == 0        ? PSTK_KERNELS_C
+                     : strcmp(value, "avx2") == 0   ? PSTK_KERNELS_AVX2
+                     : strcmp(value, "avx512") == 0 ? PSTK_KERNELS_AVX512
+                                                    : PSTK_KERNELS_AUTO;
         else if (strcmp(option, "--output") == 0)
             b->dtype = strcmp(value, "f32") == 0   ? PSTK_F32
                        : strcmp(value, "f16") == 0 ? PSTK_F16
@@ -667,9 +667,9 @@ int main(int argc, char **argv)
                         "u8|f16|f32]\n       [--images N] [--crops C] [--turns T]\n");
         return 2;
     }
-    planes_kernels = pstk__planes_kernels(b.variant);
-    jpeg_kernels = pstk__jpeg_kernels(b.variant);
-    pixel_kernels = pstk__pixel_kernels(b.variant);
+    planes_kernels = pstk__planes_kernels(b.isa);
+    jpeg_kernels = pstk__jpeg_kernels(b.isa);
+    pixel_kernels = pstk__pixel_kernels(b.isa);
     if (!planes_kernels || !jpeg_kernels || !pixel_kernels)
         bench_die("this CPU lacks the variant", NULL);
     if (pstk__planes_encoder_open(&b.encoder, NULL) < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_kernels: measure the JPEG kernels of each variant on one core, in cache. Prints nanoseconds
+ * bench_kernels: measure the JPEG kernels of each ISA on one core, in cache. Prints nanoseconds
  * for the inverse DCT of a block with expansion and dequantisation, by kind of block, and
- * nanoseconds for 64 pixels of upsampling and of colour. The variants take turns, so the ratios to
+ * nanoseconds for 64 pixels of upsampling and of colour. The ISAs take turns, so the ratios to
  * the C reference come from one run. For comparison it measures libjpeg-turbo's inverse DCT, from
  * unpacked coefficients in memory.
  *
@@ -18,7 +18,7 @@
 #define N_ROWS 64u   /* of blocks: too many for a branch predictor to learn */
 #define WIDTH (8 * N_BLOCKS)
 #define STRIDE 512u
-#define N_VARIANTS 4u
+#define N_ISAS 4u
 
 static uint64_t state = 88172645463325252ull;
 
@@ -108,7 +108,7 @@ static const char *const piece_names[N_PIECES] = {
 /* Nanoseconds a block. */
 static double measure_inverse(struct bench *b, const struct pstk__jpeg_kernels *k, uint32_t kind)
 {
-    const uint32_t n = k->variant == PSTK_KERNELS_C ? 1 : 20;
+    const uint32_t n = k->isa == PSTK_KERNELS_C ? 1 : 20;
     const double start = bench_now();
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t y = 0; y < N_ROWS; y++)
@@ -123,7 +123,7 @@ static double measure_piece(struct bench *b, const struct pstk__jpeg_kernels *k,
                                               [YCC] = PSTK__JPEG_YCC,
                                               [RGB] = PSTK__JPEG_RGB,
                                               [CMYK] = PSTK__JPEG_CMYK};
-    const uint32_t n = k->variant == PSTK_KERNELS_C ? 100 : 4000;
+    const uint32_t n = k->isa == PSTK_KERNELS_C ? 100 : 4000;
     const uint8_t *rows[4];
     for (int i = 0; i < 4; i++)
         rows[i] = b->samples[i] + 64;
@@ -206,15 +206,15 @@ static void plain_open(struct jpeg_decompress_struct *c, const uint8_t *file, un
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
-/* One figure of every variant, in turns. */
+/* One figure of every ISA, in turns. */
 struct figures {
-    struct bench_runs of[N_VARIANTS];
+    struct bench_runs of[N_ISAS];
 };
 
 static void print(const char *what, const struct figures *f, const char *unit)
 {
-    static const char *const names[N_VARIANTS] = {"", "C", "AVX2", "AVX-512"};
-    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++) {
+    static const char *const names[N_ISAS] = {"", "C", "AVX2", "AVX-512"};
+    for (uint32_t v = PSTK_KERNELS_C; v < N_ISAS; v++) {
         char line[64];
         snprintf(line, sizeof line, "%s, %s", what, names[v]);
         if (f->of[v].n)
@@ -249,7 +249,7 @@ int main(int argc, char **argv)
 
     for (int run = 0; run < runs; run++) {
         bench_add(&plain, measure_plain(&b, &c));
-        for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++) {
+        for (uint32_t v = PSTK_KERNELS_C; v < N_ISAS; v++) {
             const struct pstk__jpeg_kernels *k = pstk__jpeg_kernels(v);
             for (uint32_t i = 0; k && i < N_KINDS; i++)
                 bench_add(&inverse[i].of[v], measure_inverse(&b, k, i));

@@ -2,7 +2,7 @@
 /*
  * bench_lanes: what 4, 16 and 64 lanes of the coder of planes cost: the JPEG files of each folder,
  * written with each number of lanes; bytes of the field, and the time to decode all strips by each
- * variant, an image. From that come the two numbers of symbols in planes/write.c between which the
+ * ISA, an image. From that come the two numbers of symbols in planes/write.c between which the
  * writer chooses. Lanes take turns within a run, so that their ratios are those of one machine
  * state; a time is the least of all runs, summed over the images.
  *
@@ -19,7 +19,7 @@
 
 #define MEMORY (1u << 30) /* of the arena; untouched pages cost nothing */
 #define MOST_FIELD (64u << 20)
-#define N_VARIANTS (PSTK_KERNELS_AVX512 + 1u)
+#define N_ISAS (PSTK_KERNELS_AVX512 + 1u)
 #define N_LANES 3u
 
 static const uint32_t lanes[N_LANES] = {PSTK__RANS_FEW_LANES, PSTK__RANS_SOME_LANES,
@@ -29,7 +29,7 @@ static const uint32_t lanes[N_LANES] = {PSTK__RANS_FEW_LANES, PSTK__RANS_SOME_LA
 struct sums {
     uint64_t n_images, n_strips, symbols;
     uint64_t bytes[N_LANES];
-    double ns[N_LANES][N_VARIANTS];
+    double ns[N_LANES][N_ISAS];
 };
 
 struct bench {
@@ -73,10 +73,10 @@ static uint64_t count_symbols(struct pstk__planes_reader *r)
 
 /* Nanoseconds to decode all strips, by asking for a row of each. */
 static double time_strips(struct bench *b, uint32_t lane, const struct pstk__image_info *info,
-                          uint32_t variant, uint64_t *symbols)
+                          uint32_t isa, uint64_t *symbols)
 {
     static struct pstk__planes_reader r;
-    b->tables.kernels = pstk__planes_kernels(variant);
+    b->tables.kernels = pstk__planes_kernels(isa);
     if (pstk__planes_open(&r, b->field[lane], b->size[lane], info, &b->tables, &b->arena, NULL) < 0)
         bench_die("open", NULL);
     const struct pstk__planes_header *h = &r.header;
@@ -99,7 +99,7 @@ static void measure(struct bench *b, const struct pstk__jpeg_image *image, struc
 {
     const struct pstk__image_info info = {.width = image->frame.width,
                                           .height = image->frame.height};
-    double least[N_LANES][N_VARIANTS] = {{0}};
+    double least[N_LANES][N_ISAS] = {{0}};
     const size_t mark = b->arena.used;
     for (uint32_t i = 0; i < N_LANES; i++) {
         const struct pstk__planes_source source = {
@@ -111,7 +111,7 @@ static void measure(struct bench *b, const struct pstk__jpeg_image *image, struc
         sums->bytes[i] += (uint64_t)n;
     }
     for (uint32_t run = 0; run < b->runs; run++)
-        for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++)
+        for (uint32_t v = PSTK_KERNELS_C; v < N_ISAS; v++)
             for (uint32_t i = 0; i < N_LANES && pstk__planes_kernels(v); i++) {
                 const int is_first = run == 0 && v == PSTK_KERNELS_C && i == 0;
                 const double ns = time_strips(b, i, &info, v, is_first ? &sums->symbols : NULL);
@@ -119,7 +119,7 @@ static void measure(struct bench *b, const struct pstk__jpeg_image *image, struc
                 pstk__arena_reset(&b->arena, mark);
             }
     for (uint32_t i = 0; i < N_LANES; i++)
-        for (uint32_t v = 0; v < N_VARIANTS; v++)
+        for (uint32_t v = 0; v < N_ISAS; v++)
             sums->ns[i][v] += least[i][v];
     sums->n_images++;
     sums->n_strips += pstk__get16(b->field[0] + 18);
@@ -143,14 +143,14 @@ static void measure_file(struct bench *b, const char *path, struct sums *sums)
 
 static void print(const char *folder, const struct sums *sums)
 {
-    static const char *const names[N_VARIANTS] = {"", "C", "AVX2", "AVX-512"};
+    static const char *const names[N_ISAS] = {"", "C", "AVX2", "AVX-512"};
     const double n = (double)sums->n_images;
     printf("%s: %llu images, %.0f symbols a strip\n", folder, (unsigned long long)sums->n_images,
            (double)sums->symbols / (double)sums->n_strips);
     printf("  %-22s %10s %10s %10s\n  %-22s", "lanes", "4", "16", "64", "bytes an image");
     for (uint32_t i = 0; i < N_LANES; i++)
         printf(" %10.1f", (double)sums->bytes[i] / n);
-    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++) {
+    for (uint32_t v = PSTK_KERNELS_C; v < N_ISAS; v++) {
         if (!pstk__planes_kernels(v))
             continue;
         printf("\n  ns an image, %-9s", names[v]);

@@ -2,9 +2,9 @@
 /*
  * bench_planes: measure the JPEG files of a folder as coefficient planes, on one core. Prints how
  * many files are stored as planes, and the reasons of the others; bytes and symbols, by part; and
- * the time of an image by each variant: to open (header, tables), to decode all strips, to make all
+ * the time of an image by each ISA: to open (header, tables), to decode all strips, to make all
  * pixels, to pack, and to rebuild the file. For comparison it measures libjpeg-turbo's decode of
- * the whole file. The variants take turns within a run, so their ratios are those of one state of
+ * the whole file. The ISAs take turns within a run, so their ratios are those of one state of
  * the machine.
  *
  *   bench_planes FOLDER [--runs R] [--files N]
@@ -24,7 +24,7 @@
 #include <dirent.h>
 
 #define MAX_FILES 2000u
-#define N_VARIANTS (PSTK_KERNELS_AVX512 + 1u)
+#define N_ISAS (PSTK_KERNELS_AVX512 + 1u)
 #define MEMORY (1u << 30) /* of the arena; untouched pages cost nothing */
 
 struct stored {
@@ -56,11 +56,11 @@ struct bench {
     struct pstk__arena arena;
     struct pstk__planes_encoder *encoder;
     struct pstk__decoder *decoder;
-    struct pstk__planes_tables tables[N_VARIANTS];
-    struct pstk__image_state *state[N_VARIANTS]; /* NULL: this CPU lacks the variant */
-    uint64_t sum;                                /* so that no decode is dead code */
-    /* seconds for all images, by variant */
-    struct bench_runs open[N_VARIANTS], strips[N_VARIANTS], pixels[N_VARIANTS];
+    struct pstk__planes_tables tables[N_ISAS];
+    struct pstk__image_state *state[N_ISAS]; /* NULL: this CPU lacks the ISA */
+    uint64_t sum;                            /* so that no decode is dead code */
+    /* seconds for all images, by ISA */
+    struct bench_runs open[N_ISAS], strips[N_ISAS], pixels[N_ISAS];
     struct bench_runs file, plain, pack;
 };
 
@@ -174,14 +174,14 @@ static void count_row(struct totals *t, const struct pstk__block_row *row)
     t->blocks += row->n_blocks;
 }
 
-static void open_reader(struct bench *b, const struct stored *s, uint32_t variant,
+static void open_reader(struct bench *b, const struct stored *s, uint32_t isa,
                         struct pstk__planes_reader *r)
 {
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    b->tables[variant].kernels = pstk__planes_kernels(variant);
-    if (pstk__planes_open(r, s->field, s->field_size, &s->info, &b->tables[variant], &b->arena,
-                          &err) < 0)
+    b->tables[isa].kernels = pstk__planes_kernels(isa);
+    if (pstk__planes_open(r, s->field, s->field_size, &s->info, &b->tables[isa], &b->arena, &err) <
+        0)
         bench_die("open", &err);
 }
 
@@ -246,15 +246,15 @@ static void drop_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t 
     b->sum += rgb[0] + n_rows;
 }
 
-static double time_pixels(struct bench *b, const struct pstk__image_decoder *decoder,
-                          uint32_t variant, int is_file)
+static double time_pixels(struct bench *b, const struct pstk__image_decoder *decoder, uint32_t isa,
+                          int is_file)
 {
     const struct pstk__row_sink sink = {.rows = drop_rows, .user = b, .channels = 3};
     const double start = now();
     for (uint32_t i = 0; i < b->n_images; i++) {
         const struct stored *s = &b->image[i];
         const struct pstk__box all = {.width = s->info.width, .height = s->info.height};
-        if (pstk__image_decode(b->state[variant],
+        if (pstk__image_decode(b->state[isa],
                                &(const struct pstk__coded){decoder, is_file ? s->file : s->field,
                                                            is_file ? s->file_size : s->field_size,
                                                            &s->info},
@@ -265,13 +265,13 @@ static double time_pixels(struct bench *b, const struct pstk__image_decoder *dec
 }
 
 /* Open, and then all strips, by asking for a row of each. */
-static void time_strips(struct bench *b, uint32_t variant)
+static void time_strips(struct bench *b, uint32_t isa)
 {
     static struct pstk__planes_reader r;
     double open = 0, strips = 0;
     for (uint32_t i = 0; i < b->n_images; i++) {
         const double start = now();
-        open_reader(b, &b->image[i], variant, &r);
+        open_reader(b, &b->image[i], isa, &r);
         const double opened = now();
         const struct pstk__planes_header *h = &r.header;
         const uint32_t v = h->frame.n_components == 1 ? 1 : h->frame.component[0].v;
@@ -285,8 +285,8 @@ static void time_strips(struct bench *b, uint32_t variant)
         strips += now() - opened;
         pstk__arena_reset(&b->arena, 0);
     }
-    bench_add(&b->open[variant], open);
-    bench_add(&b->strips[variant], strips);
+    bench_add(&b->open[isa], open);
+    bench_add(&b->strips[isa], strips);
 }
 
 static double time_file(struct bench *b)
@@ -368,7 +368,7 @@ static void print_line(const struct bench *b, const char *folder)
 
 static void print_times(const struct bench *b)
 {
-    static const char *const names[N_VARIANTS] = {"", "C", "AVX2", "AVX-512"};
+    static const char *const names[N_ISAS] = {"", "C", "AVX2", "AVX-512"};
     const struct totals *t = &b->totals;
     const double us = 1e6 / b->n_images, plain = bench_median(&b->plain);
     const double symbols = 3 * (double)t->blocks + (double)(t->map_bytes + t->values + 2 * t->wide);
@@ -377,7 +377,7 @@ static void print_times(const struct bench *b)
     uint64_t pixels = 0;
     for (uint32_t i = 0; i < b->n_images; i++)
         pixels += (uint64_t)b->image[i].info.width * b->image[i].info.height;
-    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++)
+    for (uint32_t v = PSTK_KERNELS_C; v < N_ISAS; v++)
         if (b->state[v] != NULL)
             printf("%-10s %10.1f %10.1f %10.1f %12.3f %12.3f %14.2f\n", names[v],
                    bench_median(&b->open[v]) * us, bench_median(&b->strips[v]) * us,
@@ -399,7 +399,7 @@ static void open_bench(struct bench *b)
     if (pstk__planes_encoder_open(&b->encoder, &err) < 0)
         bench_die("encoder", &err);
     b->decoder = pstk__decoder_init(aligned_alloc(64, pstk__decoder_size()), pstk__decoder_size());
-    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++)
+    for (uint32_t v = PSTK_KERNELS_C; v < N_ISAS; v++)
         if (pstk__planes_kernels(v) != NULL && pstk__jpeg_kernels(v) != NULL &&
             pstk__image_state_open(&b->state[v], &b->arena, v, &err) < 0)
             bench_die("decoders", &err);
@@ -407,7 +407,7 @@ static void open_bench(struct bench *b)
 
 static void close_bench(struct bench *b)
 {
-    for (uint32_t v = 0; v < N_VARIANTS; v++)
+    for (uint32_t v = 0; v < N_ISAS; v++)
         pstk__image_state_close(b->state[v]);
     for (uint32_t i = 0; i < b->n_images; i++) {
         free(b->image[i].file);
@@ -444,7 +444,7 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; i < b.n_images; i++)
         count_image(&b, &b.image[i]);
     for (uint32_t k = 0; k < runs; k++) {
-        for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++)
+        for (uint32_t v = PSTK_KERNELS_C; v < N_ISAS; v++)
             if (b.state[v] != NULL) {
                 time_strips(&b, v);
                 bench_add(&b.pixels[v], time_pixels(&b, &pstk__image_planes, v, 0));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_resize: measure the pixel kernels of each variant that this CPU runs, on one core. The work
+ * bench_resize: measure the pixel kernels of each ISA that this CPU runs, on one core. The work
  * is Pillow's bilinear resize to 224 x 224 of RandomResizedCrop's crops of 500 x 375 and 256 x 256
  * images, with weights computed for every image, and the source in the cache (warm) or in memory
  * (cold); the parts of that resize; and the finish of rows by dtype and layout. Prints medians of
  * several turns. Pixels with 1 and 4 channels have one case each, with ratios to 3 channels by the
- * same variant; so have the other filters, u8 NHWC, from the cache.
+ * same ISA; so have the other filters, u8 NHWC, from the cache.
  * benchmarks/bench_resize_pillow.py measures Pillow on the same crops.
  */
 #include "support/finish_table.h"
@@ -47,7 +47,7 @@ struct bench_case {
     struct bench_runs runs;
 };
 
-static const char *const variants[4] = {"", "C", "AVX2", "AVX-512"};
+static const char *const isas[4] = {"", "C", "AVX2", "AVX-512"};
 static const uint32_t dtypes[4] = {PSTK_U8, PSTK_F16, PSTK_BF16, PSTK_F32};
 static const char *const dtype_names[4] = {"u8", "f16", "bf16", "f32"};
 
@@ -220,14 +220,14 @@ static void add(struct bench_case *cases, uint32_t *n, struct bench_case c)
         cases[(*n)++] = c;
 }
 
-static void add_variant(struct bench_case *cases, uint32_t *n, uint32_t variant,
-                        const struct source sources[2])
+static void add_isa(struct bench_case *cases, uint32_t *n, uint32_t isa,
+                    const struct source sources[2])
 {
-    const struct pstk__pixel_kernels *k = pstk__pixel_kernels(variant);
+    const struct pstk__pixel_kernels *k = pstk__pixel_kernels(isa);
     if (k == NULL)
         return;
     struct bench_case c = {.kernels = k, .source = &sources[0], .what = WEIGHTS, .channels = 3};
-    snprintf(c.name, sizeof c.name, "%s: weights of both axes", variants[variant]);
+    snprintf(c.name, sizeof c.name, "%s: weights of both axes", isas[isa]);
     add(cases, n, c);
     c.what = RESIZE;
     for (uint32_t i = 0; i < 12; i++) {
@@ -238,7 +238,7 @@ static void add_variant(struct bench_case *cases, uint32_t *n, uint32_t variant,
         c.layout = target == 0 ? PSTK_NHWC : PSTK_NCHW;
         c.dtype = target == 2 ? PSTK_F16 : PSTK_U8;
         c.flip = target == 2;
-        snprintf(c.name, sizeof c.name, "%s: %s, %s, %s", variants[variant], c.source->name,
+        snprintf(c.name, sizeof c.name, "%s: %s, %s, %s", isas[isa], c.source->name,
                  c.cold ? "cold" : "warm", targets[target]);
         add(cases, n, c);
     }
@@ -251,7 +251,7 @@ static void add_variant(struct bench_case *cases, uint32_t *n, uint32_t variant,
         c.by_table = i >= 8;
         if (c.by_table) /* the 16-bit dtypes once more */
             c.dtype = dtypes[1 + (i - 8) / 2];
-        snprintf(c.name, sizeof c.name, "%s: finish 224 x 224, %s %s%s", variants[variant],
+        snprintf(c.name, sizeof c.name, "%s: finish 224 x 224, %s %s%s", isas[isa],
                  dtype_names[c.by_table ? 1 + (i - 8) / 2 : i / 2], i & 1 ? "NCHW" : "NHWC",
                  c.by_table ? ", by table" : "");
         add(cases, n, c);
@@ -259,26 +259,25 @@ static void add_variant(struct bench_case *cases, uint32_t *n, uint32_t variant,
 }
 
 /* A crop and a finish of images of 1 and 4 channels, u8, and f16 by its line. */
-static void add_channels(struct bench_case *cases, uint32_t *n, uint32_t variant,
+static void add_channels(struct bench_case *cases, uint32_t *n, uint32_t isa,
                          const struct source *source)
 {
-    const struct pstk__pixel_kernels *k = pstk__pixel_kernels(variant);
+    const struct pstk__pixel_kernels *k = pstk__pixel_kernels(isa);
     for (uint32_t i = 0; i < 12 && k; i++) {
         struct bench_case c = {.kernels = k, .source = source, .channels = i & 1 ? 4 : 1};
         c.what = i < 6 ? RESIZE : FINISH;
         c.dtype = i / 2 % 3 == 2 ? PSTK_F16 : PSTK_U8;
         c.layout = i / 2 % 3 == 0 ? PSTK_NHWC : PSTK_NCHW;
         c.flip = i == 4 || i == 5;
-        snprintf(c.name, sizeof c.name, "%s: %u channels, %s, %s %s%s", variants[variant],
-                 c.channels, i < 6 ? "500 x 375, warm" : "finish 224 x 224",
-                 dtype_names[i / 2 % 3 == 2], c.layout == PSTK_NHWC ? "NHWC" : "NCHW",
-                 c.flip ? " flipped" : "");
+        snprintf(c.name, sizeof c.name, "%s: %u channels, %s, %s %s%s", isas[isa], c.channels,
+                 i < 6 ? "500 x 375, warm" : "finish 224 x 224", dtype_names[i / 2 % 3 == 2],
+                 c.layout == PSTK_NHWC ? "NHWC" : "NCHW", c.flip ? " flipped" : "");
         add(cases, n, c);
     }
 }
 
 /* A crop of each source by the other filters. */
-static void add_filters(struct bench_case *cases, uint32_t *n, uint32_t variant,
+static void add_filters(struct bench_case *cases, uint32_t *n, uint32_t isa,
                         const struct source sources[2])
 {
     static const char *const names[7] = {[PSTK_FILTER_NEAREST] = "nearest",
@@ -286,7 +285,7 @@ static void add_filters(struct bench_case *cases, uint32_t *n, uint32_t variant,
                                          [PSTK_FILTER_HAMMING] = "hamming",
                                          [PSTK_FILTER_BICUBIC] = "bicubic",
                                          [PSTK_FILTER_LANCZOS] = "lanczos"};
-    const struct pstk__pixel_kernels *k = pstk__pixel_kernels(variant);
+    const struct pstk__pixel_kernels *k = pstk__pixel_kernels(isa);
     for (uint32_t i = 0; i < 14 && k; i++) {
         struct bench_case c = {.kernels = k,
                                .source = &sources[i / 7],
@@ -297,13 +296,12 @@ static void add_filters(struct bench_case *cases, uint32_t *n, uint32_t variant,
                                .filter = i % 7};
         if (names[c.filter] == NULL)
             continue;
-        snprintf(c.name, sizeof c.name, "%s: %s, %s", variants[variant], c.source->name,
-                 names[c.filter]);
+        snprintf(c.name, sizeof c.name, "%s: %s, %s", isas[isa], c.source->name, names[c.filter]);
         add(cases, n, c);
     }
 }
 
-/* The figure of the same by the same variant, of 3 channels. */
+/* The figure of the same by the same ISA, of 3 channels. */
 static const struct bench_case *of_three(const struct bench_case *cases, uint32_t n,
                                          const struct bench_case *c)
 {
@@ -349,7 +347,7 @@ int main(void)
         (struct bench_case){
             .name = "straightforward two passes", .what = PLAIN, .source = &sources[0]});
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++) {
-        add_variant(cases, &n, v, sources);
+        add_isa(cases, &n, v, sources);
         add_channels(cases, &n, v, &sources[0]);
         add_filters(cases, &n, v, sources);
     }

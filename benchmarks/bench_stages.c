@@ -4,7 +4,7 @@
  * compute the CRC32C of the stored bytes; decode the box of a random resized crop; resize it to 224
  * x 224, flip it or not, and finish it. Boxes and flips are the same in every run. Prints one JSON
  * line: microseconds for an image, and the CRC32C of all outputs, which is the same for every
- * variant.
+ * ISA.
  *
  *   bench_stages FOLDER [--stored planes|jpeg|pixels] [--variant auto|c|avx2|avx512]
  *                [--output u8|f16] [--images N] [--turns T]
@@ -41,7 +41,7 @@ struct image {
 struct bench {
     const char *folder;
     uint32_t stored; /* index of stored_names */
-    uint32_t variant;
+    uint32_t isa;
     uint32_t is_f16;
     uint32_t n_wanted, n_turns;
     struct image images[MAX_IMAGES];
@@ -60,8 +60,8 @@ struct bench {
 enum stored { PLANES, JPEG, PIXELS, N_STORED };
 static const char *const stored_names[N_STORED] = {"planes", "jpeg", "pixels"};
 
-#define N_VARIANTS 4u
-static const char *const variant_names[N_VARIANTS] = {
+#define N_ISAS 4u
+static const char *const isa_names[N_ISAS] = {
     [PSTK_KERNELS_AUTO] = "auto",
     [PSTK_KERNELS_C] = "c",
     [PSTK_KERNELS_AVX2] = "avx2",
@@ -226,7 +226,7 @@ static int make_room(struct bench *b, const struct pstk__image_info *info)
     pstk__arena_close(&b->arena);
     if (pstk__arena_open(&b->arena, size) < 0)
         return -1;
-    return pstk__image_state_open(&b->state, &b->arena, b->variant, NULL);
+    return pstk__image_state_open(&b->state, &b->arena, b->isa, NULL);
 }
 
 /* Read a file and store it as asked. -1: it is left out. */
@@ -314,7 +314,7 @@ static int measure(struct bench *b)
     printf("{\"benchmark\": \"stages\", \"stored\": \"%s\", \"variant\": \"%s\", "
            "\"output\": \"%s\", \"library\": \"%s\", \"images\": %u, \"left_out\": %u, "
            "\"mean_bytes\": %.1f, \"turns\": %d, \"microseconds\": %.2f, \"crc32c\": \"%08x\"}\n",
-           stored_names[b->stored], variant_names[b->kernels->variant], b->is_f16 ? "f16" : "u8",
+           stored_names[b->stored], isa_names[b->kernels->isa], b->is_f16 ? "f16" : "u8",
            pstk__image_library(), b->n_images, b->n_left_out, (double)n_bytes / b->n_images,
            turns.n, bench_median(&turns), crc);
     return 0;
@@ -347,7 +347,7 @@ static int parse(struct bench *b, int argc, char **argv)
         if (strcmp(option, "--stored") == 0)
             rc = parse_name(value, stored_names, N_STORED, &b->stored);
         else if (strcmp(option, "--variant") == 0)
-            rc = parse_name(value, variant_names, N_VARIANTS, &b->variant);
+            rc = parse_name(value, isa_names, N_ISAS, &b->isa);
         else if (strcmp(option, "--output") == 0)
             rc = parse_name(value, outputs, 2, &b->is_f16);
         else if (strcmp(option, "--images") == 0)
@@ -372,7 +372,7 @@ static int run(struct bench *b)
     static const struct pstk__image_decoder *const decoders[N_STORED] = {
         &pstk__image_planes, &pstk__image_jpeg, &pstk__image_pixels};
     b->decoder = decoders[b->stored];
-    b->kernels = pstk__pixel_kernels(b->variant);
+    b->kernels = pstk__pixel_kernels(b->isa);
     if (!b->kernels)
         return fprintf(stderr, "bench_stages: this CPU lacks the variant\n"), -1;
     if (pstk__planes_encoder_open(&b->encoder, NULL) < 0)

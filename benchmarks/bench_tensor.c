@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_tensor: measure the operations of the tensor reference on a picture of 224 x 224 RGB of
- * random bytes, with each variant that this CPU runs, on one core. Prints medians of several
+ * random bytes, with each ISA that this CPU runs, on one core. Prints medians of several
  * rounds, and the lowest. benchmarks/bench_tensor_torchvision.py measures torchvision on such a
  * picture.
  */
@@ -127,9 +127,9 @@ static const struct {
 };
 #define N_OPERATIONS (sizeof operations / sizeof operations[0])
 
-static struct bench_runs runs[4][N_OPERATIONS]; /* of variants */
+static struct bench_runs runs[4][N_OPERATIONS]; /* of ISAs */
 
-/* Every variant of every operation once. */
+/* Every ISA of every operation once. */
 static void run_round(struct bench *b)
 {
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++) {
@@ -148,7 +148,7 @@ static void run_round(struct bench *b)
 
 int main(void)
 {
-    static const char *const variants[4] = {"", "C", "AVX2", "AVX-512"};
+    static const char *const isas[4] = {"", "C", "AVX2", "AVX-512"};
     const uint64_t room = pstk__picture_room(SIDE * SIDE, 3);
     const uint64_t scratch = (pstk__tensor_blur_scratch(large.size, SIDE, 3) + 63) & ~63ull;
     struct bench b = {.in = {aligned_alloc(64, room), SIDE, SIDE, 3},
@@ -168,7 +168,7 @@ int main(void)
     printf("microseconds a picture of 224 x 224 x 3: median, lowest\n");
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
         for (uint32_t i = 0; runs[v][0].n > 0 && i < N_OPERATIONS; i++)
-            printf("%-8s %-36s %8.1f %8.1f\n", variants[v], operations[i].name,
+            printf("%-8s %-36s %8.1f %8.1f\n", isas[v], operations[i].name,
                    bench_median(&runs[v][i]), bench_worst(&runs[v][i], 0));
     free(b.in.pixels);
     free(b.out.pixels);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_warp: measure transforms, copies and blurs of a 224 x 224 RGB picture in the cache, by each
- * variant of the kernels that this CPU runs, on one core. The ceiling of a copy is memcpy of as
+ * ISA of the kernels that this CPU runs, on one core. The ceiling of a copy is memcpy of as
  * many bytes. Prints medians of several turns, and the lowest. benchmarks/bench_warp_pillow.py
  * measures Pillow and torchvision on the same.
  */
@@ -135,7 +135,7 @@ static int open_bench(struct bench *b)
 
 int main(void)
 {
-    static const char *const variants[4] = {"", "C", "AVX2", "AVX-512"};
+    static const char *const isas[4] = {"", "C", "AVX2", "AVX-512"};
     static struct bench_runs runs[4][N_CASES];
     struct bench b;
     if (open_bench(&b) < 0)
@@ -151,7 +151,7 @@ int main(void)
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
         for (uint32_t what = 0; runs[v][0].n > 0 && what < N_CASES; what++) {
             const double least = bench_worst(&runs[v][what], 0);
-            printf("%-8s %-36s %8.1f %8.1f  %5.2f of memcpy  %5.1f x C\n", variants[v], names[what],
+            printf("%-8s %-36s %8.1f %8.1f  %5.2f of memcpy  %5.1f x C\n", isas[v], names[what],
                    bench_median(&runs[v][what]), least, bench_worst(&runs[v][COPY], 0) / least,
                    bench_worst(&runs[PSTK_KERNELS_C][what], 0) / least);
         }

@@ -3,15 +3,15 @@
 
 #include "augment/pushdown.h"
 
-int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t variant)
+int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t isa)
 {
-    kernels->pixel = pstk__pixel_kernels(variant);
-    kernels->colour = pstk__colour_kernels(variant);
-    kernels->warp = pstk__warp_kernels(variant);
-    kernels->blur = pstk__blur_kernels(variant);
-    kernels->jpeg.forward = pstk__forward_kernels(variant);
-    kernels->jpeg.inverse = pstk__jpeg_kernels(variant);
-    kernels->tensor = pstk__tensor_kernels(variant);
+    kernels->pixel = pstk__pixel_kernels(isa);
+    kernels->colour = pstk__colour_kernels(isa);
+    kernels->warp = pstk__warp_kernels(isa);
+    kernels->blur = pstk__blur_kernels(isa);
+    kernels->jpeg.forward = pstk__forward_kernels(isa);
+    kernels->jpeg.inverse = pstk__jpeg_kernels(isa);
+    kernels->tensor = pstk__tensor_kernels(isa);
     return kernels->pixel && kernels->colour && kernels->warp && kernels->blur &&
            kernels->jpeg.forward && kernels->jpeg.inverse && kernels->tensor;
 }

@@ -14,7 +14,7 @@
 #include "pixels/tensor.h"
 #include "pixels/warp.h"
 
-/* The kernels that ops use, all of one variant. */
+/* The kernels that ops use, all of one ISA. */
 struct pstk__canvas_kernels {
     const struct pstk__pixel_kernels *pixel;
     const struct pstk__colour_kernels *colour;
@@ -39,8 +39,8 @@ struct pstk__canvas {
                      */
 };
 
-/* The kernels of a variant (AUTO: the best that this CPU runs). 0: this build or CPU lacks them. */
-int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t variant);
+/* The kernels of an ISA (AUTO: the best that this CPU runs). 0: this build or CPU lacks them. */
+int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t isa);
 /* Change the picture by n fixed ops, which children of theirs follow, as they were drawn. 0,
  * ENOMEM: the arena has no room, EFBIG: an op would make a picture that is too large for the memory
  * that the bounds of its list foresee, EINVAL: the picture lacks what an op needs, or ECANCELED: a

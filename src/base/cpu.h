@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu: which kernel variants this CPU runs. */
+/* cpu: which ISAs of the kernels this CPU runs. */
 #ifndef PSTK_CPU_H
 #define PSTK_CPU_H
 

@@ -5,20 +5,20 @@
 
 #include <penstock/penstock.h>
 
-static uint32_t variant_of(const void *table)
+static uint32_t isa_of(const void *table)
 {
     const uint32_t *first_member = table;
     return *first_member;
 }
 
-const void *pstk__kernels_choose(const void *const *tables, size_t n, uint32_t variant)
+const void *pstk__kernels_choose(const void *const *tables, size_t n, uint32_t isa)
 {
     const uint32_t best = pstk__cpu_kernels();
-    const uint32_t most = variant == PSTK_KERNELS_AUTO ? best : variant;
+    const uint32_t most = isa == PSTK_KERNELS_AUTO ? best : isa;
     if (most > best)
         return NULL;
     for (size_t i = n; i-- > 0;)
-        if (variant_of(tables[i]) <= most)
+        if (isa_of(tables[i]) <= most)
             return tables[i];
     return NULL;
 }

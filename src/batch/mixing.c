@@ -17,7 +17,7 @@ static void mix_images(const struct pstk__slot *slot, const struct pstk__plan *p
                                             .width = o->width,
                                             .channels = o->channels,
                                             .pairing = mixing->settings.pairing,
-                                            .kernels = plan->kernels.pixel->variant};
+                                            .kernels = plan->kernels.pixel->isa};
     pstk__mix_images(&images, slot->mixed);
 }
 

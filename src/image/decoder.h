@@ -66,10 +66,10 @@ struct pstk__image_decoder {
      * max_pixels pixels. */
     int (*probe)(const void *data, uint64_t size, uint64_t max_pixels,
                  struct pstk__image_info *info, struct pstk_error *err);
-    /* Make the state of one thread, with kernels of a variant (enum pstk_kernels; AUTO: the best
+    /* Make the state of one thread, with kernels of an ISA (enum pstk_kernels; AUTO: the best
      * that run here; ENOTSUP). Borrows the arena for its life. Returns owned; *out is NULL on
      * failure. */
-    int (*open)(void **out, struct pstk__arena *arena, uint32_t variant, struct pstk_error *err);
+    int (*open)(void **out, struct pstk__arena *arena, uint32_t isa, struct pstk_error *err);
     /* Free a state, which may be NULL. NULL: open owns nothing. */
     void (*close)(void *state);
     /* Bytes of arena that decoding takes in addition to open, for images up to this size and of at

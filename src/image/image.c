@@ -70,8 +70,8 @@ uint64_t pstk__image_scratch(uint32_t width, uint32_t height)
     return pstk__image_scratch_within(width, height, (uint64_t)width * height);
 }
 
-int pstk__image_state_open(struct pstk__image_state **out, struct pstk__arena *arena,
-                           uint32_t variant, struct pstk_error *err)
+int pstk__image_state_open(struct pstk__image_state **out, struct pstk__arena *arena, uint32_t isa,
+                           struct pstk_error *err)
 {
     *out = NULL;
     struct pstk__image_state *state = calloc(1, sizeof *state);
@@ -79,7 +79,7 @@ int pstk__image_state_open(struct pstk__image_state **out, struct pstk__arena *a
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for an image decoder");
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < N_DECODERS; i++)
-        rc = decoders[i]->open(&state->states[i], arena, variant, err);
+        rc = decoders[i]->open(&state->states[i], arena, isa, err);
     if (rc < 0) {
         pstk__image_state_close(state);
         return rc;

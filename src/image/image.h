@@ -26,11 +26,11 @@ uint64_t pstk__image_scratch(uint32_t width, uint32_t height);
 
 /* The states of all decoders, for one thread. */
 struct pstk__image_state;
-/* Make the states, with kernels of a variant (enum pstk_kernels; AUTO: the best that run here;
+/* Make the states, with kernels of an ISA (enum pstk_kernels; AUTO: the best that run here;
  * ENOTSUP). Borrows the arena for its life. Returns owned. After this, decode never calls
  * malloc. */
-int pstk__image_state_open(struct pstk__image_state **out, struct pstk__arena *arena,
-                           uint32_t variant, struct pstk_error *err);
+int pstk__image_state_open(struct pstk__image_state **out, struct pstk__arena *arena, uint32_t isa,
+                           struct pstk_error *err);
 /* Free the states; NULL is fine. */
 void pstk__image_state_close(struct pstk__image_state *state);
 /* Decode a box of an image with the decoder that the image names, which must be in the list.

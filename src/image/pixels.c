@@ -18,10 +18,9 @@ static int pixels_probe(const void *data, uint64_t size, uint64_t max_pixels,
 }
 
 /* Use the arena as the state. */
-static int pixels_open(void **out, struct pstk__arena *arena, uint32_t variant,
-                       struct pstk_error *err)
+static int pixels_open(void **out, struct pstk__arena *arena, uint32_t isa, struct pstk_error *err)
 {
-    (void)variant;
+    (void)isa;
     (void)err;
     *out = arena;
     return 0;

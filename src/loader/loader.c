@@ -793,7 +793,7 @@ static void stats_fill(const struct pstk_loader *loader, struct pstk_stats *stat
     stats->n_nodes = pipeline->n_nodes;
     stats->queue_depth = pipeline->depth;
     stats->rows_per_job = pipeline->rows_per_task;
-    stats->kernels = pipeline->plan->kernels.pixel->variant;
+    stats->kernels = pipeline->plan->kernels.pixel->isa;
     stats->n_replacements = get(&loader->n_replacements);
     stats->n_palette_images = get(&loader->n_palette_images);
     stats->n_damaged_images = get(&loader->n_damaged_images);

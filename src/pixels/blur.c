@@ -114,7 +114,7 @@ static void turn_round(struct pstk__picture *picture)
 static void boxes_across(const struct pstk__blur_kernels *kernels, const struct pstk__picture *out,
                          const struct pstk__picture *in, float radius, struct rooms rooms)
 {
-    const struct pstk__warp_kernels *turns = pstk__warp_kernels(kernels->variant);
+    const struct pstk__warp_kernels *turns = pstk__warp_kernels(kernels->isa);
     turn_round(&rooms.a);
     turn_round(&rooms.b);
     pstk__copy_turn(turns, &rooms.a, in, PSTK__TURN_90);
@@ -210,7 +210,7 @@ uint64_t pstk__blur_scratch(uint32_t width, uint32_t height, uint32_t channels)
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
-const struct pstk__blur_kernels *pstk__blur_kernels(uint32_t variant)
+const struct pstk__blur_kernels *pstk__blur_kernels(uint32_t isa)
 {
     /* From worst to best; also those that this CPU does not run. */
     static const void *const entries[] = {
@@ -220,5 +220,5 @@ const struct pstk__blur_kernels *pstk__blur_kernels(uint32_t variant)
         &pstk__blur_avx512,
 #endif
     };
-    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], variant);
+    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], isa);
 }

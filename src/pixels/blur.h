@@ -8,9 +8,9 @@
 
 #include "pixels/blur_kernels.h"
 
-/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this build or CPU
+/* Return the kernels of an ISA (AUTO: the best that this CPU runs), NULL when this build or CPU
  * does not have them. */
-const struct pstk__blur_kernels *pstk__blur_kernels(uint32_t variant);
+const struct pstk__blur_kernels *pstk__blur_kernels(uint32_t isa);
 
 /* Bytes of scratch, 64-byte aligned, that a blur of a picture of this shape takes. Never falls with
  * more pixels on a side. */

@@ -71,7 +71,7 @@ TARGET static void row_avx2(uint8_t *out, const float *in, const struct pstk__bl
 }
 
 const struct pstk__blur_kernels pstk__blur_avx2 = {
-    .variant = PSTK_KERNELS_AVX2,
+    .isa = PSTK_KERNELS_AVX2,
     .box_row = box_row_avx2,
     .low_box_row = low_box_row_avx2,
     .column = column_avx2,

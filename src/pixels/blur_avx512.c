@@ -127,7 +127,7 @@ TARGET static void row_avx512(uint8_t *out, const float *in, const struct pstk__
 }
 
 const struct pstk__blur_kernels pstk__blur_avx512 = {
-    .variant = PSTK_KERNELS_AVX512,
+    .isa = PSTK_KERNELS_AVX512,
     .box_row = box_row_avx512,
     .low_box_row = low_box_row_avx512,
     .column = column_avx512,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blur_c: the loops, for any CPU: the reference for the other variants. */
+/* blur_c: the loops, for any CPU: the reference for the other ISAs. */
 #include "pixels/blur_loops.h"
 
 static void box_row_c(uint8_t *out, uint32_t *sums, const struct pstk__blur_box *box, uint32_t n)
@@ -26,7 +26,7 @@ static void row_c(uint8_t *out, const float *in, const struct pstk__blur_weights
 }
 
 const struct pstk__blur_kernels pstk__blur_c = {
-    .variant = PSTK_KERNELS_C,
+    .isa = PSTK_KERNELS_C,
     .box_row = box_row_c,
     .low_box_row = low_box_row_c,
     .column = column_c,

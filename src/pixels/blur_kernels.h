@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blur_kernels: the contract of the kernels of blur.h. Each variant has a table of them. The plain
+/* blur_kernels: the contract of the kernels of blur.h. Each ISA has a table of them. The plain
  * C kernels are the reference for the others. */
 #ifndef PSTK_PIXELS_BLUR_KERNELS_H
 #define PSTK_PIXELS_BLUR_KERNELS_H
@@ -31,9 +31,9 @@ struct pstk__blur_weights {
     float weights[PSTK__BLUR_MAX_KERNEL / 2 + 1];
 };
 
-/* The kernels of one variant. */
+/* The kernels of one ISA. */
 struct pstk__blur_kernels {
-    uint32_t variant; /* enum pstk_kernels */
+    uint32_t isa; /* enum pstk_kernels */
     /* Move the sums one row on, and write n bytes of the output row. */
     void (*box_row)(uint8_t *out, uint32_t *sums, const struct pstk__blur_box *box, uint32_t n);
     /* The same where no sum exceeds 255 * PSTK__BLUR_LOW_BOX. */

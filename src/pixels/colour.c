@@ -140,7 +140,7 @@ void pstk__colour_sharpness(const struct pstk__colour_kernels *k, const struct p
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-const struct pstk__colour_kernels *pstk__colour_kernels(uint32_t variant)
+const struct pstk__colour_kernels *pstk__colour_kernels(uint32_t isa)
 {
     /* From worst to best; also those that this CPU does not run. */
     static const void *const entries[] = {
@@ -150,5 +150,5 @@ const struct pstk__colour_kernels *pstk__colour_kernels(uint32_t variant)
         &pstk__colour_avx512,
 #endif
     };
-    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], variant);
+    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], isa);
 }

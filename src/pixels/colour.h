@@ -17,9 +17,9 @@
 
 #include "pixels/colour_kernels.h"
 
-/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this build or CPU
+/* Return the kernels of an ISA (AUTO: the best that this CPU runs), NULL when this build or CPU
  * does not have them. */
-const struct pstk__colour_kernels *pstk__colour_kernels(uint32_t variant);
+const struct pstk__colour_kernels *pstk__colour_kernels(uint32_t isa);
 
 /* Map all bytes by a table of pixels/colour_table.h. */
 void pstk__colour_apply(const struct pstk__colour_kernels *k, const struct pstk__picture *picture,

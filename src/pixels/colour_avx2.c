@@ -332,7 +332,7 @@ TARGET static void permute(const struct pstk__picture *picture, const uint32_t o
 }
 
 const struct pstk__colour_kernels pstk__colour_avx2 = {
-    .variant = PSTK_KERNELS_AVX2,
+    .isa = PSTK_KERNELS_AVX2,
     .apply = apply,
     .range = range,
     .luma_sum = luma_sum,

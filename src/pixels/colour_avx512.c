@@ -277,7 +277,7 @@ TARGET static void permute(const struct pstk__picture *picture, const uint32_t o
 }
 
 const struct pstk__colour_kernels pstk__colour_avx512 = {
-    .variant = PSTK_KERNELS_AVX512,
+    .isa = PSTK_KERNELS_AVX512,
     .apply = apply,
     .range = range,
     .luma_sum = luma_sum,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* colour_c: the kernels in plain C, the reference for the other variants. */
+/* colour_c: the kernels in plain C, the reference for the other ISAs. */
 #include "image/channels.h"
 #include "pixels/blend.h"
 #include "pixels/colour_kernels.h"
@@ -161,7 +161,7 @@ static void sharpen_row(const struct pstk__picture *out, const struct pstk__pict
 }
 
 const struct pstk__colour_kernels pstk__colour_c = {
-    .variant = PSTK_KERNELS_C,
+    .isa = PSTK_KERNELS_C,
     .apply = apply,
     .range = range,
     .luma_sum = luma_sum,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * colour_kernels: the contract of the kernels that change the colours of pictures. Each variant has
+ * colour_kernels: the contract of the kernels that change the colours of pictures. Each ISA has
  * a table of them; colour.c lists the tables and chooses one. The plain C kernels are the reference
  * for the others. Pure.
  */
@@ -10,7 +10,7 @@
 #include "pixels/colour_table.h"
 
 struct pstk__colour_kernels {
-    uint32_t variant; /* enum pstk_kernels */
+    uint32_t isa; /* enum pstk_kernels */
     void (*apply)(const struct pstk__picture *picture, const struct pstk__colour_table *table);
     void (*range)(struct pstk__colour_range *range, const struct pstk__picture *picture);
     /* Return the sum of the luma of all pixels; with 1 channel, of the pixels themselves. */

@@ -33,7 +33,7 @@ struct pstk__finish {
     const void *lookup;
 };
 #define PSTK__COLOUR_TABLE_SIZE (PSTK__MAX_CHANNELS * 256 * 4u) /* bytes of a table, at most */
-#define PSTK__LOOKUP_SIZE 4096u /* bytes of a lookup, 64-byte aligned; enough for every variant */
+#define PSTK__LOOKUP_SIZE 4096u /* bytes of a lookup, 64-byte aligned; enough for every ISA */
 
 /* What finishing ops do to a channel: (x / 255 - mean) / deviation. */
 struct pstk__normalisation {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* finish_c: finishes rows of u8 pixels in plain C: the reference for the other variants. */
+/* finish_c: finishes rows of u8 pixels in plain C: the reference for the other ISAs. */
 #include "pixels/resize_kernels_c.h"
 
 #include <string.h>

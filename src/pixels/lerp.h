@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blend: the kernels of MixUp. Each variant has one; blend.c chooses. The plain C kernel is the
+ * blend: the kernels of MixUp. Each ISA has one; blend.c chooses. The plain C kernel is the
  * reference for the other. Pure.
  */
 #ifndef PSTK_PIXELS_LERP_H

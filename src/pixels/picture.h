@@ -4,7 +4,7 @@
  * that need more than one row at a time (a histogram, a blur, a rotation) work on pictures.
  *
  * All functions of this folder are pure: they allocate nothing, draw no random numbers, and give
- * the same bytes with every variant of their kernels (enum pstk_kernels). Plain C is the reference.
+ * the same bytes with every ISA of their kernels (enum pstk_kernels). Plain C is the reference.
  */
 #ifndef PSTK_PIXELS_PICTURE_H
 #define PSTK_PIXELS_PICTURE_H

@@ -433,9 +433,9 @@ static const void *const entries[] = {
 };
 #define N_ENTRIES (sizeof entries / sizeof entries[0])
 
-const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t variant)
+const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t isa)
 {
-    return pstk__kernels_choose(entries, N_ENTRIES, variant);
+    return pstk__kernels_choose(entries, N_ENTRIES, isa);
 }
 
 uint64_t pstk__resize_scratch(const struct pstk__resize_bounds *bounds)

@@ -12,9 +12,9 @@
 #include "image/decoder.h"
 #include "pixels/resize_kernels.h"
 
-/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this build or CPU
+/* Return the kernels of an ISA (AUTO: the best that this CPU runs), NULL when this build or CPU
  * does not have them. */
-const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t variant);
+const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t isa);
 
 /* One side of a resize. */
 struct pstk__axis_config {

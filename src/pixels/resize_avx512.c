@@ -610,7 +610,7 @@ TARGET static void resize_column(uint8_t *out, const struct pstk__column *c)
 }
 
 const struct pstk__pixel_kernels pstk__pixel_avx512 = {
-    .variant = PSTK_KERNELS_AVX512,
+    .isa = PSTK_KERNELS_AVX512,
     .slot_rows = SLOT_ROWS,
     .slot_unit = 4,
     .general = &pstk__pixel_avx2, /* the dot products here take weights >= 0 */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resize_c: the two passes in plain C: the reference for the other variants. A compiler without CPU
+ * resize_c: the two passes in plain C: the reference for the other ISAs. A compiler without CPU
  * flags makes them fast: 64-bit products carry two channels, and factors have 16 bits where the
  * compiler vectorises.
  */
@@ -334,7 +334,7 @@ static void column_c(uint8_t *out, const struct pstk__column *column)
 }
 
 const struct pstk__pixel_kernels pstk__pixel_c = {
-    .variant = PSTK_KERNELS_C,
+    .isa = PSTK_KERNELS_C,
     .slot_rows = 1,
     .slot_unit = 1,
     .general = &pstk__pixel_c,

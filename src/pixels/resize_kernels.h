@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernels: the contract of the kernels that work on rows of pixels: the two passes of a resize,
- * alpha, and the finish. Each variant has a table of them; resize.c lists the tables and chooses
+ * alpha, and the finish. Each ISA has a table of them; resize.c lists the tables and chooses
  * one. The plain C kernels are the reference for the others. A pixel has 1, 3 or 4 channels. Pure.
  */
 #ifndef PSTK_PIXELS_RESIZE_KERNELS_H
@@ -44,17 +44,17 @@ struct pstk__column {
 };
 
 /*
- * The kernels of one variant. The horizontal pass writes `slot_rows` rows at a time into a *slot*.
- * A slot holds them interleaved, as the variant's vertical pass reads them: `slot_unit` bytes for
+ * The kernels of one ISA. The horizontal pass writes `slot_rows` rows at a time into a *slot*.
+ * A slot holds them interleaved, as the ISA's vertical pass reads them: `slot_unit` bytes for
  * each byte of a row. A slot is PSTK__SLOT_PAD row bytes longer than a row.
  */
 #define PSTK__MAX_SLOT_ROWS 4u
 #define PSTK__SLOT_PAD 64u
 struct pstk__pixel_kernels {
-    uint32_t variant;   /* enum pstk_kernels */
+    uint32_t isa;       /* enum pstk_kernels */
     uint32_t slot_rows; /* a power of 2, <= PSTK__MAX_SLOT_ROWS */
     uint32_t slot_unit;
-    /* The kernels whose passes take every filter. The passes of this variant, the functions from
+    /* The kernels whose passes take every filter. The passes of this ISA, the functions from
      * axis_weights to resize_column, take BILINEAR. */
     const struct pstk__pixel_kernels *general;
     /* Fill in first, n and f->n_rows rows of weights, for the outputs from `first_out` on. */

@@ -79,7 +79,7 @@ void pstk__tensor_sharpness(const struct pstk__tensor_kernels *k, const struct p
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-const struct pstk__tensor_kernels *pstk__tensor_kernels(uint32_t variant)
+const struct pstk__tensor_kernels *pstk__tensor_kernels(uint32_t isa)
 {
     /* From worst to best; also those that this CPU does not run. */
     static const void *const entries[] = {
@@ -89,5 +89,5 @@ const struct pstk__tensor_kernels *pstk__tensor_kernels(uint32_t variant)
         &pstk__tensor_avx512,
 #endif
     };
-    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], variant);
+    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], isa);
 }

@@ -29,9 +29,9 @@
 struct pstk__rotation; /* pixels/rotation.h */
 struct pstk__rotation_params;
 
-/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this build or CPU
+/* Return the kernels of an ISA (AUTO: the best that this CPU runs), NULL when this build or CPU
  * does not have them. */
-const struct pstk__tensor_kernels *pstk__tensor_kernels(uint32_t variant);
+const struct pstk__tensor_kernels *pstk__tensor_kernels(uint32_t isa);
 
 /* ---- tables; of row 3, see colour_table.h ---- */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensor_kernels: the contract of the kernels of tensor.h. Each variant has a table of them;
+ * tensor_kernels: the contract of the kernels of tensor.h. Each ISA has a table of them;
  * tensor.c lists the tables and chooses one. The plain C kernels are the reference for the others.
  * Pure.
  *
  * torch's kernels for AVX2 and AVX-512 round a product and a sum at once where it asks for both. So
- * do these, in every variant.
+ * do these, in every ISA.
  */
 #ifndef PSTK_PIXELS_TENSOR_KERNELS_H
 #define PSTK_PIXELS_TENSOR_KERNELS_H
@@ -41,7 +41,7 @@ struct pstk__tensor_taps {
 };
 
 struct pstk__tensor_kernels {
-    uint32_t variant; /* enum pstk_kernels */
+    uint32_t isa; /* enum pstk_kernels */
 
     /* Of 3 channels. */
 

@@ -457,9 +457,8 @@ TARGET static void bilinear(uint8_t *out, const struct pstk__picture *in,
 
 #define TENSOR_KERNELS(which)                                                                      \
     {                                                                                              \
-        .variant = which, .gray_sum = gray_sum, .gray = gray, .saturate = saturate,                \
-        .shift_hue = hue, .sharpen = sharpen, .widen = widen, .blur = blur, .places = places,      \
-        .bilinear = bilinear                                                                       \
+        .isa = which, .gray_sum = gray_sum, .gray = gray, .saturate = saturate, .shift_hue = hue,  \
+        .sharpen = sharpen, .widen = widen, .blur = blur, .places = places, .bilinear = bilinear   \
     }
 
 #endif

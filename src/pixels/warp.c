@@ -278,7 +278,7 @@ void pstk__warp_perspective(const struct pstk__warp_kernels *kernels,
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
-const struct pstk__warp_kernels *pstk__warp_kernels(uint32_t variant)
+const struct pstk__warp_kernels *pstk__warp_kernels(uint32_t isa)
 {
     /* From worst to best; also those that this CPU does not run. */
     static const void *const entries[] = {
@@ -288,5 +288,5 @@ const struct pstk__warp_kernels *pstk__warp_kernels(uint32_t variant)
         &pstk__warp_avx512,
 #endif
     };
-    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], variant);
+    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], isa);
 }

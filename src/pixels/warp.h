@@ -8,9 +8,9 @@
 
 #include "pixels/warp_kernels.h"
 
-/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this build or CPU
+/* Return the kernels of an ISA (AUTO: the best that this CPU runs), NULL when this build or CPU
  * does not have them. */
-const struct pstk__warp_kernels *pstk__warp_kernels(uint32_t variant);
+const struct pstk__warp_kernels *pstk__warp_kernels(uint32_t isa);
 
 /*
  * Transform a picture by an affine matrix: Image.transform(size of out, AFFINE, m, filter,

@@ -310,7 +310,7 @@ TARGET void pstk__walk_avx2(uint8_t *out, const struct pstk__picture *in,
 }
 
 const struct pstk__warp_kernels pstk__warp_avx2 = {
-    .variant = PSTK_KERNELS_AVX2,
+    .isa = PSTK_KERNELS_AVX2,
     .affine = affine_avx2,
     .perspective = perspective_avx2,
     .sample = {pstk__sample_nearest_avx2, pstk__sample_bilinear_avx2, pstk__sample_bicubic_avx2},

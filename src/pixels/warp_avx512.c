@@ -394,7 +394,7 @@ TARGET static void transpose_avx512(const struct pstk__warp_transpose *t)
 }
 
 const struct pstk__warp_kernels pstk__warp_avx512 = {
-    .variant = PSTK_KERNELS_AVX512,
+    .isa = PSTK_KERNELS_AVX512,
     .affine = affine_avx512,
     .perspective = perspective_avx512,
     .sample = {pstk__sample_nearest_avx2, pstk__sample_bilinear_avx2, bicubic_avx512},

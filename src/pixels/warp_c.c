@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warp_c: the kernels in plain C: the reference for the other variants. Doubles, and the order of
+/* warp_c: the kernels in plain C: the reference for the other ISAs. Doubles, and the order of
  * their operations, are those of Pillow. */
 #include "pixels/gather.h"
 #include "pixels/warp_kernels.h"
@@ -270,7 +270,7 @@ static void transpose_c(const struct pstk__warp_transpose *t)
 }
 
 const struct pstk__warp_kernels pstk__warp_c = {
-    .variant = PSTK_KERNELS_C,
+    .isa = PSTK_KERNELS_C,
     .affine = affine_c,
     .perspective = perspective_c,
     .sample = {nearest_c, bilinear_c, bicubic_c},

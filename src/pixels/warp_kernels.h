@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warp_kernels: the contract of the kernels of warp.h. Each variant has a table of them. The plain
+/* warp_kernels: the contract of the kernels of warp.h. Each ISA has a table of them. The plain
  * C kernels are the reference for the others. */
 #ifndef PSTK_PIXELS_WARP_KERNELS_H
 #define PSTK_PIXELS_WARP_KERNELS_H
@@ -35,9 +35,9 @@ struct pstk__warp_transpose {
     uint32_t size;               /* bytes of a pixel, 1 to 4 */
 };
 
-/* The kernels of one variant. */
+/* The kernels of one ISA. */
 struct pstk__warp_kernels {
-    uint32_t variant; /* enum pstk_kernels */
+    uint32_t isa; /* enum pstk_kernels */
     /* Compute the places of PSTK__WARP_LANES pixels of an output row, from `column` on. */
     void (*affine)(double *x, double *y, const double m[6], uint32_t column, uint32_t row);
     void (*perspective)(double *x, double *y, const double m[8], uint32_t column, uint32_t row);

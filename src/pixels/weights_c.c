@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights_c: the weights of an axis in plain C: the reference for the other variants. */
+/* weights_c: the weights of an axis in plain C: the reference for the other ISAs. */
 #include "pixels/resize_kernels_c.h"
 
 #include <string.h>

@@ -98,8 +98,8 @@ int pstk__sampler_open(struct pstk__sampler **out, const struct pstk__plan *plan
                         "lower n_threads or max_pixels",
                         (unsigned long long)plan->scratch_size);
     else
-        rc = pstk__image_state_open(&sampler->state, &sampler->arena, plan->kernels.pixel->variant,
-                                    err);
+        rc =
+            pstk__image_state_open(&sampler->state, &sampler->arena, plan->kernels.pixel->isa, err);
     if (rc < 0) {
         pstk__sampler_close(sampler);
         return rc;

@@ -612,13 +612,12 @@ TEST(children_keep_the_size)
     }
 }
 
-/* Pixels are the same with all kernels, so a variant may have those of a lower one. */
-TEST(every_variant_of_the_resize_has_kernels_for_pictures)
+/* Pixels are the same with all kernels, so an ISA may have those of a lower one. */
+TEST(every_isa_of_the_resize_has_kernels_for_pictures)
 {
-    for (uint32_t variant = PSTK_KERNELS_AUTO; variant <= PSTK_KERNELS_AVX512; variant++) {
+    for (uint32_t isa = PSTK_KERNELS_AUTO; isa <= PSTK_KERNELS_AVX512; isa++) {
         struct pstk__canvas_kernels kernels;
-        CHECK_EQ(pstk__canvas_kernels_init(&kernels, variant),
-                 pstk__pixel_kernels(variant) != NULL);
+        CHECK_EQ(pstk__canvas_kernels_init(&kernels, isa), pstk__pixel_kernels(isa) != NULL);
     }
 }
 
@@ -643,7 +642,7 @@ int main(void)
         CASE(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture),
         CASE(lists_that_would_explode_are_refused),
         CASE(children_keep_the_size),
-        CASE(every_variant_of_the_resize_has_kernels_for_pictures),
+        CASE(every_isa_of_the_resize_has_kernels_for_pictures),
     };
     return RUN_CASES(cases);
 }

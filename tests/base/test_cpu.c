@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the CPU runs, compared with what the kernel lists in /proc/cpuinfo, and what becomes of a
- * kernel variant that it does not run: the CPU is made a lesser one for that.
+ * kernel ISA that it does not run: the CPU is made a lesser one for that.
  */
 #include "base/cpu.h"
 
@@ -69,7 +69,7 @@ static const char *const avx512_flags[] = {"avx512f",    "avx512bw",     "avx512
                                            "avx512vbmi", "avx512_vbmi2", "avx512_vnni"};
 static const char *const crc32_flags[] = {"sse4_2", "pclmulqdq"};
 
-TEST(the_variant_is_the_best_whose_instructions_the_kernel_lists)
+TEST(the_isa_is_the_best_whose_instructions_the_kernel_lists)
 {
     static char flags[16384];
     uint32_t expected = PSTK_KERNELS_C;
@@ -96,7 +96,7 @@ TEST(crc32_is_there_where_the_kernel_lists_both_of_its_instructions)
     CHECK_EQ(pstk__cpu_has_crc32(), HAS_ALL(flags, crc32_flags));
 }
 
-TEST(every_cpu_with_a_vector_variant_has_crc32)
+TEST(every_cpu_with_a_vector_isa_has_crc32)
 {
     CHECK(pstk__cpu_kernels() >= PSTK_KERNELS_C && pstk__cpu_kernels() <= PSTK_KERNELS_AVX512);
     CHECK(pstk__cpu_kernels() == PSTK_KERNELS_C || pstk__cpu_has_crc32());
@@ -109,7 +109,7 @@ TEST(the_name_is_the_kernels_model_name_without_spaces_around_it)
     char name[64], listed[100];
     pstk__cpu_name(name, sizeof name);
     CHECK(name[0] && name[0] != ' ' && name[strlen(name) - 1] != ' ');
-    printf("# %s, variant %u\n", name, pstk__cpu_kernels());
+    printf("# %s, ISA %u\n", name, pstk__cpu_kernels());
     if (!IS_X86) {
         CHECK_STR(name, "unknown");
         return;
@@ -145,12 +145,12 @@ TEST(no_room_for_a_name_is_not_touched)
     pstk__cpu_name(NULL, 0);
 }
 
-/* ---- variants that do not run ---------------------------------------------------------------- */
+/* ---- ISAs that do not run ---------------------------------------------------------------- */
 
 #define N_FAMILIES 6
 
-/* The variant of the table that each family of kernels gives for `wanted`; 0: it gives none. */
-static void variants_given(uint32_t wanted, uint32_t given[N_FAMILIES])
+/* The ISA of the table that each family of kernels gives for `wanted`; 0: it gives none. */
+static void isas_given(uint32_t wanted, uint32_t given[N_FAMILIES])
 {
     const struct pstk__pixel_kernels *pixel = pstk__pixel_kernels(wanted);
     const struct pstk__jpeg_kernels *jpeg = pstk__jpeg_kernels(wanted);
@@ -158,12 +158,12 @@ static void variants_given(uint32_t wanted, uint32_t given[N_FAMILIES])
     const struct pstk__colour_kernels *colour = pstk__colour_kernels(wanted);
     const struct pstk__warp_kernels *warp = pstk__warp_kernels(wanted);
     const struct pstk__blur_kernels *blur = pstk__blur_kernels(wanted);
-    given[0] = pixel ? pixel->variant : 0;
-    given[1] = jpeg ? jpeg->variant : 0;
-    given[2] = planes ? planes->variant : 0;
-    given[3] = colour ? colour->variant : 0;
-    given[4] = warp ? warp->variant : 0;
-    given[5] = blur ? blur->variant : 0;
+    given[0] = pixel ? pixel->isa : 0;
+    given[1] = jpeg ? jpeg->isa : 0;
+    given[2] = planes ? planes->isa : 0;
+    given[3] = colour ? colour->isa : 0;
+    given[4] = warp ? warp->isa : 0;
+    given[5] = blur ? blur->isa : 0;
 }
 
 TEST(every_family_of_kernels_gives_what_the_cpu_runs_and_refuses_the_rest)
@@ -173,7 +173,7 @@ TEST(every_family_of_kernels_gives_what_the_cpu_runs_and_refuses_the_rest)
         for (uint32_t wanted = PSTK_KERNELS_AUTO; wanted <= PSTK_KERNELS_AVX512 + 1; wanted++) {
             uint32_t given[N_FAMILIES];
             pretended = best;
-            variants_given(wanted, given);
+            isas_given(wanted, given);
             pretended = 0;
             for (int i = 0; i < N_FAMILIES; i++)
                 CHECK_EQ(given[i], wanted == PSTK_KERNELS_AUTO ? best
@@ -182,7 +182,7 @@ TEST(every_family_of_kernels_gives_what_the_cpu_runs_and_refuses_the_rest)
         }
 }
 
-TEST(a_plan_refuses_a_variant_that_does_not_run_and_names_the_setting)
+TEST(a_plan_refuses_an_isa_that_does_not_run_and_names_the_setting)
 {
     const struct pstk_output output = {.field = "lab", .kind = PSTK_OUTPUT_SCALAR};
     struct fixture f;
@@ -214,14 +214,14 @@ TEST(a_plan_refuses_a_variant_that_does_not_run_and_names_the_setting)
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(the_variant_is_the_best_whose_instructions_the_kernel_lists),
+        CASE(the_isa_is_the_best_whose_instructions_the_kernel_lists),
         CASE(crc32_is_there_where_the_kernel_lists_both_of_its_instructions),
-        CASE(every_cpu_with_a_vector_variant_has_crc32),
+        CASE(every_cpu_with_a_vector_isa_has_crc32),
         CASE(the_name_is_the_kernels_model_name_without_spaces_around_it),
         CASE(a_name_is_cut_to_the_room_there_is_and_ends_with_a_zero),
         CASE(no_room_for_a_name_is_not_touched),
         CASE(every_family_of_kernels_gives_what_the_cpu_runs_and_refuses_the_rest),
-        CASE(a_plan_refuses_a_variant_that_does_not_run_and_names_the_setting),
+        CASE(a_plan_refuses_an_isa_that_does_not_run_and_names_the_setting),
     };
     return RUN_CASES(cases);
 }

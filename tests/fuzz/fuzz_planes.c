@@ -6,7 +6,7 @@
  *         and whether it may have built-in tables, factors (2), kind; then what is done to it, 3
  *         bytes each: place (2), its highest bit 1 for the parts before the strips, and what is
  *         added.
- * Every variant must say the same of it: results, coefficients, pixels of a box and of the whole.
+ * Every ISA must say the same of it: results, coefficients, pixels of a box and of the whole.
  * Images that are decoded after it have the pixels that they always have.
  * No input may crash, hang, leave the arena used, need more than the stated scratch, or fail with a
  * code outside the contract.
@@ -26,7 +26,7 @@
 
 #define MAX_PIXELS 65536u /* keeps a run short, and large images refused */
 #define MAX_SIDE 4096u
-#define N_VARIANTS (PSTK_KERNELS_AVX512 + 1)
+#define N_ISAS (PSTK_KERNELS_AVX512 + 1)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -54,9 +54,9 @@ static void check_error(const struct pstk_error *err, int r, const char *start)
 static void check_coefficients(const uint8_t *field, size_t size,
                                const struct pstk__image_info *info)
 {
-    static struct field_reader readers[N_VARIANTS];
+    static struct field_reader readers[N_ISAS];
     int first = 0;
-    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++) {
+    for (uint32_t v = PSTK_KERNELS_C; v < N_ISAS; v++) {
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);
         if (pstk__planes_kernels(v) == NULL)
@@ -69,7 +69,7 @@ static void check_coefficients(const uint8_t *field, size_t size,
         require(r == first);
         require(r < 0 || field_has(&readers[v], readers[PSTK_KERNELS_C].blocks));
     }
-    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++)
+    for (uint32_t v = PSTK_KERNELS_C; v < N_ISAS; v++)
         if (pstk__planes_kernels(v) != NULL)
             field_close(&readers[v]);
 }
@@ -92,7 +92,7 @@ static void take_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t 
 
 struct decoders {
     struct pstk__arena arena;
-    struct pstk__image_state *state[N_VARIANTS]; /* NULL: this CPU lacks the variant */
+    struct pstk__image_state *state[N_ISAS]; /* NULL: this CPU lacks the ISA */
 };
 
 /* Made once. */
@@ -103,20 +103,20 @@ static struct decoders *get_decoders(void)
         return &d;
     require(pstk__arena_open(&d.arena,
                              pstk__image_scratch_within(MAX_SIDE, MAX_SIDE, MAX_PIXELS)) == 0);
-    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++)
+    for (uint32_t v = PSTK_KERNELS_C; v < N_ISAS; v++)
         if (pstk__planes_kernels(v) != NULL && pstk__jpeg_kernels(v) != NULL)
             require(pstk__image_state_open(&d.state[v], &d.arena, v, NULL) == 0);
     return &d;
 }
 
-/* Decode a box by every variant. *hash: of its pixels. */
+/* Decode a box by every ISA. *hash: of its pixels. */
 static int check_box(const uint8_t *field, size_t size, const struct pstk__image_info *info,
                      struct pstk__box box, uint32_t *hash)
 {
     struct decoders *d = get_decoders();
     struct rows first = {0};
     int result = 0;
-    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++) {
+    for (uint32_t v = PSTK_KERNELS_C; v < N_ISAS; v++) {
         struct rows rows = {.size = box.width * 3, .hash = 2166136261u};
         const struct pstk__row_sink sink = {.rows = take_rows, .user = &rows, .channels = 3};
         struct pstk_error err;

@@ -219,7 +219,7 @@ TEST(planes_give_the_pixels_and_the_files_that_jpegs_give)
         CHECK(loaders_agree(&plain, &s, 4));
 }
 
-TEST(every_variant_gives_the_same_pixels)
+TEST(every_isa_gives_the_same_pixels)
 {
     const struct pstk_settings plain = base(plain_path, 2);
     struct pstk_settings s = base(planes_path, 2);
@@ -283,7 +283,7 @@ int main(void)
 {
     static const struct test_case cases[] = {
         CASE(planes_give_the_pixels_and_the_files_that_jpegs_give),
-        CASE(every_variant_gives_the_same_pixels),
+        CASE(every_isa_gives_the_same_pixels),
         CASE(a_callback_gets_the_file_or_what_is_stored_as_it_asks),
         CASE(verify_decodes_planes_both_ways),
     };

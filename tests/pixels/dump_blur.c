@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dump_blur: blurs pictures for another program to compare (pillow_blur.py). Standard input holds
- * jobs, struct job and the pixels; standard output gets each job's pixels. Every variant of the
+ * jobs, struct job and the pixels; standard output gets each job's pixels. Every ISA of the
  * kernels does the job; the program fails where they differ.
  */
 #include "pixels/blur.h"
@@ -27,7 +27,7 @@ static void blur(const struct job *job, const struct pstk__blur_kernels *kernels
         pstk__blur_gaussian(kernels, out, in, &params, scratch);
 }
 
-/* 1 when every variant gives the same bytes, which `out` gets. */
+/* 1 when every ISA gives the same bytes, which `out` gets. */
 static int all_agree(const struct job *job, const struct pstk__picture *out,
                      const struct pstk__picture *other, const struct pstk__picture *in)
 {

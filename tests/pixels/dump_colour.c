@@ -29,7 +29,7 @@ enum operation {
 };
 
 struct job {
-    uint32_t variant, operation, width, height, channels, out_channels;
+    uint32_t isa, operation, width, height, channels, out_channels;
     double settings[2];
 };
 
@@ -68,7 +68,7 @@ static void permute(const struct pstk__colour_kernels *k, const struct pstk__pic
 static struct pstk__picture *change(struct pstk__picture *out, struct pstk__picture *picture,
                                     const struct job *job)
 {
-    const struct pstk__colour_kernels *k = pstk__colour_kernels(job->variant);
+    const struct pstk__colour_kernels *k = pstk__colour_kernels(job->isa);
     const float factor = (float)job->settings[0];
     struct pstk__colour_table table;
     if (by_table(&table, k, picture, job))
@@ -105,7 +105,7 @@ int main(void)
     while (fread(&job, sizeof job, 1, stdin) == 1) {
         struct pstk__picture picture = picture_of(&job), out = picture_of(&job);
         const size_t size = (size_t)pstk__picture_size(&picture);
-        int ok = picture.pixels && out.pixels && pstk__colour_kernels(job.variant) &&
+        int ok = picture.pixels && out.pixels && pstk__colour_kernels(job.isa) &&
                  fread(picture.pixels, 1, size, stdin) == size;
         if (ok) {
             const struct pstk__picture *result = change(&out, &picture, &job);

@@ -2,7 +2,7 @@
 /*
  * dump_warp: moves the pixels of pictures for another program to compare (pillow_warp.py,
  * torchvision_warp.py). Standard input holds jobs, struct job and the pixels; standard output gets,
- * for each, width and height as u32, the matrix as 8 doubles, and the pixels. Every variant of the
+ * for each, width and height as u32, the matrix as 8 doubles, and the pixels. Every ISA of the
  * kernels does the job; the program fails where they differ.
  */
 #include "pixels/rotation.h"
@@ -83,7 +83,7 @@ static int work_on_copy(const struct job *job, const struct pstk__rotation *rota
     return 0;
 }
 
-/* 1 when every variant gives the same bytes, which `out` gets. */
+/* 1 when every ISA gives the same bytes, which `out` gets. */
 static int all_agree(const struct job *job, const struct pstk__rotation *rotation,
                      const double m[8], const struct pstk__picture *out,
                      const struct pstk__picture *in)

@@ -14,8 +14,8 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(state >> 33) % below;
 }
 
-/* Over every variant that this CPU runs. */
-#define EACH_VARIANT(k)                                                                            \
+/* Over every ISA that this CPU runs. */
+#define EACH_ISA(k)                                                                                \
     for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_AVX512; k##_v++)                   \
         for (const struct pstk__blur_kernels *k = pstk__blur_kernels(k##_v); k; k = NULL)
 
@@ -49,7 +49,7 @@ static int same(const struct pstk__picture *a, const struct pstk__picture *b)
     return memcmp(a->pixels, b->pixels, pstk__picture_size(a)) == 0;
 }
 
-TEST(every_variant_gives_the_bytes_of_plain_c)
+TEST(every_isa_gives_the_bytes_of_plain_c)
 {
     static const uint32_t channels[3] = {1, 3, 4};
     for (uint32_t i = 0; i < 600; i += test_stride(4, 4)) {
@@ -62,7 +62,7 @@ TEST(every_variant_gives_the_bytes_of_plain_c)
             {0.1 + draw(100) / 20.0, 0.1 + draw(100) / 20.0}};
         int n_bad = 0;
         for (uint32_t boxes = 0; boxes < 2; boxes++) {
-            EACH_VARIANT(k)
+            EACH_ISA(k)
             {
                 const struct pstk__picture *to = k_v == PSTK_KERNELS_C ? &b.want : &b.out;
                 if (boxes)
@@ -86,7 +86,7 @@ TEST(one_colour_stays)
         const float radius[2] = {0.1f + (float)colour / 10, 2};
         const struct pstk__blur_params params = {{23, 9}, {0.1 + colour / 50.0, 3}};
         int n_bad = 0;
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             pstk__blur_box_gaussian(k, &b.out, &b.in, radius, b.scratch);
             n_bad += !same(&b.out, &b.in);
@@ -103,7 +103,7 @@ TEST(no_radius_and_a_kernel_of_one_copy)
     struct bench b;
     CHECK_EQ(bench_open(&b, 33, 21, 4), 0);
     int n_bad = 0;
-    EACH_VARIANT(k)
+    EACH_ISA(k)
     {
         pstk__blur_box_gaussian(k, &b.out, &b.in, (const float[2]){0, 0}, b.scratch);
         n_bad += !same(&b.out, &b.in);
@@ -128,7 +128,7 @@ TEST(half_is_rounded_to_the_even_number)
             b.in.pixels[i] = (uint8_t)(v + i % 2);
         memset(b.want.pixels, (int)(v + v % 2), pstk__picture_size(&b.want));
         int n_bad = 0;
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             pstk__blur_gaussian(k, &b.out, &b.in, &params, b.scratch);
             n_bad += !same(&b.out, &b.want);
@@ -138,21 +138,21 @@ TEST(half_is_rounded_to_the_even_number)
     }
 }
 
-TEST(the_variant_asked_for_is_the_one_given)
+TEST(the_isa_asked_for_is_the_one_given)
 {
     CHECK(pstk__blur_kernels(PSTK_KERNELS_AUTO) != NULL);
     CHECK(pstk__blur_kernels(PSTK_KERNELS_C) != NULL);
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
-        CHECK(pstk__blur_kernels(v) == NULL || pstk__blur_kernels(v)->variant == v);
+        CHECK(pstk__blur_kernels(v) == NULL || pstk__blur_kernels(v)->isa == v);
     CHECK(pstk__blur_kernels(99) == NULL);
 }
 
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(every_variant_gives_the_bytes_of_plain_c), CASE(one_colour_stays),
-        CASE(no_radius_and_a_kernel_of_one_copy),       CASE(half_is_rounded_to_the_even_number),
-        CASE(the_variant_asked_for_is_the_one_given),
+        CASE(every_isa_gives_the_bytes_of_plain_c), CASE(one_colour_stays),
+        CASE(no_radius_and_a_kernel_of_one_copy),   CASE(half_is_rounded_to_the_even_number),
+        CASE(the_isa_asked_for_is_the_one_given),
     };
     return RUN_CASES(cases);
 }

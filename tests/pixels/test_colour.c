@@ -20,12 +20,12 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(state >> 33) % below;
 }
 
-/* Over every variant that this CPU runs, from one on. */
-#define EACH_VARIANT_FROM(first, k)                                                                \
+/* Over every ISA that this CPU runs, from one on. */
+#define EACH_ISA_FROM(first, k)                                                                    \
     for (uint32_t k##_v = (first); k##_v <= PSTK_KERNELS_AVX512; k##_v++)                          \
         for (const struct pstk__colour_kernels *k = pstk__colour_kernels(k##_v); k; k = NULL)
-#define EACH_VARIANT(k) EACH_VARIANT_FROM(PSTK_KERNELS_C, k)
-#define EACH_VARIANT_BUT_C(k) EACH_VARIANT_FROM(PSTK_KERNELS_AVX2, k)
+#define EACH_ISA(k) EACH_ISA_FROM(PSTK_KERNELS_C, k)
+#define EACH_ISA_BUT_C(k) EACH_ISA_FROM(PSTK_KERNELS_AVX2, k)
 
 /* ---- results of Pillow 12.1 ------------------------------------------------------------------ */
 
@@ -120,7 +120,7 @@ static void change(const struct pstk__colour_kernels *k, struct pstk__picture *p
 TEST(operations_give_the_bytes_of_pillow)
 {
     _Alignas(64) uint8_t pixels[4 * SIZE];
-    EACH_VARIANT(k)
+    EACH_ISA(k)
     for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
         struct pstk__picture picture = {pixels, WIDTH, HEIGHT, 3};
         memcpy(pixels, colours, SIZE);
@@ -234,7 +234,7 @@ TEST(a_histogram_counts_every_pixel)
     }
 }
 
-/* ---- variants -------------------------------------------------------------------------------- */
+/* ---- ISAs -------------------------------------------------------------------------------- */
 
 /* Two pictures of the same pixels, in memory without a byte more than a picture has room for. */
 struct pair {
@@ -277,12 +277,12 @@ static double draw_factor(enum operation operation)
     return draw(2) ? factors[draw(8)] : draw(1000) * 2.3e-3;
 }
 
-TEST(all_variants_give_the_same_bytes)
+TEST(all_isas_give_the_same_bytes)
 {
     static const uint32_t channels[3] = {1, 3, 4};
     const struct pstk__colour_kernels *c = pstk__colour_kernels(PSTK_KERNELS_C);
     const uint32_t n = 6000 / test_stride(6, 20);
-    EACH_VARIANT_BUT_C(k)
+    EACH_ISA_BUT_C(k)
     for (uint32_t i = 0; i < n; i++) {
         struct pair pair;
         const enum operation operation = (enum operation)(i % N_OPERATIONS);
@@ -299,10 +299,10 @@ TEST(all_variants_give_the_same_bytes)
     }
 }
 
-TEST(all_variants_look_up_the_same_bytes)
+TEST(all_isas_look_up_the_same_bytes)
 {
     static const uint32_t channels[3] = {1, 3, 4};
-    EACH_VARIANT_BUT_C(k)
+    EACH_ISA_BUT_C(k)
     for (uint32_t i = 0; i < 600; i++) {
         struct pair pair;
         struct pstk__colour_table table;
@@ -320,11 +320,11 @@ TEST(all_variants_look_up_the_same_bytes)
     }
 }
 
-TEST(all_variants_find_the_same_range_and_luma)
+TEST(all_isas_find_the_same_range_and_luma)
 {
     static const uint32_t channels[3] = {1, 3, 4};
     const struct pstk__colour_kernels *c = pstk__colour_kernels(PSTK_KERNELS_C);
-    EACH_VARIANT_BUT_C(k)
+    EACH_ISA_BUT_C(k)
     for (uint32_t i = 0; i < 600; i++) {
         struct pair pair;
         struct pstk__colour_range one, other;
@@ -376,12 +376,12 @@ static int is_same_luma(const struct pstk__colour_kernels *k, struct pair *pair)
 
 /* Every colour has its hue, its saturation and its value; and every hue with all saturations and
  * values becomes a colour. */
-TEST(all_variants_give_every_colour_the_same_hue_and_luma)
+TEST(all_isas_give_every_colour_the_same_hue_and_luma)
 {
     struct pair pair;
     CHECK_EQ(pair_open(&pair, 256, 256, 3), 0);
     int equal = 1;
-    EACH_VARIANT_BUT_C(k)
+    EACH_ISA_BUT_C(k)
     for (uint32_t i = 0; i < 256 && equal; i += test_stride(17, 17)) {
         fill_colours(pair.one.pixels, i);
         fill_colours(pair.other.pixels, i);
@@ -397,13 +397,13 @@ TEST(all_variants_give_every_colour_the_same_hue_and_luma)
     CHECK(equal);
 }
 
-TEST(automatic_is_the_best_variant_of_the_cpu)
+TEST(automatic_is_the_best_isa_of_the_cpu)
 {
     const struct pstk__colour_kernels *k = pstk__colour_kernels(PSTK_KERNELS_AUTO);
-    CHECK(k->variant <= pstk__cpu_kernels());
+    CHECK(k->isa <= pstk__cpu_kernels());
     CHECK(pstk__colour_kernels(PSTK_KERNELS_C) != NULL);
-    EACH_VARIANT(other)
-    CHECK(other->variant <= k->variant);
+    EACH_ISA(other)
+    CHECK(other->isa <= k->isa);
 }
 
 int main(void)
@@ -416,11 +416,11 @@ int main(void)
         CASE(autocontrast_stretches_from_least_to_greatest),
         CASE(equalize_spreads_bytes_by_their_shares),
         CASE(a_histogram_counts_every_pixel),
-        CASE(all_variants_give_the_same_bytes),
-        CASE(all_variants_look_up_the_same_bytes),
-        CASE(all_variants_find_the_same_range_and_luma),
-        CASE(all_variants_give_every_colour_the_same_hue_and_luma),
-        CASE(automatic_is_the_best_variant_of_the_cpu),
+        CASE(all_isas_give_the_same_bytes),
+        CASE(all_isas_look_up_the_same_bytes),
+        CASE(all_isas_find_the_same_range_and_luma),
+        CASE(all_isas_give_every_colour_the_same_hue_and_luma),
+        CASE(automatic_is_the_best_isa_of_the_cpu),
     };
     return RUN_CASES(cases);
 }

@@ -14,8 +14,8 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(state >> 33) % below;
 }
 
-/* Over every variant that this CPU runs. */
-#define EACH_VARIANT(k)                                                                            \
+/* Over every ISA that this CPU runs. */
+#define EACH_ISA(k)                                                                                \
     for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_AVX512; k##_v++)                   \
         for (const struct pstk__warp_kernels *k = pstk__warp_kernels(k##_v); k; k = NULL)
 
@@ -89,7 +89,7 @@ TEST(mirrors_move_pixels_of_one_to_four_bytes)
         CHECK_EQ(picture_draw(&in, 1 + i % 4), 0);
         CHECK_EQ(picture_open(&out, in.width, in.height, in.channels), 0);
         int n_bad = 0;
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             pstk__copy_flip_horizontal(k, &out, &in);
             n_bad += wrong_pixels(&out, &in, across);
@@ -113,7 +113,7 @@ TEST(turns_move_pixels_of_one_to_four_bytes)
                               turn & 1 ? in.width : in.height, in.channels),
                  0);
         int n_bad = 0;
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             pstk__copy_turn(k, &out, &in, turn);
             n_bad += wrong_pixels(&out, &in, turned[turn]);

@@ -18,15 +18,15 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(state >> 33) % below;
 }
 
-static const struct pstk__pixel_kernels *variant(uint32_t v)
+static const struct pstk__pixel_kernels *isa(uint32_t v)
 {
     return pstk__pixel_kernels(v);
 }
 
-/* Over every variant that this CPU runs. */
-#define EACH_VARIANT(k)                                                                            \
+/* Over every ISA that this CPU runs. */
+#define EACH_ISA(k)                                                                                \
     for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_AVX512; k##_v++)                   \
-        for (const struct pstk__pixel_kernels *k = variant(k##_v); k; k = NULL)
+        for (const struct pstk__pixel_kernels *k = isa(k##_v); k; k = NULL)
 
 static const uint32_t all_channels[3] = {1, 3, 4};
 
@@ -242,22 +242,22 @@ static int resize(const struct pstk__pixel_kernels *k, const struct shape *s, co
     return bad;
 }
 
-TEST(every_window_of_every_resize_equals_the_formulas_of_pillow_in_every_variant)
+TEST(every_window_of_every_resize_equals_the_formulas_of_pillow_in_every_isa)
 {
     for (uint32_t i = 0; i < 1500; i++) {
         const struct shape s = i & 1 ? draw_shape() : draw_scaled();
         uint8_t *in = pixels_of(s.w, s.h, s.channels, i % 6), *want = wanted(in, &s);
         CHECK(in && want);
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             struct target t;
             CHECK_EQ(target_open(&t, &s), 0);
             CHECK_EQ(resize(k, &s, in, t.finish, t.memory + t.lead * t.size, t.stride * t.size), 0);
             const uint64_t n_bad = target_check(&t, &s, want);
             if (n_bad)
-                printf("# variant %u: %u x %u x %u to %u x %u, crop %u %u %u %u, dtype %u, "
+                printf("# ISA %u: %u x %u x %u to %u x %u, crop %u %u %u %u, dtype %u, "
                        "layout %u, flip %u, filter %u\n",
-                       k->variant, s.w, s.h, s.channels, s.ow, s.oh, s.crop.left, s.crop.top,
+                       k->isa, s.w, s.h, s.channels, s.ow, s.oh, s.crop.left, s.crop.top,
                        s.crop.width, s.crop.height, t.finish.dtype, t.finish.layout, t.finish.flip,
                        s.filter);
             CHECK_EQ(n_bad, 0);
@@ -276,7 +276,7 @@ TEST(rgba_is_left_alone_only_where_the_image_has_its_size_already)
     const struct pstk__finish f = {.channels = 4, .dtype = PSTK_U8, .width = 1};
     uint8_t *want = wanted(in, &s);
     CHECK(want && memcmp(want, in, 4) != 0);
-    EACH_VARIANT(k)
+    EACH_ISA(k)
     {
         uint8_t out[4] = {0};
         s.ow = s.oh = 4;
@@ -302,7 +302,7 @@ TEST(the_greatest_sums_do_not_overflow)
         s->filter = i / 3 % 7;
         uint8_t *in = pixels_of(s->w, s->h, s->channels, 2), *want = wanted(in, s);
         CHECK(in && want);
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             uint8_t out[28] = {0};
             const struct pstk__finish f = {
@@ -327,7 +327,7 @@ TEST(an_axis_reads_no_more_than_it_needs)
         struct pstk__axis a;
         const struct pstk__axis_config config = {
             .filter = 1 + draw(6), .in = in, .out = out, .first_out = first_out, .n_out = n};
-        CHECK_EQ(pstk__axis_init(&a, &arena, variant(PSTK_KERNELS_C), &config), 0);
+        CHECK_EQ(pstk__axis_init(&a, &arena, isa(PSTK_KERNELS_C), &config), 0);
         CHECK(a.begin == a.first[0] && a.end == a.first[n - 1] + a.n[n - 1] && a.end <= in);
         const int is_signed = config.filter >= PSTK_FILTER_BICUBIC && in != out;
         CHECK_EQ(a.is_signed, is_signed);
@@ -353,7 +353,7 @@ TEST(an_axis_reads_no_more_than_it_needs)
     }
 }
 
-TEST(weights_are_the_same_bits_in_every_variant)
+TEST(weights_are_the_same_bits_in_every_isa)
 {
     for (int i = 0; i < 3000; i++) {
         const uint32_t in = draw(50) ? draw_side() : 1 + draw(60000);
@@ -361,7 +361,7 @@ TEST(weights_are_the_same_bits_in_every_variant)
         const uint32_t first_out = draw(out), n = 1 + draw(out - first_out);
         const struct pstk__axis_config config = {
             .filter = 1 + draw(6), .in = in, .out = out, .first_out = first_out, .n_out = n};
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             struct pstk__arena arenas[2] = {{.base = axis_memory[0],
                                              .size = sizeof axis_memory[0],
@@ -370,7 +370,7 @@ TEST(weights_are_the_same_bits_in_every_variant)
                                              .size = sizeof axis_memory[1],
                                              .open = sizeof axis_memory[1]}};
             struct pstk__axis c, a;
-            CHECK_EQ(pstk__axis_init(&c, &arenas[0], variant(PSTK_KERNELS_C), &config), 0);
+            CHECK_EQ(pstk__axis_init(&c, &arenas[0], isa(PSTK_KERNELS_C), &config), 0);
             memset(axis_memory[1], 0xee, arenas[0].used);
             CHECK_EQ(pstk__axis_init(&a, &arenas[1], k->general, &config), 0);
             CHECK(a.n_taps == c.n_taps && a.begin == c.begin && a.end == c.end);
@@ -409,7 +409,7 @@ TEST(weights_equal_those_of_pillow_for_all_sizes)
         struct pstk__axis a;
         if (in == out)
             continue;
-        CHECK_EQ(pstk__axis_init(&a, &arena, variant(PSTK_KERNELS_C), &config), 0);
+        CHECK_EQ(pstk__axis_init(&a, &arena, isa(PSTK_KERNELS_C), &config), 0);
         CHECK_EQ(n_wrong(&a, &config), 0);
     }
 }
@@ -417,7 +417,7 @@ TEST(weights_equal_those_of_pillow_for_all_sizes)
 TEST(an_arena_too_small_is_an_error)
 {
     static uint8_t memory[1 << 18] __attribute__((aligned(64)));
-    EACH_VARIANT(k)
+    EACH_ISA(k)
     {
         int rc = PSTK_ENOMEM;
         size_t size = 0;
@@ -453,7 +453,7 @@ TEST(what_bounds_say_is_enough_for_all_within_them)
                                                    .min_out_height = 1 + draw(s.oh),
                                                    .max_crop_width = s.crop.width + draw(9),
                                                    .max_crop_height = s.crop.height + draw(9)};
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             struct pstk__arena arena;
             struct pstk__resize r;
@@ -592,7 +592,7 @@ TEST(finished_rows_are_mirrored_laid_out_and_cast_and_nothing_next_to_them_is_wr
             table[e] = draw(UINT32_MAX); /* any table, whatever it was made for */
         if (usual && dtype != PSTK_U8)
             finish_table(table, dtype, channels, mean, deviation);
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             const struct pstk__finish f = {.channels = channels,
                                            .dtype = dtype,
@@ -604,8 +604,8 @@ TEST(finished_rows_are_mirrored_laid_out_and_cast_and_nothing_next_to_them_is_wr
                                            .affine = usual ? line_of(dtype) : NULL};
             const int n_bad = finish(k, f, (int)draw(2));
             if (n_bad)
-                printf("# variant %u: width %u, channels %u, dtype %u, layout %u, flip %u\n",
-                       k->variant, width, channels, dtype, f.layout, f.flip);
+                printf("# ISA %u: width %u, channels %u, dtype %u, layout %u, flip %u\n", k->isa,
+                       width, channels, dtype, f.layout, f.flip);
             CHECK_EQ(n_bad, 0);
         }
     }
@@ -621,7 +621,7 @@ TEST(colours_times_alpha_and_back_are_those_of_pillow_for_every_colour_and_alpha
     CHECK(in && want && out);
     for (uint32_t i = 0; i < 4 * N; i++)
         in[i] = (uint8_t)(i % 4 == 3 ? i >> 10 : (i >> 2) + 37 * (i % 4));
-    EACH_VARIANT(k)
+    EACH_ISA(k)
     {
         for (uint32_t n = 0; n <= 61; n++) {
             const uint32_t n_pixels = n < 61 ? n : N;
@@ -644,36 +644,36 @@ TEST(colours_times_alpha_and_back_are_those_of_pillow_for_every_colour_and_alpha
     free(out);
 }
 
-/* ---- variants ---------------------------------------------------------------------------------
+/* ---- ISAs ---------------------------------------------------------------------------------
  */
 
-TEST(the_variant_asked_for_is_the_one_given)
+TEST(the_isa_asked_for_is_the_one_given)
 {
-    CHECK(variant(PSTK_KERNELS_AUTO) != NULL);
-    CHECK(variant(PSTK_KERNELS_C) != NULL);
+    CHECK(isa(PSTK_KERNELS_AUTO) != NULL);
+    CHECK(isa(PSTK_KERNELS_C) != NULL);
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
-        CHECK(variant(v) == NULL || variant(v)->variant == v);
-    CHECK(variant(99) == NULL);
+        CHECK(isa(v) == NULL || isa(v)->isa == v);
+    CHECK(isa(99) == NULL);
 }
 
 #if defined(__x86_64__)
-TEST(the_best_variant_that_the_cpu_runs_is_chosen)
+TEST(the_best_isa_that_the_cpu_runs_is_chosen)
 {
     const uint32_t best = pstk__cpu_kernels();
-    CHECK_EQ(variant(PSTK_KERNELS_AUTO)->variant, best);
+    CHECK_EQ(isa(PSTK_KERNELS_AUTO)->isa, best);
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
-        CHECK_EQ(variant(v) != NULL, v <= best);
+        CHECK_EQ(isa(v) != NULL, v <= best);
 }
 #endif
 
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(every_window_of_every_resize_equals_the_formulas_of_pillow_in_every_variant),
+        CASE(every_window_of_every_resize_equals_the_formulas_of_pillow_in_every_isa),
         CASE(rgba_is_left_alone_only_where_the_image_has_its_size_already),
         CASE(the_greatest_sums_do_not_overflow),
         CASE(an_axis_reads_no_more_than_it_needs),
-        CASE(weights_are_the_same_bits_in_every_variant),
+        CASE(weights_are_the_same_bits_in_every_isa),
         CASE(weights_equal_those_of_pillow_for_all_sizes),
         CASE(an_arena_too_small_is_an_error),
         CASE(what_bounds_say_is_enough_for_all_within_them),
@@ -682,9 +682,9 @@ int main(void)
         CASE(a_table_that_no_line_gives_has_none),
         CASE(finished_rows_are_mirrored_laid_out_and_cast_and_nothing_next_to_them_is_written),
         CASE(colours_times_alpha_and_back_are_those_of_pillow_for_every_colour_and_alpha),
-        CASE(the_variant_asked_for_is_the_one_given),
+        CASE(the_isa_asked_for_is_the_one_given),
 #if defined(__x86_64__)
-        CASE(the_best_variant_that_the_cpu_runs_is_chosen),
+        CASE(the_best_isa_that_the_cpu_runs_is_chosen),
 #endif
     };
     if (fence_open((size_t)16 << 20) < 0)

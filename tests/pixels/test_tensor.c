@@ -27,8 +27,8 @@ static double draw_unit(void)
     return draw(1u << 30) / (double)(1u << 30);
 }
 
-/* Over every variant that this CPU runs. */
-#define EACH_VARIANT(k)                                                                            \
+/* Over every ISA that this CPU runs. */
+#define EACH_ISA(k)                                                                                \
     for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_AVX512; k##_v++)                   \
         for (const struct pstk__tensor_kernels *k = pstk__tensor_kernels(k##_v); k; k = NULL)
 
@@ -86,7 +86,7 @@ TEST(colours_are_torchvisions)
     struct pstk__picture in, out;
     CHECK(picture_open(&in, WIDTH, HEIGHT, 3) == 0 && picture_open(&out, WIDTH, HEIGHT, 3) == 0);
     int n_bad = 0;
-    EACH_VARIANT(k)
+    EACH_ISA(k)
     {
         for (uint32_t i = 0; i < 5; i++) {
             memcpy(in.pixels, colours, SIZE);
@@ -126,7 +126,7 @@ static void bench_close(struct bench *b)
     free(b->scratch);
 }
 
-TEST(every_variant_gives_the_bytes_of_plain_c)
+TEST(every_isa_gives_the_bytes_of_plain_c)
 {
     static const uint32_t channels[3] = {1, 3, 4};
     for (uint32_t i = 0; i < 300; i += test_stride(4, 4)) {
@@ -140,7 +140,7 @@ TEST(every_variant_gives_the_bytes_of_plain_c)
         const uint8_t fill[4] = {1, 2, 200, 4};
         int n_bad = 0;
         for (uint32_t what = 0; what < 8; what++)
-            EACH_VARIANT(k)
+            EACH_ISA(k)
             {
                 const struct pstk__picture *to = k_v == PSTK_KERNELS_C ? &b.want : &b.out;
                 const struct pstk__tensor_warp warp = {m, what == 2, what > 0,
@@ -191,7 +191,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(a_product_and_a_sum_round_once),
         CASE(colours_are_torchvisions),
-        CASE(every_variant_gives_the_bytes_of_plain_c),
+        CASE(every_isa_gives_the_bytes_of_plain_c),
         CASE(operations_without_a_tensor_reference_are_refused),
     };
     return RUN_CASES(cases);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pillow_warp.py compares the plain C kernels with Pillow; this test compares the variants. */
+/* pillow_warp.py compares the plain C kernels with Pillow; this test compares the ISAs. */
 #include "base/cpu.h"
 #include "pixels/warp.h"
 #include "support/picture.h"
@@ -22,8 +22,8 @@ static double draw_within(double lo, double hi)
     return lo + (hi - lo) * (draw(1u << 30) / (double)(1u << 30));
 }
 
-/* Over every variant that this CPU runs. */
-#define EACH_VARIANT(k)                                                                            \
+/* Over every ISA that this CPU runs. */
+#define EACH_ISA(k)                                                                                \
     for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_AVX512; k##_v++)                   \
         for (const struct pstk__warp_kernels *k = pstk__warp_kernels(k##_v); k; k = NULL)
 
@@ -68,7 +68,7 @@ static void draw_matrix(double m[8], uint32_t width, uint32_t height)
     }
 }
 
-/* ---- variants ------------------------------------------------------------------------------ */
+/* ---- ISAs ------------------------------------------------------------------------------ */
 
 struct job {
     const struct pstk__picture *in;
@@ -93,14 +93,14 @@ static int warp(const struct job *job, const struct pstk__warp_kernels *kernels,
     return 0;
 }
 
-/* 1: every variant gives the same bytes, and writes none outside of the picture but the padding. */
-static int variants_agree(const struct job *job, uint32_t width, uint32_t height)
+/* 1: every ISA gives the same bytes, and writes none outside of the picture but the padding. */
+static int isas_agree(const struct job *job, uint32_t width, uint32_t height)
 {
     struct pstk__picture want, out;
     const uint32_t channels = job->in->channels;
     int agree = picture_open(&want, width, height, channels) == 0 &&
                 warp(job, pstk__warp_kernels(PSTK_KERNELS_C), &want) == 0;
-    EACH_VARIANT(k)
+    EACH_ISA(k)
     {
         agree = agree && picture_open(&out, width, height, channels) == 0 &&
                 warp(job, k, &out) == 0 &&
@@ -111,7 +111,7 @@ static int variants_agree(const struct job *job, uint32_t width, uint32_t height
     return agree;
 }
 
-TEST(every_variant_gives_the_bytes_of_plain_c)
+TEST(every_isa_gives_the_bytes_of_plain_c)
 {
     static const uint32_t channels[4] = {1, 3, 4, 2};
     for (uint32_t i = 0; i < 2000; i += test_stride(4, 4)) {
@@ -121,8 +121,8 @@ TEST(every_variant_gives_the_bytes_of_plain_c)
         CHECK_EQ(picture_draw(&in, width, height, channels[draw(n_kinds)]), 0);
         struct job job = {.in = &in, .perspective = draw(2), .filter = filter};
         draw_matrix(job.m, width, height);
-        const int agree = draw(2) ? variants_agree(&job, width, height)
-                                  : variants_agree(&job, draw_side(), draw_side());
+        const int agree =
+            draw(2) ? isas_agree(&job, width, height) : isas_agree(&job, draw_side(), draw_side());
         picture_close(&in);
         CHECK(agree);
     }
@@ -170,7 +170,7 @@ TEST(nearest_takes_pixels_of_one_to_four_bytes)
             m[c] = draw_within(-2, 2) * (c % 3 == 2 ? in.width : 1);
         naive_nearest(want.pixels, &in, width, height, m);
         int n_bad = 0;
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             memset(out.pixels, 0xee, pstk__picture_size(&out));
             pstk__warp_affine(k, &out, &in, m, PSTK__WARP_NEAREST, fill);
@@ -203,7 +203,7 @@ TEST(a_gather_takes_near_and_far_pixels_up_to_the_last)
         CHECK(picture_draw(&in, width, 1, size) == 0 && picture_open(&out, n, 1, size) == 0);
         draw_inputs(input, n, width);
         int n_bad = 0;
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             k->gather(out.pixels, in.pixels, input, n, size);
             for (uint32_t at = 0; at < n; at++)
@@ -216,22 +216,22 @@ TEST(a_gather_takes_near_and_far_pixels_up_to_the_last)
     }
 }
 
-TEST(the_variant_asked_for_is_the_one_given)
+TEST(the_isa_asked_for_is_the_one_given)
 {
     CHECK(pstk__warp_kernels(PSTK_KERNELS_AUTO) != NULL);
     CHECK(pstk__warp_kernels(PSTK_KERNELS_C) != NULL);
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
-        CHECK(pstk__warp_kernels(v) == NULL || pstk__warp_kernels(v)->variant == v);
+        CHECK(pstk__warp_kernels(v) == NULL || pstk__warp_kernels(v)->isa == v);
     CHECK(pstk__warp_kernels(99) == NULL);
 }
 
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(every_variant_gives_the_bytes_of_plain_c),
+        CASE(every_isa_gives_the_bytes_of_plain_c),
         CASE(nearest_takes_pixels_of_one_to_four_bytes),
         CASE(a_gather_takes_near_and_far_pixels_up_to_the_last),
-        CASE(the_variant_asked_for_is_the_one_given),
+        CASE(the_isa_asked_for_is_the_one_given),
     };
     return RUN_CASES(cases);
 }

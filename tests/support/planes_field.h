@@ -215,7 +215,7 @@ static uint8_t *field_write(const struct pstk__jpeg_image *image, uint32_t skele
 
 /* ---- readers -------------------------------------------------------------------------------- */
 
-/* A field that is read by a variant, within exactly the promised scratch. Static: all zeros before
+/* A field that is read by an ISA, within exactly the promised scratch. Static: all zeros before
  * the first open; the arena stays mapped for the next. */
 struct field_reader {
     struct pstk__arena arena;
@@ -226,12 +226,12 @@ struct field_reader {
 
 /* Open; the size that the record says is given. Close it in any case. */
 static int field_open(struct field_reader *r, const uint8_t *field, uint64_t size, uint32_t width,
-                      uint32_t height, uint32_t variant, struct pstk_error *err)
+                      uint32_t height, uint32_t isa, struct pstk_error *err)
 {
     const struct pstk__image_info info = {.width = width, .height = height};
     memset(&r->planes, 0xa5, sizeof r->planes);
     exact_arena_open(&r->arena, pstk__planes_read_scratch(width, height), 0xa5);
-    r->tables.kernels = pstk__planes_kernels(variant);
+    r->tables.kernels = pstk__planes_kernels(isa);
     return pstk__planes_open(&r->planes, field, size, &info, &r->tables, &r->arena, err);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/coder: codes the blocks of a sequential scan. Pure, inline, so that each variant compiles it
+ * jpeg/coder: codes the blocks of a sequential scan. Pure, inline, so that each ISA compiles it
  * for its CPU.
  */
 #ifndef PSTK_JPEG_CODER_H

@@ -49,10 +49,9 @@ static void damaged_close(void *state)
     free(s);
 }
 
-static int damaged_open(void **out, struct pstk__arena *arena, uint32_t variant,
-                        struct pstk_error *err)
+static int damaged_open(void **out, struct pstk__arena *arena, uint32_t isa, struct pstk_error *err)
 {
-    (void)variant; /* libjpeg chooses its kernels itself */
+    (void)isa; /* libjpeg chooses its kernels itself */
     *out = NULL;
     struct state *state = calloc(1, sizeof *state);
     if (!state)

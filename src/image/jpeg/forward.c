@@ -26,7 +26,7 @@ void pstk__jpeg_divisors_init(struct pstk__jpeg_divisors *divisors, const uint16
         divisor_init(divisors, i, 8u * quant[i]);
 }
 
-const struct pstk__forward_kernels *pstk__forward_kernels(uint32_t variant)
+const struct pstk__forward_kernels *pstk__forward_kernels(uint32_t isa)
 {
     static const void *const tables[] = {
         &pstk__forward_kernels_c,
@@ -35,5 +35,5 @@ const struct pstk__forward_kernels *pstk__forward_kernels(uint32_t variant)
         &pstk__forward_kernels_avx512,
 #endif
     };
-    return pstk__kernels_choose(tables, sizeof tables / sizeof tables[0], variant);
+    return pstk__kernels_choose(tables, sizeof tables / sizeof tables[0], isa);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/forward: the steps from RGB to quantised coefficients, in a table for each variant: colour
+ * jpeg/forward: the steps from RGB to quantised coefficients, in a table for each ISA: colour
  * (jccolor.c), halving of both sides (jcsample.c's h2v2), JDCT_ISLOW (jfdctint.c), and quantisation
  * (jcdctmgr.c). Each step gives the bits of libjpeg-turbo. The plain C kernels are the reference
  * for the others. Pure.
@@ -38,7 +38,7 @@ struct pstk__block_writer {
 };
 
 struct pstk__forward_kernels {
-    uint32_t variant; /* enum pstk_kernels */
+    uint32_t isa; /* enum pstk_kernels */
     /* Convert n pixels of RGB to a row of each component. Writes rows up to a multiple of 64, and
      * may read 64 bytes past the pixels. */
     void (*split)(uint8_t *const ycc[3], const uint8_t *rgb, uint32_t n);
@@ -51,9 +51,9 @@ struct pstk__forward_kernels {
                       uint32_t n_blocks, const struct pstk__jpeg_divisors *divisors);
 };
 
-/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this build or CPU
+/* Return the kernels of an ISA (AUTO: the best that this CPU runs), NULL when this build or CPU
  * does not have them. */
-const struct pstk__forward_kernels *pstk__forward_kernels(uint32_t variant);
+const struct pstk__forward_kernels *pstk__forward_kernels(uint32_t isa);
 
 /* The tables, for forward.c only. */
 extern const struct pstk__forward_kernels pstk__forward_kernels_c;

@@ -217,7 +217,7 @@ TARGET static void transform(const struct pstk__block_writer *to, const uint8_t 
 }
 
 const struct pstk__forward_kernels pstk__forward_kernels_avx2 = {
-    .variant = PSTK_KERNELS_AVX2,
+    .isa = PSTK_KERNELS_AVX2,
     .split = pstk__forward_split_avx2,
     .halve = pstk__forward_halve_avx2,
     .transform = transform,

@@ -186,7 +186,7 @@ TARGET static void transform(const struct pstk__block_writer *to, const uint8_t 
 }
 
 const struct pstk__forward_kernels pstk__forward_kernels_avx512 = {
-    .variant = PSTK_KERNELS_AVX512,
+    .isa = PSTK_KERNELS_AVX512,
     .split = split,
     .halve = pstk__forward_halve_avx2,
     .transform = transform,

@@ -101,4 +101,4 @@ static void transform(const struct pstk__block_writer *to, const uint8_t *sample
 }
 
 const struct pstk__forward_kernels pstk__forward_kernels_c = {
-    .variant = PSTK_KERNELS_C, .split = split, .halve = halve, .transform = transform};
+    .isa = PSTK_KERNELS_C, .split = split, .halve = halve, .transform = transform};

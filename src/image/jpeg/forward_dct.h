@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jpeg/forward_dct: the passes of the forward DCT, on vectors of as many blocks as they hold. Each
- * variant's file includes this once. It defines `vector`, OP(name), the operation of that name on
+ * ISA's file includes this once. It defines `vector`, OP(name), the operation of that name on
  * it, BROADCAST(128 bits), and INLINE. Each 128 bits of a vector belong to a block: a row of eight
  * numbers.
  */

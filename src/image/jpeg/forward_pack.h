@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg/forward_pack: packs the coefficients of a block. Pure, inline, so that each variant compiles
+/* jpeg/forward_pack: packs the coefficients of a block. Pure, inline, so that each ISA compiles
  * it for its CPU. */
 #ifndef PSTK_JPEG_FORWARD_PACK_H
 #define PSTK_JPEG_FORWARD_PACK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jpeg/forward_x86: what the variants for x86 share. */
+/* jpeg/forward_x86: what the ISAs for x86 share. */
 #ifndef PSTK_JPEG_FORWARD_X86_H
 #define PSTK_JPEG_FORWARD_X86_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/inverse: constants and layouts that the vector variants of the inverse DCT share. Only for
+ * jpeg/inverse: constants and layouts that the vector ISAs of the inverse DCT share. Only for
  * inverse_*.c and kernels_*.c.
  *
  * A pass transforms lanes of 128 bits. A lane holds four columns (in the second pass: rows) of one

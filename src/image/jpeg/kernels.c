@@ -3,7 +3,7 @@
 
 #include "base/kernels.h"
 
-const struct pstk__jpeg_kernels *pstk__jpeg_kernels(uint32_t variant)
+const struct pstk__jpeg_kernels *pstk__jpeg_kernels(uint32_t isa)
 {
     static const void *const entries[] = {
         &pstk__jpeg_kernels_c,
@@ -12,5 +12,5 @@ const struct pstk__jpeg_kernels *pstk__jpeg_kernels(uint32_t variant)
         &pstk__jpeg_kernels_avx512,
 #endif
     };
-    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], variant);
+    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], isa);
 }

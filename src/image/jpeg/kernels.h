@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/kernels: the steps from quantised coefficients to RGB, in a table for each variant. Each
+ * jpeg/kernels: the steps from quantised coefficients to RGB, in a table for each ISA. Each
  * step gives the bits of libjpeg-turbo's x86 SIMD code, also where hostile coefficients overflow:
  * JDCT_ISLOW (jidctint), fancy upsampling (jdsample.c), colour (jdcolor.c). The plain C kernels are
  * the reference for the others. Pure.
@@ -30,7 +30,7 @@ struct pstk__block_row {
 };
 
 struct pstk__jpeg_kernels {
-    uint32_t variant; /* enum pstk_kernels */
+    uint32_t isa; /* enum pstk_kernels */
     /*
      * Expand, dequantise (16-bit product, natural order `quant`) and inverse DCT: writes 8 rows of
      * 8 * n_blocks samples, `stride` bytes apart. May write up to a multiple of 64 samples a row.
@@ -53,16 +53,16 @@ struct pstk__jpeg_kernels {
     void (*rgb[6])(uint8_t *rgb, const uint8_t *const samples[4], uint32_t n);
 };
 
-/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this build or CPU
+/* Return the kernels of an ISA (AUTO: the best that this CPU runs), NULL when this build or CPU
  * does not have them. */
-const struct pstk__jpeg_kernels *pstk__jpeg_kernels(uint32_t variant);
+const struct pstk__jpeg_kernels *pstk__jpeg_kernels(uint32_t isa);
 
 /* The tables, for kernels.c only. A build for another CPU lacks some. */
 extern const struct pstk__jpeg_kernels pstk__jpeg_kernels_c;
 extern const struct pstk__jpeg_kernels pstk__jpeg_kernels_avx2;
 extern const struct pstk__jpeg_kernels pstk__jpeg_kernels_avx512;
 
-/* C functions for variants that have no version of their own. */
+/* C functions for ISAs that have no version of their own. */
 void pstk__jpeg_rgb_from_cmyk(uint8_t *rgb, const uint8_t *const samples[4], uint32_t n);
 void pstk__jpeg_rgb_from_ycck(uint8_t *rgb, const uint8_t *const samples[4], uint32_t n);
 

@@ -216,7 +216,7 @@ TARGET static void rgb_from_ycc(uint8_t *rgb, const uint8_t *const samples[4], u
 }
 
 const struct pstk__jpeg_kernels pstk__jpeg_kernels_avx512 = {
-    .variant = PSTK_KERNELS_AVX512,
+    .isa = PSTK_KERNELS_AVX512,
     .inverse = pstk__jpeg_inverse_avx512,
     .h2v1 = h2v1,
     .h2v2 = h2v2,

@@ -225,7 +225,7 @@ void pstk__jpeg_rgb_from_ycck(uint8_t *rgb, const uint8_t *const samples[4], uin
 }
 
 const struct pstk__jpeg_kernels pstk__jpeg_kernels_c = {
-    .variant = PSTK_KERNELS_C,
+    .isa = PSTK_KERNELS_C,
     .inverse = inverse,
     .h2v1 = h2v1,
     .h2v2 = h2v2,

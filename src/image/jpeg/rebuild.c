@@ -58,7 +58,7 @@ int pstk__jpeg_attempt(struct pstk__jpeg_attempt *attempt, const struct pstk__jp
     attempt->image = image;
     for (uint32_t i = 0; i < PSTK__JPEG_MAX_COMPONENTS; i++)
         attempt->blocks[i] = image->blocks[i];
-    attempt->variant = pstk__cpu_kernels();
+    attempt->isa = pstk__cpu_kernels();
     attempt->arena = arena;
     attempt->out = attempt->at = out;
     attempt->end = out + capacity;

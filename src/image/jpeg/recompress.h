@@ -11,7 +11,7 @@
 #include "image/jpeg/forward.h"
 #include "image/jpeg/kernels.h"
 
-/* The kernels of both ways, of one variant. */
+/* The kernels of both ways, of one ISA. */
 struct pstk__recompress_kernels {
     const struct pstk__forward_kernels *forward;
     const struct pstk__jpeg_kernels *inverse;

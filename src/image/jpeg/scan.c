@@ -9,8 +9,8 @@
 /* ---- writing -------------------------------------------------------------------------------- */
 
 static int write_sequential(const struct pstk__jpeg_units *units,
-                            const struct pstk__jpeg_script *script, uint32_t padding,
-                            uint32_t variant, struct pstk__bits *bits)
+                            const struct pstk__jpeg_script *script, uint32_t padding, uint32_t isa,
+                            struct pstk__bits *bits)
 {
     struct pstk__jpeg_coder coder;
     const struct pstk__jpeg_visitor visitor = {pstk__jpeg_coder_block, pstk__jpeg_coder_restart,
@@ -18,21 +18,21 @@ static int write_sequential(const struct pstk__jpeg_units *units,
     if (pstk__jpeg_coder_begin(&coder, units->scan, script, padding, bits) < 0)
         return -1;
 #if defined(__x86_64__)
-    if (variant == PSTK_KERNELS_AVX512)
+    if (isa == PSTK_KERNELS_AVX512)
         return pstk__jpeg_coder_avx512(units, &coder);
-    if (variant == PSTK_KERNELS_AVX2)
+    if (isa == PSTK_KERNELS_AVX2)
         return pstk__jpeg_coder_avx2(units, &coder);
 #endif
-    (void)variant;
+    (void)isa;
     return pstk__jpeg_visit(units, &visitor);
 }
 
 int pstk__jpeg_scan_write(const struct pstk__jpeg_units *units,
-                          const struct pstk__jpeg_script *script, uint32_t padding,
-                          uint32_t variant, struct pstk__bits *bits)
+                          const struct pstk__jpeg_script *script, uint32_t padding, uint32_t isa,
+                          struct pstk__bits *bits)
 {
     int r = units->scan->progressive ? pstk__jpeg_progressive_write(units, script, padding, bits)
-                                     : write_sequential(units, script, padding, variant, bits);
+                                     : write_sequential(units, script, padding, isa, bits);
     if (r < 0 || pstk__bits_ready(bits) < 0)
         return PSTK_EBADMSG;
     pstk__bits_flush(&bits->state, padding);

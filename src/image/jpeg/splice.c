@@ -30,8 +30,7 @@ int pstk__jpeg_put_scan(struct pstk__jpeg_attempt *attempt, struct pstk_error *e
     pstk__bits_init(&attempt->bits, attempt->at, attempt->end);
     const struct pstk__jpeg_units units = {&attempt->image->frame, attempt->blocks,
                                            &attempt->script.scan};
-    int r =
-        pstk__jpeg_scan_write(&units, &attempt->script, padding, attempt->variant, &attempt->bits);
+    int r = pstk__jpeg_scan_write(&units, &attempt->script, padding, attempt->isa, &attempt->bits);
     if (r < 0)
         return pstk__fail(err, r, PSTK_STAGE_DECODE,
                           "JPEG: scan %u cannot be coded: a coefficient has no code, or the scan "

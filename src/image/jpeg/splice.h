@@ -17,7 +17,7 @@ struct pstk__jpeg_attempt {
     const int16_t *blocks[PSTK__JPEG_MAX_COMPONENTS];
     struct pstk__jpeg_script script;
     struct pstk__bits bits;
-    uint32_t variant; /* of the coder's kernels */
+    uint32_t isa; /* of the coder's kernels */
     struct pstk__arena *arena;
     uint8_t *out, *at, *end; /* the file so far: out..at, within out..end */
     /* Write the data of the scan that script describes, or the next one of `user`. */

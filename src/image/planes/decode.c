@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* The reader of one thread, and the kernels of its variant. */
+/* The reader of one thread, and the kernels of its ISA. */
 struct state {
     struct pstk__planes_reader reader;
     const struct pstk__jpeg_kernels *kernels;
@@ -15,16 +15,15 @@ struct state {
     struct pstk__arena *arena; /* borrowed */
 };
 
-static int planes_open(void **out, struct pstk__arena *arena, uint32_t variant,
-                       struct pstk_error *err)
+static int planes_open(void **out, struct pstk__arena *arena, uint32_t isa, struct pstk_error *err)
 {
     *out = NULL;
     struct state *state = calloc(1, sizeof *state);
     if (!state)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a decoder of planes");
     state->arena = arena;
-    state->kernels = pstk__jpeg_kernels(variant);
-    state->tables.kernels = pstk__planes_kernels(variant);
+    state->kernels = pstk__jpeg_kernels(isa);
+    state->tables.kernels = pstk__planes_kernels(isa);
     if (!state->kernels || !state->tables.kernels) {
         free(state);
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,

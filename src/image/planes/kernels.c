@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* planes/kernels: the choice of the variant, and the plain C kernels. */
+/* planes/kernels: the choice of the ISA, and the plain C kernels. */
 #include "image/planes/kernels.h"
 
 #include "base/kernels.h"
@@ -43,7 +43,7 @@ static uint32_t take_c(uint64_t *maps, int16_t *values, const int16_t *blocks, u
 }
 
 const struct pstk__planes_kernels pstk__planes_kernels_c = {
-    .variant = PSTK_KERNELS_C,
+    .isa = PSTK_KERNELS_C,
     .run = pstk__rans_run,
     .value_tables = value_tables_c,
     .take = take_c,
@@ -51,7 +51,7 @@ const struct pstk__planes_kernels pstk__planes_kernels_c = {
     PASSES,
 };
 
-const struct pstk__planes_kernels *pstk__planes_kernels(uint32_t variant)
+const struct pstk__planes_kernels *pstk__planes_kernels(uint32_t isa)
 {
     static const void *const entries[] = {
         &pstk__planes_kernels_c,
@@ -60,5 +60,5 @@ const struct pstk__planes_kernels *pstk__planes_kernels(uint32_t variant)
         &pstk__planes_kernels_avx512,
 #endif
     };
-    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], variant);
+    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], isa);
 }

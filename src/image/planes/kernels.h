@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * planes/kernels: the loops that take most of the time of decoding a strip, in a table for each
- * variant. The plain C kernels are the reference for the others. Most are plain loops (passes.h)
- * that the compiler compiles for each variant. Pure.
+ * ISA. The plain C kernels are the reference for the others. Most are plain loops (passes.h)
+ * that the compiler compiles for each ISA. Pure.
  */
 #ifndef PSTK_PLANES_KERNELS_H
 #define PSTK_PLANES_KERNELS_H
@@ -10,7 +10,7 @@
 #include "image/planes/model.h"
 
 struct pstk__planes_kernels {
-    uint32_t variant; /* enum pstk_kernels */
+    uint32_t isa; /* enum pstk_kernels */
     /* Decode a run, as pstk__rans_run. May write up to a multiple of 64 symbols, and read as many
      * table numbers. */
     int (*run)(struct pstk__rans_reader *r, uint8_t *out, const uint8_t *table, uint32_t n);
@@ -48,9 +48,9 @@ struct pstk__planes_kernels {
                    int16_t before);
 };
 
-/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this build or CPU
+/* Return the kernels of an ISA (AUTO: the best that this CPU runs), NULL when this build or CPU
  * does not have them. */
-const struct pstk__planes_kernels *pstk__planes_kernels(uint32_t variant);
+const struct pstk__planes_kernels *pstk__planes_kernels(uint32_t isa);
 
 /* The tables, for kernels.c only. */
 extern const struct pstk__planes_kernels pstk__planes_kernels_c;

@@ -335,7 +335,7 @@ TARGET static uint32_t take_avx2(uint64_t *maps, int16_t *values, const int16_t 
 }
 
 const struct pstk__planes_kernels pstk__planes_kernels_avx2 = {
-    .variant = PSTK_KERNELS_AVX2,
+    .isa = PSTK_KERNELS_AVX2,
     .run = run_avx2,
     .value_tables = value_tables_avx2,
     .take = take_avx2,

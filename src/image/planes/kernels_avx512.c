@@ -194,7 +194,7 @@ TARGET static uint32_t count_wide_avx512(const int8_t *values, uint32_t n)
 }
 
 const struct pstk__planes_kernels pstk__planes_kernels_avx512 = {
-    .variant = PSTK_KERNELS_AVX512,
+    .isa = PSTK_KERNELS_AVX512,
     .run = run_avx512,
     .value_tables = value_tables_avx512,
     .take = take_avx512,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * planes/passes: the kernels that are loops over bytes and blocks, in C that a compiler can
- * vectorise. Each variant's file includes this once. It defines PASS_TARGET, the attribute to
+ * vectorise. Each ISA's file includes this once. It defines PASS_TARGET, the attribute to
  * compile them with, and lists PASSES as members of its struct pstk__planes_kernels.
  */
 #include "base/little.h"

@@ -478,9 +478,9 @@ static int decode_guarded(struct reader *reader, const struct request *request)
 }
 
 /* Use the arena as the state. */
-static int png_open(void **out, struct pstk__arena *arena, uint32_t variant, struct pstk_error *err)
+static int png_open(void **out, struct pstk__arena *arena, uint32_t isa, struct pstk_error *err)
 {
-    (void)variant;
+    (void)isa;
     (void)err;
     *out = arena;
     return 0;

@@ -176,7 +176,7 @@ static uint8_t *write_file(const struct file_spec *spec, size_t *size)
     return data;
 }
 
-/* ---- boxes of a file, by a variant, against the full decode --------------------------------- */
+/* ---- boxes of a file, by an ISA, against the full decode --------------------------------- */
 
 struct subject {
     struct block_rows rows;
@@ -222,7 +222,7 @@ static void compare_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32
 
 /* Within exactly the promised arena, of whose content nothing may depend. What the back end
  * returned, or 1 when rows differ or a promise was broken. */
-static int box_rows(struct subject *s, uint32_t variant, struct pstk__box box)
+static int box_rows(struct subject *s, uint32_t isa, struct pstk__box box)
 {
     static const uint32_t turns[] = {3, 1, 3, 4, 3};
     const uint32_t channels = turns[s->n_boxes++ % 5];
@@ -232,7 +232,7 @@ static int box_rows(struct subject *s, uint32_t variant, struct pstk__box box)
     const struct pstk__row_sink sink = {.rows = compare_rows, .user = &check, .channels = channels};
     const struct pstk__block_source source = block_rows_source(&s->rows);
     const struct pstk__backend_config config = {.frame = &s->rows.frame,
-                                                .kernels = pstk__jpeg_kernels(variant),
+                                                .kernels = pstk__jpeg_kernels(isa),
                                                 .source = &source,
                                                 .box = &box,
                                                 .sink = &sink};
@@ -249,7 +249,7 @@ static int box_rows(struct subject *s, uint32_t variant, struct pstk__box box)
         r = pstk__jpeg_backend_rows(&config, &arena, &err);
     const int is_kept = arena.used == 0 && s->rows.n_misused == 0;
     if (!is_kept || check.n_different || (r == 0 && check.n_rows != box.height)) {
-        printf("# variant %u, box %u,%u %ux%u, %u channels: %d, %u rows, %u differ; %s\n", variant,
+        printf("# ISA %u, box %u,%u %ux%u, %u channels: %d, %u rows, %u differ; %s\n", isa,
                box.left, box.top, box.width, box.height, channels, r, check.n_rows,
                check.n_different, r < 0 ? err.message : "");
         r = 1;
@@ -258,7 +258,7 @@ static int box_rows(struct subject *s, uint32_t variant, struct pstk__box box)
     return r;
 }
 
-/* By every variant there is. */
+/* By every ISA there is. */
 static int box_differs(struct subject *s, struct pstk__box box)
 {
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
@@ -675,13 +675,13 @@ TEST(a_box_reads_no_more_rows_than_it_needs)
     free(file);
 }
 
-TEST(the_best_variant_is_chosen_and_others_only_where_they_run)
+TEST(the_best_isa_is_chosen_and_others_only_where_they_run)
 {
     const struct pstk__jpeg_kernels *best = pstk__jpeg_kernels(PSTK_KERNELS_AUTO);
     CHECK(best != NULL && pstk__jpeg_kernels(PSTK_KERNELS_C) == &pstk__jpeg_kernels_c);
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++) {
         const struct pstk__jpeg_kernels *k = pstk__jpeg_kernels(v);
-        CHECK((k != NULL) == (v <= best->variant) && (k == NULL || k->variant == v));
+        CHECK((k != NULL) == (v <= best->isa) && (k == NULL || k->isa == v));
     }
     CHECK(pstk__jpeg_kernels(PSTK_KERNELS_AVX512 + 1) == NULL);
 }
@@ -703,7 +703,7 @@ int main(void)
         CASE(check_refuses_frames_that_contradict_themselves),
         CASE(an_error_of_the_source_ends_the_box_and_gives_memory_back),
         CASE(a_box_reads_no_more_rows_than_it_needs),
-        CASE(the_best_variant_is_chosen_and_others_only_where_they_run),
+        CASE(the_best_isa_is_chosen_and_others_only_where_they_run),
     };
     return RUN_CASES(cases);
 }

@@ -29,19 +29,18 @@ static size_t round_64(size_t n)
     return (n + 63) & ~(size_t)63;
 }
 
-static const struct pstk__jpeg_kernels *variant(uint32_t v)
+static const struct pstk__jpeg_kernels *isa(uint32_t v)
 {
     return pstk__jpeg_kernels(v);
 }
 
-TEST(the_best_variant_that_the_cpu_runs_is_chosen)
+TEST(the_best_isa_that_the_cpu_runs_is_chosen)
 {
-    CHECK(variant(PSTK_KERNELS_C) == &pstk__jpeg_kernels_c);
-    CHECK(variant(PSTK_KERNELS_AUTO) != NULL);
+    CHECK(isa(PSTK_KERNELS_C) == &pstk__jpeg_kernels_c);
+    CHECK(isa(PSTK_KERNELS_AUTO) != NULL);
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
-        CHECK(variant(v) == NULL ||
-              (variant(v)->variant == v && variant(PSTK_KERNELS_AUTO)->variant >= v));
-    CHECK(variant(PSTK_KERNELS_AVX512 + 1) == NULL);
+        CHECK(isa(v) == NULL || (isa(v)->isa == v && isa(PSTK_KERNELS_AUTO)->isa >= v));
+    CHECK(isa(PSTK_KERNELS_AVX512 + 1) == NULL);
 }
 
 /* ---- inverse DCT ---------------------------------------------------------------------------- */
@@ -181,7 +180,7 @@ static int samples_equal(const struct samples *a, const struct samples *b, size_
     return 1;
 }
 
-/* 1 when every variant gives the samples of the reference, and leaves the others alone. */
+/* 1 when every ISA gives the samples of the reference, and leaves the others alone. */
 static int inverse_agrees(const struct pstk__block_row *row, const uint16_t quant[64])
 {
     struct samples want = {0}, got;
@@ -190,15 +189,15 @@ static int inverse_agrees(const struct pstk__block_row *row, const uint16_t quan
     if (good)
         pstk__jpeg_kernels_c.inverse(want.first, want.stride, row, quant);
     for (uint32_t v = PSTK_KERNELS_C; good && v <= PSTK_KERNELS_AVX512; v++) {
-        if (variant(v) == NULL)
+        if (isa(v) == NULL)
             continue;
         good = samples_open(&got, 8, round_64(width)) == 0;
         if (good)
-            variant(v)->inverse(got.first, got.stride, row, quant);
+            isa(v)->inverse(got.first, got.stride, row, quant);
         good = good && samples_intact(&got) && samples_equal(&want, &got, width);
         free(got.memory);
         if (!good)
-            printf("# variant %u, %u blocks\n", v, row->n_blocks);
+            printf("# ISA %u, %u blocks\n", v, row->n_blocks);
     }
     free(want.memory);
     return good;
@@ -225,7 +224,7 @@ TEST(every_row_of_1_to_70_blocks_equals_the_reference)
                     CHECK(drawn_inverse_agrees(n, (enum density)d, (enum size)s, (enum tables)t));
 }
 
-TEST(where_hostile_coefficients_overflow_all_variants_agree)
+TEST(where_hostile_coefficients_overflow_all_isas_agree)
 {
     for (uint32_t n = 1; n <= 70; n++)
         for (int d = 0; d < N_DENSITIES; d++)
@@ -321,15 +320,15 @@ static int upsampling_agrees(enum upsampling u, uint32_t n, int extreme)
     if (good)
         upsample(&pstk__jpeg_kernels_c, u, want.first, near, far, n);
     for (uint32_t v = PSTK_KERNELS_C; good && v <= PSTK_KERNELS_AVX512; v++) {
-        if (variant(v) == NULL)
+        if (isa(v) == NULL)
             continue;
         good = samples_open(&got, 1, round_64(width) + 64) == 0;
         if (good)
-            upsample(variant(v), u, got.first, near, far, n);
+            upsample(isa(v), u, got.first, near, far, n);
         good = good && samples_intact(&got) && samples_equal(&want, &got, width);
         free(got.memory);
         if (!good)
-            printf("# variant %u, upsampling %d, %u samples\n", v, (int)u, n);
+            printf("# ISA %u, upsampling %d, %u samples\n", v, (int)u, n);
     }
     free(want.memory);
     free(memory[0]);
@@ -353,9 +352,9 @@ TEST(every_pair_of_samples_is_upsampled_as_by_the_reference)
         far[i] = (uint8_t)i;
     }
     for (uint32_t v = PSTK_KERNELS_AVX2; v <= PSTK_KERNELS_AVX512; v++)
-        for (int u = H2V2; variant(v) != NULL && u < N_UPSAMPLINGS; u++) {
-            upsample(variant(PSTK_KERNELS_C), (enum upsampling)u, want, near + 64, far + 64, 65536);
-            upsample(variant(v), (enum upsampling)u, got, near + 64, far + 64, 65536);
+        for (int u = H2V2; isa(v) != NULL && u < N_UPSAMPLINGS; u++) {
+            upsample(isa(PSTK_KERNELS_C), (enum upsampling)u, want, near + 64, far + 64, 65536);
+            upsample(isa(v), (enum upsampling)u, got, near + 64, far + 64, 65536);
             CHECK(memcmp(want, got, u == H2V2 ? 131072 : 65536) == 0);
         }
 }
@@ -377,15 +376,15 @@ static int color_agrees(uint32_t color, uint32_t n)
     if (good)
         pstk__jpeg_kernels_c.rgb[color](want.first, samples, n);
     for (uint32_t v = PSTK_KERNELS_C; good && v <= PSTK_KERNELS_AVX512; v++) {
-        if (variant(v) == NULL)
+        if (isa(v) == NULL)
             continue;
         good = samples_open(&got, 1, 3 * round_64(n)) == 0;
         if (good)
-            variant(v)->rgb[color](got.first, samples, n);
+            isa(v)->rgb[color](got.first, samples, n);
         good = good && samples_intact(&got) && samples_equal(&want, &got, 3 * (size_t)n);
         free(got.memory);
         if (!good)
-            printf("# variant %u, color %u, %u pixels\n", v, color, n);
+            printf("# ISA %u, color %u, %u pixels\n", v, color, n);
     }
     free(want.memory);
     for (int i = 0; i < 4; i++)
@@ -411,11 +410,11 @@ TEST(every_ycc_color_equals_the_reference)
     }
     for (int cb = 0; cb < 256; cb++) {
         memset(planes[1], cb, N);
-        variant(PSTK_KERNELS_C)->rgb[PSTK__JPEG_YCC](want, samples, N);
+        isa(PSTK_KERNELS_C)->rgb[PSTK__JPEG_YCC](want, samples, N);
         for (uint32_t v = PSTK_KERNELS_AVX2; v <= PSTK_KERNELS_AVX512; v++) {
-            if (variant(v) == NULL)
+            if (isa(v) == NULL)
                 continue;
-            variant(v)->rgb[PSTK__JPEG_YCC](got, samples, N);
+            isa(v)->rgb[PSTK__JPEG_YCC](got, samples, N);
             CHECK(memcmp(want, got, sizeof want) == 0);
         }
     }
@@ -424,9 +423,9 @@ TEST(every_ycc_color_equals_the_reference)
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(the_best_variant_that_the_cpu_runs_is_chosen),
+        CASE(the_best_isa_that_the_cpu_runs_is_chosen),
         CASE(every_row_of_1_to_70_blocks_equals_the_reference),
-        CASE(where_hostile_coefficients_overflow_all_variants_agree),
+        CASE(where_hostile_coefficients_overflow_all_isas_agree),
         CASE(a_block_with_one_coefficient_equals_the_reference_for_every_place),
         CASE(every_dc_equals_the_reference),
         CASE(upsampled_rows_of_every_length_equal_the_reference),

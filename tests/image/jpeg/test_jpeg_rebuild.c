@@ -106,7 +106,7 @@ TEST(a_smoothed_file_is_told)
     }
 }
 
-/* ---- variants ------------------------------------------------------------------------------- */
+/* ---- ISAs ------------------------------------------------------------------------------- */
 
 /* Blocks from empty to full, runs of any length, values of any width. */
 static void fill_blocks(int16_t *blocks, uint32_t n_blocks, uint32_t seed)
@@ -140,18 +140,18 @@ static void fill_tables(struct pstk__jpeg_script *script, int wide)
     }
 }
 
-static int write_with(uint32_t variant, const struct pstk__jpeg_units *units,
+static int write_with(uint32_t isa, const struct pstk__jpeg_units *units,
                       const struct pstk__jpeg_script *script, uint8_t *out, size_t capacity,
                       size_t *size)
 {
     struct pstk__bits bits;
     pstk__bits_init(&bits, out, out + capacity);
-    int r = pstk__jpeg_scan_write(units, script, 1, variant, &bits);
+    int r = pstk__jpeg_scan_write(units, script, 1, isa, &bits);
     *size = (size_t)(bits.state.at - out);
     return r;
 }
 
-TEST(every_variant_codes_blocks_alike)
+TEST(every_isa_codes_blocks_alike)
 {
     struct pstk__jpeg_frame f = {.width = 300, .height = 80, .n_components = 3, .max_h = 2};
     const uint8_t factors[3][2] = {{2, 1}, {1, 1}, {1, 1}};
@@ -182,12 +182,12 @@ TEST(every_variant_codes_blocks_alike)
                                                 .last = 63,
                                                 .restart_interval = seed % 7};
         int r = write_with(PSTK_KERNELS_C, &units, script, reference, capacity, &expected);
-        for (uint32_t variant = PSTK_KERNELS_C; variant <= pstk__cpu_kernels(); variant++) {
-            CHECK_EQ(write_with(variant, &units, script, out, capacity, &size), r);
+        for (uint32_t isa = PSTK_KERNELS_C; isa <= pstk__cpu_kernels(); isa++) {
+            CHECK_EQ(write_with(isa, &units, script, out, capacity, &size), r);
             if (r < 0)
                 continue; /* a value without a symbol */
             CHECK(size == expected && memcmp(out, reference, size) == 0);
-            CHECK_EQ(write_with(variant, &units, script, out, size - 1, &size), PSTK_EBADMSG);
+            CHECK_EQ(write_with(isa, &units, script, out, size - 1, &size), PSTK_EBADMSG);
             n_equal++;
         }
     }
@@ -195,22 +195,22 @@ TEST(every_variant_codes_blocks_alike)
     /* the tables have a code for every byte, but -32768 has 16 bits, which are no symbol's */
     fill_tables(script, 1);
     for (uint32_t place = 0; place < 64; place = place * 8 + 1)
-        for (uint32_t variant = PSTK_KERNELS_C; variant <= pstk__cpu_kernels(); variant++) {
+        for (uint32_t isa = PSTK_KERNELS_C; isa <= pstk__cpu_kernels(); isa++) {
             script->scan = (struct pstk__jpeg_scan){.n_components = 1, .last = 63};
             f.component[0].across = 4;
             f.component[0].down = 1;
             memset(blocks[0], 0, 64 * 4 * 2);
-            CHECK_EQ(write_with(variant, &units, script, out, capacity, &size), 0);
+            CHECK_EQ(write_with(isa, &units, script, out, capacity, &size), 0);
             blocks[0][64 * 3 + place] = -32768;
-            CHECK_EQ(write_with(variant, &units, script, out, capacity, &size), PSTK_EBADMSG);
+            CHECK_EQ(write_with(isa, &units, script, out, capacity, &size), PSTK_EBADMSG);
         }
     /* one symbol without a code: no run, and values of one bit */
     script->ac[0].codes[1] = (struct pstk__huffman_code){.missing = 1};
     for (int16_t value = -3; value <= 3; value++)
-        for (uint32_t variant = PSTK_KERNELS_C; variant <= pstk__cpu_kernels(); variant++) {
+        for (uint32_t isa = PSTK_KERNELS_C; isa <= pstk__cpu_kernels(); isa++) {
             memset(blocks[0], 0, 64 * 4 * 2);
             blocks[0][64 * 2 + 1] = value;
-            CHECK_EQ(write_with(variant, &units, script, out, capacity, &size),
+            CHECK_EQ(write_with(isa, &units, script, out, capacity, &size),
                      value == 1 || value == -1 ? PSTK_EBADMSG : 0);
         }
     for (uint32_t i = 0; i < 3; i++)
@@ -526,7 +526,7 @@ int main(void)
         CASE(a_file_coded_in_an_odd_way_has_a_standard_file),
         CASE(a_standard_file_keeps_all_application_and_comment_segments_in_order),
         CASE(a_smoothed_file_is_told),
-        CASE(every_variant_codes_blocks_alike),
+        CASE(every_isa_codes_blocks_alike),
         CASE(optimal_codes_have_no_more_than_16_bits),
         CASE(a_damaged_file_is_read_exactly_when_it_decodes),
         CASE(files_that_are_not_read_are_refused_with_the_decoders_codes),

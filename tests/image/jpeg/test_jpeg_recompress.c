@@ -20,8 +20,8 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(state >> 33) % below;
 }
 
-/* Over every variant that this CPU runs. */
-#define EACH_VARIANT(k)                                                                            \
+/* Over every ISA that this CPU runs. */
+#define EACH_ISA(k)                                                                                \
     for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_AVX512; k##_v++)                   \
         for (struct pstk__recompress_kernels k = {pstk__forward_kernels(k##_v),                    \
                                                   pstk__jpeg_kernels(k##_v)};                      \
@@ -95,7 +95,7 @@ static int by_file(const struct pstk__picture *picture, uint32_t quality, struct
     return rc;
 }
 
-/* Compare all variants with a file, and with plain C. */
+/* Compare all ISAs with a file, and with plain C. */
 static int differences(uint32_t width, uint32_t height, uint32_t channels, uint32_t quality)
 {
     struct pstk__picture in = {0}, file = {0}, plain = {0}, out = {0};
@@ -109,7 +109,7 @@ static int differences(uint32_t width, uint32_t height, uint32_t channels, uint3
     const size_t size = (size_t)pstk__picture_size(&in);
     fill(&in, draw(3) ? draw(256) : 255);
     n_bad += channels == 3 && by_file(&in, quality, &arena, &file) < 0;
-    EACH_VARIANT(k)
+    EACH_ISA(k)
     {
         const struct pstk__picture *to = k_v == PSTK_KERNELS_C ? &plain : &out;
         memcpy(to->pixels, in.pixels, size);
@@ -129,7 +129,7 @@ static int differences(uint32_t width, uint32_t height, uint32_t channels, uint3
     return n_bad;
 }
 
-TEST(pixels_are_those_of_a_file_with_every_variant)
+TEST(pixels_are_those_of_a_file_with_every_isa)
 {
     for (uint32_t i = 0; i < 2000; i += test_stride(4, 4))
         CHECK_EQ(
@@ -158,7 +158,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(divisors_divide_every_number),
-        CASE(pixels_are_those_of_a_file_with_every_variant),
+        CASE(pixels_are_those_of_a_file_with_every_isa),
         CASE(too_little_memory_is_an_error),
     };
     return RUN_CASES(cases);

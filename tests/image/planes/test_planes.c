@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields of coefficient planes: what is written is read, by every variant, and damage is seen. */
+/* Fields of coefficient planes: what is written is read, by every ISA, and damage is seen. */
 #include "image/jpeg/zigzag.h"
 #include "support/planes_field.h"
 #include "support/test.h"
@@ -9,7 +9,7 @@
 #include "image/image.h"
 #include "base/little.h"
 
-#define EACH_VARIANT(v)                                                                            \
+#define EACH_ISA(v)                                                                                \
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)                               \
         if (pstk__planes_kernels(v) != NULL)
 
@@ -60,7 +60,7 @@ TEST(luma_and_chroma_have_contexts_of_their_own_that_meet_in_the_middle)
 
 /* ---- blocks taken apart --------------------------------------------------------------------- */
 
-TEST(blocks_are_taken_apart_alike_by_every_variant)
+TEST(blocks_are_taken_apart_alike_by_every_isa)
 {
     enum { MOST = 12, SLACK = 64 };
     for (uint32_t i = 0; i < 200; i++) {
@@ -75,7 +75,7 @@ TEST(blocks_are_taken_apart_alike_by_every_variant)
             for (uint32_t z = 1; z < 64; z++)
                 if (blocks[64 * b + pstk__zigzag[z]] != 0)
                     expected[n_values++] = blocks[64 * b + pstk__zigzag[z]];
-        EACH_VARIANT(v)
+        EACH_ISA(v)
         {
             memset(values, 0xa5, sizeof values);
             maps[n] = 0xa5;
@@ -94,7 +94,7 @@ TEST(blocks_are_taken_apart_alike_by_every_variant)
 
 /* ---- what is written is read ---------------------------------------------------------------- */
 
-/* 1 when a variant does not give back the image's coefficients and what stands beside them. */
+/* 1 when an ISA does not give back the image's coefficients and what stands beside them. */
 static int field_differs(const struct pstk__jpeg_image *image, const uint8_t *field, uint64_t size)
 {
     static struct field_reader r;
@@ -102,7 +102,7 @@ static int field_differs(const struct pstk__jpeg_image *image, const uint8_t *fi
     const struct pstk__jpeg_frame *f = &image->frame;
     int bad = 0;
     pstk_error_init(&err, sizeof err);
-    EACH_VARIANT(v)
+    EACH_ISA(v)
     {
         int rc = field_open(&r, field, size, f->width, f->height, v, &err);
         const struct pstk__planes_header *h = &r.planes.header;
@@ -115,7 +115,7 @@ static int field_differs(const struct pstk__jpeg_image *image, const uint8_t *fi
             (h->set || r.planes.table[PSTK__N_CONTEXTS - 1] < PSTK__PLANES_MAX_TABLES) &&
             field_has(&r, image->blocks);
         if (!same)
-            printf("# variant %u: result %d %s\n", v, rc, rc < 0 ? err.message : "differs");
+            printf("# ISA %u: result %d %s\n", v, rc, rc < 0 ? err.message : "differs");
         bad |= !same;
         field_close(&r);
     }
@@ -350,7 +350,7 @@ TEST(each_strip_is_decoded_by_itself_and_the_damaged_one_is_named)
     for (uint32_t i = 0; i < bad; i++)
         at += pstk__planes_padded(pstk__planes_entry_read(h, i).size);
     pstk__put32(at, PSTK__RANS_LOW - 1); /* a state that there is not */
-    EACH_VARIANT(v)
+    EACH_ISA(v)
     {
         struct pstk_error err;
         char name[40];
@@ -531,7 +531,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(each_16_bit_number_has_its_place_in_the_zigzag_of_signs),
         CASE(luma_and_chroma_have_contexts_of_their_own_that_meet_in_the_middle),
-        CASE(blocks_are_taken_apart_alike_by_every_variant),
+        CASE(blocks_are_taken_apart_alike_by_every_isa),
         CASE(images_of_every_small_size_come_back),
         CASE(images_of_every_sampling_and_kind_come_back),
         CASE(images_of_many_strips_come_back),

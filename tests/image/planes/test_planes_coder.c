@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entropy coder of planes, its tables, and the kernels of each variant against plain loops. */
+/* The entropy coder of planes, its tables, and the kernels of each ISA against plain loops. */
 #include "support/test.h"
 
 #include "base/cpu.h"
@@ -18,8 +18,8 @@
 
 static const uint32_t lanes[N_LANES] = {4, 16, 64}; /* all that there are */
 
-/* With k each variant's kernels in turn, of those that run here. */
-#define EACH_VARIANT(k)                                                                            \
+/* With k each ISA's kernels in turn, of those that run here. */
+#define EACH_ISA(k)                                                                                \
     for (uint32_t v_ = PSTK_KERNELS_C; v_ <= PSTK_KERNELS_AVX512; v_++)                            \
         if ((k = pstk__planes_kernels(v_)) != NULL)
 
@@ -255,7 +255,7 @@ static void naive_table(struct pstk__rans_table *t, const struct pstk__model *m)
             t->slot[at++] = m->symbol[i] | (uint32_t)m->frequency[i] << 8 | k << 20;
 }
 
-TEST(each_variant_fills_the_same_table)
+TEST(each_isa_fills_the_same_table)
 {
     enum { SLOTS = PSTK__RANS_ONE, SLACK = PSTK__RANS_TABLE_SLACK / 4 };
     static uint32_t slots[SLOTS + SLACK + 64];
@@ -267,7 +267,7 @@ TEST(each_variant_fills_the_same_table)
         draw_counts(count, i % N_SHAPES);
         pstk__model_fit(&m, count, draw_order());
         naive_table(&want, &m);
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             memset(slots, CANARY, sizeof slots);
             k->table((struct pstk__rans_table *)(void *)slots, &m);
@@ -431,27 +431,27 @@ static int is_same(const struct decoded *a, const struct decoded *b, const struc
 static struct strip strip; /* too large for the stack */
 static struct decoded want, got;
 
-/* 1 when some variant does not give the strip's symbols back, of some number of lanes. */
+/* 1 when some ISA does not give the strip's symbols back, of some number of lanes. */
 static int strip_is_lost(void)
 {
     const struct pstk__planes_kernels *k;
     for (uint32_t i = 0; i < N_LANES; i++) {
         code_strip(&strip, lanes[i]);
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             decode_from(&got, &strip, strip.code, strip.size, draw(2) * draw(400), k);
             if (is_strip(&got, &strip))
                 continue;
-            printf("# variant %u, %u lanes, runs of %u, %u, %u: result %d at %u\n", k->variant,
-                   lanes[i], strip.n[0], strip.n_runs > 1 ? strip.n[1] : 0,
-                   strip.n_runs > 2 ? strip.n[2] : 0, got.result, got.failed);
+            printf("# ISA %u, %u lanes, runs of %u, %u, %u: result %d at %u\n", k->isa, lanes[i],
+                   strip.n[0], strip.n_runs > 1 ? strip.n[1] : 0, strip.n_runs > 2 ? strip.n[2] : 0,
+                   got.result, got.failed);
             return 1;
         }
     }
     return 0;
 }
 
-TEST(runs_of_every_length_are_decoded_by_every_variant)
+TEST(runs_of_every_length_are_decoded_by_every_isa)
 {
     for (uint32_t n = 0; n <= 300; n++) {
         if (n % 20 == 0)
@@ -465,7 +465,7 @@ TEST(runs_of_every_length_are_decoded_by_every_variant)
     }
 }
 
-TEST(tables_of_every_shape_are_decoded_by_every_variant)
+TEST(tables_of_every_shape_are_decoded_by_every_isa)
 {
     for (uint32_t i = 0; i < 20 * N_SHAPES; i++) {
         draw_tables(&strip, i % N_SHAPES);
@@ -536,17 +536,17 @@ TEST(a_known_strip_has_the_bytes_it_always_had)
 
 /* ---- damage --------------------------------------------------------------------------------- */
 
-/* 1 when a variant's verdict on these bytes is not that of C. want is left with C's. */
+/* 1 when an ISA's verdict on these bytes is not that of C. want is left with C's. */
 static int verdicts_differ(const uint8_t *code, uint32_t size)
 {
     const struct pstk__planes_kernels *k;
     decode_from(&want, &strip, code, size, 0, &pstk__planes_kernels_c);
-    EACH_VARIANT(k)
+    EACH_ISA(k)
     {
         decode_from(&got, &strip, code, size, draw(2) * draw(400), k);
         if (!is_same(&want, &got, &strip)) {
-            printf("# variant %u, %u lanes, %u bytes: failed at %u, C at %u\n", k->variant,
-                   strip.n_lanes, size, got.failed, want.failed);
+            printf("# ISA %u, %u lanes, %u bytes: failed at %u, C at %u\n", k->isa, strip.n_lanes,
+                   size, got.failed, want.failed);
             return 1;
         }
     }
@@ -604,7 +604,7 @@ TEST(a_state_below_the_least_is_damaged)
 
 /* The states at the end are no checksum: where rare symbols abound, one taken for another can lead
  * to the same state. But no other code gives the same symbols. */
-TEST(a_changed_bit_is_damage_or_gives_other_symbols_by_every_variant)
+TEST(a_changed_bit_is_damage_or_gives_other_symbols_by_every_isa)
 {
     uint32_t n_taken = 0, n_trials = 0;
     for (uint32_t i = 0; i < 4 * N_LANES; i++) {
@@ -624,7 +624,7 @@ TEST(a_changed_bit_is_damage_or_gives_other_symbols_by_every_variant)
     CHECK(n_trials > 3000 && n_taken < n_trials / 4);
 }
 
-TEST(any_words_give_the_same_in_every_variant)
+TEST(any_words_give_the_same_in_every_isa)
 {
     for (uint32_t i = 0; i < 600; i++) {
         static uint8_t code[4096];
@@ -672,7 +672,7 @@ static void draw_blocks(struct blocks *b, uint32_t n)
 
 static struct blocks blocks;
 
-TEST(each_variant_numbers_map_bytes_and_values_alike)
+TEST(each_isa_numbers_map_bytes_and_values_alike)
 {
     static uint8_t out[64 * MOST_BLOCKS + 128], expected[64 * MOST_BLOCKS];
     static uint8_t map_tables[8], value_tables[9][64];
@@ -688,7 +688,7 @@ TEST(each_variant_numbers_map_bytes_and_values_alike)
             for (uint32_t z = 0; z < 64; z++)
                 if (blocks.maps[b] >> z & 1)
                     expected[n++] = value_tables[blocks.counts[b]][z];
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             memset(out, CANARY, sizeof out);
             k->value_tables(out, blocks.maps, blocks.counts, blocks.n,
@@ -703,7 +703,7 @@ TEST(each_variant_numbers_map_bytes_and_values_alike)
     }
 }
 
-TEST(each_variant_makes_the_same_maps)
+TEST(each_isa_makes_the_same_maps)
 {
     static uint64_t maps[MOST_BLOCKS + 8];
     const struct pstk__planes_kernels *k;
@@ -712,7 +712,7 @@ TEST(each_variant_makes_the_same_maps)
         draw_blocks(&blocks, i / 3);
         for (uint32_t b = 0; b < blocks.n; b++)
             expected |= blocks.maps[b];
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             const uint8_t *at = blocks.bytes;
             uint64_t all = 1ull << 63;
@@ -727,7 +727,7 @@ TEST(each_variant_makes_the_same_maps)
     }
 }
 
-TEST(each_variant_counts_alike)
+TEST(each_isa_counts_alike)
 {
     const struct pstk__planes_kernels *k;
     for (uint32_t n = 0; n < 700; n++) {
@@ -739,7 +739,7 @@ TEST(each_variant_counts_alike)
             most = bytes[i] > most ? bytes[i] : most;
             n_wide += bytes[i] == 128;
         }
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             CHECK_EQ(k->most(bytes, n), most);
             CHECK_EQ(k->count_wide((const int8_t *)bytes, n), n_wide);
@@ -748,7 +748,7 @@ TEST(each_variant_counts_alike)
     }
 }
 
-TEST(each_variant_takes_dcs_alike)
+TEST(each_isa_takes_dcs_alike)
 {
     static uint8_t high[400], low[400], numbers[464];
     static int16_t dc[464];
@@ -760,7 +760,7 @@ TEST(each_variant_takes_dcs_alike)
             high[i] = (uint8_t)(draw(2) ? 0 : draw(256));
             low[i] = (uint8_t)draw(256);
         }
-        EACH_VARIANT(k)
+        EACH_ISA(k)
         {
             uint16_t sum = (uint16_t)before;
             memset(numbers, CANARY, sizeof numbers);
@@ -778,11 +778,11 @@ TEST(each_variant_takes_dcs_alike)
     }
 }
 
-TEST(there_are_kernels_for_each_variant_that_this_cpu_runs)
+TEST(there_are_kernels_for_each_isa_that_this_cpu_runs)
 {
     CHECK(pstk__planes_kernels(PSTK_KERNELS_C) == &pstk__planes_kernels_c);
     CHECK(pstk__planes_kernels(PSTK_KERNELS_AUTO) != NULL);
-    CHECK_EQ(pstk__planes_kernels(PSTK_KERNELS_AUTO)->variant, pstk__cpu_kernels());
+    CHECK_EQ(pstk__planes_kernels(PSTK_KERNELS_AUTO)->isa, pstk__cpu_kernels());
     CHECK(pstk__planes_kernels(PSTK_KERNELS_AVX512 + 1) == NULL);
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
         CHECK_EQ(pstk__planes_kernels(v) != NULL, v <= pstk__cpu_kernels());
@@ -800,23 +800,23 @@ int main(void)
         CASE(a_model_that_lacks_its_last_nibble_is_damaged),
         CASE(any_bytes_are_a_sound_model_or_damaged),
         CASE(no_symbols_at_all_or_more_than_the_whole_are_damaged),
-        CASE(each_variant_fills_the_same_table),
+        CASE(each_isa_fills_the_same_table),
         CASE(symbols_for_coding_are_those_of_the_table),
-        CASE(runs_of_every_length_are_decoded_by_every_variant),
-        CASE(tables_of_every_shape_are_decoded_by_every_variant),
+        CASE(runs_of_every_length_are_decoded_by_every_isa),
+        CASE(tables_of_every_shape_are_decoded_by_every_isa),
         CASE(symbols_that_are_certain_take_no_bytes),
         CASE(code_is_as_long_as_its_symbols_are_unlikely),
         CASE(a_known_strip_has_the_bytes_it_always_had),
         CASE(code_that_was_cut_off_is_damaged),
         CASE(code_with_bytes_to_spare_is_damaged),
         CASE(a_state_below_the_least_is_damaged),
-        CASE(a_changed_bit_is_damage_or_gives_other_symbols_by_every_variant),
-        CASE(any_words_give_the_same_in_every_variant),
-        CASE(each_variant_numbers_map_bytes_and_values_alike),
-        CASE(each_variant_makes_the_same_maps),
-        CASE(each_variant_counts_alike),
-        CASE(each_variant_takes_dcs_alike),
-        CASE(there_are_kernels_for_each_variant_that_this_cpu_runs),
+        CASE(a_changed_bit_is_damage_or_gives_other_symbols_by_every_isa),
+        CASE(any_words_give_the_same_in_every_isa),
+        CASE(each_isa_numbers_map_bytes_and_values_alike),
+        CASE(each_isa_makes_the_same_maps),
+        CASE(each_isa_counts_alike),
+        CASE(each_isa_takes_dcs_alike),
+        CASE(there_are_kernels_for_each_isa_that_this_cpu_runs),
     };
     return RUN_CASES(cases);
 }

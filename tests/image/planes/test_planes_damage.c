@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Damaged and hostile fields of coefficient planes: safe, refused with the codes of the contract,
- * or seen alike by every variant. The checksum of the record is what guards the bytes of a sound
+ * or seen alike by every ISA. The checksum of the record is what guards the bytes of a sound
  * one.
  */
 #include "image/jpeg/zigzag.h"
@@ -12,7 +12,7 @@
 #include "image/image.h"
 #include "image/planes/decode.h"
 
-#define EACH_VARIANT(v)                                                                            \
+#define EACH_ISA(v)                                                                                \
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)                               \
         if (pstk__planes_kernels(v) != NULL)
 
@@ -25,7 +25,7 @@ static uint32_t draw(uint32_t below)
 
 /* What becomes of a field of which the record says this size. */
 struct verdict {
-    int result;       /* the same by every variant; 1: it is not, or is outside the contract */
+    int result;       /* the same by every ISA; 1: it is not, or is outside the contract */
     uint32_t is_same; /* 1: the frame and the coefficients are those of the image */
 };
 
@@ -37,7 +37,7 @@ static struct verdict judge(const uint8_t *field, uint64_t size,
     struct verdict verdict = {.is_same = 0};
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    EACH_VARIANT(v)
+    EACH_ISA(v)
     {
         struct field_reader *r = v == PSTK_KERNELS_C ? &first : &other;
         int rc = field_open(r, field, size, width, height, v, &err);
@@ -651,8 +651,8 @@ TEST(strips_in_each_others_place_are_damaged)
 }
 
 /* The checksum of the record is what guards the field; what is said here is that it is safe, that
- * every variant sees the same, and that no damage to strips or models leaves the image whole. */
-TEST(a_changed_bit_is_refused_or_seen_alike_by_every_variant)
+ * every ISA sees the same, and that no damage to strips or models leaves the image whole. */
+TEST(a_changed_bit_is_refused_or_seen_alike_by_every_isa)
 {
     static const uint32_t lanes[] = {4, 16, 64};
     uint32_t n_taken = 0, n = 0;
@@ -684,7 +684,7 @@ TEST(a_changed_bit_is_refused_or_seen_alike_by_every_variant)
     printf("# %u of %u changes in strips were taken\n", n_taken, n);
 }
 
-TEST(any_bytes_are_refused_or_seen_alike_by_every_variant)
+TEST(any_bytes_are_refused_or_seen_alike_by_every_isa)
 {
     struct field_subject s;
     CHECK_EQ(field_subject_open(&s, &small), 0);
@@ -722,8 +722,8 @@ int main(void)
         CASE(a_reader_takes_the_memory_that_the_largest_strip_needs),
         CASE(bytes_between_that_are_not_zero_are_damaged),
         CASE(strips_in_each_others_place_are_damaged),
-        CASE(a_changed_bit_is_refused_or_seen_alike_by_every_variant),
-        CASE(any_bytes_are_refused_or_seen_alike_by_every_variant),
+        CASE(a_changed_bit_is_refused_or_seen_alike_by_every_isa),
+        CASE(any_bytes_are_refused_or_seen_alike_by_every_isa),
     };
     return RUN_CASES(cases);
 }

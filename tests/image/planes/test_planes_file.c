@@ -16,7 +16,7 @@
 
 #include <dirent.h>
 
-#define EACH_VARIANT(v)                                                                            \
+#define EACH_ISA(v)                                                                                \
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)                               \
         if (pstk__planes_kernels(v) != NULL && pstk__jpeg_kernels(v) != NULL)
 
@@ -66,17 +66,17 @@ static void take_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t 
     }
 }
 
-/* Decoders of a variant, with the scratch promised for an image of this size. */
+/* Decoders of an ISA, with the scratch promised for an image of this size. */
 struct decoder {
     struct pstk__arena arena;
     struct pstk__image_state *state;
 };
 
-static void decoder_open(struct decoder *d, const struct pstk__image_info *info, uint32_t variant)
+static void decoder_open(struct decoder *d, const struct pstk__image_info *info, uint32_t isa)
 {
     const uint64_t size = pstk__image_scratch(info->width, info->height);
     if (pstk__arena_open(&d->arena, size) < 0 ||
-        pstk__image_state_open(&d->state, &d->arena, variant, NULL) < 0)
+        pstk__image_state_open(&d->state, &d->arena, isa, NULL) < 0)
         abort();
 }
 
@@ -210,11 +210,11 @@ static struct pstk__box draw_box(const struct pstk__image_info *info)
     return box;
 }
 
-/* The whole, and n random boxes, by each variant. */
+/* The whole, and n random boxes, by each ISA. */
 static int boxes_differ(const struct picture *p, uint32_t n)
 {
     int bad = 0;
-    EACH_VARIANT(v)
+    EACH_ISA(v)
     {
         struct decoder d;
         decoder_open(&d, &p->info, v);

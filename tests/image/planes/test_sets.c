@@ -5,7 +5,7 @@
 
 #include "image/planes/choose.h"
 
-#define EACH_VARIANT(v)                                                                            \
+#define EACH_ISA(v)                                                                                \
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)                               \
         if (pstk__planes_kernels(v) != NULL)
 
@@ -78,12 +78,12 @@ static void allow(uint32_t number)
                 sets[k].cost[i][s] = PSTK__SET_ABSENT;
 }
 
-/* 1: each variant reads the field as the image. */
+/* 1: each ISA reads the field as the image. */
 static int comes_back(struct field_reader *r, const struct field_subject *s)
 {
     const struct pstk__jpeg_frame *f = &s->image.frame;
     int same = 1;
-    EACH_VARIANT(v)
+    EACH_ISA(v)
     {
         same &= field_open(&r[v], s->field, s->size, f->width, f->height, v, NULL) == 0 &&
                 field_expand(&r[v], NULL) == 0 && field_has(&r[v], s->image.blocks);
