@@ -18,7 +18,7 @@
 #include <penstock/penstock.h>
 
 #define MEMORY (1u << 30) /* of the arena; untouched pages cost nothing */
-#define MOST_FIELD (64u << 20)
+#define MAX_FIELD (64u << 20)
 #define N_ISAS (PSTK_KERNELS_AVX512 + 1u)
 #define N_LANES 3u
 
@@ -34,7 +34,7 @@ struct sums {
 
 struct bench {
     struct pstk__arena arena;
-    uint8_t *field[N_LANES]; /* MOST_FIELD bytes each */
+    uint8_t *field[N_LANES]; /* MAX_FIELD bytes each */
     uint64_t size[N_LANES];
     struct pstk__planes_tables tables;
     struct pstk__planes_set sets[PSTK__PLANES_N_SETS];
@@ -104,7 +104,7 @@ static void measure(struct bench *b, const struct pstk__jpeg_image *image, struc
     for (uint32_t i = 0; i < N_LANES; i++) {
         const struct pstk__planes_source source = {
             .sets = b->sets, .n_lanes = lanes[i], .image = image, .skeleton = ""};
-        const int64_t n = pstk__planes_write(&source, b->field[i], MOST_FIELD, &b->arena, NULL);
+        const int64_t n = pstk__planes_write(&source, b->field[i], MAX_FIELD, &b->arena, NULL);
         if (n <= 0)
             bench_die("write", NULL);
         b->size[i] = (uint64_t)n;
@@ -127,7 +127,7 @@ static void measure(struct bench *b, const struct pstk__jpeg_image *image, struc
 
 static void measure_file(struct bench *b, const char *path, struct sums *sums)
 {
-    static uint8_t data[MOST_FIELD];
+    static uint8_t data[MAX_FIELD];
     struct pstk__jpeg_image image;
     FILE *f = fopen(path, "rb");
     const size_t size = f ? fread(data, 1, sizeof data, f) : 0;
@@ -197,7 +197,7 @@ int main(int argc, char **argv)
     if (pstk__arena_open(&b.arena, MEMORY) < 0)
         bench_die("memory", NULL);
     for (uint32_t i = 0; i < N_LANES; i++)
-        if ((b.field[i] = malloc(MOST_FIELD)) == NULL)
+        if ((b.field[i] = malloc(MAX_FIELD)) == NULL)
             bench_die("memory", NULL);
     for (int i = first; i < argc; i++)
         measure_folder(&b, argv[i]);

@@ -20,7 +20,7 @@
 
 #define BATCH 16u
 #define SLOTS 3u
-#define MOST_PAIRS 1000
+#define MAX_PAIRS 1000
 #define STATUS_FILE "bench_overhead.status"
 
 static double processor_seconds(void)
@@ -71,7 +71,7 @@ static int ascends(const void *a, const void *b)
 
 static void measure(struct pstk_settings *s, uint32_t n_batches, int n_pairs, const char *with)
 {
-    double ratios[MOST_PAIRS];
+    double ratios[MAX_PAIRS];
     struct bench_runs plain = {0}, more = {0};
     run(s, n_batches, "plain"); /* into the page cache */
     for (int i = 0; i < n_pairs; i++) {
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
         once = strcmp(argv[i], "--once") ? once : argv[i + 1];
         with = strcmp(argv[i], "--with") ? with : argv[i + 1];
     }
-    if (argc < 2 || n_batches < 1 || n_pairs < 1 || n_pairs > MOST_PAIRS)
+    if (argc < 2 || n_batches < 1 || n_pairs < 1 || n_pairs > MAX_PAIRS)
         return fprintf(stderr,
                        "usage: bench_overhead DATA [--with trace|status] [--kernels c|avx2] "
                        "[--batches N] [--pairs 1..1000] [--once plain|trace|status]\n"),

@@ -8,7 +8,7 @@
 #include "annotations/source.h"
 #include "base/error.h"
 
-#define MOST_FIELD_SIZE UINT32_MAX /* bytes of a value; a record holds no more */
+#define MAX_FIELD_SIZE UINT32_MAX /* bytes of a value; a record holds no more */
 
 static const struct pstk__annotations_entry *const formats[] = {&pstk__annotations_coco,
                                                                 &pstk__annotations_voc};
@@ -270,10 +270,10 @@ int pstk_annotations_read(struct pstk_annotations *a, uint64_t i, struct pstk_va
         const struct pstk__growing *value = &a->values[f];
         if (value->failed)
             return pstk__annotations_no_memory(err);
-        if (value->size > MOST_FIELD_SIZE)
+        if (value->size > MAX_FIELD_SIZE)
             return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_RECORD,
                               "field %s: %llu bytes; must be at most %u", a->fields[f].name,
-                              (unsigned long long)value->size, MOST_FIELD_SIZE);
+                              (unsigned long long)value->size, MAX_FIELD_SIZE);
         values[f] = (struct pstk_value){.data = value->at ? value->at : (const uint8_t *)"",
                                         .size = value->size};
     }

@@ -20,8 +20,8 @@
 #include "base/error.h"
 
 #define PROGRESS_STEP 4096 /* values */
-#define MOST_KEYPOINTS 4096
-#define MOST_CLASSES (UINT64_C(1) << 24)
+#define MAX_KEYPOINTS 4096
+#define MAX_CLASSES (UINT64_C(1) << 24)
 
 /* Values of a record, by the order of their fields. */
 enum value {
@@ -112,7 +112,7 @@ struct entry {
     int64_t category; /* its id; once all categories are known the class */
     uint64_t offset;  /* bytes */
     uint32_t size;    /* bytes, below PSTK__JSON_LARGEST */
-    uint16_t n;       /* keypoints of an object, at most MOST_KEYPOINTS; segments */
+    uint16_t n;       /* keypoints of an object, at most MAX_KEYPOINTS; segments */
     uint8_t kind;     /* enum kind */
     uint8_t flags;    /* bits HAS_SEGMENTATION, IS_BAD */
 };
@@ -182,9 +182,9 @@ static int take_category(struct pstk_annotations *a, const struct pstk__coco_loc
     const int r = pstk__coco_category(location, tree, &category);
     if (r < 0)
         return r;
-    if (a->info.n_names == MOST_CLASSES)
+    if (a->info.n_names == MAX_CLASSES)
         return pstk__coco_fail(location, "the file has too many of them; must be at most %" PRIu64,
-                               MOST_CLASSES);
+                               MAX_CLASSES);
     const struct pstk__annotations_class added = {
         .name = strdup(category.name), .id = category.id, .is_thing = category.is_thing};
     return pstk__annotations_add_class(a, added, location->err);
@@ -200,10 +200,10 @@ static int note_object(const struct pstk__coco_location *location,
                        const struct pstk__coco_object *object, struct entry *entry)
 {
     const uint64_t n = json_array_size(object->keypoints) / 3;
-    if (n > MOST_KEYPOINTS)
+    if (n > MAX_KEYPOINTS)
         return pstk__coco_fail(location,
                                "keypoints: it has %" PRIu64 " points; must have %d at most", n,
-                               MOST_KEYPOINTS);
+                               MAX_KEYPOINTS);
     entry->n = (uint16_t)n;
     entry->flags = object->polygons || object->counts ? HAS_SEGMENTATION : 0;
     return 0;

@@ -12,9 +12,9 @@
 
 #include "base/error.h"
 
-#define MOST_COUNT 1000000000u        /* elements of a list; its text has at most 16 MiB */
-#define MOST_SEGMENT_ID 0xffffff      /* of a panoptic annotation: a colour */
-#define MOST_EXACT 9007199254740992.0 /* 2^53: a whole number that is written as a real one */
+#define MAX_COUNT 1000000000u        /* elements of a list; its text has at most 16 MiB */
+#define MAX_SEGMENT_ID 0xffffff      /* of a panoptic annotation: a colour */
+#define MAX_EXACT 9007199254740992.0 /* 2^53: a whole number that is written as a real one */
 
 int pstk__coco_fail(const struct pstk__coco_location *location, const char *fmt, ...)
 {
@@ -108,7 +108,7 @@ static json_t *option(json_t *tree, const char *key)
 static int is_whole(json_t *value, int64_t *out)
 {
     const double real = json_real_value(value);
-    if (json_is_real(value) && real >= -MOST_EXACT && real <= MOST_EXACT)
+    if (json_is_real(value) && real >= -MAX_EXACT && real <= MAX_EXACT)
         *out = (int64_t)real;
     else
         *out = json_integer_value(value);
@@ -302,7 +302,7 @@ static int read_keypoints(const struct pstk__coco_location *location, json_t *tr
     const size_t n = json_array_size(list);
     if (!list || (json_is_array(list) && n == 0))
         return 0;
-    if (n == 0 || n % 3 || n > MOST_COUNT)
+    if (n == 0 || n % 3 || n > MAX_COUNT)
         return pstk__coco_fail(location,
                                "keypoints: value is %s; must be a list of 3 numbers for each "
                                "point: x, y, visibility (leave it out where there are none)",
@@ -395,7 +395,7 @@ int pstk__coco_segment(const struct pstk__coco_location *location,
     *segment = (struct pstk__coco_object){.image = panoptic->image};
     if (!json_is_object(tree))
         return pstk__coco_fail(&inner, "it is %s; must be an object", shown(tree, text));
-    const int r = whole(&inner, tree, "id", 1, MOST_SEGMENT_ID, &segment->id);
+    const int r = whole(&inner, tree, "id", 1, MAX_SEGMENT_ID, &segment->id);
     return r < 0 ? r : read_thing(&inner, tree, segment);
 }
 

@@ -11,7 +11,7 @@
 #include "annotations/whole_file.h"
 #include "base/error.h"
 
-#define MOST_FILE (UINT64_C(256) << 20) /* bytes of a PNG file */
+#define MAX_FILE (UINT64_C(256) << 20) /* bytes of a PNG file */
 
 /* A category that segments have, and the first annotation that has it. */
 struct use {
@@ -220,7 +220,7 @@ static int read_mask(struct pstk__panoptic *panoptic, struct pstk__panoptic_mask
     char *path;
     if (asprintf(&path, "%s/%s", panoptic->folder, file) < 0)
         return pstk__annotations_no_memory(err);
-    int r = pstk__whole_file_read(&panoptic->file, path, MOST_FILE, err);
+    int r = pstk__whole_file_read(&panoptic->file, path, MAX_FILE, err);
     if (r == PSTK_ENOENT)
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                        "%.300s: the mask of image %" PRId64 " is not there, but the annotations "

@@ -21,9 +21,9 @@
 #include "annotations/whole_file.h"
 #include "base/error.h"
 
-#define MOST_TEXT (UINT64_C(4) << 20)   /* bytes of an XML file, or of a list of names */
-#define MOST_MASK (UINT64_C(256) << 20) /* bytes of a mask's file */
-#define MOST_CLASSES 65536
+#define MAX_TEXT (UINT64_C(4) << 20)   /* bytes of an XML file, or of a list of names */
+#define MAX_MASK (UINT64_C(256) << 20) /* bytes of a mask's file */
+#define MAX_CLASSES 65536
 #define MAX_PATH 4096
 #define MAX_DEPTH 8 /* folders in one another where files are counted */
 
@@ -76,7 +76,7 @@ static int parse_image(struct pstk_annotations *a, const char *stem, struct pstk
     *file = (struct pstk__voc_file){.skip_bad = a->skip_bad};
     int r = make_path(path, a, "Annotations", stem, ".xml", err);
     if (r == 0)
-        r = pstk__whole_file_read(&voc->bytes, path, MOST_TEXT, err);
+        r = pstk__whole_file_read(&voc->bytes, path, MAX_TEXT, err);
     return r < 0 ? r : pstk__voc_parse(file, path, voc->bytes.at, voc->bytes.size, err);
 }
 
@@ -276,7 +276,7 @@ static int list_set(struct pstk_annotations *a, const char *name, struct pstk_er
             : make_path(path, a, strchr(name, '/') ? "ImageSets" : "ImageSets/Main", name, ".txt",
                         err);
     if (r == 0)
-        r = pstk__whole_file_read(&voc->bytes, path, MOST_TEXT, err);
+        r = pstk__whole_file_read(&voc->bytes, path, MAX_TEXT, err);
     const char *at = voc->bytes.size ? (const char *)voc->bytes.at : "";
     const char *end = at + voc->bytes.size;
     if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
@@ -323,9 +323,9 @@ static int note_class(struct pstk_annotations *a, const char *name, struct pstk_
     const uint64_t at = find_class(a, name, &found);
     if (found)
         return 0;
-    if (a->info.n_names == MOST_CLASSES)
+    if (a->info.n_names == MAX_CLASSES)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                          "%.200s has more than %d names of objects", a->path, MOST_CLASSES);
+                          "%.200s has more than %d names of objects", a->path, MAX_CLASSES);
     const struct pstk__annotations_class added = {.name = strdup(name), .id = -1};
     const int r = pstk__annotations_add_class(a, added, err);
     if (r < 0)
@@ -530,7 +530,7 @@ static int put_masks(struct pstk_annotations *a, const char *stem, struct pstk_e
         const int n = !is_list || has_mask(a, m, stem);
         int r = n ? make_path(path, a, masks[m].folder, stem, ".png", err) : 0;
         if (n && r == 0)
-            r = pstk__whole_file_read(&voc->bytes, path, MOST_MASK, err);
+            r = pstk__whole_file_read(&voc->bytes, path, MAX_MASK, err);
         const struct pstk_list_item item = {.data = voc->bytes.at, .size = voc->bytes.size};
         if (r == 0 && is_list)
             r = put_list(value, PSTK_FIELD_MASK_LIST, &item, (uint64_t)n, err);

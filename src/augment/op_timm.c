@@ -17,7 +17,7 @@ enum {
     RAND_PROBABILITY,
     DEVIATION,
     IS_UNIFORM,
-    MOST_MAGNITUDE,
+    MAX_MAGNITUDE,
     SET,
     N_RAND_PARAMS,
 };
@@ -100,7 +100,7 @@ static int check_rand(const struct pstk_op *op, struct pstk_error *err)
     if (rc == 0)
         rc = pstk__timm_check_whole(op, IS_UNIFORM, "is_uniform", 0, 1, err);
     if (rc == 0)
-        rc = pstk__timm_check_number(op, MOST_MAGNITUDE, "most", 0, PSTK__TIMM_MOST, err);
+        rc = pstk__timm_check_number(op, MAX_MAGNITUDE, "most", 0, PSTK__TIMM_MOST, err);
     if (rc == 0)
         rc = pstk__timm_check_whole(op, SET, "set", 0, PSTK_TIMM_SET_3A_WEIGHTS, err);
     if (rc < 0)
@@ -135,7 +135,7 @@ static void draw_rand(const struct pstk_op *op, struct pstk__random *r,
                                            .magnitude = p[MAGNITUDE],
                                            .deviation = p[DEVIATION],
                                            .is_uniform = p[IS_UNIFORM] == 1,
-                                           .most = p[MOST_MAGNITUDE]};
+                                           .most = p[MAX_MAGNITUDE]};
     const uint32_t set = (uint32_t)p[SET], n = (uint32_t)p[N_OPS];
     uint32_t chosen[MAX_OPS];
     uint8_t left[MAX_MEMBERS];

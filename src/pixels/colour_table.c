@@ -79,7 +79,7 @@ static uint8_t clipped(double v)
     return (uint8_t)(v < 255.0 ? v : 255.0);
 }
 
-#define MOST_POWERS 100.0 /* to this power 255 is far from the greatest double */
+#define MAX_POWERS 100.0 /* to this power 255 is far from the greatest double */
 
 /* The powers of 1 to 255: of primes, and products of them. */
 static void powers_of(double powers[256], double gamma)
@@ -103,7 +103,7 @@ static int is_doubtful(double v)
 
 /*
  * `power` of every byte takes three times as long as these products. Both differ by less than 1e-12
- * of their value: an exponent, at most MOST_POWERS * log(255), is rounded a few times.
+ * of their value: an exponent, at most MAX_POWERS * log(255), is rounded a few times.
  */
 static void gamma_bytes(uint8_t to[256], double gamma, double scale)
 {
@@ -120,9 +120,9 @@ static void gamma_bytes(uint8_t to[256], double gamma, double scale)
 void pstk__colour_table_gamma(struct pstk__colour_table *table, double gamma, double gain)
 {
     const double scale = (256.0 - 1e-3) * gain;
-    if (gamma <= MOST_POWERS)
+    if (gamma <= MAX_POWERS)
         gamma_bytes(table->to[0], gamma, scale);
-    for (uint32_t v = 0; v < 256 && gamma > MOST_POWERS; v++)
+    for (uint32_t v = 0; v < 256 && gamma > MAX_POWERS; v++)
         table->to[0][v] = clipped(scale * power(v, gamma));
     spread(table);
     memset(table->to[3], 255, 256);

@@ -16,8 +16,8 @@
 #include <time.h>
 
 #define N_KINDS (PSTK_KERNELS_AVX512 + 1)
-#define LEAST_SAMPLES 8u /* of fewer, nothing is said */
-#define MOST_TIME 3      /* times `seconds`: a busy machine gives the thread less than that */
+#define MIN_SAMPLES 8u /* of fewer, nothing is said */
+#define MAX_TIME 3     /* times `seconds`: a busy machine gives the thread less than that */
 
 struct kind {
     struct pstk__plan *plan;       /* owned; NULL: this CPU lacks it */
@@ -148,7 +148,7 @@ static int take_turn(struct probe *probe, uint64_t turn)
 static uint64_t take_turns(struct probe *probe, double ns)
 {
     const double begin = cpu_ns();
-    const uint64_t until = pstk__clock_ns() + (uint64_t)(MOST_TIME * ns);
+    const uint64_t until = pstk__clock_ns() + (uint64_t)(MAX_TIME * ns);
     uint64_t n = 0;
     int is_warm = 0;
     for (uint64_t turn = 0; cpu_ns() < begin + ns && pstk__clock_ns() < until; turn++) {
@@ -175,7 +175,7 @@ void pstk__measure_kernels(const struct pstk_settings *s, struct pstk_dataset *d
     pstk__order_init(&probe->order, &(struct pstk__order_shape){.weave.n = n_samples}, 3, 0);
     if (n_samples && open_kinds(probe, s) && open_memory(probe))
         n = take_turns(probe, seconds * 1e9);
-    for (uint32_t k = 0; n >= LEAST_SAMPLES && k < N_KINDS; k++)
+    for (uint32_t k = 0; n >= MIN_SAMPLES && k < N_KINDS; k++)
         ns[k] = probe->kinds[k].ns / (double)n;
     probe_close(probe);
 }

@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define MOST_PAGES 64 /* that are looked at */
+#define MAX_PAGES 64 /* that are looked at */
 
 /* mincore calls every page resident of a file that this process neither owns nor may write. */
 static int mincore_is_honest(int fd)
@@ -26,7 +26,7 @@ static int mincore_is_honest(int fd)
 /* Look at n_pages pages of `page` bytes from `begin`, where one begins. */
 static int look_by_mincore(int fd, uint64_t begin, uint64_t n_pages, uint64_t page)
 {
-    unsigned char pages[MOST_PAGES];
+    unsigned char pages[MAX_PAGES];
     const uint64_t size = n_pages * page;
     void *memory = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, (off_t)begin);
     if (memory == MAP_FAILED)
@@ -56,7 +56,7 @@ int pstk__resident(int fd, uint64_t offset, uint64_t size)
         return -1;
     if (!mincore_is_honest(fd))
         return look_by_read(fd, offset);
-    return look_by_mincore(fd, begin, n < MOST_PAGES ? n : MOST_PAGES, page);
+    return look_by_mincore(fd, begin, n < MAX_PAGES ? n : MAX_PAGES, page);
 }
 
 uint64_t pstk__resident_bytes_read(void)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_POINTS (1u << 24)                      /* of a row */
+#define MAX_POINTS (1u << 24)                       /* of a row */
 #define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
 
 #define FAIL(i, code, fmt, ...)                                                                    \
@@ -170,9 +170,9 @@ int pstk__check_keypoints(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     const struct pstk_field *field = pstk__compile_field(p, i);
     if (field->kind != PSTK_FIELD_KEYPOINTS)
         return pstk__compile_wrong_kind(p, i, "a keypoints", "keypoints", err);
-    if (field->shape[1] > MOST_POINTS)
+    if (field->shape[1] > MAX_POINTS)
         return FAIL(i, PSTK_EFBIG, ": field '%s' has %llu points in a row; must be at most %u",
-                    field->name, (unsigned long long)field->shape[1], MOST_POINTS);
+                    field->name, (unsigned long long)field->shape[1], MAX_POINTS);
     const uint32_t n_points = (uint32_t)field->shape[1];
     int rc = pstk__compile_image(p, i, err);
     if (rc == 0)

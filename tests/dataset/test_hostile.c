@@ -20,8 +20,8 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#define MOST_KIB (96l << 10) /* that reading may take: workers, slots, decoders */
-#define BLOCK (128u << 10)   /* bytes of the largest block of zstd */
+#define MAX_KIB (96l << 10) /* that reading may take: workers, slots, decoders */
+#define BLOCK (128u << 10)  /* bytes of the largest block of zstd */
 
 /* ---- a data set of one record ---------------------------------------------------------------- */
 
@@ -310,9 +310,9 @@ static const struct pstk_output as_bytes = {.field = "img", .kind = PSTK_OUTPUT_
 
 static int too_much(const struct outcome *o, const char *how)
 {
-    if (!TEST_BUILD && o->kib > MOST_KIB)
+    if (!TEST_BUILD && o->kib > MAX_KIB)
         printf("# %s took %ld MiB: %d, %s\n", how, o->kib >> 10, o->result, o->message);
-    return !TEST_BUILD && o->kib > MOST_KIB;
+    return !TEST_BUILD && o->kib > MAX_KIB;
 }
 
 /* ---- facts ----------------------------------------------------------------------------------- */

@@ -404,7 +404,7 @@ TEST(a_manifest_that_lies_is_found)
 
 #define MS 1000000ull      /* ns */
 #define MIB_NS (20 * MS)   /* that a MiB of a read takes */
-#define MOST_NS (100 * MS) /* without asking */
+#define MAX_NS (100 * MS)  /* without asking */
 #define STOP_NS (300 * MS) /* after which it shall stop */
 
 /*
@@ -445,7 +445,7 @@ static int takes(uint64_t ns)
 {
     uint64_t now = atomic_load(&disk.now);
     const int may = atomic_load(&disk.is_stopping) ? atomic_load(&disk.is_awaiting)
-                                                   : now + ns - atomic_load(&disk.asked) < MOST_NS;
+                                                   : now + ns - atomic_load(&disk.asked) < MAX_NS;
     return (may || atomic_load(&disk.is_late) || pthread_equal(disk.caller, pthread_self())) &&
            atomic_compare_exchange_strong(&disk.now, &now, now + ns);
 }
@@ -509,10 +509,10 @@ TEST(verify_asks_whether_to_stop_every_100_ms_and_then_stops)
             struct asking whole = {0, 0}, stopped = {0, STOP_NS};
             CHECK_EQ(verify_slowly(path, n_threads, &whole), 0);
             CHECK(atomic_load(&disk.now) >= 1000 * MS + 40 * MIB_NS);
-            CHECK(whole.longest < MOST_NS);
+            CHECK(whole.longest < MAX_NS);
             CHECK_EQ(verify_slowly(path, n_threads, &stopped), PSTK_ECANCELED);
-            CHECK(stopped.longest < MOST_NS);
-            CHECK(atomic_load(&disk.now) - atomic_load(&disk.asked) < MOST_NS);
+            CHECK(stopped.longest < MAX_NS);
+            CHECK(atomic_load(&disk.now) - atomic_load(&disk.asked) < MAX_NS);
         }
         fixture_close(&f);
     }

@@ -85,7 +85,7 @@ static void copy_batch(struct copy *copy, const struct pstk_batch *b, cudaStream
     copy_tensor(b, 4, copy->lams, stream);
 }
 
-#define MOST_BATCHES 32
+#define MAX_BATCHES 32
 
 /* Copy the batches of an epoch. Returns their number, or an error. */
 static int copy_epoch(const struct pstk_settings *s, struct copy *copies)
@@ -102,7 +102,7 @@ static int copy_epoch(const struct pstk_settings *s, struct copy *copies)
         printf("# %s\n", err.message);
         return -1;
     }
-    while ((r = pstk_next(loader, &b, stream, -1, &err)) == 1 && n < MOST_BATCHES) {
+    while ((r = pstk_next(loader, &b, stream, -1, &err)) == 1 && n < MAX_BATCHES) {
         copy_batch(&copies[n++], b, stream);
         pstk_release(&b, stream);
     }
@@ -153,7 +153,7 @@ static void mix_copy(struct copy *copy, const struct setup *setup)
     }
 }
 
-static struct copy plain[MOST_BATCHES], mixed[MOST_BATCHES];
+static struct copy plain[MAX_BATCHES], mixed[MAX_BATCHES];
 
 /* 1: the loader's batches are the mixed plain ones. */
 static int is_mixed_right(struct setup *setup)

@@ -94,7 +94,7 @@ static int copy_batch(struct copy *copy, const struct pstk_batch *b, cudaStream_
            copy_tensor(b, 2, copy->boxes, sizeof copy->boxes, stream);
 }
 
-#define MOST_BATCHES 40
+#define MAX_BATCHES 40
 
 /* Copy the batches of an epoch. Returns their number, or an error. */
 static int copy_epoch(const struct pstk_settings *s, struct copy *copies)
@@ -111,7 +111,7 @@ static int copy_epoch(const struct pstk_settings *s, struct copy *copies)
         printf("# %s\n", err.message);
         return -1;
     }
-    while ((r = pstk_next(loader, &b, stream, -1, &err)) == 1 && n < MOST_BATCHES) {
+    while ((r = pstk_next(loader, &b, stream, -1, &err)) == 1 && n < MAX_BATCHES) {
         if (copy_batch(&copies[n++], b, stream) < 0)
             printf("# batch %d is too large\n", n);
         pstk_release(&b, stream);
@@ -124,7 +124,7 @@ static int copy_epoch(const struct pstk_settings *s, struct copy *copies)
     return r < 0 ? r : n;
 }
 
-static struct copy all[MOST_BATCHES], alone[MOST_BATCHES];
+static struct copy all[MAX_BATCHES], alone[MAX_BATCHES];
 
 /* 1: the loader's batches are those of loaders with one size; all sizes occur in `seen`. */
 static int is_right(const struct setup *setup, uint32_t *seen)
@@ -238,7 +238,7 @@ TEST(a_device_gets_only_the_bytes_that_a_size_needs)
 
 TEST(ranks_have_the_same_sizes_from_any_position)
 {
-    static struct copy first[MOST_BATCHES];
+    static struct copy first[MAX_BATCHES];
     for (uint32_t k = 0; k < 6; k++) {
         int n = 0;
         for (uint32_t rank = 0; rank < 2; rank++) {

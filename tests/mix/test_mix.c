@@ -307,13 +307,13 @@ static float naive_element(const struct pstk__mix_images *images, const uint8_t 
     return rounded(kept + taken, images->dtype);
 }
 
-#define MOST_ELEMENTS 70000u
+#define MAX_ELEMENTS 70000u
 
 /* 1: images of this shape are mixed as the naive loop mixes them, and nothing after them is
  * written. */
 static int images_are_right(struct pstk__mix_images images, struct pstk_mix mix, uint64_t position)
 {
-    static uint8_t now[MOST_ELEMENTS * 4 + 8], before[sizeof now];
+    static uint8_t now[MAX_ELEMENTS * 4 + 8], before[sizeof now];
     struct pstk_mixed_row rows[8];
     struct pstk__random random;
     const uint32_t size = pstk_dtype_size(images.dtype);

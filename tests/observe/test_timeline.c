@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #define N_KINDS 7
-#define MOST_BATCHES 64
+#define MAX_BATCHES 64
 
 static const char *const names[N_KINDS] = {"claim", "read", "decode", "finish",
                                            "copy",  "next", "lease"};
@@ -97,10 +97,10 @@ TEST(who_reads_a_ring_that_is_written_gets_whole_events)
 
 /* What a trace has of each batch. */
 struct found {
-    uint32_t n[N_KINDS][MOST_BATCHES];    /* events */
-    uint32_t rows[N_KINDS][MOST_BATCHES]; /* of them together */
-    uint32_t n_ends[N_KINDS];             /* of pairs */
-    uint32_t n_without;                   /* calls of pstk_next without a batch */
+    uint32_t n[N_KINDS][MAX_BATCHES];    /* events */
+    uint32_t rows[N_KINDS][MAX_BATCHES]; /* of them together */
+    uint32_t n_ends[N_KINDS];            /* of pairs */
+    uint32_t n_without;                  /* calls of pstk_next without a batch */
     uint32_t n_events, n_unknown;
 };
 
@@ -131,7 +131,7 @@ static void find_event(struct found *found, const char *line)
     }
     if (sscanf(args, "\"args\":{\"batch\":%llu,\"epoch\":%llu,\"index\":%llu,\"rows\":%u}}", &batch,
                &epoch, &index, &rows) == 4 &&
-        batch < MOST_BATCHES) {
+        batch < MAX_BATCHES) {
         found->n[kind][batch]++;
         found->rows[kind][batch] += rows;
     }

@@ -219,7 +219,7 @@ class Webhooks(unittest.TestCase):
                 time.sleep(0.6)
             later = {thread for thread in threading.enumerate() if thread.name == "penstock-request"}
             self.assertLessEqual(later, started)
-            self.assertLess(len(started), hook.MOST_GIVEN_UP)
+            self.assertLess(len(started), hook.MAX_GIVEN_UP)
             self.assertEqual(len(logged.output), 10, logged.output)
             self.assertNotIn("penstock-webhook", [thread.name for thread in threading.enumerate()])
 
@@ -318,14 +318,14 @@ class Webhooks(unittest.TestCase):
             hook = monitor.Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/")
             hook._fix(TIMEOUT=0.2)
             with self.assertLogs("penstock.monitor", logging.WARNING) as logged:
-                for _ in range(hook.MOST_GIVEN_UP + 2):
+                for _ in range(hook.MAX_GIVEN_UP + 2):
                     hook(self.ALERT)
                 end = time.monotonic() + 5
-                while len(logged.output) < hook.MOST_GIVEN_UP + 2 and time.monotonic() < end:
+                while len(logged.output) < hook.MAX_GIVEN_UP + 2 and time.monotonic() < end:
                     time.sleep(0.02)
-            self.assertEqual(["no answer within 0.2 s" in line for line in logged.output], [True] * hook.MOST_GIVEN_UP + [False] * 2)
+            self.assertEqual(["no answer within 0.2 s" in line for line in logged.output], [True] * hook.MAX_GIVEN_UP + [False] * 2)
             self.assertTrue(all("hangs; dropped: text" in line for line in logged.output[-2:]), logged.output)
-            self.assertEqual(len(taken), hook.MOST_GIVEN_UP)
+            self.assertEqual(len(taken), hook.MAX_GIVEN_UP)
             for client in taken:
                 client.close()
             hook.close()

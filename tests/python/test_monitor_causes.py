@@ -55,7 +55,7 @@ print(json.dumps({"verdicts": [one.verdict for one in readings if one.seconds > 
 """
 
 
-MOST_DELAY = 0.1  # seconds of the 0.5 s of a reading
+MAX_DELAY = 0.1  # seconds of the 0.5 s of a reading
 DEADLINE = 60  # seconds
 
 
@@ -73,7 +73,7 @@ class Causes(unittest.TestCase):
                                PENSTOCK_BYTES_PER_SECOND=str(bytes_per_second), **more)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             seen = json.loads(done.stdout)
-            if max(seen["delays"]) < MOST_DELAY:
+            if max(seen["delays"]) < MAX_DELAY:
                 return seen
             if time.monotonic() > end:
                 self.skipTest("other programs have the cores")

@@ -19,7 +19,7 @@ __all__ = ["FILTERS", "Interpolation", "filter_name", "items", "named", "number"
 Interpolation = Union[str, int, enum.Enum]
 FILTERS = {name: code for name, code in _c.NAMES["filter"].items() if code != _c.FILTER_DEFAULT}
 _PILLOWS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # by PIL.Image.Resampling
-MOST_FACTOR = 1e6  # as in the library: more is a mistake
+MAX_FACTOR = 1e6  # as in the library: more is a mistake
 
 
 def is_bool(value: Any) -> bool:

@@ -37,12 +37,12 @@ Costs = Union[str, Callable[[Mapping[str, Any]], Any], Iterable[int]]
 
 _CODES = {"uint8": "B", "int8": "b", "uint16": "H", "int16": "h", "uint32": "I", "int32": "i", "uint64": "Q", "int64": "q",
           "float32": "f", "float64": "d"}
-_MOST = 2**32 - 1
+_MAX = 2**32 - 1
 
 
 def _edges(buckets: Any) -> tuple[int, ...]:
     buckets = items("Budget.buckets", buckets, "a list of rising costs, such as [128, 256, 512], or None")
-    edges = tuple(integer(f"Budget.buckets[{i}]", edge, 1, _MOST) for i, edge in enumerate(buckets))
+    edges = tuple(integer(f"Budget.buckets[{i}]", edge, 1, _MAX) for i, edge in enumerate(buckets))
     for before, edge in zip(edges, edges[1:]):
         if edge <= before:
             raise SettingsError(f"Budget.buckets: value has {edge} after {before}; must rise")
@@ -175,7 +175,7 @@ def _n_samples(handle: c_void_p) -> int:
 
 
 def _refuse(i: int, value: Any) -> SettingsError:
-    return SettingsError(f"Budget.column: sample {i} costs {value!r}; must be a whole number from 0 to {_MOST}")
+    return SettingsError(f"Budget.column: sample {i} costs {value!r}; must be a whole number from 0 to {_MAX}")
 
 
 def _one_by_one(values: Iterable[Any]) -> array[int]:
@@ -196,7 +196,7 @@ def _of_array(values: Any) -> array[int]:
         raise TypeError(f"Budget.column: value is an array of dtype {values.dtype} and shape {values.shape}; must have one "
                         "dimension and whole numbers")
     with numpy.errstate(invalid="ignore"):
-        wrong = ~((values >= 0) & (values <= _MOST))  # NaN, too
+        wrong = ~((values >= 0) & (values <= _MAX))  # NaN, too
         if values.dtype.kind == "f":
             wrong |= numpy.floor(values) != values
     if wrong.any():

@@ -31,7 +31,7 @@ __all__ = ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue",
            "resized_crop", "rgb_to_grayscale", "rotate", "solarize", "solarize_add", "ten_crop",
            "to_grayscale", "transform", "vflip"]
 
-MOST_SIDE = 65535  # pixels
+MAX_SIDE = 65535  # pixels
 REFERENCES = _c.NAMES["reference"]
 
 # ---- one operation on one array ----------------------------------------------------------------------------
@@ -48,8 +48,8 @@ def shape_of(name: str, shape: Sequence[SupportsIndex]) -> _c.Shape:
     channels = int(sides[2]) if len(sides) == 3 else 1
     if channels not in (1, 3, 4):
         raise ValueError(f"{name}: shape is {sides}; must have 1, 3 or 4 channels, the last dimension")
-    if not all(1 <= int(side) <= MOST_SIDE for side in sides[:2]):
-        raise ValueError(f"{name}: shape is {sides}; must have a height and a width from 1 to {MOST_SIDE} pixels")
+    if not all(1 <= int(side) <= MAX_SIDE for side in sides[:2]):
+        raise ValueError(f"{name}: shape is {sides}; must have a height and a width from 1 to {MAX_SIDE} pixels")
     return _c.Shape(height=int(sides[0]), width=int(sides[1]), channels=channels)
 
 
@@ -139,7 +139,7 @@ def resized_crop(img: Array, top: int, left: int, height: int, width: int, size:
     """Cut out height x width pixels at (top, left), and resize them to size (height, width); an int is both."""
     op = RandomResizedCrop(size, interpolation=interpolation, antialias=antialias).to_c()
     op.kind = _c.OP_RESIZED_CROP
-    op.params[:4] = [whole(f"resized_crop.{name}", value, 0, MOST_SIDE) for name, value in
+    op.params[:4] = [whole(f"resized_crop.{name}", value, 0, MAX_SIDE) for name, value in
                      (("top", top), ("left", left), ("height", height), ("width", width))]
     return _apply("resized_crop", img, op, kernels, reference)
 
@@ -163,9 +163,9 @@ def crop(img: Array, top: int, left: int, height: int, width: int, fill: Fill = 
          kernels: str = "auto", reference: str = "pil") -> Array:
     """Cut out height x width pixels at (top, left), which may be negative. Pixels that the image lacks get fill; None
     is black."""
-    op = _c.Op(kind=_c.OP_CROP, height=whole("crop.height", height, 1, MOST_SIDE),
-               width=whole("crop.width", width, 1, MOST_SIDE))
-    op.params[:2] = [whole(f"crop.{name}", value, -MOST_SIDE, MOST_SIDE) for name, value in
+    op = _c.Op(kind=_c.OP_CROP, height=whole("crop.height", height, 1, MAX_SIDE),
+               width=whole("crop.width", width, 1, MAX_SIDE))
+    op.params[:2] = [whole(f"crop.{name}", value, -MAX_SIDE, MAX_SIDE) for name, value in
                      (("top", top), ("left", left))]
     op.fill[:] = fill_of("crop.fill", fill)
     return _apply("crop", img, op, kernels, reference)
@@ -193,7 +193,7 @@ def pad(img: Array, padding: int | Sequence[int], fill: Fill = 0, padding_mode: 
         raise ValueError(f"pad.padding: value is {padding!r}; must be one, two or four numbers of pixels")
     mode = named("pad.padding_mode", padding_mode, _c.NAMES["pad_mode"], "the name of a mode")
     op = _c.Op(kind=_c.OP_PAD)
-    op.params[:5] = [*(whole("pad.padding", side, 0, MOST_SIDE) for side in sides), mode]
+    op.params[:5] = [*(whole("pad.padding", side, 0, MAX_SIDE) for side in sides), mode]
     op.fill[:] = fill_of("pad.fill", fill)
     return _apply("pad", img, op, kernels, reference)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["polygon_mask", "rle_counts", "rle_decode"]
 
-MOST_RUN = 2**32 - 1
+MAX_RUN = 2**32 - 1
 
 
 def _check(name: str, result: int, error: _c.Error) -> None:
@@ -60,8 +60,8 @@ def _runs(counts: Any) -> Array:
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
         raise TypeError(f"rle_decode.counts: value is an array of {found.dtype}, of shape {found.shape}; must be whole "
                         "numbers in one dimension, or COCO's compressed text")
-    if found.size and not (0 <= int(found.min()) and int(found.max()) <= MOST_RUN):
-        raise ValueError(f"rle_decode.counts: values are {found.min()} to {found.max()}; must be 0 to {MOST_RUN}")
+    if found.size and not (0 <= int(found.min()) and int(found.max()) <= MAX_RUN):
+        raise ValueError(f"rle_decode.counts: values are {found.min()} to {found.max()}; must be 0 to {MAX_RUN}")
     runs: Array = numpy.ascontiguousarray(found, numpy.uint32)
     return runs
 

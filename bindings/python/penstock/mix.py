@@ -43,8 +43,8 @@ MODES = _c.NAMES["mix_mode"]
 PAIRINGS = _c.NAMES["mix_pairing"]
 TARGETS = _c.NAMES["mix_targets"]
 KINDS = {code: name for name, code in _c.NAMES["mix_kind"].items()}
-MOST_ALPHA = 1e6  # as in the library
-MOST_SIDE = 65535
+MAX_ALPHA = 1e6  # as in the library
+MAX_SIDE = 65535
 
 
 class BatchMix(Sealed):
@@ -172,7 +172,7 @@ class _Images(Mix):
 
     @classmethod
     def _alpha(cls, name: str, value: float) -> float:
-        found = number(f"{cls.__name__}.{name}", value, 0, MOST_ALPHA)
+        found = number(f"{cls.__name__}.{name}", value, 0, MAX_ALPHA)
         if found == 0:
             raise ValueError(f"{cls.__name__}.{name}: value is {value!r}; must be above 0")
         return found
@@ -270,7 +270,7 @@ def _mixed_row(row: _c.MixedRow) -> MixedRow:
     return MixedRow(KINDS[row.kind], row.partner, row.lam, box)
 
 
-_MOST_OF_KEY = {"n_rows": 2**30, "height": MOST_SIDE, "width": MOST_SIDE, "rank": 2**32 - 1}
+_MAX_OF_KEY = {"n_rows": 2**30, "height": MAX_SIDE, "width": MAX_SIDE, "rank": 2**32 - 1}
 
 
 def batch_key(what: str, **members: int) -> _c.MixKey:
@@ -278,7 +278,7 @@ def batch_key(what: str, **members: int) -> _c.MixKey:
     key = _c.MixKey(size=sizeof(_c.MixKey))
     for name, value in members.items():
         least = 1 if name in ("height", "width") else 0
-        setattr(key, name, whole(f"{what}.{name}", value, least, _MOST_OF_KEY.get(name, 2**64 - 1)))
+        setattr(key, name, whole(f"{what}.{name}", value, least, _MAX_OF_KEY.get(name, 2**64 - 1)))
     return key
 
 

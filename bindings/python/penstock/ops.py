@@ -286,19 +286,19 @@ class Normalize(Op):
 
 
 PADDING_MODES = ("constant", "edge", "reflect", "symmetric")  # by enum pstk_pad_mode
-MOST_PADDING = 65535
+MAX_PADDING = 65535
 
 
 def _padding(op: str, padding: Size | None) -> tuple[int, int, int, int]:
     """Return left, top, right and bottom of torchvision's padding: None, an int, or a sequence of one, two or
     four."""
     given = [0] if padding is None else list(padding) if isinstance(padding, Sequence) else [padding]
-    message = f"{op}.padding: value is {padding!r}; must be an int, or 1, 2 or 4 of them, from 0 to {MOST_PADDING}"
+    message = f"{op}.padding: value is {padding!r}; must be an int, or 1, 2 or 4 of them, from 0 to {MAX_PADDING}"
     try:
         pixels = [operator.index(v) for v in given]
     except TypeError:
         raise TypeError(message) from None
-    if len(pixels) not in (1, 2, 4) or not all(0 <= v <= MOST_PADDING for v in pixels):
+    if len(pixels) not in (1, 2, 4) or not all(0 <= v <= MAX_PADDING for v in pixels):
         raise ValueError(message)
     left, top, right, bottom = (pixels * 4)[:4]  # two: left and right, top and bottom
     return left, top, right, bottom

@@ -14,8 +14,8 @@ from .ops import Op
 
 __all__ = ["RandomIoUCrop"]
 
-MOST_RATIO = 65535
-MOST_OPTIONS = 7
+MAX_RATIO = 65535
+MAX_OPTIONS = 7
 
 
 @explains(OP_KEYWORDS)
@@ -41,8 +41,8 @@ class RandomIoUCrop(Op):
 
     def __post_init__(self) -> None:
         for name, least, most in (("min_scale", 0, 1), ("max_scale", 0, 1),
-                                  ("min_aspect_ratio", 1 / MOST_RATIO, MOST_RATIO),
-                                  ("max_aspect_ratio", 1 / MOST_RATIO, MOST_RATIO)):
+                                  ("min_aspect_ratio", 1 / MAX_RATIO, MAX_RATIO),
+                                  ("max_aspect_ratio", 1 / MAX_RATIO, MAX_RATIO)):
             object.__setattr__(self, name, number(f"RandomIoUCrop.{name}", getattr(self, name), least, most))
         for least_of, most_of in (("min_scale", "max_scale"), ("min_aspect_ratio", "max_aspect_ratio")):
             if not 0 < getattr(self, least_of) <= getattr(self, most_of):
@@ -51,13 +51,13 @@ class RandomIoUCrop(Op):
         object.__setattr__(self, "trials", whole("RandomIoUCrop.trials", self.trials, 1, 1000))
         if self.sampler_options is None:
             return
-        options = numbers("RandomIoUCrop.sampler_options", self.sampler_options, tuple(range(1, MOST_OPTIONS + 1)), 0, 1,
-                          f"from 1 to {MOST_OPTIONS} numbers from 0 to 1")
+        options = numbers("RandomIoUCrop.sampler_options", self.sampler_options, tuple(range(1, MAX_OPTIONS + 1)), 0, 1,
+                          f"from 1 to {MAX_OPTIONS} numbers from 0 to 1")
         object.__setattr__(self, "sampler_options", options)
 
     def to_c(self) -> _c.Op:
         op = _c.Op(kind=_c.OP_RANDOM_IOU_CROP)
         options = (0, 0.1, 0.3, 0.5, 0.7, 0.9, 1) if self.sampler_options is None else self.sampler_options
         op.params[:5] = (self.min_scale, self.max_scale, self.min_aspect_ratio, self.max_aspect_ratio, self.trials)
-        op.params[5:] = (*options, *(-1,) * (MOST_OPTIONS - len(options)))
+        op.params[5:] = (*options, *(-1,) * (MAX_OPTIONS - len(options)))
         return op

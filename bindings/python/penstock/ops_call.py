@@ -14,7 +14,7 @@ from .ops import Op
 
 __all__ = ["Call"]
 
-MOST_SCRATCH = 2**32  # bytes
+MAX_SCRATCH = 2**32  # bytes
 _FUNCTION: Any = type(_c.PixelsFn()).__mro__[1]  # what all ctypes functions are
 _N_ARGUMENTS = (5, 6)  # without the error, and with it: a function does not see what it does not take
 _MUST = ("must be a compiled function: a function of ctypes.CDLL, or what numba.cfunc makes (penstock.python calls "
@@ -83,7 +83,7 @@ class Call(Op):
     user: Any = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scratch", whole("Call.scratch", self.scratch, 0, MOST_SCRATCH))
+        object.__setattr__(self, "scratch", whole("Call.scratch", self.scratch, 0, MAX_SCRATCH))
         _address(self.function)
         _user(self.user)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from . import _c
-from .arguments import MOST_FACTOR, number, pair, probability, whole
+from .arguments import MAX_FACTOR, number, pair, probability, whole
 from .elsewhere import OP_KEYWORDS
 from .hints import explains
 from .ops import Op
@@ -27,8 +27,8 @@ def _is_pair(value: Any) -> bool:
 def _factors(what: str, value: Any) -> tuple[float, float]:
     """Return the range of a factor: of x, max(0, 1 - x) to 1 + x."""
     if _is_pair(value):
-        return pair(what, value, 0, MOST_FACTOR)
-    reach = number(what, value, 0, MOST_FACTOR - 1)
+        return pair(what, value, 0, MAX_FACTOR)
+    reach = number(what, value, 0, MAX_FACTOR - 1)
     return max(0.0, 1.0 - reach), 1.0 + reach
 
 
@@ -108,8 +108,8 @@ class RandomPhotometricDistort(Op):
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        for name, least, most in (("brightness", 0.0, MOST_FACTOR), ("contrast", 0.0, MOST_FACTOR),
-                                  ("saturation", 0.0, MOST_FACTOR), ("hue", -0.5, 0.5)):
+        for name, least, most in (("brightness", 0.0, MAX_FACTOR), ("contrast", 0.0, MAX_FACTOR),
+                                  ("saturation", 0.0, MAX_FACTOR), ("hue", -0.5, 0.5)):
             what, given = f"RandomPhotometricDistort.{name}", getattr(self, name)
             if not _is_pair(given):
                 raise TypeError(f"{what}: value is {given!r}; must be two numbers, the least and the greatest")
@@ -177,7 +177,7 @@ class RandomAdjustSharpness(Op):
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        factor = number("RandomAdjustSharpness.sharpness_factor", self.sharpness_factor, 0, MOST_FACTOR)
+        factor = number("RandomAdjustSharpness.sharpness_factor", self.sharpness_factor, 0, MAX_FACTOR)
         object.__setattr__(self, "sharpness_factor", factor)
         object.__setattr__(self, "p", probability("RandomAdjustSharpness.p", self.p))
 

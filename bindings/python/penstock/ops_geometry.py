@@ -16,9 +16,9 @@ from .ops_warp import Fill, fill_of
 __all__ = ["CornerCrop", "Letterbox", "Pad", "PadToSize", "RandomResize", "RandomShortestSize", "RandomZoomOut",
            "ResizeLongest", "ScaleJitter"]
 
-MOST_SIDE = 65535  # pixels
-MOST_SIDES = 16  # of a canvas, in sides of the image
-LEAST_SCALE = 1e-3
+MAX_SIDE = 65535  # pixels
+MAX_SIDES = 16  # of a canvas, in sides of the image
+MIN_SCALE = 1e-3
 
 
 def _name_of(what: str, given: object, known: dict[str, int]) -> str:
@@ -37,7 +37,7 @@ def _check_filter(op: Op, antialias: Optional[bool]) -> None:
 
 def _check_side(op: Op, name: str) -> None:
     """Check a side of a frozen operation."""
-    object.__setattr__(op, name, whole(f"{type(op).__name__}.{name}", getattr(op, name), 1, MOST_SIDE))
+    object.__setattr__(op, name, whole(f"{type(op).__name__}.{name}", getattr(op, name), 1, MAX_SIDE))
 
 
 @explains(OP_KEYWORDS)
@@ -170,10 +170,10 @@ class ScaleJitter(Op):
         if isinstance(self.target_size, (str, bytes)) or not isinstance(self.target_size, Sequence) \
                 or len(self.target_size) != 2:
             raise ValueError(f"ScaleJitter.target_size: value is {self.target_size!r}; must be two numbers of pixels")
-        target = tuple(whole("ScaleJitter.target_size", side, 1, MOST_SIDE) for side in self.target_size)
+        target = tuple(whole("ScaleJitter.target_size", side, 1, MAX_SIDE) for side in self.target_size)
         object.__setattr__(self, "target_size", target)
-        object.__setattr__(self, "scale_range", pair("ScaleJitter.scale_range", self.scale_range, LEAST_SCALE,
-                                                     MOST_SIDE / max(target)))
+        object.__setattr__(self, "scale_range", pair("ScaleJitter.scale_range", self.scale_range, MIN_SCALE,
+                                                     MAX_SIDE / max(target)))
 
     def to_c(self) -> _c.Op:
         op: _c.Op = _c.lib.pstk_scale_jitter(*self.target_size, *self.scale_range)
@@ -195,7 +195,7 @@ class RandomZoomOut(Op):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fill", fill_of("RandomZoomOut.fill", self.fill))
-        object.__setattr__(self, "side_range", pair("RandomZoomOut.side_range", self.side_range, 1, MOST_SIDES))
+        object.__setattr__(self, "side_range", pair("RandomZoomOut.side_range", self.side_range, 1, MAX_SIDES))
         object.__setattr__(self, "p", probability("RandomZoomOut.p", self.p))
 
     def to_c(self) -> _c.Op:
@@ -223,7 +223,7 @@ class RandomShortestSize(Op):
         if isinstance(given, (str, bytes)) or not 1 <= len(given) <= _c.MAX_OP_PARAMS:
             raise ValueError(f"RandomShortestSize.min_size: value is {self.min_size!r}; must be 1 to "
                              f"{_c.MAX_OP_PARAMS} numbers of pixels")
-        object.__setattr__(self, "min_size", tuple(whole("RandomShortestSize.min_size", side, 1, MOST_SIDE)
+        object.__setattr__(self, "min_size", tuple(whole("RandomShortestSize.min_size", side, 1, MAX_SIDE)
                                                    for side in given))
         if self.max_size is not None:
             _check_side(self, "max_size")

@@ -14,18 +14,18 @@ from .ops import Op
 
 __all__ = ["JPEG"]
 
-MOST_QUALITY = 100
+MAX_QUALITY = 100
 
 
 def _qualities(value: Any) -> Union[int, tuple[int, int]]:
     """Return the quality, or the least and the greatest."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-        return whole("JPEG.quality", value, 1, MOST_QUALITY)
-    must = (f"JPEG.quality: value is {value!r}; must be a whole number from 1 to {MOST_QUALITY}, or two in rising "
+        return whole("JPEG.quality", value, 1, MAX_QUALITY)
+    must = (f"JPEG.quality: value is {value!r}; must be a whole number from 1 to {MAX_QUALITY}, or two in rising "
             "order, the least and the greatest")
     if len(value) != 2:
         raise ValueError(must)
-    least, most = (whole("JPEG.quality", each, 1, MOST_QUALITY) for each in value)
+    least, most = (whole("JPEG.quality", each, 1, MAX_QUALITY) for each in value)
     if least > most:
         raise ValueError(must)
     return least, most

@@ -15,18 +15,18 @@ from .ops_warp import Fill, check_warp, warp
 
 __all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
 
-MOST_OPS = 32
-MOST_BINS = 256
-MOST_CHAINS = MOST_CHAIN = 16
+MAX_OPS = 32
+MAX_BINS = 256
+MAX_CHAINS = MAX_CHAIN = 16
 ALPHAS = 0.01, 100
 POLICIES = {"imagenet": _c.AUTO_AUGMENT_IMAGENET, "cifar10": _c.AUTO_AUGMENT_CIFAR10, "svhn": _c.AUTO_AUGMENT_SVHN}
 
 
 def chain_depth(what: str, given: Any) -> int:
     """Return the number of operations of a chain; -1, as any negative one, is a random number of them."""
-    depth = whole(what, given, -MOST_CHAIN, MOST_CHAIN)
+    depth = whole(what, given, -MAX_CHAIN, MAX_CHAIN)
     if depth == 0:
-        raise ValueError(f"{what}: value is 0; must be from 1 to {MOST_CHAIN}, or -1")
+        raise ValueError(f"{what}: value is 0; must be from 1 to {MAX_CHAIN}, or -1")
     return max(depth, -1)
 
 
@@ -43,7 +43,7 @@ class TrivialAugmentWide(Op):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_magnitude_bins",
-                           whole("TrivialAugmentWide.num_magnitude_bins", self.num_magnitude_bins, 2, MOST_BINS))
+                           whole("TrivialAugmentWide.num_magnitude_bins", self.num_magnitude_bins, 2, MAX_BINS))
         check_warp(self)
 
     def to_c(self) -> _c.Op:
@@ -65,8 +65,8 @@ class RandAugment(Op):
     fill: Fill = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "num_ops", whole("RandAugment.num_ops", self.num_ops, 1, MOST_OPS))
-        bins = whole("RandAugment.num_magnitude_bins", self.num_magnitude_bins, 2, MOST_BINS)
+        object.__setattr__(self, "num_ops", whole("RandAugment.num_ops", self.num_ops, 1, MAX_OPS))
+        bins = whole("RandAugment.num_magnitude_bins", self.num_magnitude_bins, 2, MAX_BINS)
         object.__setattr__(self, "num_magnitude_bins", bins)
         object.__setattr__(self, "magnitude", whole("RandAugment.magnitude", self.magnitude, 0, bins - 1))
         check_warp(self)
@@ -121,7 +121,7 @@ class AugMix(Op):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "severity", whole("AugMix.severity", self.severity, 1, 10))
-        object.__setattr__(self, "mixture_width", whole("AugMix.mixture_width", self.mixture_width, 1, MOST_CHAINS))
+        object.__setattr__(self, "mixture_width", whole("AugMix.mixture_width", self.mixture_width, 1, MAX_CHAINS))
         object.__setattr__(self, "chain_depth", chain_depth("AugMix.chain_depth", self.chain_depth))
         object.__setattr__(self, "alpha", number("AugMix.alpha", self.alpha, *ALPHAS))
         object.__setattr__(self, "all_ops", switch("AugMix.all_ops", self.all_ops))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from . import _c
-from .arguments import MOST_FACTOR, number, probability
+from .arguments import MAX_FACTOR, number, probability
 from .elsewhere import OP_KEYWORDS
 from .hints import explains
 from .op_lists import operations
@@ -17,7 +17,7 @@ from .ops import Op
 
 __all__ = ["RandomApply", "RandomChoice", "RandomOrder"]
 
-MOST_CHILDREN = 64
+MAX_CHILDREN = 64
 
 
 def parent(kind: int, children: Sequence[_c.Op], params: Sequence[float] = ()) -> _c.Op:
@@ -37,8 +37,8 @@ def apply_randomly(kind: int, value: float, p: float) -> _c.Op:
 def _transforms(what: str, given: Any) -> tuple[Op, ...]:
     """Return the children."""
     found = operations(what, given)
-    if not 1 <= len(found) <= MOST_CHILDREN:
-        raise ValueError(f"{what}: value has {len(found)} operations; must have from 1 to {MOST_CHILDREN}")
+    if not 1 <= len(found) <= MAX_CHILDREN:
+        raise ValueError(f"{what}: value has {len(found)} operations; must have from 1 to {MAX_CHILDREN}")
     return found
 
 
@@ -77,7 +77,7 @@ class RandomChoice(Op):
         n, given = len(self.transforms), self.p
         if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
             raise TypeError(f"RandomChoice.p: value is {given!r}; must be None or a list of {n} weights")
-        found = tuple(number("RandomChoice.p", weight, 0, MOST_FACTOR) for weight in given)
+        found = tuple(number("RandomChoice.p", weight, 0, MAX_FACTOR) for weight in given)
         if len(found) != n or not any(found):
             raise ValueError(f"RandomChoice.p: value is {given!r}; must have a weight for each of {n} operations, and "
                              "one above 0")

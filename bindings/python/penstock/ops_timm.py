@@ -19,13 +19,13 @@ from .arguments import number, probability, switch, whole
 from .elsewhere import OP_KEYWORDS
 from .hints import explains, near_or_all
 from .ops import Op
-from .ops_policy import ALPHAS, MOST_CHAINS, chain_depth
+from .ops_policy import ALPHAS, MAX_CHAINS, chain_depth
 from .ops_warp import FILTERS, Fill, fill_of, warp_filter
 
 __all__ = ["TimmAugMix", "TimmAutoAugment", "TimmRandAugment", "rand_augment_timm"]
 
-MOST_OPS = 32
-MOST_MAGNITUDE = 1000
+MAX_OPS = 32
+MAX_MAGNITUDE = 1000
 GRAY = (128, 128, 128)
 SETS = {"default": _c.TIMM_SET_DEFAULT, "increasing": _c.TIMM_SET_INCREASING, "weights": _c.TIMM_SET_WEIGHTS,
         "3a": _c.TIMM_SET_3A, "3aw": _c.TIMM_SET_3A_WEIGHTS}
@@ -82,12 +82,12 @@ class TimmRandAugment(Op):
     def __post_init__(self) -> None:
         for name, least in (("magnitude", 0), ("magnitude_max", 0)):
             object.__setattr__(self, name, number(f"TimmRandAugment.{name}", getattr(self, name), least,
-                                                  MOST_MAGNITUDE))
-        object.__setattr__(self, "num_layers", whole("TimmRandAugment.num_layers", self.num_layers, 1, MOST_OPS))
+                                                  MAX_MAGNITUDE))
+        object.__setattr__(self, "num_layers", whole("TimmRandAugment.num_layers", self.num_layers, 1, MAX_OPS))
         object.__setattr__(self, "prob", probability("TimmRandAugment.prob", self.prob))
         if not _is_uniform(self.magnitude_std):
             object.__setattr__(self, "magnitude_std",
-                               number("TimmRandAugment.magnitude_std", self.magnitude_std, 0, MOST_MAGNITUDE))
+                               number("TimmRandAugment.magnitude_std", self.magnitude_std, 0, MAX_MAGNITUDE))
         _named("TimmRandAugment.transforms", self.transforms, SETS)
         _check(self)
 
@@ -112,7 +112,7 @@ class TimmAutoAugment(Op):
     def __post_init__(self) -> None:
         _named("TimmAutoAugment.policy", self.policy, POLICIES)
         object.__setattr__(self, "magnitude_std",
-                           number("TimmAutoAugment.magnitude_std", self.magnitude_std, 0, MOST_MAGNITUDE))
+                           number("TimmAutoAugment.magnitude_std", self.magnitude_std, 0, MAX_MAGNITUDE))
         _check(self)
 
     def to_c(self) -> _c.Op:
@@ -139,14 +139,14 @@ class TimmAugMix(Op):
     fill: Fill = GRAY
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "magnitude", number("TimmAugMix.magnitude", self.magnitude, 0, MOST_MAGNITUDE))
-        object.__setattr__(self, "width", whole("TimmAugMix.width", self.width, 1, MOST_CHAINS))
+        object.__setattr__(self, "magnitude", number("TimmAugMix.magnitude", self.magnitude, 0, MAX_MAGNITUDE))
+        object.__setattr__(self, "width", whole("TimmAugMix.width", self.width, 1, MAX_CHAINS))
         object.__setattr__(self, "depth", chain_depth("TimmAugMix.depth", self.depth))
         object.__setattr__(self, "alpha", number("TimmAugMix.alpha", self.alpha, *ALPHAS))
         object.__setattr__(self, "blended", switch("TimmAugMix.blended", self.blended))
         if not _is_uniform(self.magnitude_std):
             object.__setattr__(self, "magnitude_std",
-                               number("TimmAugMix.magnitude_std", self.magnitude_std, 0, MOST_MAGNITUDE))
+                               number("TimmAugMix.magnitude_std", self.magnitude_std, 0, MAX_MAGNITUDE))
         _check(self)
 
     def to_c(self) -> _c.Op:

@@ -14,10 +14,10 @@ from .ops import Op
 
 __all__ = ["GaussianBlur", "RandomAffine", "RandomBoxBlur", "RandomPerspective", "RandomRotation"]
 
-MOST_ANGLE = 3600  # degrees
-MOST_CENTER = 1e9  # pixels
-MOST_RADIUS = 1e4  # pixels
-MOST_KERNEL = 127  # pixels
+MAX_ANGLE = 3600  # degrees
+MAX_CENTER = 1e9  # pixels
+MAX_RADIUS = 1e4  # pixels
+MAX_KERNEL = 127  # pixels
 FILTERS = {"nearest": _c.FILTER_NEAREST, "bilinear": _c.FILTER_BILINEAR, "bicubic": _c.FILTER_BICUBIC}
 # Image.Resampling's numbers.
 PILLOW = {0: "nearest", 2: "bilinear", 3: "bicubic"}
@@ -59,15 +59,15 @@ def warp(kind: int, params: Sequence[float], interpolation: str, fill: tuple[int
 def _angles(what: str, degrees: Degrees) -> tuple[float, float]:
     """Return a range of angles: of x, -x to x."""
     if isinstance(degrees, Sequence) and not isinstance(degrees, (str, bytes)):
-        return pair(what, degrees, -MOST_ANGLE, MOST_ANGLE)
-    most = number(what, degrees, 0, MOST_ANGLE)
+        return pair(what, degrees, -MAX_ANGLE, MAX_ANGLE)
+    most = number(what, degrees, 0, MAX_ANGLE)
     return -most, most
 
 
 def _center(what: str, center: Optional[Sequence[float]]) -> Optional[tuple[float, ...]]:
     if center is None:
         return None
-    return numbers(what, center, 2, -MOST_CENTER, MOST_CENTER, "two numbers, x and y, or None")
+    return numbers(what, center, 2, -MAX_CENTER, MAX_CENTER, "two numbers, x and y, or None")
 
 
 def check_warp(op: Op) -> None:
@@ -177,7 +177,7 @@ class RandomPerspective(Op):
 def kernel_of(what: str, size: Any) -> tuple[int, int]:
     """Return (width, height) of a kernel, odd numbers; an int is both."""
     sizes = tuple(size) if isinstance(size, Sequence) and not isinstance(size, (str, bytes)) else (size, size)
-    found = tuple(whole(what, value, 1, MOST_KERNEL) for value in sizes)
+    found = tuple(whole(what, value, 1, MAX_KERNEL) for value in sizes)
     if len(found) != 2 or not all(value % 2 for value in found):
         raise ValueError(f"{what}: value is {size!r}; must be an odd number of pixels, or (width, height) of such")
     return found[0], found[1]
@@ -196,7 +196,7 @@ class GaussianBlur(Op):
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel_size", kernel_of("GaussianBlur.kernel_size", self.kernel_size))
         given = self.sigma if isinstance(self.sigma, Sequence) else (self.sigma, self.sigma)
-        object.__setattr__(self, "sigma", pair("GaussianBlur.sigma", given, 1e-6, MOST_RADIUS))
+        object.__setattr__(self, "sigma", pair("GaussianBlur.sigma", given, 1e-6, MAX_RADIUS))
 
     def to_c(self) -> _c.Op:
         op = _c.Op(kind=_c.OP_RANDOM_GAUSSIAN_BLUR)
@@ -213,7 +213,7 @@ class RandomBoxBlur(Op):
     radius: Sequence[float] = (0.1, 2.0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", pair("RandomBoxBlur.radius", self.radius, 0, MOST_RADIUS))
+        object.__setattr__(self, "radius", pair("RandomBoxBlur.radius", self.radius, 0, MAX_RADIUS))
 
     def to_c(self) -> _c.Op:
         op = _c.Op(kind=_c.OP_RANDOM_BOX_BLUR)

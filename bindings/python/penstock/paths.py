@@ -16,7 +16,7 @@ from .hints import kind_of
 __all__ = ["check_plain", "local", "naming", "regular"]
 
 _DIRECTORY = "the name of a directory"
-MOST_SHOWN = 60  # characters of a path that is too long
+MAX_SHOWN = 60  # characters of a path that is too long
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
@@ -64,7 +64,7 @@ def _exists(name: str, setting: str) -> bool:
         os.lstat(name)
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            raise SettingsError(f"{setting}: value is {name[:MOST_SHOWN]!r}..., {len(os.fsencode(name)):,} bytes long; must be a "
+            raise SettingsError(f"{setting}: value is {name[:MAX_SHOWN]!r}..., {len(os.fsencode(name)):,} bytes long; must be a "
                                 "path that the system does not find too long (choose shorter names)") from None
         return False
     return True

@@ -28,8 +28,8 @@ CHOICES: dict[str, dict[str, int]] = {
     "reader": _c.NAMES["reader_kind"],
 }
 _LARGEST: dict[Any, int] = {c_uint32: 2**32 - 1, c_uint64: 2**64 - 1, c_int32: 2**31 - 1}
-_LEAST = {"batch_size": 1, "global_batch_size": 1, "max_batch_size": 1, "world": 1, "local_world": 1}  # 0 for all others
-_MOST = {"strands": _c.MAX_STRANDS, "block": _c.MAX_BLOCK, "window": _c.MAX_WINDOW, "epoch": 2**63 - 1}  # the type's for all others
+_MIN = {"batch_size": 1, "global_batch_size": 1, "max_batch_size": 1, "world": 1, "local_world": 1}  # 0 for all others
+_MAX = {"strands": _c.MAX_STRANDS, "block": _c.MAX_BLOCK, "window": _c.MAX_WINDOW, "epoch": 2**63 - 1}  # the type's for all others
 _SWITCHES = ("report_crops", "pin_threads", "measure_device", "nvtx")
 _TYPES: dict[str, Any] = {name: kind for name, kind, *_ in _c.Settings._fields_}
 
@@ -43,8 +43,8 @@ def integer(name: str, value: Any) -> int:
     """Return a whole number that fits the C setting of that name."""
     if name in _SWITCHES:
         return int(switch(name, value))
-    most = _MOST.get(name, _LARGEST.get(_TYPES.get(name, c_uint64), 2**64 - 1))
-    return whole(name, value, _LEAST.get(name, 0), most, ", or 'auto'" if name == "rank" else "")
+    most = _MAX.get(name, _LARGEST.get(_TYPES.get(name, c_uint64), 2**64 - 1))
+    return whole(name, value, _MIN.get(name, 0), most, ", or 'auto'" if name == "rank" else "")
 
 
 def _check_ranks(numbers: Mapping[str, int]) -> None:

@@ -13,7 +13,7 @@
 
 #define CANARY 0xa5
 #define N_TABLES PSTK__N_CONTEXTS
-#define MOST_SYMBOLS 4096u
+#define MAX_SYMBOLS 4096u
 #define N_LANES 3u
 
 static const uint32_t lanes[N_LANES] = {4, 16, 64}; /* all that there are */
@@ -305,10 +305,10 @@ struct strip {
     struct pstk__rans_symbol symbols[N_TABLES][256];
     uint8_t tables[N_TABLES * sizeof(struct pstk__rans_table) + PSTK__RANS_TABLE_SLACK];
     uint32_t n_lanes, n_runs;
-    uint32_t n[3];                        /* symbols, by run */
-    uint8_t symbol[3][MOST_SYMBOLS];      /* by run */
-    uint8_t number[3][MOST_SYMBOLS + 64]; /* of the table; as many as a vector reads */
-    uint8_t room[6 * MOST_SYMBOLS + 4 * PSTK__RANS_LANES];
+    uint32_t n[3];                       /* symbols, by run */
+    uint8_t symbol[3][MAX_SYMBOLS];      /* by run */
+    uint8_t number[3][MAX_SYMBOLS + 64]; /* of the table; as many as a vector reads */
+    uint8_t room[6 * MAX_SYMBOLS + 4 * PSTK__RANS_LANES];
     uint8_t *code; /* in room */
     uint32_t size;
 };
@@ -372,7 +372,7 @@ struct decoded {
     int result;      /* of the first call that failed, or 0 */
     uint32_t failed; /* which: 1 begin, 2.. the runs, 9 end */
     int is_clean;    /* nothing was written behind the last vector */
-    uint8_t out[3][MOST_SYMBOLS + 64 + 64];
+    uint8_t out[3][MAX_SYMBOLS + 64 + 64];
     struct pstk__rans_reader reader; /* behind the runs */
     uint64_t used;
 };
@@ -469,8 +469,8 @@ TEST(tables_of_every_shape_are_decoded_by_every_isa)
 {
     for (uint32_t i = 0; i < 20 * N_SHAPES; i++) {
         draw_tables(&strip, i % N_SHAPES);
-        draw_run(&strip, 0, MOST_SYMBOLS - draw(200), i / N_SHAPES % 2);
-        draw_run(&strip, 1, draw(MOST_SYMBOLS), 0);
+        draw_run(&strip, 0, MAX_SYMBOLS - draw(200), i / N_SHAPES % 2);
+        draw_run(&strip, 1, draw(MAX_SYMBOLS), 0);
         CHECK(!strip_is_lost());
     }
 }
@@ -643,14 +643,14 @@ TEST(any_words_give_the_same_in_every_isa)
 
 /* ---- loops over blocks ---------------------------------------------------------------------- */
 
-#define MOST_BLOCKS 200u
+#define MAX_BLOCKS 200u
 
 /* Blocks of a strip: counts, the map bytes they stand for, and maps. */
 struct blocks {
     uint32_t n, n_bytes, n_values;
-    uint8_t counts[MOST_BLOCKS];
-    uint8_t bytes[8 * MOST_BLOCKS + 8];
-    uint64_t maps[MOST_BLOCKS];
+    uint8_t counts[MAX_BLOCKS];
+    uint8_t bytes[8 * MAX_BLOCKS + 8];
+    uint64_t maps[MAX_BLOCKS];
 };
 
 static void draw_blocks(struct blocks *b, uint32_t n)
@@ -674,10 +674,10 @@ static struct blocks blocks;
 
 TEST(each_isa_numbers_map_bytes_and_values_alike)
 {
-    static uint8_t out[64 * MOST_BLOCKS + 128], expected[64 * MOST_BLOCKS];
+    static uint8_t out[64 * MAX_BLOCKS + 128], expected[64 * MAX_BLOCKS];
     static uint8_t map_tables[8], value_tables[9][64];
     const struct pstk__planes_kernels *k;
-    for (uint32_t i = 0; i < 3 * MOST_BLOCKS; i++) {
+    for (uint32_t i = 0; i < 3 * MAX_BLOCKS; i++) {
         uint32_t n = 0;
         draw_blocks(&blocks, i / 3);
         for (uint32_t z = 0; z < sizeof value_tables; z++)
@@ -705,9 +705,9 @@ TEST(each_isa_numbers_map_bytes_and_values_alike)
 
 TEST(each_isa_makes_the_same_maps)
 {
-    static uint64_t maps[MOST_BLOCKS + 8];
+    static uint64_t maps[MAX_BLOCKS + 8];
     const struct pstk__planes_kernels *k;
-    for (uint32_t i = 0; i < 3 * MOST_BLOCKS; i++) {
+    for (uint32_t i = 0; i < 3 * MAX_BLOCKS; i++) {
         uint64_t expected = 1ull << 63;
         draw_blocks(&blocks, i / 3);
         for (uint32_t b = 0; b < blocks.n; b++)

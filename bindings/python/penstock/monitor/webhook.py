@@ -127,7 +127,7 @@ class Webhook(Sealed):
     url: str
     TIMEOUT = 2.0
     MOST = 16
-    MOST_GIVEN_UP = 4  # requests that were given up and have not ended; alerts are dropped meanwhile
+    MAX_GIVEN_UP = 4  # requests that were given up and have not ended; alerts are dropped meanwhile
 
     def __init__(self, url: str, headers: dict[str, str] | None = None) -> None:
         parts = _target(url)
@@ -174,7 +174,7 @@ class Webhook(Sealed):
             if alert is None:
                 return
             self._given_up = [thread for thread in self._given_up if thread.is_alive()]
-            if len(self._given_up) >= self.MOST_GIVEN_UP:
+            if len(self._given_up) >= self.MAX_GIVEN_UP:
                 self._drop(alert, "hangs")
                 continue
             # A socket's time-out is of each piece of an answer; a thread of its own is of all of them together.

@@ -11,9 +11,9 @@ from .schema import Field
 
 __all__ = ["OddBoxes"]
 
-MOST_UNIT = 2  # a box that reaches further than this fraction of its image is one of pixels
+MAX_UNIT = 2  # a box that reaches further than this fraction of its image is one of pixels
 WHY = {
-    "unit": f"a number above {MOST_UNIT}; coordinates='unit' are fractions of the image, from 0 to 1, and a loader drops boxes "
+    "unit": f"a number above {MAX_UNIT}; coordinates='unit' are fractions of the image, from 0 to 1, and a loader drops boxes "
             "outside of it (declare Boxes(coordinates='pixels') where they are pixels)",
     "pixels": "only numbers from 0 to 1, not all whole; coordinates='pixels' count pixels, so that such a box lies in the "
               "first one (declare Boxes(coordinates='unit') where they are fractions of the image)"}
@@ -25,7 +25,7 @@ def _count(boxes: Any, coordinates: str) -> int:
         return 0
     rows = boxes.reshape(-1, 4)
     if coordinates == "unit":
-        return int((rows > MOST_UNIT).any(1).sum())
+        return int((rows > MAX_UNIT).any(1).sum())
     return int((((rows >= 0) & (rows <= 1)).all(1) & (rows % 1 != 0).any(1)).sum())
 
 
