@@ -143,14 +143,14 @@ class Silence(unittest.TestCase):
     def test_nodes_may_have_different_numbers_of_ranks(self):
         """2, 4 and 4 ranks: rank 2 is the first of the second node, rank 6 of the third."""
         with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-            board, watching = ranks.board_of(folder, "a"), {}
+            exchange, watching = ranks.exchange_of(folder, "a"), {}
             for rank, local_rank in ((2, 0), (3, 1), (4, 2), (6, 0)):
                 data = stack.enter_context(opened(rank=rank, world=10, local_rank=local_rank, local_world=4, compare_ranks=False))
                 watching[rank] = stack.enter_context(penstock.Monitor(data, ranks=folder, **{**QUICK, "every": 60.0}))
-            n = lambda: {rank: one._n_watched(board) for rank, one in watching.items()}  # noqa: E731
+            n = lambda: {rank: one._n_watched(exchange) for rank, one in watching.items()}  # noqa: E731
             self.assertEqual(n(), {2: 0, 3: 0, 4: 0, 6: 0})  # no rank left a look
             for rank in range(10):
-                board.put(rank, json.dumps({**look(rank), "node": f"n{(rank + 2) // 4}"}))
+                exchange.put(rank, json.dumps({**look(rank), "node": f"n{(rank + 2) // 4}"}))
             self.assertEqual(n(), {2: 2, 3: 0, 4: 0, 6: 0})
 
     def test_a_rank_is_silent_after_its_first_line_where_no_run_left_it(self):
@@ -160,7 +160,7 @@ class Silence(unittest.TestCase):
         store = HashStore()
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(ranks, "GRACE", 0.0):
             for place, is_silent in ((store, True), (folder, False)):
-                ranks.board_of(place, "first").put(1, json.dumps({**look(1), "every": 0.1}))
+                ranks.exchange_of(place, "first").put(1, json.dumps({**look(1), "every": 0.1}))
                 with opened(rank=0, world=2, compare_ranks=False) as data, penstock.Monitor(
                         data, **{**QUICK, "ranks": place, "name": "first"}) as watching:
                     for _ in data.epoch(0):
@@ -169,41 +169,41 @@ class Silence(unittest.TestCase):
                     self.assertEqual(any("rank 1 on n1 is silent" in one for one in watching._silent), is_silent, place)
 
 
-class Boards(unittest.TestCase):
-    def check(self, board):
-        self.assertEqual(list(board.all(range(3))), [])
-        board.put(2, "a")
-        board.put(0, "b")
-        board.put(2, "c")
-        self.assertEqual(list(board.all(range(3))), [(0, "b"), (2, "c")])
+class Exchanges(unittest.TestCase):
+    def check(self, exchange):
+        self.assertEqual(list(exchange.all(range(3))), [])
+        exchange.put(2, "a")
+        exchange.put(0, "b")
+        exchange.put(2, "c")
+        self.assertEqual(list(exchange.all(range(3))), [(0, "b"), (2, "c")])
 
     def test_a_folder(self):
         with tempfile.TemporaryDirectory() as folder:
-            self.check(ranks.board_of(folder, "a/b"))
-            self.check(ranks.board_of(pathlib.Path(folder), "c"))
+            self.check(ranks.exchange_of(folder, "a/b"))
+            self.check(ranks.exchange_of(pathlib.Path(folder), "c"))
             self.assertEqual(len(os.listdir(folder)), 4)
 
     def test_a_store(self):
         optional("torch")
         from torch.distributed import HashStore
         store = HashStore()
-        self.check(ranks.board_of(store, "a"))
-        self.check(ranks.board_of(store, "b"))
+        self.check(ranks.exchange_of(store, "a"))
+        self.check(ranks.exchange_of(store, "b"))
 
     def test_who_keeps_a_store(self):
         optional("torch")
         import torch.distributed as dist
         code = ("import sys, torch.distributed as dist\nfrom penstock.monitor import ranks\n"
                 "store = dist.TCPStore('localhost', int(sys.argv[1]), is_master=False, wait_for_workers=False)\n"
-                "print(ranks.board_of(dist.PrefixStore('a', store), 'a').kept())")
+                "print(ranks.exchange_of(dist.PrefixStore('a', store), 'a').kept())")
         store = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
         for one in (store, dist.PrefixStore("a", dist.PrefixStore("b", store))):
-            self.assertEqual(ranks.board_of(one, "a").kept(), "process")
+            self.assertEqual(ranks.exchange_of(one, "a").kept(), "process")
         other = subprocess.run([sys.executable, "-c", code, str(store.port)], capture_output=True, text=True, timeout=120)
         self.assertEqual(other.stdout, "node\n", other.stderr)
         with unittest.mock.patch.object(socket, "getaddrinfo", lambda host, *_, **__: [(2, 2, 0, "", ("192.0.2.1", 0))]):
-            self.assertEqual(ranks.board_of(store, "a").kept(), "")  # an address that no node has
-        self.assertEqual(ranks.board_of(dist.HashStore(), "a").kept(), "")
+            self.assertEqual(ranks.exchange_of(store, "a").kept(), "")  # an address that no node has
+        self.assertEqual(ranks.exchange_of(dist.HashStore(), "a").kept(), "")
 
     def test_a_store_that_does_not_answer_is_given_up_and_not_asked_again_until_it_does(self):
         class Stopped(dict):
@@ -215,12 +215,12 @@ class Boards(unittest.TestCase):
             get = check = set
 
         store = Stopped()
-        board = ranks.board_of(store, "a")
-        self.assertEqual(board.kept(), "")
+        exchange = ranks.exchange_of(store, "a")
+        self.assertEqual(exchange.kept(), "")
         with unittest.mock.patch.object(ranks, "TIMEOUT", 0.1):
             start = time.monotonic()
             for _ in range(20):
-                self.assertRaisesRegex(penstock.TimedOutError, "ranks: the store gave no answer within 0.1 s", board.put, 0, "a")
+                self.assertRaisesRegex(penstock.TimedOutError, "ranks: the store gave no answer within 0.1 s", exchange.put, 0, "a")
             self.assertLess(time.monotonic() - start, 1)
         self.assertEqual(store.calls, 1)
         store.goes_on.set()
@@ -228,9 +228,9 @@ class Boards(unittest.TestCase):
         while store.calls < 2:
             self.assertLess(time.monotonic(), end)
             with contextlib.suppress(penstock.TimedOutError):
-                board.put(0, "a")
-        thread = board._thread
-        board.close()
+                exchange.put(0, "a")
+        thread = exchange._thread
+        exchange.close()
         thread.join(30)
         self.assertFalse(thread.is_alive())
 
@@ -239,10 +239,10 @@ class Boards(unittest.TestCase):
         wrong = ["", "3", "[1]", "{}", "null", good[:-9], good.replace("0.01", '"x"'), good.replace("100.0", "[]"), good.replace("ended", "end")]
         for text in wrong:
             with tempfile.TemporaryDirectory() as folder:
-                board = ranks.board_of(folder, "a")
-                board.put(0, text)
-                board.put(1, good)
-                found = ranks.compared(ranks.looks_of(board, range(2)), 2, time.time())
+                exchange = ranks.exchange_of(folder, "a")
+                exchange.put(0, text)
+                exchange.put(1, good)
+                found = ranks.compared(ranks.looks_of(exchange, range(2)), 2, time.time())
                 self.assertEqual((found.missing, found.slowest), ((0,), 1), text)
 
     def test_wrong_settings(self):
@@ -497,7 +497,7 @@ def one_rank(folder, rank, place=None):
 
     def say(**what):
         said.update(what, at=f"at {time.monotonic():.2f}")
-        if getattr(watching and watching._board, "_watches", None):
+        if getattr(watching and watching._exchange, "_watches", None):
             said["watches"] = "watches rank 0"
         path = os.path.join(folder, f"{rank}.txt")
         pathlib.Path(path + ".new").write_text("\n".join(said.values()), encoding="utf-8")

@@ -30,7 +30,7 @@ from ..hints import explained
 from ..launchers import distributed
 from ..sealed import Sealed
 from ..stats import Stats
-from . import alerts as alerting, flops, gpu as gpus, machine, ranks as boards
+from . import alerts as alerting, flops, gpu as gpus, machine, ranks as peers
 from .history import History
 from .interval import Interval, predicted, verdict
 from .ranks import RankView
@@ -147,8 +147,8 @@ class Monitor(Sealed):
         self._dtype = flops.checked(dtype)
         self._gpu_setting, self._line = gpus.checked(gpu), line
         if not (ranks is None or isinstance(ranks, str) and ranks == "auto"):
-            boards.board_of(ranks, "")
-        self._ranks_setting, self._board = ranks, cast("boards.Board | None", None)
+            peers.exchange_of(ranks, "")
+        self._ranks_setting, self._exchange = ranks, cast("peers.Exchange | None", None)
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name: value is {name!r}; must be a str, or None for the last part of loader.path")
         self._fix(name=os.path.basename(loader.path) or loader.path if name is None else name, loader=loader,
@@ -180,13 +180,13 @@ class Monitor(Sealed):
         self._device = self._found_gpu()
         self._gpu_looks: list[gpus.GpuReading] = []
         try:
-            self._board = boards.board_of(self._ranks_setting, self.name)
+            self._exchange = peers.exchange_of(self._ranks_setting, self.name)
         except Exception as error:  # torch.distributed may have no store: the run has to go on
-            self._complain(boards.board_of, error)
+            self._complain(peers.exchange_of, error)
         self._stragglers: tuple[str, ...] = ()
         self._silent: tuple[str, ...] = ()
         self._is_second_node: bool | None = None  # whether this rank is the first one there; None: not known yet
-        self._silence, self._own_run = boards.Silence(), boards.Run(time.time(), "")
+        self._silence, self._own_run = peers.Silence(), peers.Run(time.time(), "")
         self._shown: Reading | None = None
         self._thread = threading.Thread(target=self._run, name="penstock-monitor", daemon=True)
         self._thread.start()
@@ -246,9 +246,9 @@ class Monitor(Sealed):
     def view(self) -> RankView | None:
         """Read the newest lines of all ranks and compare them; None: there is nobody to compare with. Any thread; it asks the
         store or the folder, so call it now and then."""
-        if self._board is None:
+        if self._exchange is None:
             return None
-        return boards.compared(boards.looks_of(self._board, range(self._process_world())), self._process_world(), time.time())
+        return peers.compared(peers.looks_of(self._exchange, range(self._process_world())), self._process_world(), time.time())
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write what was found so far as one HTML page, which needs no other file and no network: throughput over time, where
@@ -275,8 +275,8 @@ class Monitor(Sealed):
 
     def _run(self) -> None:
         """Look again and again. The only thread that calls what follows, once it runs."""
-        if self._board is not None:
-            self._guarded(self._begin_to_compare, self._board)
+        if self._exchange is not None:
+            self._guarded(self._begin_to_compare, self._exchange)
         due = time.monotonic() + self._look_every
         try:
             while True:
@@ -319,13 +319,13 @@ class Monitor(Sealed):
             log.warning("penstock: %s", escaped(text), exc_info=log.isEnabledFor(logging.DEBUG))
 
     def _end(self) -> None:
-        if self._board is not None and self._shown is not None:
+        if self._exchange is not None and self._shown is not None:
             with contextlib.suppress(Exception):  # the process with the store may have ended
-                self._board.put(self._process_rank(), boards.text_of(self._own_run, self._shown, time.time(), self._every, ended=True))
+                self._exchange.put(self._process_rank(), peers.text_of(self._own_run, self._shown, time.time(), self._every, ended=True))
                 if self._own_run.kept:
-                    self._board.end(self._own_run.began)
-        if self._board is not None:
-            self._board.close()
+                    self._exchange.end(self._own_run.began)
+        if self._exchange is not None:
+            self._exchange.close()
         self._gpu.close()
         for one in (*self._sinks, *self._on_alert):
             close = getattr(one, "close", None)
@@ -382,8 +382,8 @@ class Monitor(Sealed):
         """Write the reading since the last line."""
         reading = self._reading(self._line_from, sample, averaged(looks) or self._gpu.read())
         self._line_from, self._gpu_looks = sample, []
-        if self._board is not None:
-            reading = self._shared(self._board, reading)
+        if self._exchange is not None:
+            reading = self._shared(self._exchange, reading)
         self._new.append(reading)
         self._give(reading, every_look=False)
         if callable(self._line):
@@ -391,57 +391,57 @@ class Monitor(Sealed):
         elif self._line and self._process_rank() == 0 and sys.stderr is not None:
             print(reading, file=sys.stderr, flush=True)
 
-    def _shared(self, board: boards.Board, reading: Reading) -> Reading:
+    def _shared(self, exchange: peers.Exchange, reading: Reading) -> Reading:
         """Leave a line's reading for the other ranks; on rank 0 return it with their stragglers."""
         if reading.waiting is not None or self._shown is None:  # else nothing is known of it: no step ended
             self._shown = reading
         if self._stop.is_set():  # _end() leaves the last one
             return reading
         rank = self._process_rank()
-        self._guarded(board.put, rank, boards.text_of(self._own_run, self._shown, reading.time, self._every, ended=False))
-        if not self._n_watched(board):
+        self._guarded(exchange.put, rank, peers.text_of(self._own_run, self._shown, reading.time, self._every, ended=False))
+        if not self._n_watched(exchange):
             return reading
-        self._guarded(self._compare, board, rank)
+        self._guarded(self._compare, exchange, rank)
         return dataclasses.replace(reading, stragglers=self._stragglers, silent=self._silent)
 
-    def _n_watched(self, board: boards.Board) -> int:
+    def _n_watched(self, exchange: peers.Exchange) -> int:
         """How many ranks, from 0 on, this one looks after."""
         rank, local_rank = self._process_rank(), self.loader.ranks.local_rank
         if self._is_second_node is None and rank > 1 and local_rank == 0:
             with contextlib.suppress(Exception):  # the comparison says it
-                self._is_second_node = boards.begins_second_node(board, rank)
+                self._is_second_node = peers.begins_second_node(exchange, rank)
         is_second = self._is_second_node
         if is_second is None:  # as where all nodes have as many ranks
             is_second = local_rank == 0 and rank == self.loader.ranks.local_world
-        return boards.n_watched(rank, self._process_world(), is_second)
+        return peers.n_watched(rank, self._process_world(), is_second)
 
-    def _begin_to_compare(self, board: boards.Board) -> None:
-        """Look at what an earlier run left. On rank 0: look whether the board ends with it."""
+    def _begin_to_compare(self, exchange: peers.Exchange) -> None:
+        """Look at what an earlier run left. On rank 0: look whether the exchange ends with it."""
         earlier = dict[int, Any]()
-        if board.outlives:
+        if exchange.outlives:
             with contextlib.suppress(Exception):  # the first line says it
-                earlier = boards.looks_of(board, range(self._process_world() if self._process_rank() == 0 else 2))
-        self._silence = boards.Silence(earlier, is_last=self._process_rank() > 0)
+                earlier = peers.looks_of(exchange, range(self._process_world() if self._process_rank() == 0 else 2))
+        self._silence = peers.Silence(earlier, is_last=self._process_rank() > 0)
         if self._process_rank() == 0:
-            self._own_run = self._own_run._replace(kept=board.kept())
+            self._own_run = self._own_run._replace(kept=exchange.kept())
 
-    def _compare(self, board: boards.Board, rank: int) -> None:
+    def _compare(self, exchange: peers.Exchange, rank: int) -> None:
         """Look at the ranks that this one looks after."""
-        n = self._n_watched(board)
+        n = self._n_watched(exchange)
         self._stragglers = ()
         try:
-            looks = boards.looks_of(board, range(n))
+            looks = peers.looks_of(exchange, range(n))
         except Exception:
             if self._ranks_setting == "auto" and distributed() is None:  # training has ended
                 self._silent = ()
             elif rank > 0:
-                self._silent = self._silence.without_looks(time.monotonic(), self.node, board.has_ended) or self._silent
+                self._silent = self._silence.without_looks(time.monotonic(), self.node, exchange.has_ended) or self._silent
             raise
         self._silent = self._silence.sentences(looks, time.monotonic())
         if rank > 0 and 0 in looks and looks[0]["kept"] and not looks[0]["ended"]:
-            board.watch(looks[0]["began"])
+            exchange.watch(looks[0]["began"])
         if rank == 0:
-            self._stragglers = boards.compared(looks, n, time.time()).stragglers
+            self._stragglers = peers.compared(looks, n, time.time()).stragglers
 
     # ---- parts of a reading --------------------------------------------------------------------------------------
 

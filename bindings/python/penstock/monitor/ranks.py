@@ -28,7 +28,8 @@ from ..escapes import escaped
 from ..launchers import distributed
 from .reading import Reading
 
-__all__ = ["Board", "RankView", "Run", "Silence", "begins_second_node", "board_of", "compared", "looks_of", "n_watched"]
+__all__ = ["Exchange", "RankView", "Run", "Silence", "begins_second_node", "compared", "exchange_of", "looks_of",
+           "n_watched"]
 
 WAITS = 0.1  # a straggler waits for data for at least this share of its time, and
 TIMES = 2.0  # for at least so many times the median of the ranks; or, where that is most of the time, halfway from it to all
@@ -42,8 +43,8 @@ STAGES = ("read", "decode", "copy")
 T = TypeVar("T")
 
 
-class Board(Protocol):
-    """Where the looks of ranks lie: texts by rank. outlives: it may have what a run left that was killed."""
+class Exchange(Protocol):
+    """Where ranks leave their looks for the others: texts by rank. outlives: it may have what a run left that was killed."""
 
     outlives: bool
 
@@ -54,7 +55,7 @@ class Board(Protocol):
         """Give those of the ranks that have a text, and these texts. Never waits for one that is missing."""
 
     def kept(self) -> str:
-        """Return what the board ends with: "process": this process; "node": this node; "": neither."""
+        """Return what the exchange ends with: "process": this process; "node": this node; "": neither."""
 
     def end(self, began: float) -> None:
         """Report to those who watch rank 0 that its Monitor of this time ended; returns once they can read it."""
@@ -63,14 +64,14 @@ class Board(Protocol):
         """Wait, in a thread of its own, for the end of rank 0's Monitor of this time; nothing if called again."""
 
     def has_ended(self, began: float) -> bool:
-        """Return whether that Monitor ended. Called once the board does not answer, with which a watch ends."""
+        """Return whether that Monitor ended. Called once the exchange does not answer, with which a watch ends."""
 
     def close(self) -> None:
         """Hold nothing any more; the next call takes it anew."""
 
 
 class Run(NamedTuple):
-    """A Monitor: when it began, and what the board ends with, as Board.kept has it."""
+    """A Monitor: when it began, and what the exchange ends with, as Exchange.kept has it."""
 
     began: float
     kept: str
@@ -100,7 +101,7 @@ def _is_here(host: str) -> bool:
     return False
 
 
-class _StoreBoard:
+class _StoreExchange:
     """In a store of torch.distributed, with a connection and a time-out of its own where the store can be cloned. A store of
     TCP or of one process is in memory, and a launcher that keeps it gives each start of its workers a prefix."""
 
@@ -164,12 +165,12 @@ class _StoreBoard:
         pass
 
 
-class _PatientBoard:
-    """A board that is asked in a thread of its own: the store of a stopped process, or of a node that is gone, never answers,
+class _PatientExchange:
+    """An exchange that is asked in a thread of its own: the store of a stopped process, or of a node that is gone, never answers,
     whatever its time-out. Raises TimedOutError then. Any thread."""
 
-    def __init__(self, board: _StoreBoard) -> None:
-        self._board, self.outlives = board, board.outlives
+    def __init__(self, exchange: _StoreExchange) -> None:
+        self._exchange, self.outlives = exchange, exchange.outlives
         self._asked: queue.SimpleQueue[tuple[Callable[[], Any], concurrent.futures.Future[Any]] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._late: concurrent.futures.Future[Any] | None = None  # the question that nobody waits for any more
@@ -178,21 +179,21 @@ class _PatientBoard:
         self._ended: set[float] = set()
 
     def put(self, rank: int, text: str) -> None:
-        self._ask(lambda: self._board.put(rank, text), TIMEOUT)
+        self._ask(lambda: self._exchange.put(rank, text), TIMEOUT)
 
     def all(self, ranks: Sequence[int]) -> Iterator[tuple[int, str]]:
-        return iter(self._ask(lambda: list(self._board.all(ranks)), TIMEOUT + len(ranks) / 100))
+        return iter(self._ask(lambda: list(self._exchange.all(ranks)), TIMEOUT + len(ranks) / 100))
 
     def kept(self) -> str:
-        return self._ask(self._board.kept, TIMEOUT)
+        return self._ask(self._exchange.kept, TIMEOUT)
 
     def end(self, began: float) -> None:
-        self._ask(lambda: self._board.end(began), TIMEOUT)
+        self._ask(lambda: self._exchange.end(began), TIMEOUT)
 
     def watch(self, began: float) -> None:
         if began in self._watches or began in self._ended:
             return
-        key = self._ask(lambda: self._board.watcher(began), TIMEOUT)
+        key = self._ask(lambda: self._exchange.watcher(began), TIMEOUT)
         if key is None:
             self._ended.add(began)
             return
@@ -202,7 +203,7 @@ class _PatientBoard:
 
     def _watch(self, began: float, key: str) -> None:
         with contextlib.suppress(Exception):  # the store ended without the word
-            self._board.wait_for_end(key)
+            self._exchange.wait_for_end(key)
             self._ended.add(began)
 
     def has_ended(self, began: float) -> bool:
@@ -215,7 +216,7 @@ class _PatientBoard:
         for thread, key in self._watches.values():
             if thread.is_alive():
                 with contextlib.suppress(Exception):  # the store is gone, and then so is the wait; or it hangs
-                    self._ask(functools.partial(self._board.wake, key), TIMEOUT)
+                    self._ask(functools.partial(self._exchange.wake, key), TIMEOUT)
                     thread.join(TIMEOUT)
         self._watches.clear()
         with self._lock:
@@ -249,7 +250,7 @@ class _PatientBoard:
             del asked, question, answer
 
 
-class _FolderBoard:
+class _FolderExchange:
     """In files of a folder: NAME-rankR.json, each replaced in one step. They stay, with the word of an end in them."""
 
     outlives = True
@@ -287,7 +288,7 @@ class _FolderBoard:
         pass
 
 
-def board_of(setting: Any, name: str) -> Board | None:
+def exchange_of(setting: Any, name: str) -> Exchange | None:
     """The setting ranks=, checked: "auto", a folder, a store, or None. None: there is nobody to compare with."""
     run = "-".join(os.environ.get(one, "") for one in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"))
     prefix = f"penstock/{run.strip('-') or 'run'}/{name.replace('/', '-')}"
@@ -297,14 +298,14 @@ def board_of(setting: Any, name: str) -> Board | None:
         if distributed() is None:
             return None
         from torch.distributed import distributed_c10d
-        return _PatientBoard(_StoreBoard(distributed_c10d._get_default_store(), prefix))
+        return _PatientExchange(_StoreExchange(distributed_c10d._get_default_store(), prefix))
     if isinstance(setting, (str, os.PathLike)):
         folder = paths.local(setting, "ranks")
         if not os.path.isdir(folder):
             raise SettingsError(f"ranks: value is {folder!r}; must be a folder that exists, and that all ranks share")
-        return _FolderBoard(folder, prefix)
+        return _FolderExchange(folder, prefix)
     if all(callable(getattr(setting, method, None)) for method in ("set", "get", "check")):
-        return _PatientBoard(_StoreBoard(setting, prefix))
+        return _PatientExchange(_StoreExchange(setting, prefix))
     raise TypeError(f"ranks: value is {setting!r}; must be 'auto', None, a folder, or a store of torch.distributed")
 
 
@@ -395,10 +396,10 @@ def n_watched(rank: int, world: int, is_second_node: bool) -> int:
     return 2 if is_second_node else 0
 
 
-def begins_second_node(board: Board, rank: int) -> bool | None:
+def begins_second_node(exchange: Exchange, rank: int) -> bool | None:
     """Whether the node of a rank, the first one there, is the second: the rank before is on rank 0's node. Nodes may have
-    different numbers of ranks. None: one of these two left no look yet. Raises what the board raises."""
-    looks = looks_of(board, (0, rank - 1))
+    different numbers of ranks. None: one of these two left no look yet. Raises what the exchange raises."""
+    looks = looks_of(exchange, (0, rank - 1))
     return looks[0]["node"] == looks[rank - 1]["node"] if len(looks) == 2 else None
 
 
@@ -426,7 +427,7 @@ class Silence:
 
     def without_looks(self, clock: float, node: str, has_ended: Callable[[float], bool]) -> tuple[str, ...]:
         """A sentence for rank 0 if it is silent, where the place of all looks ends with it, and does not answer. node: this one,
-        whose end rank 0 does not share. has_ended: Board.has_ended."""
+        whose end rank 0 does not share. has_ended: Exchange.has_ended."""
         if not self._is_silent(0, clock):
             return ()
         look, _ = self._seen[0]
@@ -460,7 +461,7 @@ def _look_of(text: str, rank: int) -> dict[str, Any] | None:
         return None
 
 
-def looks_of(board: Board, ranks: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """The newest look of each of the ranks that left one. Raises what the board raises."""
-    looks = ((rank, _look_of(text, rank)) for rank, text in board.all(ranks))
+def looks_of(exchange: Exchange, ranks: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """The newest look of each of the ranks that left one. Raises what the exchange raises."""
+    looks = ((rank, _look_of(text, rank)) for rank, text in exchange.all(ranks))
     return {rank: look for rank, look in looks if look is not None}
