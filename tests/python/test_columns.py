@@ -172,6 +172,12 @@ class Columns(Case):
             with self.assertRaisesRegex(ValueError, "field x: .* masks 1 of"):
                 writer.add(x=masked)
             writer.add(x=masked.filled(0))
+        with penstock.Writer(self.path("s"), {"x": "float32", "y": "float16"}) as writer:
+            for hidden in (np.ma.masked, np.ma.masked_equal(np.arange(N), 7)[7], np.ma.array(3.5, mask=True)):
+                with self.assertRaisesRegex(penstock.FieldError, "field y: value is a null .*; must be one number for float16"):
+                    writer.add(x=1.5, y=hidden)
+            writer.add(x=np.ma.array(3.5), y=np.float16("nan"))  # nothing is masked
+        self.assertEqual(penstock.Dataset(self.path("s"))[0]["x"], 3.5)
         penstock.add_column(path, "m", np.ma.masked_equal(np.arange(N), -1))  # it masks none
         self.assertEqual(penstock.Dataset(path).column("m", 7, 8).tolist(), [7])
 

@@ -78,10 +78,13 @@ def is_array(value: Any) -> bool:
 
 
 def is_null(value: Any) -> bool:
-    """Is it None, NaN, or pandas' NA or NaT, one number or none?"""
+    """Is it None, NaN, pandas' NA or NaT, or what an array of NumPy masks, one number or none?"""
     if isinstance(value, float):
         return value != value
-    return value is None or type(value).__name__ in ("NAType", "NaTType")  # pandas does not name their module for good
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas does not name their module for good
+        return True
+    ma = sys.modules.get("numpy.ma")
+    return ma is not None and isinstance(value, ma.MaskedArray) and value.shape == () and bool(ma.is_masked(value))
 
 
 def null_advice(name: str, fill: str | None) -> str:
@@ -163,7 +166,7 @@ def _single(name: str, field: Field, value: Any) -> Any:
     if isinstance(value, (int, float)):
         return value
     number = _number(value)
-    if isinstance(number, (str, bytes)) or _has_shape(number):
+    if isinstance(number, (str, bytes)) or _has_shape(number) or is_null(value):
         raise _refused(name, field, value)
     return number
 
