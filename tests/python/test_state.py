@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A loader's state: resuming gives what would have come, after a kill as well; states that do not fit are
 refused with both sides named."""
+import copy
 import hashlib
 import json
 import os
@@ -60,6 +61,16 @@ class Resume(unittest.TestCase):
             next(batches)
             saved = data.state_dict(after=first)
             self.assertEqual((saved["epoch"], saved["position"]), (0, 8))
+
+    def test_the_state_behind_a_batch_of_another_loader_is_refused(self):
+        with loader() as data, loader() as validation:
+            first = next(iter(data))
+            for batch in validation:
+                last = batch
+            for after in (last, last.info, copy.copy(last.info)):
+                with self.assertRaisesRegex(penstock.SettingsError, "after: value is a batch of another loader"):
+                    data.state_dict(after=after)
+            self.assertEqual(data.state_dict(after=copy.copy(first.info))["position"], 8)
 
     def test_epoch_goes_on_in_the_epoch_of_the_state_only(self):
         with loader() as data:

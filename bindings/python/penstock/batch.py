@@ -11,6 +11,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from ctypes import sizeof, string_at
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,6 +39,9 @@ class Crop(NamedTuple):
     flip_vertical: bool = False
 
 
+LOADERS = itertools.count()  # numbers of this process's loaders, by which a batch knows its own
+
+
 class ImageOutput(NamedTuple):
     """Which tensor of a batch is an image output's, and whether its last axis has the channels."""
 
@@ -53,11 +57,11 @@ class BatchInfo:
     its images; 0 where they have one size.
     """
 
-    __slots__ = ("_crops", "_data_sets", "_ids", "_images", "_n_rows", "_share", "_replacements", "epoch", "index", "n_valid",
-                 "next_position", "position", "variant")
+    __slots__ = ("_crops", "_data_sets", "_ids", "_images", "_loader", "_n_rows", "_share", "_replacements", "epoch", "index",
+                 "n_valid", "next_position", "position", "variant")
 
-    def __init__(self, share: tensors.Share, images: Mapping[str, ImageOutput], hold: bool) -> None:
-        """images: the outputs that are images, by their names. hold: keep the share."""
+    def __init__(self, share: tensors.Share, loader: int, images: Mapping[str, ImageOutput], hold: bool) -> None:
+        """loader: its number in this process. images: the outputs that are images, by their names. hold: keep the share."""
         batch = share.batch().contents
         self.epoch: int = batch.epoch
         self.position: int = batch.position
@@ -65,7 +69,7 @@ class BatchInfo:
         self.index: int = batch.index
         self.n_valid: int = batch.n_valid
         self.variant: int = batch.variant
-        self._images, self._n_rows = images, batch.n_rows
+        self._images, self._loader, self._n_rows = images, loader, batch.n_rows
         # Copies: the slot may go before this object.
         self._ids = string_at(batch.sample_ids, 8 * self.n_valid)
         self._replacements = string_at(batch.replacement_ids, 8 * self.n_valid) if batch.n_replacements else b""
@@ -85,6 +89,12 @@ class BatchInfo:
             info._crops = b"".join(self._crops[at + size * begin:at + size * end]
                                    for at in range(0, len(self._crops), size * self._n_rows))
         return info
+
+    def check_loader(self, loader: int) -> None:
+        """SettingsError: the batch is of another loader than that with this number."""
+        if self._loader != loader:
+            raise errors.SettingsError("after: value is a batch of another loader, whose place is not this one's; must be a "
+                                       "batch that this loader gave")
 
     @property
     def shaped(self) -> tuple[int, int]:
@@ -141,7 +151,8 @@ class BatchInfo:
 
     def __reduce__(self) -> Any:
         return _unpickle, (self.epoch, self.position, self.next_position, self.index, self.n_valid,
-                           self._images, self._n_rows, self._ids, self._replacements, self._crops, self._data_sets, self.variant)
+                           self._images, self._n_rows, self._ids, self._replacements, self._crops, self._data_sets, self.variant,
+                           self._loader)
 
     def __repr__(self) -> str:
         return f"epoch {self.epoch}, batch {self.index}, {self.n_valid} rows"
@@ -151,7 +162,7 @@ def _unpickle(*values: Any) -> BatchInfo:
     info = BatchInfo.__new__(BatchInfo)
     info._share = None
     (info.epoch, info.position, info.next_position, info.index, info.n_valid, info._images, info._n_rows,
-     info._ids, info._replacements, info._crops, info._data_sets, info.variant) = values
+     info._ids, info._replacements, info._crops, info._data_sets, info.variant, info._loader) = values
     return info
 
 

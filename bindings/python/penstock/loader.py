@@ -446,6 +446,7 @@ class Loader(Hints, Sealed):
     def _open(self, settings: _c.Settings, timeout: float | None) -> None:
         self._layouts: dict[tuple[int, int], tuple[tensors.Layout, ...]] = {}  # by what gives batches their shapes
         self._warned = False  # of images with a palette
+        self._number = next(batches.LOADERS)
         self._images = {name: batches.ImageOutput(i, output.layout == "nhwc")
                         for i, (name, output) in enumerate(self._outputs.items())
                         if output.kind == _c.OUTPUT_IMAGE}
@@ -780,10 +781,11 @@ class Loader(Hints, Sealed):
 
     def state_dict(self, after: Any = None) -> dict[str, Any]:
         """Where the loader is, as a dict that JSON holds (see penstock.state): just past the batch that was
-        handed out last, or past the batch `after`."""
+        handed out last, or past the batch `after`, which this loader gave."""
         epoch, position = self.cursor
         if after is not None:
             info = batches.info_of(after)
+            info.check_loader(self._number)
             epoch, position = info.epoch, info.next_position
         return {"version": state.VERSION, "epoch": epoch, "position": position, "seed": self._numbers["seed"],
                 "order": self._order, "order_version": weave.version(self._order), **self._weave,
@@ -856,7 +858,7 @@ class Loader(Hints, Sealed):
         except BaseException:
             del share  # an exception that is kept keeps this frame
             raise
-        info = batches.BatchInfo(share, self._images, hold=self._has_views)
+        info = batches.BatchInfo(share, self._number, self._images, hold=self._has_views)
         layouts = self._layouts.get(info.shaped)
         if layouts is None:
             layouts = batches.layouts(share.batch().contents, self._tensors, self._device)
