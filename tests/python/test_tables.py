@@ -229,6 +229,12 @@ class Tables(TableCase):
                 error = self.refused([*words, "must all be numbers or all be names", "byte "], head + text, name)
                 self.assertIsInstance(error, penstock.CorruptRecordError)
         self.assertEqual(penstock.Dataset(os.path.join(self.path(), "labels.csv"), fields={"label": "utf8"})[10001]["label"], "1.5")
+        with self.subTest("numbers that would be sorted as names"):
+            for labels, words in ((["01", "2", "10"], ["line 3: the label is '2', and that of line 2 is '01'", "equally long"]),
+                                  (["9223372036854775808", "2", "3"], ["line 3: the label is '2'", "equally long"]),
+                                  ([" 1", " 10", " 9"], ["line 2", "a number with blanks around it"]),
+                                  (["1 ", "x", "y"], ["line 2", "a number with blanks around it"])):
+                self.refused(words, head + "".join(f"{path}{comma}{label}\n" for path, label in zip(paths, labels)), "labels.tsv")
         with self.subTest("names that look like numbers, where none is one"):
             for labels in (["01", "10", "07"], ["nan", "naan", "inf"], ["True", "maybe", "no"]):
                 rows = [{"path": path, "label": label} for path, label in zip(paths, labels)]

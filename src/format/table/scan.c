@@ -35,6 +35,7 @@ struct part {
 /* The first label of a kind, for messages. */
 struct label {
     uint64_t line; /* 0: there was none */
+    uint64_t size;
     char shown[64];
 };
 
@@ -46,6 +47,7 @@ struct work {
     struct pstk__table_columns columns;
     struct pstk__table_classes classes; /* owned */
     struct label first_labels[2];       /* a name, a number: CSV has no quotes that part them */
+    struct label digits[2];             /* the first one of digits, and one of another length */
     struct part *parts;                 /* owned; n_parts, and where the last one ends */
     uint64_t n_parts, max_parts;
     uint32_t fields[PSTK__TABLE_MAX_CELLS]; /* of the columns, by number */
@@ -102,6 +104,46 @@ static int add_part(struct work *work, uint64_t at, uint64_t line)
     return 0;
 }
 
+/* Note a label of digits, and the first one of another length: see check_digits(). */
+static void note_digits(struct work *work, const struct pstk__table_file *file,
+                        const struct pstk__cell *cell)
+{
+    struct label *first = &work->digits[0];
+    struct label *label = first->line && first->size != cell->size ? &work->digits[1] : first;
+    if (label->line != 0)
+        return;
+    *label = (struct label){.line = file->row_line, .size = cell->size};
+    pstk__table_show(cell->text, cell->size, label->shown);
+}
+
+/* Refuse digits of several lengths without names among them, such as 01 and 2: sorted as names, 10
+ * comes before 2. */
+static int check_digits(const struct work *work, struct pstk_error *err)
+{
+    const struct label *first = &work->digits[0], *other = &work->digits[1];
+    if (other->line == 0 || work->first_labels[0].line != 0)
+        return 0;
+    return pstk__fail(
+        err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+        "%s, line %" PRIu64 ": the label is '%s', and that of line %" PRIu64
+        " is '%s'; digits that name classes must be equally long "
+        "(write numbers without zeros before them; or names in quotes, in JSON lines)",
+        work->paths->table, other->line, other->shown, first->line, first->shown);
+}
+
+/* Whether blanks stand around a number. */
+static int is_blank_number(const struct pstk__cell *cell)
+{
+    struct pstk__cell inner = *cell;
+    while (inner.size > 0 && *inner.text == ' ') {
+        inner.text++;
+        inner.size--;
+    }
+    while (inner.size > 0 && inner.text[inner.size - 1] == ' ')
+        inner.size--;
+    return inner.size < cell->size && pstk__cell_is_number(&inner);
+}
+
 /* Refuse names among numbers: as classes, all numbers would get other ones. Digits with zeros
  * before them are both. */
 static int check_label(struct work *work, struct pstk__table_file *file,
@@ -111,8 +153,16 @@ static int check_label(struct work *work, struct pstk__table_file *file,
     const char *end = cell->text + cell->size;
     struct label *own = &work->first_labels[is_number];
     const struct label *other = &work->first_labels[!is_number];
-    if (cell->kind != PSTK__CELL_PLAIN ||
-        (!is_number && pstk__table_skip_digits(cell->text, end) == end))
+    if (cell->kind != PSTK__CELL_PLAIN)
+        return 0;
+    if (is_blank_number(cell))
+        return pstk__table_file_fail(
+            file, cell->at,
+            "the label is a number with blanks around it; must have none (remove them)");
+    const int is_digits = pstk__table_skip_digits(cell->text, end) == end;
+    if (is_number || is_digits)
+        note_digits(work, file, cell);
+    if (!is_number && is_digits)
         return 0;
     if (own->line == 0) {
         own->line = file->row_line;
@@ -184,6 +234,8 @@ static int survey(struct work *work, struct pstk__table_file *file)
             reported = file->reader.at;
         }
     }
+    if (r == 0 && has_classes)
+        r = check_digits(work, work->build->err);
     if (r == 0 && has_classes && pstk__table_classes_sort(&work->classes) < 0)
         r = fail_memory(work, work->build->err);
     if (r == 0)
