@@ -363,6 +363,21 @@ static int read_panoptic(const struct pstk__coco_location *location, json_t *tre
     return whole(location, tree, "image_id", INT64_MIN, INT64_MAX, &object->image);
 }
 
+/* Refuse a caption with an object's members, of which one would be lost. */
+static int check_caption(const struct pstk__coco_location *location, json_t *tree)
+{
+    static const char *const others[] = {"bbox", "segmentation", "keypoints"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const json_t *other = option(tree, others[i]);
+        if (other && !(json_is_array(other) && json_array_size(other) == 0))
+            return pstk__coco_fail(
+                location,
+                "it has a caption and '%s'; must be a caption, or an object without 'caption'",
+                others[i]);
+    }
+    return 0;
+}
+
 int pstk__coco_object(const struct pstk__coco_location *location, json_t *tree,
                       struct pstk__coco_object *object)
 {
@@ -373,8 +388,10 @@ int pstk__coco_object(const struct pstk__coco_location *location, json_t *tree,
     int r = whole(location, tree, "id", INT64_MIN, INT64_MAX, &object->id);
     if (r == 0)
         r = whole(location, tree, "image_id", INT64_MIN, INT64_MAX, &object->image);
-    if (r < 0 || object->caption)
+    if (r < 0)
         return r;
+    if (object->caption)
+        return check_caption(location, tree);
     r = read_thing(location, tree, object);
     if (r == 0)
         r = read_segmentation(location, tree, object);

@@ -298,7 +298,7 @@ def mistakes_in_an_annotation_are_named(world):
             ({"segmentation": {"size": [3, 3]}}, "segmentation.counts: value is missing"),
             ({"keypoints": [1, 2]}, "keypoints: value is a list of 2"), ({"keypoints": [1, 2, 3]}, "a visibility, is 3"),
             ({"segments_info": []}, "file_name: value is missing"),
-            ({"segments_info": [], "file_name": "x.png"}, "panoptic"), ({"caption": "x"}, "is a caption; must be an object, as annotation 500, at byte ")):
+            ({"segments_info": [], "file_name": "x.png"}, "panoptic"), ({"caption": "x"}, "it has a caption and 'bbox'; must be a caption, or an object")):
         refused(world, changed(whole, **members), says, folder, status=(1, 2))
 
 
@@ -481,6 +481,21 @@ def a_bad_annotation_decides_nothing_about_good_ones(world):
 
 
 @test
+def a_caption_with_an_objects_members_is_bad(world):
+    folder, whole = coco_of(world)
+    for name, value in (("bbox", [1, 1, 4, 4]), ("segmentation", [[1, 1, 5, 1, 5, 5]]), ("keypoints", [1, 2, 0])):
+        captions = [{"id": 1000 + i, "image_id": image["id"], "caption": "x"} for i, image in enumerate(whole["images"])]
+        captions[3][name] = value
+        file = save(world, {**whole, "annotations": captions}, "both.json")
+        _, err = run("pack", "--coco", file, folder, world.fresh("both"), status=1)
+        assert "annotations[3], at byte " in err and f"it has a caption and '{name}'; must be a caption, or an object" in err, err
+        told = run_json("pack", "--coco", file, folder, world.fresh("both"), "--skip-bad")
+        expect(told["annotations"]["n_bad"], 1, name)
+        captions[3][name], captions[4][name] = None, []
+        run("pack", "--coco", save(world, {**whole, "annotations": captions}, "both.json"), folder, world.fresh("both"))
+
+
+@test
 def objects_among_captions_need_categories(world):
     folder, whole = coco_of(world)
     captions = [{"id": 1000 + i, "image_id": image["id"], "caption": "x"} for i, image in enumerate(whole["images"])]
@@ -496,7 +511,8 @@ def objects_among_captions_need_categories(world):
 def good_annotations_that_contradict_one_another_are_never_left_out(world):
     folder, whole = coco_of(world, keypoints=True)
     one = {**whole["annotations"][0], "id": 1}
-    for other, says in (({**one, "caption": "x"}, "is an object; must be a caption, as annotation 1, at byte %d "),
+    caption = {"id": 1, "image_id": one["image_id"], "caption": "x"}
+    for other, says in ((caption, "is an object; must be a caption, as annotation 1, at byte %d "),
                         ({**one, "keypoints": [1, 2, 0]}, "has 5 keypoints; must have 1, as annotation 1, at byte %d "),
                         ({**one, "segments_info": [], "file_name": "x.png"}, "must be ")):
         for annotations in ([other] + whole["annotations"], whole["annotations"] + [other]):
