@@ -243,6 +243,22 @@ class Parquet(TableCase):
         packed = penstock.pack(os.path.join(self.path(), "metadata.parquet"), self.path("rows"))
         self.assertEqual(list(packed.fields), ["file_name", "label", "count"])
 
+    def test_pack_of_a_parquet_table_has_the_images_of_each_column_of_paths(self):
+        arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        paths = self.images(3)
+        table = os.path.join(self.path(), "images.parquet")
+        for name in ("file_name", "path", "filename", "file", "image"):
+            parquet.write_table(arrow.table({name: paths, "label": ["b", "a", "b"], "n": [1, 2, 3]}), table)
+            dataset, packed = penstock.Dataset(table), penstock.pack(table, self.path("packed"), overwrite=True)
+            self.assertEqual((packed.names, list(packed)), (dataset.names, list(dataset)), name)
+            self.assertEqual((packed.names, [row["label"] for row in packed]), (("a", "b"), [1, 0, 1]), name)
+        with open(os.path.join(self.path(), paths[0]), "rb") as file:
+            data = file.read()
+        for images in ([data] * 3, [{"bytes": data, "path": "0.jpg"}] * 3):  # the rows have images of their own
+            parquet.write_table(arrow.table({"file_name": paths, "image": images}), table)
+            packed = penstock.pack(table, self.path("packed"), overwrite=True)
+            self.assertEqual((packed[2]["file_name"], packed[2]["image"]), (paths[2], data))
+
     def class_folders(self):
         """Folders `a` and `b` with two images each."""
         for i, path in enumerate(self.images(4)):

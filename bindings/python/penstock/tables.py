@@ -309,14 +309,15 @@ def rewritten(table: str, cache: str | None) -> tuple[str, str, dict[str, str]]:
 
 
 def is_of_images(table: str) -> bool:
-    """Return True if the Parquet file has a column file_name, and its first row names a file below the table's folder.
-    Then it lists images, as metadata.parquet does. Raises MissingPackageError."""
+    """Return True if the Parquet file has a column of paths, and its first row names a file below the table's folder.
+    Then it lists images, as metadata.parquet does, unless it has columns of bytes. Raises MissingPackageError."""
     parquet = needed("pyarrow.parquet", "reading Parquet tables", "pyarrow")
     try:
         with parquet.ParquetFile(table) as file:
-            if "file_name" not in file.schema_arrow.names:
+            path = _path_of(file.schema_arrow.names)
+            if path is None or any("binary" in str(kind) for kind in file.schema_arrow.types):
                 return False
-            first = next(iter(file.iter_batches(batch_size=1, columns=["file_name"])), None)
+            first = next(iter(file.iter_batches(batch_size=1, columns=[path])), None)
     except (ValueError, EOFError, OSError):
         return False  # the reader of the file reports it
     name = first.column(0)[0].as_py() if first is not None and len(first) else None
