@@ -411,6 +411,12 @@ class Files(Case):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 self.assertEqual(quiet(source, self.path(), num_workers=0, overwrite=True).names, names)
+        turned = Named("a", "b")
+        turned.target_transform = None
+        self.assertEqual(quiet(turned, self.path(), num_workers=0, overwrite=True).names, ("a", "b"))
+        turned.target_transform = lambda label: 1 - label
+        with self.assertWarnsRegex(UserWarning, "target_transform of the Named changes labels: .*names="):
+            self.assertEqual(quiet(data.Subset(turned, [0]), self.path(), num_workers=0, overwrite=True).names, ())
         with self.assertWarnsRegex(UserWarning, "ConcatDataset: class 0 is 'a' and 'b' in .*names=") as caught:
             self.assertEqual(quiet(data.ConcatDataset([ab, Named("b", "a")]), self.path(), num_workers=0, overwrite=True).names, ())
         self.assertEqual(caught.filename, __file__)

@@ -100,10 +100,15 @@ def numbered(source: Any, field: str, names: Sequence[str] | None, fields: Seque
 
 def names_of(source: Any) -> list[str] | None:
     """Class names of torchvision's data sets, which have them as `classes`; of ours (`names`) and of Hugging Face's (of the one
-    ClassLabel); and of such data sets within torch's Subset and ConcatDataset. None: it has none."""
+    ClassLabel); and of such data sets within torch's Subset and ConcatDataset. None: it has none, or
+    a target_transform, with a warning."""
     found = source.names if isinstance(source, Dataset) else getattr(source, "classes", None)
     if isinstance(found, (list, tuple)) and found and all(isinstance(name, str) for name in found):
-        return list(found)
+        if getattr(source, "target_transform", None) is None:
+            return list(found)
+        warnings.warn(f"target_transform of the {type(source).__name__} changes labels: its class names may not fit them, and "
+                      "none are kept (give names= for the new labels)", stacklevel=level_outside())
+        return None
     if is_a(source, "torch.utils.data", "Subset"):
         return names_of(source.dataset)
     if is_a(source, "torch.utils.data", "ConcatDataset"):
