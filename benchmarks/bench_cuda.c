@@ -223,9 +223,9 @@ static void bench_copies(struct bench *b)
         struct pstk_output o = {.field = "cls",
                                 .kind = PSTK_OUTPUT_CALLBACK,
                                 .dtype = PSTK_U8,
-                                .n_dims = 1,
-                                .shape = {cases[i].row_size},
-                                .decode = decode_nothing};
+                                .callback.n_dims = 1,
+                                .callback.shape = {cases[i].row_size},
+                                .callback.decode = decode_nothing};
         struct bench_runs plain = {0}, copying = {0}, whole = {0};
         struct pstk_settings s;
         pstk_settings_init(&s, sizeof s);
@@ -233,8 +233,8 @@ static void bench_copies(struct bench *b)
         s.outputs = &o;
         s.n_outputs = 1;
         s.batch_size = cases[i].n_rows;
-        s.device = PSTK_CUDA;
-        s.measure_device = 1;
+        s.device.kind = PSTK_CUDA;
+        s.device.measure = 1;
         for (int run = 0; run < N_RUNS; run++) {
             const struct ran ran = run_loader(b, &s, 0, 0.5 * b->second);
             const uint64_t bytes = ran.after.copy_bytes - ran.before.copy_bytes;
@@ -381,17 +381,17 @@ static void training_init(struct training *t, const struct bench *b)
                            .output = {.name = "image",
                                       .field = "jpg",
                                       .kind = PSTK_OUTPUT_IMAGE,
-                                      .n_ops = 3,
+                                      .image.n_ops = 3,
                                       .dtype = PSTK_F16,
-                                      .layout = PSTK_NCHW}};
-    t->output.ops = t->ops;
+                                      .image.layout = PSTK_NCHW}};
+    t->output.image.ops = t->ops;
     pstk_settings_init(&t->s, sizeof t->s);
     t->s.path = b->images;
     t->s.outputs = &t->output;
     t->s.n_outputs = 1;
     t->s.batch_size = 128;
-    t->s.device = PSTK_CUDA;
-    t->s.measure_device = 1;
+    t->s.device.kind = PSTK_CUDA;
+    t->s.device.measure = 1;
 }
 
 static void bench_stream(struct bench *b)

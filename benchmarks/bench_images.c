@@ -60,10 +60,10 @@ int main(int argc, char **argv)
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);
         for (int i = 0; i < n_works; i++) {
-            o.ops = works[i].ops;
-            o.n_ops = works[i].n_ops;
+            o.image.ops = works[i].ops;
+            o.image.n_ops = works[i].n_ops;
             o.dtype = works[i].dtype;
-            o.layout = works[i].layout;
+            o.image.layout = works[i].layout;
             bench_add(&works[i].runs, bench_loader(&s, seconds, NULL, NULL));
         }
         if (pstk_measure_ceilings(&s, 4 * seconds, &c, &err) < 0)

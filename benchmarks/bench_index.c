@@ -84,9 +84,9 @@ int main(int argc, char **argv)
     s.n_outputs = 1;
     s.batch_size = 4096;
     for (int i = 0; i < runs; i++) {
-        s.order = PSTK_ORDER_SEQUENTIAL;
+        s.order.kind = PSTK_ORDER_SEQUENTIAL;
         bench_add(&cost, 1e9 / bench_loader(&s, seconds, NULL, NULL));
-        s.order = PSTK_ORDER_FULL;
+        s.order.kind = PSTK_ORDER_FULL;
         bench_add(&random, bench_loader(&s, seconds, NULL, &st));
     }
     bench_line("loader alone, sequential, 8-byte rows", &cost, "ns a sample", NULL, 1000);

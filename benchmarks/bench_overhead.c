@@ -40,8 +40,8 @@ static double run(struct pstk_settings *s, uint32_t n_batches, const char *with)
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     const double begin = processor_seconds();
-    s->trace_events = strcmp(with, "trace") == 0 ? 16384 : 0;
-    s->monitor_path = strcmp(with, "status") == 0 ? STATUS_FILE : NULL;
+    s->observe.trace_events = strcmp(with, "trace") == 0 ? 16384 : 0;
+    s->observe.monitor_path = strcmp(with, "status") == 0 ? STATUS_FILE : NULL;
     if (pstk_open(&loader, s, &err) < 0)
         bench_die("open", &err);
     for (uint32_t i = 0; i < n_batches; i++) {
@@ -103,13 +103,13 @@ int main(int argc, char **argv)
                             .field = "jpg",
                             .kind = PSTK_OUTPUT_IMAGE,
                             .dtype = PSTK_U8,
-                            .ops = ops,
-                            .n_ops = 2};
+                            .image.ops = ops,
+                            .image.n_ops = 2};
     struct pstk_settings s;
     pstk_settings_init(&s, sizeof s);
     for (int i = 2; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--kernels") == 0)
-            s.kernels = strcmp(argv[i + 1], "c") == 0 ? PSTK_KERNELS_C : PSTK_KERNELS_AVX2;
+            s.reading.kernels = strcmp(argv[i + 1], "c") == 0 ? PSTK_KERNELS_C : PSTK_KERNELS_AVX2;
         n_batches = strcmp(argv[i], "--batches") ? n_batches : atol(argv[i + 1]);
         n_pairs = strcmp(argv[i], "--pairs") ? n_pairs : atol(argv[i + 1]);
         once = strcmp(argv[i], "--once") ? once : argv[i + 1];
@@ -122,7 +122,7 @@ int main(int argc, char **argv)
                2;
     s.path = argv[1];
     s.batch_size = BATCH;
-    s.n_slots = SLOTS;
+    s.memory.n_slots = SLOTS;
     s.n_threads = 1;
     s.outputs = &o;
     s.n_outputs = 1;

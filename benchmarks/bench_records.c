@@ -60,9 +60,9 @@ static const struct pstk_output nothing[] = {{.name = "nothing",
                                               .field = "cls",
                                               .kind = PSTK_OUTPUT_CALLBACK,
                                               .dtype = PSTK_U8,
-                                              .n_dims = 1,
-                                              .shape = {1},
-                                              .decode = decode_nothing}};
+                                              .callback.n_dims = 1,
+                                              .callback.shape = {1},
+                                              .callback.decode = decode_nothing}};
 
 struct figures {
     struct bench_runs full, sequential, empty, direct, memory, reads, direct_bytes, disk_bytes;
@@ -74,22 +74,22 @@ static void run_once(struct figures *f, struct pstk_settings s, double seconds)
     struct pstk_error err;
     double bytes;
     pstk_error_init(&err, sizeof err);
-    s.io = PSTK_IO_BUFFERED;
-    s.order = PSTK_ORDER_FULL;
+    s.reading.io = PSTK_IO_BUFFERED;
+    s.order.kind = PSTK_ORDER_FULL;
     bench_add(&f->full, bench_loader(&s, seconds, NULL, NULL));
     if (pstk_measure_ceilings(&s, 4 * seconds, &c, &err) < 0)
         bench_die("ceilings", &err);
     bench_add(&f->memory, c.memory_bytes_per_second);
     bench_add(&f->reads, c.storage_reads_per_second);
-    s.order = PSTK_ORDER_SEQUENTIAL;
+    s.order.kind = PSTK_ORDER_SEQUENTIAL;
     bench_add(&f->sequential, bench_loader(&s, seconds, NULL, NULL));
-    s.order = PSTK_ORDER_FULL;
+    s.order.kind = PSTK_ORDER_FULL;
     s.outputs = nothing;
     s.n_outputs = 1;
     bench_add(&f->empty, bench_loader(&s, seconds, NULL, NULL));
     s.outputs = outputs;
     s.n_outputs = 2;
-    s.io = PSTK_IO_DIRECT;
+    s.reading.io = PSTK_IO_DIRECT;
     bench_add(&f->direct, bench_loader(&s, seconds, &bytes, NULL));
     bench_add(&f->direct_bytes, bytes);
     if (pstk_measure_ceilings(&s, 4 * seconds, &c, &err) < 0)

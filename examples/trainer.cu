@@ -170,9 +170,9 @@ void train(const Options &options)
     settings.n_outputs = 2;
     settings.batch_size = options.batch_size;
     settings.last_batch = PSTK_LAST_SHORT; // every image in every epoch, so n_valid counts
-    settings.device = PSTK_CUDA;
-    settings.device_index = options.device;
-    settings.measure_device = 1;
+    settings.device.kind = PSTK_CUDA;
+    settings.device.index = options.device;
+    settings.device.measure = 1;
     const int n_classes = count_classes(options.path);
     penstock::Loader loader(settings);
     CHECK(cudaSetDevice(options.device));

@@ -50,7 +50,8 @@ enum pstk_field_kind {
      * (gray or with a palette, whose numbers it keeps) or PIXELS. It has the width and height of
      * the image that it belongs to */
     PSTK_FIELD_MASK = 6,
-    /* An array with a meaning, of shape {0, 4}: boxes in an image, in a form of enum pstk_form */
+    /* An array with a meaning, of shape {0, 4}: boxes in an image, in a format of enum
+       pstk_box_format */
     PSTK_FIELD_BOXES = 7,
     /* An array of shape {0, k, 3}: x, y and visibility (0 absent, 1 hidden, 2 visible) of k points;
      * or {0, k, 2}: x and y */
@@ -73,15 +74,15 @@ enum pstk_field_kind {
 };
 
 /* What the four numbers of a box are. */
-enum pstk_form {
+enum pstk_box_format {
     /* the field has no boxes */
-    PSTK_FORM_NONE = 0,
+    PSTK_BOX_FORMAT_NONE = 0,
     /* left, top, right, bottom */
-    PSTK_FORM_XYXY = 1,
+    PSTK_BOX_FORMAT_XYXY = 1,
     /* left, top, width, height */
-    PSTK_FORM_XYWH = 2,
+    PSTK_BOX_FORMAT_XYWH = 2,
     /* x and y of the centre, width, height */
-    PSTK_FORM_CXCYWH = 3,
+    PSTK_BOX_FORMAT_CXCYWH = 3,
 };
 
 /* What coordinates count. (0, 0) is the outer corner of the top left pixel of the image as it is
@@ -161,8 +162,8 @@ struct pstk_field {
      * to their number: how many points each polygon has, how many polygons each object. For
      * NDARRAYs of integers of shape {0}; at most one for each axis. */
     char splits[PSTK_MAX_NAME];
-    /* enum pstk_form; BOXES: not NONE; else NONE */
-    uint32_t form;
+    /* enum pstk_box_format; BOXES: not NONE; else NONE */
+    uint32_t box_format;
     /* enum pstk_coordinates; BOXES, KEYPOINTS, POLYGONS: not NONE; else NONE */
     uint32_t coordinates;
 };

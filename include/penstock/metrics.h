@@ -38,9 +38,9 @@ extern "C" {
 
 struct pstk_loader;
 
-/* Write the trace so far to the file `path`; NULL: to settings.trace_path, where pstk_close then
- * writes it again if more has happened. Threads go on meanwhile. EINVAL: the loader keeps no trace,
- * or has no trace_path, or the name ends in .gz or .GZ; else what the system refused.
+/* Write the trace so far to the file `path`; NULL: to settings.observe.trace_path, where pstk_close
+ * then writes it again if more has happened. Threads go on meanwhile. EINVAL: the loader keeps no
+ * trace, or has no trace_path, or the name ends in .gz or .GZ; else what the system refused.
  * Thread: any. */
 PSTK_API int pstk_trace_write(struct pstk_loader *loader, const char *path, struct pstk_error *err);
 

@@ -78,7 +78,7 @@ struct pstk_order_settings {
     /* enum pstk_last_batch */
     uint32_t last_batch;
     /* rows of all ranks' batches together, at least world; 0: batch_size * world. World need not
-     * divide it: see pstk_settings.uneven */
+     * divide it: see pstk_settings.order.uneven */
     uint32_t global_batch_size;
     /* must be 0 */
     uint32_t reserved;

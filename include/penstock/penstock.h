@@ -4,13 +4,14 @@
  *
  *    order -> shard -> reader -> record -> sample -> batch -> device -> your loop
  *
- * This header also includes ops.h (operations on images), order.h (which samples a batch has),
- * budget.h (batches by what samples cost), stats.h (what a loader did), forecast.h (what it would
- * do with more workers or faster storage), metrics.h (a trace of it, and counts of a window),
- * status.h (questions to a loader of another process), machine.h (what the machine offers), share.h
- * (batches that several objects hold), subset.h (a part of a data set), mixture.h (several data
- * sets), mix.h (MixUp and CutMix), mosaic.h (pictures of four rows) and processes.h (rows that
- * other processes make). Data sets have a header of their own, format.h.
+ * This header also includes output.h (the tensors of a batch), ops.h (operations on images),
+ * order.h (which samples a batch has), budget.h (batches by what samples cost), stats.h (what a
+ * loader did), forecast.h (what it would do with more workers or faster storage), metrics.h (a
+ * trace of it, and counts of a window), status.h (questions to a loader of another process),
+ * machine.h (what the machine offers), share.h (batches that several objects hold), subset.h (a
+ * part of a data set), mixture.h (several data sets), mix.h (MixUp and CutMix), mosaic.h (pictures
+ * of four rows) and processes.h (rows that other processes make). Data sets have a header of their
+ * own, format.h.
  *
  * Glossary
  *   sample id   number of a record in the data set, from 0
@@ -111,6 +112,7 @@
 #include <penstock/mosaic.h>
 #include <penstock/ops.h>
 #include <penstock/order.h>
+#include <penstock/output.h>
 #include <penstock/processes.h>
 #include <penstock/share.h>
 #include <penstock/stats.h>
@@ -120,261 +122,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* ---- outputs ------------------------------------------------------------------------------- */
-
-enum pstk_output_kind {
-    /* [B, H, W, C] or [B, C, H, W], C channels */
-    PSTK_OUTPUT_IMAGE = 1,
-    /* [B]: a scalar field, cast to dtype; every value must fit. Where not every value of the
-     * field's dtype does, as of i64 in i32, pstk_open reads the field's side column, which must
-     * prove that all that there are do. Whole numbers alone */
-    PSTK_OUTPUT_SCALAR = 2,
-    /* [B, shape...]: an ndarray field of fixed shape, cast to a dtype that holds all of the field's
-     */
-    PSTK_OUTPUT_TENSOR = 3,
-    /* ragged: the field's bytes end to end, and int64 offsets [B + 1] */
-    PSTK_OUTPUT_BYTES = 4,
-    /* [B, shape...] of dtype; `decode` writes each row, from the field's bytes; or, of an image
-     * field with ops, channels or exif_orientation, from decoded pixels */
-    PSTK_OUTPUT_CALLBACK = 5,
-    /* ragged: an ndarray field whose only variable dimension is the first. The items of all rows
-     * end to end, [items, shape...], and int64 offsets [B + 1], which count items */
-    PSTK_OUTPUT_RAGGED = 6,
-    /* [B, H, W] of a mask field, class numbers: it follows an image output */
-    PSTK_OUTPUT_MASK = 7,
-    /* ragged, [boxes, 4] of f32: boxes that follow an image output */
-    PSTK_OUTPUT_BOXES = 8,
-    /* ragged: as RAGGED, a field with an item for each box, without those of dropped boxes */
-    PSTK_OUTPUT_PER_BOX = 9,
-    /* ragged, [rows, k, 3] of f32: x, y and visibility of k points in each row, which follow an
-     * image output */
-    PSTK_OUTPUT_KEYPOINTS = 10,
-    /* ragged, [corners, 2] of f32: x and y of corners of polygons, which follow an image output */
-    PSTK_OUTPUT_POLYGONS = 11,
-};
-
-/* One sample, as a decode callback sees it. All pointers borrow, for the call. */
-struct pstk_sample {
-    /* sizeof(struct pstk_sample) of the library */
-    uint32_t size;
-    /* enum pstk_encoding of the field */
-    uint32_t encoding;
-    uint64_t sample_id;
-    uint64_t epoch;
-    /* in the epoch */
-    uint64_t position;
-
-    /* the field's bytes, checked and decompressed */
-    const void *data;
-    /* bytes */
-    uint64_t data_size;
-    /* 128 random bits of this sample and random group, the same for any number of threads */
-    uint64_t random[2];
-    /* scratch_size bytes of this worker, 64-byte aligned */
-    void *scratch;
-    /* bytes */
-    uint64_t scratch_size;
-    /* enum pstk_codec of data; NONE unless the output asks for stored bytes */
-    uint32_t codec;
-    uint32_t reserved;
-
-    /* What data holds: decoded pixels, as u8 [height, width, channels], or an array or a number of
-     * the field. Other bytes are u8 [data_size]. */
-
-    /* enum pstk_dtype of the elements */
-    uint32_t dtype;
-    uint32_t n_dims;
-    /* the elements are the last bytes of data: arrays with several variable dimensions have their
-     * shape before them */
-    uint64_t shape[8];
-    /* Initialised, to be filled by a function that fails; functions of the library take it. Its
-     * message becomes a part of the loader's, which names output, result, sample and file. The
-     * other members are ignored. */
-    struct pstk_error *error;
-};
-
-/* Write one row of row_size bytes. Touch only the row, the scratch and the error. Return 0, or a
- * negative enum pstk_result: the sample is bad. Thread: any worker; several call at once. */
-typedef int (*pstk_decode_fn)(void *user, const struct pstk_sample *sample, void *row,
-                              uint64_t row_size);
-
-/* Lists of operations that one output may have. */
-#define PSTK_MAX_VARIANTS 64
-
-/* A list of operations. All pointers: copies. */
-struct pstk_op_list {
-    const struct pstk_op *ops;
-    uint32_t n_ops;
-    /* must be 0 */
-    uint32_t reserved;
-};
-
-/* One tensor of every batch. All pointers: copies. */
-struct pstk_output {
-    /* of the tensor; NULL: the field's */
-    const char *name;
-    /* of the data set's schema */
-    const char *field;
-    /* enum pstk_output_kind */
-    uint32_t kind;
-    /* enum pstk_dtype; images: u8, f16, bf16 or f32. 0: the field's, for images u8 */
-    uint32_t dtype;
-
-    /* Images. */
-
-    /* enum pstk_layout */
-    uint32_t layout;
-    uint32_t n_ops;
-    /* applied in this order; they must fix the size, except for a callback, which gets images of
-     * any size as u8 */
-    const struct pstk_op *ops;
-    /* Outputs of one group share their random draws: two images of a sample get the same crop and
-     * flip. Masks and boxes follow an image instead. */
-    uint32_t random_group;
-    /* 1: turn images upright before the ops, as ImageOps.exif_transpose of Pillow 12 does: JPEGs
-     * and PNGs, by the orientation in their Exif, or else XMP. 0: ignore it, as Image.open does */
-    uint32_t exif_orientation;
-
-    /* Ragged outputs. */
-
-    /* bytes of one slot; 0: batch_size * the field's maximum */
-    uint64_t bytes_per_batch;
-
-    /* Callbacks. */
-
-    /* dimensions of one row */
-    uint32_t n_dims;
-    /* 1: the callback gets the field's bytes as stored: checked, not decompressed, and no JPEG file
-     * made of planes */
-    uint32_t stored;
-    /* of one row */
-    uint64_t shape[8];
-    pstk_decode_fn decode;
-    /* the first argument of decode */
-    void *user;
-    /* bytes for each worker */
-    uint64_t scratch_size;
-
-    /* Images. */
-
-    /* 1: gray, Pillow's convert("L"). 3: RGB. 4: RGBA, with 255 if the file has no alpha. 0: 3; for
-     * a callback without ops: the coded bytes */
-    uint32_t channels;
-    /* enum pstk_reference of all ops; callbacks with ops, too */
-    uint32_t reference;
-    /* Callbacks with processes: 1: a process gets whole batches, see processes.h. Rows that it gets
-     * must have one size: images that the ops give one, arrays of a fixed shape, scalars */
-    uint32_t batched;
-
-    /* Outputs that follow an image: what the geometric operations of an image output do to a
-     * sample, they do to this output, too. It has no operations of its own. */
-
-    /* name of the image output; NULL: the only one of the image that the field belongs to */
-    const char *follows;
-    /* MASK: the class of pixels that the image lacks, which loss functions ignore; 0 to 255, or to
-     * 65535 where dtype holds that */
-    uint32_t fill;
-    /* BOXES: enum pstk_form (format.h) of the result; 0: XYXY */
-    uint32_t form;
-    /* BOXES, KEYPOINTS, POLYGONS: enum pstk_coordinates (format.h) of the result, of the image as
-     * it is handed out; 0: PIXELS */
-    uint32_t coordinates;
-    /* BOXES: 1: not clipped to the image. A box without area in the image is dropped in any case.
-     * KEYPOINTS: 1: points that leave the image keep their visibility and their place */
-    uint32_t keep_outside;
-    /* BOXES: drop those with a side below it, once clipped; pixels */
-    double min_side;
-    /* BOXES: drop those of a smaller area, once clipped; pixels */
-    double min_area;
-    /* BOXES: drop those of whose area less is left after clipping; a fraction, 0 to 1 */
-    double min_visible;
-    /* PER_BOX: name of the boxes output; NULL: the only one. KEYPOINTS, POLYGONS: the one with
-     * whose boxes the rows are dropped; NULL: the only one that follows the same image, unless the
-     * fields are of different axes; "": none. copies */
-    const char *boxes;
-
-    /* Callbacks with processes: nanoseconds for one row, or one whole batch; 0: any */
-    uint64_t timeout_ns;
-
-    /* Callbacks. */
-
-    /* processes that make the rows, in place of decode (processes.h); NULL: none. copies */
-    const struct pstk_processes *processes;
-
-    /* KEYPOINTS. */
-
-    /* n_flip_pairs pairs of numbers of points, left and right eyes: the two change places in the
-     * rows of samples whose image the operations mirror. copies */
-    const uint32_t *flip_pairs;
-    uint32_t n_flip_pairs;
-    /* 1: the field's numbers and the result count pixels, as COCO's keypoints: (0, 0) is the centre
-     * of the top left pixel. 0: its outer corner, as of all coordinates (enum pstk_coordinates) */
-    uint32_t at_centers;
-    /* Images whose size differs from batch to batch, as of multi-scale training. */
-
-    /* n_variants lists, in place of ops, which must be NULL. Each fixes its own size; all give as
-     * many channels. The rows of a batch are made by one of them, and its tensor has that one's
-     * shape, without padding: pstk_batch.variant is its number. What follows the image takes its
-     * size. NULL: ops */
-    const struct pstk_op_list *variants;
-    /* at most PSTK_MAX_VARIANTS; 0: ops */
-    uint32_t n_variants;
-    /* Batches in a row that have the same variant. A loader draws it from the seed, the epoch and
-     * the batch's index / every, without the rank, so that all ranks have the same size in a step.
-     * It draws once for all outputs that have variants: these have equal n_variants and every. 0
-     * without variants */
-    uint32_t every;
-
-    /* BOXES: hand out only the boxes whose number in another field fits: "iscrowd == 0". A field
-     * with one number for each box; == != < <= > or >=; a whole number. What goes with boxes
-     * (PER_BOX, KEYPOINTS, POLYGONS, random IoU crops) goes without those left out. They are not
-     * counted as dropped. NULL: all. copies */
-    const char *where;
-    /* PER_BOX: added to every number, of a field of whole numbers: 1 makes labels begin at 1, where
-     * a detector keeps 0 for the background. A sum that the dtype cannot hold is an error of its
-     * sample. 0: as stored */
-    int64_t add;
-};
-
-/* Make an output. Members without an argument are 0, so the tensor has the field's name until the
- * caller sets `name`. Pointers are kept as they are; pstk_open copies. */
-PSTK_API struct pstk_output pstk_output_image(const char *field, const struct pstk_op *ops,
-                                              uint32_t n_ops, uint32_t dtype, uint32_t layout);
-PSTK_API struct pstk_output pstk_output_scalar(const char *field, uint32_t dtype);
-PSTK_API struct pstk_output pstk_output_tensor(const char *field, uint32_t dtype);
-PSTK_API struct pstk_output pstk_output_bytes(const char *field);
-PSTK_API struct pstk_output pstk_output_ragged(const char *field);
-/* Follow the image that the mask belongs to: the pixels are copied, whatever the filters of the
- * image's operations are, and operations on colours or on finished rows do nothing. dtype: u8, or
- * any that holds every class; masks of 16 bits need one that holds u16. A mask whose size differs
- * from that of its image as it is coded is an error of its sample. If the image is turned upright
- * by its EXIF orientation, the mask is, too. */
-PSTK_API struct pstk_output pstk_output_mask(const char *field, uint32_t fill, uint32_t dtype);
-/* Follow the image that the boxes belong to. After each operation that moves pixels, a box becomes
- * the bounding box of its corners, clipped to the image, as in torchvision.transforms.v2; computed
- * in f64. Boxes of which nothing is left are dropped, with their items in outputs PER_BOX, and
- * counted. A box with a value that is not finite, or with max below min, is an error of its sample.
- */
-PSTK_API struct pstk_output pstk_output_boxes(const char *field);
-/* The items that belong to boxes: labels, areas; or those that fields of lengths (`splits`) give to
- * such items: how many corners each polygon of an object has. Any dtype, as it is stored. */
-PSTK_API struct pstk_output pstk_output_per_box(const char *field);
-/* Follow the image that the points belong to; computed in f64. A point is outside once it is left
- * of 0 or right of the width of the image, or above or below, after any operation that moves
- * pixels, or before the first; no later operation brings it back. Its visibility becomes 0. Points
- * whose visibility is 0 are (0, 0). Points of a field without visibilities have 2. A point with a
- * value that is not finite, unless its visibility is 0, is an error of its sample. */
-PSTK_API struct pstk_output pstk_output_keypoints(const char *field);
-/* Follow the image that the polygons belong to; computed in f64. Corners are moved, never clipped:
- * a polygon keeps its number of corners, some of which may lie outside, and pstk_polygon_mask takes
- * it as it is. Corners at the horizon of a perspective or beyond are NaN. Where fields of lengths
- * lead from the axis of an output of boxes to the corners, those of dropped boxes are dropped, and
- * outputs PER_BOX of these fields have the lengths that are left. */
-PSTK_API struct pstk_output pstk_output_polygons(const char *field);
-/* Rows are one element of dtype; set n_dims and shape for larger ones, scratch_size for scratch. */
-PSTK_API struct pstk_output pstk_output_callback(const char *field, uint32_t dtype,
-                                                 pstk_decode_fn decode, void *user);
 
 /* ---- settings ------------------------------------------------------------------------------ */
 
@@ -431,65 +178,40 @@ typedef void (*pstk_bad_sample_fn)(void *user, const struct pstk_error *bad,
  * Thread: any that ends the last reference of a batch shared on a device. */
 typedef int (*pstk_current_stream_fn)(int32_t device_index, void **stream);
 
-/* Room for what comes: this version refuses settings that point to one of these. */
-struct pstk_subset;
-struct pstk_foreign;
-
-/*
- * What a loader does. Fill it with pstk_settings_init, then change what differs from the defaults.
- * "auto" is 0: pstk_open chooses, and pstk_stats reports the choice. "not supported": a value other
- * than the default makes pstk_open return ENOTSUP and name the member.
- */
-struct pstk_settings {
-    /* Sizes of structs; pstk_settings_init sets them. */
-
-    /* sizeof(struct pstk_settings) */
-    uint32_t size;
-    /* sizeof(struct pstk_output) */
-    uint32_t output_size;
-    /* sizeof(struct pstk_op) */
-    uint32_t op_size;
-    /* must be 0 */
-    uint32_t reserved;
-
-    /* What. */
-
-    /* the data set; copies. NULL with mixture */
-    const char *path;
-    /* n_outputs of them; copies */
-    const struct pstk_output *outputs;
-    uint32_t n_outputs;
-    /* rows of this rank's batches. default: 1 */
-    uint32_t batch_size;
-    /* rows of the batches of all ranks together, in place of batch_size, which keeps its default: a
-     * rank has global_batch_size / world of them. The global batches are then the same for any
-     * number of ranks. default: 0, batch_size * world */
-    uint32_t global_batch_size;
-    /* the most rows of this rank's batches, for which slots have room: see pstk_set_batch_size.
-     * With global_batch_size batches of all ranks have at most max_batch_size * world. default: 0,
-     * those that batches have at first */
-    uint32_t max_batch_size;
-    /* the samples that the order has (subset.h); copies. default: NULL, all */
-    const struct pstk_subset *subset;
-    /* several data sets in given shares (mixture.h), in place of path, which is NULL; copies. Not
-     * with PSTK_ORDER_WINDOWED. default: NULL */
-    const struct pstk_mixture *mixture;
-
-    /* Order. */
-
-    /* of the order and of every random draw. default: 0 */
-    uint64_t seed;
+/* Which samples come when; the seed stands above. */
+struct pstk_settings_order {
+    /* enum pstk_order. default: PSTK_ORDER_FULL */
+    uint32_t kind;
+    /* 1: world need not divide global_batch_size. Batches have room for the quotient, rounded up,
+     * and n_valid is that or one less; which ranks have less changes from batch to batch. The mean
+     * of a rank's rows counts n_valid * world / global_batch_size in a mean over all ranks.
+     * default: 0 */
+    uint32_t uneven;
     /* of the first batch. default: 0 */
     uint64_t epoch;
     /* of the first batch, counted in samples over all ranks. default: 0 */
     uint64_t position;
-    /* enum pstk_order. default: PSTK_ORDER_FULL */
-    uint32_t order;
-    /* enum pstk_last_batch. default: PSTK_LAST_DROP */
-    uint32_t last_batch;
+    /* of PSTK_ORDER_WINDOWED: pieces of the data set that are woven together, at most 65536. A rank
+     * reads its own samples only where world divides it. default: auto, 48, 12, 4 or 1, a function
+     * of the number of samples */
+    uint32_t strands;
+    /* of PSTK_ORDER_WINDOWED: samples of a block, at most 2^20. default: auto, 64 */
+    uint32_t block;
+    /* of PSTK_ORDER_WINDOWED: blocks whose samples are mixed, at most 4096. default: auto, 4 */
+    uint32_t window;
+    /* changes of the size of batches, at most PSTK_MAX_BATCH_STEPS (order.h); batch_size or
+     * global_batch_size is that of the first steps. Slots have room for the largest, or for
+     * memory.max_batch_size. default: 0 */
+    uint32_t n_batch_steps;
+    /* n_batch_steps of them; copies. default: NULL */
+    const struct pstk_batch_step *batch_schedule;
 
-    /* Ranks. */
+    /* must be 0 */
+    uint64_t reserved[4];
+};
 
+/* The processes that train together. */
+struct pstk_settings_ranks {
     /* number of this process, below `world`. default: 0 */
     uint32_t rank;
     /* processes that share the data set, at least 1: 0 is refused, because it is what atoi makes of
@@ -502,25 +224,19 @@ struct pstk_settings {
      * twice. default: 1 */
     uint32_t local_world;
 
-    /* Bad samples. */
-
-    /* enum pstk_bad_sample. default: PSTK_BAD_ERROR */
-    uint32_t bad_sample;
     /* must be 0 */
-    uint32_t reserved2;
-    /* called for each bad sample that was replaced. default: NULL */
-    pstk_bad_sample_fn on_bad_sample;
-    /* the first argument of on_bad_sample. default: NULL */
-    void *bad_sample_user;
+    uint64_t reserved[4];
+};
 
-    /* Memory and limits. */
-
+/* Memory, and limits of what is read into it. */
+struct pstk_settings_memory {
     /* batches in memory, at least 2. default: auto, 4; more for batches of few rows or small
      * records; never more than max_memory allows */
     uint32_t n_slots;
-    /* batches in the memory of a device that has its own, at least 2. Slot k keeps its addresses
-     * for the loader's life. default: auto, 3 */
-    uint32_t n_device_slots;
+    /* the most rows of this rank's batches, for which slots have room: see pstk_set_batch_size.
+     * With global_batch_size batches of all ranks have at most max_batch_size * world. default: 0,
+     * those that batches have at first */
+    uint32_t max_batch_size;
     /* bytes of slots, I/O buffers and index caches together; where the cgroup leaves less below
      * memory.max, over local_world, a loader takes that. default: auto, 3/4 of the memory of the
      * machine or its cgroup, over local_world */
@@ -535,12 +251,13 @@ struct pstk_settings {
     /* bytes; pstk_open refuses data sets with larger records. A record of arrays in files is a
      * row of each. default: auto, 4 GiB - 1 */
     uint64_t max_record_size;
-    /* how a data set of another format is read (foreign.h); of a mixture each one; copies. default:
-     * NULL, as found */
-    const struct pstk_foreign *foreign;
 
-    /* Reading. */
+    /* must be 0 */
+    uint64_t reserved[4];
+};
 
+/* How the machine reads and decodes; what a loader chooses well by itself. */
+struct pstk_settings_reading {
     /* enum pstk_reader_kind. If the machine refuses a forced reader, pstk_open fails; a later
      * refusal only sets the fallback. default: PSTK_READER_AUTO */
     uint32_t reader;
@@ -549,35 +266,44 @@ struct pstk_settings {
     uint32_t io;
     /* reads in flight of each reader. default: auto, 128 */
     uint32_t queue_depth;
-
-    /* Workers. */
-
-    /* workers. default: auto, the cores that this process may use, by its quota too, less one for
-     * the reader of each NUMA node and one for the copies to a device, while 4 workers a node
-     * remain */
-    uint32_t n_threads;
     /* 1: keep threads on the cores of their NUMA node; 0: leave them to the scheduler. default: 1
      */
     uint32_t pin_threads;
     /* enum pstk_kernels, for tests and bug reports. default: PSTK_KERNELS_AUTO */
     uint32_t kernels;
+    /* must be 0 */
+    uint32_t reserved2;
+    /* hwloc's synthetic description or XML file of a machine, for tests; copies. default: NULL,
+     * this machine */
+    const char *topology;
 
-    /* Device. */
+    /* must be 0 */
+    uint64_t reserved[4];
+};
 
+/* Where batches are handed out. */
+struct pstk_settings_device {
     /* enum pstk_device_kind. default: PSTK_HOST */
-    uint32_t device;
+    uint32_t kind;
     /* of that kind; for CUDA as this process sees its devices. default: 0 */
-    int32_t device_index;
+    int32_t index;
+    /* batches in the memory of a device that has its own, at least 2. Slot k keeps its addresses
+     * for the loader's life. default: auto, 3 */
+    uint32_t n_slots;
+    /* 1: measure copies to the device, and how long the consumer's streams wait for batches
+     * (stats.h). default: 0 */
+    uint32_t measure;
     /* names a further stream that used a shared batch (share.h). default: NULL */
     pstk_current_stream_fn current_stream;
 
-    /* Diagnostics. */
+    /* must be 0 */
+    uint64_t reserved[4];
+};
 
+/* What a loader reports of itself in addition to pstk_get_stats. */
+struct pstk_settings_observe {
     /* 1: batches have crops. default: 0 */
     uint32_t report_crops;
-    /* 1: measure copies to the device, and how long the consumer's streams wait for batches
-     * (stats.h). default: 0 */
-    uint32_t measure_device;
     /* 1: mark reading, decoding, copies, next and leases as NVTX ranges for Nsight Systems; ENOTSUP
      * in a build without NVTX. default: 0 */
     uint32_t nvtx;
@@ -585,6 +311,8 @@ struct pstk_settings {
      * 2; 64 bytes each, which max_memory does not count. default: 0: 16384 with trace_path, else no
      * trace */
     uint32_t trace_events;
+    /* must be 0 */
+    uint32_t reserved2;
     /* a file for the trace (metrics.h): written at open, and again by pstk_close; copies. pstk_open
      * fails if its folder does not exist, it is no file, or its name ends in .gz or .GZ; if the
      * disk refuses it, only PSTK_FALLBACK_NO_TRACE is set. default: NULL, none */
@@ -594,41 +322,85 @@ struct pstk_settings {
      * folder does not exist or something else lies there; if the disk refuses it, only
      * PSTK_FALLBACK_NO_MONITOR is set. default: NULL, none */
     const char *monitor_path;
-    /* hwloc's synthetic description or XML file of a machine, for tests; copies. default: NULL,
-     * this machine */
-    const char *topology;
 
-    /* Batches. */
-
-    /* MixUp, CutMix and soft targets (mix.h); copies. default: NULL, none */
-    const struct pstk_mix *mix;
-    /* pictures of four rows (mosaic.h); copies. Not with mix. default: NULL, none */
-    const struct pstk_mosaic *mosaic;
-    /* 1: world need not divide global_batch_size. Batches have room for the quotient, rounded up,
-     * and n_valid is that or one less; which ranks have less changes from batch to batch. The mean
-     * of a rank's rows counts n_valid * world / global_batch_size in a mean over all ranks.
-     * default: 0 */
-    uint32_t uneven;
-    /* of PSTK_ORDER_WINDOWED: pieces of the data set that are woven together, at most 65536. A rank
-     * reads its own samples only where world divides it. default: auto, 48, 12, 4 or 1, a function
-     * of the number of samples */
-    uint32_t strands;
-    /* of PSTK_ORDER_WINDOWED: samples of a block, at most 2^20. default: auto, 64 */
-    uint32_t block;
-    /* of PSTK_ORDER_WINDOWED: blocks whose samples are mixed, at most 4096. default: auto, 4 */
-    uint32_t window;
-    /* changes of the size of batches, at most PSTK_MAX_BATCH_STEPS (order.h); batch_size or
-     * global_batch_size is that of the first steps. Slots have room for the largest, or for
-     * max_batch_size. default: 0 */
-    uint32_t n_batch_steps;
     /* must be 0 */
-    uint32_t reserved4;
-    /* n_batch_steps of them; copies. default: NULL */
-    const struct pstk_batch_step *batch_schedule;
+    uint64_t reserved[4];
+};
+
+/*
+ * What a loader does. Fill it with pstk_settings_init, then change what differs from the defaults:
+ * first what most programs set, then what the rest is about, by topic. "auto" is 0: pstk_open
+ * chooses, and pstk_stats reports the choice. A struct by value ends in 32 bytes for later members,
+ * which must be 0: pstk_open returns ENOTSUP where a newer program has set one.
+ */
+struct pstk_settings {
+    /* Sizes of structs; pstk_settings_init sets them. */
+
+    /* sizeof(struct pstk_settings) */
+    uint32_t size;
+    /* sizeof(struct pstk_output) */
+    uint32_t output_size;
+    /* sizeof(struct pstk_op) */
+    uint32_t op_size;
+    /* must be 0 */
+    uint32_t reserved;
+
+    /* What is read. */
+
+    /* the data set; copies. NULL with mixture */
+    const char *path;
+    /* several data sets in given shares (mixture.h), in place of path, which is NULL; copies. Not
+     * with PSTK_ORDER_WINDOWED. default: NULL */
+    const struct pstk_mixture *mixture;
+    /* how a data set of another format is read (foreign.h); of a mixture each one; copies. default:
+     * NULL, as found */
+    const struct pstk_foreign *foreign;
+    /* the samples that the order has (subset.h); copies. default: NULL, all */
+    const struct pstk_subset *subset;
+
+    /* What a batch has. */
+
+    /* n_outputs of them; copies */
+    const struct pstk_output *outputs;
+    uint32_t n_outputs;
+    /* rows of this rank's batches. default: 1 */
+    uint32_t batch_size;
+    /* rows of the batches of all ranks together, in place of batch_size, which keeps its default: a
+     * rank has global_batch_size / world of them. The global batches are then the same for any
+     * number of ranks. default: 0, batch_size * world */
+    uint32_t global_batch_size;
+    /* enum pstk_last_batch. default: PSTK_LAST_DROP */
+    uint32_t last_batch;
     /* batches by what their samples cost (budget.h), in place of batch_size, which keeps its
      * default; copies. Not with global_batch_size, a schedule, max_batch_size, mixture or
      * PSTK_ORDER_WINDOWED. default: NULL */
     const struct pstk_budget *budget;
+    /* MixUp, CutMix and soft targets (mix.h); copies. default: NULL, none */
+    const struct pstk_mix *mix;
+    /* pictures of four rows (mosaic.h); copies. Not with mix. default: NULL, none */
+    const struct pstk_mosaic *mosaic;
+
+    /* of the order and of every random draw. default: 0 */
+    uint64_t seed;
+    /* workers. default: auto, the cores that this process may use, by its quota too, less one for
+     * the reader of each NUMA node and one for the copies to a device, while 4 workers a node
+     * remain */
+    uint32_t n_threads;
+    /* enum pstk_bad_sample. default: PSTK_BAD_ERROR */
+    uint32_t bad_sample;
+    /* called for each bad sample that was replaced. default: NULL */
+    pstk_bad_sample_fn on_bad_sample;
+    /* the first argument of on_bad_sample. default: NULL */
+    void *bad_sample_user;
+
+    /* By topic. */
+
+    struct pstk_settings_order order;
+    struct pstk_settings_ranks ranks;
+    struct pstk_settings_memory memory;
+    struct pstk_settings_reading reading;
+    struct pstk_settings_device device;
+    struct pstk_settings_observe observe;
 };
 
 /* ---- batches ------------------------------------------------------------------------------- */
@@ -715,7 +487,7 @@ struct pstk_batch {
     const uint64_t *sample_ids;
     /* n_valid ids of replacements, PSTK_NONE in rows without one */
     const uint64_t *replacement_ids;
-    /* crops[tensor * n_rows + row]; NULL without settings.report_crops */
+    /* crops[tensor * n_rows + row]; NULL without settings.observe.report_crops */
     const struct pstk_crop *crops;
     /* rows with a replacement */
     uint32_t n_replacements;

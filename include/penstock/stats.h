@@ -63,9 +63,9 @@ enum pstk_fallback {
     PSTK_FALLBACK_NOT_BOUND = 64,
     /* the page-locking of slots: copies to the device go through a bounce buffer */
     PSTK_FALLBACK_NOT_PAGE_LOCKED = 128,
-    /* the file of settings.trace_path: it could not be written */
+    /* the file of settings.observe.trace_path: it could not be written */
     PSTK_FALLBACK_NO_TRACE = 256,
-    /* the file of settings.monitor_path: it could not be made */
+    /* the file of settings.observe.monitor_path: it could not be made */
     PSTK_FALLBACK_NO_MONITOR = 512,
 };
 

@@ -2,9 +2,9 @@
 /*
  * penstock/status.h - ask a loader of another process what it is doing.
  *
- * A loader with settings.monitor_path has a status file: a small file (4 KiB) at that path, with
- * the loader's process in it. pstk_status_ask writes a question to the file, and a thread of the
- * loader, which sleeps otherwise, writes the answer. So an answer comes also while the training
+ * A loader with settings.observe.monitor_path has a status file: a small file (4 KiB) at that path,
+ * with the loader's process in it. pstk_status_ask writes a question to the file, and a thread of
+ * the loader, which sleeps otherwise, writes the answer. So an answer comes also while the training
  * program computes or hangs; nothing is measured or written while nobody asks. `penstock top` asks
  * all loaders of a user.
  *

@@ -64,7 +64,7 @@ static const struct pstk_field fields[N_VALUES] = {
     [IMAGE_ID] = {.name = "image_id", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64},
     [FILE_NAME] = {.name = "file_name", .kind = PSTK_FIELD_UTF8},
     [CAPTIONS] = {.name = "captions", .kind = PSTK_FIELD_UTF8_LIST, .codec = PSTK_CODEC_ZSTD},
-    [BOXES] = PSTK__ANNOTATIONS_BOXES(PSTK_FORM_XYWH),
+    [BOXES] = PSTK__ANNOTATIONS_BOXES(PSTK_BOX_FORMAT_XYWH),
     [LABELS] = PSTK__ANNOTATIONS_ARRAY("labels", PSTK_I64),
     [CATEGORY_ID] = PSTK__ANNOTATIONS_ARRAY("category_id", PSTK_I64),
     [ANNOTATION_ID] = PSTK__ANNOTATIONS_ARRAY("annotation_id", PSTK_I64),

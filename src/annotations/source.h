@@ -22,7 +22,7 @@
 #define PSTK__ANNOTATIONS_BOXES(its_form)                                                          \
     {                                                                                              \
         .name = "boxes", .kind = PSTK_FIELD_BOXES, .dtype = PSTK_F32, .n_dims = 2,                 \
-        .shape = {0, 4}, .of = PSTK__ANNOTATIONS_IMAGE, .rows = "objects", .form = its_form,       \
+        .shape = {0, 4}, .of = PSTK__ANNOTATIONS_IMAGE, .rows = "objects", .box_format = its_form, \
         .coordinates = PSTK_COORDINATES_PIXELS                                                     \
     }
 #define PSTK__ANNOTATIONS_FIELDS 16 /* at most */

@@ -31,7 +31,7 @@ enum value { FILE_NAME, BOXES, LABELS, DIFFICULT, TRUNCATED, POSE, N_FIXED };
 
 static const struct pstk_field fields[N_FIXED] = {
     [FILE_NAME] = {.name = "file_name", .kind = PSTK_FIELD_UTF8},
-    [BOXES] = PSTK__ANNOTATIONS_BOXES(PSTK_FORM_XYXY),
+    [BOXES] = PSTK__ANNOTATIONS_BOXES(PSTK_BOX_FORMAT_XYXY),
     [LABELS] = PSTK__ANNOTATIONS_ARRAY("labels", PSTK_I64),
     [DIFFICULT] = PSTK__ANNOTATIONS_ARRAY("difficult", PSTK_U8),
     [TRUNCATED] = PSTK__ANNOTATIONS_ARRAY("truncated", PSTK_U8),

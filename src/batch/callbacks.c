@@ -19,7 +19,7 @@ static void draw(const struct pstk__slot *slot, const struct pstk__plan *plan, u
                                          .sample_id = slot->batch.position,
                                          .data_set = BATCH_DRAWS,
                                          .occurrence = rank,
-                                         .group = plan->outputs[i].settings.random_group};
+                                         .group = plan->outputs[i].settings.image.random_group};
     struct pstk__random stream;
     pstk__random_init(&stream, &key);
     random[0] = pstk__random_u64(&stream);
@@ -61,7 +61,7 @@ static int run(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t 
                                                      .data_size = n * o->input.size},
                                             .data = slot->inputs[i],
                                             .rows = slot->tensors[i].data,
-                                            .timeout_ns = o->settings.timeout_ns,
+                                            .timeout_ns = o->settings.callback.timeout_ns,
                                             .is_batch = 1};
     memcpy(request.head.shape + 1, o->input.shape, o->input.n_dims * sizeof *o->input.shape);
     draw(slot, plan, i, rank, request.head.random);

@@ -12,7 +12,7 @@ static void mix_images(const struct pstk__slot *slot, const struct pstk__plan *p
     const struct pstk__mix_images images = {.data = slot->tensors[mixing->image].data,
                                             .n = slot->batch.n_valid,
                                             .dtype = o->settings.dtype,
-                                            .layout = o->settings.layout,
+                                            .layout = o->settings.image.layout,
                                             .height = o->height,
                                             .width = o->width,
                                             .channels = o->channels,

@@ -12,7 +12,7 @@ static void combine_pixels(const struct pstk__slot *slot, const struct pstk__pla
 {
     const struct pstk__output *o = &plan->outputs[i];
     const int is_image = o->settings.kind == PSTK_OUTPUT_IMAGE;
-    const int has_planes = is_image && o->settings.layout == PSTK_NCHW;
+    const int has_planes = is_image && o->settings.image.layout == PSTK_NCHW;
     const uint32_t channels = is_image ? o->channels : 1;
     const struct pstk__mosaic_pixels pixels = {.to = slot->tensors[i].data,
                                                .from = slot->written[i],

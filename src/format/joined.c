@@ -255,8 +255,8 @@ static const char *difference(const struct pstk_field *a, const struct pstk_fiel
         return "dtype";
     if (a->n_dims != b->n_dims || memcmp(a->shape, b->shape, sizeof a->shape) != 0)
         return "shape";
-    if (a->form != b->form || a->coordinates != b->coordinates)
-        return a->form != b->form ? "form" : "coordinates";
+    if (a->box_format != b->box_format || a->coordinates != b->coordinates)
+        return a->box_format != b->box_format ? "form" : "coordinates";
     if (strcmp(a->of, b->of) != 0)
         return "of";
     if (strcmp(a->rows, b->rows) != 0 || strcmp(a->splits, b->splits) != 0)

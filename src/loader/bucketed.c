@@ -15,8 +15,8 @@ int pstk__bucketed_check(const struct pstk_settings *s, struct pstk_error *err)
         uint64_t value, wanted;
     } others[] = {{"batch_size", s->batch_size, 1},
                   {"global_batch_size", s->global_batch_size, 0},
-                  {"uneven", s->uneven, 0},
-                  {"n_batch_steps", s->n_batch_steps, 0}};
+                  {"uneven", s->order.uneven, 0},
+                  {"n_batch_steps", s->order.n_batch_steps, 0}};
     if (!s->budget)
         return 0;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -25,13 +25,13 @@ int pstk__bucketed_check(const struct pstk_settings *s, struct pstk_error *err)
                                       "%llu, its default, with a budget, which gives batches their "
                                       "rows",
                                       U64(others[i].wanted));
-    if (s->max_batch_size)
-        return pstk__fail_setting(err, "max_batch_size", s->max_batch_size,
+    if (s->memory.max_batch_size)
+        return pstk__fail_setting(err, "max_batch_size", s->memory.max_batch_size,
                                   "0 with a budget (set budget.max_rows)");
     if (s->mixture)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "budget: not supported together with mixture; must be NULL");
-    if (s->order == PSTK_ORDER_WINDOWED)
+    if (s->order.kind == PSTK_ORDER_WINDOWED)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "budget: not supported together with a windowed order, whose blocks are "
                           "read in the order of the samples; must be NULL (or set order to full)");
@@ -73,7 +73,7 @@ static int open_epochs(struct pstk__pipeline *pipeline, struct pstk_error *err)
 /* Bytes that max_memory counts; they come before slots and I/O memory. */
 static int check_memory(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
-    const uint64_t n = pipeline->source->n_samples, limit = pipeline->settings.max_memory;
+    const uint64_t n = pipeline->source->n_samples, limit = pipeline->settings.memory.max_memory;
     const uint64_t size = pstk__epochs_size(&pipeline->epochs->bucketing);
     pipeline->epochs_memory =
         n * sizeof(uint32_t) > UINT64_MAX - size ? UINT64_MAX : size + n * sizeof(uint32_t);
@@ -90,15 +90,15 @@ static int check_memory(struct pstk__pipeline *pipeline, struct pstk_error *err)
 static int check_first(const struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     const struct pstk_settings *s = &pipeline->settings;
-    const uint64_t n = pstk__epochs_n_batches(pipeline->epochs, s->epoch);
-    if (s->last_batch != PSTK_LAST_DROP || n >= s->world)
+    const uint64_t n = pstk__epochs_n_batches(pipeline->epochs, s->order.epoch);
+    if (s->last_batch != PSTK_LAST_DROP || n >= s->ranks.world)
         return 0;
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                       "budget.total: value is %llu; must give each of %u ranks a batch, but %llu "
                       "samples make %llu of them in epoch %llu, so last_batch=drop leaves no batch "
                       "(lower it, or set last_batch to pad or short)",
-                      U64(s->budget->total), s->world, U64(pipeline->partition.n), U64(n),
-                      U64(s->epoch));
+                      U64(s->budget->total), s->ranks.world, U64(pipeline->partition.n), U64(n),
+                      U64(s->order.epoch));
 }
 
 int pstk__bucketed_open(struct pstk__pipeline *pipeline, uint64_t n, struct pstk_error *err)
@@ -119,6 +119,6 @@ int pstk__bucketed_open(struct pstk__pipeline *pipeline, uint64_t n, struct pstk
         return r;
     pipeline->partition.n = epochs->bucketing.n_kept;
     pipeline->settings.batch_size = (uint32_t)epochs->bucketing.largest_batch;
-    pstk__epochs_make(epochs, pipeline->settings.epoch);
+    pstk__epochs_make(epochs, pipeline->settings.order.epoch);
     return check_first(pipeline, err);
 }

@@ -144,8 +144,9 @@ static uint64_t buffer_size(const struct pstk__budget *budget, const struct pstk
                             uint64_t left)
 {
     const struct pstk__plan *plan = c->plan;
-    if (c->settings->io_memory)
-        return whole_pages(max64(c->settings->io_memory / budget->n_lanes, 2 * PSTK__PAGE_SIZE));
+    if (c->settings->memory.io_memory)
+        return whole_pages(
+            max64(c->settings->memory.io_memory / budget->n_lanes, 2 * PSTK__PAGE_SIZE));
     uint64_t largest = plan->head_only ? plan->source->schema.head_size
                                        : pstk__source_max_read(plan->source, fields_of(plan));
     uint64_t read = mean_read(plan) + 2 * PSTK__PAGE_SIZE;
@@ -157,7 +158,8 @@ static uint64_t buffer_size(const struct pstk__budget *budget, const struct pstk
 
 static uint64_t index_size(const struct pstk__budget *budget, const struct pstk__budget_config *c)
 {
-    const uint64_t all_lanes = c->settings->index_memory ? c->settings->index_memory : INDEX_AUTO;
+    const uint64_t all_lanes =
+        c->settings->memory.index_memory ? c->settings->memory.index_memory : INDEX_AUTO;
     /* The rows of a task pin one page each until all pages are there; two tasks, so that reading
      * continues. */
     uint64_t least = 2 * (uint64_t)budget->rows_per_task + (c->weave ? BLOCK_PAGES : 0);
@@ -184,7 +186,7 @@ static uint64_t lanes_init(struct pstk__budget *budget, const struct pstk__budge
     budget->index_size = index_size(budget, c);
     const struct pstk__source *source = c->plan->source;
     if (c->weave)
-        pstk__blocks_measure(&budget->blocks, c->weave, c->settings->world,
+        pstk__blocks_measure(&budget->blocks, c->weave, c->settings->ranks.world,
                              (uint64_t)budget->n_slots * c->plan->batch_size, mean_read(c->plan),
                              pstk__source_max_read(source, fields_of(c->plan)),
                              pstk__source_n_extents(source, fields_of(c->plan)));
@@ -217,9 +219,9 @@ static int fits_with(const struct pstk__budget *budget, const struct pstk__budge
     struct pstk__budget_config config = *c;
     struct pstk__budget trial = *budget;
     config.settings = &s;
-    s.io_memory = lowered & IO_MEMORY ? 1 : s.io_memory;
-    s.index_memory = lowered & INDEX_MEMORY ? 1 : s.index_memory;
-    if (!s.n_slots || lowered & N_SLOTS)
+    s.memory.io_memory = lowered & IO_MEMORY ? 1 : s.memory.io_memory;
+    s.memory.index_memory = lowered & INDEX_MEMORY ? 1 : s.memory.index_memory;
+    if (!s.memory.n_slots || lowered & N_SLOTS)
         trial.n_slots = min_slots(c);
     if (lowered & BATCH_SIZE) {
         trial.slot_size = c->least->size;
@@ -262,19 +264,19 @@ static int slots_init(struct pstk__budget *budget, const struct pstk__budget_con
                       struct pstk_error *err)
 {
     const struct pstk_settings *s = c->settings;
-    if (s->n_slots && s->n_slots < c->n_nodes)
-        return pstk__fail_setting(err, "n_slots", s->n_slots, "at least %u (one a NUMA node)",
-                                  c->n_nodes);
+    if (s->memory.n_slots && s->memory.n_slots < c->n_nodes)
+        return pstk__fail_setting(err, "n_slots", s->memory.n_slots,
+                                  "at least %u (one a NUMA node)", c->n_nodes);
     budget->slot_size = c->layout->size;
     if (c->plan->on_device) {
-        budget->n_device_slots = s->n_device_slots ? s->n_device_slots : DEVICE_SLOTS_AUTO;
+        budget->n_device_slots = s->device.n_slots ? s->device.n_slots : DEVICE_SLOTS_AUTO;
         budget->device_slot_size = size_beside_device(c->layout);
     }
     const uint64_t on_device = budget->n_device_slots * budget->device_slot_size;
     const uint64_t room = budget->limit > on_device ? budget->limit - on_device : 0;
-    budget->n_slots = s->n_slots ? s->n_slots : auto_slots(budget, c);
+    budget->n_slots = s->memory.n_slots ? s->memory.n_slots : auto_slots(budget, c);
     uint64_t fit = budget->slot_size ? room / budget->slot_size : budget->n_slots;
-    if (!s->n_slots)
+    if (!s->memory.n_slots)
         budget->n_slots = (uint32_t)min64(budget->n_slots, max64(fit, min_slots(c)));
     char slot[TEXT_SIZE], limit[TEXT_SIZE], advice[ADVICE_SIZE];
     if (fit < budget->n_slots)
@@ -300,7 +302,7 @@ static uint32_t strands_that_fit(const struct pstk__budget *budget,
                                  const struct pstk__budget_config *c, uint64_t other)
 {
     const uint64_t left = (budget->limit - budget->slot_memory) / budget->n_lanes;
-    const uint32_t world = c->settings->world;
+    const uint32_t world = c->settings->ranks.world;
     struct pstk__weave weave = *c->weave;
     while (weave.strands > 1) {
         const uint32_t rest = weave.strands % world;
@@ -358,7 +360,7 @@ static uint64_t memory_of(const struct pstk__budget *b)
 /* Processes that share the machine and its control group. */
 static uint32_t local_world(const struct pstk__budget_config *c)
 {
-    return c->settings->local_world ? c->settings->local_world : 1;
+    return c->settings->ranks.local_world ? c->settings->ranks.local_world : 1;
 }
 
 /* Each step needs those before it: the limit and how many lanes are useful; the slots, whose number
@@ -368,14 +370,15 @@ static int divide(struct pstk__budget *budget, const struct pstk__budget_config 
 {
     const struct pstk_settings *s = c->settings;
     *budget = (struct pstk__budget){
-        .limit = s->max_memory ? s->max_memory : c->machine_memory / 4 * 3 / local_world(c),
+        .limit = s->memory.max_memory ? s->memory.max_memory
+                                      : c->machine_memory / 4 * 3 / local_world(c),
         .n_lanes = lanes_per_node(c) * c->n_nodes,
-        .depth = s->queue_depth ? s->queue_depth : DEPTH_AUTO,
+        .depth = s->reading.queue_depth ? s->reading.queue_depth : DEPTH_AUTO,
         .spare_size = whole_pages(pstk__source_max_read(c->plan->source, fields_of(c->plan)))};
     budget->limit -= min64(c->taken, budget->limit);
-    int r = check_within("io_memory", s->io_memory, budget->limit, err);
+    int r = check_within("io_memory", s->memory.io_memory, budget->limit, err);
     if (r == 0)
-        r = check_within("index_memory", s->index_memory, budget->limit, err);
+        r = check_within("index_memory", s->memory.index_memory, budget->limit, err);
     if (r == 0)
         r = slots_init(budget, c, err);
     if (r < 0)
@@ -384,7 +387,8 @@ static int divide(struct pstk__budget *budget, const struct pstk__budget_config 
     uint64_t needed = lanes_init(budget, c);
     /* Slots on auto are reduced: fewer slots leave more memory to the lanes, and need fewer lanes.
      */
-    while (!s->n_slots && needed > budget->limit - budget->slot_memory && budget->n_slots > least) {
+    while (!s->memory.n_slots && needed > budget->limit - budget->slot_memory &&
+           budget->n_slots > least) {
         budget->n_slots--;
         budget->slot_memory -= budget->slot_size;
         needed = lanes_init(budget, c);
@@ -399,9 +403,10 @@ static uint64_t divide_min(struct pstk__budget *least, const struct pstk__budget
 {
     struct pstk_settings s = *c->settings;
     struct pstk__budget_config config = *c;
-    s.n_slots = s.n_slots ? s.n_slots : min_slots(c);
-    s.max_memory = UINT64_MAX / 2;
-    s.io_memory = s.io_memory ? s.io_memory : (uint64_t)c->n_nodes * BUFFER_MIN; /* a lane each */
+    s.memory.n_slots = s.memory.n_slots ? s.memory.n_slots : min_slots(c);
+    s.memory.max_memory = UINT64_MAX / 2;
+    s.memory.io_memory = s.memory.io_memory ? s.memory.io_memory
+                                            : (uint64_t)c->n_nodes * BUFFER_MIN; /* a lane each */
     config.settings = &s;
     return divide(least, &config, NULL) == 0 ? memory_of(least) : UINT64_MAX;
 }
@@ -418,9 +423,10 @@ static int refuse_group(const struct pstk__budget_config *c, uint64_t need, stru
                       "memory: the limit of the control group is %s, and %s are left%s; a loader "
                       "needs at least %s (raise memory.max, or lower %s%s%s%s%s or n_threads)",
                       size_text(limit, c->group_limit), size_text(left, c->group_left), parts,
-                      size_text(needed, need), s->n_slots ? "n_slots, " : "",
-                      s->io_memory ? "io_memory, " : "", s->index_memory ? "index_memory, " : "",
-                      c->weave ? "strands, " : "", c->plan->rows_setting);
+                      size_text(needed, need), s->memory.n_slots ? "n_slots, " : "",
+                      s->memory.io_memory ? "io_memory, " : "",
+                      s->memory.index_memory ? "index_memory, " : "", c->weave ? "strands, " : "",
+                      c->plan->rows_setting);
 }
 
 /* Divide what the control group leaves, or take the least of it. Returns 0, or -1 where that is
@@ -430,7 +436,7 @@ static int divide_room(struct pstk__budget *budget, const struct pstk__budget_co
 {
     struct pstk_settings s = *c->settings;
     struct pstk__budget_config within = *c;
-    s.max_memory = max64(room, 1); /* 0 is auto */
+    s.memory.max_memory = max64(room, 1); /* 0 is auto */
     within.settings = &s;
     within.taken = 0; /* the group counts it */
     if (divide(budget, &within, NULL) == 0)
@@ -451,7 +457,7 @@ int pstk__budget_init(struct pstk__budget *budget, const struct pstk__budget_con
         return r;
     if (r == 0 && divide_room(budget, c, room) == 0)
         return 0;
-    if (r < 0 && (r != PSTK_ENOMEM || c->settings->max_memory))
+    if (r < 0 && (r != PSTK_ENOMEM || c->settings->memory.max_memory))
         return r;
     const uint64_t need = divide_min(&least, c);
     return r < 0 && (need <= room || need == UINT64_MAX) ? r : refuse_group(c, need + other, err);

@@ -69,8 +69,8 @@ static int refuse_no_batch(const struct pstk__pipeline *pipeline, uint64_t globa
         err, PSTK_EINVAL, PSTK_STAGE_OPEN,
         "batch_size: %llu rows for each of %u rank%s are more than the %llu samples of %s%s, so "
         "last_batch=drop leaves no batch: lower batch_size, or set last_batch to pad or short",
-        (unsigned long long)(global_batch / s->world), s->world, s->world == 1 ? "" : "s", n, of,
-        path);
+        (unsigned long long)(global_batch / s->ranks.world), s->ranks.world,
+        s->ranks.world == 1 ? "" : "s", n, of, path);
 }
 
 /* Find the samples of the subset; *n: how many. */
@@ -86,8 +86,8 @@ static int open_subset(struct pstk__pipeline *pipeline, uint64_t *n, struct pstk
     pipeline->picks.subset = pstk__members_subset(pipeline->members);
     pipeline->picks.alias = pstk__members_alias(pipeline->members);
     *n = pstk_members_n_draws(pipeline->members);
-    if (pipeline->picks.alias && pipeline->settings.order != PSTK_ORDER_FULL)
-        return pstk__fail_setting(err, "order", pipeline->settings.order,
+    if (pipeline->picks.alias && pipeline->settings.order.kind != PSTK_ORDER_FULL)
+        return pstk__fail_setting(err, "order", pipeline->settings.order.kind,
                                   "%d (full) with weights, which draw samples at random",
                                   PSTK_ORDER_FULL);
     return 0;
@@ -101,7 +101,8 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
     if (r < 0)
         return r;
     pipeline->source = pstk__dataset_source(pipeline->dataset);
-    const uint64_t most = s->max_record_size ? s->max_record_size : PSTK__MAX_VALUE_SIZE;
+    const uint64_t most =
+        s->memory.max_record_size ? s->memory.max_record_size : PSTK__MAX_VALUE_SIZE;
     if (pipeline->mixture)
         s->path = pipeline->source->path; /* for messages */
     if (pipeline->source->limits.max_size > most)
@@ -117,15 +118,17 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
     pipeline->partition = (struct pstk__partition){
         .n = pipeline->mixture ? pipeline->mixture->n : n,
         .global_batch =
-            s->global_batch_size ? s->global_batch_size : (uint64_t)s->batch_size * s->world,
-        .rank = s->rank,
-        .world = s->world,
+            s->global_batch_size ? s->global_batch_size : (uint64_t)s->batch_size * s->ranks.world,
+        .rank = s->ranks.rank,
+        .world = s->ranks.world,
         .last_batch = s->last_batch};
     pipeline->picks.seed = s->seed;
     pipeline->picks.mixture = pipeline->mixture;
-    pipeline->picks.shape = (struct pstk__order_shape){
-        .kind = s->order,
-        .weave = {.n = n, .strands = s->strands, .block = s->block, .window = s->window}};
+    pipeline->picks.shape = (struct pstk__order_shape){.kind = s->order.kind,
+                                                       .weave = {.n = n,
+                                                                 .strands = s->order.strands,
+                                                                 .block = s->order.block,
+                                                                 .window = s->order.window}};
     pstk__weave_settle(&pipeline->picks.shape.weave);
     if (!s->budget && pstk__partition_n_batches(&pipeline->partition, 0) == 0)
         return refuse_no_batch(pipeline, pipeline->partition.global_batch, err);
@@ -133,18 +136,18 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
         r = pstk__bucketed_open(pipeline, n, err);
     if (r < 0)
         return r;
-    r = pstk__schedule_open(&pipeline->schedule, &pipeline->partition, s->batch_schedule,
-                            s->n_batch_steps, s->global_batch_size ? 1 : s->world, err);
+    r = pstk__schedule_open(&pipeline->schedule, &pipeline->partition, s->order.batch_schedule,
+                            s->order.n_batch_steps, s->global_batch_size ? 1 : s->ranks.world, err);
     if (r < 0)
         return r;
     pipeline->partition.schedule = pipeline->schedule;
-    if (s->max_batch_size) /* from here on: what outputs and slots have room for */
-        s->batch_size = s->max_batch_size;
-    if (s->position > pipeline->partition.n)
+    if (s->memory.max_batch_size) /* from here on: what outputs and slots have room for */
+        s->batch_size = s->memory.max_batch_size;
+    if (s->order.position > pipeline->partition.n)
         return pstk__fail(
             err, PSTK_EINVAL, PSTK_STAGE_OPEN,
             "position: value is %llu; must be at most %llu, the number of samples of %s%s",
-            (unsigned long long)s->position, (unsigned long long)pipeline->partition.n,
+            (unsigned long long)s->order.position, (unsigned long long)pipeline->partition.n,
             s->subset ? "the subset of " : "", s->path);
     int rc = pstk__plan_open(&pipeline->plan, s, pipeline->source, err);
     for (uint32_t i = 0; rc == 0 && i < pipeline->plan->n_outputs; i++)
@@ -158,8 +161,9 @@ static int choose_io(struct pstk__pipeline *pipeline, uint64_t machine_memory,
                      struct pstk_error *err)
 {
     const struct pstk_settings *s = &pipeline->settings;
-    pipeline->direct = s->io == PSTK_IO_DIRECT ||
-                       (s->io == PSTK_IO_AUTO && pipeline->source->bytes > machine_memory / 2);
+    pipeline->direct =
+        s->reading.io == PSTK_IO_DIRECT ||
+        (s->reading.io == PSTK_IO_AUTO && pipeline->source->bytes > machine_memory / 2);
     pipeline->memory_align = 64;
     pipeline->offset_align = 1;
     if (!pipeline->direct)
@@ -178,7 +182,7 @@ static int choose_io(struct pstk__pipeline *pipeline, uint64_t machine_memory,
             pipeline->memory_align = pipeline->offset_align = PSTK__PAGE_SIZE;
         return 0;
     }
-    if (s->io == PSTK_IO_DIRECT)
+    if (s->reading.io == PSTK_IO_DIRECT)
         return pstk__fail_errno(
             err, r < 0 ? -r : EOPNOTSUPP, PSTK_STAGE_OPEN,
             "io: value is direct, but %s refuses O_DIRECT; must be auto or buffered", path);
@@ -202,15 +206,15 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = &loader->pipeline;
     const struct pstk_settings *s = &pipeline->settings;
-    struct pstk__numa_config c = {.topology = s->topology,
-                                  .local_rank = s->local_rank,
-                                  .local_world = s->local_world,
+    struct pstk__numa_config c = {.topology = s->reading.topology,
+                                  .local_rank = s->ranks.local_rank,
+                                  .local_world = s->ranks.local_world,
                                   .n_workers = s->n_threads,
-                                  .pin = s->pin_threads != 0,
-                                  .with_pci = pipeline->plan->on_device && s->topology};
+                                  .pin = s->reading.pin_threads != 0,
+                                  .with_pci = pipeline->plan->on_device && s->reading.topology};
     char bus_id[PSTK__BUS_ID_SIZE];
     pstk__plan_processes(pipeline->plan, &c.n_more, &c.n_times); /* a worker waits for each */
-    int r = pstk__device_ops(s->device)->find(s->device_index, bus_id, err);
+    int r = pstk__device_ops(s->device.kind)->find(s->device.index, bus_id, err);
     c.bus_id = pipeline->plan->on_device ? bus_id : NULL;
     if (r == 0)
         r = pstk__numa_open(&pipeline->numa, &c, err);
@@ -219,15 +223,15 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
     pipeline->device_node = bus_id[0] ? pstk__numa_pci_node(pipeline->numa, bus_id) : UINT32_MAX;
     const uint32_t with_reports = s->bad_sample == PSTK_BAD_REPLACE;
     struct pstk__layout least;
-    pstk__layout_init_min(&least, pipeline->plan, s->report_crops, with_reports);
-    pstk__layout_init(&loader->layout, pipeline->plan, s->report_crops, with_reports);
+    pstk__layout_init_min(&least, pipeline->plan, s->observe.report_crops, with_reports);
+    pstk__layout_init(&loader->layout, pipeline->plan, s->observe.report_crops, with_reports);
     uint64_t memory = pstk__cgroup_memory("/");
     pipeline->n_nodes = pstk__numa_n_nodes(pipeline->numa);
     pipeline->n_workers = pstk__numa_n_workers(pipeline->numa);
     r = choose_io(pipeline, memory, err);
     struct pstk__budget_config budget = {
         .settings = s,
-        .weave = s->order == PSTK_ORDER_WINDOWED ? &pipeline->picks.shape.weave : NULL,
+        .weave = s->order.kind == PSTK_ORDER_WINDOWED ? &pipeline->picks.shape.weave : NULL,
         .plan = pipeline->plan,
         .layout = &loader->layout,
         .least = &least,
@@ -252,8 +256,8 @@ static int open_slots(struct pstk_loader *loader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = &loader->pipeline;
     const struct pstk_settings *s = &pipeline->settings;
-    const struct pstk__device_ops *ops = pstk__device_ops(s->device);
-    const struct pstk__device_config device = {.index = s->device_index};
+    const struct pstk__device_ops *ops = pstk__device_ops(s->device.kind);
+    const struct pstk__device_config device = {.index = s->device.index};
     struct pstk__slots_config c = {.plan = pipeline->plan,
                                    .layout = &loader->layout,
                                    .numa = pipeline->numa,
@@ -262,8 +266,8 @@ static int open_slots(struct pstk_loader *loader, struct pstk_error *err)
                                    .n_nodes = pipeline->n_nodes,
                                    .n_lanes = pipeline->n_lanes,
                                    .node = pipeline->device_node,
-                                   .device_index = s->device_index,
-                                   .current_stream = s->current_stream};
+                                   .device_index = s->device.index,
+                                   .current_stream = s->device.current_stream};
     int bound = 1, r = pstk__slots_open(&pipeline->slots, &c, &bound, err);
     if (!bound)
         atomic_fetch_or_explicit(&pipeline->fallbacks, PSTK_FALLBACK_NOT_BOUND,
@@ -290,13 +294,13 @@ static int open_trace(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     const struct pstk_settings *s = &pipeline->settings;
     struct pstk__timeline **timeline = &pipeline->delivered->timeline;
-    int r = pstk__timeline_check_path("trace_path", s->trace_path, PSTK_STAGE_OPEN, err);
+    int r = pstk__timeline_check_path("trace_path", s->observe.trace_path, PSTK_STAGE_OPEN, err);
     if (r == 0)
-        r = pstk__timeline_open(timeline, pipeline->n_lanes, pipeline->n_workers, s->trace_events,
-                                s->trace_path, err);
+        r = pstk__timeline_open(timeline, pipeline->n_lanes, pipeline->n_workers,
+                                s->observe.trace_events, s->observe.trace_path, err);
     if (r == 0)
         pipeline->uploader.ring = &(*timeline)->rings[PSTK__RING_UPLOAD];
-    if (r < 0 || !s->trace_path)
+    if (r < 0 || !s->observe.trace_path)
         return r;
     struct pstk_error refused;
     pstk_error_init(&refused, sizeof refused);
@@ -313,8 +317,8 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = &loader->pipeline;
     const struct pstk_settings *s = &pipeline->settings;
-    struct pstk__cursor start = {.epoch = s->epoch, .position = s->position};
-    if (s->nvtx) {
+    struct pstk__cursor start = {.epoch = s->order.epoch, .position = s->order.position};
+    if (s->observe.nvtx) {
         int r = pstk__trace_open(&pipeline->delivered->trace, err);
         if (r < 0)
             return r;
@@ -322,7 +326,7 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
     loader->snapshots = pstk__snapshots_open(pstk__clock_ns());
     if (!loader->snapshots)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for metrics");
-    int r = s->trace_path || s->trace_events ? open_trace(pipeline, err) : 0;
+    int r = s->observe.trace_path || s->observe.trace_events ? open_trace(pipeline, err) : 0;
     if (r < 0)
         return r;
     r = pstk__reorder_open(&pipeline->reorder, pipeline->slots, pipeline->delivered,
@@ -406,21 +410,22 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
                              err);
     if (r == 0)
         r = open_threads(loader, err);
-    if (r == 0 && settings.monitor_path)
+    if (r == 0 && settings.observe.monitor_path)
         r = pstk__loader_status_file(&loader->status, loader, &loader->pipeline, err);
     if (r < 0) {
         loader_free(loader);
         return r;
     }
     /* The caller's memory may go now. */
-    loader->pipeline.settings.path = loader->pipeline.settings.topology = NULL;
-    loader->pipeline.settings.trace_path = loader->pipeline.settings.monitor_path = NULL;
+    loader->pipeline.settings.path = loader->pipeline.settings.reading.topology = NULL;
+    loader->pipeline.settings.observe.trace_path = loader->pipeline.settings.observe.monitor_path =
+        NULL;
     loader->pipeline.settings.outputs = NULL;
     loader->pipeline.settings.mix = NULL;
     loader->pipeline.settings.mosaic = NULL;
     loader->pipeline.settings.subset = NULL;
     loader->pipeline.settings.mixture = NULL;
-    loader->pipeline.settings.batch_schedule = NULL;
+    loader->pipeline.settings.order.batch_schedule = NULL;
     loader->pipeline.settings.budget = NULL;
     *out = loader;
     return 0;

@@ -109,7 +109,7 @@ int pstk__mixture_check(const struct pstk_settings *settings, struct pstk_error 
     if (settings->subset)
         return FAIL(PSTK_EINVAL, "subset: not supported with mixture; must be NULL (set "
                                  "mixture.subsets, a subset for each data set)");
-    if (settings->order == PSTK_ORDER_WINDOWED)
+    if (settings->order.kind == PSTK_ORDER_WINDOWED)
         return FAIL(PSTK_ENOTSUP, "order: value is windowed; must be full or sequential with "
                                   "mixture, which this version does not read by blocks");
     if (mixture->n_data_sets < 1 || mixture->n_data_sets > PSTK_MAX_DATA_SETS)
@@ -202,7 +202,7 @@ static int open_members(struct pstk_members **out, const struct pstk_settings *s
         return r;
     r = pstk_members_open(out, dataset, subset_of(s->mixture, d), err);
     pstk_dataset_close(&dataset);
-    if (r == 0 && pstk__members_alias(*out) && s->order != PSTK_ORDER_FULL)
+    if (r == 0 && pstk__members_alias(*out) && s->order.kind != PSTK_ORDER_FULL)
         r = FAIL(PSTK_EINVAL, "order: value is sequential; must be full with weights in "
                               "mixture.subsets, which draw samples at random");
     return r;

@@ -25,11 +25,11 @@ void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *s
     }
     const struct pstk__plan *plan = pstk__plan_variant(pipeline->plan, slot->batch.variant);
     if (plan->n_batched > 0)
-        pstk__slot_run_callbacks(slot, plan, pipeline->settings.rank);
+        pstk__slot_run_callbacks(slot, plan, pipeline->settings.ranks.rank);
     if (pstk__plan_mixes(plan))
-        pstk__slot_mix(slot, plan, pipeline->settings.rank);
+        pstk__slot_mix(slot, plan, pipeline->settings.ranks.rank);
     if (pstk__plan_has_mosaic(plan))
-        pstk__slot_combine(slot, plan, pipeline->settings.rank);
+        pstk__slot_combine(slot, plan, pipeline->settings.ranks.rank);
     pstk__slot_done(slot);
     pstk__histogram_add(finishes, pstk__clock_ns() - begin); /* before the batch can be delivered */
     pstk__slot_trace(slot, ring, PSTK__EVENT_FINISH, begin, slot->batch.n_valid);

@@ -345,7 +345,7 @@ static int open_lane(struct pstk__lane *l, struct pstk_error *err)
     struct pstk__pipeline *pipeline = l->pipeline;
     uint32_t n_files = pstk__files_capacity(pipeline->source->n_files, pipeline->n_lanes);
     uint8_t *pages = (uint8_t *)l->io_memory + l->buffer_size;
-    struct pstk__reader_config c = {.kind = pipeline->settings.reader,
+    struct pstk__reader_config c = {.kind = pipeline->settings.reading.reader,
                                     .depth = pipeline->depth,
                                     .n_files = n_files,
                                     .n_threads = pread_threads(pipeline),
@@ -400,7 +400,7 @@ void *pstk__pipeline_read(void *lane)
     char name[16];
     snprintf(name, sizeof name, "pstk-reader-%u", l->number % 100u);
     pthread_setname_np(pthread_self(), name);
-    if (pipeline->settings.pin_threads && pstk__numa_pin_node(pipeline->numa, l->node) != 0)
+    if (pipeline->settings.reading.pin_threads && pstk__numa_pin_node(pipeline->numa, l->node) != 0)
         l->fallbacks |= PSTK_FALLBACK_NOT_PINNED;
     int r = open_lane(l, &l->start_error);
     atomic_fetch_or_explicit(&pipeline->fallbacks, l->fallbacks, memory_order_relaxed);

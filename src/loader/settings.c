@@ -20,8 +20,8 @@
 #define DEVICE_SLOTS_MAX 64u
 #define BATCH_SIZE_MAX (1u << 30) /* rows, so that sums of two still fit in 32 bits */
 
-/* The least size of a program's settings: up to the last member that a loader cannot do without. */
-#define SETTINGS_SIZE_MIN offsetof(struct pstk_settings, global_batch_size)
+/* The least size of a program's settings: that of the first release. */
+#define SETTINGS_SIZE_MIN sizeof(struct pstk_settings)
 
 void pstk_settings_init(struct pstk_settings *s, uint32_t size)
 {
@@ -32,10 +32,8 @@ void pstk_settings_init(struct pstk_settings *s, uint32_t size)
     s->output_size = sizeof(struct pstk_output);
     s->op_size = sizeof(struct pstk_op);
     s->batch_size = 1;
-    if (size >= offsetof(struct pstk_settings, local_world) + sizeof s->local_world)
-        s->world = s->local_world = 1;
-    if (size >= offsetof(struct pstk_settings, pin_threads) + sizeof s->pin_threads)
-        s->pin_threads = 1;
+    s->ranks.world = s->ranks.local_world = 1;
+    s->reading.pin_threads = 1;
 }
 
 int pstk__settings_copy(struct pstk_settings *to, const struct pstk_settings *from,
@@ -87,16 +85,23 @@ static int check_rank(const char *name, uint32_t rank, const char *of, uint32_t 
 /* Refuse members that only a later version will have. */
 static int check_room(const struct pstk_settings *s, struct pstk_error *err)
 {
+#define SUM(part)                                                                                  \
+    ((part).reserved[0] | (part).reserved[1] | (part).reserved[2] | (part).reserved[3])
     const struct {
         const char *name;
-        int is_set;
+        uint64_t bits;
     } room[] = {
-        {"reserved", s->reserved != 0},
-        {"reserved2", s->reserved2 != 0},
-        {"reserved4", s->reserved4 != 0},
+        {"reserved", s->reserved},
+        {"order.reserved", SUM(s->order)},
+        {"ranks.reserved", SUM(s->ranks)},
+        {"memory.reserved", SUM(s->memory)},
+        {"reading.reserved", SUM(s->reading) | s->reading.reserved2},
+        {"device.reserved", SUM(s->device)},
+        {"observe.reserved", SUM(s->observe) | s->observe.reserved2},
     };
+#undef SUM
     for (size_t i = 0; i < sizeof room / sizeof *room; i++)
-        if (room[i].is_set)
+        if (room[i].bits)
             return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                               "%s: not supported in this version; must be 0", room[i].name);
     return 0;
@@ -105,27 +110,28 @@ static int check_room(const struct pstk_settings *s, struct pstk_error *err)
 /* Check the rows of a global batch, and set those of this rank's. */
 static int settle_batch(struct pstk_settings *s, struct pstk_error *err)
 {
-    const uint32_t global = s->global_batch_size, rest = global % s->world;
+    const uint32_t global = s->global_batch_size, rest = global % s->ranks.world;
     if (!global)
-        return s->uneven ? pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                                      "uneven: value is 1; must be 0 without global_batch_size")
-                         : 0;
+        return s->order.uneven
+                   ? pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                                "uneven: value is 1; must be 0 without global_batch_size")
+                   : 0;
     if (s->batch_size != 1)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "batch_size: value is %u; must be left at its default, because "
                           "global_batch_size is %u",
                           s->batch_size, global);
-    if (global < s->world)
+    if (global < s->ranks.world)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "global_batch_size: value is %u; must be at least world, which is %u, so "
                           "that each rank has a row",
-                          global, s->world);
-    if (rest && !s->uneven)
+                          global, s->ranks.world);
+    if (rest && !s->order.uneven)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "global_batch_size: value is %u; must be a multiple of world, which is "
                           "%u, as %u is; or set uneven to 1: some ranks then have one row more",
-                          global, s->world, global - rest);
-    s->batch_size = global / s->world + (rest != 0);
+                          global, s->ranks.world, global - rest);
+    s->batch_size = global / s->ranks.world + (rest != 0);
     return check_range(
         &(struct range){"global_batch_size / world", s->batch_size, 1, BATCH_SIZE_MAX, 0}, err);
 }
@@ -133,32 +139,33 @@ static int settle_batch(struct pstk_settings *s, struct pstk_error *err)
 /* Slots have room for the most rows. */
 static int check_max(const struct pstk_settings *s, struct pstk_error *err)
 {
-    if (!s->max_batch_size)
+    if (!s->memory.max_batch_size)
         return 0;
-    if (s->max_batch_size < s->batch_size)
-        return pstk__fail_setting(err, "max_batch_size", s->max_batch_size,
+    if (s->memory.max_batch_size < s->batch_size)
+        return pstk__fail_setting(err, "max_batch_size", s->memory.max_batch_size,
                                   "0 or at least the rows of this rank's batches, which are %u",
                                   s->batch_size);
-    return check_range(&(struct range){"max_batch_size", s->max_batch_size, 1, BATCH_SIZE_MAX, 0},
-                       err);
+    return check_range(
+        &(struct range){"max_batch_size", s->memory.max_batch_size, 1, BATCH_SIZE_MAX, 0}, err);
 }
 
 /* Slots have room for the largest size of a schedule. What needs the data set: schedule.h. */
 static int settle_schedule(struct pstk_settings *s, struct pstk_error *err)
 {
-    const uint32_t divisor = s->global_batch_size ? s->world : 1;
-    uint32_t most = s->max_batch_size ? s->max_batch_size : s->batch_size;
-    if (s->n_batch_steps > PSTK_MAX_BATCH_STEPS || !s->batch_schedule != !s->n_batch_steps)
-        return pstk__fail_setting(err, "n_batch_steps", s->n_batch_steps,
+    const uint32_t divisor = s->global_batch_size ? s->ranks.world : 1;
+    uint32_t most = s->memory.max_batch_size ? s->memory.max_batch_size : s->batch_size;
+    if (s->order.n_batch_steps > PSTK_MAX_BATCH_STEPS ||
+        !s->order.batch_schedule != !s->order.n_batch_steps)
+        return pstk__fail_setting(err, "n_batch_steps", s->order.n_batch_steps,
                                   "the length of batch_schedule, at most %d", PSTK_MAX_BATCH_STEPS);
-    for (uint32_t i = 0; i < s->n_batch_steps; i++) {
-        const uint32_t rows = s->batch_schedule[i].rows, rest = rows % divisor;
+    for (uint32_t i = 0; i < s->order.n_batch_steps; i++) {
+        const uint32_t rows = s->order.batch_schedule[i].rows, rest = rows % divisor;
         const uint32_t own = rows / divisor + (rest != 0);
         char name[64];
         snprintf(name, sizeof name, "batch_schedule[%u].rows", i);
         if (rows < divisor)
             return pstk__fail_setting(err, name, rows, "at least %u", divisor);
-        if (rest && !s->uneven)
+        if (rest && !s->order.uneven)
             return pstk__fail_setting(
                 err, name, rows, "a multiple of world, which is %u, unless uneven is 1", divisor);
         if (own > BATCH_SIZE_MAX)
@@ -166,15 +173,16 @@ static int settle_schedule(struct pstk_settings *s, struct pstk_error *err)
                                       BATCH_SIZE_MAX);
         most = own > most ? own : most;
     }
-    if (s->n_batch_steps)
-        s->max_batch_size = most;
+    if (s->order.n_batch_steps)
+        s->memory.max_batch_size = most;
     return 0;
 }
 
 int pstk__settings_resize(const struct pstk_settings *s, uint32_t rows, uint32_t room,
                           uint64_t *global_batch, struct pstk_error *err)
 {
-    struct pstk_settings of = {.world = s->world, .uneven = s->uneven, .batch_size = 1};
+    struct pstk_settings of = {
+        .ranks.world = s->ranks.world, .order.uneven = s->order.uneven, .batch_size = 1};
     const char *name = s->global_batch_size ? "global_batch_size" : "batch_size";
     *(s->global_batch_size ? &of.global_batch_size : &of.batch_size) = rows;
     int r = check_range(&(struct range){name, rows, 1, UINT32_MAX, 0}, err);
@@ -186,18 +194,23 @@ int pstk__settings_resize(const struct pstk_settings *s, uint32_t rows, uint32_t
             "%s: value is %u; must be at most %llu, what slots have room for (open with "
             "a max_batch_size of at least %u)",
             name, rows,
-            (unsigned long long)(s->global_batch_size ? (uint64_t)room * s->world : room),
+            (unsigned long long)(s->global_batch_size ? (uint64_t)room * s->ranks.world : room),
             of.batch_size);
-    *global_batch = s->global_batch_size ? rows : (uint64_t)rows * s->world;
+    *global_batch = s->global_batch_size ? rows : (uint64_t)rows * s->ranks.world;
     return r;
 }
 
 /* What only a windowed order has. */
 static int check_order(const struct pstk_settings *s, struct pstk_error *err)
 {
-    const char *set = s->strands ? "strands" : s->block ? "block" : s->window ? "window" : NULL;
-    const uint32_t value = s->strands ? s->strands : s->block ? s->block : s->window;
-    if (s->order == PSTK_ORDER_WINDOWED || !set)
+    const char *set = s->order.strands  ? "strands"
+                      : s->order.block  ? "block"
+                      : s->order.window ? "window"
+                                        : NULL;
+    const uint32_t value = s->order.strands ? s->order.strands
+                           : s->order.block ? s->order.block
+                                            : s->order.window;
+    if (s->order.kind == PSTK_ORDER_WINDOWED || !set)
         return 0;
     return pstk__fail_setting(err, set, value, "0 unless order is windowed");
 }
@@ -207,31 +220,31 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
     const struct range ranges[] = {
         {"batch_size", s->batch_size, 1, BATCH_SIZE_MAX, 0},
         {"n_outputs", s->n_outputs, 1, PSTK__MAX_OUTPUTS, 0},
-        {"order", s->order, 0, PSTK_ORDER_WINDOWED, 0},
-        {"strands", s->strands, 1, PSTK__STRANDS_MAX, 1},
-        {"block", s->block, 1, PSTK__BLOCK_MAX, 1},
-        {"window", s->window, 1, PSTK__WINDOW_MAX, 1},
+        {"order", s->order.kind, 0, PSTK_ORDER_WINDOWED, 0},
+        {"strands", s->order.strands, 1, PSTK__STRANDS_MAX, 1},
+        {"block", s->order.block, 1, PSTK__BLOCK_MAX, 1},
+        {"window", s->order.window, 1, PSTK__WINDOW_MAX, 1},
         {"last_batch", s->last_batch, 0, PSTK_LAST_SHORT, 0},
-        {"reader", s->reader, 0, PSTK_READER_THREADS, 0},
-        {"io", s->io, 0, PSTK_IO_BUFFERED, 0},
+        {"reader", s->reading.reader, 0, PSTK_READER_THREADS, 0},
+        {"io", s->reading.io, 0, PSTK_IO_BUFFERED, 0},
         {"bad_sample", s->bad_sample, 0, PSTK_BAD_REPLACE, 0},
-        {"kernels", s->kernels, 0, PSTK_KERNELS_AVX512, 0},
-        {"report_crops", s->report_crops, 0, 1, 0},
-        {"pin_threads", s->pin_threads, 0, 1, 0},
-        {"measure_device", s->measure_device, 0, 1, 0},
-        {"nvtx", s->nvtx, 0, 1, 0},
-        {"trace_events", s->trace_events, 1, PSTK__TRACE_EVENTS_MAX, 1},
-        {"uneven", s->uneven, 0, 1, 0},
+        {"kernels", s->reading.kernels, 0, PSTK_KERNELS_AVX512, 0},
+        {"report_crops", s->observe.report_crops, 0, 1, 0},
+        {"pin_threads", s->reading.pin_threads, 0, 1, 0},
+        {"measure_device", s->device.measure, 0, 1, 0},
+        {"nvtx", s->observe.nvtx, 0, 1, 0},
+        {"trace_events", s->observe.trace_events, 1, PSTK__TRACE_EVENTS_MAX, 1},
+        {"uneven", s->order.uneven, 0, 1, 0},
         {"n_threads", s->n_threads, 1, PSTK__MAX_WORKERS, 1},
-        {"n_slots", s->n_slots, 2, SLOTS_MAX, 1},
-        {"queue_depth", s->queue_depth, 1, PSTK__MAX_DEPTH, 1},
-        {"n_device_slots", s->n_device_slots, 2, DEVICE_SLOTS_MAX, 1},
+        {"n_slots", s->memory.n_slots, 2, SLOTS_MAX, 1},
+        {"queue_depth", s->reading.queue_depth, 1, PSTK__MAX_DEPTH, 1},
+        {"n_device_slots", s->device.n_slots, 2, DEVICE_SLOTS_MAX, 1},
     };
     if (!s->mixture && (!s->path || !s->path[0]))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "path: value is %s; must be the path of a data set",
                           s->path ? "empty" : "NULL");
-    if (s->monitor_path && !s->monitor_path[0])
+    if (s->observe.monitor_path && !s->observe.monitor_path[0])
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "monitor_path: value is empty; must be NULL or the path of a file");
     if (!s->outputs)
@@ -241,9 +254,9 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         return pstk__fail_setting(err, s->output_size ? "op_size" : "output_size", 0,
                                   "as pstk_settings_init sets it (call that first)");
     /* first of all, because other checks divide by world */
-    int r = check_rank("rank", s->rank, "world", s->world, err);
+    int r = check_rank("rank", s->ranks.rank, "world", s->ranks.world, err);
     if (r == 0)
-        r = check_rank("local_rank", s->local_rank, "local_world", s->local_world, err);
+        r = check_rank("local_rank", s->ranks.local_rank, "local_world", s->ranks.local_world, err);
     for (size_t i = 0; r == 0 && i < sizeof ranges / sizeof *ranges; i++)
         r = check_range(&ranges[i], err);
     if (r == 0)
@@ -262,8 +275,8 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         r = check_max(s, err);
     if (r == 0)
         r = settle_schedule(s, err);
-    if (r == 0 && !pstk__device_ops(s->device))
-        r = pstk__fail_setting(err, "device", s->device, "PSTK_HOST (%d) or PSTK_CUDA (%d)",
+    if (r == 0 && !pstk__device_ops(s->device.kind))
+        r = pstk__fail_setting(err, "device", s->device.kind, "PSTK_HOST (%d) or PSTK_CUDA (%d)",
                                PSTK_HOST, PSTK_CUDA);
     return r;
 }

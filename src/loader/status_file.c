@@ -23,12 +23,12 @@ int pstk__loader_status_file(struct pstk__status_file **out, struct pstk_loader 
                              struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     const struct pstk_settings *s = &pipeline->settings;
-    const struct pstk__status_file_config config = {.path = s->monitor_path,
+    const struct pstk__status_file_config config = {.path = s->observe.monitor_path,
                                                     .data_set = s->path,
-                                                    .rank = s->rank,
-                                                    .world = s->world,
-                                                    .device = s->device,
-                                                    .device_index = s->device_index,
+                                                    .rank = s->ranks.rank,
+                                                    .world = s->ranks.world,
+                                                    .device = s->device.kind,
+                                                    .device_index = s->device.index,
                                                     .n_samples = pipeline->partition.n,
                                                     .measure = measure,
                                                     .user = loader};

@@ -200,9 +200,9 @@ static int open_device(struct pstk__uploader *uploader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = uploader->pipeline;
     const struct pstk__device_ops *ops = pipeline->delivered->device_ops;
-    const struct pstk__device_config c = {.index = pipeline->settings.device_index,
+    const struct pstk__device_config c = {.index = pipeline->settings.device.index,
                                           .n_slots = pipeline->delivered->n_slots,
-                                          .timed = pipeline->settings.measure_device,
+                                          .timed = pipeline->settings.device.measure,
                                           .plan = pipeline->plan,
                                           .layout = &pipeline->delivered->layout};
     int r = ops->open(&uploader->device, &c, err);
@@ -230,7 +230,7 @@ void *pstk__pipeline_upload(void *uploader)
     struct pstk__pipeline *pipeline = u->pipeline;
     struct pstk_error err;
     pthread_setname_np(pthread_self(), "pstk-upload");
-    if (pipeline->settings.pin_threads && pipeline->device_node != UINT32_MAX &&
+    if (pipeline->settings.reading.pin_threads && pipeline->device_node != UINT32_MAX &&
         pstk__numa_pin_node(pipeline->numa, pipeline->device_node) != 0)
         atomic_fetch_or_explicit(&pipeline->fallbacks, PSTK_FALLBACK_NOT_PINNED,
                                  memory_order_relaxed);

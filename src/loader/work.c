@@ -314,7 +314,8 @@ void *pstk__pipeline_work(void *worker)
     char name[16];
     snprintf(name, sizeof name, "pstk-work-%u", w->number % 1000u);
     pthread_setname_np(pthread_self(), name);
-    if (pipeline->settings.pin_threads && pstk__numa_pin_node(pipeline->numa, w->lane->node) != 0)
+    if (pipeline->settings.reading.pin_threads &&
+        pstk__numa_pin_node(pipeline->numa, w->lane->node) != 0)
         atomic_fetch_or_explicit(&pipeline->fallbacks, PSTK_FALLBACK_NOT_PINNED,
                                  memory_order_relaxed);
     uint64_t mark = pstk__clock_ns(), waited = 0;

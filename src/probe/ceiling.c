@@ -250,7 +250,8 @@ static int storage_open(struct storage *storage, const struct pstk_settings *s, 
                         struct pstk_error *err)
 {
     uint32_t n_files = pstk__files_capacity(storage->source->n_files, 1);
-    storage->depth = s->queue_depth && s->queue_depth <= 4096 ? s->queue_depth : 128;
+    storage->depth =
+        s->reading.queue_depth && s->reading.queue_depth <= 4096 ? s->reading.queue_depth : 128;
     if (n_files < storage->source->n_files && storage->depth > n_files)
         storage->depth = n_files; /* every read in flight pins a file */
     storage->align = direct ? direct_align(storage->source) : 1;
@@ -282,7 +283,7 @@ static int storage_open(struct storage *storage, const struct pstk_settings *s, 
     if (memory == MAP_FAILED)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the ceilings");
     storage->memory = memory;
-    struct pstk__reader_config c = {.kind = s->reader,
+    struct pstk__reader_config c = {.kind = s->reading.reader,
                                     .depth = storage->depth,
                                     .n_files = n_files,
                                     .no_fds = !storage->source->store->has_fds,
@@ -295,8 +296,8 @@ static int measure_storage(struct pstk__source *source, const struct pstk_settin
                            double seconds, struct pstk_ceilings *out, struct pstk_error *err)
 {
     struct storage storage = {.source = source};
-    int direct = s->io == PSTK_IO_DIRECT ||
-                 (s->io == PSTK_IO_AUTO && source->bytes > pstk__cgroup_memory("/") / 2);
+    int direct = s->reading.io == PSTK_IO_DIRECT ||
+                 (s->reading.io == PSTK_IO_AUTO && source->bytes > pstk__cgroup_memory("/") / 2);
     int r = storage_open(&storage, s, direct, err);
     const uint64_t before = pstk__resident_bytes_read();
     if (r == 0)
@@ -521,11 +522,11 @@ static int decode_nothing(void *user, const struct pstk_sample *sample, void *ro
 static struct pstk_loader *open_in_middle(struct pstk_settings *s, uint64_t n_samples)
 {
     struct pstk_loader *loader;
-    const uint64_t batch = (uint64_t)s->batch_size * s->world, position = s->position;
-    s->position = n_samples / 2 / batch * batch;
+    const uint64_t batch = (uint64_t)s->batch_size * s->ranks.world, position = s->order.position;
+    s->order.position = n_samples / 2 / batch * batch;
     if (pstk_open(&loader, s, NULL) == 0)
         return loader;
-    s->position = position;
+    s->order.position = position;
     return pstk_open(&loader, s, NULL) == 0 ? loader : NULL;
 }
 
@@ -540,23 +541,24 @@ static double measure_loader(const struct pstk_settings *s, uint64_t n_samples, 
                                  .field = field,
                                  .kind = PSTK_OUTPUT_CALLBACK,
                                  .dtype = PSTK_U8,
-                                 .n_dims = 1,
-                                 .shape = {1},
-                                 .stored = 1,
-                                 .decode = decode_nothing};
+                                 .callback.n_dims = 1,
+                                 .callback.shape = {1},
+                                 .callback.stored = 1,
+                                 .callback.decode = decode_nothing};
     struct pstk_settings settings = *s;
     struct pstk_loader *loader;
     struct pstk_batch *batch;
     settings.outputs = &output;
     settings.n_outputs = 1;
     settings.output_size = sizeof output;
-    settings.report_crops = 0;
-    settings.global_batch_size = settings.uneven = 0; /* batch_size is this rank's part of it */
+    settings.observe.report_crops = 0;
+    settings.global_batch_size = settings.order.uneven =
+        0; /* batch_size is this rank's part of it */
     settings.mix = NULL;
     settings.mosaic = NULL;
     settings.on_bad_sample = NULL; /* only for the batches that the caller takes */
-    settings.device = PSTK_HOST;
-    settings.device_index = 0;
+    settings.device.kind = PSTK_HOST;
+    settings.device.index = 0;
     if (!(loader = open_in_middle(&settings, n_samples)))
         return 0;
     uint64_t start = pstk__clock_ns(), until = start + (uint64_t)(seconds * 1e9);
@@ -585,7 +587,7 @@ static uint64_t largest_copy(const struct pstk_settings *s, const struct pstk__s
     struct pstk__layout layout;
     if (pstk__plan_open(&plan, s, source, NULL) < 0)
         return 0;
-    pstk__layout_init(&layout, plan, s->report_crops, 0);
+    pstk__layout_init(&layout, plan, s->observe.report_crops, 0);
     uint64_t size = layout.size == UINT64_MAX ? 0 : layout.arrival_size;
     if (layout.size != UINT64_MAX && layout.dense_size - size > size)
         size = layout.dense_size - size;
@@ -608,7 +610,7 @@ static void measure_copies(const struct pstk_settings *s, const struct pstk__sou
     if (size > COPY_MAX)
         size = COPY_MAX;
     if (size == 0 ||
-        pstk_measure_copies(s->device, s->device_index, size, seconds, &rates, NULL) < 0)
+        pstk_measure_copies(s->device.kind, s->device.index, size, seconds, &rates, NULL) < 0)
         return;
     out->copy_bytes_per_second = rates.to_device;
     out->copy_block_size = size;
@@ -642,10 +644,10 @@ static const char *ceiling_field(const struct pstk_settings *s, const struct pst
 static uint32_t ceiling_threads(const struct pstk_settings *s)
 {
     struct pstk__numa *numa;
-    struct pstk__numa_config c = {.local_rank = s->local_rank,
-                                  .local_world = s->local_world,
+    struct pstk__numa_config c = {.local_rank = s->ranks.local_rank,
+                                  .local_world = s->ranks.local_world,
                                   .n_workers = s->n_threads,
-                                  .bus_id = s->device == PSTK_CUDA ? "" : NULL};
+                                  .bus_id = s->device.kind == PSTK_CUDA ? "" : NULL};
     if (pstk__numa_open(&numa, &c, NULL) < 0)
         return s->n_threads ? s->n_threads : 1;
     uint32_t n = pstk__numa_n_workers(numa);
@@ -677,7 +679,7 @@ static void measure_others(const struct pstk_settings *s, const struct pstk__sou
     decode_slice(decode);
     ceilings->memory_bytes_per_second = measure_memory(decode->n_threads, share);
     decode_slice(decode);
-    if (s->device != PSTK_HOST)
+    if (s->device.kind != PSTK_HOST)
         measure_copies(s, source, share, ceilings);
     decode_slice(decode);
     decode_slice(decode);
@@ -697,7 +699,7 @@ static int measure_all(const struct pstk_settings *s, struct pstk_dataset *datas
                        struct pstk_ceilings *ceilings, struct pstk_error *err)
 {
     const struct pstk__source *source = pstk__dataset_source(dataset);
-    const double share = seconds / (s->device == PSTK_HOST ? 5 : 6);
+    const double share = seconds / (s->device.kind == PSTK_HOST ? 5 : 6);
     struct decode decode = {.n_threads = ceiling_threads(s), .seconds = share / N_SLICES};
     struct pstk__source *own;
     uint32_t field = 0;
@@ -731,7 +733,7 @@ int pstk_measure_ceilings(const struct pstk_settings *settings, double seconds,
     if (r == 0)
         r = pstk__settings_check(s, err);
     if (r == 0)
-        r = pstk__device_ops(s->device)->find(s->device_index, bus_id, err);
+        r = pstk__device_ops(s->device.kind)->find(s->device.index, bus_id, err);
     if (r == 0)
         r = pstk_dataset_open_foreign(&dataset, s->path, s->foreign, err);
     if (r < 0)

@@ -48,7 +48,7 @@ static int is_own_work(const struct pstk_settings *s, const struct pstk__plan *p
     for (uint32_t i = 0; i < s->n_outputs; i++) {
         const struct pstk_output *o =
             (const void *)((const char *)s->outputs + (size_t)i * s->output_size);
-        for (uint32_t k = 0; k < o->n_ops; k++)
+        for (uint32_t k = 0; k < o->image.n_ops; k++)
             if (plan->outputs[i].ops[k].kind == PSTK_OP_CALL)
                 return 0;
         if (o->kind == PSTK_OUTPUT_CALLBACK || plan->outputs[i].pool)
@@ -65,7 +65,7 @@ static uint32_t open_kinds(struct probe *probe, const struct pstk_settings *sett
     uint32_t n = 0;
     for (uint32_t k = PSTK_KERNELS_C; k <= pstk__cpu_kernels(); k++) {
         struct kind *kind = &probe->kinds[k];
-        s.kernels = k;
+        s.reading.kernels = k;
         if (pstk__plan_open(&kind->plan, &s, source, NULL) < 0 || !is_own_work(&s, kind->plan) ||
             pstk__sampler_open(&kind->sampler, kind->plan, NULL) < 0)
             return 0;

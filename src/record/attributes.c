@@ -87,12 +87,13 @@ static int check_shape(const struct pstk_field *field, uint32_t i, struct pstk_e
 static int check_words(const struct pstk_field *field, uint32_t i, uint32_t traits,
                        struct pstk_error *err)
 {
-    if (traits & PSTK__TRAIT_FORM ? field->form < PSTK_FORM_XYXY || field->form > PSTK_FORM_CXCYWH
-                                  : field->form != PSTK_FORM_NONE)
+    if (traits & PSTK__TRAIT_FORM
+            ? field->box_format < PSTK_BOX_FORMAT_XYXY || field->box_format > PSTK_BOX_FORMAT_CXCYWH
+            : field->box_format != PSTK_BOX_FORMAT_NONE)
         return FAIL(field, i,
-                    "form: value is %u; must be one of enum pstk_form for boxes, 0 for "
+                    "form: value is %u; must be one of enum pstk_box_format for boxes, 0 for "
                     "others",
-                    field->form);
+                    field->box_format);
     if (traits & PSTK__TRAIT_COORDINATES ? field->coordinates < PSTK_COORDINATES_PIXELS ||
                                                field->coordinates > PSTK_COORDINATES_UNIT
                                          : field->coordinates != PSTK_COORDINATES_NONE)
@@ -231,7 +232,7 @@ void pstk__attributes_text(const struct pstk_field *field, char *text, uint32_t 
         {"of", field->of},
         {"rows", field->rows},
         {"splits", field->splits},
-        {"form", field->form ? pstk__form_name(field->form) : ""},
+        {"form", field->box_format ? pstk__form_name(field->box_format) : ""},
         {"coordinates", field->coordinates ? pstk__coordinates_name(field->coordinates) : ""},
     };
     uint32_t used = 0;

@@ -42,9 +42,10 @@ static void get(const struct items *items, uint64_t i, uint32_t n, double *v)
 
 static const char *check_box(uint32_t form, const double v[4], uint64_t i, char text[200])
 {
-    static const char *const names[][4] = {[PSTK_FORM_XYXY] = {"left", "top", "right", "bottom"},
-                                           [PSTK_FORM_XYWH] = {"left", "top", "width", "height"},
-                                           [PSTK_FORM_CXCYWH] = {"x", "y", "width", "height"}};
+    static const char *const names[][4] = {
+        [PSTK_BOX_FORMAT_XYXY] = {"left", "top", "right", "bottom"},
+        [PSTK_BOX_FORMAT_XYWH] = {"left", "top", "width", "height"},
+        [PSTK_BOX_FORMAT_CXCYWH] = {"x", "y", "width", "height"}};
     const char *const *name = names[form];
     for (int k = 0; k < 4; k++)
         if (!isfinite(v[k])) {
@@ -52,10 +53,10 @@ static const char *check_box(uint32_t form, const double v[4], uint64_t i, char 
             return text;
         }
     for (int k = 2; k < 4; k++)
-        if (form == PSTK_FORM_XYXY ? v[k] < v[k - 2] : v[k] < 0) {
+        if (form == PSTK_BOX_FORMAT_XYXY ? v[k] < v[k - 2] : v[k] < 0) {
             snprintf(text, 200, "box %" PRIu64 ": %s is %g; must be at least %s%g", i, name[k],
-                     v[k], form == PSTK_FORM_XYXY ? k == 2 ? "left, " : "top, " : "",
-                     form == PSTK_FORM_XYXY ? v[k - 2] : 0);
+                     v[k], form == PSTK_BOX_FORMAT_XYXY ? k == 2 ? "left, " : "top, " : "",
+                     form == PSTK_BOX_FORMAT_XYXY ? v[k - 2] : 0);
             return text;
         }
     return NULL;
@@ -67,7 +68,7 @@ static const char *check_boxes(const struct pstk_field *field, const struct item
     for (uint64_t i = 0; i < items->n; i++) {
         double v[4];
         get(items, i, 4, v);
-        if (check_box(field->form, v, i, text))
+        if (check_box(field->box_format, v, i, text))
             return text;
     }
     return NULL;

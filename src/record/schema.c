@@ -122,7 +122,7 @@ static void copy_field(struct pstk_field *to, const struct pstk_field *from)
     memcpy(to->of, from->of, strnlen(from->of, PSTK_MAX_NAME - 1));
     memcpy(to->rows, from->rows, strnlen(from->rows, PSTK_MAX_NAME - 1));
     memcpy(to->splits, from->splits, strnlen(from->splits, PSTK_MAX_NAME - 1));
-    to->form = from->form;
+    to->box_format = from->box_format;
     to->coordinates = from->coordinates;
 }
 

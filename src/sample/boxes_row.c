@@ -7,9 +7,9 @@
 
 static struct pstk__sides extent_of(uint32_t form, const double v[4])
 {
-    if (form == PSTK_FORM_XYWH)
+    if (form == PSTK_BOX_FORMAT_XYWH)
         return (struct pstk__sides){{v[0], v[1]}, {v[0] + v[2], v[1] + v[3]}};
-    if (form == PSTK_FORM_CXCYWH)
+    if (form == PSTK_BOX_FORMAT_CXCYWH)
         return (struct pstk__sides){{v[0] - v[2] / 2, v[1] - v[3] / 2},
                                     {v[0] + v[2] / 2, v[1] + v[3] / 2}};
     return (struct pstk__sides){{v[0], v[1]}, {v[2], v[3]}};
@@ -31,7 +31,7 @@ const char *pstk__boxes_read(struct pstk__boxes *boxes, const struct pstk_field 
             v[k] = pstk__coordinate(at, field->dtype);
         struct pstk__sides *e = &boxes->boxes[i].whole;
         boxes->boxes[i].is_excluded = 0;
-        *e = extent_of(field->form, v);
+        *e = extent_of(field->box_format, v);
         e->min.x *= width;
         e->max.x *= width;
         e->min.y *= height;
@@ -48,21 +48,22 @@ void pstk__boxes_choose(struct pstk__boxes *boxes, const struct pstk__output *o)
         const struct pstk__sides *e = &box->shown;
         const double area = pstk__sides_area(e);
         if (!box->is_dropped &&
-            !(e->max.x - e->min.x >= output->min_side && e->max.y - e->min.y >= output->min_side &&
-              area >= output->min_area &&
-              area >= output->min_visible * pstk__sides_area(&box->whole)))
+            !(e->max.x - e->min.x >= output->follow.min_side &&
+              e->max.y - e->min.y >= output->follow.min_side && area >= output->follow.min_area &&
+              area >= output->follow.min_visible * pstk__sides_area(&box->whole)))
             box->is_dropped = 1;
     }
 }
 
 static void write_box(const struct pstk__sides *e, const struct pstk__output *o, float out[4])
 {
-    const int is_unit = o->settings.coordinates == PSTK_COORDINATES_UNIT;
+    const int is_unit = o->settings.follow.coordinates == PSTK_COORDINATES_UNIT;
     const double width = is_unit ? o->width : 1, height = is_unit ? o->height : 1;
     const double left = e->min.x / width, right = e->max.x / width;
     const double top = e->min.y / height, bottom = e->max.y / height;
-    const int is_xyxy = o->settings.form == 0 || o->settings.form == PSTK_FORM_XYXY;
-    const int is_centre = o->settings.form == PSTK_FORM_CXCYWH;
+    const int is_xyxy =
+        o->settings.follow.box_format == 0 || o->settings.follow.box_format == PSTK_BOX_FORMAT_XYXY;
+    const int is_centre = o->settings.follow.box_format == PSTK_BOX_FORMAT_CXCYWH;
     out[0] = (float)(is_centre ? (left + right) / 2 : left);
     out[1] = (float)(is_centre ? (top + bottom) / 2 : top);
     out[2] = (float)(is_xyxy ? right : right - left);
@@ -76,7 +77,8 @@ uint32_t pstk__boxes_write(const struct pstk__boxes *boxes, const struct pstk__o
     for (uint32_t i = 0; i < boxes->n; i++) {
         const struct pstk__moved_box *box = &boxes->boxes[i];
         if (!box->is_dropped)
-            write_box(o->settings.keep_outside ? &box->whole : &box->shown, o, out + 4 * n++);
+            write_box(o->settings.follow.keep_outside ? &box->whole : &box->shown, o,
+                      out + 4 * n++);
     }
     return n;
 }

@@ -42,14 +42,14 @@ int pstk__compile_wrong_kind(const struct pstk__plan *p, uint32_t i, const char 
 static int check_pixels(struct pstk__output *o, uint32_t i, struct pstk_error *err)
 {
     struct pstk_output *output = &o->settings;
-    if (output->channels == 0)
-        output->channels = 3;
-    if (output->channels != 1 && output->channels != 3 && output->channels != 4)
+    if (output->image.channels == 0)
+        output->image.channels = 3;
+    if (output->image.channels != 1 && output->image.channels != 3 && output->image.channels != 4)
         return FAIL(i, PSTK_EINVAL, ".channels: value is %u; must be 1, 3 or 4, or 0 for 3",
-                    output->channels);
-    if (output->exif_orientation > 1)
+                    output->image.channels);
+    if (output->image.exif_orientation > 1)
         return FAIL(i, PSTK_EINVAL, ".exif_orientation: value is %u; must be 0 or 1",
-                    output->exif_orientation);
+                    output->image.exif_orientation);
     o->has_pixels = 1;
     return 0;
 }
@@ -64,9 +64,9 @@ static int image_dtype(struct pstk__output *o, uint32_t i, struct pstk_error *er
         return FAIL(i, PSTK_EINVAL,
                     ".dtype: value is %s; must be u8, f16, bf16 or f32 for an image",
                     pstk_dtype_name(output->dtype));
-    if (output->layout != PSTK_NHWC && output->layout != PSTK_NCHW)
+    if (output->image.layout != PSTK_NHWC && output->image.layout != PSTK_NCHW)
         return FAIL(i, PSTK_EINVAL, ".layout: value is %u; must be PSTK_NHWC or PSTK_NCHW",
-                    output->layout);
+                    output->image.layout);
     return check_pixels(o, i, err);
 }
 
@@ -76,10 +76,10 @@ static int check_ops(struct pstk__output *o, uint32_t i, uint32_t dtype, struct 
 {
     struct pstk_error inner;
     pstk_error_init(&inner, sizeof inner);
-    struct pstk__view view = {.channels = o->settings.channels, .dtype = dtype};
+    struct pstk__view view = {.channels = o->settings.image.channels, .dtype = dtype};
     const int is_open = o->settings.kind == PSTK_OUTPUT_CALLBACK;
-    const int rc = (is_open ? pstk__ops_check_open : pstk__ops_check)(o->ops, o->settings.n_ops,
-                                                                      &view, &inner);
+    const int rc = (is_open ? pstk__ops_check_open
+                            : pstk__ops_check)(o->ops, o->settings.image.n_ops, &view, &inner);
     if (rc < 0)
         return FAIL(i, rc, ".%.600s", inner.message);
     o->height = view.height;
@@ -101,7 +101,7 @@ static int check_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     const int64_t h = o->height, w = o->width, c = o->channels, b = p->batch_size;
     const int64_t nhwc[4] = {b, h, w, c}, nchw[4] = {b, c, h, w};
     o->n_dims = 4;
-    memcpy(o->shape, o->settings.layout == PSTK_NCHW ? nchw : nhwc, sizeof nhwc);
+    memcpy(o->shape, o->settings.image.layout == PSTK_NCHW ? nchw : nhwc, sizeof nhwc);
     return 0;
 }
 
@@ -209,7 +209,8 @@ int pstk__check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 /* 1: the callback gets decoded pixels, not the field's bytes. */
 static int asks_for_pixels(const struct pstk_output *output)
 {
-    return output->n_ops != 0 || output->channels != 0 || output->exif_orientation != 0;
+    return output->image.n_ops != 0 || output->image.channels != 0 ||
+           output->image.exif_orientation != 0;
 }
 
 static int check_callback_pixels(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
@@ -217,17 +218,17 @@ static int check_callback_pixels(struct pstk__plan *p, uint32_t i, struct pstk_e
     struct pstk__output *o = &p->outputs[i];
     if (pstk__compile_field(p, i)->kind != PSTK_FIELD_IMAGE)
         return pstk__compile_wrong_kind(p, i, "a callback on pixels", "image", err);
-    if (o->settings.stored)
+    if (o->settings.callback.stored)
         return FAIL(i, PSTK_EINVAL,
                     ".stored: value is %u; must be 0 for a callback that gets decoded pixels",
-                    o->settings.stored);
+                    o->settings.callback.stored);
     int rc = check_pixels(o, i, err);
     if (rc == 0)
         rc = check_ops(o, i, PSTK_U8, err);
     if (rc < 0)
         return rc;
-    if (o->settings.n_ops > 0 && (o->height == 0 || o->width == 0) &&
-        pstk__op_entry(o->ops[o->settings.n_ops - 1].kind)->effects & PSTK__ERASES)
+    if (o->settings.image.n_ops > 0 && (o->height == 0 || o->width == 0) &&
+        pstk__op_entry(o->ops[o->settings.image.n_ops - 1].kind)->effects & PSTK__ERASES)
         return FAIL(i, PSTK_EINVAL, ".ops: the last one erases, and so they must fix the size");
     return 0;
 }
@@ -236,15 +237,15 @@ static int check_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *e
 {
     struct pstk__output *o = &p->outputs[i];
     const struct pstk_output *output = &o->settings;
-    if (!output->decode == !output->processes)
+    if (!output->callback.decode == !output->callback.processes)
         return FAIL(i, PSTK_EINVAL,
                     ".decode: value is %s; must be a function for a callback output, unless it "
                     "has processes",
-                    output->decode ? "a function" : "NULL");
-    if (output->processes && output->scratch_size > 0)
+                    output->callback.decode ? "a function" : "NULL");
+    if (output->callback.processes && output->callback.scratch_size > 0)
         return FAIL(i, PSTK_EINVAL, ".scratch_size: must be 0 for an output that has processes");
-    if (output->processes) {
-        const int rc = pstk__process_pool_check(output->processes, i, err);
+    if (output->callback.processes) {
+        const int rc = pstk__process_pool_check(output->callback.processes, i, err);
         if (rc < 0)
             return rc;
     }
@@ -252,18 +253,19 @@ static int check_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *e
         return FAIL(i, PSTK_EINVAL,
                     ".dtype: value is %u; must be one of enum pstk_dtype for a callback output",
                     output->dtype);
-    if (output->n_dims > 8)
-        return FAIL(i, PSTK_EINVAL, ".n_dims: value is %u; must be at most 8", output->n_dims);
-    if (output->scratch_size > MAX_ROW)
+    if (output->callback.n_dims > 8)
+        return FAIL(i, PSTK_EINVAL, ".n_dims: value is %u; must be at most 8",
+                    output->callback.n_dims);
+    if (output->callback.scratch_size > MAX_ROW)
         return FAIL(i, PSTK_EFBIG, ".scratch_size: value is %llu; must be at most 2^40 bytes",
-                    (unsigned long long)output->scratch_size);
-    o->n_dims = output->n_dims + 1;
+                    (unsigned long long)output->callback.scratch_size);
+    o->n_dims = output->callback.n_dims + 1;
     o->shape[0] = p->batch_size;
-    for (uint32_t d = 0; d < output->n_dims; d++) {
-        if (output->shape[d] == 0 || output->shape[d] > MAX_ROW)
+    for (uint32_t d = 0; d < output->callback.n_dims; d++) {
+        if (output->callback.shape[d] == 0 || output->callback.shape[d] > MAX_ROW)
             return FAIL(i, PSTK_EINVAL, ".shape[%u]: value is %llu; must be from 1 to 2^40", d,
-                        (unsigned long long)output->shape[d]);
-        o->shape[d + 1] = (int64_t)output->shape[d];
+                        (unsigned long long)output->callback.shape[d]);
+        o->shape[d + 1] = (int64_t)output->callback.shape[d];
     }
     const int rc = asks_for_pixels(output) ? check_callback_pixels(p, i, err) : 0;
     return rc < 0 ? rc : pstk__check_batched(p, i, err);
@@ -276,20 +278,20 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
     const struct pstk_output *output = &o->settings;
     const int image = output->kind == PSTK_OUTPUT_IMAGE;
     const int pixels = image || output->kind == PSTK_OUTPUT_CALLBACK;
-    if (!pixels && output->n_ops != 0)
+    if (!pixels && output->image.n_ops != 0)
         return FAIL(i, PSTK_EINVAL,
                     ".n_ops: value is %u; must be 0, because operations apply to image outputs and "
                     "callbacks only",
-                    output->n_ops);
-    if (!pixels && output->channels != 0)
+                    output->image.n_ops);
+    if (!pixels && output->image.channels != 0)
         return FAIL(i, PSTK_EINVAL,
                     ".channels: value is %u; must be 0, because only images have channels",
-                    output->channels);
-    if (output->reference > (pixels ? PSTK_REFERENCE_TENSOR : PSTK_REFERENCE_PIL))
-        return FAIL(i, PSTK_EINVAL, ".reference: value is %u; must be %s", output->reference,
+                    output->image.channels);
+    if (output->image.reference > (pixels ? PSTK_REFERENCE_TENSOR : PSTK_REFERENCE_PIL))
+        return FAIL(i, PSTK_EINVAL, ".reference: value is %u; must be %s", output->image.reference,
                     pixels ? "an enum pstk_reference, 0 or 1"
                            : "0, because operations apply to image outputs and callbacks only");
-    if ((!image && output->layout != 0) || (!pixels && output->exif_orientation != 0))
+    if ((!image && output->image.layout != 0) || (!pixels && output->image.exif_orientation != 0))
         return FAIL(
             i, PSTK_EINVAL,
             ": layout and exif_orientation must be 0, because they apply to image outputs only");
@@ -297,28 +299,29 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
         output->kind == PSTK_OUTPUT_BYTES || output->kind == PSTK_OUTPUT_RAGGED ||
         output->kind == PSTK_OUTPUT_BOXES || output->kind == PSTK_OUTPUT_PER_BOX ||
         output->kind == PSTK_OUTPUT_KEYPOINTS || output->kind == PSTK_OUTPUT_POLYGONS;
-    if (!is_ragged && output->bytes_per_batch != 0)
+    if (!is_ragged && output->ragged.bytes_per_batch != 0)
         return FAIL(i, PSTK_EINVAL,
                     ".bytes_per_batch: must be 0, because it applies to ragged outputs only");
     if (output->kind != PSTK_OUTPUT_CALLBACK &&
-        (output->decode || output->processes || output->scratch_size != 0))
+        (output->callback.decode || output->callback.processes ||
+         output->callback.scratch_size != 0))
         return FAIL(i, PSTK_EINVAL,
                     ": decode and processes must be NULL and scratch_size 0, because they apply "
                     "to callback outputs only");
-    if (!output->processes && output->batched != 0)
+    if (!output->callback.processes && output->callback.batched != 0)
         return FAIL(i, PSTK_EINVAL,
                     ".batched: value is %u; must be 0 for an output without processes",
-                    output->batched);
-    if (!output->processes && output->timeout_ns != 0)
+                    output->callback.batched);
+    if (!output->callback.processes && output->callback.timeout_ns != 0)
         return FAIL(i, PSTK_EINVAL,
                     ".timeout_ns: value is %llu; must be 0 for an output without processes",
-                    (unsigned long long)output->timeout_ns);
-    if (output->timeout_ns > INT64_MAX)
+                    (unsigned long long)output->callback.timeout_ns);
+    if (output->callback.timeout_ns > INT64_MAX)
         return FAIL(i, PSTK_EINVAL, ".timeout_ns: value is %llu; must be below 2^63",
-                    (unsigned long long)output->timeout_ns);
-    if (output->stored > (output->kind == PSTK_OUTPUT_CALLBACK))
+                    (unsigned long long)output->callback.timeout_ns);
+    if (output->callback.stored > (output->kind == PSTK_OUTPUT_CALLBACK))
         return FAIL(i, PSTK_EINVAL, ".stored: value is %u; must be 0, or 1 for a callback output",
-                    output->stored);
+                    output->callback.stored);
     return 0;
 }
 
@@ -350,7 +353,7 @@ static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
     const uint64_t most = o->max_size;
-    const uint64_t wanted = o->settings.bytes_per_batch;
+    const uint64_t wanted = o->settings.ragged.bytes_per_batch;
     if (wanted != 0 && wanted < most)
         return FAIL(i, PSTK_EINVAL,
                     ".bytes_per_batch: value is %llu; the largest value of field '%s' alone takes "
@@ -406,7 +409,7 @@ static void pass_plain(struct pstk__plan *p, struct pstk__output *o)
     if (p->source->schema.entry[f] >= 0)
         pass.held = ALIGN(limits->max_plain[f]);
     /* Outputs of images decode planes as they are stored. */
-    if (field->codec == PSTK_CODEC_PLANES && !o->has_pixels && !o->settings.stored)
+    if (field->codec == PSTK_CODEC_PLANES && !o->has_pixels && !o->settings.callback.stored)
         pass.scratch = pstk__planes_decode_scratch(limits->max_width[f], limits->max_height[f],
                                                    p->max_pixels, limits->max_plain[f]);
     pstk__compile_pass(o, pass);
@@ -421,7 +424,7 @@ static int image_table(struct pstk__output *o, uint32_t i, struct pstk_error *er
     if (!o->table)
         return FAIL(i, PSTK_ENOMEM, ": out of memory");
     struct pstk__normalisation normalisation;
-    pstk__ops_finish(o->settings.ops, output->n_ops, &normalisation);
+    pstk__ops_finish(o->settings.image.ops, output->image.n_ops, &normalisation);
     pstk__normalisation_table(o->table, output->dtype, o->channels, &normalisation);
     pstk__affine_init(&o->line, o->table, output->dtype, o->channels);
     return 0;
@@ -433,8 +436,8 @@ static uint32_t decoded_channels(const struct pstk__plan *p, uint32_t i)
     uint32_t most = 1;
     for (uint32_t k = 0; k < p->n_outputs; k++) {
         const struct pstk__output *o = &p->outputs[k];
-        if (o->field == p->outputs[i].field && o->settings.channels > most)
-            most = o->settings.channels;
+        if (o->field == p->outputs[i].field && o->settings.image.channels > most)
+            most = o->settings.image.channels;
     }
     return most;
 }
@@ -451,7 +454,7 @@ static struct pstk__row_layout resized_of(const struct pstk__output *o, uint32_t
 static uint32_t passes_colour(struct pstk__output *o, uint32_t channels, uint64_t held)
 {
     for (uint32_t j = 0; j < o->n_prefix; j++) {
-        const struct pstk_op *op = &o->settings.ops[j];
+        const struct pstk_op *op = &o->settings.image.ops[j];
         const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
         if (!(entry->effects & PSTK__COLOURS))
             continue;
@@ -468,7 +471,7 @@ static uint32_t passes_colour(struct pstk__output *o, uint32_t channels, uint64_
 static struct pstk__largest decoded_largest(const struct pstk__output *o,
                                             const struct pstk__image_bounds *b)
 {
-    const int is_turned = o->settings.exif_orientation != 0;
+    const int is_turned = o->settings.image.exif_orientation != 0;
     const uint32_t w = is_turned ? b->max_side : b->max_width;
     const uint32_t h = is_turned ? b->max_side : b->max_height;
     const uint64_t area = (uint64_t)w * h;
@@ -481,13 +484,13 @@ static struct pstk__largest decoded_largest(const struct pstk__output *o,
 static void passes_picture(struct pstk__output *o, uint32_t end, struct pstk__view view)
 {
     const struct pstk__canvas_bounds bounds =
-        pstk__canvas_bounds_of(o->settings.ops, o->n_prefix, end, o->crop, view);
+        pstk__canvas_bounds_of(o->settings.image.ops, o->n_prefix, end, o->crop, view);
     o->canvas_room = bounds.room;
     o->passes[o->resize].held += bounds.room + PSTK__PUSHDOWN_ROOM(pstk__output_image_ops_size(o));
     for (uint32_t j = o->n_prefix; j < end; j++) {
-        view = pstk__op_view(&o->settings.ops[j], &view);
+        view = pstk__op_view(&o->settings.image.ops[j], &view);
         pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_PICTURE,
-                                                  .op = &o->settings.ops[j],
+                                                  .op = &o->settings.image.ops[j],
                                                   .out = pstk__compile_pixels(view.channels),
                                                   .scratch = bounds.room + bounds.scratch +
                                                              PSTK__COLOUR_TABLE_SIZE +
@@ -499,17 +502,17 @@ static void passes_picture(struct pstk__output *o, uint32_t end, struct pstk__vi
 /* The first ops, those on pixels: others finish, and then erase. */
 static uint32_t pixel_ops(const struct pstk__output *o)
 {
-    uint32_t n = o->settings.n_ops;
-    while (n > 0 &&
-           pstk__op_entry(o->settings.ops[n - 1].kind)->effects & (PSTK__FINISHES | PSTK__ERASES))
+    uint32_t n = o->settings.image.n_ops;
+    while (n > 0 && pstk__op_entry(o->settings.image.ops[n - 1].kind)->effects &
+                        (PSTK__FINISHES | PSTK__ERASES))
         n--;
     return n;
 }
 
 static int erases(const struct pstk__output *o)
 {
-    const uint32_t n = o->settings.n_ops;
-    return n > 0 && pstk__op_entry(o->settings.ops[n - 1].kind)->effects & PSTK__ERASES;
+    const uint32_t n = o->settings.image.n_ops;
+    return n > 0 && pstk__op_entry(o->settings.image.ops[n - 1].kind)->effects & PSTK__ERASES;
 }
 
 static int is_mixed(const struct pstk__plan *p, uint32_t i)
@@ -520,22 +523,23 @@ static int is_mixed(const struct pstk__plan *p, uint32_t i)
 /* From rows as they are decoded to one row of the output, in bytes. */
 static void passes_pixels(struct pstk__output *o, const struct pstk__image_bounds *bounds)
 {
-    const uint64_t held =
-        pstk__image_row_size(o->settings.exif_orientation ? bounds->max_side : bounds->max_width);
+    const uint64_t held = pstk__image_row_size(
+        o->settings.image.exif_orientation ? bounds->max_side : bounds->max_width);
     const uint32_t end = pixel_ops(o);
-    struct pstk__view view = {.channels = o->settings.channels};
-    o->n_prefix = pstk__ops_prefix(o->settings.ops, o->settings.n_ops);
-    o->max_ops = pstk__ops_max(o->settings.ops, o->settings.n_ops);
+    struct pstk__view view = {.channels = o->settings.image.channels};
+    o->n_prefix = pstk__ops_prefix(o->settings.image.ops, o->settings.image.n_ops);
+    o->max_ops = pstk__ops_max(o->settings.image.ops, o->settings.image.n_ops);
     o->crop = decoded_largest(o, bounds);
     for (uint32_t j = 0; j < o->n_prefix; j++) {
-        view = pstk__op_view(&o->settings.ops[j], &view);
-        o->crop = pstk__op_largest(&o->settings.ops[j], &view, o->crop);
+        view = pstk__op_view(&o->settings.image.ops[j], &view);
+        o->crop = pstk__op_largest(&o->settings.image.ops[j], &view, o->crop);
     }
-    if (pstk__output_decoded(o)->channels != o->settings.channels)
-        pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_CONVERT,
-                                                  .out = pstk__compile_pixels(o->settings.channels),
-                                                  .held = held});
-    const uint32_t channels = passes_colour(o, o->settings.channels, held);
+    if (pstk__output_decoded(o)->channels != o->settings.image.channels)
+        pstk__compile_pass(
+            o, (struct pstk__pass){.what = PSTK__PASS_CONVERT,
+                                   .out = pstk__compile_pixels(o->settings.image.channels),
+                                   .held = held});
+    const uint32_t channels = passes_colour(o, o->settings.image.channels, held);
     o->resize = o->n_passes;
     pstk__compile_pass(o,
                        (struct pstk__pass){.what = PSTK__PASS_RESIZE,
@@ -558,7 +562,7 @@ static int passes_decoded(struct pstk__plan *p, uint32_t i, struct pstk_error *e
         o, (struct pstk__pass){.what = PSTK__PASS_DECODE,
                                .out = decoded,
                                .scratch = pstk__image_scratch_within(w, h, p->max_pixels)});
-    if (o->settings.exif_orientation)
+    if (o->settings.image.exif_orientation)
         pstk__compile_pass(
             o, (struct pstk__pass){.what = PSTK__PASS_TURN,
                                    .out = decoded,
@@ -579,7 +583,7 @@ static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     struct pstk__output *o = &p->outputs[i];
     const struct pstk_output *output = &o->settings;
     struct pstk__row_layout row = pstk__compile_row(o, output->dtype);
-    row.layout = output->layout;
+    row.layout = output->image.layout;
     row.channels = o->channels;
     const int rc = passes_decoded(p, i, err);
     if (rc < 0)
@@ -632,7 +636,7 @@ static int passes_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *
         return rc;
     pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_CALLBACK,
                                               .out = pstk__compile_row(o, o->settings.dtype),
-                                              .held = ALIGN(o->settings.scratch_size),
+                                              .held = ALIGN(o->settings.callback.scratch_size),
                                               .scratch = o->canvas_room});
     return 0;
 }
@@ -686,7 +690,7 @@ int pstk__output_check(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 int pstk__output_compile(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    o->passes = calloc(N_PASSES + o->settings.n_ops, sizeof *o->passes);
+    o->passes = calloc(N_PASSES + o->settings.image.n_ops, sizeof *o->passes);
     if (!o->passes)
         return FAIL(i, PSTK_ENOMEM, ": out of memory");
     pass_plain(p, o);

@@ -68,10 +68,10 @@ static int find_named(const struct pstk__plan *p, uint32_t i, const char *name, 
 int pstk__compile_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    const char *name = o->settings.follows;
+    const char *name = o->settings.follow.image;
     char names[200];
     uint32_t n = 0;
-    o->settings.follows = NULL;
+    o->settings.follow.image = NULL;
     if (name)
         return find_named(p, i, name, &o->image, err);
     for (uint32_t k = 0; k < p->n_outputs; k++) {
@@ -98,45 +98,46 @@ int pstk__check_unfollowing(const struct pstk__output *o, uint32_t i, struct pst
     const uint32_t kind = output->kind;
     const int is_boxes = kind == PSTK_OUTPUT_BOXES, is_points = kind == PSTK_OUTPUT_KEYPOINTS,
               is_polygons = kind == PSTK_OUTPUT_POLYGONS;
-    if (output->follows && (!pstk__output_follows(kind) || kind == PSTK_OUTPUT_PER_BOX))
+    if (output->follow.image && (!pstk__output_follows(kind) || kind == PSTK_OUTPUT_PER_BOX))
         return FAIL(i, PSTK_EINVAL,
                     ".follows: value is '%.64s'; must be NULL, because it applies to outputs that "
                     "follow an image only",
-                    output->follows);
-    if (output->fill != 0 && kind != PSTK_OUTPUT_MASK)
+                    output->follow.image);
+    if (output->follow.fill != 0 && kind != PSTK_OUTPUT_MASK)
         return FAIL(i, PSTK_EINVAL,
                     ".fill: value is %u; must be 0, because it applies to masks only",
-                    output->fill);
-    if (!is_boxes && (output->form != 0 || output->min_side != 0 || output->min_area != 0 ||
-                      output->min_visible != 0))
+                    output->follow.fill);
+    if (!is_boxes && (output->follow.box_format != 0 || output->follow.min_side != 0 ||
+                      output->follow.min_area != 0 || output->follow.min_visible != 0))
         return FAIL(i, PSTK_EINVAL,
                     ": form, min_side, min_area and min_visible must be 0, because they apply to "
                     "boxes only");
-    if ((!is_boxes && !is_points && output->keep_outside != 0) ||
-        (!is_boxes && !is_points && !is_polygons && output->coordinates != 0))
+    if ((!is_boxes && !is_points && output->follow.keep_outside != 0) ||
+        (!is_boxes && !is_points && !is_polygons && output->follow.coordinates != 0))
         return FAIL(i, PSTK_EINVAL,
                     ": coordinates and keep_outside must be 0, because they apply to boxes, "
                     "keypoints and polygons (coordinates) only");
-    if (!is_points && (output->flip_pairs || output->n_flip_pairs != 0 || output->at_centers != 0))
+    if (!is_points && (output->follow.flip_pairs || output->follow.n_flip_pairs != 0 ||
+                       output->follow.at_centers != 0))
         return FAIL(i, PSTK_EINVAL,
                     ": flip_pairs must be NULL, n_flip_pairs and at_centers 0, because they apply "
                     "to keypoints only");
-    if (output->where && !is_boxes)
+    if (output->follow.where && !is_boxes)
         return FAIL(
             i, PSTK_EINVAL,
             ".where: value is '%.64s'; must be NULL, because it applies to boxes only (what "
             "follows them goes with them)",
-            output->where);
-    if (output->add != 0 && kind != PSTK_OUTPUT_PER_BOX)
+            output->follow.where);
+    if (output->follow.add != 0 && kind != PSTK_OUTPUT_PER_BOX)
         return FAIL(i, PSTK_EINVAL,
                     ".add: value is %lld; must be 0, because it applies to outputs per box only",
-                    (long long)output->add);
-    if (output->boxes && kind != PSTK_OUTPUT_PER_BOX && !is_points && !is_polygons)
+                    (long long)output->follow.add);
+    if (output->follow.boxes && kind != PSTK_OUTPUT_PER_BOX && !is_points && !is_polygons)
         return FAIL(
             i, PSTK_EINVAL,
             ".boxes: value is '%.64s'; must be NULL, because it applies to outputs per box, "
             "keypoints and polygons only",
-            output->boxes);
+            output->follow.boxes);
     return 0;
 }
 
@@ -157,9 +158,9 @@ int pstk__check_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
         return FAIL(i, PSTK_EINVAL, ".dtype: value is %s; must be one that holds every u8",
                     pstk_dtype_name(output->dtype));
     const uint32_t most = pstk__cast_fits(PSTK_U16, output->dtype) ? UINT16_MAX : UINT8_MAX;
-    if (output->fill > most)
+    if (output->follow.fill > most)
         return FAIL(i, PSTK_EINVAL, ".fill: value is %u; must be at most %u for dtype %s",
-                    output->fill, most, pstk_dtype_name(output->dtype));
+                    output->follow.fill, most, pstk_dtype_name(output->dtype));
     o->height = p->outputs[o->image].height;
     o->width = p->outputs[o->image].width;
     o->n_dims = 3;
@@ -234,25 +235,25 @@ static int is_column(const struct pstk__plan *p, uint32_t i, uint32_t f)
 
 static int check_limits(const struct pstk_output *output, uint32_t i, struct pstk_error *err)
 {
-    if (output->form > PSTK_FORM_CXCYWH)
-        return FAIL(i, PSTK_EINVAL, ".form: value is %u; must be one of enum pstk_form",
-                    output->form);
-    if (output->coordinates > PSTK_COORDINATES_UNIT)
+    if (output->follow.box_format > PSTK_BOX_FORMAT_CXCYWH)
+        return FAIL(i, PSTK_EINVAL, ".form: value is %u; must be one of enum pstk_box_format",
+                    output->follow.box_format);
+    if (output->follow.coordinates > PSTK_COORDINATES_UNIT)
         return FAIL(i, PSTK_EINVAL,
                     ".coordinates: value is %u; must be one of enum pstk_coordinates",
-                    output->coordinates);
-    if (output->keep_outside > 1)
+                    output->follow.coordinates);
+    if (output->follow.keep_outside > 1)
         return FAIL(i, PSTK_EINVAL, ".keep_outside: value is %u; must be 0 or 1",
-                    output->keep_outside);
-    if (!(output->min_side >= 0 && output->min_side < UINT32_MAX))
+                    output->follow.keep_outside);
+    if (!(output->follow.min_side >= 0 && output->follow.min_side < UINT32_MAX))
         return FAIL(i, PSTK_EINVAL, ".min_side: value is %g; must be 0 or more pixels",
-                    output->min_side);
-    if (!(output->min_area >= 0 && output->min_area < 0x1p64))
+                    output->follow.min_side);
+    if (!(output->follow.min_area >= 0 && output->follow.min_area < 0x1p64))
         return FAIL(i, PSTK_EINVAL, ".min_area: value is %g; must be 0 or more pixels",
-                    output->min_area);
-    if (!(output->min_visible >= 0 && output->min_visible <= 1))
+                    output->follow.min_area);
+    if (!(output->follow.min_visible >= 0 && output->follow.min_visible <= 1))
         return FAIL(i, PSTK_EINVAL, ".min_visible: value is %g; must be from 0 to 1",
-                    output->min_visible);
+                    output->follow.min_visible);
     return 0;
 }
 
@@ -273,10 +274,10 @@ static int compile_where(struct pstk__plan *p, uint32_t i, struct pstk_error *er
 {
     const struct pstk__schema *schema = &p->source->schema;
     struct pstk__output *o = &p->outputs[i];
-    const char *text = o->settings.where;
+    const char *text = o->settings.follow.where;
     char column[PSTK_MAX_NAME], columns[200];
     uint32_t f = 0;
-    o->settings.where = NULL;
+    o->settings.follow.where = NULL;
     o->n_levels = 0;
     if (!text)
         return 0;
@@ -343,9 +344,9 @@ static const char *boxes_of(const struct pstk__plan *p, uint32_t i)
 static int find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    const char *name = o->settings.boxes;
+    const char *name = o->settings.follow.boxes;
     uint32_t n = 0;
-    o->settings.boxes = NULL;
+    o->settings.follow.boxes = NULL;
     for (uint32_t k = 0; k < p->n_outputs; k++) {
         if (p->outputs[k].settings.kind != PSTK_OUTPUT_BOXES ||
             (name && strcmp(p->outputs[k].name, name) != 0))
@@ -379,11 +380,11 @@ int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     const struct pstk__output *o = &p->outputs[i];
     pstk__compile_levels(p, i, p->outputs[o->boxes].field);
     const uint32_t dtype = pstk__compile_field(p, i)->dtype;
-    if (o->settings.add != 0 && !pstk__cast_fits(dtype, PSTK_I64))
+    if (o->settings.follow.add != 0 && !pstk__cast_fits(dtype, PSTK_I64))
         return FAIL(i, PSTK_EINVAL,
                     ".add: value is %lld; must be 0 for a field of dtype %s (add works on whole "
                     "numbers up to i64)",
-                    (long long)o->settings.add, pstk_dtype_name(dtype));
+                    (long long)o->settings.follow.add, pstk_dtype_name(dtype));
     return pstk__check_ragged(p, i, err);
 }
 
@@ -391,8 +392,8 @@ int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 static int looks_at_boxes(const struct pstk_output *output)
 {
     uint32_t effects = 0;
-    for (uint32_t j = 0; j < output->n_ops; j++)
-        effects |= pstk__op_entry(output->ops[j].kind)->effects;
+    for (uint32_t j = 0; j < output->image.n_ops; j++)
+        effects |= pstk__op_entry(output->image.ops[j].kind)->effects;
     return (effects & PSTK__SNAPSHOTS_AT_BOXES) != 0;
 }
 

@@ -77,9 +77,9 @@ static int find_named(struct pstk__plan *p, uint32_t i, const char *name, struct
 static int find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    const char *name = o->settings.boxes;
+    const char *name = o->settings.follow.boxes;
     uint32_t n = 0;
-    o->settings.boxes = NULL;
+    o->settings.follow.boxes = NULL;
     if (name)
         return name[0] ? find_named(p, i, name, err) : 0;
     for (uint32_t k = 0; k < p->n_outputs; k++) {
@@ -105,30 +105,31 @@ static int check_settings(const struct pstk_output *output, const struct pstk_fi
     if (output->dtype != 0 && output->dtype != PSTK_F32)
         return FAIL(i, PSTK_EINVAL, ".dtype: value is %s; must be 0 or f32 for keypoints",
                     pstk_dtype_name(output->dtype));
-    if (output->coordinates > PSTK_COORDINATES_UNIT)
+    if (output->follow.coordinates > PSTK_COORDINATES_UNIT)
         return FAIL(i, PSTK_EINVAL,
                     ".coordinates: value is %u; must be one of enum pstk_coordinates",
-                    output->coordinates);
-    if (output->keep_outside > 1 || output->at_centers > 1)
+                    output->follow.coordinates);
+    if (output->follow.keep_outside > 1 || output->follow.at_centers > 1)
         return FAIL(i, PSTK_EINVAL, ".%s: value is %u; must be 0 or 1",
-                    output->keep_outside > 1 ? "keep_outside" : "at_centers",
-                    output->keep_outside > 1 ? output->keep_outside : output->at_centers);
-    if (output->at_centers && (output->coordinates == PSTK_COORDINATES_UNIT ||
-                               field->coordinates == PSTK_COORDINATES_UNIT))
+                    output->follow.keep_outside > 1 ? "keep_outside" : "at_centers",
+                    output->follow.keep_outside > 1 ? output->follow.keep_outside
+                                                    : output->follow.at_centers);
+    if (output->follow.at_centers && (output->follow.coordinates == PSTK_COORDINATES_UNIT ||
+                                      field->coordinates == PSTK_COORDINATES_UNIT))
         return FAIL(i, PSTK_EINVAL,
                     ".at_centers: value is 1; must be 0 for coordinates unit, because it counts "
                     "pixels");
-    if (output->n_flip_pairs > 0 && !output->flip_pairs)
+    if (output->follow.n_flip_pairs > 0 && !output->follow.flip_pairs)
         return FAIL(i, PSTK_EINVAL,
                     ".flip_pairs: value is NULL; must be an array of %u pairs (n_flip_pairs)",
-                    output->n_flip_pairs);
+                    output->follow.n_flip_pairs);
     return 0;
 }
 
 static int set_partner(struct pstk__output *o, uint32_t i, uint32_t pair, uint32_t n_points,
                        struct pstk_error *err)
 {
-    const uint32_t *two = o->settings.flip_pairs + 2 * (size_t)pair;
+    const uint32_t *two = o->settings.follow.flip_pairs + 2 * (size_t)pair;
     for (int k = 0; k < 2; k++) {
         if (two[k] >= n_points)
             return FAIL(i, PSTK_EINVAL,
@@ -148,9 +149,9 @@ static int set_partners(struct pstk__output *o, uint32_t i, uint32_t n_points,
                         struct pstk_error *err)
 {
     int rc = 0;
-    const uint32_t n = o->settings.n_flip_pairs;
+    const uint32_t n = o->settings.follow.n_flip_pairs;
     if (n == 0) {
-        o->settings.flip_pairs = NULL;
+        o->settings.follow.flip_pairs = NULL;
         return 0;
     }
     o->partners = calloc(n_points, sizeof *o->partners);
@@ -160,7 +161,7 @@ static int set_partners(struct pstk__output *o, uint32_t i, uint32_t n_points,
         o->partners[k] = k;
     for (uint32_t pair = 0; pair < n && rc == 0; pair++)
         rc = set_partner(o, i, pair, n_points, err);
-    o->settings.flip_pairs = NULL;
+    o->settings.follow.flip_pairs = NULL;
     return rc;
 }
 
@@ -211,10 +212,10 @@ int pstk__check_polygons(struct pstk__plan *p, uint32_t i, struct pstk_error *er
     if (o->settings.dtype != 0 && o->settings.dtype != PSTK_F32)
         return FAIL(i, PSTK_EINVAL, ".dtype: value is %s; must be 0 or f32 for polygons",
                     pstk_dtype_name(o->settings.dtype));
-    if (o->settings.coordinates > PSTK_COORDINATES_UNIT)
+    if (o->settings.follow.coordinates > PSTK_COORDINATES_UNIT)
         return FAIL(i, PSTK_EINVAL,
                     ".coordinates: value is %u; must be one of enum pstk_coordinates",
-                    o->settings.coordinates);
+                    o->settings.follow.coordinates);
     o->settings.dtype = PSTK_F32;
     o->item_size = 2 * sizeof(float);
     o->max_size = p->source->limits.max_plain[o->field] / (2ull * pstk_dtype_size(field->dtype)) *

@@ -85,24 +85,25 @@ int pstk__image_ops_init(struct pstk__image_ops *image_ops, const struct pstk__o
                          const struct pstk__image_info *info, const struct pstk__random_key *key,
                          struct pstk__boxes *boxes, struct pstk_error *err)
 {
-    image_ops->turn = turns[o->settings.exif_orientation ? info->orientation : 1];
+    image_ops->turn = turns[o->settings.image.exif_orientation ? info->orientation : 1];
     image_ops->width = image_ops->turn.swap ? info->height : info->width;
     image_ops->height = image_ops->turn.swap ? info->width : info->height;
     struct pstk__random_key own = *key;
     struct pstk__sampled_ops sampled = {.ops = image_ops->ops,
                                         .view = {.width = image_ops->width,
                                                  .height = image_ops->height,
-                                                 .channels = o->settings.channels},
+                                                 .channels = o->settings.image.channels},
                                         .err = err,
                                         .boxes = boxes};
     if (boxes)
         begin_boxes(image_ops, boxes);
-    own.group = o->settings.random_group;
-    int rc = pstk__ops_draw(&sampled, o->settings.ops, 0, o->n_prefix, own);
+    own.group = o->settings.image.random_group;
+    int rc = pstk__ops_draw(&sampled, o->settings.image.ops, 0, o->n_prefix, own);
     image_ops->n_prefix = sampled.n;
     image_ops->n_erasures = 0;
     if (rc == 0)
-        rc = pstk__ops_draw(&sampled, o->settings.ops, o->n_prefix, o->settings.n_ops, own);
+        rc = pstk__ops_draw(&sampled, o->settings.image.ops, o->n_prefix, o->settings.image.n_ops,
+                            own);
     while (sampled.n > image_ops->n_prefix && erases(&image_ops->ops[sampled.n - 1])) {
         sampled.n--;
         image_ops->n_erasures++;

@@ -369,7 +369,7 @@ static int resize_to_picture(struct pstk__image_rows *rows, struct pstk__image_r
 uint64_t pstk__image_resize_size(const struct pstk__image_bounds *b, const struct pstk__output *o,
                                  uint32_t channels)
 {
-    const int is_turned = o->settings.exif_orientation != 0;
+    const int is_turned = o->settings.image.exif_orientation != 0;
     const uint32_t w = is_turned ? b->max_side : b->max_width;
     const uint32_t h = is_turned ? b->max_side : b->max_height;
     struct pstk__resize_bounds bounds = {.channels = channels,
@@ -379,7 +379,7 @@ uint64_t pstk__image_resize_size(const struct pstk__image_bounds *b, const struc
                                          .min_out_height = h,
                                          .max_crop_width = o->crop.width,
                                          .max_crop_height = o->crop.height};
-    pstk__ops_bound(o->settings.ops, o->n_prefix, &bounds);
+    pstk__ops_bound(o->settings.image.ops, o->n_prefix, &bounds);
     return ALIGN((uint64_t)PSTK__MAX_CHANNELS * o->width) + pstk__resize_scratch(&bounds);
 }
 

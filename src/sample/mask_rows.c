@@ -116,7 +116,7 @@ int pstk__mask_rows_write(struct pstk__mask_rows *rows, const struct pstk__plan 
     const uint32_t dtype = o->settings.dtype;
     const uint64_t n = (uint64_t)o->height * o->width;
     uint8_t *planes[2] = {out, NULL};
-    rows->fill = o->settings.fill;
+    rows->fill = o->settings.follow.fill;
     rows->sample_size = pstk__mask_sample_size(source->info);
     rows->n_planes = rows->sample_size == 2 || rows->fill > UINT8_MAX ? 2 : 1;
     if (rows->n_planes == 2 && !pstk__cast_fits(PSTK_U16, dtype))

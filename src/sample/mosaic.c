@@ -60,7 +60,7 @@ static uint64_t written_size(const struct pstk__output *o)
 static int grow(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    const uint64_t wanted = o->settings.bytes_per_batch;
+    const uint64_t wanted = o->settings.ragged.bytes_per_batch;
     o->written_size = written_size(o);
     if (o->written_size > MAX_BUDGET / p->batch_size / N_PARTS)
         return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,

@@ -8,9 +8,9 @@ struct pstk_output pstk_output_image(const char *field, const struct pstk_op *op
     return (struct pstk_output){.field = field,
                                 .kind = PSTK_OUTPUT_IMAGE,
                                 .dtype = dtype,
-                                .layout = layout,
-                                .ops = ops,
-                                .n_ops = n_ops};
+                                .image.layout = layout,
+                                .image.ops = ops,
+                                .image.n_ops = n_ops};
 }
 
 struct pstk_output pstk_output_scalar(const char *field, uint32_t dtype)
@@ -39,14 +39,14 @@ struct pstk_output pstk_output_callback(const char *field, uint32_t dtype, pstk_
     return (struct pstk_output){.field = field,
                                 .kind = PSTK_OUTPUT_CALLBACK,
                                 .dtype = dtype,
-                                .decode = decode,
-                                .user = user};
+                                .callback.decode = decode,
+                                .callback.user = user};
 }
 
 struct pstk_output pstk_output_mask(const char *field, uint32_t fill, uint32_t dtype)
 {
     return (struct pstk_output){
-        .field = field, .kind = PSTK_OUTPUT_MASK, .dtype = dtype, .fill = fill};
+        .field = field, .kind = PSTK_OUTPUT_MASK, .dtype = dtype, .follow.fill = fill};
 }
 
 struct pstk_output pstk_output_boxes(const char *field)

@@ -105,9 +105,9 @@ static void ops_mark(struct pstk_op *ops, uint32_t n)
 
 static int ops_copy(struct pstk__output *o, uint32_t i, uint32_t op_size, struct pstk_error *err)
 {
-    const uint32_t n = o->settings.n_ops;
-    const struct pstk_op *from = o->settings.ops;
-    o->settings.ops = NULL;
+    const uint32_t n = o->settings.image.n_ops;
+    const struct pstk_op *from = o->settings.image.ops;
+    o->settings.image.ops = NULL;
     if (n == 0)
         return 0;
     if (!from)
@@ -117,7 +117,7 @@ static int ops_copy(struct pstk__output *o, uint32_t i, uint32_t op_size, struct
         return FAIL(i, PSTK_EINVAL, ".n_ops: value is %u; must be at most %u", n, MAX_OPS);
     uint32_t n_copied = 0;
     const int rc = ops_copy_list(&o->ops, from, n, op_size, 0, &n_copied);
-    o->settings.ops = o->ops;
+    o->settings.image.ops = o->ops;
     if (rc == PSTK_ENOMEM)
         return FAIL(i, rc, ".ops: out of memory");
     if (rc == PSTK_EINVAL)
@@ -131,7 +131,7 @@ static int ops_copy(struct pstk__output *o, uint32_t i, uint32_t op_size, struct
                     ".ops: one uses a parameter that is newer than this library (%s); update "
                     "penstock",
                     pstk_version());
-    if (o->settings.reference == PSTK_REFERENCE_TENSOR)
+    if (o->settings.image.reference == PSTK_REFERENCE_TENSOR)
         ops_mark(o->ops, n);
     return 0;
 }
@@ -266,6 +266,17 @@ static void order_fields(struct pstk__plan *p)
 /* ---- plan -------------------------------------------------------------------------------------
  */
 
+/* 1: no member is set that only a later version will have. */
+static int has_empty_room(const struct pstk_output *output)
+{
+    const uint64_t *const rooms[] = {output->image.reserved, output->callback.reserved,
+                                     output->follow.reserved, output->ragged.reserved};
+    uint64_t bits = output->callback.reserved2;
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
+        bits |= rooms[i][0] | rooms[i][1] | rooms[i][2] | rooms[i][3];
+    return bits == 0;
+}
+
 static int check_output(struct pstk__plan *p, const struct pstk_settings *s, uint32_t i,
                         struct pstk_error *err)
 {
@@ -277,7 +288,7 @@ static int check_output(struct pstk__plan *p, const struct pstk_settings *s, uin
         rc = ops_copy(o, i, s->op_size, err);
     if (rc < 0)
         return rc;
-    if (!known)
+    if (!known || !has_empty_room(&o->settings))
         return FAIL(i, PSTK_ENOTSUP,
                     " uses a setting that is newer than this library (%s); update penstock",
                     pstk_version());
@@ -344,11 +355,11 @@ static int each_output(struct pstk__plan *p, uint32_t n, int follows,
 
 static int compile(struct pstk__plan *p, const struct pstk_settings *s, struct pstk_error *err)
 {
-    if (!pstk__canvas_kernels_init(&p->kernels, s->kernels))
+    if (!pstk__canvas_kernels_init(&p->kernels, s->reading.kernels))
         return pstk__fail(
             err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
             "kernels: value is %u; must be 0, or kernels that both this build and this CPU have",
-            s->kernels);
+            s->reading.kernels);
     for (uint32_t i = 0; i < s->n_outputs; i++) {
         const int rc = check_output(p, s, i, err);
         if (rc < 0)
@@ -390,14 +401,14 @@ int pstk__plan_open_variant(struct pstk__plan **out, const struct pstk_settings 
     p->n_outputs = s->n_outputs;
     p->batch_size = s->batch_size;
     p->has_budget = s->budget != NULL;
-    p->rows_setting = s->budget              ? "budget.max_rows"
-                      : s->n_batch_steps     ? "batch_schedule"
-                      : s->max_batch_size    ? "max_batch_size"
-                      : s->global_batch_size ? "global_batch_size"
-                                             : "batch_size";
-    p->max_pixels = s->max_pixels != 0 ? s->max_pixels : PSTK__MAX_PIXELS;
+    p->rows_setting = s->budget                  ? "budget.max_rows"
+                      : s->order.n_batch_steps   ? "batch_schedule"
+                      : s->memory.max_batch_size ? "max_batch_size"
+                      : s->global_batch_size     ? "global_batch_size"
+                                                 : "batch_size";
+    p->max_pixels = s->memory.max_pixels != 0 ? s->memory.max_pixels : PSTK__MAX_PIXELS;
     p->head_only = 1;
-    p->on_device = s->device != PSTK_HOST;
+    p->on_device = s->device.kind != PSTK_HOST;
     p->seed = s->seed;
     p->variant = variant;
     rc = pstk__mixing_open(p, s, err);
@@ -434,7 +445,7 @@ void pstk__plan_close(struct pstk__plan *p)
     pstk__variants_close(p);
     pstk__plan_end(p);
     for (uint32_t i = 0; i < p->n_outputs; i++) {
-        ops_free(p->outputs[i].ops, p->outputs[i].settings.n_ops);
+        ops_free(p->outputs[i].ops, p->outputs[i].settings.image.n_ops);
         free(p->outputs[i].partners);
         free(p->outputs[i].passes);
         free(p->outputs[i].table);

@@ -20,12 +20,12 @@ static struct moving moving_of(const struct pstk__points_source *source,
     struct pstk__view view;
     struct moving m = {.source = source, .o = o, .in = {1, 1}, .out = {1, 1}};
     m.mirrors = pstk__image_ops_mirrors(source->image_ops, &view);
-    m.shift = o->settings.at_centers ? 0.5 : 0;
+    m.shift = o->settings.follow.at_centers ? 0.5 : 0;
     if (source->field->coordinates == PSTK_COORDINATES_UNIT) {
         m.in[0] = source->image->width;
         m.in[1] = source->image->height;
     }
-    if (o->settings.coordinates == PSTK_COORDINATES_UNIT) {
+    if (o->settings.follow.coordinates == PSTK_COORDINATES_UNIT) {
         m.out[0] = view.width;
         m.out[1] = view.height;
     }
@@ -61,7 +61,7 @@ static void write_chunk(const struct moving *m, const uint8_t *data, uint32_t fi
     for (uint32_t j = 0; j < n; j++) {
         const int is_nowhere = points[j].x != points[j].x;
         const uint32_t to = m->mirrors && m->o->partners ? m->o->partners[first + j] : first + j;
-        if (is_nowhere || (is_outside[j] && !m->o->settings.keep_outside))
+        if (is_nowhere || (is_outside[j] && !m->o->settings.follow.keep_outside))
             visibility[j] = 0;
         write_point(m, &points[j], visibility[j], row + 3ull * to);
     }

@@ -46,11 +46,11 @@ int pstk__check_batched(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     struct pstk__output *o = &p->outputs[i];
     const struct pstk_field *field = &p->source->schema.fields[o->field];
     int rc = 0;
-    if (o->settings.batched > 1)
-        return FAIL(".batched: value is %u; must be 0 or 1", o->settings.batched);
-    if (o->settings.batched == 0)
+    if (o->settings.callback.batched > 1)
+        return FAIL(".batched: value is %u; must be 0 or 1", o->settings.callback.batched);
+    if (o->settings.callback.batched == 0)
         return 0;
-    if (o->settings.stored)
+    if (o->settings.callback.stored)
         return FAIL(".stored: value is 1; must be 0 where the processes get whole batches");
     if (o->has_pixels)
         rc = input_of_image(o, i, err);
@@ -82,9 +82,9 @@ int pstk__check_batched(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 /* 1: no output before it has the same processes. */
 static int is_first(const struct pstk__plan *p, uint32_t i)
 {
-    const struct pstk_processes *processes = p->outputs[i].settings.processes;
+    const struct pstk_processes *processes = p->outputs[i].settings.callback.processes;
     uint32_t k = 0;
-    while (k < i && p->outputs[k].settings.processes != processes)
+    while (k < i && p->outputs[k].settings.callback.processes != processes)
         k++;
     return processes && k == i;
 }
@@ -95,7 +95,7 @@ void pstk__plan_processes(const struct pstk__plan *p, uint32_t *n, uint32_t *n_a
     for (uint32_t i = 0; i < p->n_outputs; i++) {
         if (!is_first(p, i))
             continue;
-        const uint32_t n_processes = p->outputs[i].settings.processes->n_processes;
+        const uint32_t n_processes = p->outputs[i].settings.callback.processes->n_processes;
         *n += n_processes;
         *n_auto += n_processes == 0;
     }
@@ -104,14 +104,14 @@ void pstk__plan_processes(const struct pstk__plan *p, uint32_t *n, uint32_t *n_a
 /* Bytes that an output gives to a process at a time, at most. */
 static uint64_t data_size(const struct pstk__plan *p, const struct pstk__output *o)
 {
-    if (o->settings.batched)
+    if (o->settings.callback.batched)
         return p->batch_size * o->input.size;
     return o->has_pixels ? o->canvas_room : p->source->limits.max_plain[o->field];
 }
 
 static uint64_t rows_size(const struct pstk__plan *p, const struct pstk__output *o)
 {
-    return pstk__output_rows(o)->row_size * (o->settings.batched ? p->batch_size : 1);
+    return pstk__output_rows(o)->row_size * (o->settings.callback.batched ? p->batch_size : 1);
 }
 
 /* "output 'x'", "outputs 'x', 'y'": those that have these processes, as far as there is room. */
@@ -123,7 +123,7 @@ static void name_members(const struct pstk__plan *p, const struct pstk_processes
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->n_outputs && length < sizeof names; k++) {
         const struct pstk__output *o = &p->outputs[k];
-        if (o->settings.processes == processes)
+        if (o->settings.callback.processes == processes)
             length += (size_t)snprintf(names + length, sizeof names - length, "%s'%s'",
                                        n++ ? ", " : "", o->name);
     }
@@ -133,7 +133,7 @@ static void name_members(const struct pstk__plan *p, const struct pstk_processes
 /* Open the processes of output i, and of all that share them. */
 static int open_pool(struct pstk__plan *p, uint32_t i, uint32_t n_auto, struct pstk_error *err)
 {
-    const struct pstk_processes *processes = p->outputs[i].settings.processes;
+    const struct pstk_processes *processes = p->outputs[i].settings.callback.processes;
     char whose[300];
     name_members(p, processes, whose, sizeof whose);
     struct pstk__process_pool_config config = {
@@ -142,7 +142,7 @@ static int open_pool(struct pstk__plan *p, uint32_t i, uint32_t n_auto, struct p
         .whose = whose};
     for (uint32_t k = i; k < p->n_outputs; k++) {
         const struct pstk__output *o = &p->outputs[k];
-        if (o->settings.processes != processes)
+        if (o->settings.callback.processes != processes)
             continue;
         const uint64_t data = data_size(p, o), rows = rows_size(p, o);
         config.data_size = data > config.data_size ? data : config.data_size;
@@ -152,9 +152,9 @@ static int open_pool(struct pstk__plan *p, uint32_t i, uint32_t n_auto, struct p
     const int rc = pstk__process_pool_open(pool, &config, err);
     p->n_pools += rc == 0;
     for (uint32_t k = i; k < p->n_outputs; k++)
-        if (p->outputs[k].settings.processes == processes) {
+        if (p->outputs[k].settings.callback.processes == processes) {
             p->outputs[k].pool = *pool;
-            p->outputs[k].settings.processes = NULL; /* the caller's */
+            p->outputs[k].settings.callback.processes = NULL; /* the caller's */
         }
     return rc;
 }
@@ -163,7 +163,7 @@ int pstk__plan_start(struct pstk__plan *p, uint32_t n_auto, struct pstk_error *e
 {
     int rc = 0;
     for (uint32_t i = 0; i < p->n_outputs && rc == 0; i++)
-        if (p->outputs[i].settings.processes)
+        if (p->outputs[i].settings.callback.processes)
             rc = open_pool(p, i, n_auto, err);
     pstk__variants_share(p);
     return rc;

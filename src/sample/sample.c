@@ -289,21 +289,22 @@ static struct pstk_sample sample_of(const struct work *work, const struct pstk__
 {
     struct pstk__random random;
     struct pstk__random_key key = key_of(work);
-    key.group = o->settings.random_group;
+    key.group = o->settings.image.random_group;
     key.op = CALLBACK_DRAWS;
-    const int as_stored = o->settings.stored && work->view->checksum != PSTK__CHECKSUM_HEAD &&
-                          !pstk__codec_is_foreign(work->view->codec);
+    const struct pstk__field_view *v = work->view;
+    const int as_stored = o->settings.callback.stored && v->checksum != PSTK__CHECKSUM_HEAD &&
+                          !pstk__codec_is_foreign(v->codec);
     pstk__random_init(&random, &key);
     struct pstk_sample sample = {
         .size = sizeof sample,
-        .encoding = work->view->encoding,
+        .encoding = v->encoding,
         .sample_id = work->key->sample_id,
         .epoch = work->key->epoch,
         .position = work->key->position,
-        .data = as_stored ? work->view->data : work->data,
-        .data_size = as_stored ? work->view->stored_size : work->size,
-        .codec = as_stored ? work->view->codec : PSTK_CODEC_NONE,
-        .scratch_size = o->settings.scratch_size,
+        .data = as_stored ? v->data : work->data,
+        .data_size = as_stored ? v->stored_size : work->size,
+        .codec = as_stored ? v->codec : PSTK_CODEC_NONE,
+        .scratch_size = o->settings.callback.scratch_size,
     };
     sample.random[0] = pstk__random_u64(&random);
     sample.random[1] = pstk__random_u64(&random);
@@ -329,7 +330,7 @@ static int ask_process(struct work *work, uint32_t i, const struct pstk_sample *
                  .data_size = sample->data_size},
         .data = sample->data,
         .rows = work->rows[i].data,
-        .timeout_ns = o->settings.timeout_ns};
+        .timeout_ns = o->settings.callback.timeout_ns};
     memcpy(request.head.shape, sample->shape, sizeof request.head.shape);
     inner.size = sizeof inner;
     const int rc = pstk__process_pool_ask(o->pool, &request, &inner);
@@ -382,8 +383,8 @@ static int call_function(struct work *work, uint32_t i, struct pstk_sample *samp
     }
     pstk_error_init(&why, sizeof why);
     sample->error = &why;
-    const int result = o->settings.decode(o->settings.user, sample, work->rows[i].data,
-                                          pstk__output_rows(o)->row_size);
+    const int result = o->settings.callback.decode(
+        o->settings.callback.user, sample, work->rows[i].data, pstk__output_rows(o)->row_size);
     return result == 0 ? 0 : decode_failed(work, o->name, result, &why, err);
 }
 
@@ -527,7 +528,7 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
         return pstk__record_fail(work->record, work->field, PSTK_ENOTSUP, PSTK_STAGE_DECODE, err,
                                  "no decoder for image encoding %u", work->view->encoding);
     for (uint32_t k = i; k < p->n_outputs; k = p->outputs[k].next)
-        upright |= p->outputs[k].settings.exif_orientation != 0;
+        upright |= p->outputs[k].settings.image.exif_orientation != 0;
     const int rc = image_info(work, upright, decoder, &info, err);
     if (rc < 0)
         return rc;
@@ -735,10 +736,10 @@ static int write_per_box(struct work *work, uint32_t i, struct pstk_error *err)
     const int rc = each_left(work, i, work->size / o->item_size, &nested, err);
     const uint64_t n = row.size / pstk_dtype_size(o->settings.dtype);
     work->rows[i].size = row.size;
-    if (rc == 0 && pstk__cast_add(row.out, o->settings.dtype, n, o->settings.add) < 0)
+    if (rc == 0 && pstk__cast_add(row.out, o->settings.dtype, n, o->settings.follow.add) < 0)
         return pstk__record_fail(work->record, work->field, PSTK_EINVAL, PSTK_STAGE_DECODE, err,
                                  "has a number to which %s cannot add %lld", o->name,
-                                 (long long)o->settings.add);
+                                 (long long)o->settings.follow.add);
     return rc;
 }
 
@@ -840,9 +841,8 @@ static int write_output(struct work *work, uint32_t i, struct pstk_error *err)
 /* Images of planes are decoded from what is stored. */
 static int needs_plain_bytes(const struct pstk__output *o, const struct pstk__field_view *v)
 {
-    if (pstk__codec_is_foreign(v->codec))
-        return 1;
-    return !o->settings.stored && !(o->has_pixels && v->codec == PSTK_CODEC_PLANES);
+    return pstk__codec_is_foreign(v->codec) ||
+           (!o->settings.callback.stored && !(o->has_pixels && v->codec == PSTK_CODEC_PLANES));
 }
 
 /* All outputs of the field that output i is the first to read. */

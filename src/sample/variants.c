@@ -56,19 +56,19 @@ static int check_members(const struct pstk_output *output, uint32_t i, struct ps
     if (output->kind != PSTK_OUTPUT_IMAGE)
         return FAIL(i, PSTK_EINVAL,
                     "n_variants: value is %u; must be 0, because it applies to image outputs only",
-                    output->n_variants);
-    if (!output->variants)
+                    output->image.n_variants);
+    if (!output->image.variants)
         return FAIL(i, PSTK_EINVAL, "variants: value is NULL; must be an array of %u (n_variants)",
-                    output->n_variants);
-    if (output->n_variants > PSTK_MAX_VARIANTS)
+                    output->image.n_variants);
+    if (output->image.n_variants > PSTK_MAX_VARIANTS)
         return FAIL(i, PSTK_EINVAL, "n_variants: value is %u; must be at most %u",
-                    output->n_variants, PSTK_MAX_VARIANTS);
-    if (output->n_ops != 0)
+                    output->image.n_variants, PSTK_MAX_VARIANTS);
+    if (output->image.n_ops != 0)
         return FAIL(i, PSTK_EINVAL,
                     "n_ops: value is %u; must be 0 for an output that has variants, which have "
                     "their own operations",
-                    output->n_ops);
-    if (output->every == 0)
+                    output->image.n_ops);
+    if (output->image.every == 0)
         return FAIL(i, PSTK_EINVAL,
                     "every: value is 0; must be at least 1, batches in a row of the same variant");
     return 0;
@@ -79,49 +79,49 @@ static int check_equal(const struct pstk__plan *p, uint32_t i, struct pstk_error
 {
     const struct pstk_output *output = &p->outputs[i].settings;
     uint32_t k = 0;
-    while (p->outputs[k].settings.n_variants == 0)
+    while (p->outputs[k].settings.image.n_variants == 0)
         k++;
-    if (output->n_variants != p->n_variants)
+    if (output->image.n_variants != p->n_variants)
         return FAIL(i, PSTK_EINVAL,
                     "n_variants: value is %u; must be %u, as of outputs[%u], because a loader "
                     "draws one number for all of them",
-                    output->n_variants, p->n_variants, k);
-    if (output->every != p->every)
+                    output->image.n_variants, p->n_variants, k);
+    if (output->image.every != p->every)
         return FAIL(i, PSTK_EINVAL,
                     "every: value is %u; must be %u, as of outputs[%u], because a loader draws one "
                     "number for all of them",
-                    output->every, p->every, k);
+                    output->image.every, p->every, k);
     return 0;
 }
 
 int pstk__variants_choose(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk_output *output = &p->outputs[i].settings;
-    if (output->n_variants == 0 && output->variants)
+    if (output->image.n_variants == 0 && output->image.variants)
         return FAIL(i, PSTK_EINVAL, "n_variants: value is 0; must be at least 1, or variants NULL");
-    if (output->n_variants == 0 && output->every != 0)
+    if (output->image.n_variants == 0 && output->image.every != 0)
         return FAIL(i, PSTK_EINVAL,
                     "every: value is %u; must be 0, because it applies to outputs that have "
                     "variants only",
-                    output->every);
-    if (output->n_variants == 0)
+                    output->image.every);
+    if (output->image.n_variants == 0)
         return 0;
     int rc = check_members(output, i, err);
     if (rc == 0 && p->n_variants == 0) {
-        p->n_variants = output->n_variants;
-        p->every = output->every;
+        p->n_variants = output->image.n_variants;
+        p->every = output->image.every;
     }
     if (rc == 0)
         rc = check_equal(p, i, err);
     if (rc < 0)
         return rc;
-    const struct pstk_op_list *list = &output->variants[p->variant];
+    const struct pstk_op_list *list = &output->image.variants[p->variant];
     if (list->reserved != 0)
         return FAIL(i, PSTK_EINVAL, "variants[%u].reserved: value is %u; must be 0", p->variant,
                     list->reserved);
-    output->ops = list->ops;
-    output->n_ops = list->n_ops;
-    output->variants = NULL;
+    output->image.ops = list->ops;
+    output->image.n_ops = list->n_ops;
+    output->image.variants = NULL;
     return 0;
 }
 
@@ -135,8 +135,9 @@ void pstk__variants_locate(const struct pstk__plan *p, struct pstk_error *err)
     const int found = sscanf(inner.message, "outputs[%u].%n", &i, &begin) == 1 && begin > 0;
     const char *member = inner.message + begin;
     /* Once a list is chosen, its members are those of the output. */
-    const int is_chosen = found && i < p->n_outputs && p->outputs[i].settings.n_variants > 0 &&
-                          !p->outputs[i].settings.variants;
+    const int is_chosen = found && i < p->n_outputs &&
+                          p->outputs[i].settings.image.n_variants > 0 &&
+                          !p->outputs[i].settings.image.variants;
     if (is_chosen && (strncmp(member, "ops", 3) == 0 || strncmp(member, "n_ops", 5) == 0))
         FAIL(i, inner.code, "variants[%u].%.600s", p->variant, member);
     else if (p->variant > 0)
@@ -150,7 +151,7 @@ static int check_alike(const struct pstk__plan *p, const struct pstk__plan *othe
 {
     for (uint32_t i = 0; i < p->n_outputs; i++) {
         const struct pstk__output *o = &p->outputs[i], *of = &other->outputs[i];
-        if (o->settings.n_variants == 0)
+        if (o->settings.image.n_variants == 0)
             continue;
         if (of->channels != o->channels)
             return FAIL(i, PSTK_EINVAL,
@@ -210,7 +211,7 @@ void pstk__variants_share(struct pstk__plan *p)
     for (uint32_t v = 1; v < p->n_variants; v++)
         for (uint32_t i = 0; i < p->n_outputs; i++) {
             p->others[v - 1]->outputs[i].pool = p->outputs[i].pool;
-            p->others[v - 1]->outputs[i].settings.processes = NULL;
+            p->others[v - 1]->outputs[i].settings.callback.processes = NULL;
         }
 }
 

@@ -150,8 +150,8 @@ static int open_loader(const struct truth *t, struct pstk_settings *s, struct ps
         {.name = "image",
          .field = "jpg",
          .kind = PSTK_OUTPUT_IMAGE,
-         .ops = ops,
-         .n_ops = 2,
+         .image.ops = ops,
+         .image.n_ops = 2,
          .dtype = PSTK_U8},
         {.name = "label", .field = "cls", .kind = PSTK_OUTPUT_SCALAR}};
     s->path = t->path;
@@ -175,7 +175,7 @@ static int learn(struct truth *t)
     pstk_settings_init(&s, sizeof s);
     s.batch_size = 16;
     s.n_threads = 1;
-    s.reader = PSTK_READER_THREADS;
+    s.reading.reader = PSTK_READER_THREADS;
     r = open_loader(t, &s, &loader, &err);
     if (r < 0)
         return fprintf(stderr, "soak: %s\n", err.message), r;
@@ -264,11 +264,12 @@ static void choose(struct lane *l, struct pstk_settings *s)
     pstk_settings_init(s, sizeof *s);
     s->batch_size = sizes[below(&l->random, 4)];
     s->n_threads = 1 + (uint32_t)below(&l->random, 4);
-    s->n_slots = 2 + (uint32_t)below(&l->random, 5);
-    s->reader = below(&l->random, 2) ? PSTK_READER_AUTO : PSTK_READER_THREADS;
-    s->io = l->soak->has_direct && below(&l->random, 3) == 0 ? PSTK_IO_DIRECT : PSTK_IO_AUTO;
-    s->pin_threads = (uint32_t)below(&l->random, 2);
-    s->queue_depth = below(&l->random, 2) ? 0 : 4;
+    s->memory.n_slots = 2 + (uint32_t)below(&l->random, 5);
+    s->reading.reader = below(&l->random, 2) ? PSTK_READER_AUTO : PSTK_READER_THREADS;
+    s->reading.io =
+        l->soak->has_direct && below(&l->random, 3) == 0 ? PSTK_IO_DIRECT : PSTK_IO_AUTO;
+    s->reading.pin_threads = (uint32_t)below(&l->random, 2);
+    s->reading.queue_depth = below(&l->random, 2) ? 0 : 4;
 }
 
 /* pstk_next through interrupts. Waits also with a limit, which may pass. */

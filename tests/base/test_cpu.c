@@ -193,11 +193,11 @@ TEST(a_plan_refuses_an_isa_that_does_not_run_and_names_the_setting)
         struct pstk_settings s = settings_of(&output, 1);
         pstk_error_init(&err, sizeof err);
         pretended = best;
-        s.kernels = best;
+        s.reading.kernels = best;
         int right = pstk__plan_open(&plan, &s, &f.source, &err);
         if (right == 0)
             pstk__plan_close(plan);
-        s.kernels = best + 1;
+        s.reading.kernels = best + 1;
         int wrong = pstk__plan_open(&plan, &s, &f.source, &err);
         pretended = 0;
         CHECK_EQ(right, 0);

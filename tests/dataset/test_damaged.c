@@ -175,9 +175,16 @@ TEST(a_loader_shows_damaged_files_whole_and_cropped_and_counts_them)
 {
     const struct pstk_op all_ops[] = {pstk_center_crop(HEIGHT, WIDTH)};
     const struct pstk_op box_ops[] = {pstk_center_crop(31, 41)}; /* from 15 down, 17 right */
-    const struct pstk_output outputs[] = {
-        {.name = "all", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = all_ops, .n_ops = 1},
-        {.name = "box", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = box_ops, .n_ops = 1}};
+    const struct pstk_output outputs[] = {{.name = "all",
+                                           .field = "img",
+                                           .kind = PSTK_OUTPUT_IMAGE,
+                                           .image.ops = all_ops,
+                                           .image.n_ops = 1},
+                                          {.name = "box",
+                                           .field = "img",
+                                           .kind = PSTK_OUTPUT_IMAGE,
+                                           .image.ops = box_ops,
+                                           .image.n_ops = 1}};
     uint32_t w, h;
     uint8_t *pixels = jpeg_reference(damaged, size, &w, &h);
     struct fixture f;
@@ -192,7 +199,7 @@ TEST(a_loader_shows_damaged_files_whole_and_cropped_and_counts_them)
     s.outputs = outputs;
     s.n_outputs = 2;
     s.batch_size = N_SAMPLES;
-    s.order = PSTK_ORDER_SEQUENTIAL;
+    s.order.kind = PSTK_ORDER_SEQUENTIAL;
     CHECK_EQ(pstk_open(&loader, &s, &f.err), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, &f.err), 1);
     CHECK_EQ(b->n_damaged_images, 2);

@@ -302,10 +302,10 @@ static const struct pstk_op shrink[] = {
 
 static const struct pstk_output as_image = {.field = "img",
                                             .kind = PSTK_OUTPUT_IMAGE,
-                                            .ops = shrink,
-                                            .n_ops = 1,
+                                            .image.ops = shrink,
+                                            .image.n_ops = 1,
                                             .dtype = PSTK_U8,
-                                            .layout = PSTK_NHWC};
+                                            .image.layout = PSTK_NHWC};
 static const struct pstk_output as_bytes = {.field = "img", .kind = PSTK_OUTPUT_BYTES};
 
 static int too_much(const struct outcome *o, const char *how)

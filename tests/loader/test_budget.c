@@ -141,11 +141,11 @@ static int naive_with(struct pstk__budget *b, uint32_t n_slots)
     uint64_t buffer = 2 * b->depth * (read + 8192);
     buffer = most(least(buffer, 256 * MIB), 2 * (largest + 8192));
     buffer = most(4 * MIB, least(buffer, left / 2 / b->n_lanes));
-    if (s->io_memory)
-        buffer = most(8192, s->io_memory / b->n_lanes);
+    if (s->memory.io_memory)
+        buffer = most(8192, s->memory.io_memory / b->n_lanes);
     b->buffer_size = pages(buffer);
-    uint64_t index = (s->index_memory ? s->index_memory : 64 * MIB) / b->n_lanes / 4096;
-    index = least(index, most(1, asked.source.n_pages));
+    const uint64_t memory = s->memory.index_memory ? s->memory.index_memory : 64 * MIB;
+    const uint64_t index = least(memory / b->n_lanes / 4096, most(1, asked.source.n_pages));
     b->index_size = 4096 * most(2 * (uint64_t)b->rows_per_task, index);
     b->spare_size = pages(asked.source.limits.max_size);
     return b->n_lanes * (b->buffer_size + b->index_size) <= left;
@@ -156,20 +156,20 @@ static int naive(struct pstk__budget *b)
 {
     const struct pstk_settings *s = &asked.s;
     const uint32_t n_workers = asked.n_nodes * asked.workers;
-    *b = (struct pstk__budget){.limit = s->max_memory, .slot_size = asked.layout.size};
-    if (!s->max_memory)
-        b->limit = asked.memory / 4 * 3 / most(1, s->local_world);
-    b->depth = s->queue_depth ? s->queue_depth : 128;
+    *b = (struct pstk__budget){.limit = s->memory.max_memory, .slot_size = asked.layout.size};
+    if (!s->memory.max_memory)
+        b->limit = asked.memory / 4 * 3 / most(1, s->ranks.local_world);
+    b->depth = s->reading.queue_depth ? s->reading.queue_depth : 128;
     if (asked.plan.on_device) {
-        b->n_device_slots = s->n_device_slots ? s->n_device_slots : 3;
+        b->n_device_slots = s->device.n_slots ? s->device.n_slots : 3;
         b->device_slot_size = asked.layout.about_end - asked.layout.about;
     }
     uint32_t lanes = 1;
     if (mean_read() <= 16384 || !decodes())
         lanes = (uint32_t)most(1, least(asked.workers, 64 / asked.n_nodes));
     b->n_lanes = lanes * asked.n_nodes;
-    if (s->n_slots)
-        return s->n_slots >= asked.n_nodes && naive_with(b, s->n_slots);
+    if (s->memory.n_slots)
+        return s->memory.n_slots >= asked.n_nodes && naive_with(b, s->memory.n_slots);
     uint64_t n = 2 + 4 * (uint64_t)n_workers / asked.plan.batch_size;
     if (!decodes())
         n += 2 * (uint64_t)b->depth * b->n_lanes / asked.plan.batch_size;
@@ -228,7 +228,7 @@ static int agrees(uint64_t *n_fit)
     const int r = divide(&b), fits = naive(&expected);
     const int good =
         fits ? r == 0 && same(&b, &expected) && is_sound(&b)
-             : r == PSTK_ENOMEM || (r == PSTK_EINVAL && asked.s.n_slots < asked.n_nodes);
+             : r == PSTK_ENOMEM || (r == PSTK_EINVAL && asked.s.memory.n_slots < asked.n_nodes);
     *n_fit += r == 0;
     if (!good)
         print_both(&b, &expected);
@@ -245,11 +245,11 @@ static int sweep_settings(uint64_t *n_fit, uint64_t *n)
     int good = 1;
     for (size_t i = 0; i < LENGTH(slots) * LENGTH(depths) * LENGTH(limits); i++)
         for (size_t k = 0; k < LENGTH(io) * LENGTH(index) && good; k++, ++*n) {
-            asked.s.n_slots = slots[i % LENGTH(slots)];
-            asked.s.queue_depth = depths[i / LENGTH(slots) % LENGTH(depths)];
-            asked.s.max_memory = limits[i / LENGTH(slots) / LENGTH(depths)];
-            asked.s.io_memory = io[k % LENGTH(io)];
-            asked.s.index_memory = index[k / LENGTH(io)];
+            asked.s.memory.n_slots = slots[i % LENGTH(slots)];
+            asked.s.reading.queue_depth = depths[i / LENGTH(slots) % LENGTH(depths)];
+            asked.s.memory.max_memory = limits[i / LENGTH(slots) / LENGTH(depths)];
+            asked.s.memory.io_memory = io[k % LENGTH(io)];
+            asked.s.memory.index_memory = index[k / LENGTH(io)];
             good = agrees(n_fit);
         }
     return good;
@@ -286,13 +286,13 @@ TEST(the_limit_is_three_quarters_of_the_machine_shared_by_the_local_world)
     plain();
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.limit, 48 * GIB);
-    asked.s.local_world = 1;
+    asked.s.ranks.local_world = 1;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.limit, 48 * GIB);
-    asked.s.local_world = 8;
+    asked.s.ranks.local_world = 8;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.limit, 6 * GIB);
-    asked.s.max_memory = GIB;
+    asked.s.memory.max_memory = GIB;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.limit, GIB);
 }
@@ -373,7 +373,7 @@ TEST(a_device_has_3_slots_or_those_asked_for_and_the_host_none)
 {
     struct pstk__budget b;
     plain();
-    asked.s.n_device_slots = 5; /* of no use on the host */
+    asked.s.device.n_slots = 5; /* of no use on the host */
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_device_slots, 0);
     CHECK_EQ(b.slot_memory, 4 * MIB);
@@ -381,7 +381,7 @@ TEST(a_device_has_3_slots_or_those_asked_for_and_the_host_none)
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_device_slots, 5);
     CHECK_EQ(b.slot_memory, 4 * MIB + 5 * 5000);
-    asked.s.n_device_slots = 0;
+    asked.s.device.n_slots = 0;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_device_slots, 3);
     CHECK_EQ(b.device_slot_size, 5000);
@@ -394,7 +394,7 @@ TEST(a_task_is_64_kib_of_records_but_no_more_than_64_rows_or_half_a_workers_part
     plain();
     asked.plan.batch_size = 4096;
     mean(1000);
-    asked.s.n_slots = 2; /* one lane, of all four workers */
+    asked.s.memory.n_slots = 2; /* one lane, of all four workers */
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_lanes, 1);
     CHECK_EQ(b.rows_per_task, 64);
@@ -417,7 +417,7 @@ TEST(a_lanes_io_memory_is_twice_what_is_in_flight_within_bounds)
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.depth, 128);
     CHECK_EQ(b.buffer_size, pages(2 * 128 * (100000 + 8192)));
-    asked.s.queue_depth = 1;
+    asked.s.reading.queue_depth = 1;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.depth, 1);
     CHECK_EQ(b.buffer_size, 2 * (5 * MIB + 8192)); /* two of the largest reads */
@@ -425,13 +425,13 @@ TEST(a_lanes_io_memory_is_twice_what_is_in_flight_within_bounds)
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.buffer_size, 4 * MIB);
     mean(3 * MIB);
-    asked.s.queue_depth = 0;
+    asked.s.reading.queue_depth = 0;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.buffer_size, 256 * MIB);
     asked.source.limits.max_size = 200 * MIB;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.buffer_size, 400 * MIB + 16384);
-    asked.s.max_memory = 100 * MIB;
+    asked.s.memory.max_memory = 100 * MIB;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.buffer_size, 48 * MIB); /* half of what four slots leave */
 }
@@ -440,13 +440,13 @@ TEST(io_memory_and_index_memory_are_divided_by_the_lanes_into_whole_pages)
 {
     struct pstk__budget b;
     copies();
-    asked.s.io_memory = 10 * MIB + 4;
-    asked.s.index_memory = 2 * MIB;
+    asked.s.memory.io_memory = 10 * MIB + 4;
+    asked.s.memory.index_memory = 2 * MIB;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_lanes, 4);
     CHECK_EQ(b.buffer_size, 2560 * KIB + 4096);
     CHECK_EQ(b.index_size, 512 * KIB);
-    asked.s.io_memory = 1;
+    asked.s.memory.io_memory = 1;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.buffer_size, 8192);
 }
@@ -460,9 +460,9 @@ TEST(the_index_cache_is_64_mib_or_the_whole_index_and_holds_two_tasks)
     asked.source.n_pages = 1 << 20;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.index_size, 64 * MIB);
-    asked.s.index_memory = 1;
+    asked.s.memory.index_memory = 1;
     mean(3000);
-    asked.s.n_slots = 2;
+    asked.s.memory.n_slots = 2;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.rows_per_task, 21);
     CHECK_EQ(b.index_size, 2 * 21 * 4096);
@@ -490,7 +490,7 @@ TEST(lanes_give_way_where_slots_are_few)
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_lanes, 8);
     for (uint32_t n = 2; n <= 16; n++) {
-        asked.s.n_slots = n;
+        asked.s.memory.n_slots = n;
         CHECK_EQ(divide(&b), 0);
         CHECK_EQ(b.n_lanes, n < 8 ? 2 : n < 12 ? 4 : n < 16 ? 6 : 8);
     }
@@ -539,10 +539,10 @@ TEST(slots_on_auto_give_way_to_io_memory_and_index)
     asked.source.n_pages = 100;
     const uint64_t rest = 4 * MIB + 100 * 4096;
     for (uint32_t n = 2; n <= 4; n++) {
-        asked.s.max_memory = n * MIB + rest;
+        asked.s.memory.max_memory = n * MIB + rest;
         CHECK_EQ(divide(&b), 0);
         CHECK_EQ(b.n_slots, n);
-        asked.s.max_memory--;
+        asked.s.memory.max_memory--;
         CHECK_EQ(divide(&b), n == 2 ? PSTK_ENOMEM : 0);
         CHECK(n == 2 || b.n_slots == n - 1);
     }
@@ -554,12 +554,12 @@ TEST(exactly_what_a_division_takes_is_enough_and_a_byte_less_is_not)
     struct pstk__budget b;
     for (uint32_t n = 2; n <= 40; n += 19) {
         copies();
-        asked.s.n_slots = n;
-        asked.s.io_memory = 40 * MIB;
+        asked.s.memory.n_slots = n;
+        asked.s.memory.io_memory = 40 * MIB;
         CHECK_EQ(divide(&b), 0);
-        asked.s.max_memory = b.slot_memory + b.n_lanes * (b.buffer_size + b.index_size);
+        asked.s.memory.max_memory = b.slot_memory + b.n_lanes * (b.buffer_size + b.index_size);
         CHECK_EQ(divide(&b), 0);
-        asked.s.max_memory--;
+        asked.s.memory.max_memory--;
         CHECK_EQ(divide(&b), PSTK_ENOMEM);
         CHECK(strncmp(asked.err.message, "max_memory: ", 12) == 0);
     }
@@ -571,15 +571,15 @@ static const char *const lowerable[] = {"n_slots", "batch_size", "io_memory", "i
 static void lower(uint32_t setting)
 {
     if (setting == 0)
-        asked.s.n_slots = asked.n_nodes > 2 ? asked.n_nodes : 2; /* one a node */
+        asked.s.memory.n_slots = asked.n_nodes > 2 ? asked.n_nodes : 2; /* one a node */
     if (setting == 1) {
         asked.plan.batch_size = 1;
         asked.layout = asked.least;
     }
     if (setting == 2)
-        asked.s.io_memory = 1;
+        asked.s.memory.io_memory = 1;
     if (setting == 3)
-        asked.s.index_memory = 1;
+        asked.s.memory.index_memory = 1;
 }
 
 /* 1: it is divided with these settings lowered, a set. */
@@ -626,14 +626,15 @@ static int advice_is_true(void)
     advice.together |= together ? named : 0;
     advice.n_raise += !named;
     as_it_was = asked;
-    asked.s.max_memory = UINT64_MAX / 2;
+    asked.s.memory.max_memory = UINT64_MAX / 2;
     good &= strstr(as_it_was.err.message, "raise max_memory") && divide_to(&b, NULL) == 0;
     asked = as_it_was;
     if (!good)
         printf("# nodes %u, slots %u of %llu, io %llu, index %llu, max %llu: %s\n", asked.n_nodes,
-               asked.s.n_slots, (unsigned long long)asked.layout.size,
-               (unsigned long long)asked.s.io_memory, (unsigned long long)asked.s.index_memory,
-               (unsigned long long)asked.s.max_memory, asked.err.message);
+               asked.s.memory.n_slots, (unsigned long long)asked.layout.size,
+               (unsigned long long)asked.s.memory.io_memory,
+               (unsigned long long)asked.s.memory.index_memory,
+               (unsigned long long)asked.s.memory.max_memory, asked.err.message);
     return good;
 }
 
@@ -650,10 +651,10 @@ static uint32_t follow_advice(uint32_t n_slots, uint32_t n_nodes)
             const uint64_t max = memories[limit], sizes[] = {0, 1, max - max / 50};
             plain();
             asked.n_nodes = n_nodes;
-            asked.s = (struct pstk_settings){.n_slots = n_slots,
-                                             .max_memory = max,
-                                             .io_memory = sizes[k % 3],
-                                             .index_memory = sizes[k / 3 % 3]};
+            asked.s = (struct pstk_settings){.memory.n_slots = n_slots,
+                                             .memory.max_memory = max,
+                                             .memory.io_memory = sizes[k % 3],
+                                             .memory.index_memory = sizes[k / 3 % 3]};
             asked.source.n_pages = (const uint32_t[]){1, 1965, 1 << 20}[k / 9 % 3];
             asked.layout.size = (const uint64_t[]){4 * KIB, MIB, 8 * MIB, 3 * KIB}[k / 27];
             asked.least.size = (const uint64_t[]){256, 4 * KIB, MIB, 3 * KIB}[k / 27];
@@ -682,9 +683,9 @@ TEST(a_refusal_names_what_is_over_max_memory)
     for (uint32_t n = 0; n <= 4; n += n ? 1 : 2)
         for (uint32_t too_large = 0; too_large <= 1; too_large++) {
             plain();
-            asked.s.n_slots = n;
+            asked.s.memory.n_slots = n;
             asked.layout.size = too_large ? 8 * MIB : MIB;
-            asked.s.max_memory = 5 * MIB;
+            asked.s.memory.max_memory = 5 * MIB;
             CHECK_EQ(divide(&b), PSTK_ENOMEM);
             CHECK_EQ(strncmp(asked.err.message, "n_slots: ", 9) == 0, too_large);
             CHECK_EQ(strncmp(asked.err.message, "max_memory: ", 12) == 0, !too_large);
@@ -695,17 +696,17 @@ TEST(what_is_set_for_io_and_index_is_what_to_lower_where_they_alone_are_over)
 {
     struct pstk__budget b;
     plain();
-    asked.s.n_slots = 40;
-    asked.s.max_memory = 50 * MIB;
-    asked.s.io_memory = 45 * MIB;
-    asked.s.index_memory = 6 * MIB;
+    asked.s.memory.n_slots = 40;
+    asked.s.memory.max_memory = 50 * MIB;
+    asked.s.memory.io_memory = 45 * MIB;
+    asked.s.memory.index_memory = 6 * MIB;
     CHECK_EQ(divide(&b), PSTK_ENOMEM);
     CHECK(strstr(asked.err.message, "leave 10.0 MiB for io_memory and index_memory, which need "
                                     "51.0 MiB: lower io_memory, or raise max_memory"));
-    asked.s.n_slots = 2;
-    asked.s.io_memory = 25 * MIB;
+    asked.s.memory.n_slots = 2;
+    asked.s.memory.io_memory = 25 * MIB;
     asked.source.n_pages = 1 << 20;
-    asked.s.index_memory = 26 * MIB;
+    asked.s.memory.index_memory = 26 * MIB;
     CHECK_EQ(divide(&b), PSTK_ENOMEM);
     CHECK(strstr(asked.err.message, ": lower io_memory or index_memory, or raise max_memory"));
 }
@@ -715,8 +716,8 @@ TEST(bytes_per_batch_is_not_advised_since_slots_do_not_depend_on_it)
 {
     struct pstk__budget b;
     plain();
-    asked.s.n_slots = 3;
-    asked.s.max_memory = 2 * MIB;
+    asked.s.memory.n_slots = 3;
+    asked.s.memory.max_memory = 2 * MIB;
     for (uint32_t item_size = 0; item_size <= 1; item_size++) {
         asked.plan.outputs[0].item_size = item_size; /* ragged or not */
         CHECK_EQ(divide(&b), PSTK_ENOMEM);
@@ -731,11 +732,11 @@ TEST(what_a_devices_slots_take_on_the_host_counts)
     struct pstk__budget b;
     plain();
     asked.plan.on_device = 1;
-    asked.s.n_slots = 4;
-    asked.s.max_memory = 4 * MIB + 3 * 5000 - 1;
+    asked.s.memory.n_slots = 4;
+    asked.s.memory.max_memory = 4 * MIB + 3 * 5000 - 1;
     CHECK_EQ(divide(&b), PSTK_ENOMEM);
     CHECK(strncmp(asked.err.message, "n_slots: ", 9) == 0);
-    asked.s.max_memory = 100;
+    asked.s.memory.max_memory = 100;
     CHECK_EQ(divide(&b), PSTK_ENOMEM);
 }
 
@@ -746,11 +747,10 @@ TEST(smaller_batches_are_advised_where_a_devices_slots_alone_are_over)
     plain();
     asked.plan.on_device = 1;
     asked.layout.size = 7 * MIB;
-    asked.layout.about = MIB;
-    asked.layout.about_end = 7 * MIB;
+    asked.layout.about = MIB, asked.layout.about_end = 7 * MIB;
     for (uint32_t n_slots = 0; n_slots <= 4; n_slots += 2) {
-        asked.s.n_slots = n_slots;
-        asked.s.max_memory = 17 * MIB;
+        asked.s.memory.n_slots = n_slots;
+        asked.s.memory.max_memory = 17 * MIB;
         CHECK_EQ(divide(&b), PSTK_ENOMEM);
         CHECK(strstr(asked.err.message, ": lower batch_size, or raise max_memory"));
         CHECK(advice_is_true());
@@ -783,10 +783,10 @@ TEST(memory_over_the_limit_is_refused_by_name_and_the_ends_of_ranges_are_taken)
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct pstk__budget b;
         plain();
-        asked.s.n_slots = cases[i].n_slots;
-        asked.s.queue_depth = cases[i].depth;
-        asked.s.io_memory = cases[i].io;
-        asked.s.index_memory = cases[i].index;
+        asked.s.memory.n_slots = cases[i].n_slots;
+        asked.s.reading.queue_depth = cases[i].depth;
+        asked.s.memory.io_memory = cases[i].io;
+        asked.s.memory.index_memory = cases[i].index;
         CHECK_EQ(divide(&b), cases[i].result);
         if (cases[i].says)
             CHECK(strncmp(asked.err.message, cases[i].says, strlen(cases[i].says)) == 0);
@@ -798,13 +798,13 @@ TEST(fewer_slots_than_nodes_are_refused_by_name)
     struct pstk__budget b;
     plain();
     asked.n_nodes = 4;
-    asked.s.n_slots = 3;
+    asked.s.memory.n_slots = 3;
     CHECK_EQ(divide(&b), PSTK_EINVAL);
     CHECK(strstr(asked.err.message, "n_slots: value is 3; must be at least 4 (one a NUMA node)"));
-    asked.s.max_memory = 1;
+    asked.s.memory.max_memory = 1;
     CHECK_EQ(divide(&b), PSTK_EINVAL); /* before what no memory would mend */
-    asked.s.max_memory = 0;
-    asked.s.n_slots = 4;
+    asked.s.memory.max_memory = 0;
+    asked.s.memory.n_slots = 4;
     CHECK_EQ(divide(&b), 0);
     CHECK_EQ(b.n_lanes, 4);
 }
@@ -814,7 +814,7 @@ TEST(slots_on_auto_that_are_too_few_for_the_nodes_are_too_little_memory)
     struct pstk__budget b;
     plain();
     asked.n_nodes = 4;
-    asked.s.max_memory = 3 * MIB;
+    asked.s.memory.max_memory = 3 * MIB;
     CHECK_EQ(divide(&b), PSTK_ENOMEM);
     CHECK(strncmp(asked.err.message, "n_slots: 4 slots of 1.0 MiB each", 32) == 0);
 }
@@ -828,7 +828,7 @@ TEST(a_slot_that_cannot_be_laid_out_is_over_every_budget)
         asked.layout.size = asked.layout.about_end = UINT64_MAX;
         CHECK_EQ(divide(&b), PSTK_ENOMEM);
         CHECK(strncmp(asked.err.message, "n_slots: ", 9) == 0);
-        asked.s.max_memory = UINT64_MAX;
+        asked.s.memory.max_memory = UINT64_MAX;
         CHECK_EQ(divide(&b), PSTK_ENOMEM);
     }
 }
@@ -843,9 +843,9 @@ TEST(the_largest_io_memory_does_not_overflow)
             struct pstk__budget b;
             plain();
             asked.n_nodes = n_nodes;
-            asked.s.n_slots = 4000;
-            asked.s.max_memory = UINT64_MAX;
-            asked.s.io_memory = sizes[i];
+            asked.s.memory.n_slots = 4000;
+            asked.s.memory.max_memory = UINT64_MAX;
+            asked.s.memory.io_memory = sizes[i];
             CHECK_EQ(divide(&b), PSTK_ENOMEM);
             CHECK(strncmp(asked.err.message, "max_memory: ", 12) == 0);
         }
@@ -856,10 +856,10 @@ TEST(a_refusal_needs_no_error_to_write_to)
     struct pstk__budget b;
     plain();
     asked.n_nodes = 3;
-    asked.s.n_slots = 2;
+    asked.s.memory.n_slots = 2;
     CHECK_EQ(divide_to(&b, NULL), PSTK_EINVAL);
-    asked.s.n_slots = 3;
-    asked.s.max_memory = 1;
+    asked.s.memory.n_slots = 3;
+    asked.s.memory.max_memory = 1;
     CHECK_EQ(divide_to(&b, NULL), PSTK_ENOMEM);
 }
 

@@ -56,7 +56,7 @@ static double named(const char *words)
 
 TEST(what_the_group_leaves_is_divided_where_it_is_less_than_the_default)
 {
-    const struct pstk_settings s = {.world = 1, .local_world = 1};
+    const struct pstk_settings s = {.ranks.world = 1, .ranks.local_world = 1};
     struct pstk__budget wide, narrow;
     CHECK_EQ(divide(&wide, &s, 0, 0), 0);
     CHECK_EQ(divide(&narrow, &s, 200 * MIB, 190 * MIB), 0);
@@ -70,8 +70,10 @@ TEST(what_the_group_leaves_is_divided_where_it_is_less_than_the_default)
 
 TEST(too_little_is_refused_by_the_groups_limit_and_the_need)
 {
-    const struct pstk_settings s = {.world = 1, .local_world = 1},
-                               given = {.world = 1, .local_world = 1, .max_memory = 60 * MIB};
+    const struct pstk_settings s = {.ranks.world = 1, .ranks.local_world = 1},
+                               given = {.ranks.world = 1,
+                                        .ranks.local_world = 1,
+                                        .memory.max_memory = 60 * MIB};
     static const char text[] = "memory: the limit of the control group is 50.0 MiB, and 39.0 MiB "
                                "are left; a loader needs at least ";
     struct pstk__budget b;
@@ -91,13 +93,13 @@ TEST(too_little_is_refused_by_the_groups_limit_and_the_need)
 
 TEST(local_ranks_share_what_the_group_leaves)
 {
-    struct pstk_settings s = {.world = 8, .local_world = 8};
+    struct pstk_settings s = {.ranks.world = 8, .ranks.local_world = 8};
     struct pstk__budget all, one;
     CHECK_EQ(divide(&all, &s, 4096 * MIB, 480 * MIB), 0); /* 60 MiB each */
-    s.local_world = 1;
+    s.ranks.local_world = 1;
     CHECK_EQ(divide(&one, &s, 4096 * MIB, 60 * MIB), 0);
     CHECK(all_of(&all) <= 42 * MIB && all.n_slots == one.n_slots);
-    s.local_world = 8;
+    s.ranks.local_world = 8;
     CHECK_EQ(divide(&all, &s, 4096 * MIB, 280 * MIB), PSTK_ENOMEM);
     CHECK(strstr(err.message, "280.0 MiB are left, 35.0 MiB for each of 8 local ranks; a loader"));
     const double need = named("needs at least ");
@@ -107,31 +109,35 @@ TEST(local_ranks_share_what_the_group_leaves)
 
 TEST(where_the_group_leaves_enough_max_memory_is_named)
 {
-    struct pstk_settings s = {.world = 1, .local_world = 1};
+    struct pstk_settings s = {.ranks.world = 1, .ranks.local_world = 1};
     struct pstk__budget b;
     /* three quarters of the limit over 64 ranks are less than 2 slots; the group leaves each 50 MiB
      */
-    s.local_world = 64;
+    s.ranks.local_world = 64;
     CHECK_EQ(divide(&b, &s, 1024 * MIB, 50 * 64 * MIB), PSTK_ENOMEM);
     CHECK(strstr(err.message, "raise max_memory") && !strstr(err.message, "control group"));
-    s.max_memory = 30 * MIB;
+    s.memory.max_memory = 30 * MIB;
     CHECK_EQ(divide(&b, &s, 1024 * MIB, 50 * 64 * MIB), 0); /* as it says */
     /* more than any memory: nothing is said of what would do */
-    s = (struct pstk_settings){.world = 1, .local_world = 1, .n_slots = UINT32_MAX};
+    s = (struct pstk_settings){
+        .ranks.world = 1, .ranks.local_world = 1, .memory.n_slots = UINT32_MAX};
     CHECK_EQ(divide(&b, &s, 1024 * MIB, 1000 * MIB), PSTK_ENOMEM);
     CHECK(named("needs at least ") > 30000); /* TiB */
 }
 
 TEST(max_memory_is_a_bound_of_what_the_group_leaves)
 {
-    struct pstk_settings s = {.world = 1, .local_world = 1, .max_memory = 600 * MIB, .n_slots = 2};
+    struct pstk_settings s = {.ranks.world = 1,
+                              .ranks.local_world = 1,
+                              .memory.max_memory = 600 * MIB,
+                              .memory.n_slots = 2};
     struct pstk__budget b;
     CHECK_EQ(divide(&b, &s, 1024 * MIB, 1000 * MIB), 0);
-    s.n_slots = 0;
-    s.max_memory = 70 * MIB;
+    s.memory.n_slots = 0;
+    s.memory.max_memory = 70 * MIB;
     CHECK_EQ(divide(&b, &s, 1024 * MIB, 45 * MIB), 0);
     CHECK(all_of(&b) <= 27 * MIB);
-    s.max_memory = 10 * MIB; /* too little by itself */
+    s.memory.max_memory = 10 * MIB; /* too little by itself */
     CHECK_EQ(divide(&b, &s, 1024 * MIB, 1000 * MIB), PSTK_ENOMEM);
     CHECK(strstr(err.message, "max_memory"));
 }
@@ -141,7 +147,7 @@ TEST(max_memory_is_a_bound_of_what_the_group_leaves)
 static void check_left(const struct pstk_settings *s, uint64_t left)
 {
     struct pstk__budget b;
-    const double part = (double)left / s->local_world / MIB;
+    const double part = (double)left / s->ranks.local_world / MIB;
     const int r = divide(&b, s, 512 * MIB, left);
     const double need = named("needs at least ");
     if (r == 0)
@@ -155,12 +161,12 @@ static void check_left(const struct pstk_settings *s, uint64_t left)
 TEST(whatever_is_left_it_fits_or_the_message_is_true)
 {
     for (uint32_t i = 0; i < 64; i++) {
-        struct pstk_settings s = {.world = 1,
-                                  .local_world = i & 1 ? 4 : 1,
-                                  .n_slots = i & 2 ? 6 : 0,
-                                  .io_memory = i & 4 ? 12 * MIB : 0,
-                                  .max_memory = i & 8 ? 80 * MIB : 0,
-                                  .index_memory = i & 16 ? MIB : 0};
+        struct pstk_settings s = {.ranks.world = 1,
+                                  .ranks.local_world = i & 1 ? 4 : 1,
+                                  .memory.n_slots = i & 2 ? 6 : 0,
+                                  .memory.io_memory = i & 4 ? 12 * MIB : 0,
+                                  .memory.max_memory = i & 8 ? 80 * MIB : 0,
+                                  .memory.index_memory = i & 16 ? MIB : 0};
         kind = i & 32 ? PSTK_OUTPUT_SCALAR : PSTK_OUTPUT_IMAGE; /* copied: a lane for each worker */
         for (uint64_t left = 0; left <= 512 * MIB; left += 3 * MIB)
             check_left(&s, left);

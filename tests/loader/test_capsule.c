@@ -117,11 +117,11 @@ static struct pstk_loader *open_loader(uint32_t device)
     s.outputs = &output;
     s.n_outputs = 1;
     s.batch_size = 2;
-    s.order = PSTK_ORDER_SEQUENTIAL;
-    s.n_slots = N_SLOTS;
-    s.device = device;
+    s.order.kind = PSTK_ORDER_SEQUENTIAL;
+    s.memory.n_slots = N_SLOTS;
+    s.device.kind = device;
     if (by_threads)
-        s.reader = PSTK_READER_THREADS;
+        s.reading.reader = PSTK_READER_THREADS;
     return pstk_open(&loader, &s, &err) == 0 ? loader : NULL;
 }
 

@@ -26,10 +26,10 @@ static const struct pstk_output outputs[] = {
     {.name = "image",
      .field = "img",
      .kind = PSTK_OUTPUT_IMAGE,
-     .ops = image_ops,
-     .n_ops = 2,
+     .image.ops = image_ops,
+     .image.n_ops = 2,
      .dtype = PSTK_F32,
-     .layout = PSTK_NCHW},
+     .image.layout = PSTK_NCHW},
     {.field = "cls", .kind = PSTK_OUTPUT_SCALAR},
     {.field = "tokens", .kind = PSTK_OUTPUT_TENSOR},
     {.field = "text", .kind = PSTK_OUTPUT_BYTES},
@@ -47,7 +47,7 @@ static struct pstk_settings base(void)
     s.seed = 17;
     s.n_threads = 2;
     if (n_readers == 1)
-        s.reader = PSTK_READER_THREADS;
+        s.reading.reader = PSTK_READER_THREADS;
     return s;
 }
 
@@ -82,8 +82,8 @@ static int loader_equals_oracle(const struct pstk_settings *s)
     if (!ok)
         printf("# %s\n", err.message);
     ok = ok && stream_epoch(loader, &o, &n_first) && stream_epoch(loader, &o, &n_second);
-    uint64_t global = (uint64_t)s->batch_size * (s->world ? s->world : 1);
-    uint64_t rest = N_SAMPLES - s->position;
+    uint64_t global = (uint64_t)s->batch_size * (s->ranks.world ? s->ranks.world : 1);
+    uint64_t rest = N_SAMPLES - s->order.position;
     uint64_t want = s->last_batch == PSTK_LAST_DROP ? rest / global : (rest + global - 1) / global;
     if (ok && (n_first != want || n_second != pstk_n_batches(loader))) {
         printf("# %llu batches, not %llu\n", (unsigned long long)n_first, (unsigned long long)want);
@@ -93,8 +93,8 @@ static int loader_equals_oracle(const struct pstk_settings *s)
     oracle_close(&o);
     if (!ok)
         printf("# threads %u slots %u batch %u reader %u last %u rank %u/%u position %llu\n",
-               s->n_threads, s->n_slots, s->batch_size, s->reader, s->last_batch, s->rank, s->world,
-               (unsigned long long)s->position);
+               s->n_threads, s->memory.n_slots, s->batch_size, s->reading.reader, s->last_batch,
+               s->ranks.rank, s->ranks.world, (unsigned long long)s->order.position);
     return ok;
 }
 
@@ -107,10 +107,10 @@ TEST(equals_oracle_for_threads_slots_batches_readers)
                 for (uint32_t reader = 0; reader < n_readers; reader++) {
                     struct pstk_settings s = base();
                     s.n_threads = threads[t];
-                    s.n_slots = slots[k];
+                    s.memory.n_slots = slots[k];
                     s.batch_size = batches[b];
-                    s.reader = PSTK_READER_THREADS - reader;
-                    s.queue_depth = 1 + (t + k) * 5;
+                    s.reading.reader = PSTK_READER_THREADS - reader;
+                    s.reading.queue_depth = 1 + (t + k) * 5;
                     CHECK(loader_equals_oracle(&s));
                 }
 }
@@ -122,10 +122,10 @@ TEST(equals_oracle_for_ranks_and_last_rules)
             for (uint32_t last = 0; last <= PSTK_LAST_SHORT; last++)
                 for (uint32_t order = 0; order <= PSTK_ORDER_SEQUENTIAL; order++) {
                     struct pstk_settings s = base();
-                    s.world = world;
-                    s.rank = rank;
+                    s.ranks.world = world;
+                    s.ranks.rank = rank;
                     s.last_batch = last;
-                    s.order = order;
+                    s.order.kind = order;
                     CHECK(loader_equals_oracle(&s));
                 }
 }
@@ -134,12 +134,12 @@ TEST(equals_oracle_from_every_position)
 {
     for (uint64_t position = 0; position <= N_SAMPLES; position++) {
         struct pstk_settings s = base();
-        s.position = position;
-        s.epoch = position % 3;
+        s.order.position = position;
+        s.order.epoch = position % 3;
         s.last_batch = (uint32_t)(position % 3);
         CHECK(loader_equals_oracle(&s));
-        s.world = 3;
-        s.rank = (uint32_t)(position % 2);
+        s.ranks.world = 3;
+        s.ranks.rank = (uint32_t)(position % 2);
         s.batch_size = 2;
         CHECK(loader_equals_oracle(&s));
     }
@@ -151,9 +151,9 @@ TEST(equals_oracle_on_synthetic_nodes)
     for (int i = 0; i < 2; i++)
         for (uint32_t batch = 1; batch < 6; batch += 2) {
             struct pstk_settings s = base();
-            s.topology = topologies[i];
+            s.reading.topology = topologies[i];
             s.n_threads = 0;
-            s.n_slots = 8;
+            s.memory.n_slots = 8;
             s.batch_size = batch;
             CHECK(loader_equals_oracle(&s));
         }
@@ -162,9 +162,9 @@ TEST(equals_oracle_on_synthetic_nodes)
 TEST(equals_oracle_with_a_tiny_ring_and_index)
 {
     struct pstk_settings s = base();
-    s.io_memory = 8192;
-    s.index_memory = 4096;
-    s.queue_depth = 2;
+    s.memory.io_memory = 8192;
+    s.memory.index_memory = 4096;
+    s.reading.queue_depth = 2;
     CHECK(loader_equals_oracle(&s));
 }
 
@@ -174,7 +174,7 @@ TEST(equals_oracle_direct_or_says_so)
     struct pstk_loader *loader;
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    s.io = PSTK_IO_DIRECT;
+    s.reading.io = PSTK_IO_DIRECT;
     if (pstk_open(&loader, &s, &err) < 0) {
         CHECK(strstr(err.message, "O_DIRECT"));
         SKIP("the temporary directory's file system refuses O_DIRECT");
@@ -197,13 +197,13 @@ TEST(seek_to_where_it_is_keeps_what_is_prefetched)
     struct pstk_loader *loader;
     struct pstk_batch *b;
     struct pstk_stats before = {.size = sizeof before}, after = {.size = sizeof after};
-    s.n_slots = 3;
+    s.memory.n_slots = 3;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);
     pstk_release(&b, NULL);
     /* The batch that was given, and one in each slot. */
     WAIT_UNTIL(pstk_get_stats(loader, &before) < 0 ||
-               before.stage_workers.n_items >= 4 * (1 + s.n_slots));
+               before.stage_workers.n_items >= 4 * (1 + s.memory.n_slots));
     CHECK_EQ(pstk_seek(loader, 0, 4, NULL), 0);
     usleep(50000);
     pstk_get_stats(loader, &after);
@@ -220,7 +220,7 @@ TEST(seek_anywhere_any_time_gives_the_oracle)
     struct oracle o;
     struct pstk_loader *loader;
     struct pstk_batch *b, *held = NULL;
-    s.n_slots = 4;
+    s.memory.n_slots = 4;
     CHECK_EQ(oracle_open(&o, &s, NULL), 0);
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     uint64_t x = 5;
@@ -249,10 +249,10 @@ TEST(cursor_resumes_on_another_world_size)
     struct pstk_loader *loader;
     struct pstk_batch *b;
     uint8_t seen[N_SAMPLES] = {0};
-    s.world = 2;
+    s.ranks.world = 2;
     s.batch_size = 3;
     uint64_t epoch = 9, position = 0;
-    for (s.rank = 0; s.rank < 2; s.rank++) {
+    for (s.ranks.rank = 0; s.ranks.rank < 2; s.ranks.rank++) {
         CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
         for (int i = 0; i < 2; i++) {
             CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);
@@ -265,12 +265,12 @@ TEST(cursor_resumes_on_another_world_size)
         pstk_close(&loader);
     }
     CHECK_EQ(position, 12);
-    s.world = 1;
-    s.rank = 0;
+    s.ranks.world = 1;
+    s.ranks.rank = 0;
     s.batch_size = 4;
     s.last_batch = PSTK_LAST_SHORT;
-    s.epoch = epoch;
-    s.position = position;
+    s.order.epoch = epoch;
+    s.order.position = position;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     while (pstk_next(loader, &b, NULL, -1, NULL) == 1) {
         for (uint32_t k = 0; k < b->n_valid; k++)
@@ -289,7 +289,7 @@ TEST(holding_every_slot_is_enobufs)
     struct pstk_batch *b[3];
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    s.n_slots = 2;
+    s.memory.n_slots = 2;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b[0], NULL, -1, NULL), 1);
     CHECK_EQ(pstk_next(loader, &b[1], NULL, -1, NULL), 1);
@@ -354,9 +354,9 @@ static const struct pstk_output slow_output = {.name = "slow",
                                                .field = "cls",
                                                .kind = PSTK_OUTPUT_CALLBACK,
                                                .dtype = PSTK_U8,
-                                               .n_dims = 1,
-                                               .shape = {1},
-                                               .decode = slow_decode};
+                                               .callback.n_dims = 1,
+                                               .callback.shape = {1},
+                                               .callback.decode = slow_decode};
 
 TEST(timeout_and_interrupt_end_a_wait)
 {
@@ -416,7 +416,7 @@ TEST(outputs_may_go_after_open)
     CHECK_EQ(oracle_open(&o, &s, NULL), 0);
     memcpy(copy, outputs, sizeof outputs);
     memcpy(ops, image_ops, sizeof image_ops);
-    copy[0].ops = ops;
+    copy[0].image.ops = ops;
     s.outputs = copy;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     memset(copy, 0x5a, sizeof outputs);
@@ -444,22 +444,22 @@ SPOIL(large_batch, s->batch_size = N_SAMPLES + 1)
 SPOIL(path, s->path = NULL)
 SPOIL(missing, s->path = "/nonexistent/data/set")
 SPOIL(outputs, s->n_outputs = 0)
-SPOIL(rank, (s->rank = 2, s->world = 2))
-SPOIL(local_rank, s->local_rank = 1)
-SPOIL(slots, s->n_slots = 1)
-SPOIL(many_slots, (s->n_slots = 4000, s->max_memory = 1 << 20))
-SPOIL(order, s->order = 9)
+SPOIL(rank, (s->ranks.rank = 2, s->ranks.world = 2))
+SPOIL(local_rank, s->ranks.local_rank = 1)
+SPOIL(slots, s->memory.n_slots = 1)
+SPOIL(many_slots, (s->memory.n_slots = 4000, s->memory.max_memory = 1 << 20))
+SPOIL(order, s->order.kind = 9)
 SPOIL(last_batch, s->last_batch = 9)
-SPOIL(reader, s->reader = 9)
-SPOIL(device, s->device = PSTK_CUDA)
-SPOIL(device_index, s->device_index = 3)
-SPOIL(position, s->position = N_SAMPLES + 1)
-SPOIL(depth, s->queue_depth = 1000000)
+SPOIL(reader, s->reading.reader = 9)
+SPOIL(device, s->device.kind = PSTK_CUDA)
+SPOIL(device_index, s->device.index = 3)
+SPOIL(position, s->order.position = N_SAMPLES + 1)
+SPOIL(depth, s->reading.queue_depth = 1000000)
 SPOIL(size, s->size = 3)
 SPOIL(huge_batch, s->batch_size = UINT32_MAX)
-SPOIL(io_memory, s->io_memory = UINT64_MAX)
-SPOIL(index_memory, s->index_memory = UINT64_MAX - 1)
-SPOIL(record_size, s->max_record_size = 100)
+SPOIL(io_memory, s->memory.io_memory = UINT64_MAX)
+SPOIL(index_memory, s->memory.index_memory = UINT64_MAX - 1)
+SPOIL(record_size, s->memory.max_record_size = 100)
 
 TEST(misuse_names_the_setting)
 {

@@ -79,8 +79,8 @@ static long count_allocations(uint32_t reader, const char *data, const struct ps
     s.n_outputs = n_outputs;
     s.batch_size = 8;
     s.n_threads = 2;
-    s.reader = reader;
-    s.report_crops = 1;
+    s.reading.reader = reader;
+    s.observe.report_crops = 1;
     s.mix = mix;
     s.mosaic = mosaic;
     s.bad_sample = mix ? PSTK_BAD_REPLACE : PSTK_BAD_ERROR; /* negative labels */
@@ -147,11 +147,13 @@ TEST(images_of_1_3_and_4_channels_allocate_nothing)
             continue;
         struct pstk_op ops[] = {pstk_random_resized_crop(16, 16), pstk_random_flip(0.5),
                                 pstk_normalize_channels(channels, mean, deviation)};
-        struct pstk_output image = {
-            .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .channels = channels};
+        struct pstk_output image = {.field = "img",
+                                    .kind = PSTK_OUTPUT_IMAGE,
+                                    .image.ops = ops,
+                                    .image.channels = channels};
         for (uint32_t dtype = 0; dtype < 2; dtype++) {
             image.dtype = dtype ? PSTK_F16 : PSTK_U8;
-            image.n_ops = dtype ? 3 : 2;
+            image.image.n_ops = dtype ? 3 : 2;
             CHECK_EQ(count_allocations(PSTK_READER_AUTO, path, &image, 1), 0);
             CHECK_EQ(count_allocations(PSTK_READER_AUTO, coded, &image, 1), 0);
         }
@@ -162,7 +164,11 @@ TEST(nothing_is_allocated_between_first_batch_and_close)
 {
     struct pstk_op ops[] = {pstk_random_resized_crop(16, 16), pstk_random_flip(0.5)};
     const struct pstk_output outputs[] = {
-        {.field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 2, .dtype = PSTK_F16},
+        {.field = "img",
+         .kind = PSTK_OUTPUT_IMAGE,
+         .image.ops = ops,
+         .image.n_ops = 2,
+         .dtype = PSTK_F16},
         {.field = "cls", .kind = PSTK_OUTPUT_SCALAR},
         {.field = "text", .kind = PSTK_OUTPUT_BYTES},
     };
@@ -208,8 +214,11 @@ TEST(libjpeg_allocates_nothing_either)
     if (!data)
         SKIP("PENSTOCK_TEST_PACKED names no packed JPEG data set");
     struct pstk_op ops[] = {pstk_random_resized_crop(224, 224), pstk_random_flip(0.5)};
-    const struct pstk_output outputs[] = {
-        {.field = "jpg", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 2, .dtype = PSTK_U8}};
+    const struct pstk_output outputs[] = {{.field = "jpg",
+                                           .kind = PSTK_OUTPUT_IMAGE,
+                                           .image.ops = ops,
+                                           .image.n_ops = 2,
+                                           .dtype = PSTK_U8}};
     CHECK_EQ(count_allocations(PSTK_READER_AUTO, data, outputs, 1), 0);
 }
 

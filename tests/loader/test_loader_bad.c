@@ -27,8 +27,8 @@ static struct pstk_settings base(void)
     s.outputs = outputs;
     s.n_outputs = 2;
     s.batch_size = 3;
-    s.order = PSTK_ORDER_SEQUENTIAL;
-    s.reader = reader_kind;
+    s.order.kind = PSTK_ORDER_SEQUENTIAL;
+    s.reading.reader = reader_kind;
     return s;
 }
 
@@ -123,9 +123,9 @@ TEST(replacements_are_the_same_for_any_threads_and_reported)
         s.bad_sample = PSTK_BAD_REPLACE;
         s.on_bad_sample = count_bad;
         s.bad_sample_user = &told;
-        s.position = BAD;
-        s.n_slots = 2;
-        s.order = PSTK_ORDER_SEQUENTIAL;
+        s.order.position = BAD;
+        s.memory.n_slots = 2;
+        s.order.kind = PSTK_ORDER_SEQUENTIAL;
         CHECK_EQ(pstk_open(&loader, &s, &err), 0);
         CHECK_EQ(pstk_next(loader, &b, NULL, -1, &err), 1);
         CHECK_EQ(b->sample_ids[0], BAD);
@@ -159,7 +159,7 @@ static void replacement_in(const struct pstk_subset *subset, uint32_t threads, u
     s.subset = subset;
     s.n_threads = threads;
     s.bad_sample = PSTK_BAD_REPLACE;
-    s.position = at;
+    s.order.position = at;
     s.last_batch = PSTK_LAST_SHORT;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);
@@ -180,7 +180,7 @@ static void replacement_drawn(const struct pstk_subset *subset, uint64_t other)
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     s.subset = subset;
-    s.order = PSTK_ORDER_FULL;
+    s.order.kind = PSTK_ORDER_FULL;
     s.bad_sample = PSTK_BAD_REPLACE;
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     const int r = pstk_next(loader, &b, NULL, -1, &err);
@@ -279,7 +279,7 @@ TEST(a_missing_shard_is_an_error_that_names_it)
     CHECK_EQ(damage(N_SAMPLES - 1, 1, 0, file, sizeof file), 0);
     snprintf(away, sizeof away, "%s.away", file);
     CHECK_EQ(rename(file, away), 0);
-    s.position = N_SAMPLES - 3;
+    s.order.position = N_SAMPLES - 3;
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     int r = pstk_next(loader, &b, NULL, -1, &err);
     CHECK_EQ(rename(away, file), 0);
@@ -328,7 +328,7 @@ TEST(a_shard_cut_under_a_running_loader_is_an_error)
     char *bytes = malloc((size_t)st.st_size);
     int fd = open(file, O_RDWR);
     CHECK(bytes && pread(fd, bytes, (size_t)st.st_size, 0) == st.st_size);
-    s.n_slots = 2;
+    s.memory.n_slots = 2;
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, &err), 1);
     pstk_release(&b, NULL);
@@ -365,10 +365,10 @@ TEST(a_users_decode_error_is_the_lowest_rows)
     struct pstk_output o = {.field = "cls",
                             .kind = PSTK_OUTPUT_CALLBACK,
                             .dtype = PSTK_U8,
-                            .n_dims = 1,
-                            .shape = {1},
-                            .decode = refuse_decode,
-                            .user = &rest};
+                            .callback.n_dims = 1,
+                            .callback.shape = {1},
+                            .callback.decode = refuse_decode,
+                            .callback.user = &rest};
     for (int i = 0; i < 20; i++) {
         struct pstk_settings s = base();
         struct pstk_loader *loader;
@@ -405,10 +405,10 @@ TEST(a_users_decode_function_says_why_it_fails)
     struct pstk_output o = {.field = "cls",
                             .kind = PSTK_OUTPUT_CALLBACK,
                             .dtype = PSTK_U8,
-                            .n_dims = 1,
-                            .shape = {1},
-                            .decode = explain_decode,
-                            .user = &which};
+                            .callback.n_dims = 1,
+                            .callback.shape = {1},
+                            .callback.decode = explain_decode,
+                            .callback.user = &which};
     for (; which <= 7; which += 5) {
         struct pstk_settings s = base();
         struct pstk_loader *loader;
@@ -434,7 +434,8 @@ TEST(a_users_decode_function_says_why_it_fails)
 
 TEST(a_ragged_batch_over_its_budget_names_the_setting)
 {
-    struct pstk_output o = {.field = "text", .kind = PSTK_OUTPUT_BYTES, .bytes_per_batch = 64};
+    struct pstk_output o = {
+        .field = "text", .kind = PSTK_OUTPUT_BYTES, .ragged.bytes_per_batch = 64};
     struct pstk_settings s = base();
     struct pstk_loader *loader;
     struct pstk_batch *b;
@@ -457,10 +458,10 @@ TEST(an_error_is_never_written_past_its_size)
     struct pstk_output o = {.field = "cls",
                             .kind = PSTK_OUTPUT_CALLBACK,
                             .dtype = PSTK_U8,
-                            .n_dims = 1,
-                            .shape = {1},
-                            .decode = refuse_decode,
-                            .user = &rest};
+                            .callback.n_dims = 1,
+                            .callback.shape = {1},
+                            .callback.decode = refuse_decode,
+                            .callback.user = &rest};
     struct pstk_settings s = base();
     struct pstk_loader *loader;
     struct pstk_batch *b;
@@ -483,9 +484,9 @@ TEST(failures_of_the_machine_are_not_stood_in_for)
     struct pstk_output o = {.field = "cls",
                             .kind = PSTK_OUTPUT_CALLBACK,
                             .dtype = PSTK_U8,
-                            .n_dims = 1,
-                            .shape = {1},
-                            .decode = no_memory_decode};
+                            .callback.n_dims = 1,
+                            .callback.shape = {1},
+                            .callback.decode = no_memory_decode};
     struct pstk_settings s = base();
     struct pstk_loader *loader;
     struct pstk_batch *b;

@@ -39,7 +39,7 @@ static struct pstk_settings base(void)
     s.last_batch = PSTK_LAST_SHORT;
     s.budget = &budget;
     if (with_threads)
-        s.reader = PSTK_READER_THREADS;
+        s.reading.reader = PSTK_READER_THREADS;
     return s;
 }
 
@@ -54,7 +54,7 @@ static void naive(const struct pstk_settings *s, uint64_t epoch, struct stream *
 {
     uint64_t order[N_SAMPLES], lists[4][N_SAMPLES], n[4] = {0}, sums[4] = {0}, firsts[4] = {0};
     const struct pstk_order_settings o = {.size = sizeof o,
-                                          .order = s->order,
+                                          .order = s->order.kind,
                                           .n_samples = N_SAMPLES,
                                           .seed = s->seed,
                                           .epoch = epoch,
@@ -83,7 +83,7 @@ static void naive(const struct pstk_settings *s, uint64_t epoch, struct stream *
 static void check_batch(const struct pstk_loader *loader, const struct pstk_batch *b,
                         const struct pstk_settings *s, const struct stream *stream, uint64_t batch)
 {
-    const uint64_t own = batch + s->rank, next = batch + s->world;
+    const uint64_t own = batch + s->ranks.rank, next = batch + s->ranks.world;
     const uint64_t end = stream->ends[(next < stream->n_batches ? next : stream->n_batches) - 1];
     uint64_t first = 0, n = 0;
     if (own < stream->n_batches) {
@@ -93,9 +93,9 @@ static void check_batch(const struct pstk_loader *loader, const struct pstk_batc
     CHECK(b->n_rows == n && b->n_valid == n && b->tensors[0].shape[0] == (int64_t)n);
     CHECK_EQ(b->position, batch ? stream->ends[batch - 1] : 0);
     CHECK_EQ(b->next_position, end);
-    CHECK_EQ(b->index, batch / s->world);
+    CHECK_EQ(b->index, batch / s->ranks.world);
     CHECK_EQ(pstk_n_batches_left(loader, b->epoch, end),
-             (stream->n_batches - batch - 1) / s->world);
+             (stream->n_batches - batch - 1) / s->ranks.world);
     CHECK(memcmp(b->sample_ids, stream->ids + first, n * sizeof(uint64_t)) == 0);
     for (uint64_t i = 0; i < n; i++)
         CHECK_EQ(((const int64_t *)b->tensors[0].data)[i], (int64_t)stream->ids[first + i] * 3 - 7);
@@ -111,7 +111,7 @@ static int rest_equals(struct pstk_loader *loader, const struct pstk_settings *s
     int r;
     pstk_error_init(&err, sizeof err);
     naive(s, epoch, &stream);
-    for (; (r = pstk_next(loader, &b, NULL, TIMEOUT, &err)) == 1; batch += s->world) {
+    for (; (r = pstk_next(loader, &b, NULL, TIMEOUT, &err)) == 1; batch += s->ranks.world) {
         if (batch >= stream.n_batches || b->epoch != epoch)
             return 0;
         check_batch(loader, b, s, &stream, batch);
@@ -128,10 +128,10 @@ TEST(batches_are_those_of_a_naive_walk_for_all_ranks)
         for (uint32_t rank = 0; rank < world; rank++) {
             struct pstk_settings s = base();
             struct pstk_loader *loader = NULL;
-            s.world = world;
-            s.rank = rank;
-            s.order = world == 3 ? PSTK_ORDER_SEQUENTIAL : PSTK_ORDER_FULL;
-            s.n_slots = 2 + world;
+            s.ranks.world = world;
+            s.ranks.rank = rank;
+            s.order.kind = world == 3 ? PSTK_ORDER_SEQUENTIAL : PSTK_ORDER_FULL;
+            s.memory.n_slots = 2 + world;
             CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
             for (uint64_t epoch = 0; epoch < 3; epoch++)
                 CHECK(rest_equals(loader, &s, epoch, 0));
@@ -145,8 +145,8 @@ TEST(seeks_go_to_any_batch_of_any_epoch)
     static struct stream stream;
     struct pstk_settings s = base();
     struct pstk_loader *loader = NULL;
-    s.world = 2;
-    s.rank = 1;
+    s.ranks.world = 2;
+    s.ranks.rank = 1;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     for (uint64_t i = 0; i < 40; i++) {
         const uint64_t epoch = i * 5 % 7;
@@ -169,7 +169,7 @@ TEST(epochs_that_are_shorter_than_the_slots_come_whole)
 {
     struct pstk_settings s = base();
     struct pstk_loader *loader = NULL;
-    s.n_slots = 300;
+    s.memory.n_slots = 300;
     s.n_threads = 4;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     for (uint64_t epoch = 0; epoch < 12; epoch++)
@@ -201,12 +201,13 @@ TEST(what_does_not_go_with_a_budget_is_refused)
     refused(&s, words)
     REFUSED("batch_size: value is 4", s.batch_size = 4);
     REFUSED("global_batch_size: value is 8", s.global_batch_size = 8);
-    REFUSED("max_batch_size: value is 9", s.max_batch_size = 9);
-    REFUSED("n_batch_steps: value is 1", s.n_batch_steps = 1; s.batch_schedule = &step);
-    REFUSED("windowed", s.order = PSTK_ORDER_WINDOWED);
-    REFUSED("so last_batch=drop leaves no batch", s.last_batch = PSTK_LAST_DROP; s.world = 1000);
-    REFUSED("max_memory: value is 100", s.max_memory = 100);
-    REFUSED("position", s.position = N_SAMPLES + 1);
+    REFUSED("max_batch_size: value is 9", s.memory.max_batch_size = 9);
+    REFUSED("n_batch_steps: value is 1", s.order.n_batch_steps = 1; s.order.batch_schedule = &step);
+    REFUSED("windowed", s.order.kind = PSTK_ORDER_WINDOWED);
+    REFUSED("so last_batch=drop leaves no batch", s.last_batch = PSTK_LAST_DROP;
+            s.ranks.world = 1000);
+    REFUSED("max_memory: value is 100", s.memory.max_memory = 100);
+    REFUSED("position", s.order.position = N_SAMPLES + 1);
     struct pstk_budget bad;
 #define BAD(words, member, value)                                                                  \
     bad = budget;                                                                                  \

@@ -19,8 +19,8 @@ TEST(every_dtype_and_layout_equals_the_host)
                 memcpy(mine, outputs, sizeof mine);
                 mine[0].dtype = dtypes[d];
                 mine[4].dtype = dtypes[3 - d];
-                mine[4].n_ops = dtypes[3 - d] == PSTK_U8 ? 2 : 3;
-                mine[0].layout = mine[4].layout = layout ? PSTK_NCHW : PSTK_NHWC;
+                mine[4].image.n_ops = dtypes[3 - d] == PSTK_U8 ? 2 : 3;
+                mine[0].image.layout = mine[4].image.layout = layout ? PSTK_NCHW : PSTK_NHWC;
                 s.outputs = mine;
                 s.last_batch = last;
                 CHECK(device_equals_oracle(&s, NULL));
@@ -37,9 +37,9 @@ TEST(images_of_one_and_four_channels_equal_the_host)
                 struct pstk_settings s = base();
                 memcpy(mine, outputs, sizeof mine);
                 mine[4].dtype = dtypes[d];
-                mine[4].n_ops = 2; /* without normalise, which has three numbers */
-                mine[4].channels = channels;
-                mine[4].layout = layout ? PSTK_NCHW : PSTK_NHWC;
+                mine[4].image.n_ops = 2; /* without normalise, which has three numbers */
+                mine[4].image.channels = channels;
+                mine[4].image.layout = layout ? PSTK_NCHW : PSTK_NHWC;
                 s.outputs = mine;
                 CHECK(device_equals_oracle(&s, NULL));
             }
@@ -55,9 +55,9 @@ TEST(threads_slots_and_batches_make_no_difference)
                     struct pstk_settings s = base();
                     struct cuda_fake_config c = {.seed = t + k + b, .max_delay_us = 100};
                     s.n_threads = threads[t];
-                    s.n_slots = slots[k];
+                    s.memory.n_slots = slots[k];
                     s.batch_size = batches[b];
-                    s.n_device_slots = d;
+                    s.device.n_slots = d;
                     CHECK(device_equals_oracle(&s, &c));
                 }
 }
@@ -172,12 +172,12 @@ static int schedule(uint64_t seed)
                                        .delay_percent = 1 + pick(100),
                                        .no_register = pick(8) ? 0 : cudaErrorMemoryAllocation};
     s.batch_size = 1 + pick(6);
-    s.n_slots = 2 + pick(3);
-    s.n_device_slots = 2 + pick(3);
+    s.memory.n_slots = 2 + pick(3);
+    s.device.n_slots = 2 + pick(3);
     s.n_threads = 1 + pick(2);
     s.seed = seed;
     s.last_batch = pick(3);
-    s.measure_device = pick(2);
+    s.device.measure = pick(2);
     s.outputs = outputs + pick(3);
     s.n_outputs = 1 + pick(5);
     cuda_fake_open(&c);
@@ -192,7 +192,7 @@ static int schedule(uint64_t seed)
             trainer_release(&t);
         if (pick(9) == 0)
             pstk_seek(t.loader, pick(4), pick(N_SAMPLES), NULL);
-        trainer_next(&t, s.n_device_slots);
+        trainer_next(&t, s.device.n_slots);
         if (pick(2))
             trainer_release(&t);
     }
@@ -261,7 +261,7 @@ TEST(holding_every_device_slot_is_enobufs)
     struct pstk_loader *loader;
     struct pstk_batch *b[3];
     cuda_fake_open(NULL);
-    s.n_device_slots = 2;
+    s.device.n_slots = 2;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b[0], NULL, LONG, NULL), 1);
     CHECK_EQ(pstk_next(loader, &b[1], NULL, LONG, NULL), 1);
@@ -367,7 +367,7 @@ TEST(only_what_a_ragged_batch_has_is_copied)
     cuda_fake_open(NULL);
     s.outputs = outputs + 3;
     s.n_outputs = 1;
-    s.n_slots = 2;
+    s.memory.n_slots = 2;
     cuda_fake_stats(&before);
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     for (int i = 0; i < 3; i++) {

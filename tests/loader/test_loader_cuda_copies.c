@@ -198,7 +198,7 @@ TEST(no_copy_of_the_trainers_waits_for_a_slot_of_ours)
     cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
     CHECK_EQ(cudaMalloc(&small, 64), cudaSuccess);
     CHECK_EQ(cudaHostAlloc(&pinned, 64, cudaHostAllocDefault), cudaSuccess);
-    s.n_device_slots = 2;
+    s.device.n_slots = 2;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     for (int i = 0; i < 2; i++)
         CHECK_EQ(pstk_next(loader, &b[i], stream, LONG, NULL), 1);
@@ -255,8 +255,11 @@ TEST(a_batch_is_leased_once_its_copies_are_done)
 
 /* 12 MiB a batch. */
 static const struct pstk_op large_ops[] = {{.kind = PSTK_OP_RESIZE, .width = 512, .height = 512}};
-static const struct pstk_output large = {
-    .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = large_ops, .n_ops = 1, .dtype = PSTK_U8};
+static const struct pstk_output large = {.field = "img",
+                                         .kind = PSTK_OUTPUT_IMAGE,
+                                         .image.ops = large_ops,
+                                         .image.n_ops = 1,
+                                         .dtype = PSTK_U8};
 
 /* Bytes of mappings that huge pages were asked for. */
 static uint64_t n_huge(void)
@@ -289,12 +292,12 @@ TEST(huge_pages_are_asked_for_where_slots_are_page_locked)
     s.outputs = &large;
     s.n_outputs = 1;
     s.batch_size = 16;
-    s.n_slots = 3;
+    s.memory.n_slots = 3;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK(n_huge() - before >= 3 * batch);
     pstk_close(&loader);
     CHECK_EQ(n_huge(), before);
-    s.device = PSTK_HOST; /* there ragged slots are mostly untouched */
+    s.device.kind = PSTK_HOST; /* there ragged slots are mostly untouched */
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(n_huge(), before);
     pstk_close(&loader);
@@ -347,7 +350,7 @@ TEST(slots_share_two_arrival_buffers)
         struct pstk_loader *loader;
         cuda_fake_open(NULL);
         s.n_outputs = 1;
-        s.n_device_slots = n;
+        s.device.n_slots = n;
         CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
         CHECK_EQ(pstk_get_stats(loader, &stats), 0);
         cuda_fake_stats(&fake);

@@ -13,7 +13,7 @@ static int with_failure(uint64_t nth, cudaError_t code, int *ok)
     struct pstk_loader *loader = NULL;
     struct oracle o;
     cudaStream_t stream;
-    s.measure_device = nth % 2;
+    s.device.measure = nth % 2;
     cuda_fake_open(&c);
     cudaSetDevice(0);
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
@@ -63,7 +63,7 @@ static int open_fails(const struct cuda_fake_config *c, int32_t index, uint32_t 
     struct pstk_settings s = base();
     struct pstk_loader *loader = NULL;
     *err = error_now();
-    s.device_index = index;
+    s.device.index = index;
     s.batch_size = batch_size;
     cuda_fake_open(c);
     int r = pstk_open(&loader, &s, err);
@@ -191,8 +191,8 @@ TEST(an_error_of_a_sample_comes_in_order_behind_whole_batches)
     struct pstk_loader *loader;
     struct pstk_batch *b;
     cuda_fake_open(NULL);
-    s.order = PSTK_ORDER_SEQUENTIAL;
-    s.max_pixels = 600; /* a later sample is larger */
+    s.order.kind = PSTK_ORDER_SEQUENTIAL;
+    s.memory.max_pixels = 600; /* a later sample is larger */
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     int n = 0, r;
     while ((r = pstk_next(loader, &b, NULL, LONG, &err)) == 1 && ++n)

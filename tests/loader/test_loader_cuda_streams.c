@@ -20,8 +20,8 @@ TEST(nothing_runs_on_gpu_0_by_accident)
     void *stream;
     int current = -1;
     cuda_fake_open(&(struct cuda_fake_config){.n_devices = 3});
-    s.device_index = 2;
-    s.measure_device = 1;
+    s.device.index = 2;
+    s.device.measure = 1;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_stream_open(loader, &stream, NULL), 0);
     for (int i = 0; i < 4; i++) {
@@ -52,7 +52,7 @@ TEST(a_stream_left_open_is_closed_after_the_last_batch)
     struct pstk_batch *b;
     void *stream, *other;
     cuda_fake_open(&(struct cuda_fake_config){.n_devices = 2, .max_delay_us = 100});
-    s.device_index = 1;
+    s.device.index = 1;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_stream_open(loader, &stream, NULL), 0);
     CHECK_EQ(pstk_stream_open(loader, &other, NULL), 0);
@@ -97,7 +97,7 @@ TEST(the_threads_current_device_stays_what_it_was)
     cudaSetDevice(1);
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     cudaSetDevice(0);
-    s.device_index = 1;
+    s.device.index = 1;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, stream, LONG, NULL), 1);
     pstk_release(&b, stream);
@@ -173,7 +173,7 @@ TEST(several_loaders_on_a_device_and_several_devices)
     cuda_fake_open(&(struct cuda_fake_config){.n_devices = 2, .max_delay_us = 50});
     for (int i = 0; i < 4; i++) {
         struct pstk_settings s = base();
-        s.device_index = i % 2;
+        s.device.index = i % 2;
         s.seed = 100 + (uint64_t)i;
         CHECK_EQ(oracle_open_for(&oracles[i], &s), 0);
         CHECK_EQ(pstk_open(&loaders[i], &s, NULL), 0);
@@ -207,7 +207,7 @@ TEST(a_batch_may_be_used_on_many_streams)
     cudaSetDevice(0);
     for (int i = 0; i < MANY; i++)
         cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
-    s.n_device_slots = 2;
+    s.device.n_slots = 2;
     CHECK_EQ(oracle_open_for(&o, &s), 0);
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     for (int k = 0; k < 6; k++) {
@@ -255,7 +255,7 @@ TEST(the_default_stream_may_be_released_on_by_any_thread)
     pthread_t thread;
     cuda_fake_open(&(struct cuda_fake_config){.n_devices = 2, .max_delay_us = 50});
     cudaSetDevice(1);
-    s.device_index = 1;
+    s.device.index = 1;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     for (int i = 0; i < MANY; i++) {
         int r = pstk_next(loader, &b, NULL, LONG, &err);
@@ -303,7 +303,7 @@ TEST(what_a_share_is_used_on_ends_before_the_slot_is_overwritten)
     cudaSetDevice(0);
     for (int i = 0; i < 66; i++)
         cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
-    s.n_device_slots = 2;
+    s.device.n_slots = 2;
     CHECK_EQ(oracle_open_for(&o, &s), 0);
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_share_use(NULL, NULL, &err), PSTK_EINVAL);
@@ -378,8 +378,8 @@ static int prefetch(pstk_current_stream_fn current)
     cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking);
     cudaStreamCreateWithFlags(&main_stream, cudaStreamNonBlocking);
     cudaEventCreateWithFlags(&taken, cudaEventDisableTiming);
-    s.n_device_slots = 2;
-    s.current_stream = current;
+    s.device.n_slots = 2;
+    s.device.current_stream = current;
     int ok = oracle_open_for(&o, &s) == 0 && pstk_open(&loader, &s, NULL) == 0;
     for (int i = 0; i < 4; i++) {
         ok = pstk_next(loader, &b, side, LONG, NULL) == 1 && ok;
@@ -425,8 +425,8 @@ TEST(nobody_asks_for_the_current_stream_of_a_batch_on_the_host)
     struct pstk_loader *loader;
     struct pstk_batch *b;
     struct pstk_share *share;
-    s.device = PSTK_HOST;
-    s.current_stream = name_no_stream;
+    s.device.kind = PSTK_HOST;
+    s.device.current_stream = name_no_stream;
     n_named = 0;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, LONG, NULL), 1);
@@ -468,7 +468,7 @@ TEST(one_handle_may_be_two_streams)
     pthread_barrier_init(&compared, NULL, 2);
     cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 2000});
     cudaSetDevice(0);
-    s.n_device_slots = 2;
+    s.device.n_slots = 2;
     CHECK_EQ(oracle_open_for(&o, &s), 0);
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, cudaStreamPerThread, LONG, NULL), 1);
@@ -534,7 +534,7 @@ TEST(a_batch_released_during_a_capture_of_its_stream_is_parked)
         cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 100});
         cudaSetDevice(0);
         cudaStreamCreateWithFlags(&stream, flags);
-        s.n_device_slots = 2;
+        s.device.n_slots = 2;
         CHECK_EQ(oracle_open_for(&o, &s), 0);
         CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
         CHECK_EQ(pstk_next(loader, &b[0], stream, LONG, &err), 1);
@@ -714,7 +714,7 @@ TEST(a_capture_of_another_stream_is_not_broken)
         cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking);
         cuda_fake_capture(what);
         cuda_fake_capture_stream(captured);
-        s.measure_device = 1;
+        s.device.measure = 1;
         CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
         CHECK_EQ(pstk_stream_open(loader, &stream, NULL), 0);
         for (int i = 0; i < 5; i++) {

@@ -55,17 +55,18 @@ static void clocked_open(struct clocked *c, uint64_t row_ns, uint32_t n_device_s
     c->output = (struct pstk_output){.field = "cls",
                                      .kind = PSTK_OUTPUT_CALLBACK,
                                      .dtype = PSTK_U8,
-                                     .n_dims = 1,
-                                     .shape = {8},
-                                     .decode = decode_row,
-                                     .user = c};
+                                     .callback.n_dims = 1,
+                                     .callback.shape = {8},
+                                     .callback.decode = decode_row,
+                                     .callback.user = c};
     s.outputs = &c->output;
     s.n_outputs = 1;
     s.batch_size = 1;
-    s.n_slots = 8; /* a worker for each, since rows come in any order and wait for their turn */
+    s.memory.n_slots =
+        8; /* a worker for each, since rows come in any order and wait for their turn */
     s.n_threads = 16;
-    s.n_device_slots = n_device_slots;
-    s.measure_device = 1;
+    s.device.n_slots = n_device_slots;
+    s.device.measure = 1;
     c->ok = pstk_open(&c->loader, &s, NULL) == 0 &&
             pstk_stream_open(c->loader, &c->streams[0], NULL) == 0 &&
             pstk_stream_open(c->loader, &c->streams[1], NULL) == 0;
@@ -245,7 +246,7 @@ TEST(what_a_timed_device_did_is_in_the_stats)
     void *stream;
     int n_used = 0;
     cuda_fake_open(NULL);
-    s.measure_device = 1;
+    s.device.measure = 1;
     const uint64_t begun = pstk__clock_ns();
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_stream_open(loader, &stream, NULL), 0);

@@ -68,10 +68,10 @@ static struct pstk_output output_of(struct rule *rule)
     return (struct pstk_output){.field = "cls",
                                 .kind = PSTK_OUTPUT_CALLBACK,
                                 .dtype = PSTK_U8,
-                                .n_dims = 1,
-                                .shape = {1},
-                                .decode = refuse,
-                                .user = rule};
+                                .callback.n_dims = 1,
+                                .callback.shape = {1},
+                                .callback.decode = refuse,
+                                .callback.user = rule};
 }
 
 static struct pstk_settings settings_of(const struct pstk_output *output, struct seen *seen)
@@ -82,8 +82,8 @@ static struct pstk_settings settings_of(const struct pstk_output *output, struct
     s.outputs = output;
     s.n_outputs = 1;
     s.batch_size = 10;
-    s.order = PSTK_ORDER_SEQUENTIAL;
-    s.reader = reader_kind;
+    s.order.kind = PSTK_ORDER_SEQUENTIAL;
+    s.reading.reader = reader_kind;
     s.bad_sample = PSTK_BAD_REPLACE;
     s.on_bad_sample = see;
     s.bad_sample_user = seen;
@@ -112,7 +112,7 @@ TEST(rows_that_were_read_ahead_and_not_delivered_are_neither_counted_nor_reporte
     struct pstk_settings s = settings_of(&o, &seen);
     struct pstk_loader *loader;
     struct pstk_batch *b;
-    s.n_slots = 6;
+    s.memory.n_slots = 6;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     wait_for_rows(loader, 60);
     CHECK_EQ(stats_of(loader).n_replacements, 0);
@@ -148,7 +148,7 @@ TEST(reports_come_in_next_on_its_thread_in_the_order_of_positions)
     uint32_t n = 0;
     rule.slow = 1;
     s.n_threads = 4;
-    s.n_slots = 2; /* so that all threads fill the same slot */
+    s.memory.n_slots = 2; /* so that all threads fill the same slot */
     s.batch_size = 40;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     while (pstk_next(loader, &b, NULL, -1, NULL) == 1) {
@@ -178,7 +178,7 @@ TEST(the_lowest_rows_are_described_and_the_others_counted_whatever_the_threads)
         struct pstk_loader *loader;
         struct pstk_batch *b;
         s.n_threads = threads;
-        s.n_slots = 2;
+        s.memory.n_slots = 2;
         s.batch_size = 40;
         CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
         CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);
@@ -217,7 +217,7 @@ TEST(small_batches_have_a_report_for_every_row_and_a_loader_that_stops_at_errors
     struct pstk_loader *loader;
     struct pstk_batch *b;
     s.batch_size = PSTK_MAX_REPORTS;
-    s.position = 48; /* of 200 samples a try meets the good one seldom: some row fails */
+    s.order.position = 48; /* of 200 samples a try meets the good one seldom: some row fails */
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), PSTK_EBADMSG);
     CHECK_EQ(seen.n, 0);
@@ -226,7 +226,7 @@ TEST(small_batches_have_a_report_for_every_row_and_a_loader_that_stops_at_errors
     pstk_close(&loader);
     s.bad_sample = PSTK_BAD_ERROR;
     s.on_bad_sample = NULL;
-    s.position = 50;
+    s.order.position = 50;
     rule = every_fifth;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     const uint64_t without = stats_of(loader).slot_memory / stats_of(loader).n_slots;
@@ -275,7 +275,7 @@ TEST(in_the_callback_the_loader_can_be_looked_at_but_neither_moved_nor_closed)
     struct pstk_batch *b;
     s.on_bad_sample = move;
     s.bad_sample_user = &m;
-    s.n_slots = 2;
+    s.memory.n_slots = 2;
     CHECK_EQ(pstk_open(&m.loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(m.loader, &m.older, NULL, -1, NULL), 1);
     CHECK_EQ(pstk_next(m.loader, &b, NULL, -1, NULL), 1);
@@ -319,7 +319,7 @@ static uint64_t replacement_in(uint64_t n, uint64_t shard_size, struct rule rule
     sample_set_make(small, n, shard_size, PSTK_CODEC_NONE);
     s.path = small;
     s.batch_size = 1;
-    s.position = id;
+    s.order.position = id;
     if (pstk_open(&loader, &s, &err) == 0 && pstk_next(loader, &b, NULL, -1, &err) == 1) {
         other = b->replacement_ids[0];
         pstk_release(&b, NULL);
@@ -398,9 +398,9 @@ TEST(a_device_reports_what_the_host_does)
     cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 200});
     cudaStream_t stream;
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    s.device = PSTK_CUDA;
+    s.device.kind = PSTK_CUDA;
     s.bad_sample_user = &on_device;
-    for (s.n_device_slots = 2; s.n_device_slots < 5; s.n_device_slots++) {
+    for (s.device.n_slots = 2; s.device.n_slots < 5; s.device.n_slots++) {
         CHECK_EQ(reports_of(&s, stream, &on_device), wanted);
         CHECK_EQ(on_device.n, on_host.n);
         CHECK_EQ(memcmp(on_device.bad, on_host.bad, sizeof on_host.bad), 0);
@@ -420,21 +420,21 @@ TEST(what_batches_report_of_a_device_is_in_the_memory_that_is_stated)
     struct pstk_loader *loader;
     struct pstk_stats stats[2];
     cuda_fake_open(NULL);
-    s.device = PSTK_CUDA;
-    s.n_slots = 3;
+    s.device.kind = PSTK_CUDA;
+    s.memory.n_slots = 3;
     for (uint32_t i = 0; i < 2; i++) {
-        s.n_device_slots = 2 + i;
+        s.device.n_slots = 2 + i;
         CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
         stats[i] = stats_of(loader);
         pstk_close(&loader);
     }
     CHECK(stats[1].slot_memory - stats[0].slot_memory >=
           (PSTK_MAX_REPORTS + 1) * sizeof(struct pstk_report));
-    s.io_memory = stats[1].io_memory;
-    s.max_memory = stats[1].slot_memory + stats[1].io_memory + stats[1].index_memory;
+    s.memory.io_memory = stats[1].io_memory;
+    s.memory.max_memory = stats[1].slot_memory + stats[1].io_memory + stats[1].index_memory;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     pstk_close(&loader);
-    s.max_memory--;
+    s.memory.max_memory--;
     CHECK_EQ(pstk_open(&loader, &s, NULL), PSTK_ENOMEM);
     CHECK_EQ(cuda_fake_close(), 0);
 }
@@ -453,7 +453,7 @@ TEST(a_batch_whose_stream_is_refused_is_reported_once_when_it_is_delivered)
     cudaSetDevice(1);
     cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
     cudaSetDevice(0);
-    s.device = PSTK_CUDA;
+    s.device.kind = PSTK_CUDA;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, other, 20000000000, NULL), PSTK_EINVAL);
     CHECK_EQ(seen.n, 0);
@@ -504,10 +504,17 @@ TEST(images_with_a_palette_are_counted_when_their_batch_is_delivered)
 {
     char pngs[4200];
     const struct pstk_op ops[] = {pstk_resize(4, 4)};
-    const struct pstk_output os[] = {
-        {.name = "a", .field = "png", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 1},
-        {.name = "b", .field = "png", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 1},
-        {.field = "file", .kind = PSTK_OUTPUT_BYTES}};
+    const struct pstk_output os[] = {{.name = "a",
+                                      .field = "png",
+                                      .kind = PSTK_OUTPUT_IMAGE,
+                                      .image.ops = ops,
+                                      .image.n_ops = 1},
+                                     {.name = "b",
+                                      .field = "png",
+                                      .kind = PSTK_OUTPUT_IMAGE,
+                                      .image.ops = ops,
+                                      .image.n_ops = 1},
+                                     {.field = "file", .kind = PSTK_OUTPUT_BYTES}};
     const uint32_t counts[] = {1, 0, 1};
     struct pstk_settings s;
     struct pstk_loader *loader;
@@ -521,9 +528,9 @@ TEST(images_with_a_palette_are_counted_when_their_batch_is_delivered)
         s.outputs = &os[first];
         s.n_outputs = 3 - first;
         s.batch_size = 2;
-        s.order = PSTK_ORDER_SEQUENTIAL;
+        s.order.kind = PSTK_ORDER_SEQUENTIAL;
         s.last_batch = PSTK_LAST_SHORT;
-        s.reader = reader_kind;
+        s.reading.reader = reader_kind;
         CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
         wait_for_rows(loader, N_COLOURS);
         for (uint32_t i = 0; i < 3; i++) {

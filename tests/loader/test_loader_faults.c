@@ -153,7 +153,7 @@ static int run_once(uint32_t reader, uint32_t *n)
     s.n_outputs = 2;
     s.batch_size = 4;
     s.n_threads = 2;
-    s.reader = reader;
+    s.reading.reader = reader;
     s.bad_sample = bad_sample;
     *n = 0;
     int r = pstk_open(&loader, &s, &err);

@@ -44,9 +44,9 @@ static void setup_init(struct setup *setup, uint32_t dtype, uint32_t layout)
     s->outputs = setup->outputs;
     s->n_outputs = 3;
     s->batch_size = BATCH;
-    s->order = PSTK_ORDER_SEQUENTIAL;
+    s->order.kind = PSTK_ORDER_SEQUENTIAL;
     s->last_batch = PSTK_LAST_SHORT;
-    s->position = FIRST;
+    s->order.position = FIRST;
     s->seed = 5;
 }
 
@@ -96,7 +96,7 @@ static int copy_epoch(const struct pstk_settings *s, struct copy *copies)
     cudaStream_t stream = NULL;
     int n = 0, r;
     pstk_error_init(&err, sizeof err);
-    if (s->device == PSTK_CUDA)
+    if (s->device.kind == PSTK_CUDA)
         cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     if (pstk_open(&loader, s, &err) < 0) {
         printf("# %s\n", err.message);
@@ -125,13 +125,13 @@ static void mix_copy(struct copy *copy, const struct setup *setup)
                                      .height = HEIGHT,
                                      .width = WIDTH,
                                      .seed = s->seed,
-                                     .epoch = s->epoch,
+                                     .epoch = s->order.epoch,
                                      .position = copy->position,
-                                     .rank = s->rank};
+                                     .rank = s->ranks.rank};
     const struct pstk__mix_images images = {.data = copy->image,
                                             .n = copy->n_valid,
                                             .dtype = setup->outputs[0].dtype,
-                                            .layout = setup->outputs[0].layout,
+                                            .layout = setup->outputs[0].image.layout,
                                             .height = HEIGHT,
                                             .width = WIDTH,
                                             .channels = 3,
@@ -159,12 +159,12 @@ static struct copy plain[MAX_BATCHES], mixed[MAX_BATCHES];
 static int is_mixed_right(struct setup *setup)
 {
     struct pstk_settings *s = &setup->settings;
-    const uint32_t device = s->device;
+    const uint32_t device = s->device.kind;
     s->mix = NULL;
-    s->device = PSTK_HOST;
+    s->device.kind = PSTK_HOST;
     const int n = copy_epoch(s, plain);
     s->mix = &setup->mix;
-    s->device = device;
+    s->device.kind = device;
     if (n <= 0 || copy_epoch(s, mixed) != n)
         return 0;
     for (int i = 0; i < n; i++) {
@@ -185,7 +185,7 @@ TEST(batches_are_their_plain_rows_mixed)
         setup_init(&setup, dtypes[k % 3], k / 3 % 2 ? PSTK_NHWC : PSTK_NCHW);
         setup.settings.n_threads = 1 + k % 4;
         setup.settings.last_batch = k % 5 ? PSTK_LAST_SHORT : PSTK_LAST_DROP;
-        setup.settings.epoch = k;
+        setup.settings.order.epoch = k;
         setup.mix.mode = k / 2 % 2;
         setup.mix.pairing = k / 4 % 2;
         setup.mix.targets = k / 8 % 2;
@@ -202,8 +202,8 @@ TEST(each_rank_draws_for_itself)
         struct setup setup;
         setup_init(&setup, PSTK_F32, PSTK_NCHW);
         setup.mix.targets = PSTK_MIX_PAIRS;
-        setup.settings.rank = rank;
-        setup.settings.world = 2;
+        setup.settings.ranks.rank = rank;
+        setup.settings.ranks.world = 2;
         CHECK(is_mixed_right(&setup));
         lams[rank] = (double)mixed[0].lams[0];
     }
@@ -217,9 +217,9 @@ TEST(a_rank_may_have_no_rows)
             struct setup setup;
             setup_init(&setup, PSTK_F32, PSTK_NCHW);
             setup.mix.targets = targets;
-            setup.settings.rank = rank;
-            setup.settings.world = 2;
-            setup.settings.position = N_SAMPLES - 1;
+            setup.settings.ranks.rank = rank;
+            setup.settings.ranks.world = 2;
+            setup.settings.order.position = N_SAMPLES - 1;
             CHECK(is_mixed_right(&setup));
             CHECK_EQ(mixed[0].n_valid, rank == (N_SAMPLES - 1) % 2);
         }
@@ -244,7 +244,7 @@ TEST(a_device_gets_batches_that_were_mixed_on_the_host)
         setup.mix.targets = k / 2 % 2;
         setup.settings.last_batch = k / 4 ? PSTK_LAST_SHORT : PSTK_LAST_DROP;
         cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 100});
-        setup.settings.device = PSTK_CUDA;
+        setup.settings.device.kind = PSTK_CUDA;
         const int right = is_mixed_right(&setup);
         CHECK_EQ(cuda_fake_close(), 0);
         CHECK(right);
@@ -263,7 +263,7 @@ TEST(a_label_that_is_no_class_makes_its_sample_bad)
     pstk_error_init(&err, sizeof err);
     setup_init(&setup, PSTK_F32, PSTK_NCHW);
     setup.settings.mix = &setup.mix;
-    setup.settings.position = 0; /* labels are -7, -4, -1, 2, ... */
+    setup.settings.order.position = 0; /* labels are -7, -4, -1, 2, ... */
     CHECK_EQ(pstk_open(&loader, &setup.settings, &err), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, &err), PSTK_EINVAL);
     CHECK_EQ(err.sample_id, 0);
@@ -280,7 +280,7 @@ TEST(a_label_that_is_no_class_makes_its_sample_bad)
     pstk_close(&loader);
     setup.mix.n_classes = 3;
     setup.settings.bad_sample = PSTK_BAD_ERROR;
-    setup.settings.position = FIRST;
+    setup.settings.order.position = FIRST;
     CHECK_EQ(pstk_open(&loader, &setup.settings, &err), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "value is 5; must be from 0 to 2"));
@@ -324,7 +324,7 @@ TEST(what_the_outputs_do_not_allow_is_refused_by_name)
     REFUSED(mix.n_classes, UINT32_MAX, "over max_memory");
 #undef REFUSED
     setup_init(&setup, PSTK_U8, PSTK_NCHW);
-    setup.outputs[0].n_ops = 2;
+    setup.outputs[0].image.n_ops = 2;
     CHECK(is_refused(&setup, "mix.image: output 'img' has dtype u8; must have f16, bf16 or f32"));
     setup_init(&setup, PSTK_F32, PSTK_NCHW);
     setup.mix.mixup_alpha = setup.mix.cutmix_alpha = 0;
@@ -361,7 +361,7 @@ TEST(tensors_that_pairs_add_come_last)
     setup_init(&setup, PSTK_F32, PSTK_NCHW);
     setup.mix.targets = PSTK_MIX_PAIRS;
     setup.settings.mix = &setup.mix;
-    setup.settings.report_crops = 1;
+    setup.settings.observe.report_crops = 1;
     CHECK_EQ(pstk_open(&loader, &setup.settings, NULL), 0);
     memset(&setup.mix, 0xff, sizeof setup.mix); /* the loader has copies */
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);

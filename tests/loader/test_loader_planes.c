@@ -131,31 +131,35 @@ static const struct pstk_op crop_ops[] = {
 static const struct pstk_op whole_ops[] = {{.kind = PSTK_OP_RESIZE, .width = 40, .height = 50}};
 
 static const struct pstk_output outputs[N_OUTPUTS] = {
-    {.name = "crop", .field = "jpg", .kind = PSTK_OUTPUT_IMAGE, .ops = crop_ops, .n_ops = 2},
+    {.name = "crop",
+     .field = "jpg",
+     .kind = PSTK_OUTPUT_IMAGE,
+     .image.ops = crop_ops,
+     .image.n_ops = 2},
     {.name = "whole",
      .field = "jpg",
      .kind = PSTK_OUTPUT_IMAGE,
-     .ops = whole_ops,
-     .n_ops = 1,
+     .image.ops = whole_ops,
+     .image.n_ops = 1,
      .dtype = PSTK_F16,
-     .layout = PSTK_NCHW,
-     .exif_orientation = 1},
+     .image.layout = PSTK_NCHW,
+     .image.exif_orientation = 1},
     {.name = "file", .field = "jpg", .kind = PSTK_OUTPUT_BYTES},
     {.name = "plain",
      .field = "jpg",
      .kind = PSTK_OUTPUT_CALLBACK,
      .dtype = PSTK_U32,
-     .n_dims = 1,
-     .shape = {2},
-     .decode = tell},
+     .callback.n_dims = 1,
+     .callback.shape = {2},
+     .callback.decode = tell},
     {.name = "stored",
      .field = "jpg",
      .kind = PSTK_OUTPUT_CALLBACK,
      .dtype = PSTK_U32,
-     .n_dims = 1,
-     .shape = {2},
-     .decode = tell,
-     .stored = 1},
+     .callback.n_dims = 1,
+     .callback.shape = {2},
+     .callback.decode = tell,
+     .callback.stored = 1},
 };
 
 static struct pstk_settings base(const char *path, uint32_t n_outputs)
@@ -168,7 +172,7 @@ static struct pstk_settings base(const char *path, uint32_t n_outputs)
     s.batch_size = 4;
     s.seed = 5;
     s.n_threads = 2;
-    s.reader = n_readers == 1 ? PSTK_READER_THREADS : PSTK_READER_AUTO;
+    s.reading.reader = n_readers == 1 ? PSTK_READER_THREADS : PSTK_READER_AUTO;
     return s;
 }
 
@@ -205,7 +209,7 @@ static int loaders_agree(const struct pstk_settings *a, const struct pstk_settin
                 pstk_release(&batch[i], NULL);
     }
     if (!agree)
-        printf("# %s (threads %u, variant %u)\n", err.message, b->n_threads, b->kernels);
+        printf("# %s (threads %u, variant %u)\n", err.message, b->n_threads, b->reading.kernels);
     pstk_close(&loaders[0]);
     pstk_close(&loaders[1]);
     return agree;
@@ -224,7 +228,8 @@ TEST(every_isa_gives_the_same_pixels)
     const struct pstk_settings plain = base(plain_path, 2);
     struct pstk_settings s = base(planes_path, 2);
     uint32_t n = 0;
-    for (s.kernels = PSTK_KERNELS_C; s.kernels <= PSTK_KERNELS_AVX512; s.kernels++) {
+    for (s.reading.kernels = PSTK_KERNELS_C; s.reading.kernels <= PSTK_KERNELS_AVX512;
+         s.reading.kernels++) {
         struct pstk_loader *probe = NULL;
         if (pstk_open(&probe, &s, NULL) < 0)
             continue; /* this CPU lacks it */

@@ -33,7 +33,7 @@ static void setup_init(struct setup *setup, uint32_t dtype)
     s->path = path;
     s->outputs = setup->outputs;
     s->n_outputs = 4;
-    s->report_crops = 1;
+    s->observe.report_crops = 1;
     s->seed = 5;
 }
 
@@ -86,18 +86,18 @@ static int copy_alone(const struct setup *setup, uint32_t rows, uint64_t epoch, 
     struct pstk_loader *loader;
     struct pstk_batch *b;
     one.settings.outputs = one.outputs;
-    one.outputs[1].ops = one.ops;
-    one.settings.device = PSTK_HOST;
-    one.settings.max_batch_size = one.settings.n_batch_steps = 0;
-    one.settings.batch_schedule = NULL;
+    one.outputs[1].image.ops = one.ops;
+    one.settings.device.kind = PSTK_HOST;
+    one.settings.memory.max_batch_size = one.settings.order.n_batch_steps = 0;
+    one.settings.order.batch_schedule = NULL;
     one.settings.n_threads = 1;
-    one.settings.n_slots = 2;
-    one.settings.reader = PSTK_READER_THREADS; /* and few reads at a time: cheap to open */
-    one.settings.queue_depth = 4;
+    one.settings.memory.n_slots = 2;
+    one.settings.reading.reader = PSTK_READER_THREADS; /* and few reads at a time: cheap to open */
+    one.settings.reading.queue_depth = 4;
     *(setup->settings.global_batch_size ? &one.settings.global_batch_size
                                         : &one.settings.batch_size) = rows;
-    one.settings.epoch = epoch;
-    one.settings.position = position;
+    one.settings.order.epoch = epoch;
+    one.settings.order.position = position;
     int r = pstk_open(&loader, &one.settings, NULL);
     if (r == 0)
         r = pstk_next(loader, &b, NULL, -1, NULL) == 1 ? 0 : -1;
@@ -128,23 +128,23 @@ static uint32_t next_random(uint32_t *state)
 static int walks(const struct setup *setup, uint32_t n, uint32_t random)
 {
     const struct pstk_settings *s = &setup->settings;
-    const uint32_t world = s->world, of_all = s->global_batch_size;
+    const uint32_t world = s->ranks.world, of_all = s->global_batch_size;
     struct pstk_loader *loader;
     struct pstk_batch *b;
     struct pstk_error err;
     cudaStream_t stream = NULL;
-    uint64_t epoch = s->epoch, position = s->position;
+    uint64_t epoch = s->order.epoch, position = s->order.position;
     uint32_t rows = of_all ? of_all : s->batch_size;
     pstk_error_init(&err, sizeof err);
-    if (s->device == PSTK_CUDA)
+    if (s->device.kind == PSTK_CUDA)
         cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     int r = pstk_open(&loader, s, &err);
     for (uint32_t i = 0; r == 0 && i < n; i++) {
         if (next_random(&random) >> 28 < 6) {
             const uint32_t own = 1 + next_random(&random) % 65536 % MOST;
-            rows = !of_all     ? own
-                   : s->uneven ? own * world - (world - 1) + own % world
-                               : own * world;
+            rows = !of_all           ? own
+                   : s->order.uneven ? own * world - (world - 1) + own % world
+                                     : own * world;
             if (of_all && rows < world)
                 rows = world;
             r = pstk_set_batch_size(loader, rows, &err);
@@ -188,17 +188,17 @@ TEST(batches_are_those_of_a_loader_of_their_size)
         struct setup setup;
         setup_init(&setup, dtypes[k % 3]);
         struct pstk_settings *s = &setup.settings;
-        s->world = 1 + k % 4;
-        s->rank = k / 4 % s->world;
+        s->ranks.world = 1 + k % 4;
+        s->ranks.rank = k / 4 % s->ranks.world;
         s->n_threads = 1 + k % 3;
-        s->n_slots = k % 2 ? 0 : 2 + k % 5;
-        s->reader = k % 3 == 0 ? PSTK_READER_THREADS : PSTK_READER_AUTO;
+        s->memory.n_slots = k % 2 ? 0 : 2 + k % 5;
+        s->reading.reader = k % 3 == 0 ? PSTK_READER_THREADS : PSTK_READER_AUTO;
         s->last_batch = k / 3 % 3;
-        s->epoch = k;
-        s->max_batch_size = MOST;
-        s->uneven = k % 3 == 2;
-        if (s->uneven || k % 5 == 0)
-            s->global_batch_size = 3 * s->world;
+        s->order.epoch = k;
+        s->memory.max_batch_size = MOST;
+        s->order.uneven = k % 3 == 2;
+        if (s->order.uneven || k % 5 == 0)
+            s->global_batch_size = 3 * s->ranks.world;
         else
             s->batch_size = 1 + k % MOST;
         CHECK(walks(&setup, 60, k));
@@ -211,10 +211,10 @@ TEST(a_device_gives_them_their_shapes)
         struct setup setup;
         setup_init(&setup, k % 3 ? PSTK_F16 : PSTK_U8);
         setup.settings.batch_size = 7;
-        setup.settings.max_batch_size = MOST;
+        setup.settings.memory.max_batch_size = MOST;
         setup.settings.last_batch = k % 3;
         cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 100});
-        setup.settings.device = PSTK_CUDA;
+        setup.settings.device.kind = PSTK_CUDA;
         const int right = walks(&setup, 60, k);
         CHECK_EQ(cuda_fake_close(), 0);
         CHECK(right);
@@ -230,12 +230,12 @@ TEST(every_sample_comes_once)
         struct setup setup;
         setup_init(&setup, PSTK_U8);
         setup.settings.last_batch = PSTK_LAST_SHORT;
-        setup.settings.max_batch_size = MOST;
+        setup.settings.memory.max_batch_size = MOST;
         while (epoch < 2) { /* a loader a round */
             struct pstk_loader *loader;
             struct pstk_batch *b;
-            setup.settings.epoch = epoch;
-            setup.settings.position = position;
+            setup.settings.order.epoch = epoch;
+            setup.settings.order.position = position;
             setup.settings.batch_size = 1 + k;
             CHECK_EQ(pstk_open(&loader, &setup.settings, NULL), 0);
             for (uint32_t i = 0; i < 7; i++) {
@@ -297,7 +297,7 @@ TEST(what_open_would_refuse_is_refused)
     pstk_release(&b, NULL);
     pstk_close(&loader);
 
-    setup.settings.max_batch_size = 200;
+    setup.settings.memory.max_batch_size = 200;
     CHECK_EQ(pstk_open(&loader, &setup.settings, &err), 0);
     CHECK(refuses(loader, 104,
                   "batch_size: 104 rows for each of 1 rank are more than the 103 "
@@ -306,15 +306,15 @@ TEST(what_open_would_refuse_is_refused)
     CHECK_EQ(pstk_n_batches(loader), 1);
     pstk_close(&loader);
 
-    setup.settings.max_batch_size = 7;
+    setup.settings.memory.max_batch_size = 7;
     CHECK_EQ(pstk_open(&loader, &setup.settings, &err), PSTK_EINVAL);
     CHECK(!strcmp(err.message, "max_batch_size: value is 7; must be 0 or at least the rows of this "
                                "rank's batches, which are 8"));
 
     setup.settings.batch_size = 1;
     setup.settings.global_batch_size = 8;
-    setup.settings.world = 4;
-    setup.settings.max_batch_size = 5;
+    setup.settings.ranks.world = 4;
+    setup.settings.memory.max_batch_size = 5;
     CHECK_EQ(pstk_open(&loader, &setup.settings, &err), 0);
     CHECK(refuses(loader, 3, "global_batch_size: value is 3; must be at least world, which is 4"));
     CHECK(refuses(loader, 10, "global_batch_size: value is 10; must be a multiple of world"));
@@ -335,10 +335,10 @@ static int follows(struct setup *setup, const struct pstk_order_settings *order,
     struct pstk_batch *b;
     cudaStream_t stream = NULL;
     struct pstk_order_settings at = *order;
-    uint64_t position = s->position, ids[MOST];
+    uint64_t position = s->order.position, ids[MOST];
     uint32_t most = 0;
-    at.epoch = s->epoch;
-    if (s->device == PSTK_CUDA)
+    at.epoch = s->order.epoch;
+    if (s->device.kind == PSTK_CUDA)
         cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     int r = pstk_open(&loader, s, NULL);
     for (uint32_t i = 0; r == 0 && i < n; i++) {
@@ -351,7 +351,7 @@ static int follows(struct setup *setup, const struct pstk_order_settings *order,
         }
         if (got != 1)
             continue;
-        const uint32_t rows = (uint32_t)pstk_order_rows(&at, position) / s->world;
+        const uint32_t rows = (uint32_t)pstk_order_rows(&at, position) / s->ranks.world;
         if (b->n_rows != rows || b->epoch != at.epoch || b->position != position ||
             pstk_order_batch(&at, position, ids) != b->n_valid ||
             memcmp(ids, b->sample_ids, b->n_valid * sizeof *ids) != 0)
@@ -383,21 +383,21 @@ TEST(a_schedule_gives_each_step_its_rows)
         setup_init(&setup, k % 3 ? PSTK_F16 : PSTK_U8);
         struct pstk_settings *s = &setup.settings;
         s->batch_size = 4;
-        s->batch_schedule = steps;
-        s->n_batch_steps = 5;
+        s->order.batch_schedule = steps;
+        s->order.n_batch_steps = 5;
         s->last_batch = k % 3;
-        s->world = 1 + k % 2;
-        s->rank = k / 2 % s->world;
-        s->epoch = k / 4;
-        s->position = k * 5 % N_SAMPLES;
+        s->ranks.world = 1 + k % 2;
+        s->ranks.rank = k / 2 % s->ranks.world;
+        s->order.epoch = k / 4;
+        s->order.position = k * 5 % N_SAMPLES;
         s->n_threads = 1 + k % 3;
-        s->device = k % 4 == 3 ? PSTK_CUDA : PSTK_HOST;
+        s->device.kind = k % 4 == 3 ? PSTK_CUDA : PSTK_HOST;
         const struct pstk_order_settings order = {.size = sizeof order,
                                                   .n_samples = N_SAMPLES,
                                                   .seed = s->seed,
                                                   .batch_size = 4,
-                                                  .rank = s->rank,
-                                                  .world = s->world,
+                                                  .rank = s->ranks.rank,
+                                                  .world = s->ranks.world,
                                                   .last_batch = s->last_batch,
                                                   .batch_schedule = steps,
                                                   .n_batch_steps = 5};
@@ -426,19 +426,19 @@ TEST(wrong_schedules_are_refused_by_name)
     pstk_error_init(&err, sizeof err);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         setup_init(&setup, PSTK_U8);
-        setup.settings.batch_schedule = &bad[i].step;
-        setup.settings.n_batch_steps = 1;
+        setup.settings.order.batch_schedule = &bad[i].step;
+        setup.settings.order.n_batch_steps = 1;
         setup.settings.global_batch_size = bad[i].global;
-        setup.settings.world = bad[i].world;
+        setup.settings.ranks.world = bad[i].world;
         CHECK_EQ(pstk_open(&loader, &setup.settings, &err), PSTK_EINVAL);
         CHECK(!strncmp(err.message, bad[i].says, strlen(bad[i].says)));
     }
     const struct pstk_batch_step good = {5, 16, 0};
     setup_init(&setup, PSTK_U8);
-    setup.settings.batch_schedule = &good;
+    setup.settings.order.batch_schedule = &good;
     CHECK_EQ(pstk_open(&loader, &setup.settings, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "n_batch_steps: value is 0; must be the length") == err.message);
-    setup.settings.n_batch_steps = 1;
+    setup.settings.order.n_batch_steps = 1;
     CHECK_EQ(pstk_open(&loader, &setup.settings, &err), 0);
     CHECK(refuses(loader, 2, "batch_size: value is 2; must not be set, because batch_schedule"));
     CHECK_EQ(pstk_n_batches(loader), 5 + 98 / 16);
@@ -454,7 +454,7 @@ TEST(the_same_size_costs_nothing)
     struct pstk_stats before = {.size = sizeof before}, after = {.size = sizeof after};
     setup_init(&setup, PSTK_U8);
     setup.settings.batch_size = 8;
-    setup.settings.n_slots = 2;
+    setup.settings.memory.n_slots = 2;
     CHECK_EQ(pstk_open(&loader, &setup.settings, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);
     do /* until both slots are used: nothing more is done then */

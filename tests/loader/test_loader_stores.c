@@ -85,8 +85,8 @@ TEST(a_throttled_store_gives_the_bytes_of_the_files)
     for (uint32_t k = 0; k < 8; k++) {
         struct test_store t = throttled();
         struct pstk_settings s = base();
-        s.order = orders[k & 1];
-        s.reader = readers[k >> 1 & 1];
+        s.order.kind = orders[k & 1];
+        s.reading.reader = readers[k >> 1 & 1];
         s.n_threads = k & 4 ? 5 : 1;
         CHECK(epoch_equals_oracle(&s, &t));
         CHECK(t.n_attempts > 0);
@@ -141,8 +141,8 @@ TEST(threads_that_read_without_descriptors_are_two_a_core_of_the_rank)
         struct pstk_settings s = base();
         struct pstk_loader *loader;
         s.n_threads = 1; /* one lane, whose own thread has the same name */
-        s.topology = rows[i].topology;
-        s.local_world = rows[i].local_world;
+        s.reading.topology = rows[i].topology;
+        s.ranks.local_world = rows[i].local_world;
         store = &t;
         CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
         const uint32_t n = threads_named("pstk-read");
@@ -160,12 +160,12 @@ TEST(io_uring_and_direct_reads_are_refused_by_name_where_there_are_no_descriptor
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     store = &t;
-    s.reader = PSTK_READER_IO_URING;
+    s.reading.reader = PSTK_READER_IO_URING;
     CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOTSUP);
     CHECK(loader == NULL && strstr(err.message, "reader: value is io_uring"));
     CHECK(strstr(err.message, "must be auto or threads"));
     s = base();
-    s.io = PSTK_IO_DIRECT;
+    s.reading.io = PSTK_IO_DIRECT;
     CHECK(pstk_open(&loader, &s, &err) < 0);
     CHECK(strstr(err.message, "io: value is direct") && err.native == EOPNOTSUPP);
     store = NULL;
@@ -197,7 +197,7 @@ TEST(an_unreadable_place_is_the_error_of_its_sample_in_order)
     struct pstk_settings s = base();
     struct pstk_error err;
     uint64_t n;
-    s.order = PSTK_ORDER_SEQUENTIAL;
+    s.order.kind = PSTK_ORDER_SEQUENTIAL;
     t.bad_file = "shard-000000.pstk";
     t.fail_from = 9000; /* the index lies behind: no sample can be found */
     CHECK_EQ(first_error(&s, &t, &err, &n), PSTK_EIO);
@@ -215,7 +215,7 @@ TEST(a_file_that_ends_early_is_damage_with_its_byte)
     struct pstk_settings s = base();
     struct pstk_error err;
     uint64_t n;
-    s.order = PSTK_ORDER_SEQUENTIAL;
+    s.order.kind = PSTK_ORDER_SEQUENTIAL;
     t.bad_file = "shard-000001.pstk";
     t.ends_at = 8192;
     CHECK_EQ(first_error(&s, &t, &err, &n), PSTK_EBADMSG);
@@ -387,9 +387,9 @@ TEST(samples_of_several_files_come_whole_from_any_store)
         s.path = arrays;
         s.outputs = columns;
         s.n_outputs = 2;
-        s.order = k & 1 ? PSTK_ORDER_FULL : PSTK_ORDER_SEQUENTIAL;
-        s.queue_depth = k & 2 ? 1 : 0;
-        s.io_memory = k & 4 ? 16384 : 0;
+        s.order.kind = k & 1 ? PSTK_ORDER_FULL : PSTK_ORDER_SEQUENTIAL;
+        s.reading.queue_depth = k & 2 ? 1 : 0;
+        s.memory.io_memory = k & 4 ? 16384 : 0;
         store = k == 7 ? NULL : &t;
         CHECK_EQ(pstk_open(&loader, &s, &err), 0);
         while ((r = pstk_next(loader, &b, NULL, 20000000000, &err)) == 1) {
@@ -414,7 +414,7 @@ TEST(neighbouring_rows_of_each_file_come_with_one_read)
     s.path = arrays;
     s.outputs = columns;
     s.n_outputs = 2;
-    s.order = PSTK_ORDER_SEQUENTIAL;
+    s.order.kind = PSTK_ORDER_SEQUENTIAL;
     s.batch_size = N_SAMPLES;
     s.n_threads = 1;
     CHECK_EQ(first_error(&s, &t, &err, &n), 0);
@@ -432,7 +432,7 @@ TEST(one_unreadable_file_of_several_is_the_error_of_the_sample)
     s.path = arrays;
     s.outputs = columns;
     s.n_outputs = 2;
-    s.order = PSTK_ORDER_SEQUENTIAL;
+    s.order.kind = PSTK_ORDER_SEQUENTIAL;
     t.bad_file = "w.npy";
     t.ends_at = 128 + 100 * WIDE + 5; /* within the row of sample 100 */
     CHECK_EQ(first_error(&s, &t, &err, &n), PSTK_EBADMSG);

@@ -33,9 +33,9 @@ static void setup_init(struct setup *setup, uint32_t dtype, uint32_t layout)
     setup->outputs[0] = pstk_output_scalar("cls", PSTK_I64);
     setup->outputs[1] = pstk_output_image("img", NULL, 0, dtype, layout);
     setup->outputs[2] = pstk_output_ragged("boxes");
-    setup->outputs[1].variants = setup->lists;
-    setup->outputs[1].n_variants = N_VARIANTS;
-    setup->outputs[1].every = EVERY;
+    setup->outputs[1].image.variants = setup->lists;
+    setup->outputs[1].image.n_variants = N_VARIANTS;
+    setup->outputs[1].image.every = EVERY;
     struct pstk_settings *s = &setup->settings;
     pstk_settings_init(s, sizeof *s);
     s->path = path;
@@ -50,10 +50,10 @@ static void setup_init(struct setup *setup, uint32_t dtype, uint32_t layout)
 static void leave(struct setup *setup, uint32_t v)
 {
     struct pstk_output *o = &setup->outputs[1];
-    o->variants = NULL;
-    o->n_variants = o->every = 0;
-    o->ops = setup->lists[v].ops;
-    o->n_ops = setup->lists[v].n_ops;
+    o->image.variants = NULL;
+    o->image.n_variants = o->image.every = 0;
+    o->image.ops = setup->lists[v].ops;
+    o->image.n_ops = setup->lists[v].n_ops;
 }
 
 /* What a program sees of a batch. */
@@ -105,7 +105,7 @@ static int copy_epoch(const struct pstk_settings *s, struct copy *copies)
     cudaStream_t stream = NULL;
     int n = 0, r;
     pstk_error_init(&err, sizeof err);
-    if (s->device == PSTK_CUDA)
+    if (s->device.kind == PSTK_CUDA)
         cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     if (pstk_open(&loader, s, &err) < 0) {
         printf("# %s\n", err.message);
@@ -135,7 +135,7 @@ static int is_right(const struct setup *setup, uint32_t *seen)
         for (uint32_t k = 0; k < N_VARIANTS; k++)
             one.lists[k].ops = one.ops[k];
         one.settings.outputs = one.outputs;
-        one.settings.device = PSTK_HOST;
+        one.settings.device.kind = PSTK_HOST;
         leave(&one, v);
         if (n <= 0 || copy_epoch(&one.settings, alone) != n)
             return 0;
@@ -161,12 +161,12 @@ TEST(batches_are_those_of_their_size_alone)
         struct setup setup;
         setup_init(&setup, dtypes[k % 3], k / 3 % 2 ? PSTK_NHWC : PSTK_NCHW);
         setup.settings.n_threads = 1 + k % 4;
-        setup.settings.n_slots = k % 2 ? 0 : 2;
-        setup.settings.reader = k % 3 == 0 ? PSTK_READER_THREADS : PSTK_READER_AUTO;
+        setup.settings.memory.n_slots = k % 2 ? 0 : 2;
+        setup.settings.reading.reader = k % 3 == 0 ? PSTK_READER_THREADS : PSTK_READER_AUTO;
         setup.settings.last_batch = (k % 3) == 0   ? PSTK_LAST_DROP
                                     : (k % 3) == 1 ? PSTK_LAST_PAD
                                                    : PSTK_LAST_SHORT;
-        setup.settings.epoch = k;
+        setup.settings.order.epoch = k;
         CHECK(is_right(&setup, &seen));
     }
     CHECK_EQ(seen, 7);
@@ -178,9 +178,9 @@ TEST(a_device_gives_them_their_shapes)
     for (uint32_t k = 0; k < 6; k++) {
         struct setup setup;
         setup_init(&setup, k % 3 ? PSTK_F16 : PSTK_U8, k % 2 ? PSTK_NHWC : PSTK_NCHW);
-        setup.settings.epoch = k;
+        setup.settings.order.epoch = k;
         cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 100});
-        setup.settings.device = PSTK_CUDA;
+        setup.settings.device.kind = PSTK_CUDA;
         const int right = is_right(&setup, &seen);
         CHECK_EQ(cuda_fake_close(), 0);
         CHECK(right);
@@ -200,8 +200,8 @@ static struct traffic traffic_of(struct setup *setup, uint32_t element_size)
     struct pstk_loader *loader;
     struct pstk_batch *b;
     struct pstk_stats stats = {.size = sizeof stats};
-    setup->settings.device = PSTK_CUDA;
-    setup->settings.measure_device = 1;
+    setup->settings.device.kind = PSTK_CUDA;
+    setup->settings.device.measure = 1;
     setup->settings.last_batch = PSTK_LAST_DROP;
     cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 100});
     if (pstk_open(&loader, &setup->settings, NULL) < 0)
@@ -245,10 +245,10 @@ TEST(ranks_have_the_same_sizes_from_any_position)
             struct setup setup;
             setup_init(&setup, PSTK_U8, PSTK_NHWC);
             setup.settings.batch_size = 4;
-            setup.settings.world = 2;
-            setup.settings.rank = rank;
-            setup.settings.epoch = 9;
-            setup.settings.position = 2 * 4 * k;
+            setup.settings.ranks.world = 2;
+            setup.settings.ranks.rank = rank;
+            setup.settings.order.epoch = 9;
+            setup.settings.order.position = 2 * 4 * k;
             n = copy_epoch(&setup.settings, all);
             CHECK_EQ(n, 13 - (int)k);
             for (int i = 0; i < n; i++) {

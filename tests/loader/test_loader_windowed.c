@@ -25,8 +25,8 @@ static const struct pstk_output outputs[] = {
     {.name = "image",
      .field = "img",
      .kind = PSTK_OUTPUT_IMAGE,
-     .ops = image_ops,
-     .n_ops = 1,
+     .image.ops = image_ops,
+     .image.n_ops = 1,
      .dtype = PSTK_U8},
     {.field = "cls", .kind = PSTK_OUTPUT_SCALAR},
     {.field = "text", .kind = PSTK_OUTPUT_BYTES},
@@ -42,13 +42,13 @@ static struct pstk_settings base(void)
     s.batch_size = 8;
     s.seed = 17;
     s.n_threads = 2;
-    s.order = PSTK_ORDER_WINDOWED;
-    s.strands = 4;
-    s.block = 5;
-    s.window = 3;
+    s.order.kind = PSTK_ORDER_WINDOWED;
+    s.order.strands = 4;
+    s.order.block = 5;
+    s.order.window = 3;
     s.last_batch = PSTK_LAST_SHORT;
     if (n_readers == 1)
-        s.reader = PSTK_READER_THREADS;
+        s.reading.reader = PSTK_READER_THREADS;
     return s;
 }
 
@@ -88,8 +88,8 @@ static int equals(const struct pstk_settings *s, struct pstk_stats *stats)
     oracle_close(&o);
     if (!ok)
         printf("# strands %u block %u window %u batch %u threads %u rank %u/%u last %u\n",
-               s->strands, s->block, s->window, s->batch_size, s->n_threads, s->rank, s->world,
-               s->last_batch);
+               s->order.strands, s->order.block, s->order.window, s->batch_size, s->n_threads,
+               s->ranks.rank, s->ranks.world, s->last_batch);
     return ok;
 }
 
@@ -101,14 +101,14 @@ TEST(batches_are_those_of_the_naive_loop_for_every_weave)
         for (uint32_t b = 0; b < 4; b++)
             for (uint32_t w = 0; w < 3; w++) {
                 struct pstk_settings s = base();
-                s.strands = strands[a];
-                s.block = blocks[b];
-                s.window = windows[w];
+                s.order.strands = strands[a];
+                s.order.block = blocks[b];
+                s.order.window = windows[w];
                 s.n_threads = 1 + (a + b) % 3;
                 s.batch_size = 1 + (b + w) * 5;
-                s.queue_depth = 1 + (a + w) * 3;
+                s.reading.queue_depth = 1 + (a + w) * 3;
                 if (n_readers == 2 && (a + b + w) % 2)
-                    s.reader = PSTK_READER_THREADS;
+                    s.reading.reader = PSTK_READER_THREADS;
                 CHECK(equals(&s, NULL));
             }
 }
@@ -119,11 +119,11 @@ TEST(batches_are_those_of_the_naive_loop_for_ranks_and_last_rules)
         for (uint32_t last = 0; last < 3; last++)
             for (uint32_t rank = 0; rank < world; rank += 2) {
                 struct pstk_settings s = base();
-                s.world = world;
-                s.rank = rank;
+                s.ranks.world = world;
+                s.ranks.rank = rank;
                 s.last_batch = last;
                 s.batch_size = 3;
-                s.position = world * 7;
+                s.order.position = world * 7;
                 CHECK(equals(&s, NULL));
             }
 }
@@ -131,16 +131,16 @@ TEST(batches_are_those_of_the_naive_loop_for_ranks_and_last_rules)
 TEST(two_nodes_read_their_own_blocks)
 {
     struct pstk_settings s = base();
-    s.topology = "node:2 core:2 pu:1";
+    s.reading.topology = "node:2 core:2 pu:1";
     s.n_threads = 4;
-    s.n_slots = 6;
+    s.memory.n_slots = 6;
     CHECK(equals(&s, NULL));
 }
 
 TEST(direct_reads_give_the_same)
 {
     struct pstk_settings s = base();
-    s.io = PSTK_IO_DIRECT;
+    s.reading.io = PSTK_IO_DIRECT;
     struct pstk_loader *loader;
     if (pstk_open(&loader, &s, NULL) < 0) {
         printf("# O_DIRECT is refused here\n");
@@ -157,15 +157,15 @@ TEST(no_row_is_read_by_itself_and_no_byte_twice)
 {
     struct pstk_stats one = {.size = sizeof one}, three = {.size = sizeof three};
     struct pstk_settings s = base();
-    s.strands = 3; /* blocks that two strands share are read once, too */
+    s.order.strands = 3; /* blocks that two strands share are read once, too */
     struct pstk_loader *loader;
     struct pstk_batch *b;
     CHECK(equals(&s, &three));
     CHECK_EQ(three.n_lone_rows, 0);
     CHECK_EQ(three.n_slow_reads, 0);
     CHECK(three.block_memory > 0);
-    s.order = PSTK_ORDER_SEQUENTIAL;
-    s.strands = s.block = s.window = 0;
+    s.order.kind = PSTK_ORDER_SEQUENTIAL;
+    s.order.strands = s.order.block = s.order.window = 0;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     while (pstk_next(loader, &b, NULL, TIMEOUT, NULL) == 1)
         pstk_release(&b, NULL);
@@ -207,26 +207,26 @@ TEST(memory_that_blocks_do_not_get_is_an_error_that_says_what_fits)
     struct pstk_loader *loader;
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    s.strands = 40;
-    s.window = 500;
-    s.block = 2000;
-    s.max_memory = 6 << 20;
+    s.order.strands = 40;
+    s.order.window = 500;
+    s.order.block = 2000;
+    s.memory.max_memory = 6 << 20;
     /* The data set is small, and so are its blocks: all of it fits. */
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     pstk_close(&loader);
-    s.strands = 48;
-    s.window = s.block = 2;
-    s.max_memory = 4900000;
+    s.order.strands = 48;
+    s.order.window = s.order.block = 2;
+    s.memory.max_memory = 4900000;
     CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOMEM);
     printf("# %s\n", err.message);
     const char *advice = strstr(err.message, "lower strands to ");
     CHECK(advice && strstr(err.message, ", or raise max_memory"));
-    s.strands = (uint32_t)atoi(advice + strlen("lower strands to "));
+    s.order.strands = (uint32_t)atoi(advice + strlen("lower strands to "));
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     pstk_close(&loader);
-    s.world = 4; /* another rank's blocks need no memory here: its strands are a quarter */
-    s.strands = 48;
-    s.max_memory = 5200000;
+    s.ranks.world = 4; /* another rank's blocks need no memory here: its strands are a quarter */
+    s.order.strands = 48;
+    s.memory.max_memory = 5200000;
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     pstk_close(&loader);
 }
@@ -273,8 +273,8 @@ TEST(a_block_as_large_as_the_data_set_is_read_as_a_whole)
     for (uint32_t i = 0; i < 3; i++) {
         struct pstk_stats stats = {.size = sizeof stats};
         struct pstk_settings s = base();
-        s.strands = s.window = 1;
-        s.block = blocks[i];
+        s.order.strands = s.order.window = 1;
+        s.order.block = blocks[i];
         CHECK(equals(&s, &stats));
         CHECK_EQ(stats.n_slow_reads, 0);
         CHECK_EQ(stats.n_lone_rows, 0);
@@ -285,8 +285,8 @@ TEST(a_block_larger_than_the_data_set_takes_no_memory_of_its_size)
 {
     struct rusage before, after;
     struct pstk_settings s = base();
-    s.strands = s.window = 1;
-    s.block = PSTK_MAX_BLOCK;
+    s.order.strands = s.order.window = 1;
+    s.order.block = PSTK_MAX_BLOCK;
     CHECK_EQ(getrusage(RUSAGE_SELF, &before), 0);
     CHECK(equals(&s, NULL));
     CHECK_EQ(getrusage(RUSAGE_SELF, &after), 0);
@@ -321,8 +321,8 @@ TEST(blocks_that_cannot_be_read_do_not_end_reading_ahead)
     s.outputs = &image;
     s.n_outputs = 1;
     s.batch_size = 100;
-    s.strands = s.window = 1;
-    s.block = 1500;
+    s.order.strands = s.order.window = 1;
+    s.order.block = 1500;
     s.subset = &all;
     s.bad_sample = PSTK_BAD_REPLACE;
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
@@ -350,7 +350,7 @@ TEST(numbers_of_another_order_are_refused)
     struct pstk_loader *loader;
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    s.order = PSTK_ORDER_FULL;
+    s.order.kind = PSTK_ORDER_FULL;
     CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "strands: value is 4; must be 0 unless order is windowed"));
 }

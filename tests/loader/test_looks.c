@@ -86,9 +86,9 @@ static void run(uint32_t device, int with_trace)
     struct pstk_loader *loader;
     struct pstk_batch *batch;
     uint64_t n = 0, n_samples = 0;
-    s.device = device;
-    s.trace_events = with_trace ? 64 : 0;
-    s.measure_device = device == PSTK_CUDA;
+    s.device.kind = device;
+    s.observe.trace_events = with_trace ? 64 : 0;
+    s.device.measure = device == PSTK_CUDA;
     cuda_fake_open(NULL);
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     while (pstk_next(loader, &batch, NULL, LONG, &err) == 1) {
@@ -132,8 +132,8 @@ TEST(slots_are_counted_when_a_batch_is_asked_for)
     struct pstk_stats stats = {.size = sizeof stats};
     struct pstk_loader *loader;
     struct pstk_batch *held[3] = {NULL};
-    s.device = PSTK_HOST;
-    s.n_slots = 5;
+    s.device.kind = PSTK_HOST;
+    s.memory.n_slots = 5;
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     do /* until every slot has a batch */
         CHECK_EQ(pstk_get_metrics(loader, PSTK_WINDOW_OPEN, &m), 0);

@@ -38,9 +38,9 @@ static struct pstk_settings base(void)
     s.outputs = &output;
     s.n_outputs = 1;
     s.batch_size = 2;
-    s.n_slots = 2;
+    s.memory.n_slots = 2;
     if (reader && strcmp(reader, "threads") == 0)
-        s.reader = PSTK_READER_THREADS;
+        s.reading.reader = PSTK_READER_THREADS;
     return s;
 }
 
@@ -85,7 +85,7 @@ TEST(small_records_get_a_lane_for_each_worker)
     struct pstk_loader *loader;
     struct pstk_stats st = {.size = sizeof st};
     s.n_threads = 4;
-    s.n_slots = 16;
+    s.memory.n_slots = 16;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_get_stats(loader, &st), 0);
     CHECK_EQ(st.stage_reader.n_threads, 4);

@@ -18,8 +18,8 @@ static char folder[256], path[300];
 static struct pstk_settings host(void)
 {
     struct pstk_settings s = base();
-    s.device = PSTK_HOST;
-    s.monitor_path = path;
+    s.device.kind = PSTK_HOST;
+    s.observe.monitor_path = path;
     return s;
 }
 
@@ -301,12 +301,12 @@ TEST(wrong_paths_are_refused_and_other_files_are_left_alone)
     CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_EINVAL);
     CHECK_EQ(ask(&answer, 0), PSTK_ENODATA);
     unlink(path);
-    s.monitor_path = "";
+    s.observe.monitor_path = "";
     CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_EINVAL);
-    s.monitor_path = "/nonexistent/board";
+    s.observe.monitor_path = "/nonexistent/board";
     CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "a folder that exists"));
-    s.monitor_path = NULL;
+    s.observe.monitor_path = NULL;
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     CHECK_EQ(pstk_get_stats(loader, &stats), 0);
     CHECK_EQ(stats.fallbacks & PSTK_FALLBACK_NO_MONITOR, 0);

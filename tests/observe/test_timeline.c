@@ -193,9 +193,9 @@ static void run_traced(uint32_t device)
     struct pstk_error err = error_now();
     struct pstk_loader *loader;
     const char *path = trace_path();
-    s.device = device;
+    s.device.kind = device;
     s.last_batch = PSTK_LAST_DROP;
-    s.trace_path = path;
+    s.observe.trace_path = path;
     cuda_fake_open(NULL);
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     if (loader) {
@@ -229,8 +229,8 @@ TEST(a_trace_is_written_on_demand_while_threads_work)
     struct pstk_error err = error_now();
     struct pstk_loader *loader;
     const char *path = trace_path();
-    s.device = PSTK_HOST;
-    s.trace_events = 16; /* so that rings wrap meanwhile */
+    s.device.kind = PSTK_HOST;
+    s.observe.trace_events = 16; /* so that rings wrap meanwhile */
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     for (int i = 0; i < 20; i++) {
         CHECK(take(loader, 5) > 0);
@@ -252,8 +252,8 @@ TEST(a_batch_may_be_released_after_close)
     struct pstk_loader *loader;
     struct pstk_batch *batch;
     const char *path = trace_path();
-    s.device = PSTK_HOST;
-    s.trace_path = path;
+    s.device.kind = PSTK_HOST;
+    s.observe.trace_path = path;
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     CHECK_EQ(pstk_next(loader, &batch, NULL, LONG, &err), 1);
     pstk_close(&loader);
@@ -267,8 +267,8 @@ TEST(a_batch_may_be_released_after_close)
 static int open_with(const char *path, struct pstk_loader **loader, struct pstk_error *err)
 {
     struct pstk_settings s = base();
-    s.device = PSTK_HOST;
-    s.trace_path = path;
+    s.device.kind = PSTK_HOST;
+    s.observe.trace_path = path;
     return pstk_open(loader, &s, err);
 }
 

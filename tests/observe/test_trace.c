@@ -15,8 +15,8 @@ static int run(uint32_t trace, uint32_t device)
     struct pstk_loader *loader;
     struct pstk_batch *b;
     int n = 0;
-    s.device = device;
-    s.nvtx = trace;
+    s.device.kind = device;
+    s.observe.nvtx = trace;
     cuda_fake_open(NULL);
     int r = pstk_open(&loader, &s, &err);
     if (r < 0)
@@ -62,8 +62,8 @@ TEST(a_build_without_nvtx_says_so)
     struct pstk_settings s = base();
     struct pstk_error err = error_now();
     struct pstk_loader *loader;
-    s.device = PSTK_HOST;
-    s.nvtx = 1;
+    s.device.kind = PSTK_HOST;
+    s.observe.nvtx = 1;
     CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOTSUP);
     CHECK(strstr(err.message, "NVTX"));
 }

@@ -27,8 +27,11 @@ static struct pstk_settings base(uint32_t device)
     struct pstk_settings s;
     ops[0] = pstk_resize(SIDE, SIDE);
     ops[1] = pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
-    outputs[0] = (struct pstk_output){
-        .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 2, .dtype = PSTK_F32};
+    outputs[0] = (struct pstk_output){.field = "img",
+                                      .kind = PSTK_OUTPUT_IMAGE,
+                                      .image.ops = ops,
+                                      .image.n_ops = 2,
+                                      .dtype = PSTK_F32};
     outputs[1] = (struct pstk_output){.field = "cls", .kind = PSTK_OUTPUT_SCALAR};
     pstk_settings_init(&s, sizeof s);
     s.path = path;
@@ -36,7 +39,7 @@ static struct pstk_settings base(uint32_t device)
     s.n_outputs = 2;
     s.batch_size = BATCH;
     s.n_threads = 1;
-    s.device = device;
+    s.device.kind = device;
     return s;
 }
 
@@ -113,9 +116,9 @@ TEST(functions_of_the_program_are_not_called_for_kernels)
     outputs[1] = (struct pstk_output){.field = "cls",
                                       .kind = PSTK_OUTPUT_CALLBACK,
                                       .dtype = PSTK_U8,
-                                      .n_dims = 1,
-                                      .shape = {1},
-                                      .decode = no_row};
+                                      .callback.n_dims = 1,
+                                      .callback.shape = {1},
+                                      .callback.decode = no_row};
     CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
     for (uint32_t k = 0; k <= PSTK_KERNELS_AVX512; k++)
         CHECK(c.kernels_ns[k] == 0);
@@ -146,8 +149,8 @@ TEST(a_part_of_a_global_batch_has_ceilings)
     struct pstk_ceilings c = {.size = sizeof c};
     s.batch_size = 1;
     s.global_batch_size = 2 * BATCH + 1;
-    s.world = 2;
-    s.uneven = 1;
+    s.ranks.world = 2;
+    s.order.uneven = 1;
     CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
     CHECK(c.loader_samples_per_second > 0);
 }
@@ -243,7 +246,7 @@ TEST(the_loader_is_measured_before_images_to_decode_are_read)
     sample_set_make(path, 400, 1 << 20, PSTK_CODEC_NONE);
     const int64_t n_pages = cache_shards(0, 0);
     const uint64_t before = pstk__resident_bytes_read();
-    s.queue_depth = 1; /* so that the storage ceiling reads only a few records */
+    s.reading.queue_depth = 1; /* so that the storage ceiling reads only a few records */
     const int r = pstk_measure_ceilings(&s, 0.005, &c, &err);
     const int is_counted = before != UINT64_MAX && pstk__resident_bytes_read() > before;
     sample_set_remove(path);
@@ -261,7 +264,7 @@ TEST(on_a_device_copies_of_what_a_batch_copies_are_one_more)
     struct pstk_settings s = base(PSTK_CUDA);
     struct pstk_ceilings c = {.size = sizeof c};
     cuda_fake_open(&(struct cuda_fake_config){.n_devices = 2});
-    s.device_index = 1;
+    s.device.index = 1;
     CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
     CHECK(c.storage_bytes_per_second > 0 && c.memory_bytes_per_second > 0);
     CHECK(c.loader_samples_per_second > 0 && c.copy_bytes_per_second > 0);
@@ -279,7 +282,7 @@ TEST(a_ragged_output_is_copied_in_its_own_piece)
     struct pstk_ceilings c = {.size = sizeof c};
     cuda_fake_open(NULL);
     outputs[0] = (struct pstk_output){
-        .field = "text", .kind = PSTK_OUTPUT_BYTES, .bytes_per_batch = 100 << 10};
+        .field = "text", .kind = PSTK_OUTPUT_BYTES, .ragged.bytes_per_batch = 100 << 10};
     CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
     CHECK_EQ(c.copy_block_size, 100 << 10);
     CHECK_EQ(cuda_fake_close(), 0);
@@ -303,7 +306,7 @@ TEST(what_a_loader_would_refuse_is_refused)
     CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), PSTK_ENOTSUP);
     CHECK(strstr(err.message, "driver") != NULL);
     cuda_fake_open(NULL);
-    s.device_index = 1;
+    s.device.index = 1;
     CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "device_index") != NULL);
     s = base(PSTK_CUDA + 1);

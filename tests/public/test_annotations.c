@@ -136,7 +136,7 @@ TEST(annotations_become_values_of_records)
     CHECK_STR(pstk_annotations_name(a, 0), "cat");
     CHECK(pstk_annotations_category(a, 1) == 7 && pstk_annotations_category(a, 2) == -1);
     CHECK_EQ(pstk_annotations_get_field(a, 2, &field), 0);
-    CHECK(strcmp(field.name, "boxes") == 0 && field.form == PSTK_FORM_XYWH);
+    CHECK(strcmp(field.name, "boxes") == 0 && field.box_format == PSTK_BOX_FORMAT_XYWH);
     CHECK_EQ(pstk_annotations_get_field(a, 8, &field), PSTK_EINVAL);
     CHECK_EQ(pstk_annotations_read(a, 0, v, 8, &err), 0);
     CHECK(v[2].size == 0 && v[1].size == 7 && memcmp(v[1].data, "a/a.jpg", 7) == 0);

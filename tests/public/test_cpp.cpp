@@ -54,9 +54,9 @@ static pstk_settings new_settings()
     s.batch_size = 3;
     s.outputs = &output;
     s.n_outputs = 1;
-    s.order = PSTK_ORDER_SEQUENTIAL;
+    s.order.kind = PSTK_ORDER_SEQUENTIAL;
     s.last_batch = PSTK_LAST_SHORT;
-    s.n_slots = 2;
+    s.memory.n_slots = 2;
     return s;
 }
 

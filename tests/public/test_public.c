@@ -453,9 +453,9 @@ static struct pstk_settings new_settings(void)
     outputs[OUT_TEXT] = pstk_output_bytes("text");
     outputs[OUT_OWN] = pstk_output_callback("img", PSTK_U64, decode, data_path);
     outputs[OUT_OWN].name = "own";
-    outputs[OUT_OWN].n_dims = 1;
-    outputs[OUT_OWN].shape[0] = 2;
-    outputs[OUT_OWN].scratch_size = 16;
+    outputs[OUT_OWN].callback.n_dims = 1;
+    outputs[OUT_OWN].callback.shape[0] = 2;
+    outputs[OUT_OWN].callback.scratch_size = 16;
     struct pstk_settings s;
     pstk_settings_init(&s, sizeof s);
     s.path = data_path;
@@ -464,7 +464,7 @@ static struct pstk_settings new_settings(void)
     s.n_outputs = N_OUTPUTS;
     s.last_batch = PSTK_LAST_SHORT;
     s.seed = 5;
-    s.report_crops = 1;
+    s.observe.report_crops = 1;
     return s;
 }
 
@@ -486,18 +486,18 @@ TEST(constructors_fill_what_they_are_given_and_leave_the_rest_0)
     CHECK(is_plain(pstk_output_keypoints("f"), PSTK_OUTPUT_KEYPOINTS, 0));
     CHECK(is_plain(pstk_output_polygons("f"), PSTK_OUTPUT_POLYGONS, 0));
     struct pstk_output o = pstk_output_mask("f", 255, PSTK_U16);
-    CHECK(o.fill == 255);
-    o.fill = 0;
+    CHECK(o.follow.fill == 255);
+    o.follow.fill = 0;
     CHECK(is_plain(o, PSTK_OUTPUT_MASK, PSTK_U16));
     o = pstk_output_image("f", ops, 2, PSTK_F16, PSTK_NCHW);
-    CHECK(o.ops == ops && o.n_ops == 2 && o.layout == PSTK_NCHW);
-    o.ops = NULL;
-    o.n_ops = o.layout = 0;
+    CHECK(o.image.ops == ops && o.image.n_ops == 2 && o.image.layout == PSTK_NCHW);
+    o.image.ops = NULL;
+    o.image.n_ops = o.image.layout = 0;
     CHECK(is_plain(o, PSTK_OUTPUT_IMAGE, PSTK_F16));
     o = pstk_output_callback("f", PSTK_U8, decode, data_path);
-    CHECK(o.decode == decode && o.user == data_path);
-    o.decode = NULL;
-    o.user = NULL;
+    CHECK(o.callback.decode == decode && o.callback.user == data_path);
+    o.callback.decode = NULL;
+    o.callback.user = NULL;
     CHECK(is_plain(o, PSTK_OUTPUT_CALLBACK, PSTK_U8));
 }
 
@@ -770,7 +770,7 @@ TEST(a_shared_batch_lives_until_its_last_tensor_is_gone)
     struct pstk_batch *batch = NULL, *other = NULL;
     struct pstk_share *share = NULL;
     struct DLManagedTensor *views[2] = {NULL};
-    s.n_slots = 2;
+    s.memory.n_slots = 2;
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     CHECK_EQ(pstk_next(loader, &batch, NULL, -1, &err), 1);
     CHECK_EQ(pstk_share_open(NULL, &batch, NULL, &err), PSTK_EINVAL);
@@ -851,7 +851,7 @@ TEST(a_machine_without_a_gpu_says_so)
     CHECK_EQ(pstk_get_machine(NULL, &machine, &err), 0);
     if (machine.n_cuda_devices > 0)
         SKIP("there is a GPU here");
-    s.device = PSTK_CUDA;
+    s.device.kind = PSTK_CUDA;
     CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOTSUP);
     CHECK(loader == NULL && strstr(err.message, "CUDA"));
     CHECK_EQ(pstk_get_device(PSTK_CUDA, 0, &device, &err), PSTK_ENOTSUP);

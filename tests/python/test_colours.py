@@ -316,7 +316,7 @@ class Arguments(unittest.TestCase):
             taken.append((penstock._c.Op * 2)())
             taken.append(bytearray(b"\xff" * len(taken[-1]) * 144))
         for output in outputs:
-            apply = output.ops[0]
+            apply = output.image.ops[0]
             order = apply.children[0]
             self.assertEqual((apply.kind, apply.n_children, apply.params[0]), (penstock._c.OP_RANDOM_APPLY, 1, 0.7))
             self.assertEqual((order.kind, order.n_children), (penstock._c.OP_RANDOM_ORDER, 2))

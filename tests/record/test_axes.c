@@ -15,7 +15,7 @@ static const struct pstk_field fields[N] = {
              .shape = {0, 4},
              .of = "img",
              .rows = "objects",
-             .form = PSTK_FORM_XYXY,
+             .box_format = PSTK_BOX_FORMAT_XYXY,
              .coordinates = PSTK_COORDINATES_PIXELS},
     [LAB] = {.name = "lab",
              .kind = PSTK_FIELD_NDARRAY,

@@ -116,7 +116,8 @@ TEST(each_wrong_field_is_refused_naming_it)
 #define BOXES(...)                                                                                 \
     {                                                                                              \
         .name = "a", .kind = PSTK_FIELD_BOXES, .dtype = PSTK_F32, .n_dims = 2, .shape = {0, 4},    \
-        .of = "jpg", .form = PSTK_FORM_XYWH, .coordinates = PSTK_COORDINATES_UNIT, __VA_ARGS__     \
+        .of = "jpg", .box_format = PSTK_BOX_FORMAT_XYWH, .coordinates = PSTK_COORDINATES_UNIT,     \
+        __VA_ARGS__                                                                                \
     }
 #define LENGTHS(...)                                                                               \
     {                                                                                              \
@@ -133,8 +134,8 @@ TEST(each_wrong_attribute_is_refused_naming_it)
         {BOXES(.of = "cls"), "of: value is \"cls\"; must be the name of a field of kind image"},
         {BOXES(.of = "no"), "of: value is \"no\""},
         {BOXES(.of = "a b"), "of: value is \"a b\""},
-        {BOXES(.form = 0), "form: value is 0"},
-        {BOXES(.form = 4), "form: value is 4"},
+        {BOXES(.box_format = 0), "form: value is 0"},
+        {BOXES(.box_format = 4), "form: value is 4"},
         {BOXES(.coordinates = 0), "coordinates: value is 0"},
         {BOXES(.coordinates = 3), "coordinates: value is 3"},
         {BOXES(.shape = {0, 5}), "must be 0,4 for boxes"},
@@ -143,20 +144,20 @@ TEST(each_wrong_attribute_is_refused_naming_it)
         {BOXES(.dtype = PSTK_I32), "dtype: value is i32; must be f16"},
         {BOXES(.rows = "a b"), "rows: value is \"a b\""},
         {BOXES(.splits = "objects"), "splits: value is \"objects\""},
-        {BOXES(.kind = PSTK_FIELD_KEYPOINTS, .form = 0),
+        {BOXES(.kind = PSTK_FIELD_KEYPOINTS, .box_format = 0),
          "must be 0,k,3 or 0,k,2 (k > 0) for keypoints"},
-        {BOXES(.kind = PSTK_FIELD_KEYPOINTS, .form = 0, .n_dims = 3, .shape = {0, 0, 3}),
+        {BOXES(.kind = PSTK_FIELD_KEYPOINTS, .box_format = 0, .n_dims = 3, .shape = {0, 0, 3}),
          "must be 0,k,3"},
-        {BOXES(.kind = PSTK_FIELD_KEYPOINTS, .form = 0, .n_dims = 3, .shape = {0, 2, 4}),
+        {BOXES(.kind = PSTK_FIELD_KEYPOINTS, .box_format = 0, .n_dims = 3, .shape = {0, 2, 4}),
          "must be 0,k,3"},
         {BOXES(.kind = PSTK_FIELD_KEYPOINTS), "form: value is 2"},
-        {BOXES(.kind = PSTK_FIELD_POLYGONS, .form = 0), "must be 0,2 for polygons"},
-        {BOXES(.kind = PSTK_FIELD_RLE, .form = 0), "coordinates: value is 2"},
-        {BOXES(.kind = PSTK_FIELD_RLE, .form = 0, .coordinates = 0), "must be 0 for rle"},
-        {BOXES(.kind = PSTK_FIELD_RLE, .form = 0, .coordinates = 0, .n_dims = 1),
+        {BOXES(.kind = PSTK_FIELD_POLYGONS, .box_format = 0), "must be 0,2 for polygons"},
+        {BOXES(.kind = PSTK_FIELD_RLE, .box_format = 0), "coordinates: value is 2"},
+        {BOXES(.kind = PSTK_FIELD_RLE, .box_format = 0, .coordinates = 0), "must be 0 for rle"},
+        {BOXES(.kind = PSTK_FIELD_RLE, .box_format = 0, .coordinates = 0, .n_dims = 1),
          "dtype: value is f32; must be u32"},
         {LENGTHS(.of = "jpg"), "of: value is \"jpg\""},
-        {LENGTHS(.form = 1), "form: value is 1"},
+        {LENGTHS(.box_format = 1), "form: value is 1"},
         {LENGTHS(.coordinates = 1), "coordinates: value is 1"},
         {LENGTHS(.shape = {3}, .rows = "objects"), "rows: value is objects; must be left out"},
         {LENGTHS(.n_dims = 2, .rows = "objects"), "rows: value is objects; must be left out"},
@@ -220,7 +221,7 @@ TEST(attributes_are_in_the_text_of_the_crc_and_link_fields)
          .shape = {0, 4},
          .of = "jpg",
          .rows = "objects",
-         .form = PSTK_FORM_CXCYWH,
+         .box_format = PSTK_BOX_FORMAT_CXCYWH,
          .coordinates = PSTK_COORDINATES_UNIT},
         {.name = "n",
          .kind = PSTK_FIELD_NDARRAY,

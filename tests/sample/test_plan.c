@@ -76,24 +76,36 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
         {{.field = "img", .kind = 3}, PSTK_EINVAL, "needs a field of kind ndarray"},
         {{.field = "half", .kind = 4}, PSTK_EINVAL, "'half' is of kind scalar"},
         {{.field = "img", .kind = 1}, PSTK_EINVAL, "outputs[1].ops do not fix the size"},
-        {{.field = "img", .kind = 1, .n_ops = 1}, PSTK_EINVAL, "outputs[1].ops: value is NULL"},
-        {{.field = "img", .kind = 1, .n_ops = 65, .ops = crop}, PSTK_EINVAL, "n_ops: value is 65"},
-        {{.field = "img", .kind = 1, .n_ops = 1, .ops = shorter}, PSTK_EINVAL, "do not fix"},
-        {{.field = "img", .kind = 1, .n_ops = 1, .ops = crop, .dtype = PSTK_I32},
+        {{.field = "img", .kind = 1, .image.n_ops = 1},
+         PSTK_EINVAL,
+         "outputs[1].ops: value is NULL"},
+        {{.field = "img", .kind = 1, .image = {.n_ops = 65, .ops = crop}},
+         PSTK_EINVAL,
+         "n_ops: value is 65"},
+        {{.field = "img", .kind = 1, .image = {.n_ops = 1, .ops = shorter}},
+         PSTK_EINVAL,
+         "do not fix"},
+        {{.field = "img", .kind = 1, .image = {.n_ops = 1, .ops = crop}, .dtype = PSTK_I32},
          PSTK_EINVAL,
          "outputs[1].dtype: value is i32"},
-        {{.field = "img", .kind = 1, .n_ops = 1, .ops = crop, .layout = 2}, PSTK_EINVAL, "layout"},
-        {{.field = "img", .kind = 1, .n_ops = 1, .ops = crop, .exif_orientation = 2},
+        {{.field = "img", .kind = 1, .image = {.n_ops = 1, .ops = crop}, .image.layout = 2},
+         PSTK_EINVAL,
+         "layout"},
+        {{.field = "img",
+          .kind = 1,
+          .image.n_ops = 1,
+          .image.ops = crop,
+          .image.exif_orientation = 2},
          PSTK_EINVAL,
          "exif_orientation: value is 2"},
-        {{.field = "half", .kind = 2, .n_ops = 1, .ops = crop},
+        {{.field = "half", .kind = 2, .image = {.n_ops = 1, .ops = crop}},
          PSTK_EINVAL,
          "image outputs and callbacks"},
-        {{.field = "half", .kind = 2, .bytes_per_batch = 1}, PSTK_EINVAL, "bytes_per_batch"},
-        {{.field = "half", .kind = 2, .decode = decode_nothing},
+        {{.field = "half", .kind = 2, .ragged.bytes_per_batch = 1}, PSTK_EINVAL, "bytes_per_batch"},
+        {{.field = "half", .kind = 2, .callback.decode = decode_nothing},
          PSTK_EINVAL,
          "callback outputs only"},
-        {{.field = "half", .kind = 2, .stored = 1}, PSTK_EINVAL, "stored"},
+        {{.field = "half", .kind = 2, .callback.stored = 1}, PSTK_EINVAL, "stored"},
         {{.field = "half", .kind = 2, .dtype = PSTK_I32}, PSTK_EINVAL, "not every f16"},
         {{.field = "lab", .name = "x", .kind = 2, .dtype = PSTK_F32}, PSTK_EINVAL, "not every i32"},
         {{.field = "lab", .name = "x", .kind = 2, .dtype = PSTK_F32}, PSTK_EINVAL, "(output 'x')"},
@@ -110,37 +122,56 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
         {{.field = "var", .kind = 6, .dtype = PSTK_F64},
          PSTK_EINVAL,
          "the dtype of the field, for a ragged output"},
-        {{.field = "text", .kind = 4, .bytes_per_batch = 7},
+        {{.field = "text", .kind = 4, .ragged.bytes_per_batch = 7},
          PSTK_EINVAL,
          "bytes_per_batch: value is 7"},
-        {{.field = "text", .kind = 4, .bytes_per_batch = 1ull << 60},
+        {{.field = "text", .kind = 4, .ragged.bytes_per_batch = 1ull << 60},
          PSTK_EFBIG,
          "bytes_per_batch: value is 1152921504606846976; must be at most 70368744177664"},
+    };
+    struct fixture f;
+    CHECK_EQ(small_open(&f), 0);
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        check_wrong(&f, i, &list[i]);
+    fixture_close(&f);
+}
+
+TEST(wrong_outputs_of_functions_are_refused_with_the_setting_named)
+{
+    const struct wrong list[] = {
         {{.field = "text", .kind = 5, .dtype = PSTK_U8},
          PSTK_EINVAL,
          "outputs[1].decode: value is NULL"},
-        {{.field = "text", .kind = 5, .decode = decode_nothing},
+        {{.field = "text", .kind = 5, .callback.decode = decode_nothing},
          PSTK_EINVAL,
          "outputs[1].dtype: value is 0"},
-        {{.field = "text", .kind = 5, .decode = decode_nothing, .dtype = 1, .n_dims = 9},
+        {{.field = "text",
+          .kind = 5,
+          .callback.decode = decode_nothing,
+          .dtype = 1,
+          .callback.n_dims = 9},
          PSTK_EINVAL,
          "n_dims"},
-        {{.field = "text", .kind = 5, .decode = decode_nothing, .dtype = 1, .n_dims = 1},
+        {{.field = "text",
+          .kind = 5,
+          .callback.decode = decode_nothing,
+          .dtype = 1,
+          .callback.n_dims = 1},
          PSTK_EINVAL,
          "shape[0]: value is 0"},
         {{.field = "text",
           .kind = 5,
-          .decode = decode_nothing,
+          .callback.decode = decode_nothing,
           .dtype = 1,
-          .n_dims = 2,
-          .shape = {1ull << 35, 1ull << 35}},
+          .callback.n_dims = 2,
+          .callback.shape = {1ull << 35, 1ull << 35}},
          PSTK_EFBIG,
          "larger than 2^40"},
         {{.field = "text",
           .kind = 5,
-          .decode = decode_nothing,
+          .callback.decode = decode_nothing,
           .dtype = 1,
-          .scratch_size = UINT64_MAX},
+          .callback.scratch_size = UINT64_MAX},
          PSTK_EFBIG,
          "scratch_size"},
     };
@@ -157,39 +188,51 @@ TEST(wrong_outputs_of_processes_are_refused_with_the_setting_named)
     const char *const program[] = {"/bin/true", NULL};
     const struct pstk_processes processes = {.size = sizeof processes, .arguments = program};
     const struct wrong list[] = {
-        {{.field = "text", .kind = 5, .decode = decode_nothing, .dtype = 1, .batched = 1},
+        {{.field = "text",
+          .kind = 5,
+          .callback.decode = decode_nothing,
+          .dtype = 1,
+          .callback.batched = 1},
          PSTK_EINVAL,
          "outputs[1].batched: value is 1; must be 0 for an output without processes"},
-        {{.field = "img", .kind = 1, .ops = crop, .n_ops = 1, .timeout_ns = 1},
+        {{.field = "img", .kind = 1, .image.ops = crop, .image.n_ops = 1, .callback.timeout_ns = 1},
          PSTK_EINVAL,
          "outputs[1].timeout_ns: value is 1; must be 0 for an output without processes"},
-        {{.field = "text", .kind = 5, .processes = &processes, .dtype = 1, .batched = 2},
+        {{.field = "text",
+          .kind = 5,
+          .callback.processes = &processes,
+          .dtype = 1,
+          .callback.batched = 2},
          PSTK_EINVAL,
          "outputs[1].batched: value is 2; must be 0 or 1"},
-        {{.field = "text", .kind = 5, .processes = &processes, .dtype = 1, .batched = 1},
+        {{.field = "text",
+          .kind = 5,
+          .callback.processes = &processes,
+          .dtype = 1,
+          .callback.batched = 1},
          PSTK_EINVAL,
          "outputs[1].batched: field 'text' is of kind"},
         {{.field = "img",
           .kind = 5,
-          .processes = &processes,
+          .callback.processes = &processes,
           .dtype = 1,
-          .batched = 1,
-          .channels = 3},
+          .callback.batched = 1,
+          .image.channels = 3},
          PSTK_EINVAL,
          "outputs[1].ops: must fix the size of the image"},
         {{.field = "text",
           .kind = 5,
-          .processes = &processes,
+          .callback.processes = &processes,
           .dtype = 1,
-          .batched = 1,
-          .stored = 1},
+          .callback.batched = 1,
+          .callback.stored = 1},
          PSTK_EINVAL,
          "outputs[1].stored: value is 1; must be 0"},
         {{.field = "text",
           .kind = 5,
-          .processes = &processes,
+          .callback.processes = &processes,
           .dtype = 1,
-          .timeout_ns = UINT64_MAX},
+          .callback.timeout_ns = UINT64_MAX},
          PSTK_EINVAL,
          "outputs[1].timeout_ns: value is 18446744073709551615; must be below 2^63"},
     };
@@ -212,7 +255,7 @@ TEST(wrong_settings_around_the_outputs_are_refused)
         s.outputs = i == 3 ? NULL : o;
         s.output_size = i == 4 ? 0 : s.output_size;
         s.op_size = i == 5 ? 0 : s.op_size;
-        s.kernels = i == 6 ? 99 : 0;
+        s.reading.kernels = i == 6 ? 99 : 0;
         struct pstk__plan *plan;
         CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), i == 6 ? PSTK_ENOTSUP : PSTK_EINVAL);
         CHECK(plan == NULL);
@@ -231,11 +274,11 @@ TEST(a_device_finishes_images_except_those_that_are_erased)
         const struct pstk_output o = {.field = "img",
                                       .kind = PSTK_OUTPUT_IMAGE,
                                       .dtype = PSTK_F16,
-                                      .ops = ops,
-                                      .n_ops = 2 + erased};
+                                      .image.ops = ops,
+                                      .image.n_ops = 2 + erased};
         struct pstk_settings s = settings_of(&o, 1);
         struct pstk__plan *plan;
-        s.device = PSTK_CUDA;
+        s.device.kind = PSTK_CUDA;
         CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
         CHECK_EQ(pstk__output_device_pass(&plan->outputs[0]) == NULL, erased);
         CHECK_EQ(pstk__output_rows(&plan->outputs[0])->row_size, 8 * 9 * 3 * (1 + erased));
@@ -256,7 +299,8 @@ TEST(elements_of_another_size_are_read_at_their_stride)
         uint64_t newer[3];
     } outputs[2] = {
         {{.field = "lab", .kind = PSTK_OUTPUT_SCALAR}, {0}},
-        {{.field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = &ops[0].op, .n_ops = 2}, {0}}};
+        {{.field = "img", .kind = PSTK_OUTPUT_IMAGE, .image.ops = &ops[0].op, .image.n_ops = 2},
+         {0}}};
     struct fixture f;
     struct pstk__plan *plan;
     CHECK_EQ(small_open(&f), 0);
@@ -266,7 +310,7 @@ TEST(elements_of_another_size_are_read_at_their_stride)
     CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
     CHECK(plan->outputs[1].height == 8 && plan->outputs[1].width == 9);
     CHECK(plan->outputs[1].ops[1].kind == PSTK_OP_RANDOM_FLIP);
-    CHECK(plan->outputs[1].settings.ops != &ops[0].op);
+    CHECK(plan->outputs[1].settings.image.ops != &ops[0].op);
     pstk__plan_close(plan);
     ops[1].newer = 1; /* a program newer than the library asks for what it does not know */
     CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), PSTK_ENOTSUP);
@@ -274,7 +318,7 @@ TEST(elements_of_another_size_are_read_at_their_stride)
     outputs[0].newer[2] = 1;
     CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), PSTK_ENOTSUP);
     /* A program older than the library: what its elements lack is 0. */
-    const size_t older = offsetof(struct pstk_output, bytes_per_batch);
+    const size_t older = offsetof(struct pstk_output, ragged.bytes_per_batch);
     uint8_t *packed = malloc(2 * older);
     CHECK(packed != NULL);
     memcpy(packed, &outputs[0].o, older);
@@ -282,7 +326,7 @@ TEST(elements_of_another_size_are_read_at_their_stride)
     s.outputs = (void *)packed;
     s.output_size = (uint32_t)older;
     CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
-    CHECK(plan->outputs[1].settings.decode == NULL && plan->outputs[1].width == 9);
+    CHECK(plan->outputs[1].settings.callback.decode == NULL && plan->outputs[1].width == 9);
     pstk__plan_close(plan);
     free(packed);
     const struct pstk_op resize =
@@ -291,8 +335,8 @@ TEST(elements_of_another_size_are_read_at_their_stride)
     void *op = malloc(older_op);
     CHECK(op != NULL);
     memcpy(op, &resize, older_op);
-    outputs[1].o.ops = op;
-    outputs[1].o.n_ops = 1;
+    outputs[1].o.image.ops = op;
+    outputs[1].o.image.n_ops = 1;
     s = settings_of(&outputs[1].o, 1);
     s.output_size = sizeof outputs[0];
     s.op_size = older_op;
@@ -307,7 +351,7 @@ TEST(every_allocation_that_fails_at_open_is_an_error_that_leaves_nothing)
 {
     const struct pstk_op ops[] = {pstk_random_resized_crop(8, 8)};
     const struct pstk_output outputs[2] = {
-        {.field = "img", .kind = 1, .ops = ops, .n_ops = 1, .dtype = PSTK_F16},
+        {.field = "img", .kind = 1, .image.ops = ops, .image.n_ops = 1, .dtype = PSTK_F16},
         {.field = "lab", .kind = PSTK_OUTPUT_SCALAR}};
     const struct pstk_settings s = settings_of(outputs, 2);
     struct fixture f;
@@ -399,6 +443,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(wrong_outputs_are_refused_with_the_setting_named),
+        CASE(wrong_outputs_of_functions_are_refused_with_the_setting_named),
         CASE(wrong_outputs_of_processes_are_refused_with_the_setting_named),
         CASE(wrong_settings_around_the_outputs_are_refused),
         CASE(a_device_finishes_images_except_those_that_are_erased),

@@ -110,10 +110,10 @@ static struct pstk_output pixels_to(const struct pstk_output *image, struct seen
     o.name = "own";
     o.kind = PSTK_OUTPUT_CALLBACK;
     o.dtype = PSTK_U8;
-    o.layout = 0;
-    o.decode = copy_pixels;
-    o.user = seen;
-    o.scratch_size = 100;
+    o.image.layout = 0;
+    o.callback.decode = copy_pixels;
+    o.callback.user = seen;
+    o.callback.scratch_size = 100;
     return o;
 }
 
@@ -127,8 +127,8 @@ static int same_pixels(const struct fixture *f, const struct pstk_output *o, con
     const struct pstk__output *image = &r->plan->outputs[0];
     const uint64_t shape[3] = {image->height, image->width, image->channels};
     const uint64_t size = shape[0] * shape[1] * shape[2];
-    outputs[0].n_dims = 3;
-    memcpy(outputs[0].shape, shape, sizeof shape);
+    outputs[0].callback.n_dims = 3;
+    memcpy(outputs[0].callback.shape, shape, sizeof shape);
     const int rc = run_all(&own, f, outputs, 2, k);
     const int same = rc == 0 && memcmp(own.rows[0].data, r->rows[0].data, size) == 0 &&
                      memcmp(own.rows[1].data, r->rows[0].data, size) == 0 &&
@@ -149,14 +149,14 @@ static void sweep(const struct fixture *f, struct image m, uint32_t exif)
             struct pstk_output o = {.field = "img",
                                     .kind = PSTK_OUTPUT_IMAGE,
                                     .dtype = dtypes[k & 3],
-                                    .layout = k >> 2,
-                                    .n_ops = n,
-                                    .ops = ops,
-                                    .exif_orientation = exif,
-                                    .random_group = p};
+                                    .image.layout = k >> 2,
+                                    .image.n_ops = n,
+                                    .image.ops = ops,
+                                    .image.exif_orientation = exif,
+                                    .image.random_group = p};
             struct run r;
             if (o.dtype != PSTK_U8 && (p & 1) == 0)
-                ops[o.n_ops++] = pstk_normalize(mean, dev);
+                ops[o.image.n_ops++] = pstk_normalize(mean, dev);
             const int rc = run_all(&r, f, &o, 1, k);
             if (rc < 0)
                 printf("# pipeline %u: %s\n", p, r.err.message);
@@ -165,7 +165,7 @@ static void sweep(const struct fixture *f, struct image m, uint32_t exif)
                 equal = same_pixels(f, &o, &r, k);
             run_close(&r);
             if (!equal)
-                printf("# pipeline %u, dtype %u, layout %u\n", p, o.dtype, o.layout);
+                printf("# pipeline %u, dtype %u, layout %u\n", p, o.dtype, o.image.layout);
             CHECK(equal);
         }
 }
@@ -302,29 +302,23 @@ TEST(outputs_of_one_field_share_one_decode_and_do_not_disturb_each_other)
     const struct pstk_op a[] = {pstk_random_resized_crop(20, 20), pstk_random_flip(0.5)};
     const struct pstk_op b[] = {pstk_resize(30, 10)}, c[] = {pstk_center_crop(200, 30)};
     const struct pstk_output outputs[5] = {
-        {.name = "a", .field = "img", .kind = 1, .dtype = PSTK_U8, .ops = a, .n_ops = 2},
+        {.name = "a", .field = "img", .kind = 1, .dtype = PSTK_U8, .image = {.ops = a, .n_ops = 2}},
         {.field = "lab", .kind = PSTK_OUTPUT_SCALAR},
         {.name = "b",
          .field = "img",
          .kind = 1,
          .dtype = PSTK_F16,
-         .ops = b,
-         .n_ops = 1,
-         .exif_orientation = 1},
+         .image = {.ops = b, .n_ops = 1, .exif_orientation = 1}},
         {.name = "c",
          .field = "img",
          .kind = 1,
          .dtype = PSTK_F32,
-         .ops = c,
-         .n_ops = 1,
-         .layout = PSTK_NCHW},
+         .image = {.ops = c, .n_ops = 1, .layout = PSTK_NCHW}},
         {.name = "a2",
          .field = "img",
          .kind = 1,
          .dtype = PSTK_U8,
-         .ops = a,
-         .n_ops = 2,
-         .random_group = 1}};
+         .image = {.ops = a, .n_ops = 2, .random_group = 1}}};
     size_t size;
     struct fixture f;
     struct run r;
@@ -357,9 +351,9 @@ TEST(crops_tell_what_was_shown)
     const struct pstk_op b[] = {pstk_resize_shorter(20), pstk_center_crop(16, 16)};
     const struct pstk_op c[] = {pstk_center_crop(50, 10)};
     const struct pstk_output outputs[4] = {
-        {.name = "a", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = a, .n_ops = 2},
-        {.name = "b", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = b, .n_ops = 2},
-        {.name = "c", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = c, .n_ops = 1},
+        {.name = "a", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .image.ops = a, .image.n_ops = 2},
+        {.name = "b", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .image.ops = b, .image.n_ops = 2},
+        {.name = "c", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .image.ops = c, .image.n_ops = 1},
         {.field = "lab", .kind = PSTK_OUTPUT_SCALAR}};
     struct fixture f;
     struct run r;
@@ -384,7 +378,7 @@ TEST(a_random_crop_pads_by_mirrors_to_more_than_the_picture_before_and_after)
 {
     struct pstk_op drawn[4], op = pstk_random_crop(33, 44, 40);
     const struct pstk_output output = {
-        .name = "a", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = &op, .n_ops = 1};
+        .name = "a", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .image.ops = &op, .image.n_ops = 1};
     const struct pstk_draw by = {.size = sizeof by, .seed = SEED, .epoch = EPOCH, .sample_id = 2};
     struct pstk_shape shape = {.height = 30, .width = 40, .channels = 3};
     static uint8_t pictures[2][130 * 140 * 3];
@@ -408,7 +402,7 @@ TEST(an_image_that_is_too_small_for_a_random_crop_is_an_error_that_says_so)
 {
     const struct pstk_op ops[] = {pstk_resize_shorter(20), pstk_random_crop(24, 16, 1)};
     const struct pstk_output output = {
-        .name = "a", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 2};
+        .name = "a", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .image.ops = ops, .image.n_ops = 2};
     struct fixture f;
     struct run r;
     CHECK_EQ(small_open(&f), 0);
@@ -434,7 +428,7 @@ static int is_erased(const struct pstk__output *o, void *plain, const void *eras
                                         .width = o->width,
                                         .plane = (uint64_t)o->width * o->height};
     struct pstk_op drawn[8];
-    const int n = pstk_ops_draw(o->ops, o->settings.n_ops, &shape, &by, drawn, 8, NULL);
+    const int n = pstk_ops_draw(o->ops, o->settings.image.n_ops, &shape, &by, drawn, 8, NULL);
     if (n < 2 || drawn[n - 2].kind != PSTK_OP_ERASE || drawn[n - 1].kind != PSTK_OP_ERASE)
         return 0;
     for (int i = n - 2; i < n; i++)
@@ -461,14 +455,14 @@ TEST(boxes_of_finished_rows_are_erased)
                                           .field = "img",
                                           .kind = PSTK_OUTPUT_IMAGE,
                                           .dtype = dtypes[1 + k % 3],
-                                          .layout = k / 3 % 2,
-                                          .n_ops = 3,
-                                          .ops = lists[k / 6],
-                                          .random_group = 7}};
+                                          .image.layout = k / 3 % 2,
+                                          .image.n_ops = 3,
+                                          .image.ops = lists[k / 6],
+                                          .image.random_group = 7}};
         struct run r;
         outputs[1] = outputs[0];
         outputs[1].name = "erased";
-        outputs[1].n_ops = 5;
+        outputs[1].image.n_ops = 5;
         CHECK_EQ(run_all(&r, &f, outputs, 2, 2), 0);
         CHECK(memcmp(r.rows[0].data, r.rows[1].data,
                      pstk__output_rows(&r.plan->outputs[0])->row_size) != 0);
@@ -489,7 +483,7 @@ TEST(scalars_tensors_and_bytes_pass_through)
         {.field = "vec", .kind = PSTK_OUTPUT_TENSOR},
         {.field = "big", .kind = PSTK_OUTPUT_TENSOR},
         {.field = "var", .kind = PSTK_OUTPUT_BYTES},
-        {.field = "text", .kind = PSTK_OUTPUT_BYTES, .bytes_per_batch = 9},
+        {.field = "text", .kind = PSTK_OUTPUT_BYTES, .ragged.bytes_per_batch = 9},
         {.name = "file", .field = "img", .kind = PSTK_OUTPUT_BYTES},
         {.name = "bytes", .field = "vec", .kind = PSTK_OUTPUT_BYTES}};
     struct fixture f;
@@ -571,12 +565,12 @@ TEST(a_decode_function_sees_its_sample_and_writes_its_row)
                                     .field = "text",
                                     .kind = PSTK_OUTPUT_CALLBACK,
                                     .dtype = PSTK_U8,
-                                    .n_dims = 2,
-                                    .shape = {2, 4},
-                                    .decode = tell,
-                                    .user = &t[i],
-                                    .random_group = i / 2,
-                                    .scratch_size = 1000 + i};
+                                    .callback.n_dims = 2,
+                                    .callback.shape = {2, 4},
+                                    .callback.decode = tell,
+                                    .callback.user = &t[i],
+                                    .image.random_group = i / 2,
+                                    .callback.scratch_size = 1000 + i};
     struct fixture f;
     struct run r;
     CHECK_EQ(small_open(&f), 0);
@@ -608,9 +602,9 @@ TEST(what_a_decode_function_returns_is_told_with_the_sample)
                                       .field = "text",
                                       .kind = PSTK_OUTPUT_CALLBACK,
                                       .dtype = PSTK_U8,
-                                      .decode = tell,
-                                      .user = &t,
-                                      .scratch_size = 1};
+                                      .callback.decode = tell,
+                                      .callback.user = &t,
+                                      .callback.scratch_size = 1};
         struct fixture f;
         struct run r;
         CHECK_EQ(small_open(&f), 0);
@@ -633,7 +627,10 @@ TEST(a_decode_function_gets_whole_images_of_any_size)
     const struct pstk_op sized[] = {pstk_resize(40, 30), pstk_random_erasing(1, 9)};
     for (int i = 0; i < 3; i++) {
         struct seen seen = {.result = 0};
-        struct pstk_output o = {.field = "img", .channels = 3, .n_dims = 3, .shape = {80, 100, 3}};
+        struct pstk_output o = {.field = "img",
+                                .image.channels = 3,
+                                .callback.n_dims = 3,
+                                .callback.shape = {80, 100, 3}};
         o = pixels_to(&o, &seen);
         struct fixture f;
         struct run r;
@@ -644,7 +641,7 @@ TEST(a_decode_function_gets_whole_images_of_any_size)
         CHECK(seen.sample.shape[0] == h && seen.sample.shape[1] == w && seen.sample.shape[2] == 3);
         CHECK(memcmp(r.rows[0].data, m.rgb, 3ull * w * h < 24000 ? 3ull * w * h : 24000) == 0);
         run_close(&r);
-        o.ops = ops, o.n_ops = 2, o.channels = 1;
+        o.image.ops = ops, o.image.n_ops = 2, o.image.channels = 1;
         CHECK_EQ(run_all(&r, &f, &o, 1, 1), 0);
         CHECK_EQ(seen.sample.shape[0], w < h ? 16 * h / w : 16);
         CHECK_EQ(seen.sample.shape[2], 1);
@@ -653,14 +650,15 @@ TEST(a_decode_function_gets_whole_images_of_any_size)
         CHECK(strstr(r.err.message, "'own'") && r.err.sample_id == 1);
         run_close(&r);
         seen.result = 0;
-        o.ops = erasing, o.n_ops = 1, o.channels = 3;
+        o.image.ops = erasing, o.image.n_ops = 1, o.image.channels = 3;
         CHECK_EQ(run_all(&r, &f, &o, 1, 1), PSTK_EINVAL);
         CHECK(strstr(r.err.message, "must fix the size"));
         run_close(&r);
-        o.ops = sized, o.n_ops = 2;
+        o.image.ops = sized, o.image.n_ops = 2;
         CHECK_EQ(run_all(&r, &f, &o, 1, 1), 0);
         struct run image;
-        const struct pstk_output plain = {.field = "img", .kind = 1, .ops = sized, .n_ops = 2};
+        const struct pstk_output plain = {
+            .field = "img", .kind = 1, .image.ops = sized, .image.n_ops = 2};
         CHECK_EQ(run_all(&image, &f, &plain, 1, 1), 0);
         CHECK(memcmp(r.rows[0].data, image.rows[0].data, 3600) == 0);
         run_close(&image);
@@ -741,15 +739,16 @@ TEST(a_changed_byte_of_a_field_is_an_error_that_names_its_place)
 {
     const struct pstk_op ops[] = {pstk_resize(8, 8)};
     struct told t = {.result = 0};
-    const struct pstk_output image = {.field = "img", .kind = 1, .ops = ops, .n_ops = 1};
+    const struct pstk_output image = {
+        .field = "img", .kind = 1, .image.ops = ops, .image.n_ops = 1};
     const struct pstk_output bytes = {.field = "text", .kind = PSTK_OUTPUT_BYTES};
     const struct pstk_output tensor = {.field = "big", .kind = PSTK_OUTPUT_TENSOR};
     const struct pstk_output call = {.field = "var",
                                      .kind = PSTK_OUTPUT_CALLBACK,
                                      .dtype = PSTK_U8,
-                                     .decode = tell,
-                                     .user = &t,
-                                     .scratch_size = 1};
+                                     .callback.decode = tell,
+                                     .callback.user = &t,
+                                     .callback.scratch_size = 1};
     check_damage(IMG, &image, 0);
     check_damage(TEXT, &bytes, 0);
     check_damage(BIG, &tensor, 0);
@@ -782,7 +781,7 @@ TEST(a_truncated_jpeg_behind_a_good_checksum_is_an_error_of_the_decoder)
                                    .interleaved = 1,
                                    .quality = 90};
     const struct pstk_op ops[] = {pstk_resize(8, 8)};
-    const struct pstk_output o = {.field = "img", .kind = 1, .ops = ops, .n_ops = 1};
+    const struct pstk_output o = {.field = "img", .kind = 1, .image.ops = ops, .image.n_ops = 1};
     size_t size;
     struct fixture f;
     struct run r;
@@ -803,13 +802,13 @@ TEST(a_truncated_jpeg_behind_a_good_checksum_is_an_error_of_the_decoder)
 TEST(an_image_over_max_pixels_is_refused)
 {
     const struct pstk_op ops[] = {pstk_resize(8, 8)};
-    const struct pstk_output o = {.field = "img", .kind = 1, .ops = ops, .n_ops = 1};
+    const struct pstk_output o = {.field = "img", .kind = 1, .image.ops = ops, .image.n_ops = 1};
     struct pstk_settings s = settings_of(&o, 1);
     struct fixture f;
     struct run r;
     CHECK_EQ(small_open(&f), 0);
     for (uint32_t over = 0; over < 2; over++) {
-        s.max_pixels = 1200 - over;
+        s.memory.max_pixels = 1200 - over;
         CHECK_EQ(run_open(&r, &f, &s), 0);
         CHECK_EQ(run_write(&r, &f, 0), over ? PSTK_EFBIG : 0);
         CHECK(!over || strstr(r.err.message, "max_pixels") != NULL);
@@ -841,10 +840,10 @@ TEST(writing_samples_allocates_nothing)
                                   pstk_normalize(mean, dev)};
     const struct pstk_output outputs[3] = {{.field = "img",
                                             .kind = 1,
-                                            .ops = ops,
-                                            .n_ops = 3,
+                                            .image.ops = ops,
+                                            .image.n_ops = 3,
                                             .dtype = PSTK_F16,
-                                            .exif_orientation = 1},
+                                            .image.exif_orientation = 1},
                                            {.field = "big", .kind = PSTK_OUTPUT_TENSOR},
                                            {.field = "lab", .kind = PSTK_OUTPUT_SCALAR}};
     for (int i = 0; i < 2; i++) {

@@ -41,8 +41,11 @@ static int run_with(struct run *r, struct wish *wish, uint64_t scratch_size, uin
 {
     const struct pstk_op ops[] = {pstk_resize(7, 9), pstk_call(obey, wish, scratch_size),
                                   pstk_call(obey, wish, scratch_size)};
-    const struct pstk_output o = {
-        .name = "pixels", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 3};
+    const struct pstk_output o = {.name = "pixels",
+                                  .field = "img",
+                                  .kind = PSTK_OUTPUT_IMAGE,
+                                  .image.ops = ops,
+                                  .image.n_ops = 3};
     struct fixture f;
     const int rc = small_open(&f) < 0 ? PSTK_ENOMEM : run_all(r, &f, &o, 1, sample_id);
     fixture_close(&f);
@@ -159,7 +162,7 @@ static int open_result(const struct pstk_op *op, const char *words)
     struct fixture f;
     const struct pstk_op ops[] = {pstk_resize(7, 9), *op};
     const struct pstk_output o = {
-        .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 2};
+        .field = "img", .kind = PSTK_OUTPUT_IMAGE, .image.ops = ops, .image.n_ops = 2};
     if (small_open(&f) < 0)
         return -1;
     const int rc = run_all(&r, &f, &o, 1, 1);

@@ -176,7 +176,7 @@ static struct steps by_steps(struct image m, const struct pstk_output *o, uint64
     struct steps s = {malloc((size_t)m.width * m.height * 3),
                       {.height = m.height, .width = m.width, .channels = 3},
                       0};
-    const int n = pstk_ops_draw(o->ops, o->n_ops, &s.shape, &draw, drawn, 32, NULL);
+    const int n = pstk_ops_draw(o->image.ops, o->image.n_ops, &s.shape, &draw, drawn, 32, NULL);
     memcpy(s.pixels, m.rgb, (size_t)m.width * m.height * 3);
     if (n > 32)
         abort();
@@ -196,7 +196,7 @@ static int equal(const void *row, const struct pstk_output *o, const struct step
     const uint8_t *pixels = s->pixels;
     const size_t area = (size_t)shape->width * shape->height, n = area * shape->channels;
     for (size_t i = 0; i < n; i++) {
-        const size_t at = o->layout == PSTK_NHWC ? i : i % area * shape->channels + i / area;
+        const size_t at = o->image.layout == PSTK_NHWC ? i : i % area * shape->channels + i / area;
         const int same = o->dtype == PSTK_U8
                              ? ((const uint8_t *)row)[i] == pixels[at]
                              : ((const float *)row)[i] == (float)pixels[at] / 255.0f;
@@ -218,8 +218,8 @@ static void compare(const struct fixture *f, struct image m, const struct pstk_o
     const int is_right = rc == wanted && (rc < 0 || equal(r.rows[0].data, o, &s));
     if (!is_right) {
         printf("# %d: %s\n", rc, r.err.message);
-        for (uint32_t k = 0; k < o->n_ops; k++)
-            printf("# op %u\n", o->ops[k].kind);
+        for (uint32_t k = 0; k < o->image.n_ops; k++)
+            printf("# op %u\n", o->image.ops[k].kind);
     }
     *n_rows += rc == 0;
     run_close(&r);
@@ -240,10 +240,10 @@ static void lists_on(const struct fixture *f, struct image m, uint32_t exif)
         const struct pstk_output o = {.field = "img",
                                       .kind = PSTK_OUTPUT_IMAGE,
                                       .dtype = below(2) ? PSTK_U8 : PSTK_F32,
-                                      .layout = below(2),
-                                      .n_ops = n + 1,
-                                      .ops = ops,
-                                      .exif_orientation = exif};
+                                      .image.layout = below(2),
+                                      .image.n_ops = n + 1,
+                                      .image.ops = ops,
+                                      .image.exif_orientation = exif};
         compare(f, m, &o, (uint64_t)i, &n_rows);
     }
     CHECK(test_state.failed || n_rows > N_LISTS / 2);
@@ -271,9 +271,9 @@ TEST(outputs_with_pictures_do_not_disturb_each_other)
     const struct pstk_op b[] = {pstk_color_jitter(1, 1, 1, 0.5), pstk_center_crop(70, 9)};
     const struct pstk_op c[] = {pstk_resize(8, 8)};
     const struct pstk_output outputs[3] = {
-        {.name = "a", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = a, .n_ops = 2},
-        {.name = "b", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = b, .n_ops = 2},
-        {.name = "c", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = c, .n_ops = 1}};
+        {.name = "a", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .image.ops = a, .image.n_ops = 2},
+        {.name = "b", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .image.ops = b, .image.n_ops = 2},
+        {.name = "c", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .image.ops = c, .image.n_ops = 1}};
     struct fixture f;
     struct image m = image_make(60, 47);
     CHECK_EQ(fixture_open(&f, m.rgb, 60 * 47 * 3, PSTK_ENCODING_PIXELS, 60, 47), 0);
@@ -299,7 +299,7 @@ TEST(an_operation_that_cannot_be_drawn_gives_its_code)
     const uint32_t side = 4;
     const struct pstk_op ops[] = {pstk_random_shortest_size(&side, 1, 0), pstk_resize(9, 9)};
     const struct pstk_output o = {
-        .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 2};
+        .field = "img", .kind = PSTK_OUTPUT_IMAGE, .image.ops = ops, .image.n_ops = 2};
     struct fixture f;
     struct run r;
     struct image m = image_make(70, 4);
@@ -318,7 +318,7 @@ TEST(an_image_that_is_too_long_is_a_bad_sample)
     const struct pstk_op ops[] = {pstk_resize_shorter(4), pstk_adjust(PSTK_OP_INVERT, 0),
                                   pstk_resize(200, 200)};
     const struct pstk_output o = {
-        .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 3};
+        .field = "img", .kind = PSTK_OUTPUT_IMAGE, .image.ops = ops, .image.n_ops = 3};
     static const struct {
         uint32_t width;
         int code;

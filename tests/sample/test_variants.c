@@ -48,18 +48,18 @@ static struct pstk_output sized(uint32_t dtype, uint32_t layout)
     return (struct pstk_output){.field = "img",
                                 .kind = PSTK_OUTPUT_IMAGE,
                                 .dtype = dtype,
-                                .layout = layout,
-                                .variants = lists,
-                                .n_variants = 3,
-                                .every = 2};
+                                .image.layout = layout,
+                                .image.variants = lists,
+                                .image.n_variants = 3,
+                                .image.every = 2};
 }
 
 static struct pstk_output alone(uint32_t dtype, uint32_t layout, uint32_t v)
 {
     struct pstk_output o = sized(dtype, layout);
-    o.ops = list_of(v, &o.n_ops);
-    o.variants = NULL;
-    o.n_variants = o.every = 0;
+    o.image.ops = list_of(v, &o.image.n_ops);
+    o.image.variants = NULL;
+    o.image.n_variants = o.image.every = 0;
     return o;
 }
 
@@ -118,7 +118,7 @@ TEST(a_slot_and_a_worker_fit_the_largest_variant)
         struct pstk_settings s = settings_of(&output, 1);
         struct pstk__layout layout;
         struct pstk__plan *plan;
-        s.device = on_device ? PSTK_CUDA : PSTK_HOST;
+        s.device.kind = on_device ? PSTK_CUDA : PSTK_HOST;
         CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
         pstk__layout_init(&layout, plan, 0, 0);
         for (uint32_t v = 0; v < 3; v++) {
@@ -170,8 +170,8 @@ struct wrong {
 
 static struct pstk_output but(struct pstk_output o, uint32_t n_variants, uint32_t every)
 {
-    o.n_variants = n_variants;
-    o.every = every;
+    o.image.n_variants = n_variants;
+    o.image.every = every;
     return o;
 }
 
@@ -180,9 +180,9 @@ static struct pstk_output of_lists(const struct pstk_op_list *given)
     return (struct pstk_output){.field = "img",
                                 .name = "given",
                                 .kind = PSTK_OUTPUT_IMAGE,
-                                .variants = given,
-                                .n_variants = 3,
-                                .every = 2};
+                                .image.variants = given,
+                                .image.n_variants = 3,
+                                .image.every = 2};
 }
 
 TEST(wrong_lists_are_refused_with_the_member_named)
@@ -198,10 +198,10 @@ TEST(wrong_lists_are_refused_with_the_member_named)
     const struct pstk_op_list long_one[3] = {{ops, 1, 0}, {ops, 65, 0}, {ops, 1, 0}};
     struct pstk_output both = of_lists(gray), scalar = of_lists(gray), none = of_lists(NULL);
     struct pstk_output unused = alone(PSTK_U8, 0, 0);
-    both.ops = ops;
-    both.n_ops = 1;
+    both.image.ops = ops;
+    both.image.n_ops = 1;
     scalar.kind = PSTK_OUTPUT_SCALAR;
-    unused.every = 3;
+    unused.image.every = 3;
     const struct wrong list[] = {
         {but(of_lists(gray), 0, 2), "outputs[1].n_variants: value is 0; must be at least 1"},
         {but(of_lists(gray), 65, 2), "outputs[1].n_variants: value is 65; must be at most 64"},

@@ -138,20 +138,20 @@ static const struct pstk_output outputs[] = {
     {.name = "image",
      .field = "img",
      .kind = PSTK_OUTPUT_IMAGE,
-     .ops = image_ops,
-     .n_ops = 2,
+     .image.ops = image_ops,
+     .image.n_ops = 2,
      .dtype = PSTK_F32,
-     .layout = PSTK_NCHW},
+     .image.layout = PSTK_NCHW},
     {.field = "cls", .kind = PSTK_OUTPUT_SCALAR},
     {.field = "tokens", .kind = PSTK_OUTPUT_TENSOR, .dtype = PSTK_I64},
     {.field = "text", .kind = PSTK_OUTPUT_BYTES},
     {.name = "wide",
      .field = "img",
      .kind = PSTK_OUTPUT_IMAGE,
-     .ops = wide_ops,
-     .n_ops = 3,
+     .image.ops = wide_ops,
+     .image.n_ops = 3,
      .dtype = PSTK_F16,
-     .layout = PSTK_NHWC},
+     .image.layout = PSTK_NHWC},
     {.name = "plain", .field = "tokens", .kind = PSTK_OUTPUT_TENSOR},
     {.field = "boxes", .kind = PSTK_OUTPUT_RAGGED},
 };
@@ -168,8 +168,8 @@ static inline struct pstk_settings base(void)
     s.seed = 17;
     s.n_threads = 2;
     if (getenv("PENSTOCK_TEST_READER")) /* TSan does not see what the kernel writes */
-        s.reader = PSTK_READER_THREADS;
-    s.device = PSTK_CUDA;
+        s.reading.reader = PSTK_READER_THREADS;
+    s.device.kind = PSTK_CUDA;
     return s;
 }
 
@@ -178,8 +178,8 @@ static inline int oracle_open_for(struct oracle *o, const struct pstk_settings *
     struct pstk_settings host = *s;
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    host.device = PSTK_HOST;
-    host.device_index = 0;
+    host.device.kind = PSTK_HOST;
+    host.device.index = 0;
     int r = oracle_open(o, &host, &err);
     if (r < 0)
         printf("# oracle: %s\n", err.message);
@@ -235,7 +235,7 @@ static inline int device_equals_oracle(const struct pstk_settings *s,
     struct pstk_error err = error_now();
     cudaStream_t stream = NULL;
     cuda_fake_open(c);
-    cudaSetDevice(s->device_index);
+    cudaSetDevice(s->device.index);
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     int ok = oracle_open_for(&o, s) == 0 && pstk_open(&loader, s, &err) == 0;
     for (int epoch = 0; epoch < 2 && ok; epoch++) {

@@ -117,16 +117,16 @@ static int naive_equal(struct image m, const struct pstk_output *o, uint64_t sam
     struct image now = naive_crop(m, 0, 0, m.width, m.height);
     const float *mean = NULL, *dev = NULL;
     float numbers[6];
-    for (uint32_t j = 0; j < o->n_ops; j++) {
+    for (uint32_t j = 0; j < o->image.n_ops; j++) {
         struct pstk__random r;
         pstk__random_init(&r, &(struct pstk__random_key){.seed = SEED,
                                                          .epoch = EPOCH,
                                                          .sample_id = sample_id,
-                                                         .group = o->random_group,
+                                                         .group = o->image.random_group,
                                                          .op = j});
-        now = naive_op(now, &o->ops[j], &r);
-        for (int k = 0; k < 6 && o->ops[j].kind == PSTK_OP_NORMALIZE; k++) {
-            numbers[k] = (float)o->ops[j].params[k];
+        now = naive_op(now, &o->image.ops[j], &r);
+        for (int k = 0; k < 6 && o->image.ops[j].kind == PSTK_OP_NORMALIZE; k++) {
+            numbers[k] = (float)o->image.ops[j].params[k];
             mean = numbers;
             dev = numbers + 3;
         }
@@ -135,9 +135,9 @@ static int naive_equal(struct image m, const struct pstk_output *o, uint64_t sam
     const uint32_t area = now.width * now.height;
     for (uint32_t i = 0; i < area; i++)
         for (uint32_t c = 0; c < 3; c++)
-            equal &=
-                naive_element(row, o->dtype, o->layout == PSTK_NCHW ? c * area + i : 3 * i + c) ==
-                naive_value(o->dtype, now.rgb[3 * i + c], c, mean, dev);
+            equal &= naive_element(row, o->dtype,
+                                   o->image.layout == PSTK_NCHW ? c * area + i : 3 * i + c) ==
+                     naive_value(o->dtype, now.rgb[3 * i + c], c, mean, dev);
     free(now.rgb);
     return equal;
 }

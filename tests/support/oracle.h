@@ -53,17 +53,19 @@ static inline uint32_t oracle_ids(const struct oracle *o, uint64_t epoch, uint64
 {
     const struct pstk_settings *s = &o->s;
     static struct pstk__order order;
-    uint64_t n = pstk__dataset_source(o->dataset)->n_samples, world = s->world;
-    struct pstk__order_shape shape = {
-        .kind = s->order,
-        .weave = {.n = n, .strands = s->strands, .block = s->block, .window = s->window}};
+    uint64_t n = pstk__dataset_source(o->dataset)->n_samples, world = s->ranks.world;
+    struct pstk__order_shape shape = {.kind = s->order.kind,
+                                      .weave = {.n = n,
+                                                .strands = s->order.strands,
+                                                .block = s->order.block,
+                                                .window = s->order.window}};
     pstk__weave_settle(&shape.weave);
     pstk__order_init(&order, &shape, s->seed, epoch);
     uint32_t n_valid = 0;
     for (uint32_t i = 0; i < s->batch_size; i++) {
         /* The rank's first position at or after the batch's, then every world-th. */
         uint64_t k = position;
-        while (k % world != s->rank)
+        while (k % world != s->ranks.rank)
             k++;
         k += i * world;
         if (k >= n && s->last_batch == PSTK_LAST_PAD)

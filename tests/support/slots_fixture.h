@@ -154,7 +154,7 @@ static inline void pools_plan(struct pools *pools, const struct pools_config *c)
                               .item_size = ITEM_SIZE,
                               .budget = c->budget ? c->budget : (uint64_t)b * RAGGED_SIZE};
     p->outputs[MIRROR] = (struct pstk__output){
-        .settings = {.kind = PSTK_OUTPUT_IMAGE, .dtype = PSTK_F16, .layout = 1},
+        .settings = {.kind = PSTK_OUTPUT_IMAGE, .dtype = PSTK_F16, .image.layout = 1},
         .name = "mirror",
         .n_dims = 4,
         .shape = {b, 3, 2, 2},

@@ -39,10 +39,10 @@ MAX_STRANDS = 65536
 MAX_BLOCK = 1048576
 MAX_WINDOW = 4096
 MAX_BATCH_STEPS = 1024
+MAX_VARIANTS = 64
 ANSWER_TEXT = 600
 SUBSET_MAX_STEPS = 16
 SUBSET_WHOLE = 1000000000
-MAX_VARIANTS = 64
 MAX_REPORTS = 8
 
 # enum pstk_result
@@ -117,11 +117,11 @@ FIELD_IMAGE_LIST = 12
 FIELD_BYTES_LIST = 13
 FIELD_MASK_LIST = 14
 
-# enum pstk_form
-FORM_NONE = 0
-FORM_XYXY = 1
-FORM_XYWH = 2
-FORM_CXCYWH = 3
+# enum pstk_box_format
+BOX_FORMAT_NONE = 0
+BOX_FORMAT_XYXY = 1
+BOX_FORMAT_XYWH = 2
+BOX_FORMAT_CXCYWH = 3
 
 # enum pstk_coordinates
 COORDINATES_NONE = 0
@@ -371,6 +371,19 @@ LAST_DROP = 0
 LAST_PAD = 1
 LAST_SHORT = 2
 
+# enum pstk_output_kind
+OUTPUT_IMAGE = 1
+OUTPUT_SCALAR = 2
+OUTPUT_TENSOR = 3
+OUTPUT_BYTES = 4
+OUTPUT_CALLBACK = 5
+OUTPUT_RAGGED = 6
+OUTPUT_MASK = 7
+OUTPUT_BOXES = 8
+OUTPUT_PER_BOX = 9
+OUTPUT_KEYPOINTS = 10
+OUTPUT_POLYGONS = 11
+
 # enum pstk_bottleneck
 BOTTLENECK_UNKNOWN = 0
 BOTTLENECK_STORAGE = 1
@@ -414,19 +427,6 @@ SUBSET_MEMBERS = 7
 SUBSET_WEIGHTED = 8
 SUBSET_BALANCED = 9
 
-# enum pstk_output_kind
-OUTPUT_IMAGE = 1
-OUTPUT_SCALAR = 2
-OUTPUT_TENSOR = 3
-OUTPUT_BYTES = 4
-OUTPUT_CALLBACK = 5
-OUTPUT_RAGGED = 6
-OUTPUT_MASK = 7
-OUTPUT_BOXES = 8
-OUTPUT_PER_BOX = 9
-OUTPUT_KEYPOINTS = 10
-OUTPUT_POLYGONS = 11
-
 # enum pstk_bad_sample
 BAD_ERROR = 0
 BAD_REPLACE = 1
@@ -460,7 +460,8 @@ NAMES: dict[str, dict[str, int]] = {
                    "keypoints": FIELD_KEYPOINTS, "polygons": FIELD_POLYGONS, "rle": FIELD_RLE,
                    "utf8_list": FIELD_UTF8_LIST, "image_list": FIELD_IMAGE_LIST,
                    "bytes_list": FIELD_BYTES_LIST, "mask_list": FIELD_MASK_LIST},
-    "form": {"none": FORM_NONE, "xyxy": FORM_XYXY, "xywh": FORM_XYWH, "cxcywh": FORM_CXCYWH},
+    "box_format": {"none": BOX_FORMAT_NONE, "xyxy": BOX_FORMAT_XYXY, "xywh": BOX_FORMAT_XYWH,
+                   "cxcywh": BOX_FORMAT_CXCYWH},
     "coordinates": {"none": COORDINATES_NONE, "pixels": COORDINATES_PIXELS, "unit": COORDINATES_UNIT},
     "codec": {"none": CODEC_NONE, "zstd": CODEC_ZSTD, "planes": CODEC_PLANES},
     "kept": {"not_jpeg": KEPT_NOT_JPEG, "no_gain": KEPT_NO_GAIN, "incomplete": KEPT_INCOMPLETE,
@@ -533,6 +534,10 @@ NAMES: dict[str, dict[str, int]] = {
     "reference": {"pil": REFERENCE_PIL, "tensor": REFERENCE_TENSOR},
     "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL, "windowed": ORDER_WINDOWED},
     "last_batch": {"drop": LAST_DROP, "pad": LAST_PAD, "short": LAST_SHORT},
+    "output_kind": {"image": OUTPUT_IMAGE, "scalar": OUTPUT_SCALAR, "tensor": OUTPUT_TENSOR,
+                    "bytes": OUTPUT_BYTES, "callback": OUTPUT_CALLBACK, "ragged": OUTPUT_RAGGED,
+                    "mask": OUTPUT_MASK, "boxes": OUTPUT_BOXES, "per_box": OUTPUT_PER_BOX,
+                    "keypoints": OUTPUT_KEYPOINTS, "polygons": OUTPUT_POLYGONS},
     "bottleneck": {"unknown": BOTTLENECK_UNKNOWN, "storage": BOTTLENECK_STORAGE, "decode": BOTTLENECK_DECODE,
                    "copy": BOTTLENECK_COPY, "consumer": BOTTLENECK_CONSUMER, "reader": BOTTLENECK_READER,
                    "cores": BOTTLENECK_CORES},
@@ -547,10 +552,6 @@ NAMES: dict[str, dict[str, int]] = {
     "subset_kind": {"range": SUBSET_RANGE, "fraction": SUBSET_FRACTION, "fold": SUBSET_FOLD,
                     "ids": SUBSET_IDS, "where": SUBSET_WHERE, "between": SUBSET_BETWEEN,
                     "members": SUBSET_MEMBERS, "weighted": SUBSET_WEIGHTED, "balanced": SUBSET_BALANCED},
-    "output_kind": {"image": OUTPUT_IMAGE, "scalar": OUTPUT_SCALAR, "tensor": OUTPUT_TENSOR,
-                    "bytes": OUTPUT_BYTES, "callback": OUTPUT_CALLBACK, "ragged": OUTPUT_RAGGED,
-                    "mask": OUTPUT_MASK, "boxes": OUTPUT_BOXES, "per_box": OUTPUT_PER_BOX,
-                    "keypoints": OUTPUT_KEYPOINTS, "polygons": OUTPUT_POLYGONS},
     "bad_sample": {"error": BAD_ERROR, "replace": BAD_REPLACE},
     "reader_kind": {"auto": READER_AUTO, "io_uring": READER_IO_URING, "threads": READER_THREADS},
     "io": {"auto": IO_AUTO, "direct": IO_DIRECT, "buffered": IO_BUFFERED},
@@ -587,7 +588,7 @@ class Field(Structure):
         ("of", c_char * 64),
         ("rows", c_char * 64),
         ("splits", c_char * 64),
-        ("form", c_uint32),
+        ("box_format", c_uint32),
         ("coordinates", c_uint32),
     ]
 
@@ -1272,6 +1273,114 @@ class OrderExplanation(Structure):
     ]
 
 
+class Sample(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("encoding", c_uint32),
+        ("sample_id", c_uint64),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("data", c_void_p),
+        ("data_size", c_uint64),
+        ("random", c_uint64 * 2),
+        ("scratch", c_void_p),
+        ("scratch_size", c_uint64),
+        ("codec", c_uint32),
+        ("reserved", c_uint32),
+        ("dtype", c_uint32),
+        ("n_dims", c_uint32),
+        ("shape", c_uint64 * 8),
+        ("error", POINTER(Error)),
+    ]
+
+
+DecodeFn = CFUNCTYPE(c_int, c_void_p, POINTER(Sample), c_void_p, c_uint64)
+
+
+class OpList(Structure):
+    _fields_ = [
+        ("ops", POINTER(Op)),
+        ("n_ops", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class OutputImage(Structure):
+    _fields_ = [
+        ("layout", c_uint32),
+        ("channels", c_uint32),
+        ("ops", POINTER(Op)),
+        ("n_ops", c_uint32),
+        ("reference", c_uint32),
+        ("random_group", c_uint32),
+        ("exif_orientation", c_uint32),
+        ("variants", POINTER(OpList)),
+        ("n_variants", c_uint32),
+        ("every", c_uint32),
+        ("reserved", c_uint64 * 4),
+    ]
+
+
+class Processes(Structure):
+    pass
+
+
+class OutputCallback(Structure):
+    _fields_ = [
+        ("decode", DecodeFn),
+        ("user", c_void_p),
+        ("scratch_size", c_uint64),
+        ("shape", c_uint64 * 8),
+        ("n_dims", c_uint32),
+        ("stored", c_uint32),
+        ("processes", POINTER(Processes)),
+        ("timeout_ns", c_uint64),
+        ("batched", c_uint32),
+        ("reserved2", c_uint32),
+        ("reserved", c_uint64 * 4),
+    ]
+
+
+class OutputFollow(Structure):
+    _fields_ = [
+        ("image", c_char_p),
+        ("boxes", c_char_p),
+        ("where", c_char_p),
+        ("fill", c_uint32),
+        ("box_format", c_uint32),
+        ("coordinates", c_uint32),
+        ("keep_outside", c_uint32),
+        ("min_side", c_double),
+        ("min_area", c_double),
+        ("min_visible", c_double),
+        ("add", c_int64),
+        ("flip_pairs", POINTER(c_uint32)),
+        ("n_flip_pairs", c_uint32),
+        ("at_centers", c_uint32),
+        ("reserved", c_uint64 * 4),
+    ]
+
+
+class OutputRagged(Structure):
+    _fields_ = [
+        ("bytes_per_batch", c_uint64),
+        ("reserved", c_uint64 * 4),
+    ]
+
+
+class Output(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("field", c_char_p),
+        ("kind", c_uint32),
+        ("dtype", c_uint32),
+        ("image", OutputImage),
+        ("callback", OutputCallback),
+        ("follow", OutputFollow),
+        ("ragged", OutputRagged),
+    ]
+
+
 class StageStats(Structure):
     _fields_ = [
         ("busy_ns", c_uint64),
@@ -1351,16 +1460,15 @@ class Status(Structure):
     ]
 
 
-class Processes(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("n_processes", c_uint32),
-        ("arguments", POINTER(c_char_p)),
-        ("environment", POINTER(c_char_p)),
-        ("job", c_void_p),
-        ("job_size", c_uint64),
-        ("start_timeout_ns", c_uint64),
-    ]
+Processes._fields_ = [
+    ("size", c_uint32),
+    ("n_processes", c_uint32),
+    ("arguments", POINTER(c_char_p)),
+    ("environment", POINTER(c_char_p)),
+    ("job", c_void_p),
+    ("job_size", c_uint64),
+    ("start_timeout_ns", c_uint64),
+]
 
 
 class Request(Structure):
@@ -1418,83 +1526,82 @@ Subset._fields_ = [
 ]
 
 
-class Sample(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("encoding", c_uint32),
-        ("sample_id", c_uint64),
-        ("epoch", c_uint64),
-        ("position", c_uint64),
-        ("data", c_void_p),
-        ("data_size", c_uint64),
-        ("random", c_uint64 * 2),
-        ("scratch", c_void_p),
-        ("scratch_size", c_uint64),
-        ("codec", c_uint32),
-        ("reserved", c_uint32),
-        ("dtype", c_uint32),
-        ("n_dims", c_uint32),
-        ("shape", c_uint64 * 8),
-        ("error", POINTER(Error)),
-    ]
-
-
-DecodeFn = CFUNCTYPE(c_int, c_void_p, POINTER(Sample), c_void_p, c_uint64)
-
-
-class OpList(Structure):
-    _fields_ = [
-        ("ops", POINTER(Op)),
-        ("n_ops", c_uint32),
-        ("reserved", c_uint32),
-    ]
-
-
-class Output(Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("field", c_char_p),
-        ("kind", c_uint32),
-        ("dtype", c_uint32),
-        ("layout", c_uint32),
-        ("n_ops", c_uint32),
-        ("ops", POINTER(Op)),
-        ("random_group", c_uint32),
-        ("exif_orientation", c_uint32),
-        ("bytes_per_batch", c_uint64),
-        ("n_dims", c_uint32),
-        ("stored", c_uint32),
-        ("shape", c_uint64 * 8),
-        ("decode", DecodeFn),
-        ("user", c_void_p),
-        ("scratch_size", c_uint64),
-        ("channels", c_uint32),
-        ("reference", c_uint32),
-        ("batched", c_uint32),
-        ("follows", c_char_p),
-        ("fill", c_uint32),
-        ("form", c_uint32),
-        ("coordinates", c_uint32),
-        ("keep_outside", c_uint32),
-        ("min_side", c_double),
-        ("min_area", c_double),
-        ("min_visible", c_double),
-        ("boxes", c_char_p),
-        ("timeout_ns", c_uint64),
-        ("processes", POINTER(Processes)),
-        ("flip_pairs", POINTER(c_uint32)),
-        ("n_flip_pairs", c_uint32),
-        ("at_centers", c_uint32),
-        ("variants", POINTER(OpList)),
-        ("n_variants", c_uint32),
-        ("every", c_uint32),
-        ("where", c_char_p),
-        ("add", c_int64),
-    ]
-
-
 BadSampleFn = CFUNCTYPE(None, c_void_p, POINTER(Error), c_uint64)
 CurrentStreamFn = CFUNCTYPE(c_int, c_int32, POINTER(c_void_p))
+
+
+class SettingsOrder(Structure):
+    _fields_ = [
+        ("kind", c_uint32),
+        ("uneven", c_uint32),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("strands", c_uint32),
+        ("block", c_uint32),
+        ("window", c_uint32),
+        ("n_batch_steps", c_uint32),
+        ("batch_schedule", POINTER(BatchStep)),
+        ("reserved", c_uint64 * 4),
+    ]
+
+
+class SettingsRanks(Structure):
+    _fields_ = [
+        ("rank", c_uint32),
+        ("world", c_uint32),
+        ("local_rank", c_uint32),
+        ("local_world", c_uint32),
+        ("reserved", c_uint64 * 4),
+    ]
+
+
+class SettingsMemory(Structure):
+    _fields_ = [
+        ("n_slots", c_uint32),
+        ("max_batch_size", c_uint32),
+        ("max_memory", c_uint64),
+        ("io_memory", c_uint64),
+        ("index_memory", c_uint64),
+        ("max_pixels", c_uint64),
+        ("max_record_size", c_uint64),
+        ("reserved", c_uint64 * 4),
+    ]
+
+
+class SettingsReading(Structure):
+    _fields_ = [
+        ("reader", c_uint32),
+        ("io", c_uint32),
+        ("queue_depth", c_uint32),
+        ("pin_threads", c_uint32),
+        ("kernels", c_uint32),
+        ("reserved2", c_uint32),
+        ("topology", c_char_p),
+        ("reserved", c_uint64 * 4),
+    ]
+
+
+class SettingsDevice(Structure):
+    _fields_ = [
+        ("kind", c_uint32),
+        ("index", c_int32),
+        ("n_slots", c_uint32),
+        ("measure", c_uint32),
+        ("current_stream", CurrentStreamFn),
+        ("reserved", c_uint64 * 4),
+    ]
+
+
+class SettingsObserve(Structure):
+    _fields_ = [
+        ("report_crops", c_uint32),
+        ("nvtx", c_uint32),
+        ("trace_events", c_uint32),
+        ("reserved2", c_uint32),
+        ("trace_path", c_char_p),
+        ("monitor_path", c_char_p),
+        ("reserved", c_uint64 * 4),
+    ]
 
 
 class Settings(Structure):
@@ -1504,60 +1611,28 @@ class Settings(Structure):
         ("op_size", c_uint32),
         ("reserved", c_uint32),
         ("path", c_char_p),
+        ("mixture", POINTER(Mixture)),
+        ("foreign", POINTER(Foreign)),
+        ("subset", POINTER(Subset)),
         ("outputs", POINTER(Output)),
         ("n_outputs", c_uint32),
         ("batch_size", c_uint32),
         ("global_batch_size", c_uint32),
-        ("max_batch_size", c_uint32),
-        ("subset", POINTER(Subset)),
-        ("mixture", POINTER(Mixture)),
-        ("seed", c_uint64),
-        ("epoch", c_uint64),
-        ("position", c_uint64),
-        ("order", c_uint32),
         ("last_batch", c_uint32),
-        ("rank", c_uint32),
-        ("world", c_uint32),
-        ("local_rank", c_uint32),
-        ("local_world", c_uint32),
-        ("bad_sample", c_uint32),
-        ("reserved2", c_uint32),
-        ("on_bad_sample", BadSampleFn),
-        ("bad_sample_user", c_void_p),
-        ("n_slots", c_uint32),
-        ("n_device_slots", c_uint32),
-        ("max_memory", c_uint64),
-        ("io_memory", c_uint64),
-        ("index_memory", c_uint64),
-        ("max_pixels", c_uint64),
-        ("max_record_size", c_uint64),
-        ("foreign", POINTER(Foreign)),
-        ("reader", c_uint32),
-        ("io", c_uint32),
-        ("queue_depth", c_uint32),
-        ("n_threads", c_uint32),
-        ("pin_threads", c_uint32),
-        ("kernels", c_uint32),
-        ("device", c_uint32),
-        ("device_index", c_int32),
-        ("current_stream", CurrentStreamFn),
-        ("report_crops", c_uint32),
-        ("measure_device", c_uint32),
-        ("nvtx", c_uint32),
-        ("trace_events", c_uint32),
-        ("trace_path", c_char_p),
-        ("monitor_path", c_char_p),
-        ("topology", c_char_p),
+        ("budget", POINTER(Budget)),
         ("mix", POINTER(Mix)),
         ("mosaic", POINTER(Mosaic)),
-        ("uneven", c_uint32),
-        ("strands", c_uint32),
-        ("block", c_uint32),
-        ("window", c_uint32),
-        ("n_batch_steps", c_uint32),
-        ("reserved4", c_uint32),
-        ("batch_schedule", POINTER(BatchStep)),
-        ("budget", POINTER(Budget)),
+        ("seed", c_uint64),
+        ("n_threads", c_uint32),
+        ("bad_sample", c_uint32),
+        ("on_bad_sample", BadSampleFn),
+        ("bad_sample_user", c_void_p),
+        ("order", SettingsOrder),
+        ("ranks", SettingsRanks),
+        ("memory", SettingsMemory),
+        ("reading", SettingsReading),
+        ("device", SettingsDevice),
+        ("observe", SettingsObserve),
     ]
 
 
@@ -1791,6 +1866,17 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_order_n_batches": (c_uint64, [POINTER(OrderSettings), c_uint64]),
     "pstk_order_rows": (c_uint64, [POINTER(OrderSettings), c_uint64]),
     "pstk_order_batch": (c_int64, [POINTER(OrderSettings), c_uint64, POINTER(c_uint64)]),
+    "pstk_output_image": (Output, [c_char_p, POINTER(Op), c_uint32, c_uint32, c_uint32]),
+    "pstk_output_scalar": (Output, [c_char_p, c_uint32]),
+    "pstk_output_tensor": (Output, [c_char_p, c_uint32]),
+    "pstk_output_bytes": (Output, [c_char_p]),
+    "pstk_output_ragged": (Output, [c_char_p]),
+    "pstk_output_mask": (Output, [c_char_p, c_uint32, c_uint32]),
+    "pstk_output_boxes": (Output, [c_char_p]),
+    "pstk_output_per_box": (Output, [c_char_p]),
+    "pstk_output_keypoints": (Output, [c_char_p]),
+    "pstk_output_polygons": (Output, [c_char_p]),
+    "pstk_output_callback": (Output, [c_char_p, c_uint32, DecodeFn, c_void_p]),
     "pstk_get_stats": (c_int, [c_void_p, POINTER(Stats)]),
     "pstk_find_bottleneck": (c_uint32, [POINTER(Stats)]),
     "pstk_status_ask": (c_int, [c_char_p, c_int64, POINTER(Status), POINTER(Stats), POINTER(Metrics),
@@ -1813,17 +1899,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_members_ids": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint64)]),
     "pstk_members_digest": (c_int, [c_void_p, POINTER(c_uint64)]),
     "pstk_members_close": (None, [POINTER(c_void_p)]),
-    "pstk_output_image": (Output, [c_char_p, POINTER(Op), c_uint32, c_uint32, c_uint32]),
-    "pstk_output_scalar": (Output, [c_char_p, c_uint32]),
-    "pstk_output_tensor": (Output, [c_char_p, c_uint32]),
-    "pstk_output_bytes": (Output, [c_char_p]),
-    "pstk_output_ragged": (Output, [c_char_p]),
-    "pstk_output_mask": (Output, [c_char_p, c_uint32, c_uint32]),
-    "pstk_output_boxes": (Output, [c_char_p]),
-    "pstk_output_per_box": (Output, [c_char_p]),
-    "pstk_output_keypoints": (Output, [c_char_p]),
-    "pstk_output_polygons": (Output, [c_char_p]),
-    "pstk_output_callback": (Output, [c_char_p, c_uint32, DecodeFn, c_void_p]),
     "pstk_settings_init": (None, [POINTER(Settings), c_uint32]),
     "pstk_open": (c_int, [POINTER(c_void_p), POINTER(Settings), POINTER(Error)]),
     "pstk_next": (c_int, [c_void_p, POINTER(POINTER(Batch)), c_void_p, c_int64, POINTER(Error)]),

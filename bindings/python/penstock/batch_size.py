@@ -61,9 +61,10 @@ class BatchSize(NamedTuple):
     def schedule_to(self, settings: _c.Settings | _c.OrderSettings) -> Any:
         """Give it to settings. Returns what they point to."""
         array = self.steps()
-        settings.n_batch_steps = len(array)
+        order = settings.order if isinstance(settings, _c.Settings) else settings
+        order.n_batch_steps = len(array)
         if array:
-            settings.batch_schedule = cast(array, POINTER(_c.BatchStep))
+            order.batch_schedule = cast(array, POINTER(_c.BatchStep))
         return array
 
     @property

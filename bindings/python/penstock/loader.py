@@ -359,9 +359,9 @@ class Loader(Hints, Sealed):
             self._mixture._fill(settings)
         if trace_path is not None:
             from . import trace
-            settings.trace_path = trace.path_of(trace_path)
+            settings.observe.trace_path = trace.path_of(trace_path)
         from . import status_files
-        settings.monitor_path = status_files.path_of(monitor_path)
+        settings.observe.monitor_path = status_files.path_of(monitor_path)
         steps = self._rows.schedule_to(settings)
         if self._costed is not None:
             self._costed.fill(settings, self._outputs)
@@ -453,7 +453,7 @@ class Loader(Hints, Sealed):
         self._leases = streams.Leases()
         on_device = self._device[0] != tensors.DL_CPU
         if on_device:
-            settings.current_stream = streams.current_of_threads(self._framework)
+            settings.device.current_stream = streams.current_of_threads(self._framework)
         self._handle = Handle(on_device, timeout)
         numbers = self._numbers
         order = _c.OrderSettings(size=sizeof(_c.OrderSettings), n_samples=self.n_samples, **{

@@ -75,7 +75,7 @@ class Output(Sealed):
     variants: tuple[tuple[Op, ...], ...] = ()  # a list for each size, the first of which is ops; (): one size
     sizes: tuple[Any, ...] = ()  # as they were given
     every: int = 0
-    following: tuple[tuple[str, Any, str], ...] = ()  # of those that follow: member of pstk_output, value, how it
+    following: tuple[tuple[str, Any, str], ...] = ()  # of those that follow: member of pstk_output_follow, value, how it
     # was given
 
     def _maker(self) -> Callable[..., Any]:
@@ -109,20 +109,21 @@ class Output(Sealed):
         """Return the output as the library takes it, with its name."""
         output = _c.Output(
             name=text("outputs", name), field=text(f"outputs.{name}.field", self.field), kind=self.kind, dtype=self.dtype,
-            layout=LAYOUTS[self.layout][0], n_variants=len(self.variants), every=self.every, random_group=self.random_group,
-            exif_orientation=int(self.exif_orientation), bytes_per_batch=self.bytes_per_batch,
-            channels=self.channels, reference=_c.NAMES["reference"][self.reference])
+            ragged=_c.OutputRagged(bytes_per_batch=self.bytes_per_batch), image=_c.OutputImage(
+                layout=LAYOUTS[self.layout][0], channels=self.channels, reference=_c.NAMES["reference"][self.reference],
+                random_group=self.random_group, exif_orientation=int(self.exif_orientation),
+                n_variants=len(self.variants), every=self.every))
         for name_of, value, _ in self.following:
             if isinstance(value, tuple):  # pairs of numbers of points
-                output.n_flip_pairs = len(value) // 2
+                output.follow.n_flip_pairs = len(value) // 2
                 value = cast((c_uint32 * len(value))(*value), POINTER(c_uint32))
-            setattr(output, name_of, text(f"outputs.{name}.{name_of}", value) if isinstance(value, str) else value)
+            setattr(output.follow, name_of, text(f"outputs.{name}.{name_of}", value) if isinstance(value, str) else value)
         if self.variants:
             lists = (_c.OpList * len(self.variants))(*map(_c_list, self.variants))
-            output.variants = cast(lists, POINTER(_c.OpList))
+            output.image.variants = cast(lists, POINTER(_c.OpList))
         else:
             listed = _c_list(self.ops)
-            output.ops, output.n_ops = listed.ops, listed.n_ops
+            output.image.ops, output.image.n_ops = listed.ops, listed.n_ops
         return output
 
     def of_one_size(self) -> Output:

@@ -16,13 +16,17 @@ from .outputs import Output, dtype_code, field_name, whole
 __all__ = ["boxes", "keypoints", "mask", "per_box", "polygons"]
 
 
-def _named(maker: str, member: str, name: str | None, what: str) -> list[tuple[str, Any, str]]:
-    """Return a member that names another output; nothing for the only one."""
+# Arguments whose member of pstk_output_follow has another name.
+_MEMBER_OF = {"follows": "image", "form": "box_format"}
+
+
+def _named(maker: str, argument: str, name: str | None, what: str) -> list[tuple[str, Any, str]]:
+    """Return the member for an argument that names another output; nothing for the only one."""
     if name is None:
         return []
     if not isinstance(name, str) or not name or "\0" in name:
-        raise SettingsError(f"{maker}.{member}: value is {name!r}; must be the name of {what}, or None for the only one")
-    return [(member, name, f"{member}={name!r}")]
+        raise SettingsError(f"{maker}.{argument}: value is {name!r}; must be the name of {what}, or None for the only one")
+    return [(_MEMBER_OF.get(argument, argument), name, f"{argument}={name!r}")]
 
 
 def _follows(maker: str, follows: str | None) -> list[tuple[str, Any, str]]:
@@ -58,7 +62,7 @@ def _choice(name: str, value: Any, choices: Mapping[str, int], maker: str = "box
         raise SettingsError(f"{maker}.{name}: value is {value!r}; must be one of {known}"
                             + (f" ({BOX_FORMS[str(value)]})" if str(value) in BOX_FORMS and name == "form"
                                else near(str(value), choices)))
-    return name, choices[value], f"{name}={value!r}"
+    return _MEMBER_OF.get(name, name), choices[value], f"{name}={value!r}"
 
 
 def _least(name: str, value: Any, most: float) -> list[tuple[str, Any, str]]:
@@ -108,7 +112,7 @@ def boxes(field: str, *, where: str | None = None, form: str = "xyxy", coordinat
     A box that is not finite, or whose right is left of its left, is an error of its sample.
     """
     clip = switch("boxes.clip", clip)
-    following = [*_where(where), _choice("form", form, _c.NAMES["form"]), _choice("coordinates", coordinates, _c.NAMES["coordinates"]),
+    following = [*_where(where), _choice("form", form, _c.NAMES["box_format"]), _choice("coordinates", coordinates, _c.NAMES["coordinates"]),
                  *([] if clip else [("keep_outside", 1, "clip=False")]), *_least("min_side", min_side, 2**32 - 1),
                  *_least("min_area", min_area, 2**63), *_least("min_visible", min_visible, 1), *_follows("boxes", follows)]
     return Output(field_name(field, "boxes"), _c.OUTPUT_BOXES, following=tuple(following),

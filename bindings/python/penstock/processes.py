@@ -71,8 +71,9 @@ class PythonOutput(Output):
     def to_c(self, name: str) -> _c.Output:
         output = super().to_c(name)
         for d, n in enumerate(self.shape):
-            output.shape[d] = n
-        output.n_dims, output.batched, output.timeout_ns = len(self.shape), int(self.batched), self.timeout_ns
+            output.callback.shape[d] = n
+        output.callback.n_dims, output.callback.batched = len(self.shape), int(self.batched)
+        output.callback.timeout_ns = self.timeout_ns
         return output
 
     def of_image(self) -> PythonOutput:
@@ -93,7 +94,7 @@ def add_processes(outputs: Mapping[str, Output], array: Any) -> None:
     for n_processes, members in pools.items():
         shared = pointer(_processes(n_processes, members))
         for number, _, _ in members:
-            array[number].processes = shared
+            array[number].callback.processes = shared
 
 
 def _processes(n_processes: int, members: Sequence[Numbered]) -> _c.Processes:

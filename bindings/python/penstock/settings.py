@@ -31,7 +31,29 @@ _LARGEST: dict[Any, int] = {c_uint32: 2**32 - 1, c_uint64: 2**64 - 1, c_int32: 2
 _MIN = {"batch_size": 1, "global_batch_size": 1, "max_batch_size": 1, "world": 1, "local_world": 1}  # 0 for all others
 _MAX = {"strands": _c.MAX_STRANDS, "block": _c.MAX_BLOCK, "window": _c.MAX_WINDOW, "epoch": 2**63 - 1}  # the type's for all others
 _SWITCHES = ("report_crops", "pin_threads", "measure_device", "nvtx")
-_TYPES: dict[str, Any] = {name: kind for name, kind, *_ in _c.Settings._fields_}
+# Settings whose name here is another than that of the member of pstk_settings.
+_MEMBER_OF = {"order": "order.kind", "device": "device.kind", "device_index": "device.index", "n_device_slots": "device.n_slots",
+              "measure_device": "device.measure"}
+
+
+def _members() -> dict[str, tuple[str, Any]]:
+    """By the name of a setting: the path of its member in pstk_settings, and the member's type."""
+    types: dict[str, Any] = {}
+    for name, kind, *_ in _c.Settings._fields_:
+        types[name] = kind
+        types.update({f"{name}.{member}": of for member, of, *_ in getattr(kind, "_fields_", ())})
+    paths = {path.rpartition(".")[2]: path for path in types if not path.startswith("device.")} | _MEMBER_OF
+    return {name: (path, types[path]) for name, path in paths.items()}
+
+
+_MEMBERS = _members()
+
+
+def put(settings: _c.Settings, name: str, value: Any) -> None:
+    """Set the member of a setting, wherever it lies."""
+    part, _, member = _MEMBERS[name][0].rpartition(".")
+    setattr(getattr(settings, part) if part else settings, member, value)
+
 
 FRAMEWORKS = ("auto", "torch", "numpy", "jax", "cupy", "dlpack")
 FORMS = ("dict", "tuple", "dataclass")
@@ -43,7 +65,7 @@ def integer(name: str, value: Any) -> int:
     """Return a whole number that fits the C setting of that name."""
     if name in _SWITCHES:
         return int(switch(name, value))
-    most = _MAX.get(name, _LARGEST.get(_TYPES.get(name, c_uint64), 2**64 - 1))
+    most = _MAX.get(name, _LARGEST.get(_MEMBERS.get(name, ("", c_uint64))[1], 2**64 - 1))
     return whole(name, value, _MIN.get(name, 0), most, ", or 'auto'" if name == "rank" else "")
 
 
@@ -191,9 +213,9 @@ def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: M
     settings = _c.Settings()
     _c.lib.pstk_settings_init(byref(settings), sizeof(settings))
     for name, number in numbers.items():
-        setattr(settings, name, number)
+        put(settings, name, number)
     settings.path = os.fsencode(path)
-    settings.topology = None if topology is None else os.fsencode(paths.local(topology, "topology"))
+    settings.reading.topology = None if topology is None else os.fsencode(paths.local(topology, "topology"))
     array = (_c.Output * len(outputs))(*(output.to_c(name) for name, output in outputs.items()))
     if any(output.kind == _c.OUTPUT_CALLBACK for output in outputs.values()):
         from .processes import add_processes

@@ -384,7 +384,7 @@ def _member(output: Output, name: str) -> Any:
 
 def _in_pixels(output: Output) -> Output:
     """The same with the form and coordinates that are drawn, and room for any batch."""
-    drawn = {"form": _c.NAMES["form"]["xyxy"], "coordinates": _c.NAMES["coordinates"]["pixels"]}
+    drawn = {"box_format": _c.NAMES["box_format"]["xyxy"], "coordinates": _c.NAMES["coordinates"]["pixels"]}
     following = tuple((member, drawn.get(member, value), given) for member, value, given in output.following)
     return dataclasses.replace(output, following=following, bytes_per_batch=0)
 
@@ -407,7 +407,7 @@ def _following_of(loader: Loader, dataset: Dataset, image_name: str) -> tuple[di
     field, found = loader.outputs[image_name].field, {}
     for name, output in loader.outputs.items():
         if output.kind in _KINDS:
-            followed = _member(output, "follows")
+            followed = _member(output, "image")
             if followed == image_name or (followed is None and dataset.schema[output.field].of in (None, field)):
                 found[name] = _in_pixels(output)
     shapes: dict[str, str] = {}

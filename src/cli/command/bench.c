@@ -313,9 +313,9 @@ static int bench(struct bench *b, const char *path)
         pipeline_say_left_out(&b->pipeline);
     if (status == 0)
         status = pipeline_build(&b->pipeline, 0);
-    b->pipeline.settings.measure_device = 1;
-    b->pipeline.settings.trace_path = b->trace;
-    b->pipeline.settings.monitor_path = status_files_path(file);
+    b->pipeline.settings.device.measure = 1;
+    b->pipeline.settings.observe.trace_path = b->trace;
+    b->pipeline.settings.observe.monitor_path = status_files_path(file);
     if (status == 0)
         status = run_loader(b);
     if (status)
@@ -326,7 +326,7 @@ static int bench(struct bench *b, const char *path)
     b->report.n_workers = machine.n_workers;
     b->report.device.size = sizeof b->report.device;
     pstk_get_device(b->pipeline.device, b->pipeline.device_index, &b->report.device, NULL);
-    b->pipeline.settings.monitor_path = NULL; /* the ceilings' loaders are none to watch */
+    b->pipeline.settings.observe.monitor_path = NULL; /* the ceilings' loaders are none to watch */
     if (b->report.with_ceilings)
         measure_ceilings(b);
     /* The page first, so that its failure stands above the result, which is printed all the same.

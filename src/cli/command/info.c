@@ -124,7 +124,7 @@ static void find_attributes(const struct pstk_field *field, struct attribute out
         {"of", field->of},
         {"rows", field->rows},
         {"splits", field->splits},
-        {"form", field->form ? option_choice_name(names_form, field->form) : ""},
+        {"form", field->box_format ? option_choice_name(names_box_format, field->box_format) : ""},
         {"coordinates",
          field->coordinates ? option_choice_name(names_coordinates, field->coordinates) : ""},
     };

@@ -79,7 +79,7 @@ static int count_all(struct labels *labels, const char *path, const struct field
     s.outputs = &output;
     s.n_outputs = 1;
     s.batch_size = BATCH;
-    s.order = PSTK_ORDER_SEQUENTIAL;
+    s.order.kind = PSTK_ORDER_SEQUENTIAL;
     s.last_batch = PSTK_LAST_SHORT;
     int r = pstk_open(&loader, &s, err);
     while (r >= 0 && (r = pstk_next(loader, &batch, NULL, -1, err)) == 1) {

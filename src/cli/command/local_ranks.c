@@ -87,7 +87,7 @@ static int open_rank(struct local_ranks *ranks, const struct pstk_settings *sett
     pstk_error_init(&err, sizeof err);
     if (pstk_open(&loader, settings, &err) < 0) {
         find(ranks, NAME, FINDING_ERROR, "rank %u of %u cannot open the data set: %s",
-             settings->local_rank, ranks->n, err.message);
+             settings->ranks.local_rank, ranks->n, err.message);
         return -1;
     }
     if (ranks->n_opened == 0) {
@@ -118,9 +118,9 @@ static int open_all(struct local_ranks *ranks, const char *path, const struct ch
         return -1;
     }
     ranks->data_set = pipeline.info.bytes;
-    pipeline.settings.local_world = ranks->n;
+    pipeline.settings.ranks.local_world = ranks->n;
     for (uint32_t i = 0; r == 0 && i < ranks->n; i++) {
-        pipeline.settings.rank = pipeline.settings.local_rank = i;
+        pipeline.settings.ranks.rank = pipeline.settings.ranks.local_rank = i;
         r = open_rank(ranks, &pipeline.settings);
     }
     pipeline_free(&pipeline);

@@ -94,19 +94,24 @@ static void add_all(struct shapes *shapes, struct pipeline *pipeline)
     add(shapes, pipeline, SHAPE_CLASS, labels_field(shapes->dataset),
         (struct pstk_output){.name = "class", .kind = PSTK_OUTPUT_SCALAR});
     add(shapes, pipeline, SHAPE_MASK, find_kind(pipeline, PSTK_FIELD_MASK),
-        (struct pstk_output){.name = "mask", .kind = PSTK_OUTPUT_MASK, .follows = image});
+        (struct pstk_output){.name = "mask", .kind = PSTK_OUTPUT_MASK, .follow.image = image});
     add(shapes, pipeline, SHAPE_BOXES, boxes,
-        (struct pstk_output){.name = "boxes", .kind = PSTK_OUTPUT_BOXES, .follows = image});
+        (struct pstk_output){.name = "boxes", .kind = PSTK_OUTPUT_BOXES, .follow.image = image});
     add(shapes, pipeline, SHAPE_BOX_CLASSES, boxes < 0 ? -1 : find_box_classes(pipeline, boxes),
-        (struct pstk_output){.name = "labels", .kind = PSTK_OUTPUT_PER_BOX, .boxes = "boxes"});
-    add(shapes, pipeline, SHAPE_POLYGONS, polygons,
         (struct pstk_output){
-            .name = "polygons", .kind = PSTK_OUTPUT_POLYGONS, .follows = image, .boxes = ""});
+            .name = "labels", .kind = PSTK_OUTPUT_PER_BOX, .follow.boxes = "boxes"});
+    add(shapes, pipeline, SHAPE_POLYGONS, polygons,
+        (struct pstk_output){.name = "polygons",
+                             .kind = PSTK_OUTPUT_POLYGONS,
+                             .follow.image = image,
+                             .follow.boxes = ""});
     add(shapes, pipeline, SHAPE_CORNERS, polygons < 0 ? -1 : find_corners(pipeline, polygons),
         (struct pstk_output){.name = "corners", .kind = PSTK_OUTPUT_RAGGED});
     add(shapes, pipeline, SHAPE_KEYPOINTS, find_kind(pipeline, PSTK_FIELD_KEYPOINTS),
-        (struct pstk_output){
-            .name = "keypoints", .kind = PSTK_OUTPUT_KEYPOINTS, .follows = image, .boxes = ""});
+        (struct pstk_output){.name = "keypoints",
+                             .kind = PSTK_OUTPUT_KEYPOINTS,
+                             .follow.image = image,
+                             .follow.boxes = ""});
 }
 
 int shapes_open(struct shapes *shapes, struct pipeline *pipeline)

@@ -298,14 +298,15 @@ static int show(struct show *s, const char *path)
     if (status)
         return status;
     pipeline->settings.batch_size = 1;
-    pipeline->settings.global_batch_size = pipeline->settings.uneven = 0;
-    pipeline->settings.rank = 0;
-    pipeline->settings.world = 1;
+    pipeline->settings.global_batch_size = pipeline->settings.order.uneven = 0;
+    pipeline->settings.ranks.rank = 0;
+    pipeline->settings.ranks.world = 1;
     pipeline->settings.last_batch = PSTK_LAST_SHORT;
-    pipeline->settings.order = PSTK_ORDER_SEQUENTIAL;
-    pipeline->settings.strands = pipeline->settings.block = pipeline->settings.window = 0;
-    pipeline->settings.position = pipeline->members ? 0 : s->ids[0];
-    pipeline->settings.report_crops = 1;
+    pipeline->settings.order.kind = PSTK_ORDER_SEQUENTIAL;
+    pipeline->settings.order.strands = pipeline->settings.order.block =
+        pipeline->settings.order.window = 0;
+    pipeline->settings.order.position = pipeline->members ? 0 : s->ids[0];
+    pipeline->settings.observe.report_crops = 1;
     if (s->json)
         s->samples = json_make_array();
     status = fetch_all(s);

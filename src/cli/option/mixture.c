@@ -57,7 +57,7 @@ static int is_alike(const struct pstk_field *a, const struct pstk_field *b)
     return strcmp(a->name, b->name) == 0 && a->kind == b->kind && a->dtype == b->dtype &&
            a->n_dims == b->n_dims && memcmp(a->shape, b->shape, sizeof a->shape) == 0 &&
            strcmp(a->of, b->of) == 0 && strcmp(a->rows, b->rows) == 0 &&
-           strcmp(a->splits, b->splits) == 0 && a->form == b->form &&
+           strcmp(a->splits, b->splits) == 0 && a->box_format == b->box_format &&
            a->coordinates == b->coordinates;
 }
 

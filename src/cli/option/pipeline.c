@@ -397,9 +397,9 @@ static void build_outputs(struct pipeline *pipeline, int image_only)
                              .field = pipeline->fields[pipeline->image_field].name,
                              .kind = PSTK_OUTPUT_IMAGE,
                              .dtype = pipeline->dtype,
-                             .layout = pipeline->layout,
-                             .ops = pipeline->ops,
-                             .n_ops = build_ops(pipeline)};
+                             .image.layout = pipeline->layout,
+                             .image.ops = pipeline->ops,
+                             .image.n_ops = build_ops(pipeline)};
     for (uint32_t i = 0; i < pipeline->info.n_fields && !image_only; i++) {
         const struct pstk_field *field = &pipeline->fields[i];
         if (field->kind == PSTK_FIELD_SCALAR && strcmp(field->name, "cls") == 0) {
@@ -423,25 +423,25 @@ int pipeline_build(struct pipeline *pipeline, int image_only)
     s->mixture = pipeline->mixture.n ? mixture_settings(&pipeline->mixture) : NULL;
     s->batch_size = pipeline->global_batch_size ? 1 : pipeline->batch_size;
     s->global_batch_size = pipeline->global_batch_size;
-    s->uneven = (uint32_t)pipeline->uneven;
+    s->order.uneven = (uint32_t)pipeline->uneven;
     s->outputs = pipeline->outputs;
     s->n_outputs = pipeline->n_outputs;
-    s->order = pipeline->order;
-    s->strands = pipeline->strands;
-    s->block = pipeline->block;
-    s->window = pipeline->window;
+    s->order.kind = pipeline->order;
+    s->order.strands = pipeline->strands;
+    s->order.block = pipeline->block;
+    s->order.window = pipeline->window;
     s->seed = pipeline->seed;
-    s->epoch = pipeline->epoch;
-    s->position = pipeline->position;
+    s->order.epoch = pipeline->epoch;
+    s->order.position = pipeline->position;
     ranks_apply(&pipeline->ranks, s);
     s->last_batch = pipeline->last;
     s->n_threads = pipeline->n_threads;
-    s->n_slots = pipeline->n_slots;
-    s->reader = pipeline->reader;
-    s->kernels = pipeline->kernels;
-    s->io = pipeline->io;
-    s->device = pipeline->device;
-    s->device_index = pipeline->device_index;
+    s->memory.n_slots = pipeline->n_slots;
+    s->reading.reader = pipeline->reader;
+    s->reading.kernels = pipeline->kernels;
+    s->reading.io = pipeline->io;
+    s->device.kind = pipeline->device;
+    s->device.index = pipeline->device_index;
     s->bad_sample = pipeline->bad_sample;
     if (pipeline->members) {
         pipeline->step = (struct pstk_subset){.size = sizeof pipeline->step,

@@ -78,12 +78,12 @@ static uint64_t memory_of(uint32_t local_world)
 void ranks_apply(const struct ranks *ranks, struct pstk_settings *settings)
 {
     const struct launcher_found *found = &ranks->found;
-    settings->rank = found->rank;
-    settings->world = found->world;
-    settings->local_rank = found->is_bound ? 0 : found->local_rank;
-    settings->local_world = found->is_bound ? 1 : found->local_world;
-    if (found->is_bound && !settings->max_memory)
-        settings->max_memory = memory_of(found->local_world);
+    settings->ranks.rank = found->rank;
+    settings->ranks.world = found->world;
+    settings->ranks.local_rank = found->is_bound ? 0 : found->local_rank;
+    settings->ranks.local_world = found->is_bound ? 1 : found->local_world;
+    if (found->is_bound && !settings->memory.max_memory)
+        settings->memory.max_memory = memory_of(found->local_world);
 }
 
 const char *ranks_text(const struct ranks *ranks, char text[RANKS_TEXT])

@@ -337,7 +337,7 @@ static struct forecast predict(const struct report *report)
     struct forecast forecast = forecast_of(&report->stats, report->n_usable);
     if (report->with_ceilings)
         forecast_kernels(&forecast, &report->stats, report->n_usable,
-                         report->pipeline->settings.kernels, report->ceilings.kernels_ns);
+                         report->pipeline->settings.reading.kernels, report->ceilings.kernels_ns);
     return forecast;
 }
 

@@ -99,7 +99,7 @@ static void parse_attributes(struct pstk__parse *parse, json_t *object, struct p
     if (traits & PSTK__TRAIT_ARRAY)
         parse_name(parse, object, "splits", 1, field->splits);
     if (traits & PSTK__TRAIT_FORM)
-        field->form = parse_word(parse, object, "form", pstk__form_parse);
+        field->box_format = parse_word(parse, object, "form", pstk__form_parse);
     if (traits & PSTK__TRAIT_COORDINATES)
         field->coordinates = parse_word(parse, object, "coordinates", pstk__coordinates_parse);
 }

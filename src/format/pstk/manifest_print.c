@@ -81,8 +81,8 @@ static void print_attributes(struct text *text, const struct pstk_field *field)
         text_print(text, ",\"rows\":\"%s\"", field->rows);
     if (field->splits[0])
         text_print(text, ",\"splits\":\"%s\"", field->splits);
-    if (field->form)
-        text_print(text, ",\"form\":\"%s\"", pstk__form_name(field->form));
+    if (field->box_format)
+        text_print(text, ",\"form\":\"%s\"", pstk__form_name(field->box_format));
     if (field->coordinates)
         text_print(text, ",\"coordinates\":\"%s\"", pstk__coordinates_name(field->coordinates));
 }

@@ -31,7 +31,7 @@ static int make_manifest(struct pstk__manifest *m)
          .shape = {0, 4},
          .of = "jpg",
          .rows = "objects",
-         .form = PSTK_FORM_XYWH,
+         .box_format = PSTK_BOX_FORMAT_XYWH,
          .coordinates = PSTK_COORDINATES_UNIT},
         {.name = "len",
          .kind = PSTK_FIELD_NDARRAY,

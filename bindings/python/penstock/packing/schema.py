@@ -38,7 +38,7 @@ PLAIN_KINDS = {"image": _c.FIELD_IMAGE, **{name: code for name, code in _c.NAMES
 LIST_KINDS = {name: code for name, code in PLAIN_KINDS.items() if name.endswith("_list")}
 _CODEC_OF = {"image": "planes", "mask": "zstd"}  # the default; of others none
 _WITH_OF = (*MEANINGS, "mask", "mask_list")
-_WORDS = {"form": {name: code for name, code in _c.NAMES["form"].items() if code},
+_WORDS = {"form": {name: code for name, code in _c.NAMES["box_format"].items() if code},
           "coordinates": {name: code for name, code in _c.NAMES["coordinates"].items() if code}}
 CODECS = _c.NAMES["codec"]
 # What others call them.
@@ -232,7 +232,7 @@ class Field:
         """The struct of the C library."""
         made = _c.Field(name=text("fields", name), codec=CODECS[str(self.codec)], codec_level=self.level)
         made.rows, made.splits, made.of = (text(f"fields.{name}", value or "") for value in (self.rows, self.splits, self.of))
-        made.form = _WORDS["form"].get(str(self.form), 0)
+        made.box_format = _WORDS["form"].get(str(self.form), 0)
         made.coordinates = _WORDS["coordinates"].get(str(self.coordinates), 0)
         if self.kind in PLAIN_KINDS:
             made.kind = PLAIN_KINDS[self.kind]
@@ -255,7 +255,8 @@ class Field:
         if given.kind in MEANINGS.values():
             names["meaning"] = name_by_code(MEANINGS, given.kind)
         for name, known in _WORDS.items():
-            names[name] = name_by_code(known, getattr(given, name)) if getattr(given, name) else None
+            code = given.box_format if name == "form" else given.coordinates
+            names[name] = name_by_code(known, code) if code else None
         shape = [given.shape[i] or None for i in range(given.n_dims)]
         dtype = DTYPE_NAMES.get(given.dtype, f"unknown ({given.dtype})")
         return Field(dtype, None if given.kind == _c.FIELD_SCALAR else shape, codec, given.codec_level, **names)

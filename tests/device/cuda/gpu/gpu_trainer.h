@@ -239,17 +239,17 @@ static const struct pstk_output trainer_outputs[N_OUTPUTS] = {
     {.name = "image",
      .field = "img",
      .kind = PSTK_OUTPUT_IMAGE,
-     .ops = image_ops,
-     .n_ops = 2,
+     .image.ops = image_ops,
+     .image.n_ops = 2,
      .dtype = PSTK_F32,
-     .layout = PSTK_NCHW},
+     .image.layout = PSTK_NCHW},
     {.name = "wide",
      .field = "img",
      .kind = PSTK_OUTPUT_IMAGE,
-     .ops = wide_ops,
-     .n_ops = 3,
+     .image.ops = wide_ops,
+     .image.n_ops = 3,
      .dtype = PSTK_F16,
-     .layout = PSTK_NHWC},
+     .image.layout = PSTK_NHWC},
     {.field = "cls", .kind = PSTK_OUTPUT_SCALAR},
     {.field = "tokens", .kind = PSTK_OUTPUT_TENSOR, .dtype = PSTK_I64},
     {.name = "tokens32", .field = "tokens", .kind = PSTK_OUTPUT_TENSOR, .dtype = PSTK_I32},
@@ -261,9 +261,9 @@ static const struct pstk_output trainer_outputs[N_OUTPUTS] = {
      .field = "cls",
      .kind = PSTK_OUTPUT_CALLBACK,
      .dtype = PSTK_F32,
-     .n_dims = 1,
-     .shape = {11},
-     .decode = trainer_decode},
+     .callback.n_dims = 1,
+     .callback.shape = {11},
+     .callback.decode = trainer_decode},
 };
 
 static inline struct pstk_settings trainer_settings(void)
@@ -276,8 +276,8 @@ static inline struct pstk_settings trainer_settings(void)
     s.batch_size = 4;
     s.seed = 17;
     s.n_threads = 2;
-    s.report_crops = 1;
-    s.device = PSTK_CUDA;
+    s.observe.report_crops = 1;
+    s.device.kind = PSTK_CUDA;
     return s;
 }
 
@@ -305,13 +305,13 @@ static inline void trainer_close(struct trainer *t)
 static inline int trainer_open(struct trainer *t, const struct pstk_settings *s)
 {
     struct pstk_settings on_host = *s;
-    on_host.device = PSTK_HOST;
-    on_host.device_index = 0;
+    on_host.device.kind = PSTK_HOST;
+    on_host.device.index = 0;
     trainer_close(t);
     *t = (struct trainer){0};
     pstk_error_init(&t->err, sizeof t->err);
     pinned.used = 0;
-    const int ok = cudaSetDevice(s->device_index) == cudaSuccess &&
+    const int ok = cudaSetDevice(s->device.index) == cudaSuccess &&
                    cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking) == cudaSuccess &&
                    pstk_open(&t->host, &on_host, &t->err) == 0 &&
                    pstk_open(&t->loader, s, &t->err) == 0;

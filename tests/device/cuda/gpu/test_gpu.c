@@ -58,8 +58,8 @@ TEST(every_dtype_and_layout_equals_the_host)
                 memcpy(mine, trainer_outputs, sizeof mine);
                 mine[0].dtype = dtypes[d];
                 mine[1].dtype = dtypes[3 - d];
-                mine[1].n_ops = dtypes[3 - d] == PSTK_U8 ? 2 : 3;
-                mine[0].layout = mine[1].layout = layout ? PSTK_NCHW : PSTK_NHWC;
+                mine[1].image.n_ops = dtypes[3 - d] == PSTK_U8 ? 2 : 3;
+                mine[0].image.layout = mine[1].image.layout = layout ? PSTK_NCHW : PSTK_NHWC;
                 s.outputs = mine;
                 s.last_batch = last;
                 CHECK(equals_host(&s));
@@ -80,9 +80,9 @@ TEST(every_width_equals_the_host)
             memcpy(ops, wide_ops, sizeof ops);
             ops[0].width = widths[i];
             ops[0].height = widths[i] < 200 ? 5 : widths[i];
-            mine[0].ops = mine[1].ops = ops;
+            mine[0].image.ops = mine[1].image.ops = ops;
             mine[0].dtype = mine[1].dtype = dtypes[d];
-            mine[1].layout = PSTK_NCHW;
+            mine[1].image.layout = PSTK_NCHW;
             mine[1].name = "planar";
             s.outputs = mine;
             s.n_outputs = 2;
@@ -100,10 +100,10 @@ TEST(threads_slots_and_batches_make_no_difference)
                 for (uint32_t d = 2; d < 5; d++) {
                     struct pstk_settings s = trainer_settings();
                     s.n_threads = threads[t];
-                    s.n_slots = slots[k];
+                    s.memory.n_slots = slots[k];
                     s.batch_size = batches[b];
-                    s.n_device_slots = d;
-                    s.measure_device = d == 3;
+                    s.device.n_slots = d;
+                    s.device.measure = d == 3;
                     CHECK(equals_host(&s));
                 }
 }
@@ -178,12 +178,12 @@ static int schedule(uint64_t seed)
     random_state = seed * 977 + 3;
     j = (struct juggler){0};
     s.batch_size = 1 + pick(6);
-    s.n_slots = 2 + pick(3);
-    s.n_device_slots = 2 + pick(3);
+    s.memory.n_slots = 2 + pick(3);
+    s.device.n_slots = 2 + pick(3);
     s.n_threads = 1 + pick(2);
     s.seed = seed;
     s.last_batch = pick(3);
-    s.measure_device = pick(2);
+    s.device.measure = pick(2);
     int ok = trainer_open(&trainer, &s);
     for (uint32_t i = 0; i < N_STREAMS && ok; i++)
         ok = cudaStreamCreateWithFlags(&j.streams[i], cudaStreamNonBlocking) == cudaSuccess;
@@ -194,7 +194,7 @@ static int schedule(uint64_t seed)
             juggler_release(&j);
         if (pick(9) == 0)
             pstk_seek(trainer.loader, pick(4), pick(N_SAMPLES), NULL);
-        ok = juggler_next(&j, s.n_device_slots) && ok;
+        ok = juggler_next(&j, s.device.n_slots) && ok;
         if (pick(2))
             juggler_release(&j);
     }
@@ -243,7 +243,7 @@ TEST(a_batch_may_be_used_on_two_streams_and_on_many)
     cudaStream_t streams[12];
     for (int i = 0; i < 12; i++)
         CHECK_CUDA(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
-    s.n_device_slots = 2;
+    s.device.n_slots = 2;
     for (int n = 2; n <= 12; n += 10) {
         CHECK(trainer_open(&trainer, &s));
         for (int k = 0; k < 12; k++) {
@@ -365,7 +365,7 @@ TEST(a_graph_captured_once_a_slot_serves_all_later_batches)
     int n_captured = 0, n_replayed = 0;
     void *copy;
     CHECK_CUDA(cudaMalloc(&copy, 1 << 20));
-    s.n_device_slots = 3;
+    s.device.n_slots = 3;
     CHECK(trainer_open(&trainer, &s));
     for (int epoch = 0; epoch < 8; epoch++) {
         int r;
@@ -481,7 +481,7 @@ TEST(ten_thousand_batches_take_no_memory)
     double grown = 1, taken = 1;
     void *copy;
     CHECK_CUDA(cudaMalloc(&copy, 1 << 20));
-    s.measure_device = 1;
+    s.device.measure = 1;
     s.batch_size = 2;
     CHECK(trainer_open(&trainer, &s));
     CHECK(take_batches(100, copy));
@@ -510,7 +510,7 @@ TEST(close_waits_for_copies_in_flight_and_gives_all_back)
     int n_rounds = 0, n_taken = 0;
     memcpy(ops, wide_ops, sizeof ops);
     ops[0].width = ops[0].height = 224;
-    mine[0].ops = ops;
+    mine[0].image.ops = ops;
     mine[0].dtype = PSTK_F32;
     s.outputs = mine;
     s.n_outputs = 2;
@@ -606,7 +606,7 @@ TEST(the_time_that_the_stream_waited_is_told)
 {
     struct pstk_settings s = trainer_settings();
     struct pstk_stats stats = {.size = sizeof stats};
-    s.measure_device = 1;
+    s.device.measure = 1;
     CHECK(trainer_open(&trainer, &s));
     for (int i = 0; i < 30; i++) {
         struct pstk_batch *b;
@@ -716,12 +716,12 @@ TEST(a_device_that_is_too_small_says_so)
     CHECK_EQ(pstk_get_device(PSTK_CUDA, 0, &device, &err), 0);
     memcpy(ops, wide_ops, sizeof ops);
     ops[0].width = ops[0].height = 1024;
-    mine.ops = ops;
+    mine.image.ops = ops;
     mine.dtype = PSTK_F32;
     s.outputs = &mine;
     s.n_outputs = 1;
-    s.n_slots = 2;
-    s.n_device_slots = 64;
+    s.memory.n_slots = 2;
+    s.device.n_slots = 64;
     s.batch_size = (uint32_t)(device.memory / (768u << 20)) + 1;
     int n_taken = 0;
     for (int i = 0; i < ROUNDS; i++) {
@@ -734,7 +734,7 @@ TEST(a_device_that_is_too_small_says_so)
     CHECK_EQ(err.native, cudaErrorMemoryAllocation);
     CHECK(strstr(err.message, "lower batch_size or n_device_slots"));
     CHECK(is_checked() || n_taken < ROUNDS);
-    s.max_batch_size = s.batch_size;
+    s.memory.max_batch_size = s.batch_size;
     s.batch_size = 1;
     CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOMEM);
     CHECK(strstr(err.message, "lower max_batch_size or n_device_slots"));
