@@ -106,6 +106,8 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
          PSTK_EINVAL,
          "callback outputs only"},
         {{.field = "half", .kind = 2, .callback.stored = 1}, PSTK_EINVAL, "stored"},
+        {{.field = "half", .kind = 2, .image.reserved[3] = 1}, PSTK_ENOTSUP, "is newer than this"},
+        {{.field = "half", .kind = 2, .ragged.reserved[0] = 1}, PSTK_ENOTSUP, "is newer than this"},
         {{.field = "half", .kind = 2, .dtype = PSTK_I32}, PSTK_EINVAL, "not every f16"},
         {{.field = "lab", .name = "x", .kind = 2, .dtype = PSTK_F32}, PSTK_EINVAL, "not every i32"},
         {{.field = "lab", .name = "x", .kind = 2, .dtype = PSTK_F32}, PSTK_EINVAL, "(output 'x')"},
