@@ -292,6 +292,30 @@ class Parallel(Case):
         self.assertEqual(len(d), 5)
         self.assert_says("loader.dataset", quiet, data.DataLoader(data.TensorDataset(x)), self.path("no"))
 
+    def test_an_iterable_that_ends_before_its_len_is_packed_with_a_warning(self):
+        class Promising:
+            def __init__(self, promised):
+                self.promised = promised
+
+            def __len__(self):
+                if self.promised is None:
+                    raise NotImplementedError
+                return self.promised
+
+            def __iter__(self):
+                return iter([{"x": 1}, {"x": 2}])
+
+        for promised, said in ((5, "gave 2 samples, and its len is 5: see whether it ended early"),
+                               (1, "gave 2 samples, and its len is 1"), (2, None), (None, None)):
+            with self.subTest(promised=promised), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                made = penstock.pack(Promising(promised), self.path(f"promised-{promised}"), progress=False)
+                self.assertEqual(len(made), 2)
+                self.assertEqual(len(caught), int(said is not None))
+                if said is not None:
+                    self.assertIn(said, str(caught[0].message))
+                    self.assertEqual(caught[0].filename, __file__)
+
 
 class Forms(Case):
     def test_samples_of_every_form(self):

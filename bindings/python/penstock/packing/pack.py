@@ -454,7 +454,23 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     if n_palettes:
         s, have = ("", "has") if n_palettes == 1 else ("s", "have")
         warnings.warn(PALETTES.format(n=n_palettes, s=s, have=have), stacklevel=3)  # to who calls pack
-    return Dataset(where)
+    made = Dataset(where)
+    if part is None:
+        _warn_of_length(source, len(made))
+    return made
+
+
+def _warn_of_length(source: Any, n: int) -> None:
+    """Warn of an iterable whose len differs from the number of samples that came: it may have ended early."""
+    if is_map_style(source):
+        return
+    try:
+        promised = len(source)
+    except Exception:  # most iterables have none, and PyTorch's may raise anything
+        return
+    if n != promised:
+        warnings.warn(f"penstock.pack: the {kind_of(source)} gave {n:,} samples, and its len is {promised:,}: see whether it "
+                      "ended early", stacklevel=4)  # to who calls pack
 
 
 def _say_absent(source: Any) -> None:
