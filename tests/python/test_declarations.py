@@ -327,8 +327,8 @@ class Words(unittest.TestCase):
         subprocess.run([os.environ["PENSTOCK_WRITE_SAMPLE"], path, "3"], check=True)
         fields = json.loads(pathlib.Path(path, "manifest.json").read_text())["fields"]
         self.assertEqual({field["kind"] for field in fields}, set(_c.NAMES["field_kind"]))
-        for key in ("form", "coordinates"):
-            self.assertLess({field[key] for field in fields if key in field}, set(_c.NAMES[key]))
+        for key, enum in (("form", "box_format"), ("coordinates", "coordinates")):
+            self.assertLess({field[key] for field in fields if key in field}, set(_c.NAMES[enum]))
 
     @unittest.skipUnless(COMMAND, "PENSTOCK_COMMAND names no program")
     def test_the_command_takes_them(self):
