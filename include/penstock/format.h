@@ -51,7 +51,7 @@ enum pstk_field_kind {
      * the image that it belongs to */
     PSTK_FIELD_MASK = 6,
     /* An array with a meaning, of shape {0, 4}: boxes in an image, in a format of enum
-       pstk_box_format */
+     * pstk_box_format */
     PSTK_FIELD_BOXES = 7,
     /* An array of shape {0, k, 3}: x, y and visibility (0 absent, 1 hidden, 2 visible) of k points;
      * or {0, k, 2}: x and y */

@@ -22,8 +22,8 @@
  * batch's; the others come once. A call of pstk_next that gave no batch has no args. args of
  * `block` are the epoch, the number of the block in it, and its rows.
  *
- * Each thread keeps its newest settings.trace_events events, in memory that pstk_open allocates.
- * "ts" counts microseconds since pstk_open; otherData.monotonic_ns is that moment of
+ * Each thread keeps its newest settings.observe.trace_events events, in memory that pstk_open
+ * allocates. "ts" counts microseconds since pstk_open; otherData.monotonic_ns is that moment of
  * CLOCK_MONOTONIC, and otherData.realtime_ns that of CLOCK_REALTIME. The args of "thread_name"
  * count the events of the thread, and those that newer ones overwrote.
  */
@@ -101,7 +101,7 @@ struct pstk_metrics {
      * batches, MixUp, ragged rows; part of `decode`, too */
     struct pstk_distribution finish;
     /* ns that the consumer's stream waited for each batch, on the device; with
-     * settings.measure_device, and once the device is past the wait. With 64 waits under way, the
+     * settings.device.measure, and once the device is past the wait. With 64 waits under way, the
      * next ones are left out */
     struct pstk_distribution stream;
     /* jobs (runs of rows that were read) that a worker left in its queue when it took one */

@@ -570,7 +570,7 @@ PSTK_API struct pstk_op pstk_erase(uint32_t top, uint32_t left, uint32_t height,
 struct pstk_draw {
     /* sizeof(struct pstk_draw), set by the caller */
     uint32_t size;
-    /* struct pstk_output.random_group */
+    /* pstk_output.image.random_group */
     uint32_t random_group;
     uint64_t seed;
     uint64_t epoch;

@@ -175,8 +175,8 @@ struct pstk_output_callback {
  * geometric operations of an image output do to a sample, they do to these outputs, too, which have
  * no operations of their own. */
 struct pstk_output_follow {
-    /* name of the image output; NULL: the only one of the image that the field belongs to. copies
-     */
+    /* name of the image output; NULL: the only one of the image that the field belongs to. Not of
+     * PER_BOX, which follows boxes. copies */
     const char *image;
     /* PER_BOX: name of the boxes output; NULL: the only one. KEYPOINTS, POLYGONS: the one with
      * whose boxes the rows are dropped; NULL: the only one that follows the same image, unless the

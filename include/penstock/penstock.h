@@ -18,8 +18,8 @@
  *   position    place in an epoch's order, from 0; the order maps a position to a sample id
  *   batch       batch_size rows for this rank; a global batch is the next G = batch_size * world
  *               positions, and rank r gets those that are r modulo world
- *   slot        the memory of one batch: pstk_open allocates n_slots, and the loader reuses them; a
- *               device has n_device_slots of its own, and pstk_next then leases those
+ *   slot        the memory of one batch: pstk_open allocates memory.n_slots, and the loader reuses
+ *               them; a device has device.n_slots of its own, and pstk_next then leases those
  *   lease       from pstk_next to pstk_release the batch is yours, also after pstk_close
  *   cursor      (epoch, position): all that resuming needs
  *   replacement another sample of the same shard, or of the same subset, in the row of a bad sample
@@ -58,7 +58,7 @@
  *   8. On a device pstk_next returns a batch once it was copied there, and makes the given stream
  *      wait for the kernels that finish the batch. Your streams never wait for a copy. After
  *      pstk_release the loader's own thread waits for the stream's work up to that point, then
- *      reuses the slot; the caller never waits. So a program runs at most n_device_slots batches
+ *      reuses the slot; the caller never waits. So a program runs at most device.n_slots batches
  *      ahead of the device, and pstk_next waits while a stream does not reach a release. To use a
  *      batch on more streams, call pstk_batch_wait for each, and pstk_batch_use_stream for each
  *      except the stream of pstk_release.
@@ -178,7 +178,7 @@ typedef void (*pstk_bad_sample_fn)(void *user, const struct pstk_error *bad,
  * Thread: any that ends the last reference of a batch shared on a device. */
 typedef int (*pstk_current_stream_fn)(int32_t device_index, void **stream);
 
-/* Which samples come when; the seed stands above. */
+/* Which samples come when. The seed is pstk_settings.seed. */
 struct pstk_settings_order {
     /* enum pstk_order. default: PSTK_ORDER_FULL */
     uint32_t kind;
@@ -237,9 +237,9 @@ struct pstk_settings_memory {
      * With global_batch_size batches of all ranks have at most max_batch_size * world. default: 0,
      * those that batches have at first */
     uint32_t max_batch_size;
-    /* bytes of slots, I/O buffers and index caches together; where the cgroup leaves less below
-     * memory.max, over local_world, a loader takes that. default: auto, 3/4 of the memory of the
-     * machine or its cgroup, over local_world */
+    /* bytes of slots, I/O buffers and index caches together; where the control group
+     * leaves less below its limit, over local_world, a loader takes that. default: auto, 3/4 of the
+     * memory of the machine or its cgroup, over local_world */
     uint64_t max_memory;
     /* bytes of I/O buffers of all nodes. default: auto, from record sizes and queue_depth */
     uint64_t io_memory;
@@ -330,8 +330,12 @@ struct pstk_settings_observe {
 /*
  * What a loader does. Fill it with pstk_settings_init, then change what differs from the defaults:
  * first what most programs set, then what the rest is about, by topic. "auto" is 0: pstk_open
- * chooses, and pstk_stats reports the choice. A struct by value ends in 32 bytes for later members,
- * which must be 0: pstk_open returns ENOTSUP where a newer program has set one.
+ * chooses, and pstk_stats reports the choice. Each of the structs order, ranks, memory, reading,
+ * device and observe ends in 32 bytes for later members: they must be 0, as all members called
+ * reserved, or pstk_open returns ENOTSUP.
+ * Messages name a member without its struct, and as Python does: n_slots, order, device,
+ * device_index, n_device_slots, measure_device; of outputs `follows` (follow.image) and `form`
+ * (follow.box_format).
  */
 struct pstk_settings {
     /* Sizes of structs; pstk_settings_init sets them. */
@@ -372,7 +376,7 @@ struct pstk_settings {
     /* enum pstk_last_batch. default: PSTK_LAST_DROP */
     uint32_t last_batch;
     /* batches by what their samples cost (budget.h), in place of batch_size, which keeps its
-     * default; copies. Not with global_batch_size, a schedule, max_batch_size, mixture or
+     * default; copies. Not with global_batch_size, a schedule, memory.max_batch_size, mixture or
      * PSTK_ORDER_WINDOWED. default: NULL */
     const struct pstk_budget *budget;
     /* MixUp, CutMix and soft targets (mix.h); copies. default: NULL, none */
@@ -491,7 +495,7 @@ struct pstk_batch {
     const struct pstk_crop *crops;
     /* rows with a replacement */
     uint32_t n_replacements;
-    /* below n_slots; on a device below n_device_slots */
+    /* below pstk_stats.n_slots; on a device below its n_device_slots */
     uint32_t slot;
 
     /* sizeof(struct pstk_tensor) of the library: step by it if headers and library may differ */
@@ -564,9 +568,9 @@ PSTK_API int pstk_seek(struct pstk_loader *loader, uint64_t epoch, uint64_t posi
  * of the epoch comes once, whatever the sizes are. Batches that were read ahead are dropped, and
  * their rows read and decoded again: a change costs as much as a seek. A size that is the same
  * already costs nothing. All ranks set the same number before the same batch. EINVAL: 0; more rows
- * for this rank than max_batch_size or, without it, than at open; those that pstk_open would refuse
- * (world does not divide them; last_batch drops all). Nothing has changed then. An error of a
- * sample stays until pstk_seek. Thread: as pstk_next. */
+ * for this rank than memory.max_batch_size or, without it, than at open; those that pstk_open would
+ * refuse (world does not divide them; last_batch drops all). Nothing has changed then. An error of
+ * a sample stays until pstk_seek. Thread: as pstk_next. */
 PSTK_API int pstk_set_batch_size(struct pstk_loader *loader, uint32_t rows, struct pstk_error *err);
 /* Get the cursor just past the last delivered batch. At the end of an epoch that is the epoch's
  * last position: from there pstk_next returns 0 and goes on with the next epoch. */

@@ -11,7 +11,7 @@
  *
  * With `batched` a process gets the data of all rows of a batch, once they are all there, and
  * makes all rows. The last worker of the batch waits for it while the others work on the batches
- * that follow, so that up to n_slots processes work on whole batches at once.
+ * that follow, so that up to memory.n_slots processes work on whole batches at once.
  *
  * A process begins with three open files, and no input:
  *

@@ -8,8 +8,8 @@
  *   - what is then in the stream that the batch was shared on
  *   - what is then in the streams that pstk_share_use was given
  *   - what was in each stream of pstk_batch_use_stream when that was called
- *   - with settings.current_stream, what is then in the stream that it names in the thread that
- *     ends the last reference
+ *   - with settings.device.current_stream, what is then in the stream that it names in the thread
+ * that ends the last reference
  *
  *   pstk_next -> lease -> pstk_share_open -> share -> pstk_share_tensor -> DLManagedTensor
  *                                              |                                  |

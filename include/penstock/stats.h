@@ -144,7 +144,7 @@ struct pstk_stats {
      * finish there */
     uint64_t device_memory;
 
-    /* With settings.measure_device, by the device's clock; else 0. */
+    /* With settings.device.measure, by the device's clock; else 0. */
 
     /* ns in which copies to the device ran */
     uint64_t copy_ns;

@@ -35,9 +35,9 @@ enum pstk__effect {
     PSTK__ERASES = 128,     /* overwrites elements of the finished row; only such ops follow */
     PSTK__KNOWS_IMAGE = 64, /* its parameters are those of one image: drawn, never of a list */
     PSTK__FILLS = 256,      /* of views: an op that CROPS has a fill, so not all padding is black */
-    PSTK__SNAPSHOTS_AT_BOXES = 512, /* draws by the boxes that follow the image */
-    PSTK__KEEPS_CENTRES = 1024,     /* boxes whose centres it removes are dropped */
-    PSTK__BY_PIXEL = 2048,          /* PICTURES: changes each pixel by itself; so do tables */
+    PSTK__LOOKS_AT_BOXES = 512, /* draws by the boxes that follow the image */
+    PSTK__KEEPS_CENTRES = 1024, /* boxes whose centres it removes are dropped */
+    PSTK__BY_PIXEL = 2048,      /* PICTURES: changes each pixel by itself; so do tables */
 };
 
 /* Members of pstk_op that few ops use. An op that does not name one requires that it is 0. */

@@ -137,7 +137,7 @@ static void size_random(const struct pstk_op *op, struct pstk__view *view)
 
 const struct pstk__op_entry pstk__op_random_iou_crop = {
     .kind = PSTK_OP_RANDOM_IOU_CROP,
-    .effects = PSTK__CROPS | PSTK__SNAPSHOTS_AT_BOXES,
+    .effects = PSTK__CROPS | PSTK__LOOKS_AT_BOXES,
     .name = "random IoU crop",
     .check = check,
     .draw = draw,

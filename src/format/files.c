@@ -89,9 +89,9 @@ static void free_place(struct pstk__files *files, uint32_t number)
     uint32_t hole = place_of(files, number);
     for (uint32_t place = (hole + 1) & files->mask; files->places[place] != NO_SLOT;
          place = (place + 1) & files->mask) {
-        const uint32_t home = location_of(files, files->slots[files->places[place]].number);
-        if (((place - home) & files->mask) < ((place - hole) & files->mask))
-            continue; /* its home lies after the hole */
+        const uint32_t location = location_of(files, files->slots[files->places[place]].number);
+        if (((place - location) & files->mask) < ((place - hole) & files->mask))
+            continue; /* its location lies after the hole */
         files->places[hole] = files->places[place];
         hole = place;
     }

@@ -11,9 +11,9 @@
 #define SWEEP_FRAMES 16u       /* looked at each time that a block begins */
 #define SMALL_BLOCK (1u << 20) /* bytes: reading all of it takes hardly longer than one row */
 
-_Static_assert(sizeof(struct pstk__row_io) <= PSTK__BLOCK_ROW, "need.h counts on it");
+_Static_assert(sizeof(struct pstk__row_io) <= PSTK__BLOCK_ROW, "footprint.h counts on it");
 _Static_assert(sizeof(struct pstk__extent) + sizeof(struct pstk__span_io) <= PSTK__BLOCK_EXTENT,
-               "need.h counts on it");
+               "footprint.h counts on it");
 
 enum block_state { BLOCK_FREE, BLOCK_PLANNED, BLOCK_BARE, BLOCK_READING, BLOCK_READY };
 

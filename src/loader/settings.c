@@ -21,7 +21,8 @@
 #define BATCH_SIZE_MAX (1u << 30) /* rows, so that sums of two still fit in 32 bits */
 
 /* The least size of a program's settings: that of the first release. */
-#define SETTINGS_SIZE_MIN sizeof(struct pstk_settings)
+#define SETTINGS_SIZE_MIN                                                                          \
+    (offsetof(struct pstk_settings, observe) + sizeof(struct pstk_settings_observe))
 
 void pstk_settings_init(struct pstk_settings *s, uint32_t size)
 {

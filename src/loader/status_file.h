@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status_file: what a loader answers those who ask by its file at settings.monitor_path. */
+/* status_file: what a loader answers those who ask by its file at settings.observe.monitor_path. */
 #ifndef PSTK_LOADER_STATUS_FILE_H
 #define PSTK_LOADER_STATUS_FILE_H
 

@@ -21,7 +21,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define PSTK__TRACE_EVENTS 16384u         /* of a thread, unless settings.trace_events differs */
+#define PSTK__TRACE_EVENTS 16384u /* of a thread, unless settings.observe.trace_events is set */
 #define PSTK__TRACE_EVENTS_MAX (1u << 20) /* 64 MiB of a thread */
 #define PSTK__TRACE_UNKNOWN UINT64_MAX    /* seq of an event without a batch */
 

@@ -394,7 +394,7 @@ static int looks_at_boxes(const struct pstk_output *output)
     uint32_t effects = 0;
     for (uint32_t j = 0; j < output->image.n_ops; j++)
         effects |= pstk__op_entry(output->image.ops[j].kind)->effects;
-    return (effects & PSTK__SNAPSHOTS_AT_BOXES) != 0;
+    return (effects & PSTK__LOOKS_AT_BOXES) != 0;
 }
 
 int pstk__output_find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)

@@ -32,8 +32,8 @@ struct pstk__input {
  * as workers write it.
  */
 struct pstk__output {
-    struct pstk_output settings; /* deep copy: name and ops are the two below; field, follows NULL
-                                  */
+    struct pstk_output settings; /* deep copy: name and ops are the two below; field and names of
+                                  * `follow` are NULL */
     char name[PSTK_MAX_NAME];
     struct pstk_op *ops;     /* owned; NULL when there are none */
     uint32_t field;          /* of the schema */

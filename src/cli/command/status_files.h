@@ -12,8 +12,8 @@
 /* Write the folder's path. Returns 1, or 0 with a sentence about why there is none in its place:
  * somebody else could write to it. */
 int status_files_folder(char path[STATUS_FILES_PATH_SIZE]);
-/* Write a path for a status file of this process, for settings.monitor_path, and make the folder.
- * Returns `path`, or NULL when there can be none. */
+/* Write a path for a status file of this process, for settings.observe.monitor_path, and make the
+ * folder. Returns `path`, or NULL when there can be none. */
 const char *status_files_path(char path[STATUS_FILES_PATH_SIZE]);
 
 #endif

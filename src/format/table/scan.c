@@ -639,6 +639,7 @@ static int build(void *user, struct pstk__index_build *build)
     work->build = build;
     work->n_missing = work->n_parts = 0;
     memset(work->first_labels, 0, sizeof work->first_labels);
+    memset(work->digits, 0, sizeof work->digits);
     pstk__table_classes_close(&work->classes);
     if (!file)
         return fail_memory(work, err);
