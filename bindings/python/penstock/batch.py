@@ -11,7 +11,6 @@ import contextlib
 import copy
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from ctypes import sizeof, string_at
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,9 +36,6 @@ class Crop(NamedTuple):
     image_width: int
     flip: bool
     flip_vertical: bool = False
-
-
-LOADERS = itertools.count()  # numbers of this process's loaders, by which a batch knows its own
 
 
 class ImageOutput(NamedTuple):
@@ -93,8 +89,7 @@ class BatchInfo:
     def check_loader(self, loader: int) -> None:
         """SettingsError: the batch is of another loader than that with this number."""
         if self._loader != loader:
-            raise errors.SettingsError("after: value is a batch of another loader, whose place is not this one's; must be a "
-                                       "batch that this loader gave")
+            raise errors.SettingsError("after: value is a batch of another loader; must be a batch that this loader gave")
 
     @property
     def shaped(self) -> tuple[int, int]:

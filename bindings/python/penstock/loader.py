@@ -446,7 +446,7 @@ class Loader(Hints, Sealed):
     def _open(self, settings: _c.Settings, timeout: float | None) -> None:
         self._layouts: dict[tuple[int, int], tuple[tensors.Layout, ...]] = {}  # by what gives batches their shapes
         self._warned = False  # of images with a palette
-        self._number = next(batches.LOADERS)
+        self._number = int.from_bytes(os.urandom(8), "little")  # by which a batch knows its loader, pickled too
         self._images = {name: batches.ImageOutput(i, output.layout == "nhwc")
                         for i, (name, output) in enumerate(self._outputs.items())
                         if output.kind == _c.OUTPUT_IMAGE}

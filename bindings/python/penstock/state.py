@@ -77,8 +77,8 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
         raise SettingsError(f"state: version is {version}; must be at most {VERSION} (update penstock)")
     for name in state:
         if name not in _MEMBERS:
-            raise SettingsError(f"state: value has {name!r}, which no state of penstock {__version__} has ({_GIVE}, and keep "
-                                f"other values next to it){near(name, _MEMBERS)}")
+            raise SettingsError(f"state: value has {name!r}, which no state of penstock {__version__} has (update "
+                                f"penstock if a newer one saved it; keep values of your own next to the state){near(name, _MEMBERS)}")
     _must_agree(state, own, "data_set", f"open the data set of the saved loader, not {path}" if "mixture" not in own else
                 "open the data sets of the saved loader, in its order")
     if not _same_mixture(state.get("mixture"), own.get("mixture")):

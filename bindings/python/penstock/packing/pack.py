@@ -469,8 +469,9 @@ def _warn_of_length(source: Any, n: int) -> None:
     except Exception:  # most iterables have none, and PyTorch's may raise anything
         return
     if n != promised:
-        warnings.warn(f"penstock.pack: the {kind_of(source)} gave {n:,} samples, and its len is {promised:,}: see whether it "
-                      "ended early", stacklevel=4)  # to who calls pack
+        s, why = "" if n == 1 else "s", "it may have ended early" if n < promised else "its len is wrong, or samples came twice"
+        warnings.warn(f"penstock.pack: the {kind_of(source)} gave {n:,} sample{s}, and its len is {promised:,}: {why}",
+                      stacklevel=4)  # to who calls pack
 
 
 def _say_absent(source: Any) -> None:
