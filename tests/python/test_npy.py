@@ -276,10 +276,18 @@ class Right(Arrays):
         os.mkdir(os.path.join(path, "folder"))
         self.check_epochs(path, {"x": array})
 
-    def test_a_manifest_makes_it_a_data_set_of_penstock(self):
-        path = self.save({"x": values("<i4", ())})
-        with open(os.path.join(path, "manifest.json"), "w", encoding="ascii") as file:
-            file.write("{}")
+    def test_a_manifest_of_penstock_makes_it_a_data_set_of_penstock(self):
+        array = values("<i4", ())
+        path = self.save({"x": array})
+
+        def write(text):
+            with open(os.path.join(path, "manifest.json"), "w", encoding="ascii") as file:
+                file.write(text)
+
+        for text in ("{}", ""):  # another program's
+            write(text)
+            self.check_epochs(path, {"x": array})
+        write('{"format":"penstock",')
         self.refuse(path, "manifest.json")
 
 
