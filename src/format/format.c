@@ -88,11 +88,12 @@ int pstk__format_find(const struct pstk__format **out, const struct pstk__store 
         if (rc < 0)
             return rc;
         if (rc > 0) {
-            const int is_shared = !has_file_of_its_own(formats[i]) &&
-                                  pstk__rivals_check(formats[i], formats + i + 1, N_FORMATS - i - 1,
-                                                     store, path, err) < 0;
-            *out = is_shared ? NULL : formats[i];
-            return is_shared ? PSTK_EINVAL : 0;
+            const int r = has_file_of_its_own(formats[i])
+                              ? 0
+                              : pstk__rivals_check(formats[i], formats + i + 1, N_FORMATS - i - 1,
+                                                   store, path, err);
+            *out = r < 0 ? NULL : formats[i];
+            return r;
         }
     }
     char known[512], files[256];

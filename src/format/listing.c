@@ -222,10 +222,12 @@ int pstk__listing_probe(const struct pstk__store *store, const char *path, const
                         struct pstk_error *err)
 {
     struct filter filter = {.wanted = wanted};
-    if (is_wanted(wanted, path) &&
-        (pstk__store_has_file(store, path) || pstk__listing_is_pattern(store, path)))
+    int r = is_wanted(wanted, path) ? pstk__store_find_file(store, path) : 0;
+    if (r < 0)
+        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
+    if (r > 0 || (is_wanted(wanted, path) && pstk__listing_is_pattern(store, path)))
         return 1;
-    const int r = store->list ? store->list(store, path, add_name, &filter) : 0;
+    r = store->list ? store->list(store, path, add_name, &filter) : 0;
     if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
         return r == 1;
     return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);

@@ -140,11 +140,10 @@ int pstk__rivals_check(const struct pstk__format *found, const struct pstk__form
         entry.kind != PSTK__STORE_FOLDER)
         return 0;
     for (size_t i = 0; i < n; i++) {
-        const int is_rival = others[i] == &pstk__format_folder
-                                 ? pstk__folder_is_most(store, path)
-                                 : others[i]->probe(store, path, NULL) > 0;
-        if (is_rival)
-            return fail(found, others[i], store, path, err);
+        const int r = others[i] == &pstk__format_folder ? pstk__folder_is_most(store, path, err)
+                                                        : others[i]->probe(store, path, err);
+        if (r != 0)
+            return r < 0 ? r : fail(found, others[i], store, path, err);
     }
     return 0;
 }

@@ -7,8 +7,8 @@
 #include "format/format.h"
 
 /* Check the directory `path`, which `found` knows: none of the `others`, n, knows it, too. A few
- * images count as no rival. Fails with EINVAL, which says what to open. 0 for a path that is no
- * directory. */
+ * images count as no rival. Fails with EINVAL, which says what to open, or as a probe fails. 0 for
+ * a path that is no directory. */
 int pstk__rivals_check(const struct pstk__format *found, const struct pstk__format *const *others,
                        size_t n, const struct pstk__store *store, const char *path,
                        struct pstk_error *err);

@@ -25,12 +25,20 @@ void pstk__file_end(struct pstk__file *file)
     *file = (struct pstk__file){.fd = -1};
 }
 
-int pstk__store_has_file(const struct pstk__store *store, const char *path)
+int pstk__store_find_file(const struct pstk__store *store, const char *path)
 {
     struct pstk__file file;
     const int r = store->open(store, &file, path);
     pstk__file_end(&file);
-    return r == 0;
+    if (r == -ENOENT || r == -ENOTDIR || r == -EISDIR || r == -EINVAL || r == -ENXIO ||
+        r == -ENAMETOOLONG || r == -ELOOP)
+        return 0;
+    return r == 0 ? 1 : r;
+}
+
+int pstk__store_has_file(const struct pstk__store *store, const char *path)
+{
+    return pstk__store_find_file(store, path) == 1;
 }
 
 int64_t pstk__file_read(const struct pstk__file *file, void *buffer, uint64_t size, uint64_t offset)

@@ -78,6 +78,9 @@ extern const struct pstk__store pstk__store_local;
 /* The store in which `path` lies. */
 const struct pstk__store *pstk__store_of(const char *path);
 
+/* 1: a regular file lies at the path, and opens; 0: none does; or a negative errno: it cannot be
+ * known. */
+int pstk__store_find_file(const struct pstk__store *store, const char *path);
 /* 1: a regular file lies at the path, and opens. */
 int pstk__store_has_file(const struct pstk__store *store, const char *path);
 /* Close a file, if it is open. */

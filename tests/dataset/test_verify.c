@@ -549,7 +549,9 @@ TEST(what_is_no_data_set_is_an_error)
     CHECK(pstk_verify(NULL, 0, 1, NULL, NULL, NULL, &f.err) == PSTK_EINVAL);
     CHECK(pstk_verify(fixture_path(&f, "none"), 0, 1, NULL, NULL, NULL, &f.err) == PSTK_ENOENT);
     CHECK(pstk_verify(f.dir, 0, 1, NULL, NULL, NULL, &f.err) < 0);
-    fixture_put(f.dir, "manifest.json", "{}");
+    fixture_put(f.dir, "manifest.json", "{}"); /* of another program */
+    CHECK(pstk_verify(f.dir, 0, 1, NULL, NULL, NULL, &f.err) < 0);
+    fixture_put(f.dir, "manifest.json", "{\"format\":\"penstock\",");
     CHECK(pstk_verify(f.dir, 0, 1, NULL, NULL, NULL, &f.err) == PSTK_EBADMSG);
     fixture_close(&f);
 }

@@ -23,7 +23,7 @@ extern const struct pstk__format pstk__format_folder, pstk__format_table;
 int pstk__folder_probe(const struct pstk__store *store, const char *path, struct pstk_error *err);
 /* 1: images are most of what a folder has: those at its top are more than half of its first
  * entries, or half or more of the first folders in it have some; 0: they are not. */
-int pstk__folder_is_most(const struct pstk__store *store, const char *path);
+int pstk__folder_is_most(const struct pstk__store *store, const char *path, struct pstk_error *err);
 /* 1: `path` is a table of images, or a folder with one (table/paths.h); 0: it is not; <0: there are
  * two, or a file cannot be read. */
 int pstk__table_probe(const struct pstk__store *store, const char *path, struct pstk_error *err);

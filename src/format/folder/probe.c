@@ -89,11 +89,11 @@ static int look_into(const struct pstk__store *store, const char *path, int dept
     return r == 0 ? are_below : r;
 }
 
-int pstk__folder_is_most(const struct pstk__store *store, const char *path)
+int pstk__folder_is_most(const struct pstk__store *store, const char *path, struct pstk_error *err)
 {
     struct look *look = calloc(1, sizeof *look);
     if (!look)
-        return 0;
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", path);
     look->store = store;
     look->path = path;
     look->counts = 1;
@@ -101,7 +101,9 @@ int pstk__folder_is_most(const struct pstk__store *store, const char *path)
     const int is_most = 2 * look->n_images > look->n_names;
     const int are_below = look_below(look, r >= 0 && !is_most ? 0 : MAX_DEPTH);
     free(look);
-    return r >= 0 && (is_most || are_below);
+    if (r < 0)
+        return pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
+    return is_most || are_below;
 }
 
 int pstk__folder_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)

@@ -41,10 +41,12 @@ static int mds_probe(const struct pstk__store *store, const char *path, struct p
     int r = store->open(store, &file, name);
     if (r == 0) {
         const int64_t n = pstk__file_read(&file, text, sizeof text, 0);
-        r = n > 0 && pstk__mds_index_probe(text, (uint64_t)n);
+        r = n < 0 ? (int)n : n > 0 && pstk__mds_index_probe(text, (uint64_t)n);
+    } else if (r == -ENOENT || r == -ENOTDIR || r == -EISDIR || r == -EINVAL || r == -ENXIO) {
+        r = 0; /* there is no such file */
     }
     pstk__file_end(&file);
-    if (r <= 0 && store->list)
+    if (r == 0 && store->list)
         r = store->list(store, path, is_shard, NULL);
     if (r >= 0 || r == -ENOENT || r == -ENOTDIR)
         return r > 0;

@@ -66,14 +66,16 @@ static int is_pair(void *user, const char *name)
     return n > 0 && n < PATH_MAX && is_idx(search->store, path);
 }
 
-/* The path of .idx files that `path` means: PREFIX.bin, PREFIX, or one of them. 0: none. */
+/* The path of .idx files that `path` means: PREFIX.bin, PREFIX, or one of them. 0: none; or a
+ * negative errno. */
 static int idx_path(const struct pstk__store *store, const char *path, char to[PATH_MAX])
 {
     if (pstk__text_ends_with(path, ".bin"))
         return with_ending(to, path, ".idx");
     int n = snprintf(to, PATH_MAX, "%s.idx", path);
-    if (n > 0 && n < PATH_MAX && pstk__store_has_file(store, to))
-        return 1;
+    const int r = n > 0 && n < PATH_MAX ? pstk__store_find_file(store, to) : 0;
+    if (r != 0)
+        return r;
     n = snprintf(to, PATH_MAX, "%s", path);
     return n > 0 && n < PATH_MAX;
 }
@@ -82,7 +84,10 @@ static int megatron_probe(const struct pstk__store *store, const char *path, str
 {
     char idx[PATH_MAX];
     struct search search = {.store = store, .folder = path};
-    if (!idx_path(store, path, idx))
+    const int found = idx_path(store, path, idx);
+    if (found < 0)
+        return pstk__fail_errno(err, -found, PSTK_STAGE_OPEN, "cannot open %s", path);
+    if (found == 0)
         return 0;
     if (pstk__text_ends_with(idx, ".idx") && pstk__store_has_file(store, idx))
         return is_idx(store, idx);
@@ -193,7 +198,10 @@ static int list(struct pstk__listing *listing, void **own, const struct pstk__op
     struct pstk__listing idx;
     struct pstk__megatron *megatron = calloc(1, sizeof *megatron);
     *own = megatron;
-    if (!megatron || !idx_path(opening->store, opening->path, path))
+    const int found = megatron ? idx_path(opening->store, opening->path, path) : 0;
+    if (found < 0)
+        return pstk__fail_errno(err, -found, PSTK_STAGE_OPEN, "cannot open %s", opening->path);
+    if (found == 0)
         return pstk__fail(err, megatron ? PSTK_EINVAL : PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "%s to open %.400s",
                           megatron ? "the path is too long" : "there is no memory", opening->path);

@@ -76,7 +76,8 @@ static int begins_so(const struct pstk__store *store, const char *path, const ch
 /* 1: a regular file lies at the path, or it is a pattern. */
 static int names_files(const struct pstk__store *store, const char *path)
 {
-    return pstk__store_has_file(store, path) || pstk__listing_is_pattern(store, path);
+    const int r = pstk__store_find_file(store, path);
+    return r != 0 ? r : pstk__listing_is_pattern(store, path);
 }
 
 /* 1: *scanner reads the files of the path; 0: they are not of this format. */
@@ -92,9 +93,11 @@ static int choose(const struct pstk__store *store, const char *path,
     }
     *scanner = &scanners[SHARDS];
     r = pstk__listing_probe(store, path, scanners[SHARDS].wanted, err);
-    if (r == 0 && names_files(store, path)) {
-        *scanner = &scanners[ANY];
-        r = 1;
+    if (r == 0) {
+        r = names_files(store, path);
+        *scanner = &scanners[r > 0 ? ANY : SHARDS];
+        if (r < 0)
+            pstk__fail_errno(err, -r, PSTK_STAGE_OPEN, "cannot open %s", path);
     }
     return r > 0 ? begins_so(store, path, (*scanner)->wanted) : r;
 }
