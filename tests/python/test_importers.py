@@ -385,6 +385,19 @@ class Files(Case):
         decoded = penstock.Dataset(self.path(), decode=True)
         for i in range(4):
             np.testing.assert_array_equal(decoded[i]["image"], np.asarray(made[i]["image"].convert("RGB"))[:, ::-1])
+        def swapped(rows):
+            return {"label": [1 - label for label in rows["label"]]}
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with penstock.pack(made.with_transform(swapped), self.path("swapped"), num_workers=0, progress=False) as d:
+                self.assertEqual(([r["label"] for r in d], d.names), ([1, 0, 1, 0], ()))
+        self.assertEqual([(str(one.message).partition(":")[0], one.filename) for one in caught],
+                         [("the transform of the data set changes label", __file__)])
+        gray = made.cast_column("image", datasets.Image(mode="L"))
+        with self.assertWarnsRegex(UserWarning, r"column image: Image\(mode='L'\) is not applied.*give channels=") as caught:
+            penstock.pack(gray, self.path("gray"), num_workers=0, progress=False)
+        self.assertEqual(caught.filename, __file__)
         self.assert_says(["a b, a_b", "rename some"], quiet,
                          made.with_transform(lambda rows: {"a b": rows["label"], "a_b": rows["label"]}), self.path("no"), num_workers=0)
 

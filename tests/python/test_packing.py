@@ -292,6 +292,24 @@ class Parallel(Case):
         self.assertEqual(len(d), 5)
         self.assert_says("loader.dataset", quiet, data.DataLoader(data.TensorDataset(x)), self.path("no"))
 
+    def test_an_iterable_may_fill_the_same_object_for_each_sample(self):
+        def arrays():
+            x = np.zeros(3, "int64")
+            for i in range(12):
+                x[:] = i
+                yield {"x": x}
+
+        def dicts():
+            sample = {}
+            for i in range(12):
+                sample["x"] = i
+                sample["many"] = [np.full(2, i)]
+                yield sample
+
+        for name, samples in (("arrays", arrays), ("dicts", dicts)):
+            made = penstock.pack(samples(), self.path(name), progress=False)
+            self.assertEqual([int(np.ravel(sample["x"])[0]) for sample in made], list(range(12)))
+
     def test_an_iterable_that_ends_before_its_len_is_packed_with_a_warning(self):
         class Promising:
             def __init__(self, promised):

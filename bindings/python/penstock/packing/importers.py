@@ -16,6 +16,7 @@ import json
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from .. import _c, errors, paths
 from .._optional import is_a, needed
 from ..errors import SettingsError
 from ..foreign import parquet_of
+from ..hints import level_outside
 from ..tables import is_of_images
 from .arrow import number_of
 from .folder import ImageFolder, InPlace
@@ -399,6 +401,9 @@ class HuggingFaceDataset:
             return
         for name, feature in dataset.features.items():
             if isinstance(feature, module.Image):
+                if feature.mode is not None:
+                    warnings.warn(f"column {name}: Image(mode={feature.mode!r}) is not applied, because the images' files are packed "
+                                  "as they are (give channels= to the output of the loader)", stacklevel=level_outside())
                 dataset = dataset.cast_column(name, module.Image(decode=False))
             elif isinstance(getattr(feature, "feature", None), module.Image):  # a list of images
                 files = dataclasses.replace(feature, feature=module.Image(decode=False))
@@ -413,9 +418,18 @@ class HuggingFaceDataset:
         if self._has_transform and len(self):
             try:
                 labels = [name for name in labels if name in self._dataset[0]]
+                if len(labels) == 1 and self._changes(labels[0]):
+                    warnings.warn(f"the transform of the data set changes {labels[0]}: its class names may not fit, and none are "
+                                  "kept (give names= for the new labels)", stacklevel=level_outside())
+                    return None
             except Exception:  # the transform's; packing the sample reports it
                 labels = []
         return self._labels[labels[0]] if len(labels) == 1 else None
+
+    def _changes(self, name: str) -> bool:
+        """Does the transform change labels? It looks at 16 samples."""
+        plain, n = self._dataset.with_format(None), len(self)
+        return any(_plain(self._dataset[i][name]) != plain[i][name] for i in {k * (n - 1) // 15 for k in range(16)})
 
     def __len__(self) -> int:
         return len(self._dataset)

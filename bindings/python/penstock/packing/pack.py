@@ -12,6 +12,7 @@ there, so that two packs cannot meet; it is also what refuses a path before any 
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import itertools
 import multiprocessing
@@ -84,6 +85,14 @@ def _inferred(samples: Sequence[tuple[int, Any]]) -> dict[str, Field]:
     return inferred_schema([record_of(sample, None) for _, sample in samples], [i for i, _ in samples])
 
 
+def _own(sample: Any) -> Any:
+    """A copy of a sample: its iterable may fill the same object anew for the next one."""
+    try:
+        return copy.deepcopy(sample)
+    except Exception:  # some objects cannot be copied, as tensors within a graph of gradients
+        return sample
+
+
 def _schema_and_rest(source: Any, given: Schema | None) -> tuple[dict[str, Field], Any]:
     """The schema, and the iterable with what was looked at put back; of map-style sources the source
     itself."""
@@ -95,7 +104,7 @@ def _schema_and_rest(source: Any, given: Schema | None) -> tuple[dict[str, Field
         looked_at = sorted({i * (n - 1) // max(N_LOOKED_AT - 1, 1) for i in range(N_LOOKED_AT)})
         return _inferred([(i, _taken(source, i)) for i in looked_at]), source
     samples = _numbered(source)
-    first = list(itertools.islice(samples, N_LOOKED_AT))
+    first = [(index, _own(sample)) for index, sample in itertools.islice(samples, N_LOOKED_AT)]
     if not first:
         raise SettingsError(NO_SAMPLES)
     return _inferred(first), itertools.chain(first, samples)
@@ -349,9 +358,11 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         arrays or tensors of one length, a DataFrame of pandas, a Hugging Face data set (of one split), or the
         path of a .npy, .npz, .pt, .h5 or .parquet file (or a folder or a pattern of Parquet files, as
         data/*.parquet, or what Hugging Face's save_to_disk made). A Hugging Face data set with a transform has the
-        columns that the transform gives. Numbers of Parquet files and DataFrames keep their dtype; whole numbers with
-        a null are float64, with NaN. Or the path of a folder of images, which is packed as `penstock pack` does, into
-        the same bytes: JPEG and PNG files, flat or with a folder for each class; fields jpg, cls and key. Or a path,
+        columns that the transform gives; without one, files of images are packed as they are, which Hugging Face turns
+        upright by their EXIF: give exif_orientation=True to penstock.image. Numbers of Parquet files and DataFrames
+        keep their dtype; whole numbers with a null are float64, with NaN. Or the path of a folder of images, which is
+        packed as `penstock pack` does, into the same bytes: JPEG and PNG files, flat or with a folder for each class;
+        fields jpg, cls and key. Or a path,
         or a pattern of paths, of tar archives, TFRecords, MDS, Megatron's files, .safetensors or a folder of arrays,
         packed by the same command, with the fields that penstock.Dataset(path) has. Samples are
         dicts, tuples, named tuples, dataclasses, or single values. A sample's number becomes its sample id.
