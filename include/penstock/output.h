@@ -105,7 +105,7 @@ struct pstk_op_list {
 };
 
 /* What IMAGE outputs have, and callbacks that get decoded pixels. */
-struct pstk_output_image {
+struct pstk_image_output {
     /* enum pstk_layout. default: PSTK_NHWC */
     uint32_t layout;
     /* 1: gray, Pillow's convert("L"). 3: RGB. 4: RGBA, with 255 if the file has no alpha. 0: 3; for
@@ -144,7 +144,7 @@ struct pstk_output_image {
 };
 
 /* What CALLBACK outputs have; those with processes (processes.h), too. */
-struct pstk_output_callback {
+struct pstk_callback_output {
     pstk_decode_fn decode;
     /* the first argument of decode */
     void *user;
@@ -174,7 +174,7 @@ struct pstk_output_callback {
 /* What outputs have that follow an image: MASK, BOXES, PER_BOX, KEYPOINTS and POLYGONS. What the
  * geometric operations of an image output do to a sample, they do to these outputs, too, which have
  * no operations of their own. */
-struct pstk_output_follow {
+struct pstk_follow_output {
     /* name of the image output; NULL: the only one of the image that the field belongs to. Not of
      * PER_BOX, which follows boxes. copies */
     const char *image;
@@ -222,7 +222,7 @@ struct pstk_output_follow {
 };
 
 /* What ragged outputs have: BYTES, RAGGED, BOXES, PER_BOX, KEYPOINTS and POLYGONS. */
-struct pstk_output_ragged {
+struct pstk_ragged_output {
     /* of one slot; 0: batch_size * the field's maximum */
     uint64_t bytes_per_batch;
 
@@ -241,10 +241,10 @@ struct pstk_output {
     /* enum pstk_dtype; images: u8, f16, bf16 or f32. 0: the field's, for images u8 */
     uint32_t dtype;
 
-    struct pstk_output_image image;
-    struct pstk_output_callback callback;
-    struct pstk_output_follow follow;
-    struct pstk_output_ragged ragged;
+    struct pstk_image_output image;
+    struct pstk_callback_output callback;
+    struct pstk_follow_output follow;
+    struct pstk_ragged_output ragged;
 };
 
 /* Make an output. Members without an argument are 0, so the tensor has the field's name until the

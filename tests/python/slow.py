@@ -30,7 +30,7 @@ class Held(penstock.Output):
         # Kept for good: workers may be in it when all else is gone.
         _KEPT.append(callback)
         return _c.Output(name=name.encode(), field=self.field.encode(), kind=_c.OUTPUT_CALLBACK, dtype=_c.U8,
-                         callback=_c.OutputCallback(decode=callback))
+                         callback=_c.CallbackOutput(decode=callback))
 
 
 _KEPT = []

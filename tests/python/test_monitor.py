@@ -32,7 +32,7 @@ class Slow(penstock.Output):
             return 0
         callback = _c.DecodeFn(decode)
         KEPT.append(callback)
-        return _c.Output(name=name.encode(), field=self.field.encode(), kind=_c.OUTPUT_CALLBACK, dtype=_c.U8, callback=_c.OutputCallback(decode=callback))
+        return _c.Output(name=name.encode(), field=self.field.encode(), kind=_c.OUTPUT_CALLBACK, dtype=_c.U8, callback=_c.CallbackOutput(decode=callback))
 
 
 class Stuck(Slow):
@@ -47,7 +47,7 @@ class Stuck(Slow):
             return 0
         callback = _c.DecodeFn(decode)
         KEPT.append(callback)
-        return _c.Output(name=name.encode(), field=self.field.encode(), kind=_c.OUTPUT_CALLBACK, dtype=_c.U8, callback=_c.OutputCallback(decode=callback))
+        return _c.Output(name=name.encode(), field=self.field.encode(), kind=_c.OUTPUT_CALLBACK, dtype=_c.U8, callback=_c.CallbackOutput(decode=callback))
 
 
 KEPT = []

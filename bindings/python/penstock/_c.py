@@ -1305,7 +1305,7 @@ class OpList(Structure):
     ]
 
 
-class OutputImage(Structure):
+class ImageOutput(Structure):
     _fields_ = [
         ("layout", c_uint32),
         ("channels", c_uint32),
@@ -1325,7 +1325,7 @@ class Processes(Structure):
     pass
 
 
-class OutputCallback(Structure):
+class CallbackOutput(Structure):
     _fields_ = [
         ("decode", DecodeFn),
         ("user", c_void_p),
@@ -1341,7 +1341,7 @@ class OutputCallback(Structure):
     ]
 
 
-class OutputFollow(Structure):
+class FollowOutput(Structure):
     _fields_ = [
         ("image", c_char_p),
         ("boxes", c_char_p),
@@ -1361,7 +1361,7 @@ class OutputFollow(Structure):
     ]
 
 
-class OutputRagged(Structure):
+class RaggedOutput(Structure):
     _fields_ = [
         ("bytes_per_batch", c_uint64),
         ("reserved", c_uint64 * 4),
@@ -1374,10 +1374,10 @@ class Output(Structure):
         ("field", c_char_p),
         ("kind", c_uint32),
         ("dtype", c_uint32),
-        ("image", OutputImage),
-        ("callback", OutputCallback),
-        ("follow", OutputFollow),
-        ("ragged", OutputRagged),
+        ("image", ImageOutput),
+        ("callback", CallbackOutput),
+        ("follow", FollowOutput),
+        ("ragged", RaggedOutput),
     ]
 
 

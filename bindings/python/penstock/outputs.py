@@ -75,7 +75,7 @@ class Output(Sealed):
     variants: tuple[tuple[Op, ...], ...] = ()  # a list for each size, the first of which is ops; (): one size
     sizes: tuple[Any, ...] = ()  # as they were given
     every: int = 0
-    following: tuple[tuple[str, Any, str], ...] = ()  # of those that follow: member of pstk_output_follow, value, how it
+    following: tuple[tuple[str, Any, str], ...] = ()  # of those that follow: member of pstk_follow_output, value, how it
     # was given
 
     def _maker(self) -> Callable[..., Any]:
@@ -109,7 +109,7 @@ class Output(Sealed):
         """Return the output as the library takes it, with its name."""
         output = _c.Output(
             name=text("outputs", name), field=text(f"outputs.{name}.field", self.field), kind=self.kind, dtype=self.dtype,
-            ragged=_c.OutputRagged(bytes_per_batch=self.bytes_per_batch), image=_c.OutputImage(
+            ragged=_c.RaggedOutput(bytes_per_batch=self.bytes_per_batch), image=_c.ImageOutput(
                 layout=LAYOUTS[self.layout][0], channels=self.channels, reference=_c.NAMES["reference"][self.reference],
                 random_group=self.random_group, exif_orientation=int(self.exif_orientation),
                 n_variants=len(self.variants), every=self.every))

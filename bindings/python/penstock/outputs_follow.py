@@ -16,7 +16,7 @@ from .outputs import Output, dtype_code, field_name, whole
 __all__ = ["boxes", "keypoints", "mask", "per_box", "polygons"]
 
 
-# Arguments whose member of pstk_output_follow has another name.
+# Arguments whose member of pstk_follow_output has another name.
 _MEMBER_OF = {"follows": "image", "form": "box_format"}
 
 
