@@ -25,13 +25,18 @@ void pstk__file_end(struct pstk__file *file)
     *file = (struct pstk__file){.fd = -1};
 }
 
+int pstk__store_is_absent(int r)
+{
+    return r == -ENOENT || r == -ENOTDIR || r == -EISDIR || r == -EINVAL || r == -ENXIO ||
+           r == -ENAMETOOLONG || r == -ELOOP;
+}
+
 int pstk__store_find_file(const struct pstk__store *store, const char *path)
 {
     struct pstk__file file;
     const int r = store->open(store, &file, path);
     pstk__file_end(&file);
-    if (r == -ENOENT || r == -ENOTDIR || r == -EISDIR || r == -EINVAL || r == -ENXIO ||
-        r == -ENAMETOOLONG || r == -ELOOP)
+    if (pstk__store_is_absent(r))
         return 0;
     return r == 0 ? 1 : r;
 }

@@ -78,6 +78,8 @@ extern const struct pstk__store pstk__store_local;
 /* The store in which `path` lies. */
 const struct pstk__store *pstk__store_of(const char *path);
 
+/* 1: what open returned says that no regular file lies at the path. */
+int pstk__store_is_absent(int r);
 /* 1: a regular file lies at the path, and opens; 0: none does; or a negative errno: it cannot be
  * known. */
 int pstk__store_find_file(const struct pstk__store *store, const char *path);

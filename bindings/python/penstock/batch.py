@@ -57,7 +57,7 @@ class BatchInfo:
                  "n_valid", "next_position", "position", "variant")
 
     def __init__(self, share: tensors.Share, loader: int, images: Mapping[str, ImageOutput], hold: bool) -> None:
-        """loader: its number in this process. images: the outputs that are images, by their names. hold: keep the share."""
+        """loader: its number, as no other loader has. images: the outputs that are images, by their names. hold: keep the share."""
         batch = share.batch().contents
         self.epoch: int = batch.epoch
         self.position: int = batch.position

@@ -42,8 +42,8 @@ static int mds_probe(const struct pstk__store *store, const char *path, struct p
     if (r == 0) {
         const int64_t n = pstk__file_read(&file, text, sizeof text, 0);
         r = n < 0 ? (int)n : n > 0 && pstk__mds_index_probe(text, (uint64_t)n);
-    } else if (r == -ENOENT || r == -ENOTDIR || r == -EISDIR || r == -EINVAL || r == -ENXIO) {
-        r = 0; /* there is no such file */
+    } else if (pstk__store_is_absent(r)) {
+        r = 0;
     }
     pstk__file_end(&file);
     if (r == 0 && store->list)
