@@ -58,13 +58,13 @@ int main(int argc, char **argv)
     }
     mkdir(argv[1], 0777);
     snprintf(path, sizeof path, "%s/labels", argv[1]);
-    if (pstk_dataset_open(&d, path, NULL) < 0)
+    if (pstk_dataset_open(&d, path, NULL, NULL) < 0)
         make_labels(path, n);
     else
         pstk_dataset_close(&d);
 
     double rss = bench_rss(), start = bench_now();
-    if (pstk_dataset_open(&d, path, &err) < 0)
+    if (pstk_dataset_open(&d, path, NULL, &err) < 0)
         bench_die("open", &err);
     double opened = bench_now() - start;
     struct pstk_dataset_info info = {.size = sizeof info};

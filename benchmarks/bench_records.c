@@ -123,7 +123,7 @@ int main(int argc, char **argv)
     bytes = bytes < 2 ? 2 : bytes / 2 * 2;
     snprintf(path, sizeof path, "%s/tokens-%u", argv[1], bytes);
     struct pstk_dataset *d;
-    if (pstk_dataset_open(&d, path, NULL) < 0)
+    if (pstk_dataset_open(&d, path, NULL, NULL) < 0)
         make_tokens(path, n ? n : 1000000000u / bytes, bytes / 2);
     else
         pstk_dataset_close(&d);

@@ -141,7 +141,7 @@ int count_classes(const char *path)
     pstk_error err;
     pstk_error_init(&err, sizeof err);
     pstk_dataset *dataset = nullptr;
-    if (pstk_dataset_open(&dataset, path, &err) < 0)
+    if (pstk_dataset_open(&dataset, path, NULL, &err) < 0)
         throw penstock::Error(err);
     pstk_dataset_info info = {};
     info.size = sizeof info;

@@ -9,7 +9,7 @@ int main(int argc, char **argv)
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     struct pstk_dataset *data;
-    if (pstk_dataset_open(&data, argc > 1 ? argv[1] : "train", &err) < 0)
+    if (pstk_dataset_open(&data, argc > 1 ? argv[1] : "train", NULL, &err) < 0)
         return fprintf(stderr, "%s\n", err.message), 1;
     struct pstk_dataset_info info = {.size = sizeof info};
     pstk_dataset_get_info(data, &info);

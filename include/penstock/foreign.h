@@ -140,10 +140,6 @@ struct pstk_foreign {
     uint32_t reserved;
 };
 
-/* Open a data set as pstk_dataset_open does; foreign: borrows, or NULL for its defaults. */
-PSTK_API int pstk_dataset_open_foreign(struct pstk_dataset **out, const char *path,
-                                       const struct pstk_foreign *foreign, struct pstk_error *err);
-
 /* Return the name of the record format at a path, "pstk", "tar", ..., without opening the data set.
  * NULL: *err (may be NULL) has the reason. ENOENT, ENOTSUP: no format knows it. Other errors: it
  * cannot be known, because what decides cannot be read, or two formats or tables claim the path.
@@ -199,7 +195,7 @@ struct pstk_verify_settings {
     uint32_t keep_checksums;
     /* the data set; borrows */
     const char *path;
-    /* as of pstk_dataset_open_foreign; borrows. default: NULL */
+    /* as of pstk_dataset_open; borrows. default: NULL */
     const struct pstk_foreign *foreign;
     /* as of pstk_verify. default: NULL, for none */
     pstk_verify_fn on_bad;

@@ -306,50 +306,40 @@ PSTK_API int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err);
 /* Give up: remove the written files, free, null *w. NULL is fine. */
 PSTK_API void pstk_writer_abort(struct pstk_writer **w);
 
-/* Join parts 0 to n - 1 of n, of one schema and in any order, into the data set `out`; or parts of
- * unknown number, whose order is that of the list. Shards are hard-linked, or copied if the file
- * system refuses links. Sample ids are those of a single pack; the note is that of the first part.
- * The parts stay, and may be removed afterwards. All pointers: borrows.
- * overwrite != 0: the last step replaces a data set at `out` and keeps other files there. Before
- * it, and after any failure before it, `out` is as it was.
- * EEXIST: `out` holds a data set, and overwrite is 0. EBUSY: a writer is at work there. EINVAL: the
- * parts do not belong together (two attempts at one task do not, either), or `out` is one of them,
- * or holds files that a part's symbolic links lead to. EBADMSG: a part is damaged, or changed
- * meanwhile. */
-PSTK_API int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,
-                        struct pstk_error *err);
-
 /* Called now and then by long work. A non-zero result stops it. Thread: the caller's. */
 typedef int (*pstk_progress_fn)(void *user, uint64_t n_done, uint64_t n_total);
 
-/* Join parts as pstk_merge does, and report progress. on_progress gets bytes of shards after each
- * file and each piece of a copy, the last time just before the commit. If it stops the merge, the
- * result is ECANCELED, and `out` is as it was. */
-PSTK_API int pstk_merge_watched(const char *const *parts, uint32_t n_parts, const char *out,
-                                int overwrite, pstk_progress_fn on_progress, void *user,
-                                struct pstk_error *err);
-
-/* What pstk_merge_parts merges. Zero it and set size. */
+/* What pstk_merge merges. Zero it and set size. All pointers: borrows. */
 struct pstk_merge_settings {
     /* sizeof(struct pstk_merge_settings), set by the caller */
     uint32_t size;
     uint32_t n_parts;
-    /* n_parts paths */
+    /* n_parts paths: parts 0 to n - 1 of n, in any order; or parts of unknown number, whose order
+     * is that of the list */
     const char *const *parts;
     /* the directory to make */
     const char *out;
     /* refuse parts that are not of this pack; 32 lower-case hex digits. default: NULL, of any */
     const char *pack_id;
-    /* as in pstk_merge. default: 0 */
+    /* 1: the last step replaces a data set at `out` and keeps other files there. Before it, and
+     * after any failure before it, `out` is as it was. default: 0 */
     uint32_t overwrite;
     uint32_t reserved;
-    /* as in pstk_merge_watched. default: NULL, for none */
+    /* gets bytes of shards after each file and each piece of a copy, the last time just before the
+     * commit. If it stops the merge, the result is ECANCELED, and `out` is as it was. default:
+     * NULL */
     pstk_progress_fn on_progress;
     void *user;
 };
 
-/* Join parts as pstk_merge_watched does, and only those of one pack. borrows. */
-PSTK_API int pstk_merge_parts(const struct pstk_merge_settings *s, struct pstk_error *err);
+/* Join parts of one schema into a data set. Shards are hard-linked, or copied if the file system
+ * refuses links. Sample ids are those of a single pack; the note is that of the first part. The
+ * parts stay, and may be removed afterwards.
+ * EEXIST: `out` holds a data set, and overwrite is 0. EBUSY: a writer is at work there. EINVAL: the
+ * parts do not belong together (two attempts at one task do not, either), or `out` is one of them,
+ * or holds files that a part's symbolic links lead to. EBADMSG: a part is damaged, or changed
+ * meanwhile. */
+PSTK_API int pstk_merge(const struct pstk_merge_settings *s, struct pstk_error *err);
 /* Commit parts, joined as by pstk_merge, in place of the writer's own records. A program that packs
  * in parts holds the data set's directory by such a writer until the whole is in it. The writer may
  * have no records; the parts have its fields and names. The note is the writer's, or else the first
@@ -474,6 +464,7 @@ PSTK_API int pstk_image_convert(const void *data, uint64_t size, const struct ps
 /* ---- looking into a data set --------------------------------------------------------------- */
 
 struct pstk_dataset; /* opaque */
+struct pstk_foreign; /* foreign.h */
 
 struct pstk_dataset_info {
     /* sizeof(struct pstk_dataset_info), set by the caller */
@@ -565,10 +556,12 @@ struct pstk_value_info {
     uint32_t reserved;
 };
 
-/* Open a data set for reading single records. Returns owned. The first read from a shard opens it.
- * Opening takes at most 4 times the manifest's bytes and 64 MiB, and the bytes of each dictionary
- * and 32 KiB; and time in proportion to them. */
-PSTK_API int pstk_dataset_open(struct pstk_dataset **out, const char *path, struct pstk_error *err);
+/* Open a data set for reading single records. Returns owned. foreign: how one of another format is
+ * read (foreign.h); borrows; NULL: as found. The first read from a shard opens it. Opening takes at
+ * most 4 times the manifest's bytes and 64 MiB, and the bytes of each dictionary and 32 KiB; and
+ * time in proportion to them. */
+PSTK_API int pstk_dataset_open(struct pstk_dataset **out, const char *path,
+                               const struct pstk_foreign *foreign, struct pstk_error *err);
 /* Close and null *d; NULL is fine. Thread: one, after all calls that use d. */
 PSTK_API void pstk_dataset_close(struct pstk_dataset **d);
 /* Copy what is known of the data set to *info, up to its size. */

@@ -125,13 +125,8 @@ static int find_kept(struct pstk_dataset *dataset, const struct pstk_foreign *fo
     return r;
 }
 
-int pstk_dataset_open(struct pstk_dataset **out, const char *path, struct pstk_error *err)
-{
-    return pstk_dataset_open_foreign(out, path, NULL, err);
-}
-
-int pstk_dataset_open_foreign(struct pstk_dataset **out, const char *path,
-                              const struct pstk_foreign *foreign, struct pstk_error *err)
+int pstk_dataset_open(struct pstk_dataset **out, const char *path,
+                      const struct pstk_foreign *foreign, struct pstk_error *err)
 {
     struct pstk__source *source;
     if (!out)

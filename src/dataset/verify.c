@@ -561,8 +561,7 @@ static int open_any(struct verify *verify, struct pstk_error *err)
     const struct pstk__verify_request *request = verify->request;
     const struct pstk__salvage salvage = {.bad = report_damage, .user = verify};
     struct pstk__source *source;
-    const int rc =
-        pstk_dataset_open_foreign(&verify->dataset, request->path, request->foreign, err);
+    const int rc = pstk_dataset_open(&verify->dataset, request->path, request->foreign, err);
     if (rc != PSTK_EBADMSG && rc != PSTK_EIO && rc != PSTK_ENOENT && rc != PSTK_EACCES &&
         rc != PSTK_EPERM)
         return rc;

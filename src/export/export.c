@@ -373,7 +373,7 @@ static int prepare(struct run *run, struct pstk_error *err)
     struct pstk__export *e = &run->e;
     int r = check_settings(e, err);
     if (r == 0)
-        r = pstk_dataset_open_foreign(&run->dataset, e->settings->data, e->settings->foreign, err);
+        r = pstk_dataset_open(&run->dataset, e->settings->data, e->settings->foreign, err);
     if (r < 0)
         return r;
     const struct pstk__source *source = pstk__dataset_source(run->dataset);

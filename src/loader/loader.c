@@ -97,7 +97,7 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     struct pstk_settings *s = &pipeline->settings;
     int r = s->mixture ? pstk__mixture_open(pipeline, err)
-                       : pstk_dataset_open_foreign(&pipeline->dataset, s->path, s->foreign, err);
+                       : pstk_dataset_open(&pipeline->dataset, s->path, s->foreign, err);
     if (r < 0)
         return r;
     pipeline->source = pstk__dataset_source(pipeline->dataset);

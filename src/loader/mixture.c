@@ -197,7 +197,7 @@ static int open_members(struct pstk_members **out, const struct pstk_settings *s
                         struct pstk_error *err)
 {
     struct pstk_dataset *dataset;
-    int r = pstk_dataset_open(&dataset, s->mixture->paths[d], err);
+    int r = pstk_dataset_open(&dataset, s->mixture->paths[d], NULL, err);
     if (r < 0)
         return r;
     r = pstk_members_open(out, dataset, subset_of(s->mixture, d), err);

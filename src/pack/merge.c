@@ -747,7 +747,7 @@ static int read_settings(struct pstk_merge_settings *s, const struct pstk_merge_
     return check_parts(s->parts, s->n_parts, err);
 }
 
-int pstk_merge_parts(const struct pstk_merge_settings *settings, struct pstk_error *err)
+int pstk_merge(const struct pstk_merge_settings *settings, struct pstk_error *err)
 {
     struct pstk_merge_settings s;
     int r = read_settings(&s, settings, err);
@@ -773,23 +773,4 @@ int pstk_merge_parts(const struct pstk_merge_settings *settings, struct pstk_err
         pstk__fail(err, r, PSTK_STAGE_CONSUMER,
                    "the merge was stopped by its caller; %s and the parts are unchanged", s.out);
     return r;
-}
-
-int pstk_merge_watched(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,
-                       pstk_progress_fn on_progress, void *user, struct pstk_error *err)
-{
-    const struct pstk_merge_settings s = {.size = sizeof s,
-                                          .parts = parts,
-                                          .n_parts = n_parts,
-                                          .out = out,
-                                          .overwrite = overwrite != 0,
-                                          .on_progress = on_progress,
-                                          .user = user};
-    return pstk_merge_parts(&s, err);
-}
-
-int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,
-               struct pstk_error *err)
-{
-    return pstk_merge_watched(parts, n_parts, out, overwrite, NULL, NULL, err);
 }

@@ -735,7 +735,7 @@ int pstk_measure_ceilings(const struct pstk_settings *settings, double seconds,
     if (r == 0)
         r = pstk__device_ops(s->device.kind)->find(s->device.index, bus_id, err);
     if (r == 0)
-        r = pstk_dataset_open_foreign(&dataset, s->path, s->foreign, err);
+        r = pstk_dataset_open(&dataset, s->path, s->foreign, err);
     if (r < 0)
         return r;
     r = measure_all(s, dataset, seconds, &c, err);

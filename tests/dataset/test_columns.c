@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/faults.h"
 #include "support/fixture.h"
+#include "support/merging.h"
 
 #include <math.h>
 #include <sys/wait.h>
@@ -48,7 +49,7 @@ TEST(every_range_of_a_column_has_the_values_of_the_records)
         struct pstk_dataset *d;
         struct pstk_dataset_info info = {.size = sizeof info};
         const char *path = write_data(&f, many ? "many" : "one", many ? SMALL_SHARD : 0);
-        CHECK_EQ(pstk_dataset_open(&d, path, &f.err), 0);
+        CHECK_EQ(pstk_dataset_open(&d, path, NULL, &f.err), 0);
         CHECK_EQ(pstk_dataset_get_info(d, &info), 0);
         CHECK(many ? info.n_shards > 5 : info.n_shards == 1);
         for (uint64_t first = 0; first <= N; first += 37)
@@ -80,7 +81,7 @@ TEST(the_columns_of_a_data_set_are_listed_with_their_meaning)
     struct pstk_column_info info = {.size = sizeof info};
     fixture_open(&f);
     const char *path = write_data(&f, "d", 0);
-    CHECK_EQ(pstk_dataset_open(&d, path, &f.err), 0);
+    CHECK_EQ(pstk_dataset_open(&d, path, NULL, &f.err), 0);
     CHECK_EQ(pstk_dataset_n_columns(d), FIXTURE_COLUMNS);
     for (uint32_t i = 0; i < FIXTURE_COLUMNS; i++) {
         CHECK_EQ(pstk_dataset_get_column_info(d, i, &info), 0);
@@ -116,7 +117,7 @@ TEST(a_writer_that_wants_none_writes_the_same_records_without_columns)
     CHECK_EQ(fixture_count(s.path), 2);
     CHECK_EQ(fixture_identity(s.path, without, &n), 0);
     CHECK_STR(with, without);
-    CHECK_EQ(pstk_dataset_open(&d, s.path, &f.err), 0);
+    CHECK_EQ(pstk_dataset_open(&d, s.path, NULL, &f.err), 0);
     CHECK_EQ(pstk_dataset_n_columns(d), 0);
     CHECK_EQ(pstk_dataset_read_column(d, "id", 0, 1, &n, 8, &f.err), PSTK_ENOENT);
     CHECK(strstr(f.err.message, "it has none"));
@@ -172,7 +173,7 @@ TEST(damage_to_a_column_fails_only_its_reader_verify_and_check)
         struct found found = {.file = "shard-000000.id.pcol"}, checked = found;
         const uint64_t page = (uint64_t)at / 4096;
         CHECK_EQ(flip(path, found.file, at), 0);
-        CHECK_EQ(pstk_dataset_open(&d, path, &f.err), 0);
+        CHECK_EQ(pstk_dataset_open(&d, path, NULL, &f.err), 0);
         CHECK_EQ(pstk_dataset_get(d, 7, 3, &data, &size, NULL, &f.err), 0);
         pstk_free(data);
         CHECK_EQ(pstk_dataset_read_column(d, "id", 0, N, ids, sizeof ids, &f.err), PSTK_EBADMSG);
@@ -206,7 +207,7 @@ TEST(a_file_that_is_missing_cut_short_or_another_is_named)
     snprintf(id, sizeof id, "%s/shard-000000.id.pcol", path);
     snprintf(moved, sizeof moved, "%s/moved", f.dir);
     snprintf(from, sizeof from, "%s/shard-000001.id.pcol", other);
-    CHECK_EQ(pstk_dataset_open(&d, path, &f.err), 0);
+    CHECK_EQ(pstk_dataset_open(&d, path, NULL, &f.err), 0);
     CHECK_EQ(rename(id, moved), 0);
     struct found found = {.file = "shard-000000.id.pcol"};
     CHECK(pstk_dataset_read_column(d, "id", 0, 1, &value, 8, &f.err) < 0);
@@ -295,13 +296,13 @@ TEST(an_added_column_keeps_the_identity_and_open_data_sets)
     for (int i = 0; i < N; i++)
         weights[i] = 1.0 / (i + 1);
     CHECK_EQ(fixture_identity(path, before, &n), 0);
-    CHECK_EQ(pstk_dataset_open(&old, path, &f.err), 0);
+    CHECK_EQ(pstk_dataset_open(&old, path, NULL, &f.err), 0);
     CHECK_EQ(add(path, "weight", weights, N, 0, &f.err), 0);
     CHECK_EQ(fixture_identity(path, after, &n), 0);
     CHECK_STR(before, after);
     CHECK(check_range(old, 0, N));
     CHECK_EQ(pstk_dataset_read_column(old, "weight", 0, 1, back, 8, &f.err), PSTK_ENOENT);
-    CHECK_EQ(pstk_dataset_open(&d, path, &f.err), 0);
+    CHECK_EQ(pstk_dataset_open(&d, path, NULL, &f.err), 0);
     CHECK_EQ(pstk_dataset_read_column(d, "weight", 0, N, back, sizeof back, &f.err), 0);
     CHECK(memcmp(weights, back, sizeof back) == 0);
     CHECK_EQ(verify(path), 0);
@@ -313,7 +314,7 @@ TEST(an_added_column_keeps_the_identity_and_open_data_sets)
     CHECK(strstr(f.err.message, "the columns of the data set were changed while it was open"));
     CHECK(check_range(d, 0, N)); /* the others are as they were */
     pstk_dataset_close(&d);
-    CHECK_EQ(pstk_dataset_open(&d, path, &f.err), 0);
+    CHECK_EQ(pstk_dataset_open(&d, path, NULL, &f.err), 0);
     CHECK_EQ(pstk_dataset_read_column(d, "weight", 5, 1, back, 8, &f.err), 0);
     CHECK(back[0] == 99);
     pstk_dataset_close(&d);
@@ -417,7 +418,7 @@ static double value_of_all(const char *path)
 {
     struct pstk_dataset *d;
     double values[N];
-    if (pstk_dataset_open(&d, path, NULL) < 0)
+    if (pstk_dataset_open(&d, path, NULL, NULL) < 0)
         return -1;
     const int r = pstk_dataset_read_column(d, "w", 0, N, values, sizeof values, NULL);
     pstk_dataset_close(&d);
@@ -536,15 +537,15 @@ TEST(merging_keeps_the_columns_that_all_parts_have)
     CHECK(strstr(f.err.message, "is an empty part"));
     const char *out = fixture_path(&f, "out");
     fault_arm(FAULT_LINK, 1, ENOSPC); /* of the first column file */
-    CHECK(pstk_merge(parts, 3, out, 0, &f.err) < 0);
+    CHECK(merge_parts(parts, 3, out, 0, &f.err) < 0);
     CHECK_EQ(fault_disarm(), 1);
     CHECK(strstr(f.err.message, "No space left") && !strstr(f.err.message, "restore it"));
     fault_arm(FAULT_SYNC, MANY_CALLS, 0); /* none fails: they are counted */
-    CHECK_EQ(pstk_merge(parts, 3, out, 0, &f.err), 0);
+    CHECK_EQ(merge_parts(parts, 3, out, 0, &f.err), 0);
     const int n_syncs = MANY_CALLS - atomic_load(&fault.left);
     fault_disarm();
     CHECK_EQ(verify(out), 0);
-    CHECK_EQ(pstk_dataset_open(&d, out, &f.err), 0);
+    CHECK_EQ(pstk_dataset_open(&d, out, NULL, &f.err), 0);
     CHECK_EQ(pstk_dataset_get_info(d, &info), 0);
     CHECK((uint64_t)n_syncs <= 2 * info.n_shards + 8); /* not one for each of their column files */
     CHECK(check_range(d, 0, N) && check_range(d, 690, 20));
@@ -554,7 +555,7 @@ TEST(merging_keeps_the_columns_that_all_parts_have)
     CHECK_EQ(pstk_dataset_read_column(d, "first", 0, 1, weights, 8, &f.err), PSTK_ENOENT);
     pstk_dataset_close(&d);
     CHECK_EQ(flip(paths[2], "part-00002-of-00003-000000.id.pcol", 100), 0);
-    CHECK_EQ(pstk_merge(parts, 3, fixture_path(&f, "bad"), 0, &f.err), PSTK_EBADMSG);
+    CHECK_EQ(merge_parts(parts, 3, fixture_path(&f, "bad"), 0, &f.err), PSTK_EBADMSG);
     CHECK(strstr(f.err.message, "column file part-00002-of-00003-000000.id.pcol cannot be joined"));
     CHECK_EQ(fixture_count(fixture_path(&f, "bad")), -1);
     fixture_close(&f);

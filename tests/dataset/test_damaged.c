@@ -2,6 +2,7 @@
 /* Damaged JPEGs in a data set: how they are packed, counted, merged, verified and loaded. */
 #include "support/fixture.h"
 #include "support/jpeg_writer.h"
+#include "support/merging.h"
 
 #include <penstock/penstock.h>
 
@@ -59,7 +60,7 @@ static uint64_t n_damaged_of(const char *path)
 {
     struct pstk_dataset *d;
     struct pstk_field_stats stats = {.size = sizeof stats};
-    if (pstk_dataset_open(&d, path, NULL) < 0)
+    if (pstk_dataset_open(&d, path, NULL, NULL) < 0)
         return UINT64_MAX;
     pstk_dataset_get_field(d, 0, NULL, &stats);
     pstk_dataset_close(&d);
@@ -74,7 +75,7 @@ TEST(a_damaged_file_is_kept_as_it_came_and_marked_whatever_the_codec)
         fixture_open(&f);
         CHECK_EQ(pack(f.dir, codecs[i], 0, 1), 0);
         CHECK_EQ(n_damaged_of(f.dir), 2);
-        CHECK_EQ(pstk_dataset_open(&d, f.dir, &f.err), 0);
+        CHECK_EQ(pstk_dataset_open(&d, f.dir, NULL, &f.err), 0);
         for (uint64_t id = 0; id < N_SAMPLES; id++) {
             struct pstk_value_info info = {.size = sizeof info};
             const int is_damaged = id == 1 || id == 2;
@@ -151,7 +152,7 @@ TEST(merging_adds_the_counts)
     CHECK_EQ(pack(parts[0], PSTK_CODEC_NONE, 0, 2), 0);
     CHECK_EQ(pack(parts[1], PSTK_CODEC_NONE, 1, 2), 0);
     const char *out = fixture_path(&f, "out");
-    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), 0);
+    CHECK_EQ(merge_parts(parts, 2, out, 0, &f.err), 0);
     CHECK_EQ(n_damaged_of(out), 4);
     CHECK_EQ(pstk_verify(out, 1, 1, NULL, NULL, NULL, &f.err), 0);
     fixture_close(&f);

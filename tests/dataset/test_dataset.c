@@ -343,7 +343,7 @@ TEST(every_field_of_every_record_reads_as_it_was_made)
     struct pstk_dataset *d;
     struct pstk_error err = {0};
     make(&k);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, &err), 0);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, &err), 0);
     int n = 0;
     for (uint64_t id = 0; id < N_SAMPLES; id++)
         n += is_right(d, id, &err);
@@ -382,7 +382,7 @@ TEST(info_fields_and_names_are_those_of_the_manifest)
     struct maker k;
     struct pstk_dataset *d;
     make(&k);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, NULL), 0);
     struct pstk_dataset_info info = {.size = sizeof info}, little = {.size = 16};
     struct pstk_field field;
     struct pstk_field_stats stats = {.size = sizeof stats};
@@ -422,7 +422,7 @@ TEST(a_whole_record_is_read_into_the_callers_buffer_or_refused)
     uint32_t shard;
     struct pstk_error err = {0};
     make(&k);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, NULL), 0);
     atomic_store(&allocations_left, 0); /* the next allocation would fail, and be seen */
     const struct pstk__room room = {buffer, sizeof buffer}, small = {buffer, 60};
     int code = pstk__dataset_read(d, 601, PSTK__ALL_FIELDS, &room, &r, &shard, NULL);
@@ -453,7 +453,7 @@ TEST(damage_anywhere_in_a_shard_is_found_by_who_reads_it_and_by_nobody_else)
     for (uint64_t at = 0; at < size; at += at < 4200 || at >= index ? 13 : test_stride(7, 7)) {
         struct pstk_error err = {0};
         flip(&k, "s1.pstk", at);
-        CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);
+        CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, NULL), 0);
         int n_wrong = 0;
         for (uint64_t id = 600; id < N_SAMPLES; id++)
             n_wrong += !is_right(d, id, &err);
@@ -478,7 +478,7 @@ TEST(truncated_missing_and_foreign_shards_are_named)
     struct pstk_error err = {0};
     char path[128], other[128];
     make(&k);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, NULL), 0);
     snprintf(path, sizeof path, "%s/s1.pstk", k.dir);
     snprintf(other, sizeof other, "%s/s0.pstk", k.dir);
     CHECK_EQ(truncate(path, 8191), 0);
@@ -508,7 +508,7 @@ TEST(a_data_set_that_is_replaced_while_it_is_open_is_said_to_be)
         snprintf(s0, sizeof s0, "%s/s0.pstk", k.dir);
         snprintf(s1, sizeof s1, "%s/s1.pstk", k.dir);
         snprintf(path, sizeof path, "%s/manifest.json", k.dir);
-        CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);
+        CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, NULL), 0);
         CHECK(is_right(d, 0, &err));
         CHECK_EQ(how == 0 ? rename(s0, s1) : unlink(s1), 0);
         if (how == 2)
@@ -532,7 +532,7 @@ TEST(a_relative_path_that_no_longer_leads_there_is_said_to_be_one)
     char before[1024];
     make(&k);
     CHECK(getcwd(before, sizeof before) && chdir("/") == 0);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir + 1, NULL), 0);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir + 1, NULL, NULL), 0);
     CHECK_EQ(chdir(k.dir), 0);
     CHECK(!is_right(d, 600, &err));
     CHECK(err.code == PSTK_ENOENT && strstr(err.message, "relative path"));
@@ -550,7 +550,7 @@ TEST(a_shard_that_shrinks_after_it_was_checked_is_damage)
     struct pstk_error err = {0};
     char path[128];
     make(&k);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, NULL), 0);
     CHECK(is_right(d, 600, &err));
     snprintf(path, sizeof path, "%s/s1.pstk", k.dir);
     CHECK_EQ(truncate(path, 8200), 0);
@@ -567,15 +567,15 @@ TEST(a_damaged_or_missing_dictionary_is_found_at_open)
     struct pstk_error err = {0};
     make(&k);
     flip(&k, "d.zdict", 100);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, &err), PSTK_EBADMSG);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, &err), PSTK_EBADMSG);
     CHECK(strstr(err.message, "d.zdict"));
     CHECK(d == NULL);
     write_file(&k, "d.zdict", "short", 5);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, &err), PSTK_EBADMSG);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, &err), PSTK_EBADMSG);
     char path[128];
     snprintf(path, sizeof path, "%s/d.zdict", k.dir);
     CHECK_EQ(unlink(path), 0);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, &err), PSTK_ENOENT);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, &err), PSTK_ENOENT);
     CHECK(strstr(err.message, "d.zdict"));
     unmake(&k);
 }
@@ -588,18 +588,18 @@ TEST(what_is_no_data_set_is_told_by_what_it_is)
     char path[128];
     make(&k);
     snprintf(path, sizeof path, "%s/nothing", k.dir);
-    CHECK_EQ(pstk_dataset_open(&d, path, &err), PSTK_ENOENT);
+    CHECK_EQ(pstk_dataset_open(&d, path, NULL, &err), PSTK_ENOENT);
     CHECK(strstr(err.message, "no such file or directory") && strstr(err.message, path));
     snprintf(path, sizeof path, "%s/s0.pstk", k.dir);
-    CHECK_EQ(pstk_dataset_open(&d, path, &err), PSTK_ENOTSUP);
+    CHECK_EQ(pstk_dataset_open(&d, path, NULL, &err), PSTK_ENOTSUP);
     CHECK(strstr(err.message, "one shard of a data set"));
     snprintf(path, sizeof path, "%s/d.zdict", k.dir);
-    CHECK_EQ(pstk_dataset_open(&d, path, &err), PSTK_ENOTSUP);
-    CHECK_EQ(pstk_dataset_open(&d, "", &err), PSTK_EINVAL);
-    CHECK_EQ(pstk_dataset_open(&d, NULL, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_dataset_open(&d, path, NULL, &err), PSTK_ENOTSUP);
+    CHECK_EQ(pstk_dataset_open(&d, "", NULL, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_dataset_open(&d, NULL, NULL, &err), PSTK_EINVAL);
     snprintf(path, sizeof path, "%s/manifest.json", k.dir);
     CHECK_EQ(unlink(path), 0);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, &err), PSTK_ENOENT);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, &err), PSTK_ENOENT);
     CHECK(strstr(err.message, "is not a data set: it has s0.pstk, but no manifest.json") &&
           strstr(err.message, "; must be a directory with a manifest.json"));
     unmake(&k);
@@ -628,7 +628,7 @@ TEST(check_finds_files_that_are_missing_or_of_another_size_and_reads_no_more)
     struct reports none = {0}, missing = {0}, longer = {0}, stopped = {.stops = 1};
     char path[600], away[640];
     make(&k);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, &err), 0);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, &err), 0);
     const int64_t whole = pstk_dataset_check(d, report, &none, &err);
     snprintf(path, sizeof path, "%s/%s", k.dir, "s1.pstk");
     snprintf(away, sizeof away, "%s.away", path);
@@ -662,7 +662,7 @@ TEST(an_empty_data_set_is_no_data)
     k.manifest.bytes = k.dictionary_size;
     make_manifest(&k);
     k.manifest = whole;
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), PSTK_ENODATA);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, NULL), PSTK_ENODATA);
     unmake(&k);
 }
 
@@ -672,7 +672,7 @@ TEST(short_reads_and_interrupted_ones_are_continued)
     struct pstk_dataset *d;
     make(&k);
     pread_mode = 1;
-    int opened = pstk_dataset_open(&d, k.dir, NULL);
+    int opened = pstk_dataset_open(&d, k.dir, NULL, NULL);
     int right = opened == 0 && is_right(d, 0, NULL) && is_right(d, 604, NULL);
     pread_mode = 0;
     pstk_dataset_close(&d);
@@ -690,7 +690,7 @@ TEST(an_input_error_at_any_read_is_told_and_forgotten)
         struct pstk_error err = {0};
         pread_left = n;
         pread_mode = 2;
-        int r = pstk_dataset_open(&d, k.dir, &err);
+        int r = pstk_dataset_open(&d, k.dir, NULL, &err);
         int right = r == 0 && is_right(d, 602, &err);
         done = pread_left >= 0; /* every read went well */
         pread_mode = 0;
@@ -712,7 +712,7 @@ TEST(an_allocation_that_fails_anywhere_is_told_and_nothing_leaks)
         struct pstk_dataset *d;
         struct pstk_error err = {0};
         atomic_store(&allocations_left, n);
-        int r = pstk_dataset_open(&d, k.dir, &err);
+        int r = pstk_dataset_open(&d, k.dir, NULL, &err);
         right = r == 0 && is_right(d, 602, &err);
         atomic_store(&allocations_left, -1);
         if (!right)
@@ -739,7 +739,7 @@ TEST(an_intact_header_that_the_manifest_does_not_name_is_refused)
     h.identity[0] = 1;
     pstk__shard_header_encode(&h, bytes);
     CHECK(pwrite(fd, bytes, 4096, 0) == 4096 && close(fd) == 0);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, NULL), 0);
     CHECK(!is_right(d, 600, &err));
     CHECK(err.code == PSTK_EBADMSG && strstr(err.message, "checksum of its header"));
     pstk_dataset_close(&d);
@@ -757,7 +757,7 @@ TEST(files_are_kept_open_and_replaced_by_those_used_later)
     for (uint32_t i = 0; i < N_MANY; i++)
         make_shard(&k, i, i, 1);
     make_manifest(&k);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, NULL), 0);
     for (uint64_t id = 0; id < N_MANY; id++)
         n_right += is_right(d, id, NULL);
     const uint64_t ids[3] = {N_MANY - 1, 0, 0}; /* kept; replaced long ago; kept again */
@@ -790,7 +790,7 @@ TEST(threads_read_at_once)
     pthread_t threads[4];
     intptr_t n_wrong = 0;
     make(&k);
-    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL, NULL), 0);
     for (int i = 0; i < 4; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, read_all, d), 0);
     for (int i = 0; i < 4; i++) {

@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "support/fixture.h"
+#include "support/merging.h"
 #include "format/pstk/manifest_json.h"
 #include "image/image.h"
 #include "record/record.h"
@@ -216,7 +217,7 @@ static int get(const char *dir, struct pstk_error *err)
     struct pstk_dataset *d;
     void *data;
     uint64_t size;
-    int r = pstk_dataset_open(&d, dir, err);
+    int r = pstk_dataset_open(&d, dir, NULL, err);
     if (r < 0)
         return r;
     r = pstk_dataset_get(d, 0, 0, &data, &size, NULL, err);
@@ -248,7 +249,7 @@ static int merge(const char *dir, struct pstk_error *err)
 {
     char out[300];
     snprintf(out, sizeof out, "%s-merged", dir);
-    int r = pstk_merge(&dir, 1, out, 0, err);
+    int r = merge_parts(&dir, 1, out, 0, err);
     fixture_remove(out);
     return r;
 }

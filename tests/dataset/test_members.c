@@ -204,7 +204,7 @@ TEST(members_of_another_data_set_are_refused)
     struct pstk_subset shared = step(PSTK_SUBSET_MEMBERS);
     sample_set_path(other_path, sizeof other_path);
     sample_set_make(other_path, N - 1, 65536, PSTK_CODEC_NONE);
-    CHECK_EQ(pstk_dataset_open(&other, other_path, &err), 0);
+    CHECK_EQ(pstk_dataset_open(&other, other_path, NULL, &err), 0);
     CHECK_EQ(pstk_members_open(&members, other, NULL, &err), 0);
     shared.members = members;
     CHECK_EQ(pstk_members_open(&wrong, dataset, &shared, &err), PSTK_EINVAL);
@@ -226,7 +226,7 @@ int main(void)
     pstk_error_init(&err, sizeof err);
     sample_set_path(path, sizeof path);
     sample_set_make(path, N, 65536, PSTK_CODEC_NONE);
-    if (pstk_dataset_open(&dataset, path, &err) < 0) {
+    if (pstk_dataset_open(&dataset, path, NULL, &err) < 0) {
         printf("Bail out! %s\n", err.message);
         return 1;
     }

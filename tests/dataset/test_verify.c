@@ -2,6 +2,7 @@
 #include "support/faults.h"
 #include "support/archive_writer.h"
 #include "support/fixture.h"
+#include "support/merging.h"
 
 /* What verify told, in order. */
 struct told {
@@ -77,7 +78,7 @@ static int write_two_shards(struct fixture *f, const char *path)
         if (r < 0)
             return r;
     }
-    return pstk_merge(parts, 2, path, 0, &f->err);
+    return merge_parts(parts, 2, path, 0, &f->err);
 }
 
 static char **list(const char *path, int *n)

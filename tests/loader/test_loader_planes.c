@@ -266,7 +266,7 @@ TEST(a_callback_gets_the_file_or_what_is_stored_as_it_asks)
     uint32_t n[2];
     struct pstk_dataset *d = NULL;
     struct pstk_field_stats stats = {.size = sizeof stats};
-    CHECK_EQ(pstk_dataset_open(&d, planes_path, NULL), 0);
+    CHECK_EQ(pstk_dataset_open(&d, planes_path, NULL, NULL), 0);
     CHECK_EQ(pstk_dataset_get_field(d, 0, NULL, &stats), 0);
     pstk_dataset_close(&d);
     CHECK_EQ(count_planes(n), 0);

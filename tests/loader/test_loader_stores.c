@@ -267,7 +267,7 @@ TEST(threads_read_single_records_of_a_throttled_store)
     pthread_t threads[4];
     t.piece = 100;
     store = &t;
-    CHECK_EQ(pstk_dataset_open(&d, path, NULL), 0);
+    CHECK_EQ(pstk_dataset_open(&d, path, NULL, NULL), 0);
     for (int i = 0; i < 4; i++) {
         readings[i] = (struct reading){.d = d};
         CHECK_EQ(pthread_create(&threads[i], NULL, read_all, &readings[i]), 0);

@@ -243,7 +243,7 @@ static int write_set(const struct set *set, const struct pstk_value *v, struct p
 static int reads_back(const struct set *set, const struct pstk_value *v)
 {
     struct pstk_dataset *d;
-    int same = pstk_dataset_open(&d, set->path, NULL) == 0;
+    int same = pstk_dataset_open(&d, set->path, NULL, NULL) == 0;
     for (uint32_t i = 0; same && i < set->n_fields; i++) {
         struct pstk_field field;
         void *data;
@@ -464,7 +464,7 @@ TEST(the_largest_sides_of_a_list_are_known_and_verified)
     v.data = data;
     const struct set set = {fixture_path(&f, "shots"), &field, 1};
     CHECK_EQ(write_set(&set, &v, &f.err), 0);
-    CHECK_EQ(pstk_dataset_open(&d, set.path, &f.err), 0);
+    CHECK_EQ(pstk_dataset_open(&d, set.path, NULL, &f.err), 0);
     CHECK_EQ(pstk_dataset_get_field(d, 0, NULL, &stats), 0);
     CHECK(stats.max_width == 5 && stats.max_height == 3);
     pstk_dataset_close(&d);

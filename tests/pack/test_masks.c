@@ -119,7 +119,7 @@ TEST(masks_of_files_and_pixels_read_back_as_class_numbers)
     CHECK_EQ(add(w, &(const struct pstk_value){numbers, 2 * N}, WIDTH, 16, &f.err), 0);
     CHECK_EQ(pstk_writer_commit(&w, &f.err), 0);
     CHECK_EQ(pstk_verify(path, 1, 1, NULL, NULL, NULL, NULL), 0);
-    CHECK_EQ(pstk_dataset_open(&d, path, &f.err), 0);
+    CHECK_EQ(pstk_dataset_open(&d, path, NULL, &f.err), 0);
     for (uint32_t i = 0; i < N_KINDS; i++)
         CHECK_EQ(n_different(d, i, &f.err), 0);
     for (uint32_t i = 0; i < 2; i++) {

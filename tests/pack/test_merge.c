@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/faults.h"
 #include "support/fixture.h"
+#include "support/merging.h"
 #include "format/pstk/manifest_file.h"
 
 #include <sys/wait.h>
@@ -41,7 +42,8 @@ static int write_parts(struct fixture *f, const char **paths, uint32_t n)
 static int same_records(const char *a, const char *b)
 {
     struct pstk_dataset *x = NULL, *y = NULL;
-    int same = pstk_dataset_open(&x, a, NULL) == 0 && pstk_dataset_open(&y, b, NULL) == 0;
+    int same =
+        pstk_dataset_open(&x, a, NULL, NULL) == 0 && pstk_dataset_open(&y, b, NULL, NULL) == 0;
     for (uint64_t k = 0; same && k < N_RECORDS; k++) {
         for (uint32_t i = 0; same && i < FIXTURE_FIELDS; i++) {
             void *p = NULL, *q = NULL;
@@ -77,7 +79,7 @@ TEST(merged_parts_are_a_single_pack_whatever_their_order)
         const char *order[4];
         for (int i = 0; i < 4; i++)
             order[i] = parts[orders[k][i]];
-        CHECK_EQ(pstk_merge(order, 4, out, 0, &f.err), 0);
+        CHECK_EQ(merge_parts(order, 4, out, 0, &f.err), 0);
         CHECK_EQ(fixture_identity(out, merged, &n), 0);
         CHECK_STR(single, merged);
         CHECK_EQ(n, N_RECORDS);
@@ -98,7 +100,7 @@ TEST(shards_are_linked_and_copied_where_links_are_refused)
     fixture_open(&f);
     CHECK_EQ(write_parts(&f, parts, 2), 0);
     const char *out = fixture_path(&f, "out");
-    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), 0);
+    CHECK_EQ(merge_parts(parts, 2, out, 0, &f.err), 0);
     CHECK_EQ(stat(fixture_path(&f, "p0/part-00000-of-00002-000000.pstk"), &a), 0);
     CHECK_EQ(stat(fixture_path(&f, "out/part-00000-of-00002-000000.pstk"), &b), 0);
     CHECK_EQ(a.st_ino, b.st_ino);
@@ -107,7 +109,7 @@ TEST(shards_are_linked_and_copied_where_links_are_refused)
         const char *copy = fixture_path(&f, "copy");
         fault_arm(FAULT_LINK, 0, refusals[i]);
         fault.always = 1;
-        CHECK_EQ(pstk_merge(parts, 2, copy, 0, &f.err), 0);
+        CHECK_EQ(merge_parts(parts, 2, copy, 0, &f.err), 0);
         CHECK(fault_disarm() > 2);
         CHECK(fixture_same(out, copy));
         CHECK_EQ(stat(fixture_path(&f, "copy/part-00000-of-00002-000000.pstk"), &b), 0);
@@ -130,18 +132,18 @@ TEST(missing_double_and_foreign_parts_are_named)
     const char *no_middle[] = {p[0], p[2]}, *no_last[] = {p[1], p[0]};
     const char *twice[] = {p[0], p[1], p[2], p[1]}, *foreign[] = {p[0], p[1], other};
     const char *none[] = {p[0], fixture_path(&f, "nothing"), p[2]};
-    CHECK_EQ(pstk_merge(no_middle, 2, out, 0, &f.err), PSTK_EINVAL);
+    CHECK_EQ(merge_parts(no_middle, 2, out, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "part 1 of 3 is missing") != NULL);
-    CHECK_EQ(pstk_merge(no_last, 2, out, 0, &f.err), PSTK_EINVAL);
+    CHECK_EQ(merge_parts(no_last, 2, out, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "part 2 of 3 is missing") != NULL);
-    CHECK_EQ(pstk_merge(twice, 4, out, 0, &f.err), PSTK_EINVAL);
+    CHECK_EQ(merge_parts(twice, 4, out, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "both part 1") != NULL);
-    CHECK_EQ(pstk_merge(foreign, 3, out, 0, &f.err), PSTK_EINVAL);
+    CHECK_EQ(merge_parts(foreign, 3, out, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "other is part") || strstr(f.err.message, "other of 2"));
-    CHECK_EQ(pstk_merge(none, 3, out, 0, &f.err), PSTK_ENOENT);
-    CHECK_EQ(pstk_merge(NULL, 3, out, 0, &f.err), PSTK_EINVAL);
-    CHECK_EQ(pstk_merge(p, 0, out, 0, &f.err), PSTK_EINVAL);
-    CHECK_EQ(pstk_merge(p, 3, "", 0, &f.err), PSTK_EINVAL);
+    CHECK_EQ(merge_parts(none, 3, out, 0, &f.err), PSTK_ENOENT);
+    CHECK_EQ(merge_parts(NULL, 3, out, 0, &f.err), PSTK_EINVAL);
+    CHECK_EQ(merge_parts(p, 0, out, 0, &f.err), PSTK_EINVAL);
+    CHECK_EQ(merge_parts(p, 3, "", 0, &f.err), PSTK_EINVAL);
     CHECK_EQ(fixture_count(out), -1);
     fixture_close(&f);
 }
@@ -163,7 +165,7 @@ TEST(parts_of_other_settings_are_refused)
         s.n_names = 2;
         CHECK_EQ(fixture_write(&s, i, i + 1, 10, &f.err), 0);
     }
-    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), PSTK_EINVAL);
+    CHECK_EQ(merge_parts(parts, 2, out, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "class names") != NULL);
     for (uint32_t k = 0; k < 3; k++) { /* another level, codec, name */
         memcpy(fields, fixture_fields, sizeof fields);
@@ -176,7 +178,7 @@ TEST(parts_of_other_settings_are_refused)
         s.names = names[0];
         s.n_names = 2;
         CHECK_EQ(fixture_write(&s, 1, 2, 10, &f.err), 0);
-        CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), PSTK_EINVAL);
+        CHECK_EQ(merge_parts(parts, 2, out, 0, &f.err), PSTK_EINVAL);
         CHECK(strstr(f.err.message, "fields, codecs or levels") != NULL);
     }
     CHECK_EQ(fixture_count(out), -1);
@@ -198,7 +200,7 @@ TEST(equal_dictionaries_become_one)
         CHECK_EQ(fixture_write(&s, 0, 100, 10, &f.err), 0);
         CHECK_EQ(fixture_count(paths[i]), 3 + FIXTURE_COLUMNS);
     }
-    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), 0);
+    CHECK_EQ(merge_parts(parts, 2, out, 0, &f.err), 0);
     CHECK_EQ(fixture_count(out),
              4 + 2 * FIXTURE_COLUMNS); /* manifest, two shards, one dictionary */
     CHECK_EQ(fixture_verify(out), 0);
@@ -218,7 +220,7 @@ TEST(an_empty_part_adds_nothing)
         part_settings(&s, paths[i], i, 2);
         CHECK_EQ(fixture_write(&s, 0, i ? 0 : 3, 10, &f.err), 0);
     }
-    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), 0);
+    CHECK_EQ(merge_parts(parts, 2, out, 0, &f.err), 0);
     CHECK_EQ(fixture_verify(out), 0);
     fixture_close(&f);
 }
@@ -230,14 +232,14 @@ TEST(what_stands_in_the_way_is_kept)
     fixture_open(&f);
     CHECK_EQ(write_parts(&f, parts, 2), 0);
     for (int overwrite = 0; overwrite < 2; overwrite++) {
-        CHECK_EQ(pstk_merge(parts, 2, parts[0], overwrite, &f.err), PSTK_EINVAL);
+        CHECK_EQ(merge_parts(parts, 2, parts[0], overwrite, &f.err), PSTK_EINVAL);
         CHECK(strstr(f.err.message, "one of the parts") != NULL);
     }
     CHECK_EQ(fixture_verify(parts[0]), 0);
     const char *out = fixture_path(&f, "out");
     CHECK_EQ(mkdir(out, 0777), 0);
     fixture_put(out, "notes.txt", "mine");
-    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), PSTK_EEXIST);
+    CHECK_EQ(merge_parts(parts, 2, out, 0, &f.err), PSTK_EEXIST);
     CHECK_EQ(fixture_count(out), 1);
     fixture_close(&f);
 }
@@ -253,14 +255,14 @@ TEST(a_damaged_part_is_refused)
     int fd = open(shard, O_RDWR);
     CHECK(fd >= 0);
     CHECK_EQ(pwrite(fd, "\x01", 1, 100), 1);
-    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), PSTK_EBADMSG);
+    CHECK_EQ(merge_parts(parts, 2, out, 0, &f.err), PSTK_EBADMSG);
     CHECK_EQ(pwrite(fd, "\x00", 1, 100), 1);
     CHECK_EQ(ftruncate(fd, 8192), 0);
-    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), PSTK_EBADMSG);
+    CHECK_EQ(merge_parts(parts, 2, out, 0, &f.err), PSTK_EBADMSG);
     CHECK(strstr(f.err.message, "part-00001") && strstr(f.err.message, "8192"));
     close(fd);
     unlink(shard);
-    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), PSTK_ENOENT);
+    CHECK_EQ(merge_parts(parts, 2, out, 0, &f.err), PSTK_ENOENT);
     CHECK_EQ(fixture_count(out), -1);
     fixture_close(&f);
 }
@@ -277,7 +279,7 @@ TEST(a_part_whose_manifest_lies_is_refused)
     memcpy(wrong, identity, sizeof wrong);
     wrong[31] = wrong[31] == '0' ? '1' : '0';
     CHECK_EQ(fixture_edit_manifest(parts[1], identity, wrong), 0);
-    CHECK_EQ(pstk_merge(parts, 2, fixture_path(&f, "out"), 0, &f.err), PSTK_EBADMSG);
+    CHECK_EQ(merge_parts(parts, 2, fixture_path(&f, "out"), 0, &f.err), PSTK_EBADMSG);
     CHECK(strstr(f.err.message, "identity") != NULL);
     fixture_close(&f);
 }
@@ -312,18 +314,18 @@ TEST(a_data_set_is_replaced_when_asked_and_other_files_stay)
     fixture_open(&f);
     CHECK_EQ(write_parts(&f, parts, 3), 0);
     const char *out = fixture_path(&f, "out"), *once = fixture_path(&f, "once");
-    CHECK_EQ(pstk_merge(parts, 3, once, 0, &f.err), 0);
+    CHECK_EQ(merge_parts(parts, 3, once, 0, &f.err), 0);
     CHECK_EQ(fixture_identity(once, wanted, &n), 0);
     CHECK_EQ(write_old(&f, out), 0);
     CHECK_EQ(fixture_identity(out, old, &n), 0);
     CHECK_EQ(mkdir(fixture_path(&f, "out/folder"), 0777), 0);
     fixture_put(out, "mine.pstk", "x");
-    CHECK_EQ(pstk_merge(parts, 3, out, 0, &f.err), PSTK_EEXIST);
+    CHECK_EQ(merge_parts(parts, 3, out, 0, &f.err), PSTK_EEXIST);
     CHECK(strstr(f.err.message, "overwrite") != NULL);
-    CHECK_EQ(pstk_merge(parts, 2, out, 1, &f.err), PSTK_EINVAL);
+    CHECK_EQ(merge_parts(parts, 2, out, 1, &f.err), PSTK_EINVAL);
     CHECK(has_identity(out, old));
     for (int round = 0; round < 3; round++) { /* also by the same parts again */
-        CHECK_EQ(pstk_merge(parts, 3, out, 1, &f.err), 0);
+        CHECK_EQ(merge_parts(parts, 3, out, 1, &f.err), 0);
         CHECK(has_identity(out, wanted));
         CHECK_EQ(fixture_verify(out), 0);
         CHECK_EQ(fixture_count(out), fixture_count(once) + 3);
@@ -371,7 +373,7 @@ TEST(a_part_that_changes_meanwhile_is_refused_and_the_old_data_set_stays)
         fault_arm(FAULT_LINK, 0, 0);
         fault.before = replace_file;
         fault.user = user;
-        CHECK_EQ(pstk_merge(&part, 1, out, 1, &f.err), PSTK_EBADMSG);
+        CHECK_EQ(merge_parts(&part, 1, out, 1, &f.err), PSTK_EBADMSG);
         CHECK_EQ(fault_disarm(), 1);
         CHECK(strstr(f.err.message, part) && strstr(f.err.message, "changed during the merge"));
         CHECK(has_identity(out, old));
@@ -407,11 +409,11 @@ TEST(a_part_of_links_into_the_data_set_that_is_replaced_is_refused)
                          shard),
                  0);
         CHECK_EQ(fixture_verify(part), 0);
-        CHECK_EQ(pstk_merge(&part, 1, out, 1, &f.err), PSTK_EINVAL);
+        CHECK_EQ(merge_parts(&part, 1, out, 1, &f.err), PSTK_EINVAL);
         CHECK(strstr(f.err.message, shard) && strstr(f.err.message, "symbolic link"));
         CHECK_EQ(fixture_verify(part), 0);
     }
-    CHECK_EQ(pstk_merge(&part, 1, fixture_path(&f, "elsewhere"), 0, &f.err), 0);
+    CHECK_EQ(merge_parts(&part, 1, fixture_path(&f, "elsewhere"), 0, &f.err), 0);
     fixture_close(&f);
 }
 
@@ -433,11 +435,11 @@ TEST(a_writer_that_held_the_directory_commits_the_parts)
         CHECK_EQ(pstk_writer_open(&w, &s, &f.err), 0);
         CHECK_EQ(write_parts(&f, parts, 2), replace ? PSTK_EEXIST : 0);
         CHECK_EQ(pstk_writer_open(&other, &s, &f.err), PSTK_EBUSY);
-        CHECK_EQ(pstk_merge(parts, 2, out, 1, &f.err), PSTK_EBUSY);
+        CHECK_EQ(merge_parts(parts, 2, out, 1, &f.err), PSTK_EBUSY);
         CHECK_EQ(pstk_writer_commit_parts(&w, parts, 2, &f.err), 0);
         CHECK(w == NULL);
         if (!replace)
-            CHECK_EQ(pstk_merge(parts, 2, once, 0, &f.err), 0);
+            CHECK_EQ(merge_parts(parts, 2, once, 0, &f.err), 0);
         CHECK_EQ(fixture_identity(once, wanted, &n), 0);
         CHECK(has_identity(out, wanted));
         CHECK_EQ(fixture_verify(out), 0);
@@ -535,7 +537,7 @@ TEST(a_killed_merge_leaves_the_old_or_the_new_data_set)
     fixture_open(&f);
     CHECK_EQ(write_parts(&f, parts, 2), 0);
     const char *out = fixture_path(&f, "out"), *once = fixture_path(&f, "once");
-    CHECK_EQ(pstk_merge(parts, 2, once, 0, &f.err), 0);
+    CHECK_EQ(merge_parts(parts, 2, once, 0, &f.err), 0);
     CHECK_EQ(fixture_identity(once, wanted, &n), 0);
     CHECK_EQ(write_old(&f, out), 0);
     CHECK_EQ(fixture_identity(out, old, &n), 0);
@@ -548,7 +550,7 @@ TEST(a_killed_merge_leaves_the_old_or_the_new_data_set)
         CHECK(child >= 0);
         if (child == 0) {
             fault_arm(FAULT_DEATH, call, 0);
-            _exit(pstk_merge(parts, 2, out, 1, NULL) < 0);
+            _exit(merge_parts(parts, 2, out, 1, NULL) < 0);
         }
         CHECK_EQ(waitpid(child, &status, 0), child);
         CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
@@ -576,7 +578,7 @@ static int sweep(struct fixture *f, const char **parts, int kind, int native, co
         if (old && !has_identity(out, old))
             ok = write_old(f, out) == 0;
         fault_arm(kind, n, native);
-        int r = pstk_merge(parts, 2, out, old != NULL, &f->err);
+        int r = merge_parts(parts, 2, out, old != NULL, &f->err);
         fired = fault_disarm();
         ok = ok && fixture_n_fds() == fds && (fired ? r < 0 && f->err.message[0] : r == 0) &&
              (old ? fixture_verify(out) == 0 : fixture_none_or_whole(out)) &&
@@ -645,9 +647,9 @@ TEST(a_watched_merge_counts_all_bytes)
             fault.always = 1;
         }
         w = (struct watch){.stop_at = -1};
-        CHECK_EQ(pstk_merge_watched(parts, 3, out, 0, on_progress, &w, &f.err), 0);
+        CHECK_EQ(merge_watched(parts, 3, out, 0, on_progress, &w, &f.err), 0);
         fault_disarm();
-        CHECK_EQ(pstk_dataset_open(&d, out, &f.err), 0);
+        CHECK_EQ(pstk_dataset_open(&d, out, NULL, &f.err), 0);
         CHECK_EQ(pstk_dataset_get_info(d, &info), 0);
         pstk_dataset_close(&d);
         CHECK(!w.falls && w.n_calls > 5);
@@ -684,7 +686,7 @@ static int stop_everywhere(struct fixture *f, const char *const *parts, int copi
             fault_arm(FAULT_LINK, 0, EXDEV);
             fault.always = 1;
         }
-        int r = pstk_merge_watched(parts, 3, out, has_old, on_progress, &w, &f->err);
+        int r = merge_watched(parts, 3, out, has_old, on_progress, &w, &f->err);
         fault_disarm();
         if (r == 0)
             return k;

@@ -2,6 +2,7 @@
 /* Parts of unknown number: written by the tasks of a pack, committed by its driver. */
 #include "support/faults.h"
 #include "support/fixture.h"
+#include "support/merging.h"
 #include "format/pstk/manifest_file.h"
 #include "format/pstk/shard.h"
 
@@ -49,7 +50,7 @@ static int write_tasks(struct fixture *f, const char *paths[3])
 static int has_order(const char *path, const uint32_t *first, uint32_t n)
 {
     struct pstk_dataset *d;
-    int same = pstk_dataset_open(&d, path, NULL) == 0;
+    int same = pstk_dataset_open(&d, path, NULL, NULL) == 0;
     for (uint64_t k = 0; same && k < 20 * (uint64_t)n; k++) {
         uint64_t *id = NULL, size = 0;
         same = pstk_dataset_get(d, k, 3, (void **)&id, &size, NULL, NULL) == 0 && size == 8 &&
@@ -74,19 +75,19 @@ TEST(parts_of_tasks_join_in_the_order_of_the_list)
     CHECK_EQ(fixture_write(&s, 0, N_RECORDS, 3000, &f.err), 0);
     CHECK_EQ(fixture_identity(whole, single, &n), 0);
     CHECK_EQ(write_tasks(&f, parts), 0);
-    CHECK_EQ(pstk_merge(parts, 3, out, 0, &f.err), 0);
+    CHECK_EQ(merge_parts(parts, 3, out, 0, &f.err), 0);
     CHECK_EQ(fixture_identity(out, merged, &n), 0);
     CHECK_STR(single, merged);
     CHECK_EQ(n, N_RECORDS);
     CHECK_EQ(fixture_verify(out), 0);
     CHECK(has_order(out, (const uint32_t[]){0, 20, 40}, 3));
     const char *back[] = {parts[2], parts[1], parts[0]};
-    CHECK_EQ(pstk_merge(back, 3, other, 0, &f.err), 0);
+    CHECK_EQ(merge_parts(back, 3, other, 0, &f.err), 0);
     CHECK_EQ(fixture_identity(other, reversed, &n), 0);
     CHECK(strcmp(single, reversed) != 0);
     CHECK_EQ(fixture_verify(other), 0);
     CHECK(has_order(other, (const uint32_t[]){40, 20, 0}, 3));
-    CHECK_EQ(pstk_merge(parts + 1, 2, fixture_path(&f, "some"), 0, &f.err), 0);
+    CHECK_EQ(merge_parts(parts + 1, 2, fixture_path(&f, "some"), 0, &f.err), 0);
     CHECK(has_order(fixture_path(&f, "some"), (const uint32_t[]){20, 40}, 2));
     fixture_close(&f);
 }
@@ -113,7 +114,7 @@ TEST(a_part_says_its_pack_task_and_attempt_and_the_whole_does_not)
     CHECK_STR(m.task.key, "a/0");
     CHECK_EQ(m.task.attempt, 1);
     pstk__manifest_free(&m);
-    CHECK_EQ(pstk_merge(parts, 3, out, 0, &f.err), 0);
+    CHECK_EQ(merge_parts(parts, 3, out, 0, &f.err), 0);
     m = load(out);
     CHECK(m.part == 0 && m.n_parts == 1 && !m.task.pack_id[0] && !m.task.key[0]);
     pstk__manifest_free(&m);
@@ -180,7 +181,7 @@ TEST(two_hundred_parts_of_the_same_records_join)
         parts[i] = paths[i];
         CHECK_EQ(write_task(&f, paths[i], key, 0, 0, 2), 0);
     }
-    CHECK_EQ(pstk_merge(parts, 200, out, 0, &f.err), 0);
+    CHECK_EQ(merge_parts(parts, 200, out, 0, &f.err), 0);
     struct pstk__manifest m = load(out);
     CHECK_EQ(m.n_samples, 400);
     CHECK_EQ(m.n_shards, 200);
@@ -202,25 +203,25 @@ TEST(two_attempts_at_a_task_are_refused_and_one_is_taken)
     const char *both[] = {parts[0], parts[1], parts[2], second};
     const char *twice[] = {parts[2], parts[0], parts[2]};
     const char *one[] = {parts[0], second, parts[2]};
-    CHECK_EQ(pstk_merge(both, 4, out, 0, &f.err), PSTK_EINVAL);
+    CHECK_EQ(merge_parts(both, 4, out, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "t1 (attempt 1) and ") && strstr(f.err.message, second) &&
           strstr(f.err.message, "second (attempt 9) are both of task a/0: give one of them"));
-    CHECK_EQ(pstk_merge(twice, 3, out, 0, &f.err), PSTK_EINVAL);
+    CHECK_EQ(merge_parts(twice, 3, out, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "are both of task z=1"));
     CHECK_EQ(fixture_count(out), -1);
-    CHECK_EQ(pstk_merge(one, 3, out, 0, &f.err), 0);
+    CHECK_EQ(merge_parts(one, 3, out, 0, &f.err), 0);
     CHECK(has_order(out, (const uint32_t[]){0, 20, 40}, 3));
     fixture_close(&f);
 }
 
-/* pstk_merge_parts of the parts of one pack. */
+/* Merge parts of one pack. */
 static int merge_of(struct fixture *f, const char *const *parts, uint32_t n, const char *pack_id)
 {
     char out[300];
     snprintf(out, sizeof out, "%s/out", f->dir);
     const struct pstk_merge_settings s = {
         .size = sizeof s, .parts = parts, .n_parts = n, .out = out, .pack_id = pack_id};
-    return pstk_merge_parts(&s, &f->err);
+    return pstk_merge(&s, &f->err);
 }
 
 TEST(parts_of_another_pack_and_numbered_parts_are_refused)
@@ -272,9 +273,9 @@ TEST(an_empty_part_is_verified_and_merged_but_not_opened)
         empty[i] = fixture_path(&f, i ? "e1" : "e0");
         CHECK_EQ(write_task(&f, empty[i], i ? "e1" : "e0", 0, 0, 0), 0);
         CHECK_EQ(fixture_verify(empty[i]), 0);
-        CHECK_EQ(pstk_dataset_open(&d, empty[i], &f.err), PSTK_ENODATA);
+        CHECK_EQ(pstk_dataset_open(&d, empty[i], NULL, &f.err), PSTK_ENODATA);
     }
-    CHECK_EQ(pstk_dataset_open(&d, parts[0], &f.err), 0); /* as a numbered part */
+    CHECK_EQ(pstk_dataset_open(&d, parts[0], NULL, &f.err), 0); /* as a numbered part */
     pstk_dataset_close(&d);
     CHECK_EQ(merge_of(&f, empty, 2, PACK), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "and all other parts are empty"));
@@ -453,9 +454,9 @@ TEST(settings_of_a_merge_that_are_wrong_are_named)
     };
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    CHECK_EQ(pstk_merge_parts(NULL, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_merge(NULL, &err), PSTK_EINVAL);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        CHECK_EQ(pstk_merge_parts(&cases[i].s, &err), PSTK_EINVAL);
+        CHECK_EQ(pstk_merge(&cases[i].s, &err), PSTK_EINVAL);
         if (!strstr(err.message, cases[i].says))
             printf("# case %zu: %s\n", i, err.message);
         CHECK(strstr(err.message, cases[i].says));
@@ -464,10 +465,10 @@ TEST(settings_of_a_merge_that_are_wrong_are_named)
         struct pstk_merge_settings s;
         uint64_t more;
     } newer = {{.size = sizeof newer, .parts = parts, .n_parts = 1, .out = "o"}, 1};
-    CHECK_EQ(pstk_merge_parts(&newer.s, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_merge(&newer.s, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "a setting is set that this version does not know"));
     newer.more = 0;
-    CHECK_EQ(pstk_merge_parts(&newer.s, &err), PSTK_ENOENT);
+    CHECK_EQ(pstk_merge(&newer.s, &err), PSTK_ENOENT);
 }
 
 TEST(no_memory_leaves_no_data_set)
@@ -480,7 +481,7 @@ TEST(no_memory_leaves_no_data_set)
     const char *out = fixture_path(&f, "out");
     for (; fired; n++) {
         fault_arm(FAULT_MEMORY, n, ENOMEM);
-        int r = pstk_merge(parts, 3, out, 0, &f.err);
+        int r = merge_parts(parts, 3, out, 0, &f.err);
         fired = fault_disarm();
         CHECK(fired ? r < 0 && f.err.message[0] : r == 0);
         CHECK(!fired || fixture_count(out) == -1);

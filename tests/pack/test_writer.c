@@ -53,7 +53,7 @@ TEST(what_was_added_is_read_back)
     fixture_settings(&s, fixture_path(&f, "d"));
     s.shard_size = SMALL_SHARD;
     CHECK_EQ(fixture_write(&s, 0, 200, 1000, &f.err), 0);
-    CHECK_EQ(pstk_dataset_open(&d, s.path, &f.err), 0);
+    CHECK_EQ(pstk_dataset_open(&d, s.path, NULL, &f.err), 0);
     for (uint64_t k = 0; k < 200; k++) {
         char text[256];
         uint64_t n = fixture_text(text, k);
@@ -243,7 +243,7 @@ TEST(several_images_of_a_record_are_pixels_of_any_channels_and_bits)
     }
     CHECK_EQ(pstk_writer_commit(&w, &f.err), 0);
     CHECK_EQ(fixture_verify(s.path), 0);
-    CHECK_EQ(pstk_dataset_open(&d, s.path, &f.err), 0);
+    CHECK_EQ(pstk_dataset_open(&d, s.path, NULL, &f.err), 0);
     for (uint32_t i = 0; i < 6; i++) {
         struct pstk_value_info info = {.size = sizeof info};
         uint64_t size;
@@ -499,7 +499,7 @@ static int get_stats(const char *path, uint32_t field, struct pstk_field_stats *
 {
     struct pstk_dataset *d;
     stats->size = sizeof *stats;
-    int r = pstk_dataset_open(&d, path, NULL);
+    int r = pstk_dataset_open(&d, path, NULL, NULL);
     if (r == 0)
         r = pstk_dataset_get_field(d, field, NULL, stats);
     pstk_dataset_close(&d);

@@ -6,6 +6,7 @@
  * refuses (scripts/check-symbols sees to it that none is forgotten), and pins down the numbers of
  * the ABI.
  */
+#include "support/merging.h"
 #include "support/test.h"
 
 #include <ftw.h>
@@ -128,7 +129,7 @@ TEST(a_data_set_is_written_and_exists_only_after_commit)
     CHECK_EQ(pstk_writer_n_remade(writer), 0);
     CHECK_EQ(pstk_writer_n_leftovers(writer), 0);
     struct pstk_dataset *early = NULL;
-    CHECK_EQ(pstk_dataset_open(&early, data_path, &err), PSTK_ENOENT);
+    CHECK_EQ(pstk_dataset_open(&early, data_path, NULL, &err), PSTK_ENOENT);
     CHECK(!early);
     CHECK_EQ(pstk_writer_commit(&writer, &err), 0);
     CHECK(!writer);
@@ -154,7 +155,7 @@ TEST(a_record_that_is_no_image_is_refused_and_the_next_is_taken)
     CHECK(!writer);
     pstk_writer_abort(&writer);
     struct pstk_dataset *dataset = NULL;
-    CHECK_EQ(pstk_dataset_open(&dataset, path, &err), PSTK_ENOENT);
+    CHECK_EQ(pstk_dataset_open(&dataset, path, NULL, &err), PSTK_ENOENT);
 }
 
 TEST(an_image_is_checked_by_decoding_it)
@@ -213,14 +214,14 @@ TEST(a_data_set_tells_its_schema_and_gives_its_records)
     struct pstk_error err = new_error();
     struct pstk_dataset *dataset = NULL;
     struct pstk_foreign foreign = {.size = sizeof foreign};
-    CHECK_EQ(pstk_dataset_open_foreign(&dataset, data_path, &foreign, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_dataset_open(&dataset, data_path, &foreign, &err), PSTK_EINVAL);
     CHECK(dataset == NULL && strstr(err.message, "field_size"));
     CHECK_STR(pstk_find_format(data_path, &err), "pstk");
     CHECK(pstk_find_format("/nonexistent", &err) == NULL && err.code == PSTK_ENOENT);
     foreign.field_size = sizeof(struct pstk_field);
-    CHECK_EQ(pstk_dataset_open_foreign(&dataset, data_path, &foreign, &err), 0);
+    CHECK_EQ(pstk_dataset_open(&dataset, data_path, &foreign, &err), 0);
     pstk_dataset_close(&dataset);
-    CHECK_EQ(pstk_dataset_open(&dataset, data_path, &err), 0);
+    CHECK_EQ(pstk_dataset_open(&dataset, data_path, NULL, &err), 0);
     struct pstk_dataset_info info = {.size = sizeof info};
     CHECK_EQ(pstk_dataset_get_info(dataset, &info), 0);
     CHECK_EQ(info.n_samples, N_SAMPLES);
@@ -276,7 +277,7 @@ TEST(a_subset_has_its_samples_and_a_digest)
                                    .last = PSTK_SUBSET_WHOLE / 2,
                                    .seed = 1,
                                    .next = &range};
-    CHECK_EQ(pstk_dataset_open(&dataset, data_path, &err), 0);
+    CHECK_EQ(pstk_dataset_open(&dataset, data_path, NULL, &err), 0);
     CHECK_EQ(pstk_members_open(&members, dataset, &fraction, &err), 0);
     CHECK_EQ(pstk_members_n(members), 3);
     CHECK_EQ(pstk_members_n(NULL), 0);
@@ -340,7 +341,7 @@ TEST(columns_are_added_read_and_removed)
                                            .n = N_SAMPLES};
     CHECK_EQ(pstk_column_add(data_path, &column, NULL, NULL, &err), 0);
     CHECK_EQ(pstk_column_add(data_path, &column, NULL, NULL, &err), PSTK_EEXIST);
-    CHECK_EQ(pstk_dataset_open(&dataset, data_path, &err), 0);
+    CHECK_EQ(pstk_dataset_open(&dataset, data_path, NULL, &err), 0);
     struct pstk_column_info info = {.size = sizeof info};
     const uint32_t n = pstk_dataset_n_columns(dataset);
     CHECK_EQ(pstk_dataset_get_column_info(dataset, n - 1, &info), 0);
@@ -375,21 +376,21 @@ TEST(parts_are_merged_to_the_data_set_of_a_single_pack)
     }
     snprintf(merged, sizeof merged, "%s/merged", folder);
     const char *paths[] = {parts[0], parts[1]};
-    int result = pstk_merge(paths, 2, merged, 0, &err);
+    int result = merge_parts(paths, 2, merged, 0, &err);
     if (result < 0)
         print_error(&err);
     CHECK_EQ(result, 0);
-    CHECK_EQ(pstk_merge_watched(paths, 2, merged, 1, stop_at_once, NULL, &err), PSTK_ECANCELED);
+    CHECK_EQ(merge_watched(paths, 2, merged, 1, stop_at_once, NULL, &err), PSTK_ECANCELED);
     const struct pstk_merge_settings settings = {
         .size = sizeof settings, .parts = paths, .n_parts = 2, .out = merged, .pack_id = "7"};
-    CHECK_EQ(pstk_merge_parts(&settings, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_merge(&settings, &err), PSTK_EINVAL);
     struct pstk_writer *writer = NULL;
     CHECK_EQ(pstk_writer_commit_parts(&writer, paths, 2, &err), PSTK_EINVAL);
     struct pstk_dataset_info infos[2];
     const char *both[] = {data_path, merged};
     for (int i = 0; i < 2; i++) {
         struct pstk_dataset *dataset = NULL;
-        CHECK_EQ(pstk_dataset_open(&dataset, both[i], &err), 0);
+        CHECK_EQ(pstk_dataset_open(&dataset, both[i], NULL, &err), 0);
         infos[i] = (struct pstk_dataset_info){.size = sizeof infos[i]};
         CHECK_EQ(pstk_dataset_get_info(dataset, &infos[i]), 0);
         pstk_dataset_close(&dataset);

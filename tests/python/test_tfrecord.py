@@ -423,8 +423,7 @@ class Default(Tfrecord):
             array = (penstock._c.Default * len(defaults))(*defaults)
             made.defaults, made.n_defaults = array, n
             handle, error = ctypes.c_void_p(), penstock.errors.new()
-            code = penstock._c.lib.pstk_dataset_open_foreign(ctypes.byref(handle), os.fsencode(folder), ctypes.byref(made),
-                                                             ctypes.byref(error))
+            code = penstock._c.lib.pstk_dataset_open(ctypes.byref(handle), os.fsencode(folder), ctypes.byref(made), ctypes.byref(error))
             penstock._c.lib.pstk_dataset_close(ctypes.byref(handle))
             self.assertEqual((code, words in error.message.decode() if words else True),
                              (penstock._c.EINVAL if words else 0, True), error.message)

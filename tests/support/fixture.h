@@ -211,7 +211,7 @@ static inline int fixture_identity(const char *path, char identity[40], uint64_t
 {
     struct pstk_dataset_info info = {.size = sizeof info};
     struct pstk_dataset *d;
-    int r = pstk_dataset_open(&d, path, NULL);
+    int r = pstk_dataset_open(&d, path, NULL, NULL);
     if (r < 0)
         return r;
     r = pstk_dataset_get_info(d, &info);

@@ -24,7 +24,7 @@ static inline int oracle_open(struct oracle *o, const struct pstk_settings *s,
                               struct pstk_error *err)
 {
     *o = (struct oracle){.s = *s};
-    int r = pstk_dataset_open(&o->dataset, s->path, err);
+    int r = pstk_dataset_open(&o->dataset, s->path, NULL, err);
     if (r < 0)
         return r;
     const struct pstk__source *source = pstk__dataset_source(o->dataset);

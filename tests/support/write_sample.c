@@ -6,6 +6,7 @@
  * every kind of field, every codec, every shape of ndarray. The content is a pure function of the
  * record's number, so that a second reader can be checked against the same function.
  */
+#include "support/merging.h"
 #include "support/tiny_images.h"
 
 #include <penstock/format.h>
@@ -290,7 +291,7 @@ static int merge(const char *out, char **parts, uint32_t n_parts)
 {
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    int r = pstk_merge((const char *const *)parts, n_parts, out, 0, &err);
+    int r = merge_parts((const char *const *)parts, n_parts, out, 0, &err);
     if (r < 0)
         fprintf(stderr, "write_sample: %s\n", err.message);
     return r < 0;

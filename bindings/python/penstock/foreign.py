@@ -221,8 +221,7 @@ class Foreign:
         handle, error, watch = ctypes.c_void_p(), errors.new(), _Watch()
         settings = foreign.to_c(watch)
         with interrupts.collected() as watch.interrupts:
-            code = _c.lib.pstk_dataset_open_foreign(ctypes.byref(handle), os.fsencode(path), ctypes.byref(settings),
-                                                    ctypes.byref(error))
+            code = _c.lib.pstk_dataset_open(ctypes.byref(handle), os.fsencode(path), ctypes.byref(settings), ctypes.byref(error))
         try:
             watch.end()
         except BaseException:

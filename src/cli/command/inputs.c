@@ -213,7 +213,7 @@ static int check_files(const char *out)
     struct pstk_dataset *dataset;
     struct pstk_error err, bad = {0};
     pstk_error_init(&err, sizeof err);
-    const int r = pstk_dataset_open(&dataset, out, &err);
+    const int r = pstk_dataset_open(&dataset, out, NULL, &err);
     if (r == PSTK_ENODATA) /* an empty part has no files */
         return 0;
     if (r < 0)

@@ -196,7 +196,7 @@ static int merge(struct merge *m, const char *const *parts, uint32_t n_parts)
     double start = unit_now();
     pstk_error_init(&err, sizeof err);
     progress_begin(&m->progress, "merging", "bytes");
-    int r = pstk_merge_parts(&settings, &err);
+    int r = pstk_merge(&settings, &err);
     progress_end(&m->progress);
     if (r == PSTK_ECANCELED && interrupt_seen())
         return say_stopped(m);

@@ -617,7 +617,7 @@ static int report(struct pack *pack, double seconds)
     struct result result = {
         .info.size = sizeof result.info, .images.size = sizeof result.images, .seconds = seconds};
     pstk_error_init(&err, sizeof err);
-    int r = pstk_dataset_open(&dataset, pack->out, &err);
+    int r = pstk_dataset_open(&dataset, pack->out, NULL, &err);
     /* An empty part can only be merged, not opened. */
     if (r < 0 && !(r == PSTK_ENODATA && is_part(pack)))
         return status_refuse(&err, pack->out);

@@ -84,7 +84,7 @@ int opening_dataset_as(struct pstk_dataset **out, const char *path, const struct
     if (!fields)
         fields = &none;
     fields_apply(fields, &opening.foreign);
-    const int r = pstk_dataset_open_foreign(out, path, &opening.foreign, err);
+    const int r = pstk_dataset_open(out, path, &opening.foreign, err);
     if (opening.has_begun)
         progress_end(&opening.progress);
     if (r < 0 && err)

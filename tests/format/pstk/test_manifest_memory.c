@@ -127,7 +127,7 @@ static void open_here(const char *dir, struct peak *p)
     if (fd >= 0)
         close(fd);
     clock_t begin = clock();
-    p->result = pstk_dataset_open(&d, dir, &err);
+    p->result = pstk_dataset_open(&d, dir, NULL, &err);
     p->seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
     p->peak_kib = status_kib("VmHWM");
     snprintf(p->message, sizeof p->message, "%.250s", err.message);

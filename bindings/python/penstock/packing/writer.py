@@ -404,4 +404,4 @@ def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str],
     if pack_id is not None:
         settings.pack_id = pack_id_of("pack_id", pack_id).encode()
     error = errors.new()
-    _check_place(_c.lib.pstk_merge_parts(ctypes.byref(settings), ctypes.byref(error)), error)
+    _check_place(_c.lib.pstk_merge(ctypes.byref(settings), ctypes.byref(error)), error)
