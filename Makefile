@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Only forwards; the work is in meson and scripts/.
 BUILD ?= build
+LAYOUT = docs/spec/layout.txt
 DECLARATIONS = bindings/python/penstock/_c.py
 
 .PHONY: build demo check test test-more attack benchmark declarations format doc install wheel deb clean
@@ -38,6 +39,7 @@ benchmark: build
 # After a change of include/penstock/*.h.
 declarations:
 	@scripts/declarations python > $(DECLARATIONS).new && mv $(DECLARATIONS).new $(DECLARATIONS)
+	@scripts/declarations layout > $(LAYOUT).new && mv $(LAYOUT).new $(LAYOUT)
 
 format:
 	@scripts/deps test

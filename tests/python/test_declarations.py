@@ -226,6 +226,33 @@ class Script(unittest.TestCase):
         printed = compiled(EVERYTHING + "#include <stdio.h>\nint main(void)\n{\n" + "\n".join(lines) + "\n}\n")
         self.assertEqual([int(n) for n in printed.split()], wanted)
 
+    def test_its_table_of_structs_is_that_of_the_package(self):
+        for declarations, classes in ((self.read(EVERYTHING), self.module(EVERYTHING)), (self.script.read(HEADERS), vars(_c))):
+            table = self.script.table_of(self.script.layout(declarations))
+            self.assertEqual(len(table), sum(isinstance(d, self.script.StructBody) for d in declarations))
+            for tag, (size, members) in table.items():
+                cls = classes[self.script.class_name(tag)]
+                self.assertEqual((size, members), (ctypes.sizeof(cls), [
+                    f"{getattr(cls, name).offset} {getattr(cls, name).size} {name}" for name, *_ in cls._fields_]), tag)
+
+    def test_structs_may_grow_at_their_ends_only(self):
+        def wrong(new, old="struct pstk_a { uint32_t size; uint32_t kind; uint64_t reserved[2]; };"):
+            return list(self.script.moved(*(self.script.layout(self.read("#include <stdint.h>\n" + text)) for text in (old, new))))
+
+        for fine in ("struct pstk_a { uint32_t size; uint32_t kind; uint64_t reserved[2]; };",
+                     "struct pstk_a { uint32_t size; uint32_t kind; uint64_t reserved[2]; void *more; };",
+                     "struct pstk_a { uint32_t size; uint32_t kind; uint64_t n; uint64_t reserved[1]; };"
+                     "struct pstk_b { uint8_t new; };"):
+            self.assertEqual(wrong(fine), [], fine)
+        for text, says in (("struct pstk_b { uint32_t size; };", ["struct pstk_a is gone"]),
+                           ("struct pstk_a { uint32_t kind; uint32_t size; uint64_t reserved[2]; };",
+                            ["struct pstk_a: size is not at 0 with 4 bytes as before", "struct pstk_a: kind is not at 4 with 4 bytes as before"]),
+                           ("struct pstk_a { uint32_t size; uint64_t kind; uint64_t reserved[1]; };",
+                            ["struct pstk_a: kind is not at 4 with 4 bytes as before"]),
+                           ("struct pstk_a { uint32_t size; uint32_t kind; uint64_t reserved[1]; };",
+                            ["struct pstk_a has 16 bytes; must have 24 or more"])):
+            self.assertEqual(wrong(text), says, text)
+
     def test_it_refuses_what_it_does_not_understand(self):
         for text, what in REFUSED:
             with self.subTest(text), self.assertRaises(self.script.NotUnderstood) as caught:
