@@ -5,13 +5,11 @@
  *    order -> shard -> reader -> record -> sample -> batch -> device -> your loop
  *
  * This header also includes output.h (the tensors of a batch), ops.h (operations on images),
- * order.h (which samples a batch has), budget.h (batches by what samples cost), stats.h (what a
- * loader did), forecast.h (what it would do with more workers or faster storage), metrics.h (a
- * trace of it, and counts of a window), status.h (questions to a loader of another process),
- * machine.h (what the machine offers), share.h (batches that several objects hold), subset.h (a
- * part of a data set), mixture.h (several data sets), mix.h (MixUp and CutMix), mosaic.h (pictures
- * of four rows) and processes.h (rows that other processes make). Data sets have a header of their
- * own, format.h.
+ * order.h (which samples a batch has), budget.h (batches by what samples cost), subset.h (a part of
+ * a data set), mixture.h (several data sets), mix.h (MixUp and CutMix), mosaic.h (pictures of four
+ * rows), processes.h (rows that other processes make), share.h (batches that several objects hold),
+ * diagnostics.h (what a loader does, did and would do) and machine.h (what the machine offers).
+ * Data sets have a header of their own, format.h.
  *
  * Glossary
  *   sample id   number of a record in the data set, from 0
@@ -102,11 +100,9 @@
 #ifndef PENSTOCK_PENSTOCK_H
 #define PENSTOCK_PENSTOCK_H
 
-#include <penstock/status.h>
 #include <penstock/budget.h>
-#include <penstock/forecast.h>
+#include <penstock/diagnostics.h>
 #include <penstock/machine.h>
-#include <penstock/metrics.h>
 #include <penstock/mix.h>
 #include <penstock/mixture.h>
 #include <penstock/mosaic.h>
@@ -115,7 +111,6 @@
 #include <penstock/output.h>
 #include <penstock/processes.h>
 #include <penstock/share.h>
-#include <penstock/stats.h>
 #include <penstock/subset.h>
 #include <penstock/types.h>
 
@@ -291,7 +286,7 @@ struct pstk_settings_device {
      * for the loader's life. default: auto, 3 */
     uint32_t n_slots;
     /* 1: measure copies to the device, and how long the consumer's streams wait for batches
-     * (stats.h). default: 0 */
+     * (diagnostics.h). default: 0 */
     uint32_t measure;
     /* names a further stream that used a shared batch (share.h). default: NULL */
     pstk_current_stream_fn current_stream;
@@ -313,13 +308,13 @@ struct pstk_settings_observe {
     uint32_t trace_events;
     /* must be 0 */
     uint32_t reserved2;
-    /* a file for the trace (metrics.h): written at open, and again by pstk_close; copies. pstk_open
-     * fails if its folder does not exist, it is no file, or its name ends in .gz or .GZ; if the
-     * disk refuses it, only PSTK_FALLBACK_NO_TRACE is set. default: NULL, none */
+    /* a file for the trace (diagnostics.h): written at open, and again by pstk_close; copies.
+     * pstk_open fails if its folder does not exist, it is no file, or its name ends in .gz or .GZ;
+     * if the disk refuses it, only PSTK_FALLBACK_NO_TRACE is set. default: NULL, none */
     const char *trace_path;
-    /* a file by which other processes ask what the loader is doing (status.h; `penstock top`): made
-     * at open, removed by pstk_close; copies. A thread that sleeps answers. pstk_open fails if its
-     * folder does not exist or something else lies there; if the disk refuses it, only
+    /* a file by which other processes ask what the loader is doing (diagnostics.h; `penstock top`):
+     * made at open, removed by pstk_close; copies. A thread that sleeps answers. pstk_open fails if
+     * its folder does not exist or something else lies there; if the disk refuses it, only
      * PSTK_FALLBACK_NO_MONITOR is set. default: NULL, none */
     const char *monitor_path;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <penstock/forecast.h>
+#include <penstock/diagnostics.h>
 
 #include "observe/stats.h"
 

@@ -7,7 +7,7 @@
 #ifndef PSTK_HISTOGRAM_H
 #define PSTK_HISTOGRAM_H
 
-#include <penstock/metrics.h>
+#include <penstock/diagnostics.h>
 
 #include <stdatomic.h>
 

@@ -22,7 +22,7 @@
 
 #include "base/process.h"
 
-#include <penstock/status.h>
+#include <penstock/diagnostics.h>
 
 #define PSTK__STATUS_FILE_MAGIC "pstkbrd" /* 8 bytes with its 0 */
 #define PSTK__STATUS_FILE_VERSION 1u

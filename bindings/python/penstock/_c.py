@@ -167,6 +167,38 @@ TOO_LONG_ERROR = 0
 TOO_LONG_DROP = 1
 TOO_LONG_ALONE = 2
 
+# enum pstk_bottleneck
+BOTTLENECK_UNKNOWN = 0
+BOTTLENECK_STORAGE = 1
+BOTTLENECK_DECODE = 2
+BOTTLENECK_COPY = 3
+BOTTLENECK_CONSUMER = 4
+BOTTLENECK_READER = 5
+BOTTLENECK_CORES = 6
+
+# enum pstk_fallback
+FALLBACK_NO_IO_URING = 1
+FALLBACK_NO_FIXED_BUFFERS = 2
+FALLBACK_NO_FIXED_FILES = 4
+FALLBACK_NO_DIRECT = 8
+FALLBACK_NO_SINGLE_ISSUER = 16
+FALLBACK_NOT_PINNED = 32
+FALLBACK_NOT_BOUND = 64
+FALLBACK_NOT_PAGE_LOCKED = 128
+FALLBACK_NO_TRACE = 256
+FALLBACK_NO_MONITOR = 512
+
+# enum pstk_window
+WINDOW_OPEN = 0
+WINDOW_LOOK = 1
+WINDOW_MINUTE = 2
+
+# enum pstk_status_state
+STATUS_ANSWERED = 0
+STATUS_SILENT = 1
+STATUS_ENDED = 2
+STATUS_ELSEWHERE = 3
+
 # enum pstk_split_at
 SPLIT_AUTO = 0
 SPLIT_FIRST = 1
@@ -198,11 +230,6 @@ CUDA = 1
 # enum pstk_ceiling_reads
 CEILING_STORAGE = 1
 CEILING_LOADER = 2
-
-# enum pstk_window
-WINDOW_OPEN = 0
-WINDOW_LOOK = 1
-WINDOW_MINUTE = 2
 
 # enum pstk_mix_mode
 MIX_BATCH = 0
@@ -384,33 +411,6 @@ OUTPUT_PER_BOX = 9
 OUTPUT_KEYPOINTS = 10
 OUTPUT_POLYGONS = 11
 
-# enum pstk_bottleneck
-BOTTLENECK_UNKNOWN = 0
-BOTTLENECK_STORAGE = 1
-BOTTLENECK_DECODE = 2
-BOTTLENECK_COPY = 3
-BOTTLENECK_CONSUMER = 4
-BOTTLENECK_READER = 5
-BOTTLENECK_CORES = 6
-
-# enum pstk_fallback
-FALLBACK_NO_IO_URING = 1
-FALLBACK_NO_FIXED_BUFFERS = 2
-FALLBACK_NO_FIXED_FILES = 4
-FALLBACK_NO_DIRECT = 8
-FALLBACK_NO_SINGLE_ISSUER = 16
-FALLBACK_NOT_PINNED = 32
-FALLBACK_NOT_BOUND = 64
-FALLBACK_NOT_PAGE_LOCKED = 128
-FALLBACK_NO_TRACE = 256
-FALLBACK_NO_MONITOR = 512
-
-# enum pstk_status_state
-STATUS_ANSWERED = 0
-STATUS_SILENT = 1
-STATUS_ENDED = 2
-STATUS_ELSEWHERE = 3
-
 # enum pstk_process_file
 PROCESS_SOCKET = 3
 PROCESS_MEMORY = 4
@@ -472,6 +472,17 @@ NAMES: dict[str, dict[str, int]] = {
                     "length": COLUMN_LENGTH, "width": COLUMN_WIDTH, "height": COLUMN_HEIGHT},
     "annotations_format": {"coco": ANNOTATIONS_COCO, "voc": ANNOTATIONS_VOC},
     "too_long": {"error": TOO_LONG_ERROR, "drop": TOO_LONG_DROP, "alone": TOO_LONG_ALONE},
+    "bottleneck": {"unknown": BOTTLENECK_UNKNOWN, "storage": BOTTLENECK_STORAGE, "decode": BOTTLENECK_DECODE,
+                   "copy": BOTTLENECK_COPY, "consumer": BOTTLENECK_CONSUMER, "reader": BOTTLENECK_READER,
+                   "cores": BOTTLENECK_CORES},
+    "fallback": {"no_io_uring": FALLBACK_NO_IO_URING, "no_fixed_buffers": FALLBACK_NO_FIXED_BUFFERS,
+                 "no_fixed_files": FALLBACK_NO_FIXED_FILES, "no_direct": FALLBACK_NO_DIRECT,
+                 "no_single_issuer": FALLBACK_NO_SINGLE_ISSUER, "not_pinned": FALLBACK_NOT_PINNED,
+                 "not_bound": FALLBACK_NOT_BOUND, "not_page_locked": FALLBACK_NOT_PAGE_LOCKED,
+                 "no_trace": FALLBACK_NO_TRACE, "no_monitor": FALLBACK_NO_MONITOR},
+    "window": {"open": WINDOW_OPEN, "look": WINDOW_LOOK, "minute": WINDOW_MINUTE},
+    "status_state": {"answered": STATUS_ANSWERED, "silent": STATUS_SILENT, "ended": STATUS_ENDED,
+                     "elsewhere": STATUS_ELSEWHERE},
     "split_at": {"auto": SPLIT_AUTO, "first": SPLIT_FIRST, "last": SPLIT_LAST},
     "verify_checksums": {"without": VERIFY_WITHOUT, "own": VERIFY_OWN, "compared": VERIFY_COMPARED,
                          "kept": VERIFY_KEPT},
@@ -480,7 +491,6 @@ NAMES: dict[str, dict[str, int]] = {
     "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
     "device_kind": {"host": HOST, "cuda": CUDA},
     "ceiling_reads": {"storage": CEILING_STORAGE, "loader": CEILING_LOADER},
-    "window": {"open": WINDOW_OPEN, "look": WINDOW_LOOK, "minute": WINDOW_MINUTE},
     "mix_mode": {"batch": MIX_BATCH, "elem": MIX_ELEM, "pair": MIX_PAIR},
     "mix_pairing": {"roll": MIX_ROLL, "flip": MIX_FLIP},
     "mix_targets": {"dense": MIX_DENSE, "pairs": MIX_PAIRS},
@@ -538,16 +548,6 @@ NAMES: dict[str, dict[str, int]] = {
                     "bytes": OUTPUT_BYTES, "callback": OUTPUT_CALLBACK, "ragged": OUTPUT_RAGGED,
                     "mask": OUTPUT_MASK, "boxes": OUTPUT_BOXES, "per_box": OUTPUT_PER_BOX,
                     "keypoints": OUTPUT_KEYPOINTS, "polygons": OUTPUT_POLYGONS},
-    "bottleneck": {"unknown": BOTTLENECK_UNKNOWN, "storage": BOTTLENECK_STORAGE, "decode": BOTTLENECK_DECODE,
-                   "copy": BOTTLENECK_COPY, "consumer": BOTTLENECK_CONSUMER, "reader": BOTTLENECK_READER,
-                   "cores": BOTTLENECK_CORES},
-    "fallback": {"no_io_uring": FALLBACK_NO_IO_URING, "no_fixed_buffers": FALLBACK_NO_FIXED_BUFFERS,
-                 "no_fixed_files": FALLBACK_NO_FIXED_FILES, "no_direct": FALLBACK_NO_DIRECT,
-                 "no_single_issuer": FALLBACK_NO_SINGLE_ISSUER, "not_pinned": FALLBACK_NOT_PINNED,
-                 "not_bound": FALLBACK_NOT_BOUND, "not_page_locked": FALLBACK_NOT_PAGE_LOCKED,
-                 "no_trace": FALLBACK_NO_TRACE, "no_monitor": FALLBACK_NO_MONITOR},
-    "status_state": {"answered": STATUS_ANSWERED, "silent": STATUS_SILENT, "ended": STATUS_ENDED,
-                     "elsewhere": STATUS_ELSEWHERE},
     "process_file": {"socket": PROCESS_SOCKET, "memory": PROCESS_MEMORY, "job": PROCESS_JOB},
     "subset_kind": {"range": SUBSET_RANGE, "fraction": SUBSET_FRACTION, "fold": SUBSET_FOLD,
                     "ids": SUBSET_IDS, "where": SUBSET_WHERE, "between": SUBSET_BETWEEN,
@@ -813,6 +813,147 @@ class Budget(Structure):
     ]
 
 
+class StageStats(Structure):
+    _fields_ = [
+        ("busy_ns", c_uint64),
+        ("starved_ns", c_uint64),
+        ("blocked_ns", c_uint64),
+        ("n_items", c_uint64),
+        ("n_threads", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Stats(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("reader", c_uint32),
+        ("direct", c_uint32),
+        ("registered", c_uint32),
+        ("fallbacks", c_uint32),
+        ("n_threads", c_uint32),
+        ("n_slots", c_uint32),
+        ("n_nodes", c_uint32),
+        ("queue_depth", c_uint32),
+        ("rows_per_job", c_uint32),
+        ("kernels", c_uint32),
+        ("bottleneck", c_uint32),
+        ("n_samples", c_uint64),
+        ("bytes_delivered", c_uint64),
+        ("n_batches", c_uint64),
+        ("n_replacements", c_uint64),
+        ("bytes_read", c_uint64),
+        ("n_reads", c_uint64),
+        ("n_index_hits", c_uint64),
+        ("n_index_misses", c_uint64),
+        ("n_slow_reads", c_uint64),
+        ("slot_memory", c_uint64),
+        ("io_memory", c_uint64),
+        ("index_memory", c_uint64),
+        ("scratch_memory", c_uint64),
+        ("stage_reader", StageStats),
+        ("stage_workers", StageStats),
+        ("stage_consumer", StageStats),
+        ("stage_uploader", StageStats),
+        ("n_device_slots", c_uint32),
+        ("page_locked", c_uint32),
+        ("device_memory", c_uint64),
+        ("copy_ns", c_uint64),
+        ("copy_bytes", c_uint64),
+        ("stream_used_ns", c_uint64),
+        ("stream_starved_ns", c_uint64),
+        ("n_palette_images", c_uint64),
+        ("n_damaged_images", c_uint64),
+        ("n_dropped_boxes", c_uint64),
+        ("n_lone_rows", c_uint64),
+        ("block_memory", c_uint64),
+        ("cpu_ns", c_uint64),
+        ("n_rows_ahead", c_uint64),
+    ]
+
+
+class Distribution(Structure):
+    _fields_ = [
+        ("n", c_uint64),
+        ("sum", c_uint64),
+        ("p50", c_uint64),
+        ("p95", c_uint64),
+        ("p99", c_uint64),
+        ("max", c_uint64),
+    ]
+
+
+class Metrics(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("window", c_uint32),
+        ("duration_ns", c_uint64),
+        ("n_batches", c_uint64),
+        ("n_samples", c_uint64),
+        ("n_replacements", c_uint64),
+        ("bytes_delivered", c_uint64),
+        ("bytes_read", c_uint64),
+        ("n_reads", c_uint64),
+        ("n_slow_reads", c_uint64),
+        ("n_index_hits", c_uint64),
+        ("n_index_misses", c_uint64),
+        ("n_ready", c_uint64),
+        ("wait", Distribution),
+        ("read", Distribution),
+        ("decode", Distribution),
+        ("copy", Distribution),
+        ("fallbacks", c_uint32),
+        ("reserved", c_uint32),
+        ("finish", Distribution),
+        ("stream", Distribution),
+        ("jobs", Distribution),
+        ("ready", Distribution),
+        ("leased", Distribution),
+        ("free", Distribution),
+    ]
+
+
+class ForecastSettings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_threads", c_uint32),
+        ("storage_factor", c_double),
+        ("worker_factor", c_double),
+        ("n_cores", c_double),
+        ("no_consumer", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Forecast(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("limit", c_uint32),
+        ("measured", c_double),
+        ("samples_per_second", c_double),
+    ]
+
+
+class Status(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("state", c_uint32),
+        ("pid", c_uint32),
+        ("is_foreign", c_uint32),
+        ("rank", c_uint32),
+        ("world", c_uint32),
+        ("device", c_uint32),
+        ("device_index", c_int32),
+        ("opened_ns", c_uint64),
+        ("n_samples", c_uint64),
+        ("answered_ns", c_uint64),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("host", c_char * 64),
+        ("path", c_char * 512),
+    ]
+
+
 class FirstOf(Structure):
     _fields_ = [
         ("name", c_char_p),
@@ -943,27 +1084,6 @@ class ExportResult(Structure):
     ]
 
 
-class ForecastSettings(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("n_threads", c_uint32),
-        ("storage_factor", c_double),
-        ("worker_factor", c_double),
-        ("n_cores", c_double),
-        ("no_consumer", c_uint32),
-        ("reserved", c_uint32),
-    ]
-
-
-class Forecast(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("limit", c_uint32),
-        ("measured", c_double),
-        ("samples_per_second", c_double),
-    ]
-
-
 class Machine(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -1034,47 +1154,6 @@ class Ceilings(Structure):
         ("copy_bytes_per_second", c_double),
         ("copy_block_size", c_uint64),
         ("kernels_ns", c_double * 4),
-    ]
-
-
-class Distribution(Structure):
-    _fields_ = [
-        ("n", c_uint64),
-        ("sum", c_uint64),
-        ("p50", c_uint64),
-        ("p95", c_uint64),
-        ("p99", c_uint64),
-        ("max", c_uint64),
-    ]
-
-
-class Metrics(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("window", c_uint32),
-        ("duration_ns", c_uint64),
-        ("n_batches", c_uint64),
-        ("n_samples", c_uint64),
-        ("n_replacements", c_uint64),
-        ("bytes_delivered", c_uint64),
-        ("bytes_read", c_uint64),
-        ("n_reads", c_uint64),
-        ("n_slow_reads", c_uint64),
-        ("n_index_hits", c_uint64),
-        ("n_index_misses", c_uint64),
-        ("n_ready", c_uint64),
-        ("wait", Distribution),
-        ("read", Distribution),
-        ("decode", Distribution),
-        ("copy", Distribution),
-        ("fallbacks", c_uint32),
-        ("reserved", c_uint32),
-        ("finish", Distribution),
-        ("stream", Distribution),
-        ("jobs", Distribution),
-        ("ready", Distribution),
-        ("leased", Distribution),
-        ("free", Distribution),
     ]
 
 
@@ -1378,85 +1457,6 @@ class Output(Structure):
         ("callback", CallbackOutput),
         ("follow", FollowOutput),
         ("ragged", RaggedOutput),
-    ]
-
-
-class StageStats(Structure):
-    _fields_ = [
-        ("busy_ns", c_uint64),
-        ("starved_ns", c_uint64),
-        ("blocked_ns", c_uint64),
-        ("n_items", c_uint64),
-        ("n_threads", c_uint32),
-        ("reserved", c_uint32),
-    ]
-
-
-class Stats(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("reader", c_uint32),
-        ("direct", c_uint32),
-        ("registered", c_uint32),
-        ("fallbacks", c_uint32),
-        ("n_threads", c_uint32),
-        ("n_slots", c_uint32),
-        ("n_nodes", c_uint32),
-        ("queue_depth", c_uint32),
-        ("rows_per_job", c_uint32),
-        ("kernels", c_uint32),
-        ("bottleneck", c_uint32),
-        ("n_samples", c_uint64),
-        ("bytes_delivered", c_uint64),
-        ("n_batches", c_uint64),
-        ("n_replacements", c_uint64),
-        ("bytes_read", c_uint64),
-        ("n_reads", c_uint64),
-        ("n_index_hits", c_uint64),
-        ("n_index_misses", c_uint64),
-        ("n_slow_reads", c_uint64),
-        ("slot_memory", c_uint64),
-        ("io_memory", c_uint64),
-        ("index_memory", c_uint64),
-        ("scratch_memory", c_uint64),
-        ("stage_reader", StageStats),
-        ("stage_workers", StageStats),
-        ("stage_consumer", StageStats),
-        ("stage_uploader", StageStats),
-        ("n_device_slots", c_uint32),
-        ("page_locked", c_uint32),
-        ("device_memory", c_uint64),
-        ("copy_ns", c_uint64),
-        ("copy_bytes", c_uint64),
-        ("stream_used_ns", c_uint64),
-        ("stream_starved_ns", c_uint64),
-        ("n_palette_images", c_uint64),
-        ("n_damaged_images", c_uint64),
-        ("n_dropped_boxes", c_uint64),
-        ("n_lone_rows", c_uint64),
-        ("block_memory", c_uint64),
-        ("cpu_ns", c_uint64),
-        ("n_rows_ahead", c_uint64),
-    ]
-
-
-class Status(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("state", c_uint32),
-        ("pid", c_uint32),
-        ("is_foreign", c_uint32),
-        ("rank", c_uint32),
-        ("world", c_uint32),
-        ("device", c_uint32),
-        ("device_index", c_int32),
-        ("opened_ns", c_uint64),
-        ("n_samples", c_uint64),
-        ("answered_ns", c_uint64),
-        ("epoch", c_uint64),
-        ("position", c_uint64),
-        ("host", c_char * 64),
-        ("path", c_char * 512),
     ]
 
 
@@ -1774,19 +1774,23 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_annotations_read": (c_int, [c_void_p, c_uint64, POINTER(Value), c_uint32, POINTER(Error)]),
     "pstk_annotations_get_pixels": (c_int, [c_void_p, c_uint32, POINTER(Pixels)]),
     "pstk_budget_digest": (c_int, [POINTER(Budget), POINTER(c_uint64)]),
+    "pstk_get_stats": (c_int, [c_void_p, POINTER(Stats)]),
+    "pstk_find_bottleneck": (c_uint32, [POINTER(Stats)]),
+    "pstk_trace_write": (c_int, [c_void_p, c_char_p, POINTER(Error)]),
+    "pstk_get_metrics": (c_int, [c_void_p, c_uint32, POINTER(Metrics)]),
+    "pstk_predict": (c_int, [POINTER(Stats), POINTER(ForecastSettings), POINTER(Forecast)]),
+    "pstk_status_ask": (c_int, [c_char_p, c_int64, POINTER(Status), POINTER(Stats), POINTER(Metrics),
+                                POINTER(Error)]),
     "pstk_find_format": (c_char_p, [c_char_p, POINTER(Error)]),
     "pstk_verify_data": (c_int64, [POINTER(VerifySettings), POINTER(Error)]),
     "pstk_cache_get_info": (c_int, [c_char_p, c_uint64, POINTER(CacheInfo), POINTER(Error)]),
     "pstk_cache_clear": (c_int, [c_char_p, c_uint32, POINTER(CacheInfo), POINTER(Error)]),
     "pstk_export": (c_int, [POINTER(ExportSettings), POINTER(ExportResult), POINTER(Error)]),
-    "pstk_predict": (c_int, [POINTER(Stats), POINTER(ForecastSettings), POINTER(Forecast)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
     "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
     "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),
                                     POINTER(Error)]),
     "pstk_measure_ceilings": (c_int, [POINTER(Settings), c_double, POINTER(Ceilings), POINTER(Error)]),
-    "pstk_trace_write": (c_int, [c_void_p, c_char_p, POINTER(Error)]),
-    "pstk_get_metrics": (c_int, [c_void_p, c_uint32, POINTER(Metrics)]),
     "pstk_mix_init": (None, [POINTER(Mix), c_uint32]),
     "pstk_mix_draw": (c_int, [POINTER(Mix), POINTER(MixKey), POINTER(MixedRow), POINTER(Error)]),
     "pstk_mixture_init": (None, [POINTER(Mixture), c_uint32]),
@@ -1873,10 +1877,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_output_keypoints": (Output, [c_char_p]),
     "pstk_output_polygons": (Output, [c_char_p]),
     "pstk_output_callback": (Output, [c_char_p, c_uint32, DecodeFn, c_void_p]),
-    "pstk_get_stats": (c_int, [c_void_p, POINTER(Stats)]),
-    "pstk_find_bottleneck": (c_uint32, [POINTER(Stats)]),
-    "pstk_status_ask": (c_int, [c_char_p, c_int64, POINTER(Status), POINTER(Stats), POINTER(Metrics),
-                                POINTER(Error)]),
     "pstk_share_open": (c_int, [POINTER(c_void_p), POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),
     "pstk_share_batch": (POINTER(Batch), [c_void_p]),
     "pstk_share_ref": (None, [c_void_p]),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a loader would do with more workers, faster storage, or a loop that takes every batch at once.
 
-These are predictions, by the model of `penstock/forecast.h`: from the times of the loader's stages since the
+These are predictions, by the model of `penstock/diagnostics.h`: from the times of the loader's stages since the
 loop first asked for a batch, the cores that the process may use, and the CPU time that it used.
 """
 from __future__ import annotations

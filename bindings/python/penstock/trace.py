@@ -7,7 +7,7 @@
     profiler.export_chrome_trace("torch.json")
     penstock.trace.merge("loader.json", "torch.json", "both.json")  # open it at https://ui.perfetto.dev
 
-`penstock/metrics.h` describes the events.
+`penstock/diagnostics.h` describes the events.
 """
 from __future__ import annotations
 

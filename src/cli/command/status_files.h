@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * status_files: the folder in which the loaders of a user have their status files
- * (penstock/status.h): penstock in $XDG_RUNTIME_DIR, or /tmp/penstock-UID without that. The Python
+ * (penstock/diagnostics.h): penstock in $XDG_RUNTIME_DIR, or /tmp/penstock-UID without that. The Python
  * package has the same rule, in status_files.py.
  */
 #ifndef PSTK_CLI_STATUS_FILES_H

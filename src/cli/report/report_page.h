@@ -16,7 +16,7 @@
  *                     gpu_utilisation (0 to 1)
  *   n_not_drawn       ranks that are left out of series
  *   times             an object for each of wait, read, decode, copy, finish and stream
- *                     (penstock/metrics.h) that has values: n, sum_ns, p50_ns, p95_ns, p99_ns,
+ *                     (penstock/diagnostics.h) that has values: n, sum_ns, p50_ns, p95_ns, p99_ns,
  *                     max_ns
  *   wait_buckets      a list: from_ns, below_ns, n (waits.h)
  *   machine           cpu, cores, usable_cores, numa_nodes, memory_bytes, kernels, kernel, libjpeg,
