@@ -26,7 +26,8 @@ def run(asked, with_monitor):
     """CPU seconds for each row, rows in a second, and the CPU seconds of the Monitor's thread for each second."""
     of_thread = [0.0]
     begin, cpu = time.monotonic(), time.process_time()
-    with penstock.Loader(asked.data, batch_size=16, n_threads=1, framework="dlpack", monitor_path=False, outputs={
+    with penstock.Loader(asked.data, batch_size=16, n_threads=1, framework="dlpack",
+                         observe=penstock.Observe(monitor_path=False), outputs={
             "image": penstock.image("jpg", [penstock.RandomResizedCrop(224), penstock.RandomFlip()])}) as loader:
         watching = contextlib.nullcontext() if not with_monitor else penstock.Monitor(
             loader, every=asked.every, look=asked.look, gpu=None, alerts=True, line=lambda _: None,

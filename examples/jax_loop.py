@@ -66,7 +66,7 @@ def main() -> None:
     loader = penstock.Loader(
         args.train, batch_size=args.batch_size, framework="jax",
         device="cuda" if jax.default_backend() == "gpu" else "cpu",
-        rank=jax.process_index(), world=jax.process_count(), outputs={
+        ranks=penstock.Ranks(jax.process_index(), jax.process_count()), outputs={
             "image": penstock.image("jpg", ops, dtype="float32"), "label": penstock.scalar("cls")})
     parameters = init(jax.random.key(0), len(penstock.Dataset(args.train).names))
     if args.checkpoint and os.path.exists(args.checkpoint):

@@ -70,8 +70,8 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters())
     image = penstock.image("jpg", [penstock.RandomResizedCrop(options.size), penstock.Normalize()],
                            layout="channels_last")
-    with penstock.Loader(options.data, batch_size=1, max_batch_size=options.most, last_batch="pad", device=device,
-                         framework="torch", outputs={"image": image}) as loader:
+    with penstock.Loader(options.data, batch_size=1, memory=penstock.Memory(max_batch_size=options.most), last_batch="pad",
+                         device=device, framework="torch", outputs={"image": image}) as loader:
         rows = largest(loader, options.most, lambda images: step(model, optimizer, images, options.limit))
     print(f"largest batch: {rows} rows" + (", the most that was tried" if rows == options.most else ""))
 

@@ -75,7 +75,7 @@ def open_loader(args: argparse.Namespace, device: torch.device, train: bool) -> 
         [Resize(args.size * 8 // 7), CenterCrop(args.size)]
     dtype = "bfloat16" if args.amp else "float32"
     return penstock.Loader(
-        args.train if train else args.val, batch_size=args.batch_size, device=device, rank="auto",
+        args.train if train else args.val, batch_size=args.batch_size, device=device, ranks="auto",
         seed=args.seed, shuffle=train, last_batch="drop" if train else "short", outputs={
             "image": penstock.image("jpg", [*ops, Normalize()], dtype=dtype, layout="channels_last"),
             "label": penstock.scalar("cls", dtype="int64")})

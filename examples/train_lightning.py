@@ -31,7 +31,7 @@ class Data(lightning.LightningDataModule):
     def open(self, which: str, ops: list[Any], **settings: Any) -> penstock.Loader:
         image = penstock.image("jpg", [*ops, Normalize()], dtype="float32", layout="channels_last")
         return penstock.Loader(
-            self.paths[which], batch_size=self.batch_size, rank="auto", **settings,
+            self.paths[which], batch_size=self.batch_size, ranks="auto", **settings,
             device=self.trainer.strategy.root_device,
             outputs={"image": image, "label": penstock.scalar("cls", dtype="int64")})
 

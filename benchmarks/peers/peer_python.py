@@ -22,7 +22,8 @@ def batches(task):
                                                    penstock.RandomHorizontalFlip()])}
     else:
         outputs = {"record": penstock.tensor("bytes")}
-    loader = penstock.Loader(task.folder / "data", batch_size=task.batch_size, outputs=outputs, io="buffered",
+    loader = penstock.Loader(task.folder / "data", batch_size=task.batch_size, outputs=outputs,
+                             reading=penstock.Reading(io="buffered"),
                              n_threads=task.n_cores)
     name = next(iter(outputs))
     while True:

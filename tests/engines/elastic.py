@@ -18,7 +18,7 @@ def main(data, folder):
     torch.distributed.init_process_group("gloo")
     saved = json.loads(committed.read_text()) if committed.exists() else None
     steps = saved["steps"] if saved else []
-    with penstock.Loader(data, global_batch_size=20, rank="auto", last_batch="short", framework="dlpack",
+    with penstock.Loader(data, batch_size=penstock.GlobalBatch(20), ranks="auto", last_batch="short", framework="dlpack",
                          n_threads=1) as loader:
         if saved:
             loader.load_state_dict(saved["state"])

@@ -36,11 +36,11 @@ def rows(batch):
 
 def seen_by(data, out, kind=""):
     """Write what this process saw."""
-    with penstock.Loader(data, global_batch_size=BATCH, rank="auto", framework="dlpack", n_threads=1) as loader:
+    with penstock.Loader(data, batch_size=penstock.GlobalBatch(BATCH), ranks="auto", framework="dlpack", n_threads=1) as loader:
         ranks = loader.ranks
         seen = {"ranks": ranks._asdict(), "length": len(loader), "cores": len(os.sched_getaffinity(0)),
                 "batches": [{"ids": list(batch.sample_ids), "index": batch.index} for batch in loader.epoch(0)]}
-    with penstock.Loader(data, global_batch_size=BATCH, rank="auto", framework="numpy", n_threads=1) as loader:
+    with penstock.Loader(data, batch_size=penstock.GlobalBatch(BATCH), ranks="auto", framework="numpy", n_threads=1) as loader:
         seen["rows"] = [rows(batch) for batch in loader.epoch(0)]
         seen["weight"] = trained(loader.epoch(1)) if kind == "gloo" else None
     if kind == "mpi":

@@ -16,18 +16,18 @@ class Trainer(transformers.Trainer):
     """Batches are the loader's: dicts whose names are the arguments of the model's forward()."""
 
     def open(self, path, **settings):
-        return penstock.Loader(path, rank="auto", device=self.args.device, framework="torch",
-                               n_slots=self.args.gradient_accumulation_steps + 2, **settings,
+        return penstock.Loader(path, ranks="auto", device=self.args.device, framework="torch",
+                               memory=penstock.Memory(n_slots=self.args.gradient_accumulation_steps + 2), **settings,
                                outputs={"x": "x", "labels": "y"})
 
     def get_train_dataloader(self):
-        loader = self.open("train", global_batch_size=8, seed=3)
+        loader = self.open("train", batch_size=penstock.GlobalBatch(8), seed=3)
         if self.checkpoint is not None:
             loader.load_state_dict(json.loads(pathlib.Path(self.checkpoint, "loader.json").read_text()))
         return loader
 
     def get_eval_dataloader(self, eval_dataset=None):
-        return self.open("val", global_batch_size=4, shuffle=False, last_batch="short")
+        return self.open("val", batch_size=penstock.GlobalBatch(4), shuffle=False, last_batch="short")
 
 
 class SaveLoader(transformers.TrainerCallback):

@@ -48,7 +48,8 @@ def zeros(parameters, world):
 def train(data, world, accumulate=1, lr=LR):
     """Returns for each rank the ids of its batches and its losses, in the order of steps, and the weights after each
     step, which are those of all ranks."""
-    loaders = [penstock.Loader(data, global_batch_size=BATCH, seed=SEED, rank=rank, world=world, framework="numpy",
+    loaders = [penstock.Loader(data, batch_size=penstock.GlobalBatch(BATCH), seed=SEED, ranks=penstock.Ranks(rank, world),
+                               framework="numpy",
                                outputs=["y"], n_threads=1) for rank in range(world)]
     model, seen, weights = network(), [{"ids": [], "losses": []} for _ in range(world)], []
     parameters = list(model.parameters())

@@ -20,7 +20,8 @@ def training(config):
     """A loop that saves a checkpoint after each step. Rank 1 fails once, in the middle."""
     checkpoint = ray.train.get_checkpoint()
     steps, failed = [], pathlib.Path(config["out"], "failed")
-    with penstock.Loader(config["data"], global_batch_size=200, rank="auto", framework="dlpack", n_threads=1) as loader:
+    with penstock.Loader(config["data"], batch_size=penstock.GlobalBatch(200), ranks="auto", framework="dlpack",
+                         n_threads=1) as loader:
         assert loader.ranks.source == "Ray Train", loader.ranks
         if checkpoint is not None:
             with checkpoint.as_directory() as folder:

@@ -114,7 +114,7 @@ class Transformers(CallbackCase):
 
         class Trainer(transformers.Trainer):
             def get_train_dataloader(self):
-                return case.opened(outputs={"x": "x", "labels": "y"}, n_slots=4)
+                return case.opened(outputs={"x": "x", "labels": "y"}, memory=penstock.Memory(n_slots=4))
 
         class Model(torch.nn.Module):
             def __init__(self):

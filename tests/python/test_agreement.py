@@ -26,7 +26,7 @@ from penstock import agreement, exchange
 rank, world, place, data = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
 
 def early(**keywords):
-    return penstock.Loader(data, batch_size=4, rank=rank, world=world, framework="dlpack", n_threads=1, **keywords)
+    return penstock.Loader(data, batch_size=4, ranks=penstock.Ranks(rank, world), framework="dlpack", n_threads=1, **keywords)
 
 def taken(name, *loaders):
     print(f"#{name} ", end="")
@@ -42,7 +42,7 @@ def taken(name, *loaders):
 
 if rank < 2:  # a process that joins later
     group.init_process_group("gloo", init_method="file://" + place + "-of-two", rank=rank, world_size=2)
-    penstock.Loader(data, batch_size=4, rank="auto", framework="dlpack", n_threads=1).close()
+    penstock.Loader(data, batch_size=4, ranks="auto", framework="dlpack", n_threads=1).close()
     group.destroy_process_group()
 if rank == 0:
     early(seed=9).close()
@@ -50,7 +50,7 @@ if rank == 0:
 pair = [early(), early(order="sequential", last_batch="short")]
 if rank == 1:
     pair = [early(order="sequential", last_batch="short"), early()]
-differing, lazy = early(seed=5 + rank), early(seed=5, epoch=rank // 2)
+differing, lazy = early(seed=5 + rank), early(seed=5, order=penstock.Order(epoch=rank // 2))
 taken("before", pair[0], pair[1], pair[0])
 group.init_process_group("gloo", init_method="file://" + place, rank=rank, world_size=world,
                          timeout=datetime.timedelta(seconds=60))
@@ -73,9 +73,10 @@ else:
 taken("found", lazy)
 agreement.SECONDS = 60
 
-def opened(path=data, rank="auto", **keywords):
+def opened(path=data, ranks="auto", **keywords):
     try:
-        with penstock.Loader(path, rank=rank, framework="dlpack", n_threads=1, **{"global_batch_size": 12, **keywords}) as loader:
+        with penstock.Loader(path, ranks=ranks, framework="dlpack", n_threads=1,
+                             **{"batch_size": penstock.GlobalBatch(12), **keywords}) as loader:
             print(loader.global_batch_size, len(loader), flush=True)
     except Exception as error:
         print(f"{type(error).__name__}: {error}", flush=True)
@@ -83,13 +84,13 @@ def opened(path=data, rank="auto", **keywords):
 opened()
 opened(seed=rank // 2)
 opened(path=data if rank != 1 else data + "/none")
-opened(global_batch_size=12 + 3 * (rank == 2))
-opened(rank=min(rank, 1), world=3)
+opened(batch_size=penstock.GlobalBatch(12 + 3 * (rank == 2)))
+opened(ranks=penstock.Ranks(min(rank, 1), 3))
 opened(last_batch="drop" if rank else "short")
-opened(seed=rank, compare_ranks=False)
-opened(rank=0, world=1, seed=rank)
+opened(seed=rank, ranks=penstock.Ranks("auto", compare=False))
+opened(ranks=penstock.Ranks(0, 1), seed=rank)
 opened(order="sequential")
-opened(order="windowed", strands=4 * (rank == 1))
+opened(order=penstock.Order("windowed", strands=4 * (rank == 1)))
 opened(order="windowed" if rank else "full")
 for case in ("same", "longer", "larger", "changed"):
     opened(path=f"{sys.argv[5]}/{case}-{rank}/{{000..001}}.tar")
@@ -169,7 +170,7 @@ class OneProcess(unittest.TestCase):
 
     def test_a_verdict_that_does_not_come_names_no_empty_list_of_processes(self):
         with unittest.mock.patch.object(agreement, "SECONDS", 0):
-            said = agreement._judged(Failing(), "open a loader", "give compare_ranks=False")
+            said = agreement._judged(Failing(), "open a loader", "give each penstock.Ranks compare=False")
         self.assertEqual(said["problem"], "rank: all 3 processes did open a loader, and the last one ended before it compared what "
                          "they reported; must go on (see its log)")
 
@@ -217,7 +218,7 @@ class Agreement(unittest.TestCase):
         """said: of each process, by what it did."""
         self.assertRegex(said[0]["before"], r"^taken \| <string>: penstock: world is 3, and nothing has compared the loaders of "
                          r"these processes: .*compare loader.state_dict\(\) of all processes yourself, and give "
-                         r"compare_ranks=False\)$")
+                         r"give penstock.Ranks compare=False\)$")
         for rank in range(WORLD):
             if rank:
                 self.assertEqual(said[rank]["before"], "taken")
@@ -227,15 +228,15 @@ class Agreement(unittest.TestCase):
                                  "same on all processes")
             self.assertEqual(said[rank]["found"], "SettingsError: epoch: value is 1 on process 2, and 0 on process 0; must be the "
                              "same on all processes")
-            self.assertRegex(said[rank]["ended"], "^PenstockError: compare_ranks: penstock could not reach the store of "
-                             r"torch.distributed, .*\(Connection reset by peer\).*\(or give compare_ranks=False\)$")
+            self.assertRegex(said[rank]["ended"], "^PenstockError: ranks: penstock could not reach the store of "
+                             r"torch.distributed, .*\(Connection reset by peer\).*\(or give ranks=penstock.Ranks\(RANK, WORLD, compare=False\)\)$")
         self.assertRegex(said[0]["waits"], r"^taken \| <string>: penstock: process 2 of 3 took no batch within 2 s after the others, "
-                         r".*\(give compare_ranks=False to a loader that only some processes use\)$")
+                         r".*\(give penstock.Ranks compare=False for a loader that only some processes use\)$")
         self.assertEqual((said[1]["waits"], said[0]["goes_on"], said[1]["goes_on"]), ("taken",) * 3)
         self.assertEqual(said[2]["late"], said[2]["found"])
         for rank in range(2):
             self.assertEqual(said[rank]["left"], "TimedOutError: rank: process 2 did not open a loader within 2 s, as the others of "
-                             "3 did; must do so (open one in each, or give compare_ranks=False)")
+                             "3 did; must do so (open one in each, or give each penstock.Ranks compare=False)")
 
 
 if __name__ == "__main__":

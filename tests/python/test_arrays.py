@@ -142,19 +142,20 @@ class Right(Files):
             wanted = {}
             for order in ("full", "sequential", "windowed"):
                 for threads, size, reader in ((1, 64, "threads"), (3, 301, "io_uring"), (3, 7, "threads")):
-                    ids = self.check_epochs(path, arrays, (0, 1), order=order, n_threads=threads, reader=reader,
+                    ids = self.check_epochs(path, arrays, (0, 1), order=order, n_threads=threads,
+                                            reading=penstock.Reading(reader=reader),
                                             batch_size=size, seed=5)
                     self.assertEqual(sorted(ids[0]), list(range(N)))
                     self.assertEqual(wanted.setdefault(str(order), ids), ids)
             try:
-                self.check_epochs(path, arrays, io="direct")
+                self.check_epochs(path, arrays, reading=penstock.Reading(io="direct"))
             except penstock.UnsupportedError as error:
                 self.assertIn("O_DIRECT", str(error))
 
     def test_rows_past_the_io_memory_take_the_slow_path(self):
         arrays = {"x": values("u1", (300000,), 9), "y": values("<i8", (), 9), "z": values("u1", (200000,), 9)}
         for path in (self.file(npz(**arrays)), self.file(safetensors(arrays), "x.safetensors")):
-            self.check_epochs(path, arrays, io_memory=1 << 19, batch_size=2)
+            self.check_epochs(path, arrays, memory=penstock.Memory(io_memory=1 << 19), batch_size=2)
 
     def test_some_fields_of_a_file_alone(self):
         arrays = {name: values("<i4", (k + 1,), seed=k) for k, name in enumerate("abcdef")}
@@ -238,7 +239,8 @@ class Archives(Files):
         outputs = {"small": penstock.scalar("small")}
         for i in (0, 15):
             self.assertEqual(self.command("get", path, str(i), "small"), array[i].tobytes())
-        with penstock.Loader(path, batch_size=4, framework="numpy", outputs=outputs, max_record_size=2**30) as loader:
+        with penstock.Loader(path, batch_size=4, framework="numpy", outputs=outputs,
+                             memory=penstock.Memory(max_record_size=2**30)) as loader:
             for batch in loader.epoch(0):
                 self.assertEqual(batch["small"].tolist(), array[np.asarray(batch.sample_ids)].tolist())
 

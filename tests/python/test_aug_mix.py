@@ -86,7 +86,8 @@ class Mixes(Case):
             ops, found = [Resize((30, 41)), op, penstock.RandomFlip()], {}
             for kernels in ("c", "auto"):
                 with penstock.Loader(self.path(), outputs={"x": penstock.image("x", ops)}, batch_size=n, shuffle=False,
-                                     seed=seed, form="dict", framework="numpy", copy=True, kernels=kernels) as loader:
+                                     seed=seed, form="dict", framework="numpy", device=penstock.Device(copy=True),
+                                     reading=penstock.Reading(kernels=kernels)) as loader:
                     found[kernels] = next(iter(loader))["x"]
             numpy.testing.assert_array_equal(found["c"], found["auto"])
             for i, row in enumerate(found["c"]):

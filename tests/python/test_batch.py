@@ -360,16 +360,17 @@ class Crops(unittest.TestCase):
                 self.assertRaisesRegex(penstock.SettingsError, "report_crops=True", use)
 
     def test_crops_are_of_images(self):
-        with self.open(report_crops=True, outputs={"n": "i", "a": sets.images()}) as data:
+        with self.open(observe=penstock.Observe(report_crops=True), outputs={"n": "i", "a": sets.images()}) as data:
             batch = next(iter(data))
         for crops in (batch.crops, pickle.loads(pickle.dumps(batch)).crops):
             self.assertEqual({name: len(rows) for name, rows in crops.items()}, {"a": 8})
             self.assertTrue(all(row.height > 0 and row.image_width == 30 for row in crops["a"]))
-        with self.open(report_crops=True, outputs=["i"]) as data:
+        with self.open(observe=penstock.Observe(report_crops=True), outputs=["i"]) as data:
             self.assertEqual(next(iter(data)).crops, {})
 
     def test_crops_of_a_short_batch_are_of_its_rows(self):
-        with self.open(report_crops=True, last_batch="short", copy=True, outputs={"a": sets.images()}) as data:
+        with self.open(observe=penstock.Observe(report_crops=True), last_batch="short", device=penstock.Device(copy=True),
+                       outputs={"a": sets.images()}) as data:
             *_, batch = data
         self.assertEqual(len(batch.crops["a"]), 103 % 8)
 

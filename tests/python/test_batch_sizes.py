@@ -17,14 +17,15 @@ N = 2000  # samples
 
 def loader(**keywords):
     keywords.setdefault("batch_size", 32)
-    keywords.setdefault("max_batch_size", 100)
+    keywords.setdefault("memory", penstock.Memory(max_batch_size=100))
     keywords.setdefault("framework", "dlpack")
     return penstock.Loader(sets.scalars(), n_threads=1, **keywords)
 
 
 def order_of(seed, epoch):
     """The ids of an epoch, from batches of one row."""
-    with penstock.Loader(sets.scalars(), batch_size=1, seed=seed, epoch=epoch, framework="dlpack") as data:
+    with penstock.Loader(sets.scalars(), batch_size=1, seed=seed, order=penstock.Order(epoch=epoch),
+                         framework="dlpack") as data:
         return [batch.sample_ids[0] for batch in data]
 
 
@@ -69,14 +70,14 @@ class Changed(unittest.TestCase):
     def test_all_frameworks_get_the_shape(self):
         for framework in ("numpy", "torch"):
             optional(framework)
-            with loader(framework=framework, copy=True) as data:
+            with loader(framework=framework, device=penstock.Device(copy=True)) as data:
                 batches = iter(data)
                 for rows in (32, 7, 100, 1, 32):
                     data.batch_size = rows
                     self.assertEqual(tuple(next(batches)["i"].shape), (rows,))
 
     def test_batches_that_are_held_stay(self):
-        with loader(n_slots=4) as data:
+        with loader(memory=penstock.Memory(n_slots=4, max_batch_size=100)) as data:
             batches = iter(data)
             first = next(batches)
             ids = first["i"].tolist()
@@ -86,19 +87,19 @@ class Changed(unittest.TestCase):
             self.assertEqual(first["i"].tolist(), ids)
 
     def test_without_max_batch_size_batches_may_shrink(self):
-        with loader(max_batch_size=None) as data:
+        with loader(memory=penstock.Memory(max_batch_size=None)) as data:
             data.batch_size = 8
             self.assertEqual(next(iter(data)).n_valid, 8)
             data.batch_size = 32
             with self.assertRaisesRegex(penstock.SettingsError, "batch_size: value is 33; must be at most 32, what slots have "
-                                        "room for .open the loader with max_batch_size=33"):
+                                        "room for .open the loader with memory=penstock.Memory.max_batch_size=33"):
                 data.batch_size = 33
             self.assertEqual(data.batch_size, 32)
 
     def test_several_ranks_unchecked(self):
         seen = [[], []]
         for rank in range(2):
-            with loader(rank=rank, world=2, last_batch="short", seed=5) as data:
+            with loader(ranks=penstock.Ranks(rank, 2), last_batch="short", seed=5) as data:
                 for i, batch in enumerate(data):
                     seen[rank] += batch.sample_ids
                     data.set_batch_size(1 + i * 13 % 100, unchecked=True)
@@ -108,8 +109,8 @@ class Changed(unittest.TestCase):
         for world, uneven in ((1, False), (4, False), (3, True)):
             found = []
             for rank in range(world):
-                with loader(batch_size=None, global_batch_size=96, uneven=uneven, rank=rank, world=world,
-                            max_batch_size=200, last_batch="short", seed=5) as data:
+                with loader(batch_size=penstock.GlobalBatch(96, uneven=uneven), ranks=penstock.Ranks(rank, world),
+                            memory=penstock.Memory(max_batch_size=200), last_batch="short", seed=5) as data:
                     for i, batch in enumerate(data):
                         if rank == 0:
                             found.append([])
@@ -135,23 +136,23 @@ class Resumed(unittest.TestCase):
             data.load_state_dict(state)
             self.assertEqual(data.batch_size, 77)
             self.assertEqual([batch.sample_ids for batch in data], rest)
-        with loader(last_batch="short", seed=2, max_batch_size=None, batch_size=10) as data:
+        with loader(last_batch="short", seed=2, memory=penstock.Memory(max_batch_size=None), batch_size=10) as data:
             data.load_state_dict(state)
             self.assertEqual(data.batch_size, 10)
             self.assertEqual(sum((batch.sample_ids for batch in data), []), sum(rest, []))
-        with loader(max_batch_size=70, seed=2) as data:
+        with loader(memory=penstock.Memory(max_batch_size=70), seed=2) as data:
             data.batch_size = 12
             with self.assertRaisesRegex(penstock.SettingsError, "state: batch_size: value is 77; must be at most 70"):
                 data.load_state_dict(state)
             self.assertEqual((data.cursor, data.batch_size), ((0, 0), 12))
 
     def test_another_world_restores_the_global_size(self):
-        common = dict(batch_size=None, global_batch_size=96, max_batch_size=100, last_batch="short", seed=2)
-        with loader(**common, rank=0, world=2) as data:
+        common = dict(batch_size=penstock.GlobalBatch(96), last_batch="short", seed=2)
+        with loader(**common, ranks=penstock.Ranks(0, 2)) as data:
             next(iter(data))
             data.set_global_batch_size(120, unchecked=True)
             state = data.state_dict()
-        with loader(**common, rank=1, world=3) as data:
+        with loader(**common, ranks=penstock.Ranks(1, 3)) as data:
             data.load_state_dict(state)
             self.assertEqual((data.batch_size, data.global_batch_size), (40, 120))
 
@@ -195,10 +196,10 @@ class Refused(unittest.TestCase):
                 data.set_batch_size(8, unchecked=3)
         with self.assertRaisesRegex(penstock.PenstockError, "closed"):
             data.batch_size = 8
-        with loader(batch_size=None, global_batch_size=96) as data:
+        with loader(batch_size=penstock.GlobalBatch(96)) as data:
             with self.assertRaisesRegex(penstock.SettingsError, "opened with global_batch_size .set loader.global_batch_size"):
                 data.batch_size = 8
-        with loader(max_batch_size=4000) as data:
+        with loader(memory=penstock.Memory(max_batch_size=4000)) as data:
             with self.assertRaisesRegex(penstock.SettingsError, "batch_size: 2001 rows .* are more than the 2000 samples"):
                 data.batch_size = 2001
             self.assertEqual(data.batch_size, 32)
@@ -209,14 +210,14 @@ class Refused(unittest.TestCase):
         for value, says in ((31, "max_batch_size: value is 31; must be at least the rows of this process's batches, which are 32"),
                             (0, "max_batch_size: value is 0; must be from 1")):
             with self.assertRaisesRegex(penstock.SettingsError, says):
-                loader(max_batch_size=value).close()
+                loader(memory=penstock.Memory(max_batch_size=value)).close()
         with self.assertRaisesRegex(TypeError, "max_batch_size: value is 1.5; must be a whole"):
-            loader(max_batch_size=1.5).close()
+            loader(memory=penstock.Memory(max_batch_size=1.5)).close()
         with self.assertRaisesRegex(penstock.OutOfMemoryError, "max_batch_size"):
-            loader(max_batch_size=2**30).close()
+            loader(memory=penstock.Memory(max_batch_size=2**30)).close()
 
     def test_several_processes_that_nothing_compares(self):
-        with loader(rank=1, world=2) as data:
+        with loader(ranks=penstock.Ranks(1, 2)) as data:
             with self.assertRaisesRegex(penstock.SettingsError, "batch_size: value is 8, and world is 2; every process must .*"
                                         "set_batch_size.8, unchecked=True"):
                 data.batch_size = 8
@@ -250,7 +251,8 @@ class Scheduled(unittest.TestCase):
 
     def test_each_step_has_its_size_and_every_sample_comes_once(self):
         for last_batch in ("short", "drop"):
-            with loader(batch_size=self.SIZES, max_batch_size=None, last_batch=last_batch, seed=3) as data:
+            with loader(batch_size=self.SIZES, memory=penstock.Memory(max_batch_size=None), last_batch=last_batch,
+                        seed=3) as data:
                 steps = iter(self.walk(self.SIZES, N, 400, last_batch))
                 for epoch in range(3):
                     wanted, ids, batches = order_of(3, epoch), [], data.epoch(epoch)
@@ -267,11 +269,12 @@ class Scheduled(unittest.TestCase):
         steps = self.walk(self.SIZES, N, 330)
         for at in (0, 19, 20, 44, 45, 200, 299, 300, 320):
             epoch, position, rows = steps[at]
-            with loader(batch_size=self.SIZES, max_batch_size=None, last_batch="short", epoch=epoch, position=position) as data:
+            with loader(batch_size=self.SIZES, memory=penstock.Memory(max_batch_size=None), last_batch="short",
+                        order=penstock.Order(epoch=epoch, position=position)) as data:
                 self.assertEqual(data.batch_size, self.SIZES[max(first for first in self.SIZES if first <= at)])
                 state = json.loads(json.dumps(data.state_dict()))
                 self.assertEqual(state["batch_schedule"], [[0, 32], [20, 100], [45, 7], [300, 64]])
-            with loader(batch_size=self.SIZES, max_batch_size=None, last_batch="short") as data:
+            with loader(batch_size=self.SIZES, memory=penstock.Memory(max_batch_size=None), last_batch="short") as data:
                 data.load_state_dict(state)
                 batch = next(iter(data))
                 self.assertEqual((batch.epoch, batch.position, batch.n_valid), (epoch, position, rows))
@@ -282,8 +285,8 @@ class Scheduled(unittest.TestCase):
         for world in (1, 2, 6):
             found = [[] for _ in range(60)]
             for rank in range(world):
-                with loader(batch_size=None, global_batch_size=sizes, max_batch_size=None, last_batch="short", rank=rank,
-                            world=world, seed=1) as data:
+                with loader(batch_size=penstock.GlobalBatch(sizes), memory=penstock.Memory(max_batch_size=None),
+                            last_batch="short", ranks=penstock.Ranks(rank, world), seed=1) as data:
                     steps = (batch for epoch in range(9) for batch in data.epoch(epoch))
                     for step, batch in zip(range(60), steps):
                         found[step] += batch.sample_ids
@@ -292,12 +295,12 @@ class Scheduled(unittest.TestCase):
                              [sorted(orders[epoch][position:position + rows]) for epoch, position, rows in wanted])
 
     def test_states_and_processes_must_agree(self):
-        with loader(batch_size={0: 32, 5: 40}, max_batch_size=None) as data:
+        with loader(batch_size={0: 32, 5: 40}, memory=penstock.Memory(max_batch_size=None)) as data:
             state = data.state_dict()
             with self.assertRaisesRegex(penstock.SettingsError, "batch_size: value is 8; must not be set, because the loader was "
                                         "opened with a schedule"):
                 data.batch_size = 8
-        for keywords in (dict(batch_size=32), *(dict(batch_size=sizes, max_batch_size=None)
+        for keywords in (dict(batch_size=32), *(dict(batch_size=sizes, memory=penstock.Memory(max_batch_size=None))
                                                 for sizes in ({0: 32, 6: 40}, {0: 8, 5: 40}))):
             with loader(**keywords) as data:
                 with self.assertRaisesRegex(penstock.SettingsError, r"state: batch_schedule is \[\[0, 32\], \[5, 40\]\], but this loader's is"):
@@ -305,19 +308,19 @@ class Scheduled(unittest.TestCase):
 
     def test_a_state_says_what_its_schedule_counts(self):
         sizes = {0: 32, 5: 40}
-        by_name = {name: dict({"batch_size": None}, **{name: sizes}) for name in ("batch_size", "global_batch_size")}
+        by_name = {"batch_size": {"batch_size": sizes}, "global_batch_size": {"batch_size": penstock.GlobalBatch(sizes)}}
         for name, other in (("batch_size", "global_batch_size"), ("global_batch_size", "batch_size")):
-            with loader(**by_name[name], max_batch_size=None) as data:
+            with loader(**by_name[name], memory=penstock.Memory(max_batch_size=None)) as data:
                 state = data.state_dict()
                 self.assertEqual(state["batch_schedule_of"], name)
-            with loader(**by_name[other], max_batch_size=None) as data:
+            with loader(**by_name[other], memory=penstock.Memory(max_batch_size=None)) as data:
                 with self.assertRaisesRegex(penstock.SettingsError, f"batch_schedule_of is '{name}', but this loader's is '{other}'"):
                     data.load_state_dict(state)
                 del state["batch_schedule_of"]  # as states were before
                 data.load_state_dict(state)
 
     def test_a_state_without_global_batches(self):
-        with loader(batch_size=None, global_batch_size=32, max_batch_size=64) as data:
+        with loader(batch_size=penstock.GlobalBatch(32), memory=penstock.Memory(max_batch_size=64)) as data:
             state = data.state_dict()
             del state["global_batch_size"]  # as states were before
             data.load_state_dict(state)
@@ -334,12 +337,13 @@ class Scheduled(unittest.TestCase):
                 ({0: 8, 5: 4000}, penstock.SettingsError, "batch_schedule.0..rows: 4000 rows of all ranks are more than the 2000"),
                 ({i: 1 + i % 9 for i in range(1026)}, penstock.SettingsError, "value has 1026 sizes; must have at most")):
             with self.subTest(says), self.assertRaisesRegex(kind, says):
-                loader(batch_size=sizes, max_batch_size=None).close()
+                loader(batch_size=sizes, memory=penstock.Memory(max_batch_size=None)).close()
         with self.assertRaisesRegex(penstock.SettingsError, "max_batch_size: value is 9; must be at least the most rows of the "
                                     "schedule, which are 40"):
-            loader(batch_size={0: 8, 5: 40}, max_batch_size=9).close()
+            loader(batch_size={0: 8, 5: 40}, memory=penstock.Memory(max_batch_size=9)).close()
         with self.assertRaisesRegex(penstock.SettingsError, "global_batch_size: value is 10, and world is 4; .*from step 5"):
-            loader(batch_size=None, global_batch_size={0: 8, 5: 10}, max_batch_size=None, rank=0, world=4).close()
+            loader(batch_size=penstock.GlobalBatch({0: 8, 5: 10}), memory=penstock.Memory(max_batch_size=None),
+                   ranks=penstock.Ranks(0, 4)).close()
 
 
 class Example(unittest.TestCase):
@@ -377,9 +381,9 @@ def attempt(change):
     except Exception as error:
         print(f"{type(error).__name__}: {error}", flush=True)
 
-def opened(**keywords):
-    return penstock.Loader(data, rank="auto", framework="dlpack", n_threads=1, max_batch_size=100, last_batch="short",
-                           **keywords)
+def opened(ranks="auto", **keywords):
+    return penstock.Loader(data, ranks=ranks, framework="dlpack", n_threads=1, memory=penstock.Memory(max_batch_size=100),
+                           last_batch="short", **keywords)
 
 with opened(batch_size=32) as loader:
     batches, ids = iter(loader), []
@@ -400,10 +404,10 @@ with opened(batch_size=32) as loader:
     everyone = [None] * world
     group.all_gather_object(everyone, ids)
     print(sorted(sum(everyone, [])) == list(range(loader.n_samples)), flush=True)
-with opened(global_batch_size=96) as loader:
+with opened(batch_size=penstock.GlobalBatch(96)) as loader:
     attempt(lambda: loader.set_global_batch_size(150))
     attempt(lambda: loader.set_global_batch_size(151))
-with opened(batch_size=32, compare_ranks=False) as loader:
+with opened(batch_size=32, ranks=penstock.Ranks("auto", compare=False)) as loader:
     attempt(lambda: loader.set_batch_size(50))
     attempt(lambda: loader.set_batch_size(50, unchecked=True))
 group.destroy_process_group()

@@ -532,7 +532,7 @@ class IoUCrops(Boxed):
         torch, tv_tensors = optional("torch"), optional("torchvision.tv_tensors")
         n_cropped = 0
         with self.load([RandomIoUCrop(sampler_options=[0.3]), RandomFlip(0.5), Resize((32, 48))], batch_size=1,
-                       report_crops=True, seed=2, shuffle=False) as loader:
+                       observe=penstock.Observe(report_crops=True), seed=2, shuffle=False) as loader:
             for i, batch in enumerate(loader):
                 (height, width), crop = sizes[i], batch.crops["x"][0]
                 given = boxes[i].clip(0, [width, height, width, height])
@@ -560,7 +560,8 @@ class IoUCrops(Boxed):
         time: chi-square with 1 degree, error probability 1e-4."""
         n = 2000
         self.pack([np.array([[0, 0, 40, 40]], np.float32)] * n, [(40, 40)] * n)
-        with self.load([RandomIoUCrop(sampler_options=[0, 1]), Resize((8, 8))], batch_size=1, report_crops=True,
+        with self.load([RandomIoUCrop(sampler_options=[0, 1]), Resize((8, 8))], batch_size=1,
+                       observe=penstock.Observe(report_crops=True),
                        seed=9) as loader:
             crops = [batch.crops["x"][0] for batch in loader]
         whole = sum((c.height, c.width) == (40, 40) for c in crops)

@@ -68,7 +68,7 @@ def naive(ids, cost, total, buckets=None, max_rows=None, padded=False, too_long=
 @functools.lru_cache(maxsize=None)
 def order_of(epoch, **keywords):
     """The ids of an epoch without a budget."""
-    with opened(1, n_slots=16, **{"outputs": ["i"], **keywords}) as loader:
+    with opened(1, memory=penstock.Memory(n_slots=16), **{"outputs": ["i"], **keywords}) as loader:
         return [i for batch in loader.epoch(epoch) for i in batch.sample_ids]
 
 
@@ -118,7 +118,8 @@ class Batches(unittest.TestCase):
             budget = BUDGETS[world % 3]
             steps = steps_of(wanted(1, budget), world, last)
             for rank in range(world):
-                with opened(penstock.Budget(**budget), rank=rank, world=world, last_batch=last, epoch=1) as loader:
+                with opened(penstock.Budget(**budget), ranks=penstock.Ranks(rank, world), last_batch=last,
+                            order=penstock.Order(epoch=1)) as loader:
                     self.assertEqual((len(loader), loader.n_batches_left), (len(steps), len(steps)))
                     found = [(batch.index, batch.sample_ids) for batch in loader]
                 self.assertEqual(found, list(enumerate(step[rank] for step in steps)))
@@ -126,7 +127,7 @@ class Batches(unittest.TestCase):
     def test_with_weights_each_draw_comes_once(self):
         weights, budget = penstock.Weighted([float(i % 3) for i in range(N)]), dict(total=90, column="wide")
         for epoch in range(2):
-            keywords = dict(weights=weights, samples_per_epoch=200)
+            keywords = dict(weights=weights, order=penstock.Order(samples_per_epoch=200))
             with opened(penstock.Budget(**budget), **keywords) as loader:
                 found = [batch.sample_ids for batch in loader.epoch(epoch)]
             self.assertEqual(sorted(sum(found, [])), sorted(order_of(epoch, **keywords)))
@@ -153,7 +154,7 @@ class Places(unittest.TestCase):
                 world, n_steps = generator.randrange(1, 6), generator.randrange(1, 5)
                 found = []
                 for rank in range(world):
-                    with opened(penstock.Budget(**self.BUDGET), rank=rank, world=world) as loader:
+                    with opened(penstock.Budget(**self.BUDGET), ranks=penstock.Ranks(rank, world)) as loader:
                         if state is not None:
                             loader.load_state_dict(json.loads(json.dumps(state)))
                         found.append([batch.sample_ids for batch in itertools.islice(loader, n_steps)])
@@ -230,10 +231,12 @@ class BadInput(unittest.TestCase):
             self.assertEqual([batch.n_valid for batch in loader], [50, 50, 31])
 
     def test_loaders(self):
-        for words, keywords in (("order='windowed'", dict(order="windowed")), ("global_batch_size", dict(global_batch_size=8)),
-                                ("uneven", dict(uneven=True)), ("max_batch_size", dict(max_batch_size=9)),
-                                ("last_batch=drop leaves no batch", dict(last_batch="drop", world=999, rank=0))):
+        for words, keywords in (("order='windowed'", dict(order="windowed")),
+                                ("max_batch_size", dict(memory=penstock.Memory(max_batch_size=9))),
+                                ("last_batch=drop leaves no batch", dict(last_batch="drop", ranks=penstock.Ranks(0, 999)))):
             self.refused(words, 99, "wide", loader=keywords)
+        with self.assertRaisesRegex(penstock.SettingsError, "give the budget as batch_size="):
+            opened(penstock.GlobalBatch(penstock.Budget(99, "wide"))).close()
         with opened(penstock.Budget(99, "wide")) as loader:
             with self.assertRaisesRegex(penstock.SettingsError, "opened with Budget"):
                 loader.batch_size = 5

@@ -11,13 +11,13 @@ from unittest import mock
 
 import penstock
 from data_fixture import Case, image_file
-from penstock.foreign import Foreign
+from penstock.foreign import Opening
 
 SMALL = penstock.image("image", [penstock.Resize((8, 8))])
 
 
 def size_of(foreign):
-    return foreign.to_c().cache_size
+    return Opening(foreign).to_c().cache_size
 
 
 class CacheSize(Case):
@@ -32,11 +32,11 @@ class CacheSize(Case):
     def test_the_argument_is_before_the_environment(self):
         for text, wanted in (("", 0), ("0", 0), ("1M", 1 << 20), ("3g", 3 << 30), ("2T", 2 << 40), ("1048577", (1 << 20) + 1)):
             with mock.patch.dict(os.environ, {"PENSTOCK_CACHE_SIZE": text}):
-                self.assertEqual(size_of(Foreign()), wanted, text)
-                self.assertEqual(size_of(Foreign(cache_size=5 << 20)), 5 << 20)
+                self.assertEqual(size_of(penstock.Foreign()), wanted, text)
+                self.assertEqual(size_of(penstock.Foreign(cache_size=5 << 20)), 5 << 20)
         with mock.patch.dict(os.environ):
             os.environ.pop("PENSTOCK_CACHE_SIZE", None)
-            self.assertEqual(size_of(Foreign()), 0)
+            self.assertEqual(size_of(penstock.Foreign()), 0)
 
     def test_what_is_wrong_is_refused(self):
         folder = self.images()
@@ -45,17 +45,17 @@ class CacheSize(Case):
                 with self.assertRaisesRegex(penstock.SettingsError, "PENSTOCK_CACHE_SIZE"):
                     penstock.Dataset(folder)
         with self.assertRaisesRegex(penstock.SettingsError, "cache_size"):
-            penstock.Dataset(folder, cache_size=-1)
+            penstock.Dataset(folder, foreign=penstock.Foreign(cache_size=-1))
         with self.assertRaisesRegex(penstock.SettingsError, "cache_size: value is 8; must be 0, for auto, or at least 1048576"):
-            penstock.Dataset(folder, cache_size=8)
+            penstock.Dataset(folder, foreign=penstock.Foreign(cache_size=8))
         with self.assertRaisesRegex(TypeError, "cache_size"):
-            penstock.Dataset(folder, cache_size="1G")
+            penstock.Dataset(folder, foreign=penstock.Foreign(cache_size="1G"))
 
     def test_loader_and_dataset_take_it(self):
         folder = self.images()
-        dataset = penstock.Dataset(folder, cache_size=1 << 30)
+        dataset = penstock.Dataset(folder, foreign=penstock.Foreign(cache_size=1 << 30))
         self.assertEqual(len(pickle.loads(pickle.dumps(dataset))), 3)
-        with penstock.Loader(folder, batch_size=3, outputs=[SMALL], cache_size=1 << 30) as loader:
+        with penstock.Loader(folder, batch_size=3, outputs=[SMALL], foreign=penstock.Foreign(cache_size=1 << 30)) as loader:
             self.assertEqual(len(list(loader)), 1)
             self.assertEqual(len(loader.dataset), 3)
 
@@ -71,8 +71,9 @@ class CacheSize(Case):
                     info = tarfile.TarInfo(f"{k}-{i}.bin")
                     info.size = 700
                     shard.addfile(info, io.BytesIO(bytes([k * 8 + i]) * 700))
-        dataset = penstock.Dataset(folder, cache_path=cache)
-        with penstock.Loader(folder, batch_size=4, framework="numpy", seed=1, cache_path=cache) as loader:
+        dataset = penstock.Dataset(folder, foreign=penstock.Foreign(cache_path=cache))
+        with penstock.Loader(folder, batch_size=4, framework="numpy", seed=1,
+                             foreign=penstock.Foreign(cache_path=cache)) as loader:
             self.assertEqual(len([name for name in os.listdir(cache + "/index") if name.endswith(".index")]), 1)
             subprocess.run([os.environ["PENSTOCK_COMMAND"], "cache", cache, "--clear"], check=True, stdout=subprocess.DEVNULL)
             self.assertFalse([name for name in os.listdir(cache + "/index") if name.endswith(".index")])
@@ -87,7 +88,7 @@ class CacheSize(Case):
             pass
         with open(f"{folder}/2.tar", "rb") as plain, gzip.open(f"{packed}/2.tar.gz", "wb") as file:
             file.write(plain.read())
-        self.assertEqual(len(penstock.Dataset(packed, cache_path=cache)), 8)
+        self.assertEqual(len(penstock.Dataset(packed, foreign=penstock.Foreign(cache_path=cache))), 8)
         self.assertTrue([name for name in os.listdir(cache + "/index") if name.endswith(".points")])
         subprocess.run([os.environ["PENSTOCK_COMMAND"], "cache", cache, "--clear"], check=True, stdout=subprocess.DEVNULL)
         self.assertEqual([name for name in os.listdir(cache + "/index") if not name.endswith(".lock")], [])
@@ -98,8 +99,8 @@ class CacheSize(Case):
         for place in (folder, os.path.dirname(folder)):
             with open(f"{place}/.penstock", "w", encoding="ascii"):
                 pass  # no folder for an index can be made here
-        dataset = penstock.Dataset(folder, cache_path=cache)
-        with penstock.Loader(folder, batch_size=1, outputs=[SMALL], cache_path=cache) as loader:
+        dataset = penstock.Dataset(folder, foreign=penstock.Foreign(cache_path=cache))
+        with penstock.Loader(folder, batch_size=1, outputs=[SMALL], foreign=penstock.Foreign(cache_path=cache)) as loader:
             self.assertTrue(os.listdir(cache + "/index"))
             subprocess.run([os.environ["PENSTOCK_COMMAND"], "cache", cache, "--clear"], check=True, stdout=subprocess.DEVNULL)
             self.assertFalse([name for name in os.listdir(cache + "/index") if name.endswith(".index")])

@@ -20,7 +20,7 @@ except ImportError:
 
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 PATH = os.path.join(sets.ROOT, "channels")
-OPTIONS = {"batch_size": 16, "shuffle": False, "form": "dict", "framework": "numpy", "copy": True}
+OPTIONS = {"batch_size": 16, "shuffle": False, "form": "dict", "framework": "numpy", "device": penstock.Device(copy=True)}
 
 
 def encoded(image, form, **options):

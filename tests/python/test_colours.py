@@ -79,7 +79,7 @@ def rows(ops, loader={}, **options):
     """By (epoch, sample): the pixels that a loader makes."""
     found = {}
     with penstock.Loader(PATH, outputs={"x": penstock.image("jpg", ops, **options)}, last_batch="short", batch_size=5,
-                         framework="numpy", copy=True, seed=SEED, **loader) as opened:
+                         framework="numpy", device=penstock.Device(copy=True), seed=SEED, **loader) as opened:
         for epoch in EPOCHS:
             for batch in opened.epoch(epoch):
                 found.update(((epoch, i), row) for i, row in zip(batch.sample_ids, batch["x"]))
@@ -160,8 +160,9 @@ class Loading(unittest.TestCase):
     def test_threads_and_kernels_change_no_byte(self):
         for name in ("as usual", "two resizes", "one in another"):
             wanted = rows(LISTS[name])
-            for options in ({"n_threads": 1}, {"n_threads": 2}, {"kernels": "c"}, {"kernels": "avx2"},
-                            {"kernels": "avx512"}):
+            for options in ({"n_threads": 1}, {"n_threads": 2}, {"reading": penstock.Reading(kernels="c")},
+                            {"reading": penstock.Reading(kernels="avx2")},
+                            {"reading": penstock.Reading(kernels="avx512")}):
                 with self.subTest(name, **options):
                     try:
                         found = rows(LISTS[name], options)

@@ -106,7 +106,7 @@ class Crops(Case):
                 writer.add(x=pixels)
         ops = [RandomCrop(24, padding=6), RandomVerticalFlip()]
         with penstock.Loader(self.path(), outputs={"x": penstock.image("x", ops)}, batch_size=16, form="dict",
-                             framework="numpy", report_crops=True) as loader:
+                             framework="numpy", observe=penstock.Observe(report_crops=True)) as loader:
             batch = next(iter(loader))
             padded = np.pad(pixels, ((6, 6), (6, 6), (0, 0)))
             for row, crop in zip(batch["x"], batch.crops["x"]):

@@ -264,7 +264,7 @@ class OfALoader(unittest.TestCase):
         return penstock.Loader(sets.scalars(), batch_size=10, framework="numpy", **keywords)
 
     def test_its_length_is_the_number_of_samples_on_every_rank(self):
-        for more in ({}, {"rank": 1, "world": 3}):
+        for more in ({}, {"ranks": penstock.Ranks(1, 3)}):
             with self.open(**more) as data:
                 self.assertEqual(len(data.dataset), 2000)
                 self.assertIsInstance(data.dataset, penstock.Dataset)

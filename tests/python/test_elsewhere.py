@@ -47,7 +47,7 @@ def equal_images():
 def batch(dtype="uint8"):
     image = penstock.image("image", [penstock.Resize((SIDE, SIDE))], dtype=dtype, layout="nchw")
     with penstock.Loader(equal_images(), batch_size=N, shuffle=False, form="tuple", framework="torch",
-                         copy=True, outputs=[image, "cls"]) as loader:
+                         device=penstock.Device(copy=True), outputs=[image, "cls"]) as loader:
         return next(iter(loader))
 
 

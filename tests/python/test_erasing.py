@@ -38,7 +38,7 @@ class Erasing(Case):
                 writer.add(x=one)
         with penstock.Loader(self.path(), outputs={"x": penstock.image("x", ops, layout="nchw", **keywords)},
                              batch_size=n, shuffle=False, seed=SEED, form="dict", framework="numpy",
-                             copy=True) as loader:
+                             device=penstock.Device(copy=True)) as loader:
             return next(iter(loader))["x"]
 
     def test_boxes_are_erased_as_torchvision_erases_them(self):

@@ -113,8 +113,9 @@ class Errors(unittest.TestCase):
         penstock.Writer(empty, {"i": "int64"}, part=1, n_parts=2).commit()
         images = {"x": penstock.image("jpg", [penstock.Resize((8, 8))])}
         for path, keywords, part in (
-                (sets.scalars(), {"max_record_size": 4}, "more than max_record_size"), (empty, {}, "is empty"),
-                (sets.photos(), {"max_pixels": 16, "outputs": images}, "raise max_pixels"),
+                (sets.scalars(), {"memory": penstock.Memory(max_record_size=4)}, "more than max_record_size"),
+                (empty, {}, "is empty"),
+                (sets.photos(), {"memory": penstock.Memory(max_pixels=16), "outputs": images}, "raise max_pixels"),
                 (sets.small(), {"outputs": {"t": penstock.ragged("text", 40)}}, "raise bytes_per_batch")):
             with self.subTest(part), self.assertRaisesRegex(penstock.SettingsError, part):
                 with penstock.Loader(path, **{"batch_size": 10, "framework": "dlpack", **keywords}) as data:
@@ -122,7 +123,7 @@ class Errors(unittest.TestCase):
 
     def test_a_damaged_record_names_its_place_and_comes_in_its_turn(self):
         path, ids = damaged("damaged-error")
-        with penstock.Loader(path, batch_size=10, shuffle=False, framework="dlpack", epoch=3) as data:
+        with penstock.Loader(path, batch_size=10, shuffle=False, framework="dlpack", order=penstock.Order(epoch=3)) as data:
             batches = iter(data)
             for _ in range(2):
                 with self.assertRaises(penstock.CorruptRecordError) as raised:
@@ -143,8 +144,7 @@ class Errors(unittest.TestCase):
         def on_bad_sample(error, other):
             told.append((error.sample_id, other, type(error), threading.get_ident()))
 
-        with penstock.Loader(path, batch_size=10, framework="dlpack", bad_sample="replace",
-                             on_bad_sample=on_bad_sample) as data:
+        with penstock.Loader(path, batch_size=10, framework="dlpack", bad_sample=on_bad_sample) as data:
             found = {}
             for batch in data:
                 self.assertEqual([t[:2] for t in told[len(found):]], list(batch.replacements.items()))
@@ -161,8 +161,8 @@ class Errors(unittest.TestCase):
     def test_what_was_read_ahead_is_neither_counted_nor_reported(self):
         path, ids = damaged("damaged-ahead")
         told = []
-        with penstock.Loader(path, batch_size=100, framework="dlpack", shuffle=False, n_slots=8,
-                             bad_sample="replace", on_bad_sample=lambda *bad: told.append(bad)) as data:
+        with penstock.Loader(path, batch_size=100, framework="dlpack", shuffle=False, memory=penstock.Memory(n_slots=8),
+                             bad_sample=lambda *bad: told.append(bad)) as data:
             end = time.monotonic() + 100
             while data.stats().stage_workers.n_items < 800 and time.monotonic() < end:
                 time.sleep(0.001)
@@ -177,8 +177,9 @@ class Errors(unittest.TestCase):
     def test_of_a_batch_some_are_described_and_the_others_counted(self):
         path, ids = damaged("damaged-many", 12, 11)
         told = []
-        with penstock.Loader(path, batch_size=1000, framework="dlpack", shuffle=False, n_threads=4, n_slots=2,
-                             bad_sample="replace", on_bad_sample=lambda *bad: told.append(bad)) as data:
+        with penstock.Loader(path, batch_size=1000, framework="dlpack", shuffle=False, n_threads=4,
+                             memory=penstock.Memory(n_slots=2),
+                             bad_sample=lambda *bad: told.append(bad)) as data:
             batch = next(iter(data))
             self.assertEqual(list(batch.replacements), ids)
             self.assertEqual(data.stats().n_replacements, 12)
@@ -196,8 +197,8 @@ class Errors(unittest.TestCase):
             if len(calls) <= 6:  # more often than there are slots
                 raise RuntimeError("of mine")
 
-        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, n_slots=2,
-                             bad_sample="replace", on_bad_sample=on_bad_sample) as data:
+        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, memory=penstock.Memory(n_slots=2),
+                             bad_sample=on_bad_sample) as data:
             batches, seen = iter(data), []
             for _ in range(6):
                 with self.assertRaisesRegex(RuntimeError, "of mine"):
@@ -215,8 +216,8 @@ class Errors(unittest.TestCase):
         def on_bad_sample(error, other):
             raise RuntimeError(error.sample_id)
 
-        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, n_slots=2,
-                             bad_sample="replace", on_bad_sample=on_bad_sample) as data:
+        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, memory=penstock.Memory(n_slots=2),
+                             bad_sample=on_bad_sample) as data:
             batches = iter(data)
             for _ in range(4):
                 try:
@@ -227,8 +228,8 @@ class Errors(unittest.TestCase):
 
     def test_a_callback_that_raises_stop_iteration_does_not_end_the_epoch_in_silence(self):
         path, _ = damaged("damaged-stops")
-        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, bad_sample="replace",
-                             on_bad_sample=lambda error, other: next(iter(()))) as data:
+        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False,
+                             bad_sample=lambda error, other: next(iter(()))) as data:
             with self.assertRaisesRegex(RuntimeError, "StopIteration"):
                 for _ in data:
                     self.fail("a batch was handed out")
@@ -243,9 +244,8 @@ class Errors(unittest.TestCase):
         for kind in (KeyboardInterrupt, Refused):
             for step in itertools.count(1):
                 told = []
-                with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, n_slots=2,
-                                     bad_sample="replace",
-                                     on_bad_sample=lambda error, other: told.append(error.sample_id)) as data:
+                with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, memory=penstock.Memory(n_slots=2),
+                                     bad_sample=lambda error, other: told.append(error.sample_id)) as data:
                     batches = iter(data)
                     struck = sets.strike(step, lambda: next(batches), kind)
                     at = data.cursor[1]
@@ -263,8 +263,7 @@ import os, signal, sys, penstock
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
 def on_bad_sample(error, other):
     os.kill(os.getpid(), signal.SIGINT)
-with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=False, bad_sample="replace",
-                     on_bad_sample=on_bad_sample) as data:
+with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=False, bad_sample=on_bad_sample) as data:
     try:
         for batch in data:
             print("a batch was handed out")
@@ -286,8 +285,7 @@ with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=Fal
             if len(told) == 2:
                 data.close()
 
-        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, bad_sample="replace",
-                             on_bad_sample=on_bad_sample) as data:
+        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, bad_sample=on_bad_sample) as data:
             batches, n = iter(data), 0
             with self.assertRaises(penstock.InterruptedLoaderError):
                 while True:
@@ -305,7 +303,7 @@ with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=Fal
         class Owner:
             def __init__(self):
                 self.data = penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False,
-                                            bad_sample="replace", on_bad_sample=self.bad)
+                                            bad_sample=self.bad)
 
             def bad(self, error, other):
                 gc.collect()
@@ -441,7 +439,7 @@ class Words(unittest.TestCase):
 
     def test_keywords_of_other_loaders(self):
         for keyword, part in (("transform", "outputs="), ("cache", "page cache"), ("prefetch", "n_slots="),
-                              ("distributed", "rank='auto'"), ("num_workers", "n_threads="),
+                              ("distributed", "ranks='auto'"), ("num_workers", "n_threads="),
                               ("batchsize", "did you mean 'batch_size'?"), ("mask", "; it has: path")):
             self.refused(TypeError, ["penstock.Loader", keyword, part], self.open, **{keyword: 1})
 
@@ -591,9 +589,9 @@ class Words(unittest.TestCase):
         outputs = [penstock.ragged("text")]
         parts = ["KiB each are over max_memory, 1 byte: raise max_memory"]
         self.refused(penstock.OutOfMemoryError, parts, penstock.Loader, sets.small(), batch_size=64,
-                     outputs=outputs, max_memory=1)
+                     outputs=outputs, memory=penstock.Memory(max_memory=1))
         self.refused(penstock.OutOfMemoryError, ["slots of ", " bytes each"], self.open, outputs=["half"],
-                     max_memory=1)
+                     memory=penstock.Memory(max_memory=1))
 
     def test_kinds_of_other_libraries(self):
         for kind, part in (("str", "'utf8'"), ("String", "'utf8'"), ("text", "'utf8'"), ("jpg", "'image'")):
@@ -616,7 +614,8 @@ class Words(unittest.TestCase):
                      lambda: Loader(penstock.Mixture({"": 1}), batch_size=2)):
             self.refused(penstock.SettingsError, ["path: value is empty; must be a path (write '.' "], call)
         self.refused(penstock.SettingsError, ["path: value is empty; must be a path"], penstock.monitor.JSONLines, "")  # '.' is no file
-        self.refused(penstock.SettingsError, ["cache_path: value is empty"], penstock.Dataset, ".", cache_path="")
+        self.refused(penstock.SettingsError, ["cache_path: value is empty"], penstock.Dataset, ".",
+                     foreign=penstock.Foreign(cache_path=""))
 
     def test_a_data_set_that_is_open_has_a_path(self):
         with penstock.Dataset(sets.scalars()) as dataset, Loader(sets.scalars(), batch_size=2) as loader:
@@ -702,27 +701,34 @@ class Words(unittest.TestCase):
                 ({"order": "ful"}, wrong, "did you mean 'full'"), ({"last_batch": {}}, wrong, "last_batch: value is {}"),
                 ({"shuffle": "no"}, TypeError, "must be True or False"),
                 ({"shuffle": True, "order": "sequntial"}, wrong, "did you mean 'sequential'"),
-                ({"timeout": -1}, wrong, "timeout: value is -1"), ({"timeout": 0}, wrong, "or None"),
-                ({"timeout": float("nan")}, wrong, "timeout: value is nan"),
-                ({"timeout": "5"}, TypeError, "number of seconds"), ({"timeout": []}, TypeError, "seconds"),
+                ({"reading": penstock.Reading(timeout=-1)}, wrong, "timeout: value is -1"),
+                ({"reading": penstock.Reading(timeout=0)}, wrong, "or None"),
+                ({"reading": penstock.Reading(timeout=float("nan"))}, wrong, "timeout: value is nan"),
+                ({"reading": penstock.Reading(timeout="5")}, TypeError, "number of seconds"),
+                ({"reading": penstock.Reading(timeout=[])}, TypeError, "seconds"),
                 ({"framework": "pytorch"}, wrong, "did you mean 'torch'"),
-                ({"framework": ["torch"]}, wrong, "framework"), ({"rank": "Auto"}, TypeError, "or 'auto'"),
+                ({"framework": ["torch"]}, wrong, "framework"), ({"ranks": "Auto"}, TypeError, "must be 'auto'"),
                 ({"form": "dataclas"}, wrong, "did you mean 'dataclass'"), ({"form": []}, wrong, "form"),
-                ({"on_bad_sample": print}, wrong, "bad_sample='replace'"),
-                ({"on_bad_sample": 5, "bad_sample": "replace"}, TypeError, "function of (error, id)"),
-                ({"world": 0, "rank": 0}, wrong, "world: value is 0; must be from 1"),
-                ({"rank": 1}, wrong, "rank: value is 1, and world is 1; must be from 0 to 0 (give world=, the number"),
-                ({"rank": 2, "world": 2}, wrong, "rank: value is 2, and world is 2; must be from 0 to 1"),
-                ({"local_rank": 2, "local_world": 2}, wrong, "local_rank: value is 2, and local_world is 2; must be"),
+                ({"bad_sample": "drop"}, wrong, "bad_sample: value is 'drop'; must be one of"),
+                ({"bad_sample": 5}, TypeError, "function of (error, id)"),
+                ({"ranks": penstock.Ranks(1)}, wrong,
+                 "rank: value is 1, and world is 1; must be from 0 to 0 (give penstock.Ranks world=, the"),
+                ({"ranks": penstock.Ranks(2, 2)}, wrong, "rank: value is 2, and world is 2; must be from 0 to 1"),
+                ({"ranks": penstock.Ranks(local_rank=2, local_world=2)}, wrong,
+                 "local_rank: value is 2, and local_world is 2; must be"),
                 ({"batch_size": 0}, wrong, "batch_size: value is 0; must be from 1"),
                 ({"batch_size": -1}, wrong, "batch_size: value is -1; must be from 1"),
-                ({"report_crops": "yes"}, TypeError, "report_crops: value is 'yes'; must be True or False"),
-                ({"nvtx": 2}, TypeError, "nvtx: value is 2; must be True or False"),
-                ({"measure_device": []}, TypeError, "measure_device: value is []; must be True or False"),
+                ({"observe": penstock.Observe(report_crops="yes")}, TypeError,
+                 "report_crops: value is 'yes'; must be True or False"),
+                ({"observe": penstock.Observe(nvtx=2)}, TypeError, "nvtx: value is 2; must be True or False"),
+                ({"device": penstock.Device(measure=[])}, TypeError, "Device.measure: value is []; must be True or False"),
                 ({"form": "dataclass", "outputs": {"class": "i"}}, wrong, "outputs={'class_': ...}")):
             with self.subTest(**keywords):
                 self.refused(kind, [part], self.open, **keywords)
-        self.open(timeout=float("inf"), form="dataclass", outputs={"class_": "i"}).close()
+        self.refused(wrong, ["world: value is 0; must be from 1"], penstock.Ranks, 0, 0)
+        self.refused(TypeError, ["rank: value is 'Auto'; must be a whole number, or 'auto'"], penstock.Ranks, "Auto")
+        self.refused(TypeError, ["Ranks.compare: value is 2; must be True or False"], penstock.Ranks, 0, 2, compare=2)
+        self.open(reading=penstock.Reading(timeout=float("inf")), form="dataclass", outputs={"class_": "i"}).close()
 
     def test_whose_tensors(self):
         def chosen(on_device, imported, installed=()):
@@ -774,12 +780,12 @@ class PassedOver(unittest.TestCase):
                           (mpi + "SIZE", {mpi + "RANK": "0", mpi + "SIZE": "2"}),
                           ("MV2_COMM_WORLD_SIZE", {"MV2_COMM_WORLD_RANK": "0", "MV2_COMM_WORLD_SIZE": "2"}),
                           ("PMI_SIZE", {"PMI_RANK": "0", "PMI_SIZE": "2"})):
-            for part in (name + " reports 2 processes", "rank='auto'", "rank=0, world=1"):
+            for part in (name + " reports 2 processes", "ranks='auto'", "ranks=penstock.Ranks(0, 1)"):
                 self.assertIn(part, self.warned(**env))
 
     def test_a_batch_script_without_srun_is_warned_of_by_both_variables(self):
         told = self.warned(SLURM_PROCID="0", SLURM_NTASKS="4")
-        for part in ("SLURM_PROCID is 0", "SLURM_NTASKS is 4", "srun", "rank='auto'", "rank=0, world=1"):
+        for part in ("SLURM_PROCID is 0", "SLURM_NTASKS is 4", "srun", "ranks='auto'", "ranks=penstock.Ranks(0, 1)"):
             self.assertIn(part, told)
 
     def test_one_process_is_not(self):
@@ -805,7 +811,7 @@ class PassedOver(unittest.TestCase):
         self.assertEqual(self.warned(True), [])
         with mock.patch.dict(os.environ, env), warnings.catch_warnings():
             warnings.simplefilter("error")
-            penstock.Loader(sets.scalars(), batch_size=10, rank=0, world=1, framework="dlpack").close()
+            penstock.Loader(sets.scalars(), batch_size=10, ranks=penstock.Ranks(0, 1), framework="dlpack").close()
 
 
 if __name__ == "__main__":

@@ -73,9 +73,10 @@ class Dropped(unittest.TestCase):
                   '(give last_batch="short")')
         self.assertEqual(self.said(shuffle=False), [wanted])
         self.assertEqual(self.said(order="sequential", last_batch="drop"), [wanted])
-        self.assertEqual(self.said(shuffle=False, rank=0, world=2), [wanted])
+        self.assertEqual(self.said(shuffle=False, ranks=penstock.Ranks(0, 2)), [wanted])
         self.assertIn("the last sample of 103", self.said(shuffle=False, batch_size=2)[0])
-        self.assertIn("the last 23 samples of 103", self.said(shuffle=False, batch_size=None, global_batch_size=40, rank=0, world=2)[0])
+        self.assertIn("the last 23 samples of 103",
+                      self.said(shuffle=False, batch_size=penstock.GlobalBatch(40), ranks=penstock.Ranks(0, 2))[0])
         self.assertIn("the last sample of 51",
                       self.said(shuffle=False, subset=penstock.Range(0, 51))[0])
 
@@ -83,7 +84,8 @@ class Dropped(unittest.TestCase):
         def changed(n, change, n_taken=0):
             """The warnings of a change of a loader's size, of 20 rows and at most 30."""
             with warnings.catch_warnings(record=True) as told, \
-                    penstock.Loader(sets.scalars(n), batch_size=20, max_batch_size=30, shuffle=False, framework="dlpack") as data:
+                    penstock.Loader(sets.scalars(n), batch_size=20, memory=penstock.Memory(max_batch_size=30), shuffle=False,
+                                    framework="dlpack") as data:
                 warnings.simplefilter("always")
                 batches = iter(data)
                 for _ in range(n_taken):
@@ -94,7 +96,8 @@ class Dropped(unittest.TestCase):
             return [str(one.message) for one in told]
 
         def resumed(data):
-            with penstock.Loader(sets.scalars(40), batch_size=16, max_batch_size=30, shuffle=False, framework="dlpack") as other:
+            with penstock.Loader(sets.scalars(40), batch_size=16, memory=penstock.Memory(max_batch_size=30), shuffle=False,
+                                 framework="dlpack") as other:
                 state = other.state_dict()
             data.load_state_dict(state)
 
@@ -109,7 +112,7 @@ class Dropped(unittest.TestCase):
     def test_where_all_come_nothing_is_said(self):
         for settings in ({"last_batch": "short", "shuffle": False}, {"last_batch": "pad", "shuffle": False}, {"shuffle": True}, {},
                          {"order": "windowed"}, {"shuffle": False, "subset": penstock.Range(0, 100)},
-                         {"shuffle": False, "rank": 1, "world": 2}):
+                         {"shuffle": False, "ranks": penstock.Ranks(1, 2)}):
             with self.subTest(settings):
                 self.assertEqual(self.said(**settings), [])
 

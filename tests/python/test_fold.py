@@ -20,7 +20,8 @@ LISTS = {"one": [RandomPosterize(3, 1)], "several": [RandomInvert(1), RandomPost
 class Fold(Case):
     def rows(self, ops, dtype, **options):
         output = {name: options.pop(name) for name in ("layout", "channels") if name in options}
-        with penstock.Loader(self.path(), batch_size=N, shuffle=False, seed=3, form="dict", framework="torch", copy=True,
+        with penstock.Loader(self.path(), batch_size=N, shuffle=False, seed=3, form="dict", framework="torch",
+                             device=penstock.Device(copy=True),
                              outputs={"x": penstock.image("x", ops, dtype=dtype, **output)}, **options) as loader:
             return next(iter(loader))["x"]
 
@@ -40,7 +41,8 @@ class Fold(Case):
                     for layout in ("nhwc", "nchw"):
                         for kernels in ("c", "auto"):
                             with self.subTest(name, gray=gray, dtype=dtype, layout=layout, kernels=kernels):
-                                found = self.rows([*ops, normalize], dtype, layout=layout, kernels=kernels)
+                                found = self.rows([*ops, normalize], dtype, layout=layout,
+                                                  reading=penstock.Reading(kernels=kernels))
                                 found = found.permute(0, 2, 3, 1) if layout == "nchw" else found
                                 self.assertTrue(torch.equal(found, wanted.to(found.dtype)))
 

@@ -175,18 +175,19 @@ class FolderTest(Case):
         self.assertIn("2 files", self.command("--by-content", folder, self.path("all")))
         with warnings.catch_warnings(record=True):
             warnings.simplefilter("always")
-            packed = penstock.pack(folder, self.path("python"), by_content=True)
+            packed = penstock.pack(folder, self.path("python"), foreign=penstock.Foreign(by_content=True))
         for data in (packed, penstock.Dataset(self.path("all"))):
             self.assertEqual([(record["key"], record["jpg"]) for record in data],
                              [(name, image_file(i)) for i, name in enumerate(("a.jpg", "b.jfif", "c"))])
         nameless = self.make("nameless", {"c": image_file(2)})
         self.assertIn("(--by-content finds images by their first bytes)", self.command(nameless, self.path("x"), status=2))
-        self.assert_says("(by_content=True finds images", penstock.pack, nameless, self.path("x"))
-        self.assertEqual(len(penstock.pack(nameless, self.path("x"), by_content=True)), 1)
+        self.assert_says("(foreign=penstock.Foreign(by_content=True) finds images", penstock.pack, nameless, self.path("x"))
+        self.assertEqual(len(penstock.pack(nameless, self.path("x"), foreign=penstock.Foreign(by_content=True))), 1)
         tar = self.path("x.tar")
         with tarfile.open(tar, "w") as archive:
             archive.add(os.path.join(nameless, "c"), "c.jpg")
-        self.assert_says("by_content: value is True", penstock.pack, [1, 2], self.path("no"), by_content=True)
+        self.assert_says("by_content: value is True", penstock.pack, [1, 2], self.path("no"),
+                         foreign=penstock.Foreign(by_content=True))
         self.assertIn("--by-content: must be left out", self.command("--by-content", tar, self.path("no"), status=2))
 
     def test_what_is_refused(self):

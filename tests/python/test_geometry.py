@@ -226,7 +226,7 @@ class Loaders(Case):
 
     def batch(self, outputs, n, **arguments):
         with penstock.Loader(self.path(), outputs=outputs, batch_size=n, shuffle=False, seed=5, form="dict",
-                             framework="numpy", copy=True, **arguments) as loader:
+                             framework="numpy", device=penstock.Device(copy=True), **arguments) as loader:
             return next(iter(loader))
 
     def test_ten_crops_are_torchvisions_on_real_images(self):

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""global_batch_size: the batches of all processes together, for any number of processes."""
+"""penstock.GlobalBatch: the batches of all processes together, for any number of processes."""
 import unittest
 
 import sets
 import penstock
 
 
-def loader(rank=0, world=1, **keywords):
-    keywords.setdefault("global_batch_size", 96)
-    return penstock.Loader(sets.scalars(), rank=rank, world=world, framework="dlpack", n_threads=1, **keywords)
+UNEVEN = penstock.GlobalBatch(96, uneven=True)
+
+
+def loader(rank=0, world=1, batch_size=penstock.GlobalBatch(96), **keywords):
+    return penstock.Loader(sets.scalars(), batch_size=batch_size, ranks=penstock.Ranks(rank, world), framework="dlpack",
+                           n_threads=1, **keywords)
 
 
 def epoch_of(world, state=None, n_batches=None, **keywords):
@@ -36,23 +39,23 @@ class Sets(unittest.TestCase):
             for world in (2, 6, 32):
                 self.assertEqual(epoch_of(world, last_batch=last_batch)[0], wanted)
             for world in (5, 7, 36):
-                self.assertEqual(epoch_of(world, last_batch=last_batch, uneven=True)[0], wanted)
+                self.assertEqual(epoch_of(world, last_batch=last_batch, batch_size=UNEVEN)[0], wanted)
 
     def test_a_run_goes_on_with_another_number_of_processes(self):
         wanted, _ = epoch_of(1, last_batch="short")
         first, state = epoch_of(8, n_batches=7, last_batch="short")
-        second, state = epoch_of(5, state, 3, last_batch="short", uneven=True)
+        second, state = epoch_of(5, state, 3, last_batch="short", batch_size=UNEVEN)
         rest, _ = epoch_of(6, state, last_batch="short")
         self.assertEqual(first + second + rest, wanted)
 
     def test_uneven_rows(self):
-        with loader(0, 7, uneven=True) as data:
+        with loader(0, 7, UNEVEN) as data:
             self.assertEqual((data.batch_size, data.global_batch_size, len(data)), (14, 96, 20))
             rows = [batch.n_valid for batch in data]
             self.assertEqual(set(rows), {13, 14})
         counts = []
         for rank in range(7):
-            with loader(rank, 7, uneven=True) as data:
+            with loader(rank, 7, UNEVEN) as data:
                 counts.append([(batch.index, batch.n_valid, batch["i"].shape[0]) for batch in data])
         for i, batches in enumerate(zip(*counts)):
             self.assertEqual({index for index, *_ in batches}, {i})
@@ -62,7 +65,7 @@ class Sets(unittest.TestCase):
         self.assertLessEqual(max(ends) - min(ends), 1)  # what differs is not always the same process's
 
     def test_the_last_batch_padded(self):
-        found, _ = epoch_of(7, last_batch="pad", uneven=True)
+        found, _ = epoch_of(7, last_batch="pad", batch_size=UNEVEN)
         wanted, _ = epoch_of(1, last_batch="pad")
         self.assertEqual(found, wanted)
         self.assertEqual([len(ids) for ids in found], 21 * [96])
@@ -72,30 +75,30 @@ class Sets(unittest.TestCase):
             self.assertEqual((data.batch_size, data.global_batch_size), (24, 96))
             state = data.state_dict()
             self.assertEqual([state[name] for name in ("batch_size", "global_batch_size", "world")], [24, 96, 4])
-        with penstock.Loader(sets.scalars(), batch_size=10, rank=0, world=3, framework="dlpack") as data:
+        with penstock.Loader(sets.scalars(), batch_size=10, ranks=penstock.Ranks(0, 3), framework="dlpack") as data:
             self.assertEqual(data.global_batch_size, 30)
 
 
 class Refused(unittest.TestCase):
     def test_wrong_arguments(self):
-        for keywords, says in (
-                (dict(batch_size=8), "batch_size: value is 8, and global_batch_size is 96; must be left out"),
-                (dict(world=5), "value is 96, and world is 5; must be a multiple of it, as 95 and 100 are .or give uneven"),
-                (dict(world=97, uneven=True), "value is 96, and world is 97; must be at least world"),
-                (dict(global_batch_size=0), "global_batch_size: value is 0; must be from 1"),
-                (dict(global_batch_size=4096), "global_batch_size: 4096 rows are more than the 2000 samples"),
-                (dict(global_batch_size=None, batch_size=4, uneven=True), "uneven: value is True; must be False")):
-            with self.subTest(**keywords), self.assertRaisesRegex(penstock.SettingsError, says):
-                loader(**keywords).close()
-        for keywords, says in ((dict(global_batch_size=None), "batch_size: must be given"),
-                               (dict(uneven=2), "uneven: value is 2; must be True or False"),
-                               (dict(global_batch_size=9.5), "global_batch_size: value is 9.5; must be a whole")):
-            with self.subTest(**keywords), self.assertRaisesRegex(TypeError, says):
-                loader(**keywords).close()
+        for world, rows, says in (
+                (5, penstock.GlobalBatch(96),
+                 "value is 96, and world is 5; must be a multiple of it, as 95 and 100 are .or give uneven"),
+                (97, UNEVEN, "value is 96, and world is 97; must be at least world"),
+                (1, penstock.GlobalBatch(0), "global_batch_size: value is 0; must be from 1"),
+                (1, penstock.GlobalBatch(4096), "global_batch_size: 4096 rows are more than the 2000 samples"),
+                (1, penstock.GlobalBatch(None), "GlobalBatch.rows: value is None; must be a number of rows")):
+            with self.subTest(world=world, rows=rows), self.assertRaisesRegex(penstock.SettingsError, says):
+                loader(0, world, rows).close()
+        for rows, says in ((None, "batch_size: must be given, .* or penstock.GlobalBatch"),
+                           (penstock.GlobalBatch(96, uneven=2), "uneven: value is 2; must be True or False"),
+                           (penstock.GlobalBatch(9.5), "global_batch_size: value is 9.5; must be a whole")):
+            with self.subTest(rows=rows), self.assertRaisesRegex(TypeError, says):
+                loader(batch_size=rows).close()
 
     def test_the_memory_limit_names_the_setting_that_was_given(self):
         with self.assertRaisesRegex(penstock.OutOfMemoryError, "lower .*global_batch_size"):
-            loader(max_memory=64 << 20, global_batch_size=2000, n_slots=4000).close()
+            loader(memory=penstock.Memory(max_memory=64 << 20, n_slots=4000), batch_size=penstock.GlobalBatch(2000)).close()
 
 
 if __name__ == "__main__":

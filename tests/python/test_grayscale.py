@@ -47,7 +47,7 @@ def setUpModule():
 
 def rows(ops, **options):
     with penstock.Loader(PATH, outputs={"x": penstock.image("jpg", ops, **options)}, last_batch="short", batch_size=N,
-                         shuffle=False, form="dict", framework="numpy", copy=True) as loader:
+                         shuffle=False, form="dict", framework="numpy", device=penstock.Device(copy=True)) as loader:
         return next(iter(loader))["x"]
 
 

@@ -142,12 +142,13 @@ class Right(Folders):
         folder = self.put(files)
         self.assert_says("the class folder", penstock.Dataset, folder)  # b, by names alone
         for _ in "ab":  # builds the index, then finds it
-            with penstock.Dataset(folder, by_content=True) as data:
+            with penstock.Dataset(folder, foreign=penstock.Foreign(by_content=True)) as data:
                 self.assertEqual([(sample["path"], sample["label"], sample["image"]) for sample in data],
                                  [(path, label, files[path]) for path, label in samples])
                 again = pickle.loads(pickle.dumps(data))
                 self.assertEqual((len(again), again[1]["path"]), (5, "a/2"))
-        with penstock.Loader(folder, by_content=True, batch_size=5, framework="numpy", device="cpu", outputs=["label"]) as loader:
+        with penstock.Loader(folder, foreign=penstock.Foreign(by_content=True), batch_size=5, framework="numpy", device="cpu",
+                             outputs=["label"]) as loader:
             self.assertEqual(sorted(next(iter(loader))["label"].tolist()), [0, 0, 0, 1, 1])
             self.assertEqual(len(loader.dataset), 5)
         self.assertEqual(json.loads(self.command("info", "--json", "--by-content", folder))["n_samples"], 5)
@@ -160,22 +161,25 @@ class Right(Folders):
         folder = self.put({"a/a.txt": b"text", "a/x/2": image_file(1), "b/1.jfif": image_file(2)})
         os.symlink("nowhere", os.path.join(folder, "a", "b"))
         self.assertIn("every sample can be read", self.command("verify", "--by-content", folder))
-        self.assertEqual([sample["path"] for sample in penstock.Dataset(folder, by_content=True)], ["a/x/2", "b/1.jfif"])
+        self.assertEqual([sample["path"] for sample in penstock.Dataset(folder, foreign=penstock.Foreign(by_content=True))],
+                         ["a/x/2", "b/1.jfif"])
 
     def test_content_decides_in_flat_folders_beside_an_index_of_names(self):
         folder = self.put({"1.jfif": image_file(1), "2.jpg": image_file(2), "3": image_file(3)})
         for by_content, n in ((False, 1), (True, 3), (False, 1), (True, 3)):
-            self.assertEqual(len(penstock.Dataset(folder, by_content=by_content)), n)
+            self.assertEqual(len(penstock.Dataset(folder, foreign=penstock.Foreign(by_content=by_content))), n)
         os.remove(os.path.join(folder, "2.jpg"))
         self.assert_says("is not a data set", penstock.Dataset, folder)
-        self.assertEqual([sample["path"] for sample in penstock.Dataset(folder, by_content=True)], ["1.jfif", "3"])
+        self.assertEqual([sample["path"] for sample in penstock.Dataset(folder, foreign=penstock.Foreign(by_content=True))],
+                         ["1.jfif", "3"])
         for name in ("1.jfif", "3"):
             os.remove(os.path.join(folder, name))
-        self.assert_says("holds no images", penstock.Dataset, folder, by_content=True)
+        self.assert_says("holds no images", penstock.Dataset, folder, foreign=penstock.Foreign(by_content=True))
         tar = os.path.join(folder, "x.tar")
         with tarfile.open(tar, "w") as archive:
             archive.addfile(tarfile.TarInfo("1.cls"))
-        self.assert_says(["by_content: value is ", "of the format tar"], penstock.Dataset, tar, by_content=True)
+        self.assert_says(["by_content: value is ", "of the format tar"], penstock.Dataset, tar,
+                         foreign=penstock.Foreign(by_content=True))
         self.assertIn("--by-content: value is 1; must not be given", self.command("info", tar, "--by-content", status=2))
 
     def test_a_flat_folder_has_no_labels(self):
@@ -203,9 +207,10 @@ class Right(Folders):
             with self.subTest(n=n, by_content=by_content):
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
-                    with penstock.Dataset(folder, by_content=by_content) as data:
+                    with penstock.Dataset(folder, foreign=penstock.Foreign(by_content=by_content)) as data:
                         self.assertEqual((len(data), data.info.n_left_out), (len(wanted), n))
-                    with penstock.Loader(folder, outputs=SMALL, batch_size=4, by_content=by_content, framework="numpy") as loader:
+                    with penstock.Loader(folder, outputs=SMALL, batch_size=4, foreign=penstock.Foreign(by_content=by_content),
+                                         framework="numpy") as loader:
                         self.assertEqual(loader.dataset.info.n_left_out, n)
                 found = [str(warning.message) for warning in caught if "class folders" in str(warning.message)]
                 self.assertEqual(found, [says] * (3 if words else 0))  # the third: loader.dataset
@@ -306,7 +311,7 @@ class Right(Folders):
         wanted = [[read(folder, path) for path, _ in walk(folder)], [read(flat, path) for path in below(flat)]]
         both = penstock.Mixture({folder: 0.5, flat: 0.5})
         for path, keywords in ((folder, {"order": "windowed"}), (folder, {"shuffle": False}), (both, {}),
-                               (folder, {"reader": "threads"})):
+                               (folder, {"reading": penstock.Reading(reader="threads")})):
             seen = []
             with penstock.Loader(path, outputs={"image": penstock.ragged("image"), "path": penstock.ragged("path")},
                                  batch_size=8, framework="numpy", device="cpu", last_batch="short", **keywords) as loader:
@@ -577,7 +582,7 @@ class Wrong(Folders):
         table = os.path.join(self.folder, "table.csv")
         with open(table, "w", encoding="utf-8") as file:
             file.write("file_name,n\n" + "".join("%s/%s,1\n" % (folder, name) for name in ("a/0.jpg", "a/1.jpg", "b/2.jpg")))
-        way = "damaged='accept' takes it as Pillow shows it"
+        way = "foreign=penstock.Foreign(damaged='accept') takes it as Pillow shows it"
         for path in (folder, table):
             for fields in (None, ["image"]):
                 with penstock.Dataset(path, fields=fields, decode=True) as data:
@@ -585,7 +590,7 @@ class Wrong(Folders):
                     self.assertEqual(error.sample_id, 1)
                     error = self.assert_says(["sample 2, ", "b/2.jpg", "field image: "], data.__getitem__, 2)
                     self.assertNotIn("accept", str(error))  # Pillow does not load it either
-            with penstock.Dataset(path, damaged="accept", decode=True) as data:
+            with penstock.Dataset(path, foreign=penstock.Foreign(damaged="accept"), decode=True) as data:
                 self.assertEqual(data[1]["image"].shape[2], 3)
                 self.assert_says(["sample 2, ", "b/2.jpg", "field image: "], data.__getitem__, 2)
         packed = os.path.join(self.folder, "unmarked")
@@ -606,7 +611,7 @@ class Wrong(Folders):
         # The loader has not read ahead as far as that file.
         with penstock.Dataset(folder) as data, \
                 penstock.Loader(folder, outputs={"x": SMALL}, batch_size=1, framework="numpy",
-                                device="cpu", shuffle=False, n_slots=2) as loader:
+                                device="cpu", shuffle=False, memory=penstock.Memory(n_slots=2)) as loader:
             change(path)
             self.assert_says(["class2/002.jpg", *words], data.get, sample_id, "image")
             self.assertEqual(data.get(sample_id, "label"), 2)

@@ -148,7 +148,7 @@ class Loaders(unittest.TestCase):
         for name, ops in self.LISTS.items():
             for kernels in KERNELS:
                 for threads in (1, 3):
-                    for i, row in self.rows(ops, kernels=kernels, n_threads=threads).items():
+                    for i, row in self.rows(ops, reading=penstock.Reading(kernels=kernels), n_threads=threads).items():
                         pixels = self.pictures[i]
                         for op in penstock.draw(ops, pixels.shape, seed=3, sample_id=i):
                             pixels = op(pixels)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rank="auto" of the package and `--rank auto` of the command find the same in launchers.json's environments: a name,
+"""ranks="auto" of the package and `--rank auto` of the command find the same in launchers.json's environments: a name,
 variables, whether there is a controlling terminal, and [rank, world, local rank, local world, source] or the error."""
 import json
 import os
@@ -17,8 +17,8 @@ from penstock import ranks
 CASES = json.loads(pathlib.Path(__file__).with_name("launchers.json").read_text("utf-8"))
 NUMBERS = ("rank", "world", "local_rank", "local_world", "source")
 # The package's words for what the command has options for.
-WORDS = (("rank: ", "penstock: --rank: "), ("rank= and world=", "--rank and --world"), ("rank='auto'", "--rank auto"),
-         ("rank=0, world=1", "--rank 0 --world 1"))
+WORDS = (("rank: ", "penstock: --rank: "), ("ranks=penstock.Ranks(RANK, WORLD)", "--rank and --world"), ("ranks='auto'", "--rank auto"),
+         ("ranks=penstock.Ranks(0, 1)", "--rank 0 --world 1"))
 
 
 def command(*words, env, terminal=False):

@@ -45,7 +45,7 @@ class Epochs(unittest.TestCase):
             later = [ids(data.epoch(e)) for e in (4, 2, 4)]
             self.assertEqual(later[0], later[2])
             self.assertNotEqual(later[0], later[1])
-        with loader(epoch=4) as data:
+        with loader(order=penstock.Order(epoch=4)) as data:
             self.assertEqual(ids(data), later[0])
 
     def test_shuffle_false_is_sequential(self):
@@ -137,7 +137,7 @@ class Epochs(unittest.TestCase):
     def test_ranks_share_every_epoch(self):
         parts = []
         for rank in range(3):
-            with loader(rank=rank, world=3, last_batch="short", batch_size=7) as data:
+            with loader(ranks=penstock.Ranks(rank, 3), last_batch="short", batch_size=7) as data:
                 parts.append(ids(data))
                 self.assertEqual(len(data), 96)
         self.assertEqual(sorted(sum(parts, [])), list(range(2000)))
@@ -145,8 +145,8 @@ class Epochs(unittest.TestCase):
     def test_results_do_not_depend_on_threads_and_slots(self):
         digests = set()
         outputs = {"p": sets.images("float32", "nchw"), "i": "i", "t": "text"}
-        for keywords in ({}, {"n_threads": 1, "n_slots": 2},
-                         {"n_threads": 5, "n_slots": 9, "reader": "threads"}):
+        for keywords in ({}, {"n_threads": 1, "memory": penstock.Memory(n_slots=2)},
+                         {"n_threads": 5, "memory": penstock.Memory(n_slots=9), "reading": penstock.Reading(reader="threads")}):
             with penstock.Loader(sets.small(), batch_size=8, framework="numpy", seed=3, last_batch="short",
                                  outputs=outputs, **keywords) as data:
                 digests.add(sets.digest(data))
@@ -245,7 +245,7 @@ class Forms(unittest.TestCase):
     def test_crops_tell_where_rows_were_cut(self):
         crop = penstock.image("image", [penstock.CenterCrop((10, 12))])
         outputs = {"a": crop, "b": sets.images(), "i": "i"}
-        with penstock.Loader(sets.small(), batch_size=8, framework="numpy", report_crops=True,
+        with penstock.Loader(sets.small(), batch_size=8, framework="numpy", observe=penstock.Observe(report_crops=True),
                              outputs=outputs) as data:
             batch = next(iter(data))
         self.assertEqual({name: len(crops) for name, crops in batch.crops.items()}, {"a": 8, "b": 8})
@@ -343,7 +343,7 @@ class Outputs(unittest.TestCase):
 class Waiting(unittest.TestCase):
     def setUp(self):
         self.held = slow.held()
-        self.data = loader(outputs={"a": self.held, "i": "i"}, shuffle=False, n_slots=2)
+        self.data = loader(outputs={"a": self.held, "i": "i"}, shuffle=False, memory=penstock.Memory(n_slots=2))
         self.addCleanup(self.data.close)
         self.addCleanup(self.held.let.set)
 
@@ -379,7 +379,7 @@ class Waiting(unittest.TestCase):
     def test_a_timeout(self):
         self.held.let.set()
         held = slow.held()
-        with loader(outputs={"a": held}, timeout=0.12) as data:
+        with loader(outputs={"a": held}, reading=penstock.Reading(timeout=0.12)) as data:
             start = time.monotonic()
             self.assertRaisesRegex(penstock.TimedOutError, r"loader.stats\(\) shows which stage", next, iter(data))
             self.assertRaises(TimeoutError, next, iter(data))
@@ -511,7 +511,7 @@ class Signals(unittest.TestCase):
 
         old = signal.signal(signal.SIGALRM, strike)
         self.addCleanup(signal.signal, signal.SIGALRM, old)
-        data = loader(n_slots=2, shuffle=False, batch_size=2, framework=framework)
+        data = loader(memory=penstock.Memory(n_slots=2), shuffle=False, batch_size=2, framework=framework)
         self.addCleanup(data.close)
         n_struck, unraisable = 0, []
         hook = mock.patch.object(sys, "unraisablehook", unraisable.append)
@@ -705,14 +705,15 @@ class Words(unittest.TestCase):
                 penstock.Loader(sets.small(), batch_size=4, **{word: 1})
 
     def test_a_world_without_a_rank_is_refused(self):
-        with self.assertRaisesRegex(penstock.SettingsError, "rank='auto'"):
-            penstock.Loader(sets.small(), batch_size=4, world=2)
+        with self.assertRaisesRegex(penstock.SettingsError, "ranks='auto'"):
+            penstock.Loader(sets.small(), batch_size=4, ranks=penstock.Ranks(world=2))
 
     def test_a_copy_has_the_order_of_its_view(self):
         outputs = {"p": sets.images("float32", "channels_last")}
         found = []
         for copy in (False, True):
-            with penstock.Loader(sets.small(), batch_size=4, outputs=outputs, framework="numpy", copy=copy) as data:
+            with penstock.Loader(sets.small(), batch_size=4, outputs=outputs, framework="numpy",
+                                 device=penstock.Device(copy=copy)) as data:
                 found.append(next(iter(data))["p"].strides)
         self.assertEqual(*found)
 
@@ -761,13 +762,17 @@ class Settings(unittest.TestCase):
                 ({"batch_size": 3000}, penstock.SettingsError), ({"seed": 2**64}, penstock.SettingsError),
                 ({"n_threads": 2**32}, penstock.SettingsError), ({"n_threads": None}, TypeError),
                 ({"order": "random"}, penstock.SettingsError), ({"last_batch": "dorp"}, penstock.SettingsError),
-                ({"io": "fast"}, penstock.SettingsError), ({"bad_sample": 1}, penstock.SettingsError),
-                ({"rank": 3, "world": 3}, penstock.SettingsError), ({"rank": 1}, penstock.SettingsError),
+                ({"reading": penstock.Reading(io="fast")}, penstock.SettingsError), ({"bad_sample": 1}, TypeError),
+                ({"ranks": penstock.Ranks(3, 3)}, penstock.SettingsError),
+                ({"ranks": penstock.Ranks(1)}, penstock.SettingsError),
                 ({"device": "gpu"}, penstock.SettingsError), ({"device": "cpu:1"}, penstock.SettingsError),
                 ({"framework": "tensorflow"}, penstock.SettingsError),
-                ({"position": 2001}, penstock.SettingsError),
-                ({"topology": "nonsense"}, penstock.SettingsError)):
+                ({"order": penstock.Order(position=2001)}, penstock.SettingsError),
+                ({"reading": penstock.Reading(topology="nonsense")}, penstock.SettingsError)):
             (name, value), *_ = keywords.items()
+            name = getattr(value, "_fields", [name])[0] if isinstance(value, tuple) else name  # a topic's member
+            if isinstance(value, (penstock.Reading, penstock.Order)):
+                name = repr(value).partition("(")[2].partition("=")[0]
             with self.subTest(**keywords), self.assertRaisesRegex(error, name):
                 loader(**keywords)
         with self.assertRaisesRegex(penstock.SettingsError, "did you mean 'drop'"):
@@ -777,12 +782,13 @@ class Settings(unittest.TestCase):
         self.assertEqual(sets.n_threads_of_the_library(), before)
 
     def test_whole_numbers_of_numpy_are_whole_numbers(self):
-        with loader(batch_size=np.int64(20), seed=np.uint8(3), n_slots=True + 2) as data:
+        with loader(batch_size=np.int64(20), seed=np.uint8(3), memory=penstock.Memory(n_slots=True + 2)) as data:
             self.assertEqual(data.batch_size, 20)
 
     def test_settings_reach_the_library(self):
-        with loader(n_threads=1, n_slots=5, reader="threads", io="buffered", queue_depth=16, kernels="c",
-                    max_memory=1 << 30, index_memory=1 << 20, pin_threads=False) as data:
+        with loader(n_threads=1, memory=penstock.Memory(n_slots=5, max_memory=1 << 30, index_memory=1 << 20),
+                    reading=penstock.Reading(reader="threads", io="buffered", queue_depth=16, kernels="c",
+                                             pin_threads=False)) as data:
             next(iter(data))
             stats = data.stats()
         self.assertEqual((stats.n_threads, stats.n_slots, stats.reader, stats.queue_depth, stats.kernels),
@@ -823,7 +829,7 @@ except penstock.UnsupportedError as error:
         self.assertIn("install a build for CUDA", done.stdout, done.stderr)
 
     def test_repr_says_what_it_is(self):
-        with loader(rank=1, world=2) as data:
+        with loader(ranks=penstock.Ranks(1, 2)) as data:
             for part in ("2,000 samples", "batches of 10", "full order", "seed 0", "numpy on cpu",
                          "rank 1 of 2", "i: scalar('i')"):
                 self.assertIn(part, repr(data))

@@ -138,7 +138,7 @@ class Masks(Case):
             ops = any_list(rng)
             with self.subTest(case, ops=ops):
                 with self.load({"mask": penstock.mask("mask", ignore=IGNORE), "x": penstock.image("image", ops)},
-                               seed=case, kernels=["auto", "c"][case % 2]) as loader:
+                               seed=case, reading=penstock.Reading(kernels=["auto", "c"][case % 2])) as loader:
                     for batch in loader:
                         i = int(batch.sample_ids[0])
                         want = expected(masks[i], ops, IGNORE, np.uint8, seed=case, sample_id=i)

@@ -182,7 +182,8 @@ class Right(Mds):
             for threads, reader, size in ((1, "threads", 1), (3, "io_uring", 32), (2, "threads", N)):
                 ids = []
                 with penstock.Loader(path, batch_size=size, framework="numpy", outputs=outputs, last_batch="short",
-                                     n_threads=threads, reader=reader, device="cpu", **keywords) as loader:
+                                     n_threads=threads, reading=penstock.Reading(reader=reader), device="cpu",
+                                     **keywords) as loader:
                     for batch in loader.epoch(0):
                         rows = np.asarray(batch.sample_ids).tolist()
                         ids += rows
@@ -381,7 +382,7 @@ class Compressed(Mds):
         return path, samples
 
     def open(self, path, **more):
-        return penstock.Dataset(path, cache_path=self.path("cache"), **more)
+        return penstock.Dataset(path, foreign=penstock.Foreign(cache_path=self.path("cache")), **more)
 
     def test_every_compression_gives_the_samples_of_raw_shards(self):
         raw = self.write([every_encoding(i) for i in range(N)], name="raw")
@@ -393,7 +394,8 @@ class Compressed(Mds):
                 for _ in range(2):
                     with self.open(path) as data:
                         self.assertEqual(repr([data[i] for i in range(N)]), repr(wanted))
-                with penstock.Loader(path, batch_size=10, framework="numpy", outputs=["int"], cache_path=self.path("cache"),
+                with penstock.Loader(path, batch_size=10, framework="numpy", outputs=["int"],
+                                     foreign=penstock.Foreign(cache_path=self.path("cache")),
                                      last_batch="short") as loader:
                     rows = {int(i): int(n) for batch in loader.epoch(0) for i, n in zip(batch.sample_ids, batch["int"])}
                 self.assertEqual(rows, {i: -i for i in range(N)})
@@ -515,19 +517,21 @@ class Compressed(Mds):
         os.remove(raw)
         with open(raw + ".bz2", "wb") as file:
             file.write(bz2.compress(data))
-        error = self.assert_says("cache", penstock.Dataset, path, cache_path=self.path("cache"), cache_size=1 << 20)
+        error = self.assert_says("cache", penstock.Dataset, path,
+                                 foreign=penstock.Foreign(cache_path=self.path("cache"), cache_size=1 << 20))
         self.assertIn("cache_size", str(error))
 
     def test_a_shape_that_a_column_does_not_have_is_named(self):
         path = self.write([{"x": ("ndarray:uint16:4", 8, bytes(8), None)}] * 3, (3,))
-        self.assert_says("type ndarray u16 [4], which cannot be read as ndarray u16 [5]", penstock.Dataset, path, fields={"x": ("uint16", (5,))})
+        self.assert_says("type ndarray u16 [4], which cannot be read as ndarray u16 [5]", penstock.Dataset, path,
+                         foreign=penstock.Foreign(fields={"x": ("uint16", (5,))}))
 
     def test_a_cache_that_cannot_be_made_is_a_wrong_setting(self):
         path, _ = self.pack("bz2:9")
         with open(self.path("file"), "w"):
             pass
         with self.assertRaisesRegex(penstock.SettingsError, "set cache_path to a folder") as caught:
-            penstock.Dataset(path, cache_path=self.path("file/below"))
+            penstock.Dataset(path, foreign=penstock.Foreign(cache_path=self.path("file/below")))
         self.assertEqual(str(caught.exception).count("errno"), 1)
 
     def test_damaged_and_lying_shards_are_refused_with_their_bytes(self):
@@ -717,7 +721,7 @@ class Damaged(Mds):
         for change, words in ((shrink, "shard.00001.mds"), (replace, "changed or replaced"), (lambda: os.remove(name), "shard.00001.mds")):
             with open(name, "wb") as file:
                 file.write(data)
-            with penstock.Loader(path, batch_size=5, framework="numpy", order="sequential", n_slots=2,
+            with penstock.Loader(path, batch_size=5, framework="numpy", order="sequential", memory=penstock.Memory(n_slots=2),
                                  outputs={"a": penstock.scalar("a")}, device="cpu") as loader:
                 change()
                 with self.assertRaises(penstock.PenstockError) as caught:

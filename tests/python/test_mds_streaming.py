@@ -58,7 +58,7 @@ class Real(Case):
         from streaming.base.format.mds.encodings import mds_decode
         shutil.rmtree(self.path(), ignore_errors=True)
         write(self.path(), samples, size_limit, compression=compression)
-        with penstock.Dataset(self.path(), cache_path=os.path.join(self.path(), "cache")) as data:
+        with penstock.Dataset(self.path(), foreign=penstock.Foreign(cache_path=os.path.join(self.path(), "cache"))) as data:
             self.assertEqual(len(data), len(samples))
             for i, sample in enumerate(samples):
                 got = data[i]

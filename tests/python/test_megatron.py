@@ -58,7 +58,7 @@ class Megatron(Case):
 
     def samples(self, path, length, dtype):
         """(tokens, starts) of each sample of a length."""
-        with penstock.Dataset(path, fields={"tokens": (dtype, (length,))}) as data:
+        with penstock.Dataset(path, foreign=penstock.Foreign(fields={"tokens": (dtype, (length,))})) as data:
             return [(sample["tokens"], sample["starts"]) for sample in data]
 
 class Right(Megatron):
@@ -121,7 +121,8 @@ class Right(Megatron):
             for order, threads, reader in (("sequential", 1, "threads"), ("full", 3, "io_uring")):
                 ids = []
                 with penstock.Loader(self.path("parts"), batch_size=16, framework="numpy", last_batch="short", outputs=outputs,
-                                     fields={"tokens": ("uint16", (33,))}, order=order, n_threads=threads, reader=reader, device="cpu") as loader:
+                                     foreign=penstock.Foreign(fields={"tokens": ("uint16", (33,))}), order=order,
+                                     n_threads=threads, reading=penstock.Reading(reader=reader), device="cpu") as loader:
                     for batch in loader.epoch(0):
                         rows = np.asarray(batch.sample_ids).tolist()
                         ids += rows
@@ -145,11 +146,11 @@ class Right(Megatron):
             for use in (penstock.Dataset, lambda path, **more: penstock.Loader(path, batch_size=1, **more)):
                 with self.assertRaisesRegex(penstock.SettingsError, f"fields.tokens: value is an array of {length} tokens; "
                                             "must be of at most 45, as many as the largest file"):
-                    use(self.path("two"), fields={"tokens": ("uint16", (length,))})
+                    use(self.path("two"), foreign=penstock.Foreign(fields={"tokens": ("uint16", (length,))}))
         self.assertEqual(len(self.samples(self.path("two"), 45, "uint16")), 1)  # the advice
         self.write([[[]]], name="none/a")
         self.assert_says(["is empty: its files have no samples"], penstock.Dataset, self.path("none"),
-                         fields={"tokens": ("uint16", (2,))})
+                         foreign=penstock.Foreign(fields={"tokens": ("uint16", (2,))}))
 
     def test_raw_tokens_are_no_file_of_pairs(self):
         """As nanoGPT's train.bin: tokens alone."""
@@ -300,7 +301,8 @@ class Damaged(Megatron):
 
         for change in (lambda: os.truncate(prefix + ".bin", len(data) // 2), replace):
             self.put(data, "corpus.bin")
-            with penstock.Loader(prefix, batch_size=5, framework="numpy", order="sequential", n_slots=2, device="cpu",
+            with penstock.Loader(prefix, batch_size=5, framework="numpy", order="sequential", memory=penstock.Memory(n_slots=2),
+                                 device="cpu",
                                  outputs={"tokens": penstock.ragged("tokens")}) as loader:
                 change()
                 try:

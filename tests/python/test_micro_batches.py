@@ -15,7 +15,8 @@ OUTPUTS = {"image": sets.images(), "i": "i", "x": "x", "tokens": "tokens", "boxe
 
 def loader(**keywords):
     sets.need_numpy()
-    settings = dict(batch_size=10, framework="numpy", last_batch="short", seed=4, report_crops=True, outputs=OUTPUTS)
+    settings = dict(batch_size=10, framework="numpy", last_batch="short", seed=4, observe=penstock.Observe(report_crops=True),
+                    outputs=OUTPUTS)
     return penstock.Loader(sets.small(), n_threads=1, **{**settings, **keywords})
 
 
@@ -40,8 +41,8 @@ class Parts(unittest.TestCase):
                 optional(framework)
             for n_parts in (1, 2, 3, 4, 10, 13):
                 outputs = {**OUTPUTS, "i": "x"} if framework == "jax" else OUTPUTS
-                with loader(framework=framework, outputs=outputs, n_slots=4) as whole, \
-                        loader(framework=framework, outputs=outputs, n_slots=4) as data:
+                with loader(framework=framework, outputs=outputs, memory=penstock.Memory(n_slots=4)) as whole, \
+                        loader(framework=framework, outputs=outputs, memory=penstock.Memory(n_slots=4)) as data:
                     batches = data.micro_batches(n_parts)
                     self.assertEqual(len(batches), 11)
                     for wanted, parts in zip(whole, batches):
@@ -69,7 +70,7 @@ class Parts(unittest.TestCase):
                             self.assertIs(ragged.device_offsets, ragged.offsets)
 
     def test_the_slot_is_held_by_the_last_part(self):
-        with loader(n_slots=2, framework="dlpack") as data:
+        with loader(memory=penstock.Memory(n_slots=2), framework="dlpack") as data:
             batches = data.micro_batches(3)
             first, second = next(batches), next(batches)
             images = [part["image"] for part in first]
@@ -84,7 +85,7 @@ class Parts(unittest.TestCase):
             del second
 
     def test_copies_forms_and_mixes(self):
-        with loader(copy=True, n_slots=2) as data:
+        with loader(device=penstock.Device(copy=True), memory=penstock.Memory(n_slots=2)) as data:
             kept = list(data.micro_batches(2))
         with loader() as data:
             self.assertEqual(sum((rows_of(part) for parts in kept for part in parts), []),
@@ -98,7 +99,8 @@ class Parts(unittest.TestCase):
         with loader(form="dataclass") as data:
             self.assertEqual([part.i.tolist() for part in next(data.micro_batches(2))],
                              [kept[0][0].sample_ids, kept[0][1].sample_ids])
-        mix = dict(mix=penstock.MixUp(0.4, num_classes=N), report_crops=False, n_slots=4,
+        mix = dict(mix=penstock.MixUp(0.4, num_classes=N), observe=penstock.Observe(report_crops=False),
+                   memory=penstock.Memory(n_slots=4),
                    outputs={"image": sets.images("float32"), "i": "i"})
         with loader(**mix) as whole, loader(**mix) as data:
             for batch, parts in zip(whole, data.micro_batches(4)):

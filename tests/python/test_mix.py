@@ -29,7 +29,8 @@ class Mixing(Case):
     def loader(self, mix=None, dtype="float32", layout="nchw", outputs=None, **keywords):
         outputs = outputs or {"x": penstock.image("x", [RandomCrop((HEIGHT, WIDTH)), Normalize()], dtype=dtype,
                                                   layout=layout), "y": "y"}
-        keywords = {"batch_size": B, "seed": SEED, "framework": "numpy", "copy": True, "last_batch": "short", **keywords}
+        keywords = {"batch_size": B, "seed": SEED, "framework": "numpy", "device": penstock.Device(copy=True),
+                    "last_batch": "short", **keywords}
         return penstock.Loader(self.path(), outputs=outputs, mix=mix, **keywords)
 
     def batches(self, mix=None, n_epochs=1, **keywords):
@@ -154,7 +155,8 @@ class Mixing(Case):
     def test_batches_are_the_same_for_any_number_of_threads_and_kernels_and_after_a_resume(self):
         mix = MixUpCutMix(num_classes=CLASSES)
         wanted = self.batches(mix, n_epochs=2)
-        for keywords in ({"n_threads": 1}, {"n_threads": 5, "n_slots": 7}, {"kernels": "c"}):
+        for keywords in ({"n_threads": 1}, {"n_threads": 5, "memory": penstock.Memory(n_slots=7)},
+                         {"reading": penstock.Reading(kernels="c")}):
             for one, other in zip(wanted, self.batches(mix, n_epochs=2, **keywords)):
                 np.testing.assert_array_equal(one["x"], other["x"])
                 np.testing.assert_array_equal(one["y"], other["y"])
@@ -171,7 +173,7 @@ class Mixing(Case):
         mix = MixUp(num_classes=CLASSES)
         lams = []
         for rank in (0, 1):
-            before, after = (self.batches(given, rank=rank, world=2)[0] for given in (None, mix))
+            before, after = (self.batches(given, ranks=penstock.Ranks(rank, 2))[0] for given in (None, mix))
             row = self.rows(mix, before, rank)[0]
             lam, rest = np.float32(row.lam), np.float32(1 - row.lam)
             np.testing.assert_array_equal(after["x"], np.roll(before["x"], 1, 0) * rest + before["x"] * lam)
@@ -221,7 +223,7 @@ class Mixing(Case):
 
     def test_a_label_that_is_no_class_names_its_sample(self):
         with self.assertRaisesRegex(Exception, "label of sample 3: value is 1; must be from 0 to 0"):
-            self.batches(OneHot(1), shuffle=False, outputs={"y": "y"}, position=3)
+            self.batches(OneHot(1), shuffle=False, outputs={"y": "y"}, order=penstock.Order(position=3))
         with self.loader(OneHot(7), outputs={"y": "y"}, bad_sample="replace") as loader:
             self.assertTrue(any(batch.replacements for batch in loader))
 

@@ -164,7 +164,8 @@ class Order(unittest.TestCase):
 
     def test_threads_and_readers_change_nothing(self):
         wanted = run(2, mixture(exhaustion="repeat"))
-        for keywords in ({"n_threads": 1}, {"reader": "threads"}, {"n_threads": 5, "n_slots": 2}, {"io": "direct"}):
+        for keywords in ({"n_threads": 1}, {"reading": penstock.Reading(reader="threads")},
+                         {"n_threads": 5, "memory": penstock.Memory(n_slots=2)}, {"reading": penstock.Reading(io="direct")}):
             try:
                 self.assertEqual(run(2, mixture(exhaustion="repeat"), **keywords), wanted)
             except SettingsError as error:
@@ -195,7 +196,8 @@ class Resume(unittest.TestCase):
         def epoch_of(world, state=None, n_batches=None):
             found, after = [], None
             for rank in range(world):
-                with loader(mixture(exhaustion="drop"), batch_size=None, global_batch_size=12, rank=rank, world=world) as data:
+                with loader(mixture(exhaustion="drop"), batch_size=penstock.GlobalBatch(12),
+                            ranks=penstock.Ranks(rank, world)) as data:
                     if state is not None:
                         data.load_state_dict(state)
                     for i, batch in enumerate(data):
@@ -389,7 +391,8 @@ class Reports(unittest.TestCase):
             pictures[path] = 1
         found = {}
         for epoch in range(2):
-            with penstock.Loader(Mixture(pictures, exhaustion="drop"), batch_size=4, framework="numpy", epoch=epoch,
+            with penstock.Loader(Mixture(pictures, exhaustion="drop"), batch_size=4, framework="numpy",
+                                 order=penstock.Order(epoch=epoch),
                                  outputs=[penstock.image("image", [penstock.RandomResizedCrop(8)])]) as data:
                 for batch in data.epoch(epoch):
                     for d, i, pixels in zip(batch.data_sets, batch.sample_ids, batch["image"]):
@@ -424,7 +427,7 @@ class Bad(unittest.TestCase):
         told = []
         with penstock.Loader(Mixture(dict.fromkeys(self.paths, 1), exhaustion="drop"), batch_size=6, framework="numpy",
                              outputs=[penstock.image("image", [penstock.Resize((8, 8))]), "k"],
-                             bad_sample="replace", on_bad_sample=lambda error, other: told.append((error, other))) as data:
+                             bad_sample=lambda error, other: told.append((error, other))) as data:
             n = 0
             for batch in data:
                 self.assertEqual(batch["k"].tolist(), batch.data_sets)
@@ -441,7 +444,7 @@ class Bad(unittest.TestCase):
         subset = {self.paths[0]: penstock.Ids([3, 4, 8, 9]), self.paths[1]: penstock.Range(5, 8)}
         with penstock.Loader(Mixture(dict.fromkeys(self.paths, 1), exhaustion="drop", subset=subset), batch_size=7,
                              framework="numpy", outputs=[penstock.image("image", [penstock.Resize((8, 8))]), "k"],
-                             bad_sample="replace", on_bad_sample=lambda error, other: told.append((error.sample_id, other))
+                             bad_sample=lambda error, other: told.append((error.sample_id, other))
                              ) as data:
             batch = next(iter(data))
             self.assertEqual(batch["k"].tolist(), batch.data_sets)

@@ -60,7 +60,7 @@ def opened(**more):
 
 
 def slow_decoder():
-    return opened(outputs={"x": Slow("i", _c.OUTPUT_CALLBACK)}, n_threads=1, n_slots=2)
+    return opened(outputs={"x": Slow("i", _c.OUTPUT_CALLBACK)}, n_threads=1, memory=penstock.Memory(n_slots=2))
 
 
 class Numbers(unittest.TestCase):
@@ -122,7 +122,10 @@ class Numbers(unittest.TestCase):
 
     def test_a_loop_that_hangs(self):
         """In a step, and in the loader: each raises NoBatch once, and the text says which."""
-        for name, stuck in (("step", {}), ("loader", {"outputs": {"x": Stuck("i", _c.OUTPUT_CALLBACK)}, "n_threads": 1, "n_slots": 2})):
+        for name, stuck in (("step", {}),
+                            ("loader",
+                             {"outputs": {"x": Stuck("i", _c.OUTPUT_CALLBACK)}, "n_threads": 1,
+                              "memory": penstock.Memory(n_slots=2)})):
             alerts = []
 
             def receive(alert, alerts=alerts):

@@ -31,8 +31,10 @@ def delay(_=None):  # keeps the seconds for which threads of this process waited
     delays.append(total / 1e9)
 rules = [monitor.Starved(0.3, seconds=0.5), monitor.Slow(0.5, seconds=0.3, n_least=3), monitor.Replacements(),
          monitor.SlowReads(200, seconds=0.5), monitor.NearMemoryLimit(0.9)]
-with penstock.Loader(path, batch_size=4, n_threads=1, n_slots=2, reader="threads", kernels="c", framework="dlpack",
-                     monitor_path=False, outputs={"image": penstock.image("jpg", [penstock.RandomResizedCrop(int(size))])}) as loader:
+with penstock.Loader(path, batch_size=4, n_threads=1, memory=penstock.Memory(n_slots=2),
+                     reading=penstock.Reading(reader="threads", kernels="c"), framework="dlpack",
+                     observe=penstock.Observe(monitor_path=False),
+                     outputs={"image": penstock.image("jpg", [penstock.RandomResizedCrop(int(size))])}) as loader:
     with penstock.Monitor(loader, every=0.5, look=0.5, gpu=None, line=False, sinks=[readings.append, delay], alerts=rules,
                           on_alert=alerts.append):
         end, epoch = time.monotonic() + seconds, 0

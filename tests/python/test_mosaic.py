@@ -111,7 +111,8 @@ class Mosaics(Case):
                 "points": penstock.per_box("points")}
 
     def loader(self, mix=None, outputs=None, **keywords):
-        keywords = {"batch_size": B, "seed": SEED, "framework": "numpy", "copy": True, "last_batch": "short", **keywords}
+        keywords = {"batch_size": B, "seed": SEED, "framework": "numpy", "device": penstock.Device(copy=True),
+                    "last_batch": "short", **keywords}
         return penstock.Loader(self.path(), outputs=outputs or self.outputs(), mix=mix, **keywords)
 
     def batches(self, mix=None, n_epochs=1, **keywords):
@@ -244,7 +245,8 @@ class Mosaics(Case):
         mosaic = Mosaic(p=0.9)
         wanted = [in_bytes(batch.values()) for batch in self.batches(mosaic, n_epochs=2)]
         self.assertEqual(len(wanted), 12)
-        for keywords in ({"n_threads": 1}, {"n_threads": 5, "n_slots": 7}, {"kernels": "c"}, {"reader": "threads"}):
+        for keywords in ({"n_threads": 1}, {"n_threads": 5, "memory": penstock.Memory(n_slots=7)},
+                         {"reading": penstock.Reading(kernels="c")}, {"reading": penstock.Reading(reader="threads")}):
             self.assertEqual([in_bytes(batch.values()) for batch in self.batches(mosaic, n_epochs=2, **keywords)], wanted,
                              keywords)
         with self.loader(mosaic) as loader, self.loader(mosaic) as other:
@@ -260,11 +262,11 @@ class Mosaics(Case):
         mosaic = Mosaic()
         drawn = []
         for rank in (0, 1):
-            for before, after in zip(*(self.batches(mix, rank=rank, world=2, last_batch="pad") for mix in (None, mosaic))):
+            for before, after in zip(*(self.batches(mix, ranks=penstock.Ranks(rank, 2), last_batch="pad") for mix in (None, mosaic))):
                 rows = self.rows(mosaic, before, rank)
                 self.assertEqual(after["x"].tobytes(), pixels_of(before["x"], rows).tobytes())
             drawn.append(rows)
-            for batch in self.batches(mosaic, rank=rank, world=2, position=N - 1):
+            for batch in self.batches(mosaic, ranks=penstock.Ranks(rank, 2), order=penstock.Order(position=N - 1)):
                 self.assertEqual((batch.n_valid, len(batch["boxes"].data) > 0), ((N - 1) % 2 == rank, False))
         self.assertNotEqual(*drawn)
 
@@ -279,7 +281,8 @@ class Mosaics(Case):
         outputs = {"x": penstock.image("x", [RandomCrop(8)]), "boxes": penstock.boxes("boxes")}
 
         def loader(mix, **keywords):
-            return penstock.Loader(self.path("bad"), batch_size=4, outputs=outputs, mix=mix, shuffle=False, copy=True,
+            return penstock.Loader(self.path("bad"), batch_size=4, outputs=outputs, mix=mix, shuffle=False,
+                                   device=penstock.Device(copy=True),
                                    framework="numpy", **keywords)
         with loader(Mosaic()) as failing:
             batches = iter(failing)

@@ -123,7 +123,7 @@ class Right(Arrays):
                         if size == 1 and (threads, order) != (3, "full"):
                             continue
                         ids = self.check_epochs(path, arrays, (0, 1), order=order, n_threads=threads,
-                                                reader=reader, batch_size=size, seed=5)
+                                                reading=penstock.Reading(reader=reader), batch_size=size, seed=5)
                         self.assertEqual(sorted(ids[0]), list(range(N)))
                         self.assertEqual(wanted.setdefault(order, ids), ids)
         self.assertEqual(wanted["sequential"][0], list(range(N)))
@@ -133,15 +133,15 @@ class Right(Arrays):
         arrays = {"x": values("<f4", (33,)), "y": values("<i8", ()), "z": values("u1", (5000,))}
         path = self.save(arrays)
         for order in ("full", "sequential"):
-            self.check_epochs(path, arrays, order=order, io="auto")
+            self.check_epochs(path, arrays, order=order, reading=penstock.Reading(io="auto"))
             try:
-                self.check_epochs(path, arrays, order=order, io="direct")
+                self.check_epochs(path, arrays, order=order, reading=penstock.Reading(io="direct"))
             except penstock.UnsupportedError as error:
                 self.assertIn("O_DIRECT", str(error))
 
     def test_rows_past_the_io_memory_take_the_slow_path(self):
         arrays = {"x": values("u1", (300000,), 9), "y": values("<i8", (), 9)}
-        self.check_epochs(self.save(arrays), arrays, io_memory=1 << 19, batch_size=2)
+        self.check_epochs(self.save(arrays), arrays, memory=penstock.Memory(io_memory=1 << 19), batch_size=2)
 
     def test_one_field_alone_reads_no_other_file(self):
         arrays = {"x": values("<f4", (3,)), "y": values("<i8", ())}
@@ -153,9 +153,9 @@ class Right(Arrays):
 
     def test_rows_of_all_files_over_max_record_size_are_refused_until_it_is_raised(self):
         path = self.save({"x": values("<f4", (3,)), "y": values("<i8", ())})
-        penstock.Loader(path, batch_size=10, framework="numpy", max_record_size=20).close()
+        penstock.Loader(path, batch_size=10, framework="numpy", memory=penstock.Memory(max_record_size=20)).close()
         with self.assertRaises(penstock.SettingsError) as caught:
-            penstock.Loader(path, batch_size=10, framework="numpy", max_record_size=19)
+            penstock.Loader(path, batch_size=10, framework="numpy", memory=penstock.Memory(max_record_size=19))
         self.assertEqual(caught.exception.code, "PSTK_EFBIG")
         self.assertIn("has records of up to 20 bytes, more than max_record_size (19): raise it", str(caught.exception))
 
@@ -172,7 +172,8 @@ class Right(Arrays):
                     file.truncate(len(text) + n)  # a hole
             for most in (0, size + 8):
                 with self.subTest(size=size, max_record_size=most):
-                    keywords = dict(batch_size=1, framework="numpy", outputs=outputs, max_record_size=most)
+                    keywords = dict(batch_size=1, framework="numpy", outputs=outputs,
+                                    memory=penstock.Memory(max_record_size=most))
                     if not fits and not most:
                         self.assertRaisesRegex(penstock.SettingsError, "than max_record_size .4294967295.: raise it",
                                                penstock.Loader, path, **keywords)
@@ -198,7 +199,7 @@ class Right(Arrays):
         path = self.save(arrays)
         seen = []
         for rank in range(3):
-            seen += self.check_epochs(path, arrays, rank=rank, world=3, last_batch="short")[0]
+            seen += self.check_epochs(path, arrays, ranks=penstock.Ranks(rank, 3), last_batch="short")[0]
         self.assertEqual(sorted(set(seen)), list(range(N)))
 
     def test_resume_goes_on_where_it_was(self):
@@ -396,7 +397,8 @@ class Changed(Arrays):
         self.assertTrue(same_bytes(data[99]["x"], self.arrays["x"][99]))
 
     def test_a_loader_meets_the_cut_in_order(self):
-        with penstock.Loader(self.data, batch_size=10, order="sequential", framework="numpy", n_slots=2) as loader:
+        with penstock.Loader(self.data, batch_size=10, order="sequential", framework="numpy",
+                             memory=penstock.Memory(n_slots=2)) as loader:
             stream = iter(loader)
             next(stream)
             os.truncate(os.path.join(self.data, "x.npy"), 128 + 4000 * 250)

@@ -96,6 +96,9 @@ ADVICE = re.compile(r"\((?:raise|lower|choose|leave)|(?:leave it out|raise it|ch
 SIZES_AND_PATHS = ["1G", "64 MB", b"", b"a\0b", pathlib.Path("x"), pathlib.Path("a\0b"), pathlib.PurePosixPath("."), "/dev/null", "/proc/self/mem",
                    "/proc/no/such/folder", "s3://bucket/x", "\udcff", "\ud800", "x" * 300, "/" + "x/" * 3000]
 NEEDS = {"TensorBoard": "tensorboard", "Prometheus": "prometheus_client", "TextFile": "prometheus_client"}
+# Of a loader: the argument that takes each, and what must be given.
+TOPICS = {"GlobalBatch": ("batch_size", {"rows": 4}), "Device": ("device", {}), "Order": ("order", {}), "Ranks": ("ranks", {}),
+          "Memory": ("memory", {}), "Reading": ("reading", {}), "Observe": ("observe", {}), "Foreign": ("foreign", {})}
 SUBSETS = {"Range": {"first": 0, "last": 5}, "Ids": {"ids": [1, 2]}, "Fraction": {"start": 0, "stop": 0.5}, "Fold": {"k": 0, "of": 4},
            "Where": {"column": "c", "at_least": 1}}
 PLAIN = {
@@ -133,7 +136,8 @@ class Walks(Case):
         return self.path(f"out{self.n_paths}")
 
     def opened(self, **given):
-        return penstock.Loader(**{"path": self.path(), "batch_size": 1, "outputs": ["x"], "framework": "numpy", "monitor_path": False,
+        return penstock.Loader(**{"path": self.path(), "batch_size": 1, "outputs": ["x"], "framework": "numpy",
+                                  "observe": penstock.Observe(monitor_path=False),
                                   "last_batch": "short", "n_threads": 1, **given})
 
     def load(self, **given):
@@ -166,6 +170,9 @@ class Opens(Walks):
     def test_loaders(self):
         self.load()
         self.walk("Loader", penstock.Loader, self.load, {})
+        for name, (argument, given) in TOPICS.items():
+            kind = getattr(penstock, name)
+            self.walk(name, kind, lambda topic=kind, argument=argument, **given: self.load(**{argument: topic(**given)}), given)
 
     def test_data_sets(self):
         self.walk("Dataset", penstock.Dataset, lambda **given: penstock.Dataset(**{"path": self.path(), **given}).close(), {})
@@ -214,7 +221,7 @@ class Opens(Walks):
             self.walk(name, function, function, given)
 
     def test_a_new_public_callable_is_walked_or_listed(self):
-        walked = {*PLAIN, *SUBSETS, *ELSEWHERE, "Loader", "Dataset", "Writer", "pack", "export", "merge", "Weighted", "Balanced", "Budget", "Mixture",
+        walked = {*PLAIN, *SUBSETS, *TOPICS, *ELSEWHERE, "Loader", "Dataset", "Writer", "pack", "export", "merge", "Weighted", "Balanced", "Budget", "Mixture",
                   "Monitor", "add_column", "remove_column", "show"}
         self.assertEqual(sorted(ELSEWHERE - set(penstock.__all__)), [])
         for name in penstock.__all__:
@@ -223,7 +230,8 @@ class Opens(Walks):
                 self.assertTrue(name in walked or made.__module__.startswith("penstock.ops"), f"{name}: walk it here, or list it as ELSEWHERE")
 
     def test_numbers_of_numpy_are_numbers(self):
-        self.load(batch_size=np.int64(2), seed=np.uint8(3), timeout=np.float32(5), n_threads=np.array(1), shuffle=np.bool_(True))
+        self.load(batch_size=np.int64(2), seed=np.uint8(3), reading=penstock.Reading(timeout=np.float32(5)),
+                  n_threads=np.array(1), shuffle=np.bool_(True))
         self.write(n_parts=np.int64(2), part=np.uint32(1), shard_size=np.int64(1 << 20), schema={"x": penstock.Field("int64", shape=(np.int32(3), None))})
         self.assertEqual(penstock.Field("int64", shape=np.int64(3)).shape, (3,))
         self.load(subset=penstock.Where("c", at_least=np.float32(1.5), in_=np.arange(9)))

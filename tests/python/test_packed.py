@@ -151,7 +151,7 @@ class Packed(Case):
         shards = [archive(range(400 * k, 400 * k + 400), form="pax") for k in range(3)]
         plain = self.put({f"{k}.tar": data for k, data in enumerate(shards)}, "plain")
         packed = self.put({f"{k}.tgz": gzip.compress(data, 3) for k, data in enumerate(shards)}, "packed")
-        for keywords in ({"order": "full"}, {"order": "sequential"}, {"order": "windowed", "strands": 1}):
+        for keywords in ({"order": "full"}, {"order": "sequential"}, {"order": penstock.Order("windowed", strands=1)}):
             with self.subTest(keywords):
                 state, found = None, {}
                 for folder in (plain, packed):
@@ -395,12 +395,13 @@ class Packed(Case):
             broken[random.Random(seed).randrange(len(frames))] ^= 1 << seed % 8
             # A frame whose head then says that it is large needs the cache, where the damage is found.
             with self.assertRaises(penstock.CorruptRecordError) as caught:
-                penstock.Dataset(self.put({"0.tar.zst": broken}, "broken"), cache_path=self.path("cache"))
+                penstock.Dataset(self.put({"0.tar.zst": broken}, "broken"),
+                                 foreign=penstock.Foreign(cache_path=self.path("cache")))
             self.assertIn("byte ", str(caught.exception))
         one = self.put({"0.tar.zstd": coder.compress(data)}, "one")
         with unittest.mock.patch("penstock.foreign._cache_folder", return_value=None):
             self.refused(one, "0.tar.zstd", "set cache_path", kind=penstock.UnsupportedError)
-        with penstock.Dataset(plain) as a, penstock.Dataset(one, cache_path=self.path("cache")) as b:
+        with penstock.Dataset(plain) as a, penstock.Dataset(one, foreign=penstock.Foreign(cache_path=self.path("cache"))) as b:
             for i in random.Random(1).sample(range(len(a)), 200):
                 self.assertEqual(a[i], b[i])
 
@@ -409,7 +410,7 @@ class Packed(Case):
         """The hash of a sample of a large archive, or the exception."""
         out = [] if out is None else out
         try:
-            with penstock.Dataset(folder, cache_path=cache) as data_set:
+            with penstock.Dataset(folder, foreign=penstock.Foreign(cache_path=cache)) as data_set:
                 out.append(hashlib.sha256(data_set.get(i, "bin")).hexdigest())
         except Exception as error:  # pylint: disable=broad-exception-caught
             out.append(error)
@@ -444,7 +445,8 @@ class Packed(Case):
         folder, cache = self.put({"0.tar.zst": one_frame(large_archive(1))}), self.path("cache")
         self.sample(folder, cache)
         making = Making(cache)
-        with penstock.Loader(folder, batch_size=4, framework="numpy", cache_path=cache, timeout=0.5) as loader:
+        with penstock.Loader(folder, batch_size=4, framework="numpy", foreign=penstock.Foreign(cache_path=cache),
+                             reading=penstock.Reading(timeout=0.5)) as loader:
             with self.assertRaises(penstock.TimedOutError):
                 next(iter(loader.epoch(0)))
             began = time.monotonic()
@@ -455,7 +457,7 @@ class Packed(Case):
         folder, cache = self.put({"0.tar.zst": one_frame(large_archive(1))}), self.path("cache")
         self.sample(folder, cache)
         making, began = Making(cache), time.monotonic()
-        with penstock.Loader(folder, batch_size=4, framework="numpy", cache_path=cache) as loader:
+        with penstock.Loader(folder, batch_size=4, framework="numpy", foreign=penstock.Foreign(cache_path=cache)) as loader:
             with self.assertRaises(penstock.PenstockError) as caught:
                 next(iter(loader.epoch(0)))
         self.assertIn("has made no progress for 6", str(caught.exception))
@@ -485,9 +487,9 @@ class Packed(Case):
 
     def test_the_reason_of_another_file_is_not_told(self):
         folder, cache = self.put({f"{k}.tar.zst": one_frame(large_archive(k)) for k in range(2)}), self.path("cache")
-        penstock.Dataset(folder, cache_path=cache).close()
+        penstock.Dataset(folder, foreign=penstock.Foreign(cache_path=cache)).close()
         shutil.rmtree(self.path("cache/entries"))
-        with penstock.Dataset(folder, cache_path=cache, cache_size=2 << 20) as data_set:
+        with penstock.Dataset(folder, foreign=penstock.Foreign(cache_path=cache, cache_size=2 << 20)) as data_set:
             for i, word in ((0, "cache"), (30, "No such file")):
                 if i:
                     os.rename(os.path.join(folder, "1.tar.zst"), os.path.join(folder, "gone"))
@@ -498,7 +500,7 @@ class Packed(Case):
 
     def test_want_of_memory_is_no_damage(self):
         folder, cache = self.put({"0.tar.zst": one_frame(large_archive(1), 17)}), self.path("cache")
-        penstock.Dataset(folder, cache_path=cache).close()
+        penstock.Dataset(folder, foreign=penstock.Foreign(cache_path=cache)).close()
         shutil.rmtree(self.path("cache/entries"))
         code = f"""
 import penstock, resource

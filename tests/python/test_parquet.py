@@ -85,7 +85,7 @@ class Parquet(TableCase):
         for columns in ({"a b": ints, "a_b": ["01", "x", "y", "z"]}, {"image_": ints, "image": ints}):
             path = self.put_parquet(columns)
             self.assert_says(["columns '%s' and '%s' of " % tuple(columns) + path, "are both the field", "rename one"], penstock.Dataset, path)
-        again = penstock.Dataset(self.put_parquet({"größe": ints}), fields={"gr____e": "float64"})
+        again = penstock.Dataset(self.put_parquet({"größe": ints}), foreign=penstock.Foreign(fields={"gr____e": "float64"}))
         self.assertEqual(again[1]["gr____e"], 2.0)
         twice = self.put_parquet({"a": ints})
         table = optional("pyarrow.parquet").read_table(twice)
@@ -101,7 +101,7 @@ class Parquet(TableCase):
             for opened in (lambda **how: list(penstock.Dataset(path, **how)),
                            lambda **how: list(penstock.Loader(path, batch_size=1, outputs={"image": penstock.image(
                                "image", [penstock.Resize(8)])}, **how))):
-                error = self.assert_says([words], opened, **({"fields": fields} if fields else {}))
+                error = self.assert_says([words], opened, **({"foreign": penstock.Foreign(fields=fields)} if fields else {}))
                 self.assertNotIn("jsonl", str(error))
 
     def test_errors_name_the_row_of_a_parquet_file_as_pandas_counts_and_no_line_or_byte(self):
@@ -113,7 +113,7 @@ class Parquet(TableCase):
                                           ({"a": [*["1"] * row, "cat", *["1"] * (3 - row)]}, {"a": "int64"}, "column a is 'cat'; must be an integer")):
                 path = self.put_parquet(columns, n=4)
                 error = self.assert_says([f"{path}, row {row} (counted from 0): {says}"],
-                                         lambda: list(penstock.Dataset(path, fields=fields or None)))
+                                         lambda: list(penstock.Dataset(path, foreign=penstock.Foreign(fields=fields or None))))
                 self.assertNotRegex(str(error), "line |byte ")
                 self.assertIsNone(error.offset)
         path = self.put_parquet({}, n=4)

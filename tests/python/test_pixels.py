@@ -48,7 +48,7 @@ class Loading(Case):
                 w.add(x=array)
         with penstock.Loader(self.path(), outputs={"x": penstock.image("x", ops, channels=channels)},
                              batch_size=len(arrays), shuffle=False, form="dict", framework="numpy",
-                             copy=True, **options) as loader:
+                             device=penstock.Device(copy=True), **options) as loader:
             return next(iter(loader))["x"]
 
     def test_all_kinds_are_pillows_in_all_channels(self):

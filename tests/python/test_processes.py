@@ -79,8 +79,9 @@ class Rows(Case):
         one = draws(1)
         self.assertTrue((one == draws(3)).all() and (one == draws(2, n_threads=1)).all())
         self.assertEqual(len({tuple(row) for row in one.tolist()}), N)
-        self.assertFalse((one == draws(1, epoch=1)).any() or (one == draws(1, seed=1)).any())
-        with self.loader(python(own.first_draws, "a", shape=(4,), dtype="uint64", processes=1), position=24) as loader:
+        self.assertFalse((one == draws(1, order=penstock.Order(epoch=1))).any() or (one == draws(1, seed=1)).any())
+        with self.loader(python(own.first_draws, "a", shape=(4,), dtype="uint64", processes=1),
+                         order=penstock.Order(position=24)) as loader:
             self.assertTrue((next(iter(loader))["x"] == one[24:32]).all())
 
     def test_the_generator_is_a_fresh_one_of_philox(self):
@@ -131,8 +132,8 @@ class Failures(Case):
     def test_bad_samples_are_replaced(self):
         for function in (own.raises, own.dies, own.ends, own.other_shape):
             bad = []
-            found = self.rows(self.of_arrays(function, processes=2), bad_sample="replace",
-                              on_bad_sample=lambda error, other: bad.append((error.sample_id, other)))
+            found = self.rows(self.of_arrays(function, processes=2),
+                              bad_sample=lambda error, other: bad.append((error.sample_id, other)))
             self.assertEqual(len(bad), 1)
             self.assertEqual(bad[0][0], 5)
             expected = self.arrays.copy()
@@ -213,10 +214,10 @@ class Ends(Case):
             self.assertTrue((next(iter(one))["x"] == next(iter(two))["x"]).all())
             self.assertEqual(len(children()), 3)
         with self.assertRaises(penstock.OutOfMemoryError):
-            self.loader(self.of_arrays(own.same), max_memory=1)
+            self.loader(self.of_arrays(own.same), memory=penstock.Memory(max_memory=1))
 
     def test_an_idle_process_that_is_killed_costs_no_sample(self):
-        with self.loader(self.of_arrays(own.same, processes=1), n_slots=2) as loader:
+        with self.loader(self.of_arrays(own.same, processes=1), memory=penstock.Memory(n_slots=2)) as loader:
             batches = iter(loader)
             held = [next(batches), next(batches)]
             wait_for(lambda: len(children()) == 1)

@@ -60,7 +60,7 @@ class Pixels(data_fixture.Case):
     def test_crops_are_those_of_pillows_images(self):
         output = penstock.image("x", [penstock.RandomCrop(9)])
         with penstock.Loader(self.path(), outputs={"x": output}, batch_size=4, shuffle=False, form="dict",
-                             framework="numpy", report_crops=True) as loader:
+                             framework="numpy", observe=penstock.Observe(report_crops=True)) as loader:
             n = 0
             for batch in loader:
                 for row, crop in zip(batch["x"], batch.crops["x"]):

@@ -361,7 +361,7 @@ class Contrib(unittest.TestCase):
 def one_rank(rank):
     """A rank of test_rules_page_for_...: it prints its port. A line of the standard input makes a step hang."""
     exporter = monitor.Prometheus(0, address="127.0.0.1")
-    with opened(rank=rank, world=2) as loader, penstock.Monitor(loader, sinks=exporter, name="r", **QUICK):
+    with opened(ranks=penstock.Ranks(rank, 2)) as loader, penstock.Monitor(loader, sinks=exporter, name="r", **QUICK):
         print(exporter.port, flush=True)
         epoch = 0
         while True:

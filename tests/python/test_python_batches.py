@@ -55,7 +55,7 @@ class Rows(BatchCase):
         found = []
         for rank in range(3):
             outputs = {"x": self.of_batches(own.sizes, (4,), "int64", processes=1), "s": "s"}
-            with self.loader(outputs, batch_size=13, world=3, rank=rank) as loader:
+            with self.loader(outputs, batch_size=13, ranks=penstock.Ranks(rank, 3)) as loader:
                 batches = [(batch["x"].tolist(), len(batch["s"])) for batch in loader]
             for sizes, n in batches:
                 self.assertEqual(sizes, [[n, 3, 4, 6]] * n)
@@ -70,7 +70,8 @@ class Rows(BatchCase):
         self.assertEqual(len({tuple(row) for row in one.tolist()}), N)
         self.assertFalse((one == draws(1, epoch=1)).any() or (one == draws(1, seed=1)).any())
         self.assertFalse((one[:16] == draws(1, rank=1, world=2)[:16]).any())
-        with self.loader(self.of_batches(own.batch_draws, (4,), "uint64", processes=1), position=24) as loader:
+        with self.loader(self.of_batches(own.batch_draws, (4,), "uint64", processes=1),
+                         order=penstock.Order(position=24)) as loader:
             self.assertTrue((next(iter(loader))["x"] == one[24:32]).all())
 
     def test_outputs_of_one_group_draw_alike(self):
@@ -89,7 +90,7 @@ class Rows(BatchCase):
         for threads, processes, slots in ((1, 1, 2), (1, 3, 5), (4, 1, 2), (3, 2, 4), (5, 5, 3)):
             outputs = {"x": self.of_batches(own.shuffled, (9, 9, 3), field=image, processes=processes),
                        "y": python(own.noisy, image, shape=(9, 9, 3), dtype="uint8", processes=processes)}
-            with self.loader(outputs, shuffle=True, n_threads=threads, n_slots=slots) as loader:
+            with self.loader(outputs, shuffle=True, n_threads=threads, memory=penstock.Memory(n_slots=slots)) as loader:
                 found = [(batch["x"].tobytes(), batch["y"].tobytes()) for batch in loader]
             expected = expected or found
             self.assertEqual(found, expected)
@@ -104,7 +105,8 @@ class Failures(BatchCase):
 
     def test_a_failure_names_the_batch(self):
         for policy in ("error", "replace"):
-            error = self.message(self.of_batches(own.batch_raises, processes=2), bad_sample=policy, epoch=3)
+            error = self.message(self.of_batches(own.batch_raises, processes=2), bad_sample=policy,
+                                 order=penstock.Order(epoch=3))
             self.assertIn("the function of output 'x' failed for the batch at epoch 3, position 0, of 8 samples (first "
                           "0, last 7): KeyError: 'a batch with number five' (own_functions.py, line ", str(error))
             self.assertTrue(str(error).endswith("(a whole batch is not replaced; seek to position 8 to go past it)"), error)

@@ -145,7 +145,7 @@ class Silence(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
             exchange, watching = ranks.exchange_of(folder, "a"), {}
             for rank, local_rank in ((2, 0), (3, 1), (4, 2), (6, 0)):
-                data = stack.enter_context(opened(rank=rank, world=10, local_rank=local_rank, local_world=4, compare_ranks=False))
+                data = stack.enter_context(opened(ranks=penstock.Ranks(rank, 10, local_rank, 4, compare=False)))
                 watching[rank] = stack.enter_context(penstock.Monitor(data, ranks=folder, **{**QUICK, "every": 60.0}))
             n = lambda: {rank: one._n_watched(exchange) for rank, one in watching.items()}  # noqa: E731
             self.assertEqual(n(), {2: 0, 3: 0, 4: 0, 6: 0})  # no rank left a look
@@ -161,7 +161,7 @@ class Silence(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(ranks, "GRACE", 0.0):
             for place, is_silent in ((store, True), (folder, False)):
                 ranks.exchange_of(place, "first").put(1, json.dumps({**look(1), "every": 0.1}))
-                with opened(rank=0, world=2, compare_ranks=False) as data, penstock.Monitor(
+                with opened(ranks=penstock.Ranks(0, 2, compare=False)) as data, penstock.Monitor(
                         data, **{**QUICK, "ranks": place, "name": "first"}) as watching:
                     for _ in data.epoch(0):
                         time.sleep(0.02)
@@ -272,7 +272,7 @@ class Runs(unittest.TestCase):
         outputs = {"x": Slow("i", _c.OUTPUT_CALLBACK)}
         alerts, lines = [], []
         with contextlib.ExitStack() as stack:
-            loaders = [stack.enter_context(opened(rank=rank, world=2, n_slots=4, n_threads=1,
+            loaders = [stack.enter_context(opened(ranks=penstock.Ranks(rank, 2), memory=penstock.Memory(n_slots=4), n_threads=1,
                                                   **({"outputs": outputs} if rank == slow else {}))) for rank in range(2)]
             watching = [stack.enter_context(penstock.Monitor(loader, alerts=[monitor.Straggler(seconds=0)], on_alert=alerts.append,
                                                              **{**settings, "line": lines.append})) for loader in loaders]
@@ -452,7 +452,7 @@ def later(seconds):
     """A rank of the test above: rank 0 closes its Monitor some time after rank 1."""
     import torch.distributed as dist
     dist.init_process_group("gloo")
-    with opened(rank="auto") as loader, contextlib.redirect_stderr(io.StringIO()), penstock.Monitor(loader, **QUICK):
+    with opened(ranks="auto") as loader, contextlib.redirect_stderr(io.StringIO()), penstock.Monitor(loader, **QUICK):
         end = time.monotonic() + 1.5
         while time.monotonic() < end:
             for _ in loader:
@@ -469,7 +469,8 @@ def worker(out):
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     outputs = {"outputs": {"x": Slow("i", _c.OUTPUT_CALLBACK)}} if rank == 1 else {}
-    with opened(rank="auto", n_slots=4, n_threads=1, **outputs) as loader, contextlib.redirect_stderr(io.StringIO()):
+    with opened(ranks="auto", memory=penstock.Memory(n_slots=4), n_threads=1,
+                **outputs) as loader, contextlib.redirect_stderr(io.StringIO()):
         with penstock.Monitor(loader, **QUICK) as watching:
             for _, _ in zip(range(40), loader):
                 dist.all_reduce(torch.ones(1))
@@ -507,7 +508,7 @@ def one_rank(folder, rank, place=None):
         say(alert=f"{alert.state}: {alert}")
         with open(os.path.join(folder, f"{rank}.alerts"), "a", encoding="utf-8") as file:
             file.write(f"{time.monotonic()} {alert.state}\n")
-    with opened(rank=rank, world=2 if place else 3) as loader:
+    with opened(ranks=penstock.Ranks(rank, 2 if place else 3)) as loader:
         watching = penstock.Monitor(
             loader, every=0.2, look=0.1, gpu=None, ranks=place or os.path.join(folder, "ranks"), name="r",
             alerts=[monitor.SilentRank()], line=lambda line: say(line=line), on_alert=alarm)

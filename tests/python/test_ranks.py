@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of how many processes a loader is for: rank="auto", and what was given."""
+"""Which of how many processes a loader is for: ranks="auto", and what was given."""
 import os
 import sys
 import unittest
@@ -18,7 +18,7 @@ def loader(**keywords):
 
 
 class Auto(unittest.TestCase):
-    """rank="auto"."""
+    """ranks="auto"."""
 
     def find(self, **env):
         with mock.patch.dict(sys.modules, {"torch.distributed": None}):
@@ -67,7 +67,7 @@ class Auto(unittest.TestCase):
                 (["PMI_RANK is not set"], {"PMI_SIZE": "2"})):
             with self.subTest(**env), self.assertRaises(penstock.SettingsError) as raised:
                 self.find(**env)
-            for part in [*parts, "give rank= and world="]:
+            for part in [*parts, "give ranks=penstock.Ranks(RANK, WORLD)"]:
                 self.assertIn(part, str(raised.exception))
 
     def test_a_launcher_that_says_all_is_asked_before_one_that_says_half(self):
@@ -81,7 +81,7 @@ class Auto(unittest.TestCase):
         with self.assertRaises(penstock.SettingsError) as raised:
             self.find(**batch)
         for part in ("SLURM_PROCID is 0", "SLURM_NTASKS is 4", "SLURM_STEP_NUM_TASKS is not set", "srun",
-                     "rank=0, world=1"):
+                     "ranks=penstock.Ranks(0, 1)"):
             self.assertIn(part, str(raised.exception))
         # Without it in a shell of a user's, nor where another launcher says all.
         for name in ("bash", "interactive"):
@@ -100,33 +100,33 @@ class Auto(unittest.TestCase):
     def test_what_is_given_wins(self):
         env = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
         with mock.patch.dict(os.environ, env):
-            with loader(rank="auto", n_threads=2) as data:
-                self.assertEqual(data.ranks, (1, 2, 1, 2, "torchrun", 1, False))
+            with loader(ranks="auto", n_threads=2) as data:
+                self.assertEqual(data.ranks, (1, 2, 1, 2, "torchrun", 1, False, True))
                 self.assertEqual(len(data), 100)
-            with loader(rank="auto", local_rank=0, local_world=1) as data:
+            with loader(ranks=penstock.Ranks("auto", local_rank=0, local_world=1)) as data:
                 self.assertEqual(data.ranks[:4], (1, 2, 0, 1))
-            with loader(rank=0, world=4) as data:
+            with loader(ranks=penstock.Ranks(0, 4)) as data:
                 self.assertEqual(data.ranks[:2], (0, 4))
             with self.assertWarnsRegex(UserWarning, "WORLD_SIZE"), loader() as data:
                 self.assertEqual(data.ranks[:2], (0, 1))
 
     def test_a_world_that_the_launcher_does_not_have_is_refused(self):
         two = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
-        for env, world, said in (({}, 2, "world: value is 2, and rank='auto' found 1 process .alone."),
-                                 (two, 4, "world: value is 4, and rank='auto' found 2 processes .torchrun."),
-                                 (two, 1, "world: value is 1, and rank='auto' found 2 processes .torchrun.")):
+        for env, world, said in (({}, 2, "world: value is 2, and rank 'auto' found 1 process .alone."),
+                                 (two, 4, "world: value is 4, and rank 'auto' found 2 processes .torchrun."),
+                                 (two, 1, "world: value is 1, and rank 'auto' found 2 processes .torchrun.")):
             with mock.patch.dict(os.environ, env), self.assertRaisesRegex(penstock.SettingsError, said):
-                loader(rank="auto", world=world).close()
-        with mock.patch.dict(os.environ, two), loader(rank="auto", world=2, n_threads=2) as data:
+                loader(ranks=penstock.Ranks("auto", world)).close()
+        with mock.patch.dict(os.environ, two), loader(ranks=penstock.Ranks("auto", 2), n_threads=2) as data:
             self.assertEqual(data.ranks[:2], (1, 2))
 
     def test_a_group_that_is_passed_over_is_warned_of(self):
         group = mock.Mock(**{"is_available.return_value": True, "is_initialized.return_value": True,
                              "get_rank.return_value": 1, "get_world_size.return_value": 2})
         with mock.patch.dict(sys.modules, {"torch.distributed": group}):
-            with self.assertWarnsRegex(UserWarning, "rank='auto'"):
+            with self.assertWarnsRegex(UserWarning, "ranks='auto'"):
                 loader().close()
-            with loader(rank="auto", compare_ranks=False) as data:
+            with loader(ranks=penstock.Ranks("auto", compare=False)) as data:
                 self.assertEqual(data.ranks[:2] + data.ranks[4:5],
                                  (1, 2, "torch.distributed"))
 
@@ -143,12 +143,12 @@ class Uncompared(unittest.TestCase):
 
     def test_the_first_rank_warns_once_at_its_first_batch(self):
         with mock.patch.object(agreement, "_warned", False):
-            self.assertEqual(self.warned(rank=1, world=2), [])
-            self.assertEqual(self.warned(rank=0, world=1), [])
-            self.assertEqual(self.warned(rank=0, world=2, compare_ranks=False), [])
-            message, = self.warned(rank=0, world=2)
+            self.assertEqual(self.warned(ranks=penstock.Ranks(1, 2)), [])
+            self.assertEqual(self.warned(ranks=penstock.Ranks(0, 1)), [])
+            self.assertEqual(self.warned(ranks=penstock.Ranks(0, 2, compare=False)), [])
+            message, = self.warned(ranks=penstock.Ranks(0, 2))
             self.assertRegex(message, r"^penstock: world is 2, and nothing has compared .*loader.state_dict\(\) of all processes")
-            self.assertEqual(self.warned(rank=0, world=2), [])
+            self.assertEqual(self.warned(ranks=penstock.Ranks(0, 2)), [])
 
     def test_a_group_of_another_number_of_processes_compares_nothing(self):
         group = mock.Mock(**{"is_available.return_value": True, "is_initialized.return_value": True,
@@ -156,11 +156,11 @@ class Uncompared(unittest.TestCase):
         c10d = mock.Mock()
         with mock.patch.dict(sys.modules, {"torch.distributed": group, "torch.distributed.distributed_c10d": c10d}), \
                 mock.patch.object(agreement, "_warned", False):
-            self.assertEqual(len(self.warned(rank=0, world=2)), 1)
+            self.assertEqual(len(self.warned(ranks=penstock.Ranks(0, 2))), 1)
             group.get_world_size.return_value = 2  # whose store there is not
             c10d._get_default_store.return_value = None
             with mock.patch.object(agreement, "_warned", False):
-                self.assertEqual(len(self.warned(rank=0, world=2)), 1)
+                self.assertEqual(len(self.warned(ranks=penstock.Ranks(0, 2))), 1)
 
 
 def torchrun(rank, world, local_rank=0, local_world=1):
@@ -348,7 +348,7 @@ class Bound(unittest.TestCase):
         self.assertTrue(self.found(torchrun(1, 4, 1, 4)))
 
     def test_settings(self):
-        known = ranks.Ranks(5, 8, 1, 4, "srun", is_bound=True)
+        known = ranks.Ranks(5, 8, 1, 4)._replace(source="srun", is_bound=True)
         with mock.patch.object(bound, "memory", lambda: 1600):
             self.assertEqual(ranks.numbers(known, 0), {"rank": 5, "world": 8, "local_rank": 0, "local_world": 1,
                                                        "max_memory": 300})
@@ -360,8 +360,8 @@ class Bound(unittest.TestCase):
         self.cores(1, 4, 4)
         env = dict(mpi(1, 4), OMPI_COMM_WORLD_LOCAL_RANK="1", OMPI_COMM_WORLD_LOCAL_SIZE="4")
         with mock.patch.dict(os.environ, env):
-            self.assertTrue(ranks.chosen(None, "auto", None, None, None).is_bound)
-            self.assertFalse(ranks.chosen(None, "auto", None, 1, 4).is_bound)
+            self.assertTrue(ranks.chosen("auto").is_bound)
+            self.assertFalse(ranks.Ranks("auto", local_rank=1, local_world=4).is_bound)
 
     def test_memory_is_that_of_the_machine_or_less(self):
         self.assertLessEqual(bound.memory(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

@@ -18,7 +18,7 @@ class Recipes(Case):
 
     def rows(self, outputs, **settings):
         with penstock.Loader(self.path(), outputs=outputs, batch_size=6, order="sequential", framework="numpy",
-                             copy=True, **settings) as loader:
+                             device=penstock.Device(copy=True), **settings) as loader:
             return dict(next(iter(loader)))
 
     def test_every_recipe_runs(self):
@@ -70,7 +70,7 @@ class Recipes(Case):
         small, large = ([penstock.RandomResizedCrop(side)] for side in (32, 64))
         outputs = {"small": penstock.image("jpg", small), "large": penstock.image("jpg", large)}
         with penstock.Loader(self.path(), outputs=outputs, batch_size=6, framework="numpy",
-                             report_crops=True) as loader:
+                             observe=penstock.Observe(report_crops=True)) as loader:
             batch = next(iter(loader))
             for a, b in zip(batch.crops["small"], batch.crops["large"]):
                 self.assertEqual(a, b)

@@ -194,7 +194,7 @@ class Remade(unittest.TestCase):
         files = [data for _, data in faults()]
         for path, field in ((in_folder("in-place", files), "image"), (in_tar("in-place.tar", files), "png")):
             n_accepted = n_refused = 0
-            with penstock.Dataset(path, [field], decode=True, damaged="accept") as data:
+            with penstock.Dataset(path, [field], decode=True, foreign=penstock.Foreign(damaged="accept")) as data:
                 self.assertEqual(len(data), len(files))
                 for i, file in enumerate(files):
                     expected = pillow(file)
@@ -231,7 +231,8 @@ class Remade(unittest.TestCase):
                 made = []
                 for source in (path, place):
                     with warnings.catch_warnings(), penstock.Loader(source, batch_size=len(taken), framework="numpy",
-                                                                    outputs=outputs, damaged="accept", seed=3) as loader:
+                                                                    outputs=outputs, foreign=penstock.Foreign(damaged="accept"),
+                                                                    seed=3) as loader:
                         warnings.simplefilter("ignore")  # that some have palettes
                         made.append(numpy.array(next(iter(loader))["x"]))
                         n_damaged = loader.stats().n_damaged_images
@@ -250,13 +251,13 @@ class Remade(unittest.TestCase):
         with penstock.Dataset(path, decode=True) as data, \
                 self.assertRaisesRegex(penstock.CorruptRecordError, "the file ends after its rows, without IEND"):
             data[0]
-        with penstock.Loader(path, damaged="accept", **wanted) as loader:
+        with penstock.Loader(path, foreign=penstock.Foreign(damaged="accept"), **wanted) as loader:
             next(iter(loader))
             self.assertEqual(loader.stats().n_damaged_images, 1)
             self.assertIn("1 sample has an image from a damaged file", str(loader.stats()))
             self.assertEqual(loader.dataset.get(0, "image"), HEAD + idat(DATA))
         with self.assertRaisesRegex(penstock.SettingsError, "damaged: value is 'yes'; must be 'refuse' or 'accept'"):
-            penstock.Dataset(path, damaged="yes")
+            penstock.Dataset(path, foreign=penstock.Foreign(damaged="yes"))
 
     def test_a_damaged_jpeg_in_place_is_decoded_by_guessing(self):
         whole = io.BytesIO()
@@ -268,10 +269,11 @@ class Remade(unittest.TestCase):
             file.write(damaged)
         with penstock.Dataset(path, decode=True) as data, self.assertRaises(penstock.CorruptRecordError):
             data[0]
-        with penstock.Dataset(path, decode=True, damaged="accept") as data:
+        with penstock.Dataset(path, decode=True, foreign=penstock.Foreign(damaged="accept")) as data:
             numpy.testing.assert_array_equal(pickle.loads(pickle.dumps(data))[0]["image"], pillow(damaged))
         outputs = {"x": penstock.image("image", ops=[penstock.Resize((48, 64))])}
-        with penstock.Loader(path, batch_size=1, framework="numpy", outputs=outputs, damaged="accept") as loader:
+        with penstock.Loader(path, batch_size=1, framework="numpy", outputs=outputs,
+                             foreign=penstock.Foreign(damaged="accept")) as loader:
             numpy.testing.assert_array_equal(next(iter(loader))["x"][0], pillow(damaged))
             self.assertEqual(loader.stats().n_damaged_images, 1)
 

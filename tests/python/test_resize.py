@@ -46,8 +46,9 @@ def setUpModule():
 
 def rows(ops, **options):
     with penstock.Loader(PATH, outputs={"x": penstock.image("png", ops, **options)}, last_batch="short", seed=3,
-                         batch_size=len(FILES), shuffle=False, form="dict", framework="numpy", copy=True,
-                         report_crops=True) as loader:
+                         batch_size=len(FILES), shuffle=False, form="dict", framework="numpy",
+                         device=penstock.Device(copy=True),
+                         observe=penstock.Observe(report_crops=True)) as loader:
         batch = next(iter(loader))
         return batch["x"], batch.crops["x"]
 

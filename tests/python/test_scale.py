@@ -15,7 +15,8 @@ MEANS = {1: ((0.4,), (0.3,)), 3: (penstock.IMAGENET_MEAN, penstock.IMAGENET_STD)
 
 class Scale(Case):
     def rows(self, ops, channels, dtype):
-        with penstock.Loader(self.path(str(channels)), batch_size=1, form="dict", framework="torch", copy=True, outputs={
+        with penstock.Loader(self.path(str(channels)), batch_size=1, form="dict", framework="torch",
+                             device=penstock.Device(copy=True), outputs={
                 "x": penstock.image("x", [CenterCrop(16), *ops], dtype=dtype, layout="nchw",
                                     channels=channels)}) as loader:
             return next(iter(loader))["x"][0]

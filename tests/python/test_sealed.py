@@ -33,10 +33,12 @@ class OpenLoader(unittest.TestCase):
         self.addCleanup(self.loader.close)
 
     def test_each_argument_except_the_batch_size_is_refused_with_the_argument(self):
-        settable = {"batch_size", "global_batch_size"}
-        ways = {"epoch": "loader.set_epoch(3)", "position": "loader.seek(epoch, position)"}
-        names = set(inspect.signature(penstock.Loader).parameters) - settable
-        self.assertGreaterEqual(names, {"weights", "mix", "subset", "shuffle", "seed", "last_batch", "rank"})
+        ways = {"epoch": "loader.set_epoch(3)", "position": "loader.seek(epoch, position)",
+                "n_slots": "penstock.Loader (open a new Loader with memory=penstock.Memory(n_slots=...))",
+                "rank": "penstock.Loader (open a new Loader with ranks=penstock.Ranks(rank=...))",
+                "on_bad_sample": "penstock.Loader (open a new Loader with bad_sample=...)"}
+        names = set(inspect.signature(penstock.Loader).parameters) - {"batch_size"} | set(ways)
+        self.assertGreaterEqual(names, {"weights", "mix", "subset", "shuffle", "seed", "last_batch", "ranks", "memory"})
         for name in sorted(names):
             with self.subTest(name):
                 found = refusal(self.loader, name)
@@ -61,7 +63,7 @@ class OpenLoader(unittest.TestCase):
             self.assertEqual(getattr(self.loader, name), before)
 
     def test_the_batch_size_can_be_set(self):
-        with loader(max_batch_size=20) as data:
+        with loader(memory=penstock.Memory(max_batch_size=20)) as data:
             data.batch_size = 20
             self.assertEqual(next(iter(data)).n_valid, 20)
 

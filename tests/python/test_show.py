@@ -33,8 +33,7 @@ class Show(Case):
                 self.path(),
                 batch_size=4,
                 seed=5,
-                rank=rank,
-                world=world,
+                ranks=penstock.Ranks(rank, world),
                 framework="numpy",
                 outputs={
                     "x": penstock.image(
@@ -49,8 +48,7 @@ class Show(Case):
                 self.path(),
                 batch_size=4,
                 seed=5,
-                rank=rank,
-                world=world,
+                ranks=penstock.Ranks(rank, world),
                 framework="numpy",
                 outputs={"x": penstock.image("image", [RandomResizedCrop(32), RandomFlip()])},
             )
@@ -83,7 +81,7 @@ class Show(Case):
     def open(self, **settings):
         outputs = {"x": penstock.image("image", [RandomResizedCrop(16), RandomFlip()])}
         return penstock.Loader(
-            self.path(), batch_size=4, seed=3, outputs=outputs, framework="numpy", copy=True, **settings
+            self.path(), batch_size=4, seed=3, outputs=outputs, framework="numpy", device=penstock.Device(copy=True), **settings
         )
 
     def test_a_loader_goes_on_as_if_nothing_was_shown(self):
@@ -207,8 +205,9 @@ class Show(Case):
     def test_mosaics_are_shown(self):
         path = self.detection()
         outputs = {"x": penstock.image("jpg", [Resize((64, 64))])}
-        for world, rows in ((1, {"batch_size": 4}), (2, {"global_batch_size": 7, "uneven": True})):
-            settings = dict(**rows, framework="numpy", seed=2, rank=0, world=world, last_batch="short", copy=True)
+        for world, rows in ((1, {"batch_size": 4}), (2, {"batch_size": penstock.GlobalBatch(7, uneven=True)})):
+            settings = dict(**rows, framework="numpy", seed=2, ranks=penstock.Ranks(0, world), last_batch="short",
+                            device=penstock.Device(copy=True))
             with penstock.Loader(path, outputs=outputs, mix=penstock.Mosaic(), **settings) as loader:
                 sheet = penstock.show(loader, 6, columns=6)
                 rows = [row for batch in loader for row in batch["x"][:batch.n_valid]][:6]
@@ -282,7 +281,7 @@ class Show(Case):
             }
             for form in ("dict", "tuple"):
                 with penstock.Loader(
-                    self.path(), batch_size=2, outputs=outputs, framework="numpy", form=form, copy=True
+                    self.path(), batch_size=2, outputs=outputs, framework="numpy", form=form, device=penstock.Device(copy=True)
                 ) as loader:
                     batch = next(iter(loader))
                     found = dict(zip(outputs, batch if form == "tuple" else batch.values()))

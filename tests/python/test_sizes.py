@@ -67,7 +67,7 @@ import test_sizes
 def batches(device, size, **keywords):
     outputs = test_sizes.everything(size)
     with penstock.Loader(sys.argv[1], batch_size=8, device=device, framework="dlpack", seed=5, outputs=outputs,
-                         last_batch="pad", n_slots=2, **keywords) as loader:
+                         last_batch="pad", memory=penstock.Memory(n_slots=2), **keywords) as loader:
         for b in (b for epoch in range(6) for b in loader.epoch(epoch)):
             for name in ("boxes", "unit", "labels"):
                 b[name] = b[name].data
@@ -88,8 +88,9 @@ class Sized(Case):
         write(self.path())
 
     def loader(self, outputs, **keywords):
-        keywords = {"batch_size": B, "seed": SEED, "framework": "numpy", "copy": True, "last_batch": "short",
-                    "rank": 0, "world": 1, **keywords}
+        keywords = {"batch_size": B, "seed": SEED, "framework": "numpy", "device": penstock.Device(copy=True),
+                    "last_batch": "short",
+                    "ranks": penstock.Ranks(0, 1), **keywords}
         return penstock.Loader(self.path(), outputs=outputs, **keywords)
 
     def batches(self, outputs, n_epochs=1, **keywords):
@@ -114,8 +115,9 @@ class EveryBatch(Sized):
     def test_is_that_of_a_loader_with_its_size_alone(self):
         alone = [self.batches(everything(size), 3) for size in SIZES]
         self.assertEqual({v for batches in alone for v, _ in batches}, {0})
-        for keywords in ({}, {"n_threads": 1, "n_slots": 2}, {"n_threads": 5, "reader": "threads", "n_slots": 3},
-                         {"kernels": "c"}):
+        for keywords in ({}, {"n_threads": 1, "memory": penstock.Memory(n_slots=2)},
+                         {"n_threads": 5, "reading": penstock.Reading(reader="threads"), "memory": penstock.Memory(n_slots=3)},
+                         {"reading": penstock.Reading(kernels="c")}):
             with self.subTest(keywords):
                 found = self.batches(everything(SIZES), 3, **keywords)
                 self.assertEqual(len(found), 3 * 8)
@@ -151,7 +153,7 @@ class EveryBatch(Sized):
         frameworks = ["numpy", "dlpack"] + (["torch"] if sets.has_torch() else [])
         seen = set()
         for framework in frameworks:
-            with self.loader(outputs, framework=framework, copy=False) as loader:
+            with self.loader(outputs, framework=framework, device=penstock.Device(copy=False)) as loader:
                 for batch in loader:
                     height, width = shapes[batch.variant]
                     seen.add((framework, batch.variant))
@@ -169,7 +171,7 @@ class EveryBatch(Sized):
         outputs = {"x": penstock.image("image", [RandomResizedCrop(8)], sizes=SIZES)}
         with self.loader(outputs) as loader:
             want = [batch["x"] for batch in loader]
-        with self.loader(outputs, copy=False, n_slots=4) as loader:
+        with self.loader(outputs, device=penstock.Device(copy=False), memory=penstock.Memory(n_slots=4)) as loader:
             held = []
             for k, batch in enumerate(loader):
                 held = [*held[-2:], (k, batch["x"])]
@@ -178,7 +180,7 @@ class EveryBatch(Sized):
 
     def test_needs_the_memory_of_the_largest(self):
         def memory(outputs):
-            with self.loader(outputs, n_slots=3) as loader:
+            with self.loader(outputs, memory=penstock.Memory(n_slots=3)) as loader:
                 return loader.stats().slot_memory
         self.assertEqual(memory({"x": penstock.image("image", [RandomCrop(8)], sizes=[16, 64, 32])}),
                          memory({"x": penstock.image("image", [RandomCrop(64)])}))
@@ -206,13 +208,13 @@ class Draw(Sized):
         self.assertGreater(follows.min(), 0.5 * len(found) / 16)
 
     def test_follows_from_seed_and_epoch(self):
-        self.assertEqual(self.variants(n_epochs=4), self.variants(n_epochs=4, n_threads=1, n_slots=2))
+        self.assertEqual(self.variants(n_epochs=4), self.variants(n_epochs=4, n_threads=1, memory=penstock.Memory(n_slots=2)))
         self.assertNotEqual(self.variants(n_epochs=4), self.variants(n_epochs=4, seed=SEED + 1))
         found = self.variants(n_epochs=4)
         self.assertGreater(len({tuple(found[8 * e:8 * e + 8]) for e in range(4)}), 1)
 
     def test_ranks_have_the_same_size_in_a_step(self):
-        ranks = [self.variants(n_epochs=4, rank=rank, world=3, batch_size=3) for rank in range(3)]
+        ranks = [self.variants(n_epochs=4, ranks=penstock.Ranks(rank, 3), batch_size=3) for rank in range(3)]
         self.assertEqual(len(set(ranks[0])), 4)
         self.assertEqual(ranks[0], ranks[1])
         self.assertEqual(ranks[0], ranks[2])

@@ -47,7 +47,7 @@ class Resume(unittest.TestCase):
                     self.assertEqual(digests(other), whole[2])
 
     def test_what_is_prefetched_does_not_count(self):
-        with loader(n_slots=8) as data:
+        with loader(memory=penstock.Memory(n_slots=8)) as data:
             batches = iter(data)
             next(batches)
             time.sleep(0.1)
@@ -115,13 +115,13 @@ class Resume(unittest.TestCase):
         whole = ids()
         before = []
         for rank in range(2):
-            with loader(outputs=["i"], rank=rank, world=2) as data:
+            with loader(outputs=["i"], ranks=penstock.Ranks(rank, 2)) as data:
                 batches = iter(data)
                 before += next(batches).sample_ids + next(batches).sample_ids
                 told = data.state_dict()
         saved = told
         self.assertEqual((saved["position"], saved["world"]), (32, 2))
-        after = sum((ids(rank=rank, world=3, batch_size=5) for rank in range(3)), [])
+        after = sum((ids(ranks=penstock.Ranks(rank, 3), batch_size=5) for rank in range(3)), [])
         self.assertEqual(sorted(before), sorted(whole[:32]))
         self.assertEqual(sorted(after), sorted(whole[32:]))
 
@@ -187,7 +187,8 @@ class Refused(unittest.TestCase):
                     data.load_state_dict({**saved, key: 5})
                 self.assertIn(says, str(caught.exception))
             data.load_state_dict(saved)
-        for more in ({"order": "windowed", "window": 10}, {"batch_size": {0: 8, 5: 4}}, {"subset": penstock.Range(0, 50)}, {"global_batch_size": 8}):
+        for more in ({"order": penstock.Order("windowed", window=10)}, {"batch_size": {0: 8, 5: 4}},
+                     {"subset": penstock.Range(0, 50)}, {"batch_size": penstock.GlobalBatch(8)}):
             keywords = {"batch_size": None, **more} if "global_batch_size" in more else more
             with loader(**keywords) as data:
                 data.load_state_dict(data.state_dict())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""monitor_path=: where a loader has the file that `penstock top` asks, and what becomes of it."""
+"""Observe.monitor_path: where a loader has the file that `penstock top` asks, and what becomes of it."""
 import json
 import os
 import subprocess
@@ -33,7 +33,7 @@ class TestStatusFiles(unittest.TestCase):
                                          stdout=subprocess.PIPE).stdout)
 
     def test_each_loader_has_a_file_until_it_is_closed(self):
-        with loader() as first, loader(rank=1, world=2) as second:
+        with loader() as first, loader(ranks=penstock.Ranks(1, 2)) as second:
             self.assertEqual(len(os.listdir(self.folder)), 2)
             self.assertEqual(os.stat(self.folder).st_mode & 0o777, 0o700)
             next(iter(first))
@@ -52,10 +52,10 @@ class TestStatusFiles(unittest.TestCase):
         self.assertEqual((seen["cores"], seen["bottleneck"], seen["bottleneck_since"]), (None, "unknown", None))
 
     def test_false_makes_none_and_a_path_names_it(self):
-        with loader(monitor_path=False):
+        with loader(observe=penstock.Observe(monitor_path=False)):
             self.assertFalse(os.path.exists(self.folder))
         path = os.path.join(os.environ["XDG_RUNTIME_DIR"], "mine")
-        with loader(monitor_path=path):
+        with loader(observe=penstock.Observe(monitor_path=path)):
             self.assertEqual(os.stat(path).st_size, 4096)
             self.assertFalse(os.path.exists(self.folder))
         self.assertFalse(os.path.exists(path))
@@ -77,7 +77,7 @@ class TestStatusFiles(unittest.TestCase):
                                  ("/nonexistent/status", SettingsError, "in a folder that exists"),
                                  (__file__, SettingsError, "something else than a loader's status file")):
             with self.subTest(path=path), self.assertRaisesRegex(kind, "monitor_path: .*" + text):
-                loader(monitor_path=path)
+                loader(observe=penstock.Observe(monitor_path=path))
         os.mkdir(self.folder)
         os.chmod(self.folder, 0o777)  # others could put files there
         with loader():

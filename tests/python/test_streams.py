@@ -15,8 +15,8 @@ import penstock, sets
 from penstock import _c, streams
 
 def opened(path=sets.scalars(), **keywords):
-    return penstock.Loader(path, batch_size=10, device="cuda", framework="dlpack", shuffle=False,
-                           n_device_slots=2, **keywords)
+    return penstock.Loader(path, batch_size=10, device=penstock.Device("cuda", n_slots=2), framework="dlpack", shuffle=False,
+                           **keywords)
 
 def stream_of(loader):
     found = c_void_p()
@@ -43,7 +43,7 @@ def take(batches, seconds):
 
 def is_waited_for(use, n_seconds=TIMEOUT, **keywords):
     "Does what comes into a side stream after use(batch, stream) keep the slot? Else it is overwritten in time."
-    with opened(timeout=TIMEOUT, **keywords) as loader:
+    with opened(reading=penstock.Reading(timeout=TIMEOUT), **keywords) as loader:
         side, batches = stream_of(loader), iter(loader)
         batch = take(batches, LONG)
         other = take(batches, LONG)  # has the other slot
@@ -226,7 +226,7 @@ assert step > 50
 from penstock import loader as loaders, settings, tensors
 tensors._CONVERTERS["jax"] = lambda: lambda tensor: tensor.read()  # a copy, as JAX gets on a GPU
 loaders._REGISTER.clear()
-with penstock.Loader(sets.scalars(), batch_size=10, device="cuda", framework="jax", n_device_slots=2) as loader:
+with penstock.Loader(sets.scalars(), batch_size=10, device=penstock.Device("cuda", n_slots=2), framework="jax") as loader:
     batches = iter(loader)
     kept = [next(batches) for _ in range(5)]
     kept[0].info.record_stream(5)  # nothing is to be recorded

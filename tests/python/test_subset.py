@@ -140,7 +140,7 @@ class Members(unittest.TestCase):
     def test_every_order_has_each_member_once(self):
         wanted = sorted(ids_of(Fraction(0.2, 0.9, seed=4), shuffle=False))
         for order in ("full", "sequential"):
-            self.assertEqual(sorted(ids_of(Fraction(0.2, 0.9, seed=4), order=order, epoch=3)), wanted)
+            self.assertEqual(sorted(ids_of(Fraction(0.2, 0.9, seed=4), order=penstock.Order(order, epoch=3))), wanted)
 
 
 class Files(Case):
@@ -222,7 +222,7 @@ class Runs(unittest.TestCase):
         wanted, found, state = sorted(ids_of(subset)), [], None
         for world, n_batches in ((3, 5), (8, 2), (5, None)):
             for rank in range(world):
-                with opened(subset, batch_size=None, global_batch_size=120, rank=rank, world=world) as loader:
+                with opened(subset, batch_size=penstock.GlobalBatch(120), ranks=penstock.Ranks(rank, world)) as loader:
                     if state is not None:
                         loader.load_state_dict(state)
                     for i, batch in enumerate(loader):
@@ -267,8 +267,8 @@ class Runs(unittest.TestCase):
         self.assertEqual(len({Range(0, 1), Range(0, 1), Range(0, 2)}), 2)
 
 
-def drawn(weights, subset=None, n=None, **keywords):
-    return ids_of(subset, weights=weights, samples_per_epoch=n, **keywords)
+def drawn(weights, subset=None, n=None, epoch=0, **keywords):
+    return ids_of(subset, weights=weights, order=penstock.Order(samples_per_epoch=n, epoch=epoch), **keywords)
 
 
 class Draws(unittest.TestCase):
@@ -317,14 +317,15 @@ class Draws(unittest.TestCase):
             self.assertEqual(set(ids), set(range(850, 991)))
 
     def test_ranks_and_resume(self):
-        keywords = {"weights": Balanced("i"), "samples_per_epoch": 600, "batch_size": None, "global_batch_size": 60}
+        keywords = {"weights": Balanced("i"), "order": penstock.Order(samples_per_epoch=600),
+                    "batch_size": penstock.GlobalBatch(60)}
         with opened(None, **keywords) as loader:
             wanted = [sorted(batch.sample_ids) for batch in loader]
             self.assertEqual((loader.n_samples, len(loader)), (600, 10))
         found, state = [[] for _ in wanted], None
         for world, n_batches in ((3, 4), (5, 7), (2, 10)):
             for rank in range(world):
-                with opened(None, rank=rank, world=world, **keywords) as loader:
+                with opened(None, ranks=penstock.Ranks(rank, world), **keywords) as loader:
                     if state is not None:
                         loader.load_state_dict(state)
                     for batch in loader:
@@ -334,9 +335,10 @@ class Draws(unittest.TestCase):
                         after = loader.state_dict(batch)
             state = after
         self.assertEqual([sorted(ids) for ids in found], wanted)
-        for other in ({"samples_per_epoch": 601}, {"weights": Weighted("i")}, {"weights": None, "samples_per_epoch": None}):
+        for other in ({"order": penstock.Order(samples_per_epoch=601)}, {"weights": Weighted("i")},
+                      {"weights": None, "order": penstock.Order(samples_per_epoch=None)}):
             with opened(None, **{**keywords, **other}) as loader, self.assertRaisesRegex(
-                    penstock.SettingsError, "open the loader with the subset=, weights= and samples_per_epoch="):
+                    penstock.SettingsError, "open the loader with the subset=, weights= and Order.samples_per_epoch of the saved one"):
                 loader.load_state_dict(state)
 
     def test_a_sample_that_comes_twice_is_augmented_twice(self):
@@ -344,8 +346,9 @@ class Draws(unittest.TestCase):
         one = [0] * 103
         one[7] = 1
         crops = set()
-        with penstock.Loader(sets.small(), weights=Weighted(one), samples_per_epoch=40, batch_size=8, framework="numpy",
-                             report_crops=True, outputs={"x": sets.images()}) as loader:
+        with penstock.Loader(sets.small(), weights=Weighted(one), order=penstock.Order(samples_per_epoch=40), batch_size=8,
+                             framework="numpy",
+                             observe=penstock.Observe(report_crops=True), outputs={"x": sets.images()}) as loader:
             for batch in loader:
                 self.assertEqual(set(batch.sample_ids), {7})
                 crops.update(str(crop) for crop in batch.crops["x"])
@@ -368,8 +371,10 @@ class Draws(unittest.TestCase):
         with self.assertRaisesRegex(penstock.SettingsError, "value is 0 for all 1 samples"):
             opened(Range(0, 1), weights=Weighted("i"))
         for keywords, says in (({"weights": Weighted("i"), "shuffle": False}, "order: value is 'sequential'; must be 'full'"),
-                               ({"samples_per_epoch": 5}, "samples_per_epoch: value is 5; must be None without"),
-                               ({"weights": Weighted("i"), "samples_per_epoch": 0}, "samples_per_epoch: value is 0"),
+                               ({"order": penstock.Order(samples_per_epoch=5)},
+                                "samples_per_epoch: value is 5; must be None without"),
+                               ({"weights": Weighted("i"), "order": penstock.Order(samples_per_epoch=0)},
+                                "samples_per_epoch: value is 0"),
                                ({"subset": [Weighted("i")]}, "give weights=Weighted")):
             with self.assertRaisesRegex(penstock.SettingsError, says):
                 opened(**{"subset": None, **keywords})

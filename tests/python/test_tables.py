@@ -86,24 +86,29 @@ class Tables(TableCase):
         text = f'{{"path": "{path}", "n": 1}}\n' * 10001 + f'{{"path": "{path}", "n": 2, "note": "x", "r": 1.5}}\n'
         error = self.refused(["line 10002", "column note", "utf8"], text, "labels.jsonl")
         for kind, wanted in (("utf8", ("null", "x")), ("bytes", (b"null", b"x"))):
-            dataset = penstock.Dataset(self.put(text, "labels.jsonl"), fields={"note": kind, "r": "float32"})
+            dataset = penstock.Dataset(self.put(text, "labels.jsonl"),
+                                       foreign=penstock.Foreign(fields={"note": kind, "r": "float32"}))
             self.assertEqual((dataset[0]["note"], dataset[10001]["note"]), wanted)
             self.assertTrue(math.isnan(dataset[0]["r"]))
             self.assertEqual(dataset[10001]["r"], 1.5)
-        self.refused(["line 1 ", "the row has no column r", "float"], text, "labels.jsonl", fields={"note": "utf8", "r": "int64"})
+        self.refused(["line 1 ", "the row has no column r", "float"], text, "labels.jsonl",
+                     foreign=penstock.Foreign(fields={"note": "utf8", "r": "int64"}))
         # A column that some of the first rows lack can be given a type as well; one that all have cannot be absent later.
         some = f'{{"path": "{path}", "x": 1}}\n{{"path": "{path}"}}\n'
-        dataset = penstock.Dataset(self.put(some, "labels.jsonl"), fields={"x": "float32"})
+        dataset = penstock.Dataset(self.put(some, "labels.jsonl"), foreign=penstock.Foreign(fields={"x": "float32"}))
         self.assertEqual(dataset[0]["x"], 1)
         self.assertTrue(math.isnan(dataset[1]["x"]))
         lacking = f'{{"path": "{path}", "x": 1}}\n' * 10000 + f'{{"path": "{path}"}}\n'
-        self.refused(["line 10001", "has no column x"], lacking, "labels.jsonl", fields={"x": "float32"})
+        self.refused(["line 10001", "has no column x"], lacking, "labels.jsonl",
+                     foreign=penstock.Foreign(fields={"x": "float32"}))
 
     def test_json_nulls_of_a_column_that_is_given_as_float_are_nan(self):
         path, = self.images(1)
         text = f'{{"path": "{path}", "x": 1}}\n{{"path": "{path}", "x": null}}\n'
-        self.assertTrue(math.isnan(penstock.Dataset(self.put(text, "labels.jsonl"), fields={"x": "float64"})[1]["x"]))
-        self.refused(["line 2", "'null'", "must be an integer"], text, "labels.jsonl", fields={"x": "int64"})
+        self.assertTrue(math.isnan(penstock.Dataset(self.put(text, "labels.jsonl"),
+                                                    foreign=penstock.Foreign(fields={"x": "float64"}))[1]["x"]))
+        self.refused(["line 2", "'null'", "must be an integer"], text, "labels.jsonl",
+                     foreign=penstock.Foreign(fields={"x": "int64"}))
 
     def test_random_tables(self):
         paths = self.images(5)
@@ -168,8 +173,10 @@ class Tables(TableCase):
     def test_types_can_be_chosen(self):
         rows = self.rows()
         path = self.put_csv(rows)
-        dataset = penstock.Dataset(path, fields={"label": "utf8", "score": "float32", "count": "utf8", "flag": "int16",
-                                                 "note": "bytes"})
+        dataset = penstock.Dataset(path,
+                                   foreign=penstock.Foreign(fields={"label": "utf8", "score": "float32", "count": "utf8",
+                                                                    "flag": "int16",
+                                                 "note": "bytes"}))
         self.assertEqual(list(dataset.names), [])
         for sample, row in zip(dataset, rows):
             self.assertEqual(sample["label"], row["label"])
@@ -178,9 +185,12 @@ class Tables(TableCase):
             self.assertEqual(sample["flag"], row["flag"])
             self.assertEqual(sample["note"], row["note"].encode())
         self.assertEqual(penstock.Dataset(path)[0]["count"], rows[0]["count"])  # an index of its own
-        self.assert_says(["no column scroe", "score"], penstock.Dataset, path, fields={"scroe": "float32"})
-        self.assert_says("must be an integer that i8 holds", penstock.Dataset, path, fields={"count": "int8"})
-        self.assert_says("must be a scalar, utf8 or bytes", penstock.Dataset, path, fields={"note": ("float32", [3])})
+        self.assert_says(["no column scroe", "score"], penstock.Dataset, path,
+                         foreign=penstock.Foreign(fields={"scroe": "float32"}))
+        self.assert_says("must be an integer that i8 holds", penstock.Dataset, path,
+                         foreign=penstock.Foreign(fields={"count": "int8"}))
+        self.assert_says("must be a scalar, utf8 or bytes", penstock.Dataset, path,
+                         foreign=penstock.Foreign(fields={"note": ("float32", [3])}))
 
     def test_halves_are_rounded_once(self):
         """As numpy.float16 rounds float64, and as bfloat16 by exact fractions: random numbers, and those next to the
@@ -194,11 +204,12 @@ class Tables(TableCase):
             texts += [repr(middle * (1 + draw.choice([-1, 1]) * 2**-40)), str(decimal.Decimal(-middle))]  # the latter exact
         texts += ["65519.999999999", "-65519.999999999", "2.98023223876953125e-08", "1e-400", "-0.0",
                   "1.000488281250000000000000000000000000000001"]  # above a middle by less than float64 shows
-        dataset = penstock.Dataset(self.put_csv([{"path": path, "x": text} for text in texts]), fields={"x": "float16"})
+        dataset = penstock.Dataset(self.put_csv([{"path": path, "x": text} for text in texts]),
+                                   foreign=penstock.Foreign(fields={"x": "float16"}))
         wanted = [np.float16(float(text)) for text in texts[:-1]] + [np.float16(1 + 2**-10)]
         for text, sample, number in zip(texts, dataset, wanted):
             self.assertEqual(np.float16(sample["x"]).tobytes(), number.tobytes(), text)
-        self.refused("a number that f16 holds", f"path,x\n{path},65520\n", fields={"x": "float16"})
+        self.refused("a number that f16 holds", f"path,x\n{path},65520\n", foreign=penstock.Foreign(fields={"x": "float16"}))
         texts = []
         for _ in range(2000):
             bits = draw.randrange(0x0080, 0x7f7f) << 16
@@ -206,7 +217,8 @@ class Tables(TableCase):
             middle = (low + high) / 2
             texts += [(str(decimal.Decimal(middle)), low if bits >> 16 & 1 == 0 else high), (repr(middle * (1 + 2**-40)), high),
                       (repr(middle * (1 - 2**-40)), low)]
-        dataset = penstock.Dataset(self.put_csv([{"path": path, "x": text} for text, _ in texts]), fields={"x": "bfloat16"})
+        dataset = penstock.Dataset(self.put_csv([{"path": path, "x": text} for text, _ in texts]),
+                                   foreign=penstock.Foreign(fields={"x": "bfloat16"}))
         for (text, number), sample in zip(texts, dataset):
             self.assertEqual(float(sample["x"]), number, text)
 
@@ -228,7 +240,8 @@ class Tables(TableCase):
                                 (names + f"{paths[0]}{comma}1.5\n", ["line 10003", "label is the number '1.5'", "that of line 2 is 'c0'"])):
                 error = self.refused([*words, "must all be numbers or all be names", "byte "], head + text, name)
                 self.assertIsInstance(error, penstock.CorruptRecordError)
-        self.assertEqual(penstock.Dataset(os.path.join(self.path(), "labels.csv"), fields={"label": "utf8"})[10001]["label"], "1.5")
+        self.assertEqual(penstock.Dataset(os.path.join(self.path(), "labels.csv"),
+                                          foreign=penstock.Foreign(fields={"label": "utf8"}))[10001]["label"], "1.5")
         with self.subTest("numbers that would be sorted as names"):
             for labels, words in ((["01", "2", "10"], ["line 3: the label is '2', and that of line 2 is '01'", "equally long"]),
                                   (["9223372036854775808", "2", "3"], ["line 3: the label is '2'", "equally long"]),
@@ -265,7 +278,8 @@ class Tables(TableCase):
                            ({"path": paths[0], "n": 1, "more": 2}, "column more is none of the first 10000 rows")):
             self.refused(["line 12001", words], lines + json.dumps(row) + "\n", "labels.jsonl")
         path = self.put(lines + json.dumps({"path": paths[0], "n": 1, "more": 2}) + "\n", "labels.jsonl")
-        self.assert_says("the row has no column more", penstock.Dataset, path, fields={"more": "int64"})
+        self.assert_says("the row has no column more", penstock.Dataset, path,
+                         foreign=penstock.Foreign(fields={"more": "int64"}))
 
     def test_columns_with_names_of_other_fields(self):
         paths = self.images(2)
@@ -295,7 +309,8 @@ class Tables(TableCase):
             words = [f"columns '{a[:55]}", f"' and '{b[:55]}", f"are both the field {field}; must be different ones (rename one)"]
             self.refused(words, f"file_name,{a},{b}\n{path},1,2\n")
             if a != b:
-                self.refused(words, json.dumps({"file_name": path, a: 1, b: 2}) + "\n", "labels.jsonl", fields={field: "float32"})
+                self.refused(words, json.dumps({"file_name": path, a: 1, b: 2}) + "\n", "labels.jsonl",
+                             foreign=penstock.Foreign(fields={field: "float32"}))
 
     # ---- paths -----------------------------------------------------------------------------------------
 
@@ -304,15 +319,15 @@ class Tables(TableCase):
         path = self.put_csv(rows, folder="lists")
         error = self.assert_says(["none of the 12 images", "root_path"], penstock.Dataset, path)
         self.assertIsInstance(error, penstock.DataSetNotFoundError)
-        self.check(path, rows, root_path=self.path())
+        self.check(path, rows, foreign=penstock.Foreign(root_path=self.path()))
         absolute = [{**row, "path": os.path.join(self.path(), row["path"])} for row in rows]
-        dataset = penstock.Dataset(self.put_csv(absolute, folder="lists"), root_path=self.path())
+        dataset = penstock.Dataset(self.put_csv(absolute, folder="lists"), foreign=penstock.Foreign(root_path=self.path()))
         self.assertEqual([sample["path"] for sample in dataset], [row["path"] for row in rows])
         self.assert_says(["is absolute", "line 2"], penstock.Dataset, path)
-        self.assert_says("must be a folder", penstock.Dataset, path, root_path=path)
-        self.assert_says("root_path", penstock.Dataset, path, root_path=self.path("nothing"))
+        self.assert_says("must be a folder", penstock.Dataset, path, foreign=penstock.Foreign(root_path=path))
+        self.assert_says("root_path", penstock.Dataset, path, foreign=penstock.Foreign(root_path=self.path("nothing")))
         with penstock.Loader(path, batch_size=4, device="cpu", framework="numpy", outputs={"image": SMALL},
-                             root_path=self.path()) as loader:
+                             foreign=penstock.Foreign(root_path=self.path())) as loader:
             self.assertEqual(sum(len(batch["image"]) for batch in loader), 12)
 
     def test_paths_that_lead_out_are_refused(self):
@@ -530,7 +545,7 @@ class Tables(TableCase):
         rows = self.rows(40)
         path = self.put_csv(rows)
         with penstock.Loader(path, batch_size=1, device="cpu", framework="numpy", outputs={"image": SMALL},
-                             n_slots=2, n_threads=1) as loader:
+                             memory=penstock.Memory(n_slots=2), n_threads=1) as loader:
             batches = iter(loader)
             next(batches)
             self.put_csv(rows[:20])

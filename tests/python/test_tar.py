@@ -117,8 +117,9 @@ class Tar(Case):
 
     def test_a_loader_has_each_sample_once_an_epoch_in_every_order(self):
         folder = self.put({f"{k}.tar": self.archive(range(101 * k, 101 * k + 101)) for k in range(3)})
-        for keywords in ({"order": "full"}, {"order": "sequential"}, {"order": "windowed", "strands": 1},
-                         {"reader": "threads", "order": "full"}, {"io": "direct", "order": "full"}):
+        for keywords in ({"order": "full"}, {"order": "sequential"}, {"order": penstock.Order("windowed", strands=1)},
+                         {"reading": penstock.Reading(reader="threads"), "order": "full"},
+                         {"reading": penstock.Reading(io="direct"), "order": "full"}):
             with penstock.Loader(folder, batch_size=32, framework="numpy", last_batch="short", **keywords) as loader:
                 for epoch in (0, 1):
                     ids = []
@@ -176,12 +177,13 @@ class Tar(Case):
 
     def test_fields_may_be_named(self):
         folder = self.put({"0.tar": self.archive(range(10))})
-        data = penstock.Dataset(folder, fields={"cls": "uint8", "txt": "bytes"})
+        data = penstock.Dataset(folder, foreign=penstock.Foreign(fields={"cls": "uint8", "txt": "bytes"}))
         self.assertEqual((data[3]["cls"], data[3]["txt"]), (3, sample(3)["txt"]))
-        with penstock.Loader(folder, fields={"cls": "int16"}, outputs=["cls"], batch_size=5, framework="numpy") as loader:
+        with penstock.Loader(folder, foreign=penstock.Foreign(fields={"cls": "int16"}), outputs=["cls"], batch_size=5,
+                             framework="numpy") as loader:
             self.assertEqual(next(iter(loader))["cls"].dtype, np.int16)
         with self.assertRaises(penstock.UnsupportedError) as caught:
-            penstock.Dataset(folder, fields={"cls": "float32"})
+            penstock.Dataset(folder, foreign=penstock.Foreign(fields={"cls": "float32"}))
         self.assertIn("integer dtype", str(caught.exception))
 
     def test_a_label_that_is_no_number_is_a_bad_sample(self):
@@ -193,11 +195,11 @@ class Tar(Case):
         for word in ("0.tar", "record 7", "'many'", "must be an integer"):
             self.assertIn(word, str(caught.exception))
         with self.assertRaises(penstock.CorruptRecordError) as caught:
-            penstock.Dataset(folder, fields={"cls": "uint8"})[8]
+            penstock.Dataset(folder, foreign=penstock.Foreign(fields={"cls": "uint8"}))[8]
         self.assertIn("300", str(caught.exception))
         bad = []
-        with penstock.Loader(folder, batch_size=4, framework="numpy", bad_sample="replace", order="sequential",
-                             on_bad_sample=lambda error, other: bad.append((error.sample_id, other))) as loader:
+        with penstock.Loader(folder, batch_size=4, framework="numpy",
+                             bad_sample=lambda error, other: bad.append((error.sample_id, other)), order="sequential") as loader:
             rows = [int(n) for batch in loader for n in batch["cls"]]
         self.assertEqual(len(rows), 20)
         self.assertEqual([one[0] for one in bad], [7])
@@ -216,7 +218,7 @@ class Tar(Case):
         members = [member(f"{n}.cls", b"1") for n in range(1500)] + [member("1500.late", b"")]
         folder = self.put({"0.tar": packed(members)})
         self.refused(folder, "0.tar", "member 1500", "'late'", "name it in fields")
-        self.assertEqual(penstock.Dataset(folder, fields={"late": "bytes"}).get(1499, "cls"), 1)
+        self.assertEqual(penstock.Dataset(folder, foreign=penstock.Foreign(fields={"late": "bytes"})).get(1499, "cls"), 1)
 
     def test_a_suffix_that_is_no_name_of_a_field_is_refused(self):
         for name, words in (("c.Dr. Smith and others at the conference dinner in Vienna, 2024.cls", "64 bytes or more"),
@@ -238,16 +240,19 @@ class Tar(Case):
         folder = self.put({"0.tar": self.archive(range(5))})
         for open_it in (penstock.Dataset, penstock.Loader):
             with self.assertRaises(penstock.SettingsError) as caught:
-                open_it(folder, fields={"clss": "int32"}, **({"batch_size": 2} if open_it is penstock.Loader else {}))
+                open_it(folder, foreign=penstock.Foreign(fields={"clss": "int32"}),
+                        **({"batch_size": 2} if open_it is penstock.Loader else {}))
             self.assertIn("'clss'", str(caught.exception))
 
     def test_text_may_be_read_as_numbers(self):
         folder = self.put({"0.tar": packed([member(f"{n}.txt", str(n).encode()) for n in range(5)])})
-        with penstock.Loader(folder, fields={"txt": "int64"}, outputs=["txt"], batch_size=5, framework="numpy",
+        with penstock.Loader(folder, foreign=penstock.Foreign(fields={"txt": "int64"}), outputs=["txt"], batch_size=5,
+                             framework="numpy",
                              order="sequential") as loader:
             self.assertEqual(next(iter(loader))["txt"].tolist(), list(range(5)))
         mixture = penstock.Mixture({folder: 1})
-        with penstock.Loader(mixture, fields={"txt": "int64"}, outputs=["txt"], batch_size=5, framework="numpy") as loader:
+        with penstock.Loader(mixture, foreign=penstock.Foreign(fields={"txt": "int64"}), outputs=["txt"], batch_size=5,
+                             framework="numpy") as loader:
             self.assertEqual(sorted(next(iter(loader))["txt"].tolist()), list(range(5)))
 
     def test_damage_of_scattered_members_names_their_bytes(self):
@@ -327,7 +332,7 @@ class Tar(Case):
 
     def test_a_file_that_changes_is_refused_and_indexed_again(self):
         folder = self.put({"0.tar": self.archive(range(50))})
-        loader = penstock.Loader(folder, batch_size=10, framework="numpy", n_slots=2, outputs=["cls"])
+        loader = penstock.Loader(folder, batch_size=10, framework="numpy", memory=penstock.Memory(n_slots=2), outputs=["cls"])
         self.put({"0.tar": self.archive(range(60))})
         with self.assertRaises(penstock.PenstockError) as caught:
             for epoch in range(100):
@@ -489,7 +494,7 @@ class Tar(Case):
                     with penstock.Dataset(path) as data:
                         self.assertNotIn("__key__", data.fields)
                     for kind, wanted in (("utf8", keys), ("bytes", [key.encode() for key in keys])):
-                        with penstock.Dataset(path, fields={"__key__": kind}) as data:
+                        with penstock.Dataset(path, foreign=penstock.Foreign(fields={"__key__": kind})) as data:
                             self.assertEqual([sample["__key__"] for sample in data], wanted)
                             self.assertEqual([data.get(i, "__key__") for i in range(len(data))], wanted)
                             self.assertEqual(data[2]["cls"], 1)
@@ -497,7 +502,8 @@ class Tar(Case):
     def test_loaders_packs_and_exports_have_the_keys(self):
         sets.need_numpy()
         path, keys = self.keyed("ustar")
-        with penstock.Loader(path, batch_size=len(keys), outputs=[penstock.ragged("__key__")], fields={"__key__": "utf8"},
+        with penstock.Loader(path, batch_size=len(keys), outputs=[penstock.ragged("__key__")],
+                             foreign=penstock.Foreign(fields={"__key__": "utf8"}),
                              shuffle=False, framework="numpy") as loader:
             [batch] = [[bytes(row).decode() for row in batch["__key__"]] for batch in loader.epoch(0)]
         self.assertEqual(batch, keys)
@@ -507,30 +513,30 @@ class Tar(Case):
         with penstock.Dataset(made) as data:
             self.assertEqual([sample["__key__"] for sample in data], keys)
         penstock.export(made, to="webdataset", out=out, key="__key__")
-        with penstock.Dataset(out, fields={"__key__": "utf8"}) as data:
+        with penstock.Dataset(out, foreign=penstock.Foreign(fields={"__key__": "utf8"})) as data:
             self.assertEqual([sample["__key__"] for sample in data], keys)
 
     def test_keys_are_text_that_no_member_has(self):
         path, _ = self.keyed("pax")
         for kind in ("int64", "image"):
             with self.assertRaisesRegex(penstock.PenstockError, "__key__, the key of samples: must be utf8 or bytes"):
-                penstock.Dataset(path, fields={"__key__": kind})
+                penstock.Dataset(path, foreign=penstock.Foreign(fields={"__key__": kind}))
         odd = self.put({"0.tar": packed([member("a.__key__", b"1"), member("a.cls", b"1")])}, "odd")
         with penstock.Dataset(odd) as data:
             self.assertEqual(data[0], {"__key__": b"1", "cls": 1})
         with self.assertRaisesRegex(penstock.PenstockError, "its suffix is '__key__'.*leave it out of fields"):
-            penstock.Dataset(odd, fields={"__key__": "utf8"})
+            penstock.Dataset(odd, foreign=penstock.Foreign(fields={"__key__": "utf8"}))
 
     def test_names_that_another_dot_parts_are_refused(self):
         def put(name, *names):
             return self.put({"0.tar": packed([member(n, b"7") for n in names])}, name)
         dotted = put("dotted", *(f"shot_{i}.{i:02d}.cls" for i in range(6)))
         self.refused(dotted, "member 0", "'shot_0.00.cls'", "'00.cls'", "split_at", kind=penstock.UnsupportedError)
-        with penstock.Dataset(dotted, split_at="last") as data:
+        with penstock.Dataset(dotted, foreign=penstock.Foreign(split_at="last")) as data:
             self.assertEqual((len(data), data[5]), (6, {"cls": 7}))
-        with penstock.Loader(dotted, batch_size=6, outputs=["cls"], split_at="last") as loader:
+        with penstock.Loader(dotted, batch_size=6, outputs=["cls"], foreign=penstock.Foreign(split_at="last")) as loader:
             self.assertEqual(len(loader.dataset), 6)
-        with penstock.Dataset(dotted, split_at="first") as data:
+        with penstock.Dataset(dotted, foreign=penstock.Foreign(split_at="first")) as data:
             self.assertEqual(len(data.fields), 6)
         many = put("many", *(f"shot_{i}.{i:02d}.cls" for i in range(80)))
         self.refused(many, "'shot_0.00.cls'", "split_at", kind=penstock.UnsupportedError)
@@ -538,9 +544,9 @@ class Tar(Case):
             self.assertEqual(len(penstock.Dataset(put("-".join(meant), *meant))), 2, meant)
         self.refused(put("long", *(f"a.{i}.{'b' * 70}" for i in range(2))), "split_at", kind=penstock.UnsupportedError)
         with self.assertRaisesRegex(penstock.SettingsError, "split_at: value is 'middle'; must be 'auto', 'first' or 'last'"):
-            penstock.Dataset(dotted, split_at="middle")
+            penstock.Dataset(dotted, foreign=penstock.Foreign(split_at="middle"))
         with self.assertRaisesRegex(penstock.UnsupportedError, "split_at: value is 'last'; .*only tar archives"):
-            penstock.Dataset(os.path.join(self.folder, self.npy()), split_at="last")
+            penstock.Dataset(os.path.join(self.folder, self.npy()), foreign=penstock.Foreign(split_at="last"))
         command = os.environ["PENSTOCK_COMMAND"]
         done = subprocess.run([command, "info", many], capture_output=True, text=True)
         self.assertEqual((done.returncode, "set --split-at to 'last'" in done.stderr), (2, True), done.stderr)
@@ -564,9 +570,9 @@ class Tar(Case):
             folder = self.named(name, *names)
             self.refused(folder, "member 0", f"'{names[0]}'", "'" + names[0].split(".", 1)[1] + "'",
                          "set split_at to 'last'", kind=penstock.UnsupportedError)
-            with penstock.Dataset(folder, split_at="last") as data:
+            with penstock.Dataset(folder, foreign=penstock.Foreign(split_at="last")) as data:
                 self.assertEqual(len(data), len({n.rsplit(".", 1)[0] for n in names}), name)
-            self.assertGreater(len(penstock.Dataset(folder, split_at="first").fields), 2)
+            self.assertGreater(len(penstock.Dataset(folder, foreign=penstock.Foreign(split_at="first")).fields), 2)
 
     def test_samples_that_share_suffixes_with_dots_are_read_as_webdataset_does(self):
         kinds = {"views": [f"{i}.{view}.txt" for i in range(4) for view in ("left", "right")],
@@ -588,22 +594,23 @@ class Tar(Case):
         command = os.environ["PENSTOCK_COMMAND"]
         done = subprocess.run([command, "verify", folder, "--split-at", "last"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        with penstock.Dataset(folder, split_at="first") as data, self.assertRaises(penstock.CorruptRecordError) as caught:
+        with penstock.Dataset(folder,
+                              foreign=penstock.Foreign(split_at="first")) as data, self.assertRaises(penstock.CorruptRecordError) as caught:
             data[0]
         self.assertNotIn("split_at", str(caught.exception))
         late = self.named("late", *(f"s{i}.txt" for i in range(1005)), "s_7.07.txt")
         self.refused(late, "member 1005", "'07.txt'", "set split_at to 'last'", kind=penstock.CorruptRecordError)
         done = subprocess.run([command, "info", late], capture_output=True, text=True)
         self.assertIn("if the last is meant, set --split-at to 'last'", done.stderr)
-        self.assertEqual(len(penstock.Dataset(late, split_at="last")), 1006)
+        self.assertEqual(len(penstock.Dataset(late, foreign=penstock.Foreign(split_at="last"))), 1006)
 
     def test_an_integer_that_is_too_large_is_reported_with_its_dtype_and_as_text(self):
         path = self.put({"0.tar": packed([member("a.cls", b"99999999999999999999"), member("b.cls", b"-1")])})
         for fields, says in ((None, "is '9+', which does not fit in i64; "), ({"cls": "uint8"}, "is '9+', which does not fit in u8; ")):
-            with penstock.Dataset(path, fields=fields) as data:
-                with self.assertRaisesRegex(penstock.CorruptRecordError, says + 'fields={"cls": "utf8"} reads text'):
+            with penstock.Dataset(path, foreign=penstock.Foreign(fields=fields)) as data:
+                with self.assertRaisesRegex(penstock.CorruptRecordError, says + 'foreign=penstock.Foreign\\(fields={"cls": "utf8"}\\) reads text'):
                     data[0]
-        with penstock.Dataset(path, fields={"cls": "utf8"}) as data:
+        with penstock.Dataset(path, foreign=penstock.Foreign(fields={"cls": "utf8"})) as data:
             self.assertEqual(data[0], {"cls": "99999999999999999999"})
         command = os.environ["PENSTOCK_COMMAND"]
         for words in (["verify", path, "--decode"], ["get", path, "0", "cls"], ["pack", path, self.path("made")]):

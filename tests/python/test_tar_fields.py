@@ -49,15 +49,15 @@ class Members(Case):
                 out.write(archive(samples))
         return folder
 
-    def refused(self, path, *words, kind=penstock.CorruptRecordError, fields=None):
+    def refused(self, path, *words, kind=penstock.CorruptRecordError, foreign=None):
         with self.assertRaises(kind) as caught:
-            penstock.Dataset(path, fields=fields)
+            penstock.Dataset(path, foreign=foreign)
         for word in words:
             self.assertIn(word, str(caught.exception))
 
     def check(self, path, wanted, fields=None):
         """Every sample has these values, in one process and as a loader gives them."""
-        with penstock.Dataset(path, fields=fields) as data:
+        with penstock.Dataset(path, foreign=penstock.Foreign(fields=fields)) as data:
             self.assertEqual([data[i] for i in range(len(data))], wanted)
 
 
@@ -114,7 +114,7 @@ class Images(Members):
             begin = {info.name: info.offset for info in tar}
         self.refused(path, "000.tar", f"byte {begin['01050.png']}", "suffix 'png'", f"at byte {begin['01050.jpg']}",
                      "name this one in fields")
-        with penstock.Dataset(path, fields={"png": "image"}) as data:
+        with penstock.Dataset(path, foreign=penstock.Foreign(fields={"png": "image"})) as data:
             self.assertEqual(data[1050], {"jpg": small, "png": picture(7, "png")})
 
     def test_the_same_suffix_twice_is_damage(self):
@@ -126,9 +126,9 @@ class Images(Members):
     def test_naming_a_type_keeps_it_apart(self):
         samples = [(f"{n}", {("jpg", "png")[n % 2]: picture(n, ("jpg", "png")[n % 2])}) for n in range(4)]
         path = self.put(samples)
-        with penstock.Dataset(path, fields={"png": "bytes"}) as data:
+        with penstock.Dataset(path, foreign=penstock.Foreign(fields={"png": "bytes"})) as data:
             self.assertEqual(list(data.fields), ["jpg", "png"])
-        with penstock.Dataset(path, fields={"jpg": "bytes"}) as data:
+        with penstock.Dataset(path, foreign=penstock.Foreign(fields={"jpg": "bytes"})) as data:
             self.assertEqual(str(data.fields["jpg"].field.kind), "bytes")
             self.assertEqual(data[1], {"jpg": picture(1, "png")})
 
@@ -138,7 +138,7 @@ class Addresses(Members):
 import resource, sys, penstock
 if int(sys.argv[2]):
     resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]) << 20,) * 2)
-settings = {"max_pixels": int(sys.argv[3])} if int(sys.argv[3]) else {}
+settings = {"memory": penstock.Memory(max_pixels=int(sys.argv[3]))} if int(sys.argv[3]) else {}
 with penstock.Loader(sys.argv[1], batch_size=2, n_threads=4, framework="numpy", order="sequential",
                      outputs={"i": penstock.image("jpg", [penstock.Resize((8, 8))])}, **settings) as loader:
     print(sum(batch["i"].shape[0] for batch in loader.epoch(0)))
@@ -184,7 +184,8 @@ class FirstOf(Members):
             self.check(path, self.first(wanted, *kinds), {"image": ";".join(kinds)})
             # with all members of a sample in one read
             red = []
-            with penstock.Loader(path, batch_size=60, order="sequential", framework="numpy", fields={"image": ";".join(kinds)},
+            with penstock.Loader(path, batch_size=60, order="sequential", framework="numpy",
+                                 foreign=penstock.Foreign(fields={"image": ";".join(kinds)}),
                                  outputs={"i": penstock.image("image", [penstock.Resize((8, 8))]), "c": "cls"}) as loader:
                 for batch in loader.epoch(0):
                     red += [int(row[4, 4, 0]) for row in batch["i"]]
@@ -200,7 +201,7 @@ class FirstOf(Members):
         apart.insert(len(apart) // 2, ("~.bin", bytes(200000)))
         path = self.put([*apart, ("~.cls", b"60"), ("~.jpg", picture(0, "jpg"))])
         # samples count in the order of their first members
-        with penstock.Dataset(path, fields={"image": "jpg;png;jpeg"}) as data:
+        with penstock.Dataset(path, foreign=penstock.Foreign(fields={"image": "jpg;png;jpeg"})) as data:
             found = sorted(({name: data.get(i, name) for name in ("cls", "image")} for i in range(len(data))),
                            key=lambda one: one["cls"])
         self.assertEqual(found[:60], self.first(wanted, "jpg", "png", "jpeg"))
@@ -209,12 +210,13 @@ class FirstOf(Members):
         samples = [(f"{n}", {"png": b"no image" * 1000, "jpg": picture(n, "jpg")}) for n in range(4)]
         path = self.put(samples)
         self.check(path, [{"image": picture(n, "jpg")} for n in range(4)], {"image": "jpg;png"})
-        with penstock.Dataset(path, fields={"image": "png;jpg"}) as data, self.assertRaises(penstock.CorruptRecordError):
+        with penstock.Dataset(path,
+                              foreign=penstock.Foreign(fields={"image": "png;jpg"})) as data, self.assertRaises(penstock.CorruptRecordError):
             data[0]
 
     def test_sizes_count_what_is_chosen(self):
         samples, wanted = self.samples()
-        with penstock.Dataset(self.put(samples), fields={"image": "png;jpg;jpeg"}) as data:
+        with penstock.Dataset(self.put(samples), foreign=penstock.Foreign(fields={"image": "png;jpg;jpeg"})) as data:
             sizes = [len(one["image"]) for one in self.first(wanted, "png", "jpg", "jpeg")]
             self.assertEqual(data.fields["image"].stored_bytes, sum(sizes))
 
@@ -222,13 +224,13 @@ class FirstOf(Members):
         samples = [(f"{n}", {("cls", "id")[n % 2]: str(n).encode()}) for n in range(4)]
         path = self.put(samples)
         self.check(path, [{"label": n} for n in range(4)], {"label": "cls;id"})
-        with penstock.Dataset(path, fields={"label": ("cls;id", "uint8")}) as data:
+        with penstock.Dataset(path, foreign=penstock.Foreign(fields={"label": ("cls;id", "uint8")})) as data:
             self.assertEqual((data[3], data.fields["label"].field.kind), ({"label": 3}, "uint8"))
         self.check(path, [{"cls": n} for n in range(4)], {"cls": "cls;id"})
 
     def test_a_sample_with_none_is_bad(self):
         path = self.put([("0", {"jpg": picture(0, "jpg"), "cls": b"0"}), ("1", {"cls": b"1"})])
-        with penstock.Dataset(path, fields={"image": "jpg;png"}) as data:
+        with penstock.Dataset(path, foreign=penstock.Foreign(fields={"image": "jpg;png"})) as data:
             self.assertEqual(data[0], {"image": picture(0, "jpg"), "cls": 0})
             with self.assertRaises(penstock.CorruptRecordError) as caught:
                 data[1]
@@ -237,19 +239,22 @@ class FirstOf(Members):
     def test_lists_that_cannot_be_are_refused(self):
         path = self.put([(f"{n}", {"jpg": picture(n, "jpg"), "cls": b"1", "x.npy": npy(np.zeros(3))}) for n in range(2)])
         error = penstock.SettingsError
-        self.refused(path, "'jpg;'", "2 to 8 suffixes", kind=error, fields={"image": "jpg;"})
-        self.refused(path, "each suffix once", kind=error, fields={"image": "jpg;jpg"})
-        self.refused(path, "each suffix once", kind=error, fields={"image": "jpg;png", "other": "png;gif"})
-        self.refused(path, "a field by itself", kind=error, fields={"image": "jpg;png", "png": "image"})
-        self.refused(path, "lower case", kind=error, fields={"image": "jpg;PNG"})
-        self.refused(path, "2 to 8 suffixes", kind=error, fields={"image": ";".join("abcdefghi")})
-        self.refused(path, "different types", kind=error, fields={"image": "jpg;cls"})
-        self.refused(path, "different types", kind=error, fields={"image": ("x.npy;jpg", "bytes")})
-        self.refused(path, "name that fields gives", kind=error, fields={"cls": "jpg;png"})
-        self.refused(path, "no sample of", kind=error, fields={"image": "gif;bmp"})
-        self.refused(path, "names of 1 to 63", kind=error, fields={"é": "jpg;png"})
+        self.refused(path, "'jpg;'", "2 to 8 suffixes", kind=error, foreign=penstock.Foreign(fields={"image": "jpg;"}))
+        self.refused(path, "each suffix once", kind=error, foreign=penstock.Foreign(fields={"image": "jpg;jpg"}))
+        self.refused(path, "each suffix once", kind=error,
+                     foreign=penstock.Foreign(fields={"image": "jpg;png", "other": "png;gif"}))
+        self.refused(path, "a field by itself", kind=error,
+                     foreign=penstock.Foreign(fields={"image": "jpg;png", "png": "image"}))
+        self.refused(path, "lower case", kind=error, foreign=penstock.Foreign(fields={"image": "jpg;PNG"}))
+        self.refused(path, "2 to 8 suffixes", kind=error, foreign=penstock.Foreign(fields={"image": ";".join("abcdefghi")}))
+        self.refused(path, "different types", kind=error, foreign=penstock.Foreign(fields={"image": "jpg;cls"}))
+        self.refused(path, "different types", kind=error, foreign=penstock.Foreign(fields={"image": ("x.npy;jpg", "bytes")}))
+        self.refused(path, "name that fields gives", kind=error, foreign=penstock.Foreign(fields={"cls": "jpg;png"}))
+        self.refused(path, "no sample of", kind=error, foreign=penstock.Foreign(fields={"image": "gif;bmp"}))
+        self.refused(path, "names of 1 to 63", kind=error, foreign=penstock.Foreign(fields={"é": "jpg;png"}))
         np.save(self.path("arrays.npy"), np.arange(3))
-        self.refused(self.path("arrays.npy"), "only tar archives", kind=penstock.PenstockError, fields={"image": "jpg;png"})
+        self.refused(self.path("arrays.npy"), "only tar archives", kind=penstock.PenstockError,
+                     foreign=penstock.Foreign(fields={"image": "jpg;png"}))
 
     def test_the_command_names_them_too(self):
         samples, wanted = self.samples(4)
@@ -265,7 +270,7 @@ class FirstOf(Members):
 
 class Arrays(Members):
     def check_arrays(self, path, name, wanted, dtype, shape, fields=None):
-        with penstock.Dataset(path, fields=fields) as data:
+        with penstock.Dataset(path, foreign=penstock.Foreign(fields=fields)) as data:
             field = data.fields[name].field
             self.assertEqual((field.kind, field.shape), (dtype, shape))
             for i, array in enumerate(wanted):
@@ -319,14 +324,15 @@ class Arrays(Members):
         for name, data in odd.items():
             path = self.put([(f"{n}", {"npy": data, "txt": b"t"}) for n in range(2)], name=name)
             self.check(path, [{"npy": data, "txt": "t"}] * 2)
-            with penstock.Dataset(path, fields={"npy": ("float64", (None,))}) as data, \
+            with penstock.Dataset(path, foreign=penstock.Foreign(fields={"npy": ("float64", (None,))})) as data, \
                     self.assertRaises(penstock.CorruptRecordError, msg=name) as caught:
                 data[1]
             self.assertIn("000.tar: record 1: field npy (bytes ", str(caught.exception))
         differing = [(f"{n}", {"npy": npy(np.zeros((n + 1, n + 2)))}) for n in range(3)]
         path = self.put(differing, name="differing")
         self.check(path, [{"npy": has["npy"]} for _, has in differing])
-        self.refused(path, "more than one dimension", kind=penstock.PenstockError, fields={"npy": ("float64", (None, None))})
+        self.refused(path, "more than one dimension", kind=penstock.PenstockError,
+                     foreign=penstock.Foreign(fields={"npy": ("float64", (None, None))}))
 
     def test_a_sample_that_departs_is_an_error_of_its_own(self):
         good = np.zeros((2, 3), np.float32)

@@ -215,7 +215,7 @@ class Loading(unittest.TestCase):
         found = {}
         output = penstock.image("image", ops, **options)
         with penstock.Loader(self.path, outputs={"x": output}, last_batch="short", batch_size=4, framework="numpy",
-                             copy=True, seed=5, **loader) as opened:
+                             device=penstock.Device(copy=True), seed=5, **loader) as opened:
             for epoch in EPOCHS:
                 for batch in opened.epoch(epoch):
                     found.update(((epoch, i), row) for i, row in zip(batch.sample_ids, batch["x"]))
@@ -249,14 +249,14 @@ class Loading(unittest.TestCase):
     def test_threads_and_kernels_change_no_byte(self):
         for name in ("jitter", "gray first", "warps", "children"):
             wanted = self.rows(LISTS[name], reference="tensor")
-            for options in ({"n_threads": 1}, *({"kernels": kernels} for kernels in KERNELS)):
+            for options in ({"n_threads": 1}, *({"reading": penstock.Reading(kernels=kernels)} for kernels in KERNELS)):
                 self.same(self.rows(LISTS[name], options, reference="tensor"), wanted)
 
     def test_outputs_of_one_field_have_their_own_reference(self):
         ops = LISTS["jitter"]
         outputs = {name: penstock.image("image", ops, reference=name) for name in ("pil", "tensor")}
         with penstock.Loader(self.path, outputs=outputs, last_batch="short", batch_size=N, framework="numpy",
-                             copy=True, seed=5) as opened:
+                             device=penstock.Device(copy=True), seed=5) as opened:
             (batch,) = opened.epoch(0)
             for name in outputs:
                 wanted = self.rows(ops, reference=name)

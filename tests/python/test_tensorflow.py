@@ -147,7 +147,7 @@ class TensorFlow(Copied):
                  "tags": tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)}
         fields = {"label": ("int64", (), -1), "pair": ("int64", (2,), [7, 8]), "score": ("float32", (), 0.5),
                   "text": ("bytes", (), b"none"), "tags": ("int64", (None,))}
-        with penstock.Dataset(self.path("some.tfrecord"), fields=fields) as data:
+        with penstock.Dataset(self.path("some.tfrecord"), foreign=penstock.Foreign(fields=fields)) as data:
             for n, record in enumerate(records):
                 for name, kind in kinds.items():
                     try:

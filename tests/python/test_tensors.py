@@ -22,13 +22,13 @@ FAKE = os.environ.get("PENSTOCK_FAKE_LIBRARY", "")
 
 def scalars(**keywords):
     keywords.setdefault("framework", "numpy")
-    keywords.setdefault("n_slots", 2)
+    keywords.setdefault("memory", penstock.Memory(n_slots=2))
     return penstock.Loader(sets.scalars(), batch_size=10, shuffle=False, **keywords)
 
 
 def vectors(**keywords):
     """Of arrays, which are views in every framework."""
-    keywords.setdefault("n_slots", 2)
+    keywords.setdefault("memory", penstock.Memory(n_slots=2))
     return penstock.Loader(sets.vectors(), batch_size=10, shuffle=False, **keywords)
 
 
@@ -68,7 +68,8 @@ class Lifetime(unittest.TestCase):
             self.assertEqual([n for i in kept for n in self.numbers(i)], list(range(2000)))
 
     def test_beside_scalars_an_array_holds_the_slot(self):
-        with penstock.Loader(sets.small(), batch_size=10, n_slots=2, outputs=["i", "x"], framework=self.framework) as loader:
+        with penstock.Loader(sets.small(), batch_size=10, memory=penstock.Memory(n_slots=2), outputs=["i", "x"],
+                             framework=self.framework) as loader:
             batches = iter(loader)
             scalars_alone = [next(batches)["i"] for _ in range(5)]
             self.assertEqual(len(scalars_alone), 5)
@@ -160,7 +161,7 @@ class Lifetime(unittest.TestCase):
                     self.assertEqual(error.args, (10 * k,))
 
     def test_any_thread_may_drop_the_last_tensor(self):
-        with self.make(n_slots=3) as loader:
+        with self.make(memory=penstock.Memory(n_slots=3)) as loader:
             wrong = []
 
             def drop(batch, first):
@@ -196,7 +197,7 @@ class Lifetime(unittest.TestCase):
                     del tensor
             wrong.extend(ids for ids, tensor in held if self.numbers(tensor) != ids)
 
-        with self.make(n_slots=16) as loader:
+        with self.make(memory=penstock.Memory(n_slots=16)) as loader:
             batches = iter(loader)
             threads = [threading.Thread(target=consume, args=(batches,)) for _ in range(4)]
             for thread in threads:
@@ -206,7 +207,7 @@ class Lifetime(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_copies_hold_no_slot(self):
-        with self.make(copy=True) as loader:
+        with self.make(device=penstock.Device(copy=True)) as loader:
             held = list(loader)
             self.assertEqual([self.numbers(b["i"])[0] for b in held], list(range(0, 2000, 10)))
 
@@ -263,7 +264,7 @@ class OwnLifetime(Lifetime):
             self.assertEqual(self.numbers(held[1]), list(range(10, 20)))
 
     def test_copies_are_refused(self):
-        self.assertRaisesRegex(penstock.SettingsError, "read", self.make, copy=True)
+        self.assertRaisesRegex(penstock.SettingsError, "read", self.make, device=penstock.Device(copy=True))
 
     def test_it_cannot_be_pickled(self):
         with scalars(framework="dlpack") as loader:
@@ -288,7 +289,7 @@ class Content(unittest.TestCase):
         return penstock.Loader(sets.small(), batch_size=8, shuffle=False, **keywords)
 
     def test_nothing_is_copied(self):
-        with vectors(n_slots=3, framework="numpy") as loader:
+        with vectors(memory=penstock.Memory(n_slots=3), framework="numpy") as loader:
             places = set()
             for batch in loader:
                 places.add(batch["i"].__array_interface__["data"][0])
@@ -385,7 +386,7 @@ class Content(unittest.TestCase):
 
     def test_ranks_without_a_row_in_the_last_batch_get_none(self):
         for framework in ("numpy", "dlpack"):
-            with penstock.Loader(sets.scalars(21), batch_size=2, rank=9, world=10, shuffle=False,
+            with penstock.Loader(sets.scalars(21), batch_size=2, ranks=penstock.Ranks(9, 10), shuffle=False,
                                  last_batch="short", framework=framework) as loader:
                 *_, batch = loader
             self.assertEqual((tuple(batch["i"].shape), batch.n_valid, batch.sample_ids), ((0,), 0, []))
@@ -450,7 +451,7 @@ import sys, threading
 import penstock
 if sys.argv[2] == "torch":
     import torch
-loader = penstock.Loader(sys.argv[1], batch_size=4, framework=sys.argv[2], n_slots=4)
+loader = penstock.Loader(sys.argv[1], batch_size=4, framework=sys.argv[2], memory=penstock.Memory(n_slots=4))
 batches = iter(loader)
 held = [next(batches) for _ in range(3)]
 if sys.argv[2] == "dlpack":
@@ -537,7 +538,7 @@ def refused():
     try:
         next(batches)
     except penstock.OutOfSlotsError as error:
-        return "n_device_slots above 3" in str(error)
+        return "Device.n_slots above 3" in str(error)
 assert refused()
 tensors = [held.pop(0)["i"]]
 assert refused()
@@ -637,7 +638,7 @@ class Stream:
     cuda_stream = 0
 stream = Stream()
 gone = weakref.ref(stream)
-loader = penstock.Loader(sets.scalars(), batch_size=2, device="cuda", framework="dlpack", stream=stream)
+loader = penstock.Loader(sets.scalars(), batch_size=2, device=penstock.Device("cuda", stream=stream), framework="dlpack")
 del stream
 next(iter(loader))
 assert gone() is not None
@@ -645,11 +646,11 @@ loader.close()
 del loader
 assert gone() is None
 try:
-    penstock.Loader(sets.scalars(), batch_size=2, device="cuda", framework="dlpack", stream=1.5)
+    penstock.Loader(sets.scalars(), batch_size=2, device=penstock.Device("cuda", stream=1.5), framework="dlpack")
 except TypeError as error:
     assert "stream: value is 1.5" in str(error), error
 try:
-    penstock.Loader(sets.scalars(), batch_size=2, device="cuda", framework="cupy", stream=0, copy=True)
+    penstock.Loader(sets.scalars(), batch_size=2, device=penstock.Device("cuda", stream=0, copy=True), framework="cupy")
 except penstock.SettingsError as error:
     assert "make yours the current one" in str(error), error
 print("same")

@@ -19,7 +19,7 @@ import penstock
 import tfrecords
 from data_fixture import Case, image_file, np
 from penstock.__main__ import command
-from penstock.foreign import Foreign
+from penstock.foreign import Opening
 from tfrecords import Raw, example, example_class, frame
 
 EMPTY = {"floats": Raw(b"\x12\x00"), "ints": Raw(b"\x1a\x00"), "texts": Raw(b"\x0a\x00")}  # lists of no value
@@ -99,8 +99,9 @@ class Right(Tfrecord):
     def test_a_loader_has_each_sample_once_an_epoch_in_every_order(self):
         folder = self.put({f"{k}.tfrecord": [data_of(n, jpeg=self.jpeg) for n in range(101 * k, 101 * k + 101)] for k in range(3)})
         keys = [key for key in features(0) if key != "image/encoded"]
-        for keywords in ({"order": "full"}, {"order": "sequential"}, {"order": "windowed", "strands": 1},
-                         {"reader": "threads", "order": "full"}, {"io": "direct", "order": "full"}):
+        for keywords in ({"order": "full"}, {"order": "sequential"}, {"order": penstock.Order("windowed", strands=1)},
+                         {"reading": penstock.Reading(reader="threads"), "order": "full"},
+                         {"reading": penstock.Reading(io="direct"), "order": "full"}):
             with penstock.Loader(folder, batch_size=32, framework="numpy", last_batch="short", outputs=keys, **keywords) as loader:
                 for epoch in (0, 1):
                     ids = []
@@ -140,33 +141,36 @@ class Right(Tfrecord):
     def test_an_example_may_be_read_whole(self):
         records = [data_of(n) for n in range(9)]
         folder = self.put({"0.tfrecord": records})
-        with penstock.Dataset(folder, fields={"data": "bytes"}) as data:
+        with penstock.Dataset(folder, foreign=penstock.Foreign(fields={"data": "bytes"})) as data:
             self.assertEqual([data[i] for i in range(9)], [{"data": one} for one in records])
         many = [example({f"feature {i}": [i] for i in range(70)}), example({"a/b": [1], "a.b": [2]}), example({"k" * 64: [1]})]
         for i, (one, words) in enumerate(zip(many, ("more than 64", "give the name a.b", "has 64 bytes"), strict=True)):
             folder = self.put({"0.tfrecord": [one]}, f"many{i}")
             self.refused(folder, words, 'fields={"data": "bytes"}', kind=penstock.UnsupportedError)
-            self.assertEqual(penstock.Dataset(folder, fields={"data": "bytes"})[0], {"data": one})
+            self.assertEqual(penstock.Dataset(folder, foreign=penstock.Foreign(fields={"data": "bytes"}))[0], {"data": one})
         folder = self.put({"0.tfrecord": [example({"data": [5], "x": [6]})]}, "named")
-        self.assertEqual(penstock.Dataset(folder, fields={"data": "int32"})[0], {"data": 5, "x": 6})
+        self.assertEqual(penstock.Dataset(folder, foreign=penstock.Foreign(fields={"data": "int32"}))[0], {"data": 5, "x": 6})
 
     def test_fields_may_be_named(self):
         folder = self.put({"0.tfrecord": [example({"i": [n], "n": [n, n + 1, n + 2, n + 3], "f": [n / 2] * 6, "b": [b"abcdefgh"],
                                                    "l": [b"x"] * (n % 3 + 1)}) for n in range(20)]})
         fields = {"i": "uint8", "n": ("int16", (2, 2)), "f": ("float32", (None, 3)),
                   "b": ("uint16", (4,)), "l": "utf8_list"}
-        with penstock.Dataset(folder, fields=fields) as data:
+        with penstock.Dataset(folder, foreign=penstock.Foreign(fields=fields)) as data:
             sample = data[5]
             self.assertEqual((sample["i"], sample["n"].tolist(), sample["f"].shape, sample["l"]),
                              (5, [[5, 6], [7, 8]], (2, 3), ["x"] * 3))
             self.assertEqual(sample["b"].tobytes(), b"abcdefgh")
-        self.assertEqual(penstock.Dataset(folder, fields={"b": "utf8"})[0]["b"], "abcdefgh")
-        with penstock.Loader(folder, fields={"i": "int16"}, outputs=["i"], batch_size=5, framework="numpy") as loader:
+        self.assertEqual(penstock.Dataset(folder, foreign=penstock.Foreign(fields={"b": "utf8"}))[0]["b"], "abcdefgh")
+        with penstock.Loader(folder, foreign=penstock.Foreign(fields={"i": "int16"}), outputs=["i"], batch_size=5,
+                             framework="numpy") as loader:
             self.assertEqual(next(iter(loader))["i"].dtype, np.int16)
         for field, kind, words in (("i", "float32", "an int64_list"), ("f", "float64", "a float_list"), ("b", "int64", "a bytes_list"),
                                    ("n", ("int64", (None, None)), "one variable dimension")):
-            self.refused(folder, f"field {field}", words, kind=penstock.UnsupportedError, fields={field: kind})
-        data = penstock.Dataset(self.put({"0.tfrecord": [example({"i": [n]}) for n in (5, 300, -1)]}, "range"), fields={"i": "uint8"})
+            self.refused(folder, f"field {field}", words, kind=penstock.UnsupportedError,
+                         foreign=penstock.Foreign(fields={field: kind}))
+        data = penstock.Dataset(self.put({"0.tfrecord": [example({"i": [n]}) for n in (5, 300, -1)]}, "range"),
+                                foreign=penstock.Foreign(fields={"i": "uint8"}))
         self.unreadable(data, 1, "record 1", "300", "does not fit in u8")
         self.unreadable(data, 2, "-1")
 
@@ -175,7 +179,7 @@ class Right(Tfrecord):
         records = [example({"before": [n], "image": b"\xff\xd8\xff" + bytes(size), "tokens": list(range(size // 10)), "after": [1.5] * 9})
                    for n, size in enumerate(sizes)]
         folder = self.put({"0.tfrecord": records})
-        with penstock.Dataset(folder, fields={"image": "bytes"}) as data:
+        with penstock.Dataset(folder, foreign=penstock.Foreign(fields={"image": "bytes"})) as data:
             for n, size in enumerate(sizes):
                 self.assertEqual(len(data[n]["image"]), 3 + size)
                 self.assertEqual(data[n]["tokens"].tolist(), list(range(size // 10)))
@@ -280,7 +284,7 @@ class Optional(Tfrecord):
     def test_replace_drops_none_of_the_records_without_it(self):
         bad, seen = [], {}
         with penstock.Loader(self.put_some(), batch_size=4, framework="numpy", outputs=["id", "label", "box"], order="sequential",
-                             bad_sample="replace", on_bad_sample=lambda error, other: bad.append(error.sample_id)) as loader:
+                             bad_sample=lambda error, other: bad.append(error.sample_id)) as loader:
             for batch in loader:
                 for i, label, box in zip(batch["id"], batch["label"], batch["box"], strict=True):
                     seen[int(i)] = (np.asarray(label).tolist(), len(np.asarray(box)))
@@ -291,18 +295,18 @@ class Optional(Tfrecord):
         first = [example({"i": [n], "label": [n], "f": [0.5], "t": [b"x"], "pair": [n, n]}) for n in range(1100)]
         folder = self.put({"0.tfrecord": [*first, example({"i": 7})]})
         with penstock.Dataset(folder) as data:  # the records that give the kinds all have it
-            self.unreadable(data, 1100, 'fields={"label": ("int64", (), 0)} reads 0, and (None,) none there', field="label")
-            self.unreadable(data, 1100, 'fields={"f": ("float32", (), 0)} reads 0', field="f")
-            self.unreadable(data, 1100, 'fields={"pair": ("int64", (None,))} reads none there', field="pair")
+            self.unreadable(data, 1100, 'fields={"label": ("int64", (), 0)}) reads 0, and (None,) none there', field="label")
+            self.unreadable(data, 1100, 'fields={"f": ("float32", (), 0)}) reads 0', field="f")
+            self.unreadable(data, 1100, 'fields={"pair": ("int64", (None,))}) reads none there', field="pair")
             self.unreadable(data, 1100, 'fields={"t": ["bytes"]}', field="t")
         with self.assertRaises(penstock.PenstockError) as caught:
             penstock.pack(folder, self.path("packed"))
-        self.assertRegex(str(caught.exception), r'fields=\{"(label|f|pair|t)": (\("\w+", (\(\), 0|\(None,\))\)|\["bytes"\])\} reads ')
+        self.assertRegex(str(caught.exception), r'fields=\{"(label|f|pair|t)": (\("\w+", (\(\), 0|\(None,\))\)|\["bytes"\])\}\) reads ')
         for field, option in (("label", "label=int64=0"), ("f", "f=float32=0"), ("pair", "'pair=int64[*]'"), ("t", "t=bytes_list")):
             self.assertIn(f"; --field {option} reads", self.got(folder, field).stderr)
             self.assertEqual(self.got(folder, field, "--field", option.strip("'")).returncode, 0)
         fields = {"label": ("int64", (None,)), "f": ("float32", (None, 1)), "t": ["bytes"], "pair": ("int64", (None,))}
-        with penstock.Dataset(folder, fields=fields) as data:
+        with penstock.Dataset(folder, foreign=penstock.Foreign(fields=fields)) as data:
             sample = data[1100]
             self.assertEqual((sample["i"], sample["label"].tolist(), sample["f"].shape, sample["t"]), (7, [], (0, 1), []))
             self.assertEqual((data[5]["label"].tolist(), data[5]["t"]), ([5], [b"x"]))
@@ -349,19 +353,19 @@ class Default(Tfrecord):
 
     def test_records_without_a_field_have_its_default_and_are_counted(self):
         folder = self.put_some()
-        with penstock.Dataset(folder, fields=self.fields) as data:
+        with penstock.Dataset(folder, foreign=penstock.Foreign(fields=self.fields)) as data:
             again = pickle.loads(pickle.dumps(data))
             for i in range(12):
                 self.assertEqual(self.plain(data[i]), self.wanted(i))
                 self.assertEqual(self.plain(again[i]), self.wanted(i))
             self.assertEqual({name: field.n_absent for name, field in data.fields.items()}, {"id": 0, **dict.fromkeys(self.absent, 8)})
-            other = penstock.Dataset(folder, fields={**self.fields, "label": ("int64", (), 4)})
+            other = penstock.Dataset(folder, foreign=penstock.Foreign(fields={**self.fields, "label": ("int64", (), 4)}))
             self.assertNotEqual(data.info.identity, other.info.identity)
             self.assertEqual(other[1]["label"], 4)
         bad, seen = [], {}
-        with penstock.Loader(folder, fields=self.fields, batch_size=4, framework="numpy", order="sequential", bad_sample="replace",
-                             outputs=["id", "label", "small", "score", "pair"],
-                             on_bad_sample=lambda error, other: bad.append(error)) as loader:
+        with penstock.Loader(folder, foreign=penstock.Foreign(fields=self.fields), batch_size=4, framework="numpy",
+                             order="sequential", bad_sample=lambda error, other: bad.append(error),
+                             outputs=["id", "label", "small", "score", "pair"]) as loader:
             for batch in loader:
                 for row in zip(*(np.asarray(batch[name]).tolist() for name in ("id", "label", "small", "score", "pair")), strict=True):
                     seen[row[0]] = row
@@ -374,17 +378,18 @@ class Default(Tfrecord):
         with penstock.Dataset(folder) as data:
             self.assertEqual(data.fields["label"].n_absent, 1)
             self.unreadable(data, 1100, "absent from this record", field="label")
-        with penstock.Dataset(folder, fields={"label": ("int64", (), 9)}) as data:
+        with penstock.Dataset(folder, foreign=penstock.Foreign(fields={"label": ("int64", (), 9)})) as data:
             self.assertEqual((data[1100]["label"], data[1099]["label"], len(data[1100]["large"])), (9, 1099, 70000))
 
     def test_a_list_of_no_values_is_no_absent_feature_nor_is_one_of_another_type(self):
         folder = self.put({"0.tfrecord": [example({"x": 5}), example({"x": EMPTY["ints"]}), example({"y": 1}), example({"x": 5, "y": 1})]})
-        with penstock.Dataset(folder, fields={"x": ("int64", (), 1), "y": ("int64", (), 2)}) as data:
+        with penstock.Dataset(folder, foreign=penstock.Foreign(fields={"x": ("int64", (), 1), "y": ("int64", (), 2)})) as data:
             self.assertEqual([data.get(i, "x") for i in (0, 2, 3)], [5, 1, 5])
             self.unreadable(data, 1, "has 0 values; must have 1", field="x")
             self.assertEqual((data.fields["x"].n_absent, data.fields["y"].n_absent), (1, 2))
         records = [example({"x": 5}) for _ in range(1000)] + [example({"x": b"text"})]
-        with penstock.Dataset(self.put({"0.tfrecord": records}, "other"), fields={"x": ("int64", (), 1)}) as data:
+        with penstock.Dataset(self.put({"0.tfrecord": records}, "other"),
+                              foreign=penstock.Foreign(fields={"x": ("int64", (), 1)})) as data:
             self.assertEqual(data.fields["x"].n_absent, 0)
             self.unreadable(data, 1000, "is a bytes_list in this record", field="x")
 
@@ -395,14 +400,18 @@ class Default(Tfrecord):
                 (("uint8", (), 256), "must be from 0 to 255 for uint8", penstock.FieldError),
                 (("int64", (2,), 0), "must be of shape (2,)", penstock.FieldError),
                 (("int64", (None,), [1]), "'label'; must be without one: it is variable", penstock.UnsupportedError)):
-            self.refused(folder, words, fields={"label": field}, kind=kind)
-        self.refused(folder, "which no sample of", fields={"lable": ("int64", (), 0)}, kind=penstock.SettingsError)
+            self.refused(folder, words, foreign=penstock.Foreign(fields={"label": field}), kind=kind)
+        self.refused(folder, "which no sample of", foreign=penstock.Foreign(fields={"lable": ("int64", (), 0)}),
+                     kind=penstock.SettingsError)
         images = self.put({"0.tfrecord": [example({"x": image_file()})]}, "images")
-        self.refused(images, "'x'; must be without one: it is an image", fields={"x": ("image", (), b"")}, kind=penstock.UnsupportedError)
-        self.refused(folder, "'data'; must be without one: every record has it", fields={"data": ("bytes", (), b"")},
+        self.refused(images, "'x'; must be without one: it is an image",
+                     foreign=penstock.Foreign(fields={"x": ("image", (), b"")}), kind=penstock.UnsupportedError)
+        self.refused(folder, "'data'; must be without one: every record has it",
+                     foreign=penstock.Foreign(fields={"data": ("bytes", (), b"")}),
                      kind=penstock.UnsupportedError)
         np.save(self.path("x.npy"), np.arange(4))
-        self.refused(self.path("x.npy"), "'x'; must have none", "only fields of TFRecord files", fields={"x": ("int64", (), 0)},
+        self.refused(self.path("x.npy"), "'x'; must have none", "only fields of TFRecord files",
+                     foreign=penstock.Foreign(fields={"x": ("int64", (), 0)}),
                      kind=penstock.UnsupportedError)
 
     def test_the_library_checks_defaults_by_itself(self):
@@ -419,7 +428,7 @@ class Default(Tfrecord):
                  "a wrong default for 'text': not UTF-8 at byte 0"),
                 ([penstock._c.Default(name=b"lable", data=place, size=8)], 1, "a default for 'lable'; must be a field"),
                 ([one], 1, None)):
-            made = Foreign({"label": "int64", "text": "utf8"}).to_c()
+            made = Opening(penstock.Foreign(fields={"label": "int64", "text": "utf8"})).to_c()
             array = (penstock._c.Default * len(defaults))(*defaults)
             made.defaults, made.n_defaults = array, n
             handle, error = ctypes.c_void_p(), penstock.errors.new()
@@ -440,14 +449,14 @@ class Default(Tfrecord):
                 self.assertEqual((data[i]["pair"].tolist(), data[i]["raw"], data[i]["tags"]),
                                  ([i, -i], [b"r"], ["a", "b"]) if i % 3 == 0 else ([], [], []))
 
-        with penstock.Dataset(folder, fields=fields) as data:
+        with penstock.Dataset(folder, foreign=penstock.Foreign(fields=fields)) as data:
             for n_workers in (0, 2):
                 with contextlib.redirect_stderr(io.StringIO()) as said:
                     check(penstock.pack(data, self.path(f"samples{n_workers}"), num_workers=n_workers))
                 self.assertIn("8 samples have no field label: packed with its default\n", said.getvalue())
                 self.assertIn("8 samples have no field pair: packed with an empty value\n", said.getvalue())
         with contextlib.redirect_stderr(io.StringIO()) as said:
-            check(penstock.pack(folder, self.path("by path"), fields=fields))
+            check(penstock.pack(folder, self.path("by path"), foreign=penstock.Foreign(fields=fields)))
         self.assertIn("8 samples have no field label: packed with its default\n", said.getvalue())
         options = ["--field=label=int64=-3", "--field=small=uint8=255", "--field=score=float32=0.5", "--field=text=utf8=none",
                    "--field=tags=utf8_list"]
@@ -464,10 +473,12 @@ class Default(Tfrecord):
         first, second = self.put_some(), self.put_some(9, "second")
         fields = {"label": ("int64", (), -3)}
         with contextlib.redirect_stderr(io.StringIO()):
-            packed = penstock.pack(second, self.path("packed"), fields={"label": ("int64", (), 7)}).path
+            packed = penstock.pack(second, self.path("packed"),
+                                   foreign=penstock.Foreign(fields={"label": ("int64", (), 7)})).path
         for other, default in ((second, -3), (packed, 7)):
             mixture = penstock.Mixture({first: 1, other: 1}, exhaustion="drop")
-            with penstock.Loader(mixture, fields=fields, batch_size=3, framework="numpy", order="sequential", outputs=["id", "label"]) as loader:
+            with penstock.Loader(mixture, foreign=penstock.Foreign(fields=fields), batch_size=3, framework="numpy",
+                                 order="sequential", outputs=["id", "label"]) as loader:
                 for batch in loader:
                     for i, label, which in zip(batch["id"].tolist(), batch["label"].tolist(), batch.data_sets, strict=True):
                         self.assertEqual(label, i if i % 3 == 0 else (-3, default)[which])
@@ -476,7 +487,9 @@ class Default(Tfrecord):
         folder = self.put_some()
         for value in (0.1, -0.0, 1e-40, 2**-149, 3.4028234663852886e38, float("inf"), float("nan")):
             with contextlib.redirect_stderr(io.StringIO()):
-                found = penstock.pack(folder, self.path("out"), fields={"score": ("float32", (), value)}, overwrite=True)[1]["score"]
+                found = penstock.pack(folder, self.path("out"),
+                                      foreign=penstock.Foreign(fields={"score": ("float32", (), value)}),
+                                      overwrite=True)[1]["score"]
             self.assertEqual(struct.pack("f", found), struct.pack("f", value), value)
         for text in ("1e-60", "1e60"):
             done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "info", folder, "--field", f"score=float32={text}"], capture_output=True, text=True, check=False)
@@ -492,14 +505,14 @@ class Default(Tfrecord):
             done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "info", folder, "--field", given], capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, words in done.stderr), (2, True), done.stderr)
         with self.assertRaisesRegex(penstock.SettingsError, r"pair.*penstock.pack\(penstock.Dataset\(path"):
-            penstock.pack(folder, self.path("out"), fields=self.fields)
+            penstock.pack(folder, self.path("out"), foreign=penstock.Foreign(fields=self.fields))
         for kind in ("float16", "bfloat16", "float64"):
             with self.assertRaisesRegex(penstock.SettingsError, f"fields: value has the type '{kind}' for 'score'; must be 'float32' with a default"):
-                penstock.pack(folder, self.path("out"), fields={"score": (kind, (), 0.5)})
+                penstock.pack(folder, self.path("out"), foreign=penstock.Foreign(fields={"score": (kind, (), 0.5)}))
             done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "info", folder, "--field", f"score={kind}=0.5"], capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, "the type must be float32 with a default" in done.stderr), (2, True), done.stderr)
         with self.assertRaisesRegex(penstock.SettingsError, "fields: value is given; must be left out"):
-            penstock.pack([1, 2], self.path("out"), fields=self.fields)
+            penstock.pack([1, 2], self.path("out"), foreign=penstock.Foreign(fields=self.fields))
 
 
 class Odd(Tfrecord):
@@ -534,7 +547,9 @@ class Odd(Tfrecord):
                     example({**last, **big}) + example({"pixels": b"short"}),
                     tfrecords.message(1, group + example({**last, **big})[len(tfrecords.varint(10)):][self.head(example({**last, **big})):] + group)]
             folder = self.put({"0.tfrecord": made * 2}, f"merged{pad}")
-            with penstock.Dataset(folder, fields={"label": ("int64", (), -1), "text": ("bytes", (), b"none"), "ints": ("int64", (None,))}) as data:
+            with penstock.Dataset(folder,
+                                  foreign=penstock.Foreign(fields={"label": ("int64", (), -1), "text": ("bytes", (), b"none"),
+                                                                   "ints": ("int64", (None,))})) as data:
                 absent = dict.fromkeys(data.fields, 0)
                 for n, record in enumerate(made * 2):
                     theirs = parse(record).features.feature
@@ -562,7 +577,7 @@ class Odd(Tfrecord):
         for i, some in enumerate((records, [example({"a": 1}), *records], [one[len(example({"length": 1})):] for one in records])):
             folder = self.put({"0.tfrecord": some}, f"sequences{i}")
             self.refused(folder, "0.tfrecord", f"record {int(i == 1)} ", "tf.train.SequenceExample", self.advice, kind=penstock.UnsupportedError)
-            with penstock.Dataset(folder, fields={"data": "bytes"}) as data:
+            with penstock.Dataset(folder, foreign=penstock.Foreign(fields={"data": "bytes"})) as data:
                 self.assertEqual([data[j]["data"] for j in range(len(some))], some)
             told = subprocess.run([command(), "info", folder], capture_output=True, encoding="utf-8").stderr
             self.assertTrue(told.endswith(" ask for --field data=bytes\n"), told)
@@ -580,20 +595,21 @@ class Odd(Tfrecord):
                 ([usual, b"no example"], "record 1 "), ([b"no example", usual], "record 1 "))):
             folder = self.put({"0.tfrecord": records}, f"nearly{i}")
             self.refused(folder, "0.tfrecord", words, self.advice, kind=penstock.UnsupportedError)
-            self.assertEqual(penstock.Dataset(folder, fields={"data": "bytes"})[0]["data"], records[0])
+            self.assertEqual(penstock.Dataset(folder, foreign=penstock.Foreign(fields={"data": "bytes"}))[0]["data"],
+                             records[0])
 
 
 class Departing(Tfrecord):
     def test_an_absent_feature_is_an_error_of_its_field_alone(self):
         folder = self.put({"0.tfrecord": [example({"a": [n]} if n == 4 else {"a": [n], "b": [b"x"]}) for n in range(9)]})
-        data = penstock.Dataset(folder, fields={"b": "bytes"})
+        data = penstock.Dataset(folder, foreign=penstock.Foreign(fields={"b": "bytes"}))
         self.assertEqual(data.get(4, "a"), 4)
         self.unreadable(data, 4, "0.tfrecord", "record 4", "absent", field="b")
         with penstock.Loader(folder, batch_size=9, framework="numpy", outputs=["a"]) as loader:
             self.assertEqual(sorted(next(iter(loader))["a"]), list(range(9)))
         bad = []
-        with penstock.Loader(folder, fields={"b": "bytes"}, batch_size=9, framework="numpy", bad_sample="replace", order="sequential",
-                             on_bad_sample=lambda error, other: bad.append(error.sample_id)) as loader:
+        with penstock.Loader(folder, foreign=penstock.Foreign(fields={"b": "bytes"}), batch_size=9, framework="numpy",
+                             bad_sample=lambda error, other: bad.append(error.sample_id), order="sequential") as loader:
             self.assertEqual(sum(len(batch["a"]) for batch in loader), 9)
         self.assertEqual(bad, [4])
 
@@ -602,7 +618,8 @@ class Departing(Tfrecord):
         data = penstock.Dataset(self.put({"0.tfrecord": records}))
         self.assertEqual((data.get(3, "label"), data.get(4, "image")), (3, image_file(4)))
         self.unreadable(data, 3, "0.tfrecord", "record 3", "field image", field="image")
-        data = penstock.Dataset(self.put({"0.tfrecord": [example({"t": [b"ok"]}), example({"t": [b"\xff"]})]}, "utf8"), fields={"t": "utf8"})
+        data = penstock.Dataset(self.put({"0.tfrecord": [example({"t": [b"ok"]}), example({"t": [b"\xff"]})]}, "utf8"),
+                                foreign=penstock.Foreign(fields={"t": "utf8"}))
         self.unreadable(data, 1, "not UTF-8 from byte 0")
 
     def test_a_value_of_another_type_or_number_is_named(self):
@@ -625,7 +642,7 @@ class Departing(Tfrecord):
     def test_a_key_that_comes_late_is_named(self):
         folder = self.put({"0.tfrecord": [*[example({"i": [n]}) for n in range(1500)], example({"i": [1], "a/late": [b"x"]})]})
         self.refused(folder, "0.tfrecord", "record 1500", "a.late", "name that in fields")
-        with penstock.Dataset(folder, fields={"a.late": "utf8"}) as data:
+        with penstock.Dataset(folder, foreign=penstock.Foreign(fields={"a.late": "utf8"})) as data:
             self.assertEqual(data[1500], {"i": 1, "a.late": "x"})
             self.unreadable(data, 7, "absent", field="a.late")
 
@@ -744,7 +761,8 @@ class Damage(Tfrecord):
                 os.remove(path)
                 self.assertEqual(len(penstock.Dataset(folder)), 600)
         self.put({"1.tfrecord": [data_of(n) for n in range(300)]})
-        with penstock.Loader(folder, batch_size=10, framework="numpy", n_slots=2, outputs=["label"]) as loader:
+        with penstock.Loader(folder, batch_size=10, framework="numpy", memory=penstock.Memory(n_slots=2),
+                             outputs=["label"]) as loader:
             os.truncate(path, 5000)
             with self.assertRaises(penstock.CorruptRecordError) as caught:
                 for _ in loader:

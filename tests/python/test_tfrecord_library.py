@@ -59,7 +59,7 @@ class Library(Case):
         path = self.write("0.tfrecord", range(3), sequence_datum={"steps": ([[1], [2, 3]], "int")})
         with self.assertRaisesRegex(penstock.UnsupportedError, 'tf.train.SequenceExample: .*fields={"data": "bytes"}'):
             penstock.Dataset(path)
-        with penstock.Dataset(path, fields={"data": "bytes"}) as data:
+        with penstock.Dataset(path, foreign=penstock.Foreign(fields={"data": "bytes"})) as data:
             self.assertEqual(list(data[0]), ["data"])
             found = tfrecord.example_pb2.SequenceExample.FromString(data[1]["data"])
             self.assertEqual(found.context.feature["pair"].int64_list.value, [1, -1])

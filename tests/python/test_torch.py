@@ -82,7 +82,7 @@ class Tensors(unittest.TestCase):
             self.assertEqual(ours["float"].shape[1:], (3, 16, 16))
 
     def test_what_is_kept_stays_as_it_was(self):
-        with data(n_slots=3, shuffle=False) as loader:
+        with data(memory=penstock.Memory(n_slots=3), shuffle=False) as loader:
             batches = iter(loader)
             kept = next(batches)["i"]
             before = kept.data_ptr()

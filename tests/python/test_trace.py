@@ -36,9 +36,9 @@ class Case(unittest.TestCase):
         self.folder = folder.name
         self.path = os.path.join(self.folder, "trace.json")
 
-    def traced(self, n=10, **keywords):
+    def traced(self, n=10, trace_events=0, **keywords):
         """The trace of n batches."""
-        with loader(trace_path=self.path, **keywords) as data:
+        with loader(observe=penstock.Observe(trace_path=self.path, trace_events=trace_events), **keywords) as data:
             for _, _batch in zip(range(n), data):
                 pass
             del _batch  # a lease is in the trace once it has ended
@@ -90,8 +90,9 @@ class Traces(Case):
         self.check_batches(self.traced())
 
     def test_batches_of_all_kinds_of_loaders_are_there_once_in_every_stage(self):
-        for keywords in ({"order": "windowed", "block": 7, "window": 2}, {"order": "sequential", "n_threads": 3},
-                         {"io": "direct"}, {"path": penstock.Mixture({sets.scalars(): 0.9, sets.scalars(40): 0.1}, exhaustion="repeat",
+        for keywords in ({"order": penstock.Order("windowed", block=7, window=2)}, {"order": "sequential", "n_threads": 3},
+                         {"reading": penstock.Reading(io="direct")},
+                         {"path": penstock.Mixture({sets.scalars(): 0.9, sets.scalars(40): 0.1}, exhaustion="repeat",
                                                     samples_per_epoch=200)}):
             with self.subTest(keywords=keywords):
                 self.check_batches(self.traced(**keywords))
@@ -107,7 +108,7 @@ class Traces(Case):
 
     def test_blocks_of_a_windowed_order_are_there_once_in_an_epoch(self):
         """What is read ahead at the end is of later epochs."""
-        events = self.traced(n=200, order="windowed", strands=1, block=50, window=2)["traceEvents"]
+        events = self.traced(n=200, order=penstock.Order("windowed", strands=1, block=50, window=2))["traceEvents"]
         self.check_schema(events)
         blocks = [event["args"] for event in events if event["name"] == "block" and event["ph"] == "b"]
         first = collections.Counter(args["block"] for args in blocks if args["epoch"] == 0)
@@ -176,7 +177,7 @@ class Traces(Case):
                 self.assertLessEqual(other["monotonic_ns"] + event["ts"] * 1000, after[0])
 
     def test_it_is_written_on_demand_also_by_other_threads(self):
-        with loader(trace_events=100) as data:
+        with loader(observe=penstock.Observe(trace_events=100)) as data:
             batches = iter(data)
             wrong = []
 
@@ -202,7 +203,7 @@ class Traces(Case):
     def test_what_cannot_be_written_is_reported_and_the_run_goes_on(self):
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
-            with loader(trace_path="/dev/full") as data:
+            with loader(observe=penstock.Observe(trace_path="/dev/full")) as data:
                 self.assertEqual(sum(1 for _ in data), 200)
                 self.assertIn("no_trace", data.stats().fallbacks)
         told = [str(warning.message) for warning in seen if warning.category is RuntimeWarning]
@@ -220,10 +221,11 @@ class Traces(Case):
                                     (self.path + ".bz2", SettingsError, "trace_path: value is .* must not end in .bz2"),
                                     ("a\0b", SettingsError, "zero byte"), (7.5, TypeError, "trace_path: value is a float; must be the path of a file")):
             with self.assertRaisesRegex(kind, message):
-                loader(trace_path=path)
+                loader(observe=penstock.Observe(trace_path=path))
         with self.assertRaisesRegex(SettingsError, "trace_events: value is 1048577; must be 0 .* from 1 to 1048576"):
-            loader(trace_events=2**20 + 1)
-        with loader(trace_path=self.path) as data, self.assertRaisesRegex(SettingsError, "^path: .* must not end in .gz"):
+            loader(observe=penstock.Observe(trace_events=2**20 + 1))
+        with loader(observe=penstock.Observe(trace_path=self.path)) as data, self.assertRaisesRegex(SettingsError,
+                                                                                                    "^path: .* must not end in .gz"):
             data.write_trace(self.path + ".gz")
         self.assertFalse(os.path.exists(self.path + ".gz"))
         with loader() as data, self.assertRaisesRegex(SettingsError, "trace_events"):
@@ -268,7 +270,7 @@ class Merged(Case):
         torch = sets.torch_or_skip()
         theirs, both = os.path.join(self.folder, "torch.json"), os.path.join(self.folder, "both.json")
         activities = [torch.profiler.ProfilerActivity.CPU]
-        with loader(trace_path=self.path, framework="torch") as data, \
+        with loader(observe=penstock.Observe(trace_path=self.path), framework="torch") as data, \
                 torch.profiler.profile(activities=activities) as profiler:
             for _, _batch in zip(range(3), data):
                 with torch.profiler.record_function("pause"):

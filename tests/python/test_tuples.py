@@ -138,7 +138,7 @@ class Accelerated(Case):
         model = self.torch.nn.Linear(3, 1)
         before = model.weight.detach().clone()
         optimizer = self.torch.optim.SGD(model.parameters(), lr=1e-6)
-        with loader(epoch=2) as data:
+        with loader(order=penstock.Order(epoch=2)) as data:
             model, optimizer, prepared = accelerator.prepare(model, optimizer, data)
             self.assertIs(prepared, data)
             seen = []

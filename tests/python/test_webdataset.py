@@ -18,7 +18,7 @@ class WebDataset(test_tar_fields.Members):
         samples, _ = test_tar_fields.FirstOf.samples(self)
         path = self.put(samples)
         for kinds in ("jpg;png;jpeg", "png;jpg;jpeg", "jpeg;png;jpg"):
-            with penstock.Dataset(path, fields={"image": kinds}) as data:
+            with penstock.Dataset(path, foreign=penstock.Foreign(fields={"image": kinds})) as data:
                 self.assertEqual([(data[i]["image"],) for i in range(len(data))], self.theirs(path, kinds))
 
     def test_images_of_either_type(self):

@@ -11,9 +11,8 @@ N = 2000  # samples of sets.scalars()
 
 def loader(rank=0, world=1, **keywords):
     keywords.setdefault("order", "windowed")
-    if "batch_size" not in keywords:
-        keywords.setdefault("global_batch_size", 40)
-    return penstock.Loader(sets.scalars(), rank=rank, world=world, framework="dlpack", n_threads=1, **keywords)
+    keywords.setdefault("batch_size", penstock.GlobalBatch(40))
+    return penstock.Loader(sets.scalars(), ranks=penstock.Ranks(rank, world), framework="dlpack", n_threads=1, **keywords)
 
 
 def ids(**keywords):
@@ -23,18 +22,18 @@ def ids(**keywords):
 
 class Samples(unittest.TestCase):
     def test_an_epoch_has_every_sample_once_and_another_order_than_the_last(self):
-        with loader(strands=3, block=7, window=2, last_batch="short") as data:
+        with loader(order=penstock.Order("windowed", strands=3, block=7, window=2), last_batch="short") as data:
             epochs = [[i for batch in data.epoch(e) for i in batch.sample_ids] for e in range(2)]
         for epoch in epochs:
             self.assertEqual(sorted(epoch), list(range(N)))
         self.assertNotEqual(*epochs)
         self.assertNotEqual(epochs[0], ids(order="full", last_batch="short"))
-        self.assertNotEqual(epochs[0], ids(strands=3, block=7, window=2, last_batch="short", seed=1))
+        self.assertNotEqual(epochs[0], ids(order=penstock.Order("windowed", strands=3, block=7, window=2), last_batch="short", seed=1))
 
     def test_a_block_is_needed_during_two_windows_at_most(self):
         """So a reader that keeps a strand's blocks for two windows reads each of them once."""
         for strands, block, window in ((1, 64, 4), (4, 10, 3), (6, 16, 1), (48, 5, 2)):
-            found = ids(strands=strands, block=block, window=window, last_batch="short")
+            found = ids(order=penstock.Order("windowed", strands=strands, block=block, window=window), last_batch="short")
             for strand in range(strands):
                 own = found[strand::strands]
                 places = {}
@@ -47,7 +46,7 @@ class Samples(unittest.TestCase):
         def batches(world):
             found = []
             for rank in range(world):
-                with loader(rank, world, strands=4, block=10) as data:
+                with loader(rank, world, order=penstock.Order("windowed", strands=4, block=10)) as data:
                     for i, batch in enumerate(data):
                         found += [[]] if rank == 0 else []
                         found[i] += batch.sample_ids
@@ -60,10 +59,11 @@ class Samples(unittest.TestCase):
 
     def test_ranks_that_divide_the_strands_share_no_block(self):
         for world in (2, 4):  # 500 samples of a strand are 50 whole blocks
-            blocks = [{i // 10 for i in ids(rank=rank, world=world, strands=4, block=10)} for rank in range(world)]
+            blocks = [{i // 10 for i in ids(rank=rank, world=world,
+                                            order=penstock.Order("windowed", strands=4, block=10))} for rank in range(world)]
             self.assertEqual(sum(map(len, blocks)), N // 10)
             self.assertEqual(set.union(*blocks), set(range(N // 10)))
-        blocks = [{i // 10 for i in ids(rank=rank, world=5, strands=4, block=10)} for rank in range(5)]
+        blocks = [{i // 10 for i in ids(rank=rank, world=5, order=penstock.Order("windowed", strands=4, block=10))} for rank in range(5)]
         self.assertGreater(sum(map(len, blocks)), 3 * N // 10)  # 5 does not divide 4
 
 
@@ -72,7 +72,7 @@ class Arguments(unittest.TestCase):
         with loader() as data:
             self.assertEqual((data.strands, data.block, data.window), (1, 64, 4))
             self.assertIn("windowed order (1 strand, blocks of 64, windows of 4), seed 0", repr(data))
-        with loader(strands=8, block=16) as data:
+        with loader(order=penstock.Order("windowed", strands=8, block=16)) as data:
             self.assertEqual((data.strands, data.block, data.window), (8, 16, 4))
             self.assertIn("windowed order (8 strands, blocks of 16, windows of 4)", repr(data))
         with loader(order="full") as data:
@@ -91,15 +91,15 @@ class Arguments(unittest.TestCase):
             for name in ("strands", "block", "window"):
                 said = f"^{name}: value is 8, and order is '{order or 'full'}'; must be left out unless order is 'windowed'"
                 with self.assertRaisesRegex(penstock.SettingsError, said):
-                    loader(order=order, **{name: 8})
+                    loader(order=penstock.Order(order, **{name: 8}))
         for name, most in (("strands", 65536), ("block", 1048576), ("window", 4096)):
             with self.assertRaisesRegex(penstock.SettingsError,
                                         f"^{name}: value is {most + 1}; must be from 0 to {most}$"):
-                loader(**{name: most + 1})
+                loader(order=penstock.Order("windowed", **{name: most + 1}))
             with self.assertRaisesRegex(penstock.SettingsError, f"^{name}: value is -1; must be from 0"):
-                loader(**{name: -1})
+                loader(order=penstock.Order("windowed", **{name: -1}))
             with self.assertRaisesRegex(TypeError, f"^{name}: value is '4'; must be a whole number"):
-                loader(**{name: "4"})
+                loader(order=penstock.Order("windowed", **{name: "4"}))
 
     def test_keywords_of_other_loaders(self):
         for name in ("shuffle_buffer_size", "buffer_size", "shuffle_block_size", "initial_fill"):
@@ -107,14 +107,15 @@ class Arguments(unittest.TestCase):
                 loader(**{name: 1000})
 
     def test_more_strands_and_larger_blocks_than_samples(self):
-        for keywords in ({"strands": N + 1}, {"block": N + 1}, {"block": 1048576, "window": 4096}, {"strands": 65536}):
+        for keywords in ({"order": penstock.Order("windowed", strands=N + 1)}, {"order": penstock.Order("windowed", block=N + 1)},
+                         {"order": penstock.Order("windowed", block=1048576, window=4096)}, {"order": penstock.Order("windowed", strands=65536)}):
             with self.subTest(keywords):
                 self.assertEqual(sorted(ids(last_batch="short", **keywords)), list(range(N)))
 
 
 class State(unittest.TestCase):
     def test_it_resumes_on_other_numbers_of_processes(self):
-        keywords = {"strands": 4, "block": 10, "window": 2, "last_batch": "short", "epoch": 3}
+        keywords = {"order": penstock.Order("windowed", strands=4, block=10, window=2, epoch=3), "last_batch": "short"}
         wanted = ids(**keywords)
         for world in (2, 3):
             found, state = [], None
@@ -124,7 +125,7 @@ class State(unittest.TestCase):
                     for _ in range(11):
                         found += next(batches).sample_ids
                     state = json.loads(json.dumps(data.state_dict()))
-            with loader(strands=4, block=10, window=2, last_batch="short") as data:
+            with loader(order=penstock.Order("windowed", strands=4, block=10, window=2), last_batch="short") as data:
                 data.load_state_dict(state)
                 rest = [i for batch in data for i in batch.sample_ids]
             self.assertEqual(sorted(found + rest), list(range(N)))
@@ -133,7 +134,7 @@ class State(unittest.TestCase):
     def test_what_it_has(self):
         common = {"version": 1, "epoch": 0, "position": 0, "seed": 0}
         rest = {"n_samples": N, "batch_size": 40, "global_batch_size": 40, "world": 1}
-        with loader(strands=8) as data:
+        with loader(order=penstock.Order("windowed", strands=8)) as data:
             state = data.state_dict()
             identity = state["data_set"]
             self.assertEqual(state, {**common, "order": "windowed", "order_version": 1, "strands": 8, "block": 64,
@@ -152,14 +153,14 @@ class State(unittest.TestCase):
         self.assertLess(len(json.dumps({**state, **largest})), 512)
 
     def test_other_numbers_are_refused(self):
-        with loader(strands=8, block=16, window=2) as data:
+        with loader(order=penstock.Order("windowed", strands=8, block=16, window=2)) as data:
             state = data.state_dict()
             for name, value in (("strands", 12), ("block", 32), ("window", 4)):
                 wrong = dict(state, **{name: value})
                 give = ", ".join(f"{key}={wrong[key]}" for key in ("strands", "block", "window"))
                 with self.assertRaisesRegex(penstock.SettingsError,
                                             f"^state: {name} is {value}, but this loader's is {state[name]} "
-                                            f"\\(open the loader with {give}\\)$"):
+                                            f"\\(open the loader with order=penstock.Order\\('windowed', {give}\\)\\)$"):
                     data.load_state_dict(wrong)
                 del wrong[name]
                 with self.assertRaisesRegex(penstock.SettingsError, f"^state: value has no '{name}'"):
@@ -169,7 +170,7 @@ class State(unittest.TestCase):
             self.assertEqual(data.cursor, (0, 0))
         with loader() as data:  # which chose 1, 64 and 4 by itself
             with self.assertRaisesRegex(penstock.SettingsError, "strands is 8, but this loader's is 1 \\(open the loader "
-                                        "with strands=8, block=16, window=2\\)$"):
+                                        "with order=penstock.Order\\('windowed', strands=8, block=16, window=2\\)\\)$"):
                 data.load_state_dict(state)
         with loader(order="full") as data:
             with self.assertRaisesRegex(penstock.SettingsError, "order is 'windowed', but this loader's is 'full'"):

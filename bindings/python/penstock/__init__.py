@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from .processes import python
     from .sheet import show
     from .subset import Balanced, Fold, Fraction, Ids, Range, Weighted, Where
+    from .topics import Device, Foreign, GlobalBatch, Memory, Observe, Order, Reading
     from .views import five_crop, ten_crop
 
 # Loaded at first use: a training loop needs few of them. By module: its names.
@@ -101,6 +102,7 @@ _NAMES_OF = {
     "processes": ("python",),
     "sheet": ("show",),
     "subset": ("Balanced", "Fold", "Fraction", "Ids", "Range", "Weighted", "Where"),
+    "topics": ("Device", "Foreign", "GlobalBatch", "Memory", "Observe", "Order", "Reading"),
     "views": ("five_crop", "ten_crop"),
 }
 _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}

@@ -75,7 +75,7 @@ def _repeated(ranks: Sequence[int], world: int) -> str | None:
         if rank >= world:
             return f"rank: value is {rank} on {_listed(processes)}; must be below world, {world}"
         if len(processes) > each:
-            wanted = "another one on each (give rank='auto')" if each == 1 else \
+            wanted = "another one on each (give ranks='auto')" if each == 1 else \
                 f"so on {each} of {len(ranks)} processes, for world={world} (give ranks=penstock.ranks.from_mesh(mesh, 'dp'))"
             return f"rank: value is {rank} on {_listed(processes)}; must be {wanted}"
     return None
@@ -157,7 +157,7 @@ class Agreement:
         if torch is not None:
             exchange = _exchange(torch, _OPEN)
             exchange.report(self._report(), _opened_alike)
-            self._accept(_judged(exchange, "open a loader", "open one in each, or give compare_ranks=False"))
+            self._accept(_judged(exchange, "open a loader", "open one in each, or give each penstock.Ranks compare=False"))
 
     def begin(self) -> None:
         """The loader is open: it is compared at its first batch, unless it has been."""
@@ -222,8 +222,8 @@ class Agreement:
             return
         if exchange.process == next(process for process in range(exchange.n) if process not in missing):
             warnings.warn(f"penstock: {_named(missing)} of {exchange.n} took no batch within {SECONDS:g} s after the others, so "
-                          "nothing has compared their loaders yet (give compare_ranks=False to a loader that only some "
-                          "processes use)", stacklevel=6)
+                          "nothing has compared their loaders yet (give penstock.Ranks compare=False for a loader that only "
+                          "some processes use)", stacklevel=6)
 
     def _warn(self) -> None:
         """Warn that there is nothing to compare by. The first of the ranks does, once."""
@@ -234,7 +234,7 @@ class Agreement:
         warnings.warn(
             f"penstock: world is {self._ranks.world}, and nothing has compared the loaders of these processes: another seed or "
             "data set on one of them repeats samples, and loses others (initialise torch.distributed before the first batch; "
-            "or compare loader.state_dict() of all processes yourself, and give compare_ranks=False)", stacklevel=6)
+            "or compare loader.state_dict() of all processes yourself, and give penstock.Ranks compare=False)", stacklevel=6)
 
 
 def _opened_alike(everyone: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

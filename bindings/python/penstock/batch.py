@@ -120,10 +120,10 @@ class BatchInfo:
     @property
     def crops(self) -> dict[str, list[Crop]]:
         """Where each valid row of each image output was cut from, by the output's name. SettingsError: the
-        loader was opened without report_crops=True."""
+        loader was opened without Observe.report_crops."""
         if self._crops is None:
             raise errors.SettingsError("report_crops: value is False; must be True for batches to have crops "
-                                       "(open the loader with report_crops=True)")
+                                       "(open the loader with observe=penstock.Observe(report_crops=True))")
         size = sizeof(_c.Crop) * self._n_rows
         return {name: [Crop(c.top, c.left, c.height, c.width, c.image_height, c.image_width, bool(c.flip),
                             bool(c.flip_vertical))

@@ -91,7 +91,7 @@ class BatchSize(NamedTuple):
         if found.own > self.most:
             most = self.most * (world if self.name == "global_batch_size" else 1)
             raise SettingsError(f"{self.name}: value is {rows}; must be at most {most}, what slots have room for (open the "
-                                f"loader with max_batch_size={found.own})")
+                                f"loader with memory=penstock.Memory(max_batch_size={found.own}))")
         return found._replace(most=self.most)
 
     def for_order(self) -> dict[str, int]:
@@ -116,7 +116,7 @@ def _divided(rows: int, uneven: bool, world: int) -> BatchSize:
 def of(batch_size: Any, global_batch_size: Any, uneven: Any, max_batch_size: Any, world: int) -> BatchSize:
     """Return the rows of a batch from the arguments of penstock.Loader. Raises TypeError and SettingsError."""
     if _is_budget(batch_size) or _is_budget(global_batch_size):
-        return _budgeted(batch_size, global_batch_size, uneven, max_batch_size, world)
+        return _budgeted(batch_size, global_batch_size, max_batch_size, world)
     name = "batch_size" if global_batch_size is None else "global_batch_size"
     given = {"batch_size": batch_size, "global_batch_size": global_batch_size}
     if isinstance(given[name], Mapping) and None in given.values():
@@ -135,12 +135,10 @@ def _is_budget(value: Any) -> bool:
     return hasattr(value, "too_long") and hasattr(value, "max_rows")  # budget.py is imported where there is one
 
 
-def _budgeted(budget: Any, global_batch_size: Any, uneven: Any, max_batch_size: Any, world: int) -> BatchSize:
+def _budgeted(budget: Any, global_batch_size: Any, max_batch_size: Any, world: int) -> BatchSize:
     if global_batch_size is not None:
-        raise SettingsError(f"global_batch_size: value is {global_batch_size!r}; must be left out with a budget (give the budget "
-                            "as batch_size=: it is that of each process)")
-    if switch("uneven", uneven):
-        raise SettingsError("uneven: value is True; must be False with a budget")
+        raise SettingsError(f"global_batch_size: value is {global_batch_size!r}; must be a number of rows, or a schedule (give the "
+                            "budget as batch_size=: it is that of each process)")
     if max_batch_size is not None:
         raise SettingsError(f"max_batch_size: value is {max_batch_size!r}; must be left out with a budget (give penstock.Budget "
                             "max_rows=)")
@@ -181,15 +179,10 @@ def _scheduled(name: str, given: Mapping[Any, Any], uneven: Any, max_batch_size:
 def _at_first(batch_size: Any, global_batch_size: Any, uneven: Any, world: int) -> BatchSize:
     uneven = switch("uneven", uneven)
     if batch_size is None and global_batch_size is None:
-        raise TypeError("batch_size: must be given, the rows of this process's batches; or global_batch_size, those of "
-                        "all processes together")
-    if batch_size is not None and global_batch_size is not None:
-        raise SettingsError(f"batch_size: value is {batch_size!r}, and global_batch_size is {global_batch_size!r}; must be "
-                            "left out with it (give one of them)")
+        raise TypeError("batch_size: must be given, the rows of this process's batches; or penstock.GlobalBatch(ROWS), those "
+                        "of all processes together")
     if global_batch_size is not None:
         return _divided(integer("global_batch_size", global_batch_size), uneven, world)
-    if uneven:
-        raise SettingsError("uneven: value is True; must be False with batch_size (give global_batch_size)")
     rows = integer("batch_size", batch_size)
     return BatchSize(rows, rows * world, rows, {"batch_size": rows, "global_batch_size": 0, "uneven": 0})
 
@@ -217,7 +210,7 @@ def change(loader: Loader, name: str, rows: Any, unchecked: bool) -> None:
     world, size = loader.ranks.world, None
     if switch("unchecked", unchecked) or world == 1:
         size = _checked(loader, name, rows)
-    elif not loader._compares or not agreement.can_compare(loader.ranks):
+    elif not loader.ranks.compare or not agreement.can_compare(loader.ranks):
         raise SettingsError(
             f"{name}: value is {rows!r}, and world is {world}; every process must set the same size before the same batch, "
             f"and nothing here compares them (initialise torch.distributed, or call set_{name}({rows!r}, unchecked=True) "

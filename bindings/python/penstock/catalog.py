@@ -14,7 +14,7 @@ from .hints import level_outside, near_or_all
 from .packing.schema import Field
 
 if TYPE_CHECKING:
-    from .foreign import Foreign
+    from .foreign import Opening
 
 # Of images.
 _ENCODINGS = {name: code for name, code in _c.NAMES["encoding"].items() if code != _c.ENCODING_NONE}
@@ -84,11 +84,11 @@ class Catalog(NamedTuple):
                           stacklevel=level_outside())
 
 
-def opened(path: str | os.PathLike[str], foreign: Foreign | None = None) -> c_void_p:
+def opened(path: str | os.PathLike[str], foreign: Opening | None = None) -> c_void_p:
     """Open a data set; the caller closes the handle. Raises DataSetNotFoundError, CorruptRecordError and others."""
     if foreign is None:
-        from .foreign import Foreign
-        foreign = Foreign()
+        from .foreign import Opening
+        foreign = Opening()
     return foreign.opened(paths.local(path))
 
 
@@ -131,7 +131,7 @@ def no_column(what: str, name: Any, path: str, known: Catalog) -> errors.Setting
                                 f"penstock.pack({path!r}, OUT), and open OUT)")
 
 
-def read(path: str | os.PathLike[str], foreign: Foreign | None = None) -> Catalog:
+def read(path: str | os.PathLike[str], foreign: Opening | None = None) -> Catalog:
     """Return the catalog of the data set at a path. Raises the errors of `opened`."""
     handle = opened(path, foreign)
     try:

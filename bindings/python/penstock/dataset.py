@@ -20,11 +20,13 @@ from .elsewhere import DATASET_ATTRIBUTES
 from .arguments import items, switch
 from .errors import SettingsError
 from .escapes import escaped
-from .foreign import Foreign
+from .foreign import Opening
 from .hints import Hints, explains, kind_of, near_or_all
 from .lists import bytes_at, mask_of, pixels_of, read
+from .moved import refusal
 from .packing.schema import LIST_KINDS, Field, of_some
 from .sealed import Sealed, Shown
+from .topics import Foreign
 
 __all__ = ["ColumnInfo", "Dataset", "DatasetInfo", "FieldInfo"]
 
@@ -34,7 +36,7 @@ ANY_SIDE = 2**31 - 1  # pixels: longer than any side, so an image keeps its size
 class _Handle:
     """The library's data set; closed when the last call that uses it has returned."""
 
-    def __init__(self, path: str, foreign: Foreign) -> None:
+    def __init__(self, path: str, foreign: Opening) -> None:
         self.owner = os.getpid()
         self.pointer = ctypes.c_void_p()
         self.pointer = catalog.opened(path, foreign)
@@ -180,7 +182,8 @@ def _image_in_place(data: bytes, info: _c.ValueInfo, is_decoded: bool, accepts_d
         damage = ctypes.c_uint32()
         _c.lib.pstk_image_check_damaged(data, len(data), 0, byref(damage), byref(errors.new()))
         if damage and not accepts_damaged:
-            error.args = (f"{error}; Pillow loads it: damaged='accept' takes it as Pillow shows it",)
+            error.args = (f"{error}; Pillow loads it: "
+                          "foreign=penstock.Foreign(damaged='accept') takes it as Pillow shows it",)
         raise
 
 
@@ -197,18 +200,10 @@ class Dataset(Hints, Sealed):
     uint16 [height, width] (gray) or [height, width, 3 or 4]; with decode=True also uint8 [height, width, 3]. Masks ->
     class numbers, uint8 or uint16 [height, width]. Lists -> lists of such items.
 
-    path: the data set's directory; of a data set of another format also a file, or a pattern of files. fields: read only
-    these; or, of such a data set, a dict {name: field}, as in a schema: what these fields are, in place of what the data
-    shows; of TFRecords also what a field is in records without it: {"label": ("int64", (), 0)}; of tar archives
-    {"__key__": "utf8"} is the key of a sample. decode: decode images, in full, as Pillow does, also damaged JPEGs that
-    packing accepted. cache_path: a folder for the index of such a data set, where its own folder cannot be written; None:
-    $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size: bytes that unpacked files there may have; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free. root_path: the
-    folder below which the paths in a table of images lie; None: the table's own. split_at: the dot of a file name in a
-    tar archive that ends the sample's key, "first" or "last"; "auto": the first, but names that contradict it are
-    refused. by_content: every JPEG and PNG file of a folder of images is a sample, found by its first bytes, also those
-    whose names are not an image's (x.jfif, or no suffix). damaged: of a data set of another format, "accept": decode
-    damaged images as Pillow loads them, JPEGs by guessing and PNGs whose fault comes after their rows; "refuse": they
-    raise CorruptRecordError.
+    path: the data set's directory; of a data set of another format also a file, or a pattern of files. fields: names of the
+    fields to read; None: all. decode: decode images, in full, as Pillow does, also damaged JPEGs that packing accepted.
+    foreign: a penstock.Foreign: how data of another format is read in place. With damaged="refuse" damaged images raise
+    CorruptRecordError.
 
     It is a map-style data set for torch.utils.data.DataLoader, with any number of workers. You may pickle it (it
     opens the data set again), use it after fork, and use it in several threads at once. `dataset[10:20]` and
@@ -221,12 +216,12 @@ class Dataset(Hints, Sealed):
     path: str
     _hints = DATASET_ATTRIBUTES
 
-    def __init__(self, path: str | os.PathLike[str], fields: Sequence[str] | Mapping[str, Any] | None = None, *,
-                 decode: bool = False, cache_path: str | os.PathLike[str] | None = None,
-                 cache_size: int = 0, root_path: str | os.PathLike[str] | None = None,
-                 split_at: str = "auto", by_content: bool = False, damaged: str = "refuse") -> None:
-        kinds, names = (fields, None) if isinstance(fields, Mapping) else (None, fields)
-        self._foreign = Foreign(kinds, cache_path, cache_size, root_path, split_at, by_content, damaged)
+    def __init__(self, path: str | os.PathLike[str], fields: Sequence[str] | None = None, *, decode: bool = False,
+                 foreign: Foreign | None = None) -> None:
+        if isinstance(fields, Mapping):
+            raise TypeError(f"fields: value is {fields!r}; must be a list of names of fields, or None ("
+                            f"{refusal('Dataset', {'fields': fields})})")
+        self._foreign = Opening(foreign)
         self._fix(path=os.path.abspath(paths.local(path)))
         self._decode = switch("decode", decode)
         self._is_closed = False
@@ -234,7 +229,7 @@ class Dataset(Hints, Sealed):
         self._catalog = known = catalog.of(self._handle.pointer)
         self._info, self._fields = known.info, {field.name: field for field in known.fields}
         self._columns = {column.name: column for column in known.columns}
-        self._names = self._checked_names(names)
+        self._names = self._checked_names(fields)
         self._ids = range(self._info.n_samples)
         self._prepare()
         known.warn_of_left_out(self.path)

@@ -50,7 +50,7 @@ ADVICE = {
     # PyTorch
     **dict.fromkeys(("DataLoader", "StatefulDataLoader", "StreamingDataLoader"), _LOADER),
     **dict.fromkeys(("DistributedSampler", "RandomSampler", "SequentialSampler", "BatchSampler", "Sampler"),
-                    "write penstock.Loader(..., shuffle=True or False, rank='auto')"),
+                    "write penstock.Loader(..., shuffle=True or False, ranks='auto')"),
     **dict.fromkeys(("IterableDataset", "ImageFolder", "StreamingDataset", "WebDataset"), _PACK),
     # albumentations, timm, YOLO, SAM, MMDetection
     **dict.fromkeys(("LongestMaxSize", "ResizeLongestSide"), "it is ResizeLongest"),
@@ -93,11 +93,11 @@ LOADER_KEYWORDS = {
     "num_workers": "a loader starts worker threads for the cores that it may use; n_threads= sets another number",
     "pin_memory": "device='cuda' hands out batches on the GPU, copied from page-locked memory",
     "drop_last": "last_batch='drop' (the default), last_batch='short' or last_batch='pad'",
-    "prefetch_factor": "a loader reads ahead by itself; n_slots= is the number of batches in memory",
+    "prefetch_factor": "a loader reads ahead by itself; memory=penstock.Memory(n_slots=4) keeps 4 batches in memory",
     "persistent_workers": "the threads of a loader run until close()",
     "worker_init_fn": "there are no worker processes, except those of penstock.python; seed= makes order and augmentation repeatable",
     "collate_fn": "outputs= lists the tensors of a batch, and form= chooses the class of a batch",
-    "sampler": "shuffle=, rank= and world= choose the samples and their order",
+    "sampler": "shuffle= and ranks= choose the samples and their order",
     "batch_sampler": "batch_size=, shuffle= and last_batch= choose the samples of a batch",
     "generator": "seed= makes order and augmentation repeatable",
     **dict.fromkeys(("shuffle_buffer_size", "shuffle_buffer", "buffer_size", "shuffle_block_size", "initial_fill", "shuffle_algo"),
@@ -108,11 +108,11 @@ LOADER_KEYWORDS = {
     **dict.fromkeys(("transform", "transforms", "pipeline", "pipelines"),
                     "outputs= lists the operations, {name: penstock.image(field, [op, op, ...])}"),
     **dict.fromkeys(("prefetch", "prefetch_batches", "batches_ahead", "predownload", "prefetch_queue_depth"),
-                    "a loader reads ahead by itself; n_slots= is the number of batches in memory"),
+                    "a loader reads ahead by itself; memory=penstock.Memory(n_slots=4) keeps 4 batches in memory"),
     **dict.fromkeys(("cache", "os_cache", "cache_dir", "cache_limit"),
-                    "the page cache holds the data that fits into memory; io='direct' reads without it"),
+                    "the page cache holds the data that fits into memory; reading=penstock.Reading(io='direct') reads without it"),
     **dict.fromkeys(("distributed", "num_replicas", "num_shards", "shard_id"),
-                    "rank='auto' gives each process its part"),
+                    "ranks='auto' gives each process its part"),
     **dict.fromkeys(("workers", "num_threads"), "n_threads= is the number of worker threads"),
     "dataset": "path=, the directory of a data set, comes first",
     **dict.fromkeys(("tokens", "seq_len", "seq_length", "sequence_length", "block_size", "context_length"),
@@ -123,7 +123,7 @@ LOADER_KEYWORDS = {
     "filter": _PART % "(sample for sample in data if wanted(sample))",
     **dict.fromkeys(("sample_weights", "class_weights", "replacement", "num_samples"),
                     "weights=penstock.Weighted(numbers) and penstock.Balanced(column) draw samples with replacement, "
-                    "samples_per_epoch= of them"),
+                    "samples_per_epoch= of penstock.Order of them"),
 }
 IMAGE_KEYWORDS = {
     **dict.fromkeys(("transform", "transforms", "pipeline"), "write penstock.image(field, [op, op, ...])"),
@@ -175,7 +175,7 @@ PYTHON_KEYWORDS = {
 _AT_OPEN = "it is an argument of penstock.Loader, and print(loader) shows it"
 _N_BATCHES = "`len(loader)` is the number of batches of an epoch"
 _N_SAMPLES = "`loader.n_samples` is the number of samples of the data set"
-_NO_SAMPLER = ("a loader has no sampler: give shuffle= and rank= to penstock.Loader, and call "
+_NO_SAMPLER = ("a loader has no sampler: give shuffle= and ranks= to penstock.Loader, and call "
                "`loader.set_epoch(0)` on the loader itself")
 _NOT_COMPOSED = ("a loader is not composed of others: outputs= of penstock.Loader lists the operations, and each "
                  "`iter(loader)` is an epoch")

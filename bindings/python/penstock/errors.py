@@ -155,6 +155,7 @@ def of(error: _c.Error, code: int | None = None) -> PenstockError:
     if error.code == 0 and code is not None:
         error.code = code
     message = error.message.decode(errors="replace") or _c.lib.pstk_strerror(error.code).decode()
+    message = re.sub(r"\bfields=(\{[^{}]*\})", r"foreign=penstock.Foreign(fields=\1)", message)
     for path, given in list(_said.items()):  # another thread may open a loader
         if path in message and os.path.exists(path):  # a copy that was removed is named itself: the table is there
             message = _of_table(message.replace(path, given), given)

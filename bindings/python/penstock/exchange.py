@@ -62,9 +62,9 @@ def _naming() -> Generator[None, None, None]:
     try:
         yield
     except RuntimeError as error:
-        raise PenstockError(f"compare_ranks: penstock could not reach the store of torch.distributed, by which the processes "
+        raise PenstockError(f"ranks: penstock could not reach the store of torch.distributed, by which the processes "
                             f"compare their loaders ({error}); see whether process 0, which keeps it, has ended (or give "
-                            "compare_ranks=False)") from error
+                            "ranks=penstock.Ranks(RANK, WORLD, compare=False))") from error
 
 
 def _key(torch: Any, store: Any, subject: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from . import _c, cores, errors, interrupts, paths
 from .arguments import integer, items, switch, text
 from .errors import SettingsError
-from .foreign import Foreign
+from .foreign import Opening
 from .hints import explained, near
 from .subset import Subset, flat
 
@@ -64,7 +64,7 @@ def _chain(subset: Subset | None) -> list[_c.Subset]:
     return chain
 
 
-def _run(settings: _c.ExportSettings, foreign: Foreign, on_progress: Callable[[int, int], Any] | None) -> _c.ExportResult:
+def _run(settings: _c.ExportSettings, foreign: Opening, on_progress: Callable[[int, int], Any] | None) -> _c.ExportResult:
     result, error, failed = _c.ExportResult(size=sizeof(_c.ExportResult)), errors.new(), []
 
     def watch(user: Any, n_done: int, n_total: int) -> int:
@@ -115,7 +115,7 @@ def export(data: str | os.PathLike[str], *, to: str, out: str | os.PathLike[str]
     if not isinstance(to, str) or to not in TARGETS:
         raise SettingsError(f"to: value is {to!r}; must be one of {', '.join(TARGETS)}{near(to, TARGETS)}")
     names, chain = _names(fields), _chain(subset)
-    source, foreign = Foreign().at(paths.local(data, "data"))
+    source, foreign = Opening().at(paths.local(data, "data"))
     if on_progress is not None and not callable(on_progress):
         raise TypeError(f"on_progress: value is {on_progress!r}; must be a function of (samples done, all samples)")
     settings = _c.ExportSettings(

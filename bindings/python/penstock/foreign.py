@@ -8,6 +8,7 @@ src/cli/option/opening.c.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import os
 import re
 from collections.abc import Mapping
@@ -17,12 +18,13 @@ from . import _c, interrupts, paths
 from .arguments import integer, switch, text
 from .errors import SettingsError
 from .hints import kind_of
+from .topics import Foreign, given as topic
 
 if TYPE_CHECKING:
     from .packing.schema import Field
     from .progress import Progress
 
-__all__ = ["Foreign", "parquet_of"]
+__all__ = ["Opening", "parquet_of"]
 
 
 def _cache_folder() -> str | None:
@@ -136,27 +138,15 @@ _SPLITS = {"auto": _c.SPLIT_AUTO, "first": _c.SPLIT_FIRST, "last": _c.SPLIT_LAST
 _DAMAGES = {"refuse": _c.DAMAGED_UNCHECKED, "accept": _c.DAMAGED_ACCEPT}
 
 
-class Foreign:
-    """fields: {name: field} in place of those found in the data, as in a schema; "jpg;png", or with a type
-    ("cls;id", "int32"): the first of these members of a tar archive's sample; with a default, ("int64", (), 0): what the
-    field of a TFRecord is where a record does not have it. cache_path: a folder for indexes and
-    what is unpacked. cache_size: bytes that the latter may have; 0: $PENSTOCK_CACHE_SIZE, or half of the free disk.
-    root_path: a folder below which the paths in tables of images lie; None: the table's own. split_at: the dot of a file
-    name in a tar archive that ends the sample's key, "first" or "last"; "auto": the first, but names that contradict it
-    are refused. by_content: of a folder of images every JPEG and PNG file is a sample, found by its first bytes.
-    damaged: "accept": images that do not decode without a fault are decoded as Pillow loads them, JPEGs by
-    guessing and PNGs whose fault comes after their rows; "refuse": they are bad samples.
+class Opening:
+    """What a penstock.Foreign says, checked, as the library takes it. given: None: its defaults. It may be pickled."""
 
-    It may be pickled.
-    """
-
-    def __init__(self, fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
-                 cache_size: int = 0, root_path: str | os.PathLike[str] | None = None,
-                 split_at: str = "auto", by_content: bool = False, damaged: str = "refuse") -> None:
+    def __init__(self, given: Foreign | None = None) -> None:
+        given = topic("foreign", given, Foreign)
+        fields = given.fields
         self.fields: dict[str, Field] = {}
         self.first_of: dict[str, str] = {}
         self.defaults: dict[str, bytes] = {}
-        self.given = dict(fields) if isinstance(fields, Mapping) else None
         if fields is not None:
             if not isinstance(fields, Mapping):
                 raise TypeError(f"fields: value is {kind_of(fields)}; must be a dict, such as {{'cls': 'int64'}}")
@@ -164,27 +154,27 @@ class Foreign:
             typed, self.first_of, defaults = _parted(fields)
             self.fields = schema_of(typed) if typed else {}
             self.defaults = {name: _stored(name, self.fields[name], value) for name, value in defaults.items()}
-        self.cache_path = None if cache_path is None else os.path.abspath(paths.local(cache_path, "cache_path"))
-        self.cache_size = integer("cache_size", cache_size)
-        self.root_path = None if root_path is None else os.path.abspath(paths.local(root_path, "root_path"))
-        if not isinstance(split_at, str) or split_at not in _SPLITS:
-            raise SettingsError(f"split_at: value is {split_at!r}; must be 'auto', 'first' or 'last'")
-        self.split_at = split_at
-        self.by_content = switch("by_content", by_content)
-        if not isinstance(damaged, str) or damaged not in _DAMAGES:
-            raise SettingsError(f"damaged: value is {damaged!r}; must be 'refuse' or 'accept'")
-        self.damaged = damaged
+        self.cache_path = None if given.cache_path is None else os.path.abspath(paths.local(given.cache_path, "cache_path"))
+        self.cache_size = integer("cache_size", given.cache_size)
+        self.root_path = None if given.root_path is None else os.path.abspath(paths.local(given.root_path, "root_path"))
+        self.split_at, self.damaged = given.split_at, given.damaged
+        if not isinstance(self.split_at, str) or self.split_at not in _SPLITS:
+            raise SettingsError(f"split_at: value is {self.split_at!r}; must be 'auto', 'first' or 'last'")
+        self.by_content = switch("by_content", given.by_content)
+        if not isinstance(self.damaged, str) or self.damaged not in _DAMAGES:
+            raise SettingsError(f"damaged: value is {self.damaged!r}; must be 'refuse' or 'accept'")
+        self.given = dataclasses.replace(given, cache_path=self.cache_path, root_path=self.root_path)  # absolute
 
-    def at(self, path: str) -> tuple[str, Foreign]:
+    def at(self, path: str) -> tuple[str, Opening]:
         """What the library opens for a path, and how: of a Parquet table its rows as text."""
         table = parquet_of(path)
         if table is None:
             return path, self
         from .tables import rewritten
         local, folder, types = rewritten(table, self.cache_path or _cache_folder())
-        wanted = {**types, **(self.given or {})}
-        return local, Foreign(wanted, self.cache_path, self.cache_size, self.root_path or folder, self.split_at,
-                              self.by_content, self.damaged)
+        given = self.given
+        return local, Opening(dataclasses.replace(given, fields={**types, **(given.fields or {})},
+                                                  root_path=given.root_path or folder))
 
     def to_c(self, watch: _Watch | None = None) -> _c.Foreign:
         """The struct of the library, which keeps alive what it points to."""

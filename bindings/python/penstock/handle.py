@@ -174,9 +174,9 @@ class Handle:
         if b"captured" in self.error.message:  # there is no batch to release
             return errors.of(self.error, _c.ENOBUFS)
         counts = self.stats()
-        name, n = ("n_device_slots", counts.n_device_slots) if self.on_device else ("n_slots", counts.n_slots)
+        name, n = ("Device.n_slots", counts.n_device_slots) if self.on_device else ("Memory.n_slots", counts.n_slots)
         self.error.message = (
             f"all {n} slots are held by batches that are still referenced (drop older batches before you take "
-            f"another, or open the loader with {name} above {n}, or with copy=True, whose tensors hold no slot)"
+            f"another, or open the loader with {name} above {n}, or with Device.copy=True, whose tensors hold no slot)"
         ).encode()
         return errors.of(self.error, _c.ENOBUFS)

@@ -57,9 +57,15 @@ def hint(wrong: str, right: Iterable[str], advice: Mapping[str, str]) -> str:
 
 
 def _too_many(what: str, known: list[str], n_nameless: int) -> str:
-    first, others = ", ".join(known[:n_nameless]), known[n_nameless:]
+    first, others = ", ".join(known[:n_nameless]) or "nothing", known[n_nameless:]
     return f"{what} takes {first} and no more" if not others else \
         f"{what} takes {first} by position, the others by name: {others[0]}=..."
+
+
+def _member_of_a_topic(what: str, keywords: Mapping[str, Any]) -> str | None:
+    """What penstock.moved.refusal says."""
+    from .moved import refusal  # for who made a mistake alone
+    return refusal(what.rpartition(".")[2], keywords)
 
 
 def explained(what: str, advice: Mapping[str, str]) -> Callable[[F], F]:
@@ -83,7 +89,7 @@ def explained(what: str, advice: Mapping[str, str]) -> Callable[[F], F]:
                 raise TypeError(_too_many(what, known, n_named_first))
             for name in keywords:
                 if name not in known:
-                    raise TypeError(f"{what} has no argument '{name}'"
+                    raise TypeError(_member_of_a_topic(what, keywords) or f"{what} has no argument '{name}'"
                                     + (hint(name, known, advice) or f"; it has: {', '.join(known)}"))
             return function(*args, **keywords)
         return checked  # type: ignore[return-value]

@@ -18,7 +18,7 @@ from .errors import SettingsError
 __all__ = ["GIVE", "LEVELS", "NAMES", "Found", "Names", "complete", "contradiction", "distributed", "half_set", "libraries",
            "may_count_machines", "number", "of_world", "unstarted"]
 
-GIVE = "set it as the launcher does, or give rank= and world="
+GIVE = "set it as the launcher does, or give ranks=penstock.Ranks(RANK, WORLD)"
 _SHELLS = ("bash", "interactive")
 
 
@@ -163,7 +163,7 @@ def contradiction(env: Mapping[str, str], source: str, winner: Found) -> str | N
         return None
     also = f" and {missing} is not set" if missing else ""
     return (f"{name} is {value}{also}, but {winner.source} reports {'rank' if is_rank else 'a size of'} {other}; must "
-            f"agree (unset {name}, or give rank= and world=)")
+            f"agree (unset {name}, or give ranks=penstock.Ranks(RANK, WORLD))")
 
 
 def unstarted(env: Mapping[str, str]) -> str | None:
@@ -174,8 +174,8 @@ def unstarted(env: Mapping[str, str]) -> str | None:
     if rank is None or number(env, names.world) is not None or _is_shell(env) or (n_tasks or 1) < 2:
         return None
     return (f"{names.rank} is {rank} and SLURM_NTASKS is {n_tasks}, but {names.world} is not set: this process "
-            f"is the job's batch script, not one of {n_tasks} tasks (start it with srun and give rank='auto'; or "
-            "give rank=0, world=1 if it should get all samples alone)")
+            f"is the job's batch script, not one of {n_tasks} tasks (start it with srun and give ranks='auto'; or "
+            "give ranks=penstock.Ranks(0, 1) if it should get all samples alone)")
 
 
 # ---- libraries of this process -------------------------------------------------------------------------------

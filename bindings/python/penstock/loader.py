@@ -38,7 +38,7 @@ from .ranks import Ranks, chosen, numbers as numbers_of
 from .sealed import Sealed, Shown
 
 if TYPE_CHECKING:
-    from .foreign import Foreign
+    from .foreign import Opening
     from . import mixture as mixtures
     from .catalog import Catalog
     from .dataset import Dataset
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .metrics import Metrics
     from .mix import BatchMix
     from .subset import Members, Subset, Weights
+    from .topics import Device, Foreign, GlobalBatch, Memory, Observe, Order, Reading
 
 __all__ = ["Loader", "Pass"]
 
@@ -101,15 +102,15 @@ def _mixed(mix: Any, outputs: Mapping[str, descriptions.Output]) \
     return mix, {**outputs, **mix.added(outputs)}
 
 
-def _located(path: Any, fields: Any, *where: Any) -> tuple[Any, Foreign]:
-    """What the library opens for the path, and how; of a mixture the mixture. where: the other arguments of Foreign."""
+def _located(path: Any, foreign: Any) -> tuple[Any, Opening]:
+    """What the library opens for the path, and how; of a mixture the mixture."""
     from . import paths
-    from .foreign import Foreign
-    foreign = Foreign(fields, *where)
-    return foreign.at(paths.local(path)) if isinstance(path, (str, bytes, os.PathLike)) else (path, foreign)
+    from .foreign import Opening
+    opening = Opening(foreign)
+    return opening.at(paths.local(path)) if isinstance(path, (str, bytes, os.PathLike)) else (path, opening)
 
 
-def _opened(path: Any, foreign: Foreign, outputs: Any = None,
+def _opened(path: Any, foreign: Opening, outputs: Any = None,
             binds: bool = True) -> tuple[str, mixtures.Mixture | None, Catalog]:
     """What mixture.opened returns. It is imported here, because few programs have a mixture."""
     from . import mixture as mixtures
@@ -117,7 +118,7 @@ def _opened(path: Any, foreign: Foreign, outputs: Any = None,
 
 
 def _members(path: str, subset: Any, weights: Any, samples_per_epoch: Any, order: str,
-             mixture: mixtures.Mixture | None, foreign: Foreign) -> Members | None:
+             mixture: mixtures.Mixture | None, foreign: Opening) -> Members | None:
     """The subset of the data set, opened, with its weights; None: each of all samples once."""
     if subset is None and weights is None and samples_per_epoch is None:
         return None
@@ -146,26 +147,11 @@ class Loader(Hints, Sealed):
     batch. `next(loader)` is a TypeError, and isinstance(loader, collections.abc.Iterator) is False.
 
     path: directory of a data set; or penstock.Mixture({path: weight}), several data sets in given shares. Data of other
-        formats is read in place: a folder of archives, or a pattern of files ("shards/{000..127}.tar").
-    fields: what fields of such data are, {name: field} as in a schema, in place of what its first samples show:
-        {"cls": "int32"}; of TFRecords also what a field is in records without it: {"label": ("int64", (), 0)}, counted in
-        loader.dataset.fields (n_absent); of tar archives {"__key__": "utf8"} is the key of a sample. cache_path: a folder for its index, where its own folder cannot be written; None:
-        $PENSTOCK_CACHE, or penstock in $XDG_CACHE_HOME, or ~/.cache/penstock. cache_size: bytes that unpacked files
-        there may have, those of all programs together; 0: $PENSTOCK_CACHE_SIZE, or half of what the disk has free.
-        root_path: the folder below which the paths in a table of images lie; None: the table's own.
-        split_at: the dot of a file name in a tar archive that ends the sample's key, "first" or "last"; "auto": the
-        first, but names that contradict it are refused. by_content: every JPEG and PNG file of a folder of images is a
-        sample, found by its first bytes, also those whose names are not an image's. damaged: "accept": damaged images are
-        decoded as Pillow loads them, JPEGs by guessing and PNGs whose fault comes after their rows, and
-        stats().n_damaged_images counts them; "refuse": they are bad samples.
+        formats is read in place: a folder of archives, or a pattern of files ("shards/{000..127}.tar"); see foreign=.
 
     What a batch is:
 
-    batch_size: rows for this process. global_batch_size: in its place, rows of all processes together: each has a part
-        of them, and the global batches are the same sets of samples for any number of processes. uneven: they need not
-        divide it: some processes have one row more than others, not always the same ones. A mean over the rows of a
-        process then counts n_valid * world / global_batch_size in the mean over all. max_batch_size: the most rows of a
-        batch of this process, for set_batch_size; memory is made for it. None: batches never grow. A
+    batch_size: rows for this process; or penstock.GlobalBatch(rows): those of all processes together. A
         dict is a schedule: {0: 256, 10_000: 512} gives batches 512 rows from step 10 000 on. A step is a batch of all
         processes together; steps count from 0, the first batch of epoch 0, in whichever epoch the loader starts. A
         penstock.Budget gives batches whose samples cost so much together: so many tokens or pixels.
@@ -180,88 +166,44 @@ class Loader(Hints, Sealed):
         loader opens, PyTorch, or CuPy or JAX if only they are imported.
         NumPy has no bfloat16: where ml_dtypes is not installed, it is the bits as uint16. JAX on a GPU gets
         copies.
-    copy: True: tensors of their own instead of views, so that any number of batches may be kept. On the host a tensor with
-        one number a row, such as a label, is a copy in any case, except with "dlpack".
-
-    mix: penstock.MixUp, CutMix, MixUpCutMix or OneHot: mix the rows of each batch, and make targets of its labels;
-        penstock.Mosaic: make pictures of four rows, with their masks and boxes.
+    device: "cpu", "cuda" (the current device of PyTorch, else 0), "cuda:1", a torch.device; or a penstock.Device, with
+        how batches come there.
 
     Which samples come, and in which order:
 
-    subset: penstock.Range, Fraction, Fold, Ids or Where, or several of them in a list: a part of the data set. The ids of
-        batches stay those of the data set; see penstock.subset.
-    weights: penstock.Weighted or Balanced: draw samples with replacement. samples_per_epoch: draws of an epoch; None: as
-        many as there are samples.
+    seed: of order and augmentation; the default 0 is the same in each run. torch.manual_seed and numpy.random.seed have no
+        effect on a loader.
     shuffle: True is order="full", False is order="sequential". Without both: "full". With False and
         last_batch="drop" the same samples, the end of the data set, never come, and rank 0 warns: to see all give
         last_batch="short".
-    order: "full": a random permutation of all samples in each epoch; "windowed": blocks of neighbouring samples in a
-        random order, mixed inside windows of blocks, for storage that is slow at small random reads; "sequential": by
-        sample id. shuffle=True goes with order="windowed" as well.
-    strands, block, window: of order="windowed": the pieces of an epoch that are woven together (0: 48, 12, 4 or 1, by
-        the number of samples), at most 65536; samples of a block (0: 64), at most 1048576; blocks of a window (0: 4),
-        at most 4096. Each rank reads only its own blocks where world divides strands. The order depends on all three:
-        a state resumes with the same ones. `penstock order DATA --order windowed --explain` prints what they cost.
-    seed: of order and augmentation; the default 0 is the same in each run. torch.manual_seed and numpy.random.seed have no
-        effect on a loader. epoch, position: start there.
     last_batch: what becomes of a last batch that is not full: "drop" it (the default; a DataLoader keeps it:
         "short"); "pad" it from the start of the epoch; "short": the tensors have fewer rows, on some ranks
         perhaps none.
-
-    This process among others:
-
-    rank, world: this process, of how many; rank="auto" asks torch.distributed and the launcher (torchrun,
-        srun, mpirun). They count parts of the data: processes with the same rank get the same batches.
-    ranks: in their place, penstock.ranks.from_mesh(mesh, "dp") or penstock.ranks.from_megatron(), where a model is
-        split over several processes.
-    local_rank, local_world: this process among those of this machine, which share its cores and memory evenly. None:
-        what the launcher says.
-    compare_ranks: where torch.distributed is initialised, ask all processes whether they open the same data set, with
-        the same order, seed and batches. All of them must open a loader then, within 5 minutes. A loader that was opened
-        before torch.distributed was initialised is compared at its first batch; where nothing can compare, rank 0 warns.
-
-    Bad samples:
-
-    bad_sample: "error", or "replace": another sample of the same shard replaces a bad one.
-    on_bad_sample: function of (error, id), called for each bad sample that was replaced, with the id of its
+    mix: penstock.MixUp, CutMix, MixUpCutMix or OneHot: mix the rows of each batch, and make targets of its labels;
+        penstock.Mosaic: make pictures of four rows, with their masks and boxes.
+    subset: penstock.Range, Fraction, Fold, Ids or Where, or several of them in a list: a part of the data set. The ids of
+        batches stay those of the data set; see penstock.subset.
+    weights: penstock.Weighted or Balanced: draw samples with replacement.
+    bad_sample: "error", or "replace": another sample of the same shard replaces a bad one; or a function of (error, id):
+        "replace", and it is called for each bad sample that was replaced, with the id of its
         replacement, before its batch is handed out and by the thread that iterates, in the order of the rows.
         Of a batch the first 8 are described; one more call, with id None and an error without sample_id,
         gives the number of the others. What the function raises comes out of the loop (StopIteration as
         RuntimeError), and the batch comes again at the next step, with its reports. It may call stats(),
         interrupt() and close(), which ends the loop by InterruptedLoaderError, but neither iterate nor seek.
-    timeout: seconds (above 0) after which waiting for a batch raises TimedOutError; None: never.
 
-    Memory, where 0 lets the library choose; stats() has what it chose:
+    How it works. Each topic is an object with members, whose docs are those of its class:
 
-    n_slots: batches in memory. n_device_slots: batches in the device's memory.
-    max_memory, io_memory, index_memory: bytes, of all, of reads, of the index.
-    max_pixels: refuse larger images. max_record_size: refuse larger records, in bytes.
-
-    Reads and threads, where 0 and "auto" let the library choose:
-
-    reader: "auto", "io_uring", "threads". io: "auto", "direct", "buffered". queue_depth: reads in flight.
     n_threads: workers; 0: one for each core that this process may use, less one for the reader of each NUMA node and one
-        for copies to a GPU, while 4 workers a node remain. pin_threads: False leaves threads to the scheduler; True keeps
-        them on the cores of their NUMA node.
-    kernels: "auto", "c", "avx2", "avx512".
-
-    Device:
-
-    device: "cpu", "cuda" (the current device of PyTorch, else 0), "cuda:1", a torch.device.
-    stream: on a device: the stream that uses the batches: PyTorch's or CuPy's, an int (cudaStream_t), or a
-        function that returns one; it lives as long as batches that were handed out on it; None: the
-        framework's current one at each batch, or, for JAX and "dlpack", one of the loader's own.
-
-    Reports:
-
-    report_crops: batch.crops has where images were cut from, and flips.
-    measure_device: measure copies and waits of the device.
-    nvtx: mark what threads do for Nsight Systems.
-    trace_path: a file for what each thread did when, written at close as plain JSON (penstock.trace). trace_events:
-        how many events it keeps of each thread, the newest; 64 bytes each; 0: 16384 with trace_path, else no trace.
-    monitor_path: a small file by which `penstock top` asks what the loader is doing; None: one in $XDG_RUNTIME_DIR, or
-        in /tmp; False: none.
-    topology: a machine that hwloc describes, for tests.
+        for copies to a GPU, while 4 workers a node remain.
+    order: "full", "windowed" or "sequential"; or a penstock.Order: where it starts, numbers of a windowed order, draws of an
+        epoch. shuffle=True goes with "windowed" as well.
+    ranks: this process among others: "auto" asks torch.distributed and the launcher (torchrun, srun, mpirun); or
+        penstock.Ranks(rank, world), penstock.ranks.from_mesh(mesh, "dp") or penstock.ranks.from_megatron().
+    memory: penstock.Memory: slots, bytes, and the largest images and records.
+    reading: penstock.Reading: how it reads and computes, and the timeout of a wait.
+    observe: penstock.Observe: crops, traces, marks for a profiler, the file for `penstock top`.
+    foreign: penstock.Foreign: how data of another format is read in place.
     """
 
     _hints = LOADER_ATTRIBUTES
@@ -279,64 +221,37 @@ class Loader(Hints, Sealed):
     @words.suggesting
     def __init__(
             self, path: str | os.PathLike[str] | mixtures.Mixture, *,
-            batch_size: sizes.Rows | None = None, global_batch_size: sizes.Rows | None = None, uneven: bool = False,
-            max_batch_size: int | None = None,
-            fields: Mapping[str, Any] | None = None, cache_path: str | os.PathLike[str] | None = None,
-            cache_size: int = 0,
-            root_path: str | os.PathLike[str] | None = None, split_at: str = "auto", by_content: bool = False,
-            damaged: str = "refuse",
-            outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
-            copy: bool = False, mix: BatchMix | None = None,
-            subset: Subset | None = None, weights: Weights | None = None, samples_per_epoch: int | None = None,
-            shuffle: bool | None = None, order: str | None = None, seed: int = 0, epoch: int = 0,
-            position: int = 0, last_batch: str = "drop", strands: int = 0, block: int = 0, window: int = 0,
-            rank: int | str | None = None, world: int | None = None, local_rank: int | None = None,
-            local_world: int | None = None, ranks: Ranks | None = None, compare_ranks: bool = True,
-            bad_sample: str = "error", on_bad_sample: Callable[[PenstockError, int | None], Any] | None = None,
-            timeout: float | None = None,
-            n_slots: int = 0, n_device_slots: int = 0, max_memory: int = 0, io_memory: int = 0,
-            index_memory: int = 0, max_pixels: int = 0, max_record_size: int = 0,
-            reader: str = "auto", io: str = "auto", queue_depth: int = 0, n_threads: int = 0,
-            pin_threads: bool = True, kernels: str = "auto",
-            device: Any = "cpu", stream: Any = None,
-            report_crops: bool = False, measure_device: bool = False, nvtx: bool = False,
-            trace_path: str | os.PathLike[str] | None = None, trace_events: int = 0,
-            monitor_path: str | os.PathLike[str] | bool | None = None,
-            topology: str | os.PathLike[str] | None = None) -> None:
-        order = words.order(shuffle, order)
-        kind, index = words.device(device)
-        self._ranks = chosen(ranks, rank, world, local_rank, local_world)
-        self._agreement = agreement.Agreement(self._ranks, words.switch("compare_ranks", compare_ranks))
+            batch_size: sizes.Rows | GlobalBatch | None = None, outputs: descriptions.Outputs = None, form: Any = "dict",
+            framework: str = "auto", device: Any = "cpu", seed: int = 0, shuffle: bool | None = None,
+            last_batch: str = "drop", mix: BatchMix | None = None, subset: Subset | None = None,
+            weights: Weights | None = None,
+            bad_sample: str | Callable[[PenstockError, int | None], Any] = "error", n_threads: int = 0,
+            order: str | Order | None = None, ranks: Ranks | str | None = None, memory: Memory | None = None,
+            reading: Reading | None = None, observe: Observe | None = None, foreign: Foreign | None = None) -> None:
+        from . import topics
+        asked = topics.Topics(topics.order_of(order), topics.given("memory", memory, topics.Memory),
+                              topics.given("reading", reading, topics.Reading), topics.given("observe", observe, topics.Observe),
+                              topics.device_of(device))
+        where, observe = asked.device, asked.observe
+        order = words.order(shuffle, asked.order.kind)
+        kind, index = words.device(where.device)
+        self._ranks = chosen(ranks)
+        self._agreement = agreement.Agreement(self._ranks, self._ranks.compare)
         with self._agreement.opening():
-            self._rows = sizes.of(batch_size, global_batch_size, uneven, max_batch_size, self._ranks.world)
-            self._compares = compare_ranks
-            numbers = {**self._rows.settings, **{name: words.integer(name, value) for name, value in {
-                "seed": seed, "epoch": epoch, "position": position,
-                "strands": strands, "block": block, "window": window, **numbers_of(self._ranks, max_memory),
-                "n_threads": n_threads, "n_slots": n_slots,
-                "n_device_slots": n_device_slots, "queue_depth": queue_depth, "io_memory": io_memory,
-                "index_memory": index_memory, "max_pixels": max_pixels,
-                "max_record_size": max_record_size, "report_crops": report_crops, "pin_threads": pin_threads,
-                "measure_device": measure_device, "nvtx": nvtx, "trace_events": trace_events}.items()}}
-            numbers.update({name: words.choice(name, value) for name, value in {
-                "order": order, "last_batch": last_batch, "reader": reader, "io": io, "bad_sample": bad_sample,
-                "kernels": kernels}.items()})
-            words.switch("copy", copy)
-            words.switch("pin_threads", pin_threads)
+            self._rows = sizes.of(*topics.rows_of(batch_size), asked.memory.max_batch_size, self._ranks.world)
+            word, self._on_bad_sample = words.bad_sample(bad_sample)
+            numbers = words.numbers(self._rows.settings, asked, {"order": order, "last_batch": last_batch, "bad_sample": word},
+                                    {"seed": seed, "n_threads": n_threads, **numbers_of(self._ranks, asked.memory.max_memory)})
+            self._copies = words.switch("Device.copy", where.copy)
             self._framework = words.framework(framework, kind != _c.HOST)
-            timeout = words.seconds("timeout", timeout)
-            given, self._foreign = _located(path, fields, cache_path, cache_size, root_path, split_at, by_content, damaged)
+            timeout = words.seconds("timeout", asked.reading.timeout)
+            given, self._foreign = _located(path, foreign)
             path, self._mixture, self._catalog = _opened(given, self._foreign, outputs)
-            self._members = _members(path, subset, weights, samples_per_epoch, order, self._mixture, self._foreign)
+            self._members = _members(path, subset, weights, asked.order.samples_per_epoch, order, self._mixture,
+                                     self._foreign)
             self._costed = self._rows.costed(path, self._catalog, order, self._mixture)
             self._outputs = descriptions.resolve(outputs, self._catalog)
-            if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
-                raise SettingsError("outputs: layout is 'channels_last'; must be 'nhwc' or 'nchw' for JAX (give "
-                                    "layout='nhwc')")
-            if stream is not None and copy and kind != _c.HOST:
-                raise SettingsError(f"stream: value is {stream!r}; must be None with copy=True: copies are made on the "
-                                    "framework's current stream (make yours the current one, or give copy=False)")
-            self._copies = copy
+            self._check_device(where, kind)
             self._mix, self._tensors = _mixed(mix, self._outputs)
             self._make = batches.maker(words.form(form, self._tensors), tuple(self._tensors))
             if self._framework != "auto":
@@ -347,30 +262,17 @@ class Loader(Hints, Sealed):
             self._numbers, self._path = numbers, path
             self._device = (tensors.DL_CPU, 0) if kind == _c.HOST else (tensors.DL_CUDA, numbers["device_index"])
             # Of a device's slots; JAX has copies there.
-            self._has_views = kind != _c.HOST and not copy and self._framework != "jax"
-            self._named_stream, self._guard = self._stream_of(stream), self._guard_of()
+            self._has_views = kind != _c.HOST and not self._copies and self._framework != "jax"
+            self._named_stream, self._guard = self._stream_of(where.stream), self._guard_of()
             self._order, self._weave = order, weave.settled(order, numbers, self.n_samples)
-            self._on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
             self._agreement.order.update(self._fixed(last_batch))
-        settings = words.to_c(path, self._outputs, numbers, topology, self._mix, self._members)
-        foreign = self._foreign.to_c()
-        settings.foreign = pointer(foreign)
-        if self._mixture is not None:
-            self._mixture._fill(settings)
-        if trace_path is not None:
-            from . import trace
-            settings.observe.trace_path = trace.path_of(trace_path)
-        from . import status_files
-        settings.observe.monitor_path = status_files.path_of(monitor_path)
-        steps = self._rows.schedule_to(settings)
-        if self._costed is not None:
-            self._costed.fill(settings, self._outputs)
-        self._open(settings, timeout)
+        self._start(words.to_c(path, self._outputs, numbers, asked, self._mix, self._members), timeout)
         self._agreement.begin()
-        del steps, foreign  # until here the settings point to them
-        if trace_path is not None:
+        if observe.trace_path is not None:
+            from . import trace
             trace.begin(self._handle)
-        if monitor_path not in (None, False):
+        if observe.monitor_path not in (None, False):
+            from . import status_files
             status_files.begin(self._handle)
         # The library has read the manifest by itself, and perhaps another one.
         if _opened(given, self._foreign, binds=False)[2].info.identity != self._catalog.info.identity:
@@ -379,6 +281,27 @@ class Loader(Hints, Sealed):
         sizes.warn_of_dropped(self)
         if not self._ranks.rank:
             self._catalog.warn_of_left_out(path)
+
+    def _check_device(self, where: Device, kind: int) -> None:
+        """Raise SettingsError for what the framework, or copies, cannot have."""
+        if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
+            raise SettingsError("outputs: layout is 'channels_last'; must be 'nhwc' or 'nchw' for JAX (give "
+                                "layout='nhwc')")
+        if where.stream is not None and self._copies and kind != _c.HOST:
+            raise SettingsError(f"stream: value is {where.stream!r}; must be None with Device.copy=True: copies are made on the "
+                                "framework's current stream (make yours the current one, or give copy=False)")
+
+    def _start(self, settings: _c.Settings, timeout: float | None) -> None:
+        """Open the library's loader, with what the settings point to."""
+        foreign = self._foreign.to_c()
+        settings.foreign = pointer(foreign)
+        if self._mixture is not None:
+            self._mixture._fill(settings)
+        steps = self._rows.schedule_to(settings)
+        if self._costed is not None:
+            self._costed.fill(settings, self._outputs)
+        self._open(settings, timeout)
+        del steps, foreign  # until here the settings point to them
 
     def _fixed(self, last_batch: str) -> dict[str, Any]:
         """What must be the same on all processes for each sample to come once."""
@@ -514,10 +437,7 @@ class Loader(Hints, Sealed):
         if self._mixture is not None:
             raise SettingsError(f"dataset: the loader has {self._path}; must have one (open penstock.Dataset(path) for a path "
                                 "of loader.mixture.paths)")
-        found = Dataset(self._path, self._foreign.given, cache_path=self._foreign.cache_path,
-                        cache_size=self._foreign.cache_size, root_path=self._foreign.root_path,
-                        split_at=self._foreign.split_at, by_content=self._foreign.by_content,
-                        damaged=self._foreign.damaged)
+        found = Dataset(self._path, foreign=self._foreign.given)
         if found.info.identity != self._catalog.info.identity:
             found.close()
             raise errors.DataSetNotFoundError(f"{self._path} was replaced after the loader opened it: open "
@@ -620,6 +540,11 @@ class Loader(Hints, Sealed):
     def _another(self, name: str) -> str:
         return f"open a new Loader with {name}=..."
 
+    def _refusal(self, name: str) -> str:
+        from .moved import spelling
+        written = None if name in self._instead else spelling("Loader", name)
+        return super()._refusal(name) if written is None else f"it is given to penstock.Loader (open a new Loader with {written})"
+
     def __reduce__(self) -> Any:
         raise TypeError("a penstock.Loader has threads and cannot be pickled or sent to another process: "
                         "open it in the process that uses it; it needs no DataLoader around it, and no "
@@ -684,7 +609,7 @@ class Loader(Hints, Sealed):
         return forecast.of(self._handle, more_workers, storage, no_consumer)
 
     def write_trace(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Write what each thread did when, so far, to a file for ui.perfetto.dev; None: to trace_path=. Threads go on
+        """Write what each thread did when, so far, to a file for ui.perfetto.dev; None: to Observe.trace_path. Threads go on
         meanwhile. See penstock.trace. Any thread."""
         from . import trace
         trace.write(self._handle, path)
@@ -872,7 +797,7 @@ class Loader(Hints, Sealed):
         return self._make([self._converted(tensor) for tensor in found_in], info), info
 
     def _report(self, batch: Any) -> None:
-        """Warn, and call on_bad_sample, for a batch that is about to be handed out. What is raised here keeps
+        """Warn, and call the function of bad_sample, for a batch that is about to be handed out. What is raised here keeps
         it back, and the next call seeks to it."""
         if batch.n_palette_images and not self._warned:
             self._warned = True

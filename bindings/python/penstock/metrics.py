@@ -39,7 +39,7 @@ class Metrics:
     """What happened in a window, with the names of pstk_metrics. duration_ns: the length of the window. n_ready: batches
     that the loop did not wait for. wait: for each batch; read: for each read; decode: of a worker, for a run of rows; copy:
     for the copies of a batch to the device; finish: for functions of a whole batch; stream: for each batch, on the device
-    (with measure_device=True). Counts, not nanoseconds, each time: jobs, that were left in the queue of a worker that took
+    (with Device.measure). Counts, not nanoseconds, each time: jobs, that were left in the queue of a worker that took
     one; ready, leased and free, slots of batches when the loop came for a batch, noted every
     10 ms at most."""
 

@@ -20,7 +20,7 @@ from .sealed import Sealed, Shown
 from .settings import integer
 
 if TYPE_CHECKING:
-    from .foreign import Foreign
+    from .foreign import Opening
     from .catalog import Catalog, FieldInfo
     from .subset import Members, Subset, Weights as SampleWeights
 
@@ -68,8 +68,8 @@ class Mixture(Sealed):
     `data_sets`, the number of each row's data set in the order of the first mention; `sample_ids` count within it.
     A class number that has different names in two data sets is reported with a warning where an output reads integers.
 
-    fields= of the loader holds for each data set of another format: a field has the same default in all. For a default of
-    its own pack that data set before, penstock.pack(path, OUT, fields={...}), and give OUT here.
+    foreign= of the loader holds for each data set of another format: a field has the same default in all. For a default of
+    its own pack that data set before, penstock.pack(path, OUT, foreign=penstock.Foreign(fields={...})), and give OUT here.
 
     Raises TypeError, SettingsError.
     """
@@ -397,7 +397,7 @@ def _warn_of_classes(outputs: Any, mixture: Mixture, catalogs: Sequence[Catalog]
                 return
 
 
-def opened(path: Any, outputs: Any = None, binds: bool = True, foreign: Foreign | None = None) -> tuple[str, Mixture | None, Catalog]:
+def opened(path: Any, outputs: Any = None, binds: bool = True, foreign: Opening | None = None) -> tuple[str, Mixture | None, Catalog]:
     """What a loader opens: its path, or words for it; its mixture, with its subsets found unless binds is False; and the
     catalog of all. outputs: those wanted."""
     if not isinstance(path, Mixture):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the rank of this process and the number of processes: rank="auto".
+"""Find the rank of this process and the number of processes: ranks="auto".
 
 The first of these that has set both counts, because a launcher that is started inside of another one is nearer to the
 process:
@@ -22,27 +22,54 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from . import bound, launchers
+from .arguments import switch
 from .errors import SettingsError
 from .launchers import GIVE, NAMES, Found, distributed
 
 __all__ = ["Ranks", "chosen", "distributed", "find", "local", "passed_over"]
 
 
-class Ranks(NamedTuple):
-    """rank of world, which counts parts of the data; local_rank of local_world processes on this machine.
+class _Numbers(NamedTuple):
+    rank: int
+    world: int
+    local_rank: int
+    local_world: int
+    source: str
+    n_replicas: int
+    is_bound: bool
+    compare: bool
 
-    source: who gave the numbers: "given", "torch.distributed", a launcher's name, a mesh's; "alone" without any.
-    n_replicas: processes with this same rank, which get the same batches, where from_mesh or from_megatron counted them.
-    is_bound: the launcher gave each process of the machine its own cores, so that only memory is divided further.
+
+class Ranks(_Numbers):
+    """ranks= of a Loader: this process among others, rank of world, which count parts of the data. Processes with the same
+    rank get the same batches.
+
+    rank: a number; or "auto": torch.distributed and the launcher (torchrun, srun, mpirun) say it, and all other numbers.
+    world: how many. local_rank, local_world: this process among those of this machine, which share its cores and memory
+        evenly. None: what the launcher says.
+    compare: where torch.distributed is initialised, ask all processes whether they open the same data set, with the same
+        order, seed and batches. All of them must open a loader then, within 5 minutes. A loader that was opened before
+        torch.distributed was initialised is compared at its first batch; where nothing can compare, rank 0 warns.
+
+    Where a model is split over several processes: penstock.ranks.from_mesh(mesh, "dp") or penstock.ranks.from_megatron().
+
+    More attributes: source: who gave the numbers: "given", "torch.distributed", a launcher's name, a mesh's;
+    "alone" without any. n_replicas: processes with this same rank, which get the same batches, where from_mesh or
+    from_megatron counted them. is_bound: the launcher gave each process of the machine its own cores, so that only memory
+    is divided further. _replace(compare=False) is a copy with another member, as of any named tuple.
     """
 
-    rank: int = 0
-    world: int = 1
-    local_rank: int = 0
-    local_world: int = 1
-    source: str = "alone"
-    n_replicas: int = 1
-    is_bound: bool = False
+    __slots__ = ()
+
+    def __new__(cls, rank: int | str | None = None, world: int | None = None, local_rank: int | None = None,
+                local_world: int | None = None, *, compare: bool = True) -> Ranks:
+        return _completed(rank, world, local_rank, local_world)._replace(compare=switch("Ranks.compare", compare))
+
+    def __reduce__(self) -> Any:
+        return Ranks._make, (tuple(self),)
+
+
+ALONE = Ranks._make((0, 1, 0, 1, "alone", 1, False, True))
 
 
 def _several(env: Mapping[str, str]) -> tuple[str, int]:
@@ -69,7 +96,7 @@ def passed_over(env: Mapping[str, str] = os.environ) -> str | None:
     if world < 2:
         return None
     return (f"penstock: {source} reports {world} processes, and this loader gives each of them all samples (give "
-            "rank='auto' for a part each, or rank=0, world=1 if each should get all)")
+            "ranks='auto' for a part each, or ranks=penstock.Ranks(0, 1) if each should get all)")
 
 
 def _at_level(env: Mapping[str, str], level: int) -> list[Found]:
@@ -106,7 +133,7 @@ def _agreeing(env: Mapping[str, str], level: int, said: list[Found]) -> Found:
         if other[:2] != winner[:2]:
             raise SettingsError(f"rank: {winner.source} reports rank {winner.rank} of {winner.world}, and {other.source} "
                                 f"rank {other.rank} of {other.world}; must agree (unset the variables of the one that did "
-                                "not start this process, or give rank= and world=)")
+                                "not start this process, or give ranks=penstock.Ranks(RANK, WORLD))")
     for sources in launchers.LEVELS[:level]:
         for source in sources:
             problem = launchers.contradiction(env, source, winner)
@@ -116,7 +143,7 @@ def _agreeing(env: Mapping[str, str], level: int, said: list[Found]) -> Found:
             not _outer(env, level + 1, winner):
         raise SettingsError(
             "rank: RANK and WORLD_SIZE are set, but LOCAL_RANK is not, so they may count machines instead of "
-            "processes (start the processes with torchrun, or give rank= and world=)")
+            "processes (start the processes with torchrun, or give ranks=penstock.Ranks(RANK, WORLD))")
     return winner
 
 
@@ -144,10 +171,10 @@ def find(env: Mapping[str, str] = os.environ) -> Ranks:
         if said:
             winner = _agreeing(env, level, said)
             (local_rank, local_world), from_parent = _local(env, level, winner)
-            return Ranks(winner.rank, winner.world, local_rank, local_world, winner.source,
-                         is_bound=bound.is_bound(local_world, from_parent))
+            return Ranks._make((winner.rank, winner.world, local_rank, local_world, winner.source, 1,
+                                bound.is_bound(local_world, from_parent), True))
     _refuse_half(env)
-    return Ranks()
+    return ALONE
 
 
 def numbers(ranks: Ranks, max_memory: int) -> dict[str, int]:
@@ -165,38 +192,21 @@ def local(env: Mapping[str, str] = os.environ) -> Ranks:
     try:
         found = find(env)
     except SettingsError:  # of numbers that are not asked for here
-        return Ranks()
-    return Ranks(local_rank=found.local_rank, local_world=found.local_world, is_bound=found.is_bound)
+        return ALONE
+    return ALONE._replace(local_rank=found.local_rank, local_world=found.local_world, is_bound=found.is_bound)
 
 
-def _whole(ranks: Any, rank: Any, world: Any) -> Ranks:
-    """Ranks that were given as one argument."""
-    if not isinstance(ranks, Ranks):
-        raise TypeError(f"ranks: value is {ranks!r}; must be what penstock.ranks.from_mesh or from_megatron returned (or "
-                        "give rank= and world=, two numbers)")
-    for name, value in (("rank", rank), ("world", world)):
-        if value is not None:
-            raise SettingsError(f"ranks: value is {ranks!r}, and {name} is {value!r}; must be left out with it (give one of "
-                                "them)")
-    return ranks
-
-
-def chosen(ranks: Any, rank: Any, world: Any, local_rank: Any, local_world: Any) -> Ranks:
-    """Return the ranks that a loader's arguments choose: those that are given, or those that were found where that is
-    wanted. Call it from Loader.__init__: the warning points at its caller."""
+def _completed(rank: Any, world: Any, local_rank: Any, local_world: Any) -> Ranks:
+    """Return the ranks of these numbers, with what was found for those that are None."""
     from .settings import integer
-    if ranks is not None:
-        found, rank, world = _whole(ranks, rank, world), None, None
-    elif isinstance(rank, str) and rank == "auto":
+    is_auto = isinstance(rank, str) and rank == "auto"
+    if is_auto:
         found = find()
     elif rank is None and world is None:
-        found = Ranks()
-        warning = passed_over()
-        if warning is not None:
-            warnings.warn(warning, stacklevel=4)  # to who opens the loader
+        found = ALONE
     elif rank is None:
         raise SettingsError(f"rank: value is None, and world is {world}; must be given, or every process "
-                            "would be rank 0 (give rank=, or rank='auto')")
+                            "would be rank 0 (give penstock.Ranks(RANK, WORLD), or ranks='auto')")
     else:
         found = local()._replace(source="given")
     if local_world is not None and local_rank is None:
@@ -205,14 +215,28 @@ def chosen(ranks: Any, rank: Any, world: Any, local_rank: Any, local_world: Any)
         found = found._replace(local_world=1)
     if local_rank is not None or local_world is not None:
         found = found._replace(is_bound=False)
-    given = {"rank": None if isinstance(rank, str) and rank == "auto" else rank, "world": world, "local_rank": local_rank,
-             "local_world": local_world}
-    said = {name: integer(name, value) for name, value in given.items() if value is not None}
-    if rank == "auto" and said.get("world", found.world) != found.world:
-        raise SettingsError(f"world: value is {said['world']}, and rank='auto' found {found.world} "
+    given = {"rank": None if is_auto else rank, "world": world, "local_rank": local_rank, "local_world": local_world}
+    said: dict[str, Any] = {name: integer(name, value) for name, value in given.items() if value is not None}
+    if is_auto and said.get("world", found.world) != found.world:
+        raise SettingsError(f"world: value is {said['world']}, and rank 'auto' found {found.world} "
                             f"process{'' if found.world == 1 else 'es'} ({found.source}); must be as many (leave "
-                            "world= out, or give rank= as well)")
-    return Ranks(**{**found._asdict(), **said})
+                            "world out, or give the rank as a number)")
+    return found._replace(**said)
+
+
+def chosen(ranks: Any) -> Ranks:
+    """Return the ranks that a loader's argument chooses. Call it from Loader.__init__: the warning points at its caller."""
+    if ranks is None:
+        warning = passed_over()
+        if warning is not None:
+            warnings.warn(warning, stacklevel=4)  # to who opens the loader
+        return ALONE
+    if isinstance(ranks, str) and ranks == "auto":
+        return find()
+    if not isinstance(ranks, Ranks):
+        raise TypeError(f"ranks: value is {ranks!r}; must be 'auto', a penstock.Ranks, or what penstock.ranks.from_mesh or "
+                        "from_megatron returned (give ranks=penstock.Ranks(RANK, WORLD))")
+    return ranks
 
 
 def __getattr__(name: str) -> Any:

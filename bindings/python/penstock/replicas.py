@@ -31,8 +31,8 @@ def _made(rank: Any, world: Any, source: str) -> Ranks:
     n_processes = torch.get_world_size() if torch is not None else world
     if n_processes % world:
         raise SettingsError(f"ranks: {source} has {world} ranks among {n_processes} processes; must divide them, so that "
-                            "each rank has as many processes as any other (give rank= and world=, and "
-                            "compare_ranks=False)")
+                            "each rank has as many processes as any other (give "
+                            "ranks=penstock.Ranks(RANK, WORLD, compare=False))")
     return local()._replace(rank=rank, world=world, source=source, n_replicas=n_processes // world)
 
 
@@ -64,7 +64,7 @@ def from_mesh(mesh: Any, dim: str | Sequence[str] | None = None) -> Ranks:
     names, part = _names(dim, mesh), mesh
     if mesh.get_coordinate() is None:
         raise SettingsError("mesh: this process is not part of it; must be one of its processes (open the loader in those "
-                            "alone, and give compare_ranks=False there)")
+                            "alone, and give ranks=ranks._replace(compare=False) there)")
     if names:
         try:
             part = mesh[names[0] if len(names) == 1 else names]
@@ -92,7 +92,7 @@ def from_megatron(parallel_state: Any = None) -> Ranks:
             parallel_state = sys.modules.get(name) or importlib.import_module(name)
         except ImportError as error:
             raise ImportError(f"ranks: {name} cannot be imported: {error}; must be, for from_megatron() (install megatron-core; "
-                              "or give parallel_state=, as the mpu of DeepSpeed; or rank= and world= to the loader)") from error
+                              "or give parallel_state=, as the mpu of DeepSpeed; or ranks=penstock.Ranks(RANK, WORLD) to the loader)") from error
     for name in ("get_data_parallel_rank", "get_data_parallel_world_size"):
         if not callable(getattr(parallel_state, name, None)):
             raise TypeError(f"parallel_state: value is {parallel_state!r}, which has no {name}(); must be "

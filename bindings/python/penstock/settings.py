@@ -22,6 +22,7 @@ from .outputs import Output
 if TYPE_CHECKING:
     from .mix import BatchMix
     from .subset import Members
+    from .topics import Topics
 
 CHOICES: dict[str, dict[str, int]] = {
     **{setting: _c.NAMES[setting] for setting in ("order", "last_batch", "bad_sample", "io", "kernels")},
@@ -30,6 +31,7 @@ CHOICES: dict[str, dict[str, int]] = {
 _LARGEST: dict[Any, int] = {c_uint32: 2**32 - 1, c_uint64: 2**64 - 1, c_int32: 2**31 - 1}
 _MIN = {"batch_size": 1, "global_batch_size": 1, "max_batch_size": 1, "world": 1, "local_world": 1}  # 0 for all others
 _MAX = {"strands": _c.MAX_STRANDS, "block": _c.MAX_BLOCK, "window": _c.MAX_WINDOW, "epoch": 2**63 - 1}  # the type's for all others
+_SAID = {"n_device_slots": "Device.n_slots", "measure_device": "Device.measure"}  # members that have other names in Python
 _SWITCHES = ("report_crops", "pin_threads", "measure_device", "nvtx")
 # Settings whose name here is another than that of the member of pstk_settings.
 _MEMBER_OF = {"order": "order.kind", "device": "device.kind", "device_index": "device.index", "n_device_slots": "device.n_slots",
@@ -63,17 +65,18 @@ suggesting = explained("penstock.Loader", LOADER_KEYWORDS)
 
 def integer(name: str, value: Any) -> int:
     """Return a whole number that fits the C setting of that name."""
+    said = _SAID.get(name, name)
     if name in _SWITCHES:
-        return int(switch(name, value))
+        return int(switch(said, value))
     most = _MAX.get(name, _LARGEST.get(_MEMBERS.get(name, ("", c_uint64))[1], 2**64 - 1))
-    return whole(name, value, _MIN.get(name, 0), most, ", or 'auto'" if name == "rank" else "")
+    return whole(said, value, _MIN.get(name, 0), most, ", or 'auto'" if name == "rank" else "")
 
 
 def _check_ranks(numbers: Mapping[str, int]) -> None:
     for rank, world in (("rank", "world"), ("local_rank", "local_world")):
         if numbers[rank] >= numbers[world]:
             raise SettingsError(f"{rank}: value is {numbers[rank]}, and {world} is {numbers[world]}; must be from 0 "
-                                f"to {numbers[world] - 1} (give {world}=, the number of processes)")
+                                f"to {numbers[world] - 1} (give penstock.Ranks {world}=, the number of processes)")
 
 
 def choice(name: str, value: Any) -> int:
@@ -89,14 +92,14 @@ def _one_of(name: str, value: Any, known: Iterable[str]) -> str:
     return value
 
 
-def callback(name: str, value: Any, bad_sample: str) -> Any:
-    """Return the function to call for each bad sample that was replaced, or None."""
-    if value is not None and not callable(value):
-        raise TypeError(f"{name}: value is {value!r}; must be a function of (error, id)")
-    if value is not None and bad_sample == "error":
-        raise SettingsError(f"{name}: value is {value!r}; must be None where bad_sample is 'error' (give "
-                            "bad_sample='replace')")
-    return value
+def bad_sample(value: Any) -> tuple[str, Any]:
+    """Return the word, and the function to call for each bad sample that was replaced, or None."""
+    if callable(value):
+        return "replace", value
+    if not isinstance(value, str):
+        raise TypeError(f"bad_sample: value is {value!r}; must be 'error', 'replace', or a function of (error, id)")
+    choice("bad_sample", value)
+    return value, None
 
 
 def seconds(name: str, value: Any) -> float | None:
@@ -183,7 +186,7 @@ def form(value: Any, names: Iterable[str]) -> Any:
 
 
 def order(shuffle: Any, value: Any) -> str:
-    """Return the order's name, from shuffle= or order=."""
+    """Return the order's name, from shuffle= or the kind of order=."""
     shuffle = None if shuffle is None else switch("shuffle", shuffle)
     if value is not None:
         choice("order", value)
@@ -205,17 +208,41 @@ def device(value: Any) -> tuple[int, int | None]:
     return _c.CUDA, None if match[2] is None else int(match[2])
 
 
+def numbers(rows: Mapping[str, int], given: Topics, words: Mapping[str, str], more: Mapping[str, int]) -> dict[str, int]:
+    """Return the numbers of pstk_settings by the names of its members: the one place where topics become members. rows, more:
+    those that follow from several arguments, or from one of no topic."""
+    order, memory, reading, observe, device = given
+    found = {**rows, **{name: integer(name, value) for name, value in {
+        **more, "epoch": order.epoch, "position": order.position, "strands": order.strands, "block": order.block,
+        "window": order.window, "n_slots": memory.n_slots,
+        "io_memory": memory.io_memory, "index_memory": memory.index_memory, "max_pixels": memory.max_pixels,
+        "max_record_size": memory.max_record_size, "queue_depth": reading.queue_depth, "pin_threads": reading.pin_threads,
+        "n_device_slots": device.n_slots, "measure_device": device.measure, "report_crops": observe.report_crops,
+        "nvtx": observe.nvtx, "trace_events": observe.trace_events}.items()}}
+    found.update({name: choice(name, value) for name, value in {
+        **words, "reader": reading.reader, "io": reading.io, "kernels": reading.kernels}.items()})
+    return found
+
+
+def _texts(given: Topics) -> dict[str, bytes | None]:
+    """Return the texts of pstk_settings by the names of its members."""
+    from . import status_files, trace
+    topology, path = given.reading.topology, given.observe.trace_path
+    return {"topology": None if topology is None else os.fsencode(paths.local(topology, "topology")),
+            "trace_path": None if path is None else trace.path_of(path),
+            "monitor_path": status_files.path_of(given.observe.monitor_path)}
+
+
 def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: Mapping[str, int],
-         topology: str | os.PathLike[str] | None, mix: BatchMix | None = None,
+         given: Topics, mix: BatchMix | None = None,
          members: Members | None = None) -> _c.Settings:
     """Return the settings as the library takes them. They keep alive the objects that they point to."""
     _check_ranks(numbers)
     settings = _c.Settings()
     _c.lib.pstk_settings_init(byref(settings), sizeof(settings))
-    for name, number in numbers.items():
-        put(settings, name, number)
+    for name, value in {**numbers, **_texts(given)}.items():
+        put(settings, name, value)
     settings.path = os.fsencode(path)
-    settings.reading.topology = None if topology is None else os.fsencode(paths.local(topology, "topology"))
     array = (_c.Output * len(outputs))(*(output.to_c(name) for name, output in outputs.items()))
     if any(output.kind == _c.OUTPUT_CALLBACK for output in outputs.values()):
         from .processes import add_processes

@@ -26,6 +26,8 @@ from .ops_geometry import Letterbox
 from .outputs import Output, image, ragged, scalar
 from .packing.values import as_numpy, is_array
 from .packing.writer import count
+from .ranks import Ranks
+from .topics import Device, GlobalBatch, Memory, Order
 
 __all__ = ["show"]
 
@@ -371,8 +373,9 @@ def _of_ids(path: str, shown: Output, label: str | None, ids: Sequence[int], see
     with Dataset(path) as dataset:
         fields = _following(dataset, shown.field)
         plan = _plan(dataset, "image", shown, label, _following_outputs(fields, "image"), _names(fields, "image"))
-    with Loader(path, batch_size=1, outputs=plan.outputs, framework="numpy", order="sequential", last_batch="short",
-                rank=0, world=1, seed=seed, epoch=epoch, position=ids[0], copy=True) as loader:
+    with Loader(path, batch_size=1, outputs=plan.outputs, framework="numpy", last_batch="short",
+                order=Order("sequential", epoch=epoch, position=ids[0]), ranks=Ranks(0, 1), seed=seed,
+                device=Device(copy=True)) as loader:
         for i in ids:
             loader.seek(epoch, i)
             yield from _of_rows(next(iter(loader)), plan)
@@ -433,7 +436,7 @@ def _rows_and_mosaic(loader: Loader, name: str, n: int) -> dict[str, Any]:
         return {"batch_size": min(n, loader.n_samples)}
     rows = loader._rows.settings
     if rows["global_batch_size"]:
-        return {"global_batch_size": rows["global_batch_size"], "uneven": bool(rows["uneven"]), "mix": mosaic}
+        return {"batch_size": GlobalBatch(rows["global_batch_size"], bool(rows["uneven"])), "mix": mosaic}
     return {"batch_size": rows["batch_size"], "mix": mosaic}
 
 
@@ -454,8 +457,9 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
     with Dataset(loader.path) as dataset:
         plan = _plan(dataset, name, found[name], label, *_following_of(loader, dataset, name))
     with Loader(loader.path, **_rows_and_mosaic(loader, name, n), outputs=plan.outputs, framework="numpy",
-                order=said["order"], last_batch="short", rank=ranks.rank, world=ranks.world, seed=said["seed"],
-                epoch=epoch, position=position, copy=True, n_threads=1, n_slots=2, compare_ranks=False) as reader:
+                order=Order(said["order"], epoch=epoch, position=position), last_batch="short",
+                ranks=ranks._replace(compare=False), seed=said["seed"], device=Device(copy=True), n_threads=1,
+                memory=Memory(n_slots=2)) as reader:
         yield from itertools.islice((picture for batch in reader for picture in _of_rows(batch, plan)), n)
 
 
@@ -474,7 +478,7 @@ def _of_recipe(path: str, name: str, field: str, sample_id: int, n: int, seed: i
         outputs.update(_following_outputs(following, view))
     views = list(recipe)[:-1]
     with Loader(path, batch_size=1, outputs=outputs, framework="numpy", order="sequential", last_batch="short",
-                rank=0, world=1, seed=seed, copy=True, n_threads=1, n_slots=2) as loader:
+                ranks=Ranks(0, 1), seed=seed, device=Device(copy=True), n_threads=1, memory=Memory(n_slots=2)) as loader:
         def picture(batch: Any, view: str, text: str) -> _Picture:
             pixels = _unnormalised(batch[view], recipe[view])[0]
             shapes = {kind: batch[key][0] for kind, key in _names(following, view).items()}

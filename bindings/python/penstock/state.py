@@ -92,7 +92,7 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
     _must_agree(state, own, "seed", f"open the loader with seed={state.get('seed')!r}")
     if state.get("subset") != own.get("subset"):
         raise SettingsError(f"state: subset is {_subset_of(state)}, but this loader's is {_subset_of(own)} (open the loader "
-                            "with the subset=, weights= and samples_per_epoch= of the saved one; a column or a file may have "
+                            "with the subset=, weights= and Order.samples_per_epoch of the saved one; a column or a file may have "
                             "changed since)")
     if state.get("batch_schedule") != own.get("batch_schedule"):
         raise SettingsError(f"state: batch_schedule is {state.get('batch_schedule')!r}, but this loader's is "

@@ -46,7 +46,7 @@ def _usable(path: str) -> bool:
 
 
 def path_of(given: Any) -> bytes | None:
-    """monitor_path= as the library takes it. None: a new path in the folder; False: none."""
+    """Observe.monitor_path as the library takes it. None: a new path in the folder; False: none."""
     if given is False:
         return None
     if given is None:

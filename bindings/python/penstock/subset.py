@@ -31,7 +31,7 @@ from typing import Any, BinaryIO, Union
 from . import _c, errors, paths
 from .arguments import integer, is_bool, number, switch, text, unmasked
 from .errors import SettingsError
-from .foreign import Foreign
+from .foreign import Opening
 from .hints import explains, kind_of
 from .sealed import Sealed
 
@@ -426,14 +426,14 @@ class Members:
     """The samples of a subset of one data set, found, and what draws from them."""
 
     def __init__(self, path: str, steps: Sequence[Step], weights: Weights | None, n_draws: int,
-                 foreign: Foreign | None = None) -> None:
+                 foreign: Opening | None = None) -> None:
         self._pointer, self._steps, self._weights = c_void_p(), list(steps), weights
         chain = [part for step in [*steps, *([] if weights is None else [weights])] for part in step.to_c()]
         chain[-1].n_draws = n_draws
         for this, following in zip(chain, chain[1:]):
             this.next = pointer(following)
         error = errors.new()
-        dataset = (foreign or Foreign()).opened(path)
+        dataset = (foreign or Opening()).opened(path)
         try:
             errors.check(_c.lib.pstk_members_open(byref(self._pointer), dataset, byref(chain[0]), byref(error)), error)
         finally:
@@ -460,7 +460,7 @@ class Members:
             _c.lib.pstk_members_close(byref(self._pointer))
 
 
-def opened(path: str, subset: Any, weights: Any, samples_per_epoch: Any, foreign: Foreign | None = None) -> Members:
+def opened(path: str, subset: Any, weights: Any, samples_per_epoch: Any, foreign: Opening | None = None) -> Members:
     """Find the samples of a subset, and what draws from them."""
     if weights is not None and not isinstance(weights, Weights):
         raise TypeError(f"weights: value is {kind_of(weights)}; must be penstock.Weighted or penstock.Balanced")

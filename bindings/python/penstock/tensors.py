@@ -186,7 +186,7 @@ class Tensor:
 
     def __reduce__(self) -> Any:
         raise TypeError("a penstock.Tensor looks into memory of its loader and cannot be pickled: pickle a "
-                        "copy, numpy.array(tensor) or tensor.read(), or open the loader with copy=True")
+                        "copy, numpy.array(tensor) or tensor.read(), or open the loader with device=penstock.Device(..., copy=True)")
 
     def __repr__(self) -> str:
         where = "cpu" if self.device[0] == DL_CPU else f"cuda:{self.device[1]}"

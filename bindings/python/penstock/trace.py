@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces: what each thread of a loader did when, on one time axis with PyTorch's profiler.
 
-    with penstock.Loader("train", batch_size=256, trace_path="loader.json") as loader, profile() as profiler:
+    with penstock.Loader("train", batch_size=256, observe=penstock.Observe(trace_path="loader.json")) as loader, \\
+            profile() as profiler:
         for batch in loader:
             step(batch)
     profiler.export_chrome_trace("torch.json")
@@ -88,7 +89,7 @@ def _opened_ns(path: Any, trace: dict[str, Any]) -> int:
     other = trace.get("otherData")
     if not isinstance(other, dict) or not isinstance(other.get("realtime_ns"), int) \
             or not str(other.get("producer", "")).startswith("penstock"):
-        raise SettingsError(f"ours: {os.fspath(path)!r} is no trace of a loader; must be a file that trace_path= or "
+        raise SettingsError(f"ours: {os.fspath(path)!r} is no trace of a loader; must be a file that Observe.trace_path or "
                             "write_trace wrote (the order is merge(ours, theirs, out))")
     return int(other["realtime_ns"])
 
@@ -110,7 +111,7 @@ def _moved(event: dict[str, Any], shift: float, number: int) -> dict[str, Any]:
 def merge(ours: Any, theirs: Any, out: Any = None) -> dict[str, Any]:
     """Return the traces of a loader, or of several in a list, and of torch.profiler on one time axis: that of PyTorch.
 
-    ours: files, no pipes, that trace_path= or Loader.write_trace wrote. theirs: a file of export_chrome_trace, also compressed
+    ours: files, no pipes, that Observe.trace_path or Loader.write_trace wrote. theirs: a file of export_chrome_trace, also compressed
     (.json.gz). out: a file to write the result to, as JSON; gzip compresses it where its name ends in .gz, in any case.
     PyTorch's times are of CLOCK_REALTIME, from baseTimeNanoseconds or, where that is missing, from 1970. A loader's are
     of CLOCK_MONOTONIC, and it notes both clocks when it is opened: a step of the machine's clock after that moves its

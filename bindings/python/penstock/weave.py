@@ -21,7 +21,7 @@ def settled(order: str, numbers: Mapping[str, int], n_samples: int) -> dict[str,
         for name in NAMES:
             if numbers[name]:
                 raise SettingsError(f"{name}: value is {numbers[name]}, and order is {order!r}; must be left out unless "
-                                    f"order is 'windowed' (give order='windowed', or leave {name}= out)")
+                                    f"order is 'windowed' (give order=penstock.Order('windowed', {name}={numbers[name]}), or leave {name} out)")
         return {}
     # The batch does not matter here, and must be valid.
     found = _c.OrderSettings(size=sizeof(_c.OrderSettings), order=_c.ORDER_WINDOWED, n_samples=n_samples, batch_size=1,
@@ -47,4 +47,5 @@ def described(weave: Mapping[str, int]) -> str:
 
 def advice(state: Mapping[str, Any]) -> str:
     """Return what to open a loader with, so that its order is that of a state."""
-    return "open the loader with " + ", ".join(f"{name}={state[name]!r}" for name in NAMES if name in state)
+    return "open the loader with order=penstock.Order('windowed', " + ", ".join(
+        f"{name}={state[name]!r}" for name in NAMES if name in state) + ")"

@@ -195,7 +195,7 @@ class Replacements(Rule):
         return f"{value:.0f} of {reading.n_samples:,} samples were bad and were replaced"
 
     def advise(self, reading: Reading) -> str:
-        return (f"on_bad_sample= names them, and penstock verify finds all of them. Verdict: {reading.verdict}: "
+        return (f"bad_sample=FUNCTION names them, and penstock verify finds all of them. Verdict: {reading.verdict}: "
                 f"{reading.advice}")
 
 
@@ -275,7 +275,7 @@ class NearMemoryLimit(Rule):
 
     def advise(self, reading: Reading) -> str:
         own = reading.total.slot_memory + reading.total.io_memory + reading.total.index_memory + reading.total.block_memory
-        return (f"The loader has {own / 1e6:,.0f} MB of slots, reads, index and blocks; max_memory= of penstock.Loader bounds "
+        return (f"The loader has {own / 1e6:,.0f} MB of slots, reads, index and blocks; Memory.max_memory of penstock.Loader bounds "
                 f"it. Verdict: {reading.verdict}: {reading.advice}")
 
 

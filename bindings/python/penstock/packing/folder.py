@@ -18,6 +18,7 @@ from typing import Any
 from ..__main__ import command
 from ..dtypes import DTYPES
 from ..errors import DataSetExistsError, SettingsError
+from ..topics import Foreign
 from .samples import PackError
 from .schema import Field
 from .task import Task
@@ -31,7 +32,8 @@ MAX_THREADS = 1024  # of the option --threads
 SAID, PROGRESS, WARNING = "penstock: ", "penstock: packing: ", "penstock: warning: "  # how lines of it begin
 # The command's advice names its options.
 _KEYWORDS = {"--skip-bad": "skip_bad=True", "--threads": "num_workers", "--overwrite": "overwrite=True",
-             "--damaged accept": "damaged='accept'", "--by-content": "by_content=True", "--field": "fields"}
+             "--damaged accept": "damaged='accept'", "--by-content": "foreign=penstock.Foreign(by_content=True)",
+             "--field": "foreign=penstock.Foreign(fields={...})"}
 _FIELD = re.compile(r"--field ('?)([\w.-]+)=(\w+)(?:\[([\d*,]+)\])?(?:=([^\s;']+))?\1")
 
 
@@ -63,16 +65,16 @@ def _default_text(name: str, field: Field, stored: bytes) -> str:
     """A default as the command takes it."""
     if field.is_array or (b"\0" in stored and not field.is_scalar):
         raise SettingsError(f"fields: value has a default for {name!r} that is an array or has a 0 byte; must be a number "
-                            "or text (for others pack a data set: penstock.pack(penstock.Dataset(path, fields={...}), path))")
+                            "or text (for others pack a data set: penstock.pack(penstock.Dataset(path, foreign=...), path))")
     if field.is_scalar and field.kind in ("float16", "bfloat16", "float64"):
         raise SettingsError(f"fields: value has the type {field.kind!r} for {name!r}; must be 'float32' with a default (floats of TFRecords are)")
     return str(struct.unpack("<" + DTYPES[field.kind].format, stored)[0]) if field.is_scalar else os.fsdecode(stored)
 
 
-def _field_options(fields: Mapping[str, Any] | None) -> list[str]:
+def _field_options(foreign: Foreign) -> list[str]:
     """Fields as options of the command. Raises SettingsError."""
-    from ..foreign import Foreign
-    given = Foreign(fields)
+    from ..foreign import Opening
+    given = Opening(foreign)
     made = [f"--field={name}={suffixes}" for name, suffixes in given.first_of.items()]
     for name, field in given.fields.items():
         if field.meaning or field.rows or field.splits or field.of:
@@ -85,10 +87,9 @@ def _field_options(fields: Mapping[str, Any] | None) -> list[str]:
 
 
 def _line(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,
-          num_workers: int | None, damaged: str, part: Task | None, by_content: bool, columns: bool,
-          fields: Mapping[str, Any] | None) -> list[str]:
+          num_workers: int | None, damaged: str, part: Task | None, foreign: Foreign, columns: bool) -> list[str]:
     made = [command(), "pack"] + ["--skip-bad"] * bool(skip_bad) + ["--overwrite"] * bool(overwrite)
-    made += ["--by-content"] * bool(by_content) + ["--no-columns"] * (not columns) + _field_options(fields)
+    made += ["--by-content"] * foreign.by_content + ["--no-columns"] * (not columns) + _field_options(foreign)
     if shard_size:
         made.append(f"--shard-size={count('shard_size', shard_size, MIN_SHARD_SIZE, MAX_SHARD_SIZE)}")
     if num_workers is not None:
@@ -133,7 +134,7 @@ def _as_fields(option: re.Match[str]) -> str:
     _, name, kind, sizes, default = option.groups()
     shape = "()" if sizes is None else f"({', '.join('None' if n == '*' else n for n in sizes.split(','))},)"
     field = f'"{kind}"' if sizes is None and default is None else f'("{kind}", {shape}' + (")" if default is None else f", {default})")
-    return f'fields={{"{name}": {field}}}'
+    return f'foreign=penstock.Foreign(fields={{"{name}": {field}}})'
 
 
 def _text(said: list[str]) -> str:
@@ -154,11 +155,11 @@ def _refuse(status: int, said: list[str]) -> None:
 
 def pack(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,
          num_workers: int | None, progress: bool, damaged: str, part: Task | None = None,
-         by_content: bool = False, fields: Mapping[str, Any] | None = None, columns: bool = True) -> None:
+         foreign: Foreign, columns: bool = True) -> None:
     """Pack the folder into the data set `where`. Prints on stderr what the command prints there; its warnings
     become Python's. Raises PackError, SettingsError, DataSetExistsError, DataSetBusyError."""
     line = _line(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size, num_workers=num_workers,
-                 damaged=damaged, part=part, by_content=by_content, fields=fields, columns=columns)
+                 damaged=damaged, part=part, foreign=foreign, columns=columns)
     # The writer refuses a path by the exceptions that all of the package raises.
     there: DataSetExistsError | None = None
     try:

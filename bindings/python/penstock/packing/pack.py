@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import functools
 import itertools
 import multiprocessing
@@ -24,7 +25,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -36,6 +37,7 @@ from ..arguments import items, switch
 from ..errors import SettingsError
 from ..hints import explained, kind_of
 from ..progress import Progress, say
+from ..topics import Foreign, given
 from . import classes as class_numbers, folder, importers, parts
 from .odd_boxes import OddBoxes
 from .samples import (NO_SAMPLES, N_LOOKED_AT, PackError, SchemaError, advice_on, check_source,
@@ -350,8 +352,8 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
          schema: Schema | None = None, overwrite: bool = False, shard_size: int = 0, note: str | None = None,
          names: Sequence[str] | None = None, dictionary_size: int = 0, check_images: bool = True,
          progress: bool = True, context: str = "fork", skip_bad: bool = False,
-         classes: str | None = None, part: Task | None = None, damaged: str = "refuse", by_content: bool = False,
-         fields: Mapping[str, Any] | None = None, columns: bool = True) -> Dataset:
+         classes: str | None = None, part: Task | None = None, damaged: str = "refuse",
+         foreign: Foreign | None = None, columns: bool = True) -> Dataset:
     """Pack every sample of a data set into the penstock data set `path`. Returns it, opened.
 
     dataset: anything with len and [i] (a torch Dataset, a list), an iterable or IterableDataset, a dict of
@@ -393,17 +395,14 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     context: how processes start: "fork", as DataLoader's do, or "spawn", where the data set can be pickled.
     skip_bad: for a folder of images: skip files that were read but cannot be packed, and print their names.
         False: a PackError names them, and nothing is packed.
-    by_content: for a folder of images: pack every JPEG and PNG file, found by its first bytes, also those whose names
-        are not an image's (x.jfif, or no suffix).
-
-    fields: for data in such a format: {name: field} in place of what the data shows, as penstock.Dataset takes it; of
-        TFRecords also what a field is in records without it: {"label": ("int64", (), 0)}. A line on stderr counts these
-        records.
+    foreign: a penstock.Foreign, of which packing takes fields and by_content: for data in another format the fields in place
+        of what the data shows, for a folder of images every JPEG and PNG file, found by its first bytes. Of fields that
+        records of a TFRecord lack a line on stderr counts the records.
     columns: make side columns of scalars, sizes, lengths, widths and heights, as penstock.Writer does; False: none, as
         `penstock pack --no-columns`.
 
     A folder of images, and data in such a format, takes num_workers, overwrite, shard_size, progress, skip_bad, part,
-    damaged, by_content, fields and columns, and no other setting.
+    damaged, foreign and columns, and no other setting.
     What is left out of it is printed on stderr, as `penstock pack` prints it.
 
     Give an image as the bytes of its original file, where there is one (with torchvision:
@@ -419,7 +418,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         raise SettingsError(f"part: value is {part!r}; must be a penstock.Task")
     overwrite, check_images, columns = (switch(name, value) for name, value in (
         ("overwrite", overwrite), ("check_images", check_images), ("columns", columns)))
-    progress, skip_bad, by_content = switch("progress", progress), switch("skip_bad", skip_bad), switch("by_content", by_content)
+    progress, skip_bad, read_as = switch("progress", progress), switch("skip_bad", skip_bad), _read_as(foreign)
     shard_size, dictionary_size = count("shard_size", shard_size), count("dictionary_size", dictionary_size, 0, 2**32 - 1)
     _check_context(context)
     names = None if names is None else items("names", names, "a list of class names")
@@ -430,16 +429,16 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         folder.refuse_given(source, {"schema": schema, "note": note, "names": names, "dictionary_size": dictionary_size or None,
                              "classes": classes,
                              "check_images": None if check_images else False,
-                             "fields": None if isinstance(source, folder.InPlace) else fields})
+                             "fields": None if isinstance(source, folder.InPlace) else read_as.fields})
         where = os.path.realpath(paths.local(path))
         folder.pack(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size,
-                    num_workers=num_workers, progress=progress, part=part, damaged=damaged, by_content=by_content,
-                    fields=fields, columns=columns)
+                    num_workers=num_workers, progress=progress, part=part, damaged=damaged,
+                    foreign=read_as, columns=columns)
         return Dataset(where)
-    if fields is not None:
+    if read_as.fields is not None:
         importers.close(source, dataset)
         raise SettingsError("fields: value is given; must be left out, except for the path of data that is read in place")
-    if by_content:
+    if read_as.by_content:
         raise SettingsError("by_content: value is True; must be False, except for a folder of images")
     if skip_bad:
         raise SettingsError("skip_bad: value is True; must be False, except for a folder of images (leave bad samples "
@@ -483,6 +482,19 @@ def _warn_of_length(source: Any, n: int) -> None:
         s, why = "" if n == 1 else "s", "it may have ended early" if n < promised else "its len is wrong, or samples came twice"
         warnings.warn(f"penstock.pack: the {kind_of(source)} gave {n:,} sample{s}, and its len is {promised:,}: {why}",
                       stacklevel=4)  # to who calls pack
+
+
+def _read_as(foreign: Any) -> Foreign:
+    """What foreign= gives, of which packing takes two members. Raises SettingsError."""
+    found = given("foreign", foreign, Foreign)
+    switch("by_content", found.by_content)
+    for member in dataclasses.fields(Foreign):
+        value = getattr(found, member.name)
+        if member.name not in ("fields", "by_content") and value != member.default:
+            advice = " (give penstock.pack damaged=)" if member.name == "damaged" else ""
+            raise SettingsError(f"foreign: value has {member.name}={value!r}; must have fields and by_content alone for packing"
+                                + advice)
+    return found
 
 
 def _say_absent(source: Any) -> None:
