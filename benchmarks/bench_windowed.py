@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure how fast the windowed order reads small records, next to the sequential and the full order.
 
-Usage: bench_windowed.py [--records 400000] [--bytes 2048] [--rounds 5] [--epochs 3] [--strands C] [--block B] [--window W]
+Usage: bench_windowed.py [--records 400000] [--bytes 2048] [--rounds 5] [--epochs 3] [--ways C] [--block B] [--window W]
                          [--folder DIR]
 
 It packs a data set of random arrays, and runs `penstock bench` on it for each order in turn: from the page cache
@@ -51,12 +51,12 @@ def main():
     parser.add_argument("--bytes", type=int, default=2048)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=3)
-    for name in ("strands", "block", "window"):
+    for name in ("ways", "block", "window"):
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--folder", help="where the data set is made (default: the folder of temporary files)")
     asked = parser.parse_args()
     windowed = ["--order", "windowed"]
-    for name in ("strands", "block", "window"):
+    for name in ("ways", "block", "window"):
         if getattr(asked, name):
             windowed += [f"--{name}", str(getattr(asked, name))]
     orders = {"sequential": ["--order", "sequential"], "windowed": windowed, "full": ["--order", "full"]}

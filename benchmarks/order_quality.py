@@ -31,19 +31,19 @@ N_CLASSES, BATCH, Z = 1000, 256, 5  # Z: an ideal shuffle passes except with pro
 
 
 # ---- the orders: (n, epoch) -> ids in the order in which they come ----
-def penstock(lib, order, **weave):
+def penstock(lib, order, **interleave):
     """struct pstk_order_settings by hand: this needs the library alone."""
     class Settings(ctypes.Structure):
         _fields_ = [(name, ctypes.c_uint64 if name in ("n_samples", "seed", "epoch") else ctypes.c_uint32)
                     for name in ("size order n_samples seed epoch batch_size rank world last_batch global_batch_size "
-                                 "reserved strands block window reserved2").split()]
+                                 "reserved ways block window reserved2").split()]
 
     lib.pstk_order_batch.restype = ctypes.c_int64
     lib.pstk_order_batch.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p]
 
     def ids_of(n, epoch):
         ids = np.empty(n, np.uint64)
-        settings = Settings(ctypes.sizeof(Settings), order, n, 42, epoch, n, world=1, last_batch=2, **weave)
+        settings = Settings(ctypes.sizeof(Settings), order, n, 42, epoch, n, world=1, last_batch=2, **interleave)
         if lib.pstk_order_batch(ctypes.byref(settings), 0, ids.ctypes.data) != n:
             raise SystemExit("pstk_order_batch failed")
         return ids.astype(np.int64)
@@ -113,11 +113,11 @@ def orders(lib, site):
             yield f"MosaicML {name}, block 15 360", mosaic(site, name, 15360), "15 360"
     yield "buffer of 10 000", shuffle_buffer(10000, False), "10 000"
     yield "shards shuffled, buffer of 10 000", shuffle_buffer(10000, True), "10 000"
-    for strands, block, window in ((48, 64, 1), (48, 64, 2), (48, 64, 4), (48, 64, 8), (48, 64, 16), (48, 4, 4),
+    for ways, block, window in ((48, 64, 1), (48, 64, 2), (48, 64, 4), (48, 64, 8), (48, 64, 16), (48, 4, 4),
                                    (48, 4, 16), (192, 64, 4), (768, 64, 4)):
-        yield (f"penstock windowed, C = {strands}, b = {block}, W = {window}",
-               penstock(lib, 2, strands=strands, block=block, window=window),
-               f"{strands * (window + 1) * block:,}".replace(",", " "))
+        yield (f"penstock windowed, C = {ways}, b = {block}, W = {window}",
+               penstock(lib, 2, ways=ways, block=block, window=window),
+               f"{ways * (window + 1) * block:,}".replace(",", " "))
 
 
 # ---- what is measured ----

@@ -34,10 +34,10 @@ static double seconds_of(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static struct pstk__order_shape shape_of(uint32_t kind, uint64_t n, uint32_t strands)
+static struct pstk__order_shape shape_of(uint32_t kind, uint64_t n, uint32_t ways)
 {
-    struct pstk__order_shape shape = {.kind = kind, .weave = {.n = n, .strands = strands}};
-    pstk__weave_settle(&shape.weave);
+    struct pstk__order_shape shape = {.kind = kind, .interleave = {.n = n, .ways = ways}};
+    pstk__interleave_settle(&shape.interleave);
     return shape;
 }
 
@@ -169,7 +169,7 @@ static uint64_t greatest_divisor(uint64_t a, uint64_t b)
 
 /* What ranks of a world read of a windowed order. */
 struct reading {
-    struct pstk__weave weave;
+    struct pstk__interleave interleave;
     uint64_t world, n_epochs, n_positions;
     uint64_t first_epoch, step; /* of a thread */
     double samples;             /* read, by all 16 ranks and epochs */
@@ -181,17 +181,17 @@ struct reading {
 /* Samples of the blocks of the line from first to last. */
 static uint64_t n_samples(const struct pstk__windowed *windowed, uint64_t first, uint64_t last)
 {
-    const uint64_t block = windowed->weave.block, n = (last + 1 - first) * block;
+    const uint64_t block = windowed->interleave.block, n = (last + 1 - first) * block;
     return first <= windowed->last && windowed->last <= last ? n - block + windowed->n_last : n;
 }
 
-/* Samples that are read for a strand, whose reader holds the blocks of a window until the next. */
-static uint64_t read_strand(const struct pstk__windowed *windowed, uint32_t strand)
+/* Samples that are read for a way, whose reader holds the blocks of a window until the next. */
+static uint64_t read_way(const struct pstk__windowed *windowed, uint32_t way)
 {
-    const uint64_t n_windows = pstk__windowed_n_windows(windowed, strand);
+    const uint64_t n_windows = pstk__windowed_n_windows(windowed, way);
     uint64_t n = 0, held = 0; /* blocks before `held` were read */
     for (uint64_t w = 0; w < n_windows; w++) {
-        const struct pstk__weave_blocks blocks = pstk__windowed_blocks(windowed, strand, w);
+        const struct pstk__interleave_blocks blocks = pstk__windowed_blocks(windowed, way, w);
         const uint64_t from = held > blocks.first ? held : blocks.first;
         if (from <= blocks.last)
             n += n_samples(windowed, from, blocks.last);
@@ -203,7 +203,7 @@ static uint64_t read_strand(const struct pstk__windowed *windowed, uint32_t stra
 static void read_ranks(struct reading *reading, const struct pstk__windowed *windowed,
                        struct pstk__random *draws)
 {
-    const uint64_t common = greatest_divisor(windowed->weave.strands, reading->world);
+    const uint64_t common = greatest_divisor(windowed->interleave.ways, reading->world);
     const uint64_t n_ranks = reading->world < RANKS_READ ? reading->world : RANKS_READ;
     uint64_t most = 0;
     double all = 0;
@@ -211,8 +211,8 @@ static void read_ranks(struct reading *reading, const struct pstk__windowed *win
         const uint64_t rank =
             reading->world > RANKS_READ ? pstk__random_below(draws, reading->world) : i;
         uint64_t n = 0;
-        for (uint64_t s = rank % common; s < windowed->weave.strands; s += common)
-            n += read_strand(windowed, (uint32_t)s);
+        for (uint64_t s = rank % common; s < windowed->interleave.ways; s += common)
+            n += read_way(windowed, (uint32_t)s);
         most = n > most ? n : most;
         all += (double)n;
     }
@@ -224,23 +224,24 @@ static void read_ranks(struct reading *reading, const struct pstk__windowed *win
 /* A position drawn at random: what does its rank hold then? */
 static void look_at(struct reading *reading, const struct pstk__windowed *windowed, uint64_t k)
 {
-    const uint32_t strands = windowed->weave.strands;
-    const uint64_t common = greatest_divisor(strands, reading->world);
-    struct pstk__weave_location location;
+    const uint32_t ways = windowed->interleave.ways;
+    const uint64_t common = greatest_divisor(ways, reading->world);
+    struct pstk__interleave_location location;
     pstk__windowed_place(windowed, k, &location);
-    const struct pstk__weave_blocks own =
-        pstk__windowed_blocks(windowed, location.strand, location.window);
+    const struct pstk__interleave_blocks own =
+        pstk__windowed_blocks(windowed, location.way, location.window);
     uint64_t first;
     uint32_t rows;
     pstk__windowed_block(windowed, location.line, &first, &rows);
     reading->n_wrong += location.line < own.first || location.line > own.last ||
                         location.row >= rows || location.id != first + location.row ||
-                        location.strand % common != k % common;
+                        location.way % common != k % common;
     uint64_t held = 0;
-    for (uint64_t s = k % common; s < strands; s += common) {
-        const uint64_t i = k / strands, n = pstk__windowed_strand(windowed, (uint32_t)s);
+    for (uint64_t s = k % common; s < ways; s += common) {
+        const uint64_t i = k / ways, n = pstk__windowed_way(windowed, (uint32_t)s);
         const uint64_t w = pstk__windowed_window(windowed, (uint32_t)s, i < n ? i : n - 1);
-        const struct pstk__weave_blocks blocks = pstk__windowed_blocks(windowed, (uint32_t)s, w);
+        const struct pstk__interleave_blocks blocks =
+            pstk__windowed_blocks(windowed, (uint32_t)s, w);
         held += n_samples(windowed, blocks.first, blocks.last);
     }
     reading->held = held > reading->held ? held : reading->held;
@@ -252,19 +253,19 @@ static void *read_epochs(void *argument)
     for (uint64_t e = reading->first_epoch; e < reading->n_epochs; e += reading->step) {
         static _Thread_local struct pstk__windowed windowed;
         struct pstk__random draws = {.key = {(uint32_t)e, (uint32_t)reading->world}};
-        pstk__windowed_init(&windowed, &reading->weave, 11, e);
+        pstk__windowed_init(&windowed, &reading->interleave, 11, e);
         read_ranks(reading, &windowed, &draws);
         for (uint64_t i = 0; i < reading->n_positions / reading->n_epochs; i++)
-            look_at(reading, &windowed, pstk__random_below(&draws, reading->weave.n));
+            look_at(reading, &windowed, pstk__random_below(&draws, reading->interleave.n));
     }
     return NULL;
 }
 
-static int read_world(uint32_t strands, uint64_t world)
+static int read_world(uint32_t ways, uint64_t world)
 {
     struct reading parts[N_THREADS], sum = {.world = world, .step = N_THREADS};
     pthread_t threads[N_THREADS];
-    sum.weave = shape_of(PSTK_ORDER_WINDOWED, 1000000000, strands).weave;
+    sum.interleave = shape_of(PSTK_ORDER_WINDOWED, 1000000000, ways).interleave;
     sum.n_epochs = small > 1 ? 2 : 100;
     sum.n_positions = 1000000 / small;
     for (uint64_t i = 0; i < N_THREADS; i++) {
@@ -281,13 +282,13 @@ static int read_world(uint32_t strands, uint64_t world)
         if (parts[i].imbalance > sum.imbalance)
             sum.imbalance = parts[i].imbalance;
     }
-    const uint64_t common = greatest_divisor(strands, world), of_rank = strands / common;
+    const uint64_t common = greatest_divisor(ways, world), of_rank = ways / common;
     printf("| %llu | %u | %llu | %llu | %.3f | %.2f %% | %.1f MB | %.1f MB | %llu |\n",
-           (unsigned long long)world, strands, (unsigned long long)of_rank,
+           (unsigned long long)world, ways, (unsigned long long)of_rank,
            (unsigned long long)(world / common),
-           sum.samples / (double)sum.n_epochs / (double)sum.weave.n, 100 * sum.imbalance,
+           sum.samples / (double)sum.n_epochs / (double)sum.interleave.n, 100 * sum.imbalance,
            (double)sum.held * ROW / 1e6,
-           (double)(of_rank * (sum.weave.window + 1) * sum.weave.block) * ROW / 1e6,
+           (double)(of_rank * (sum.interleave.window + 1) * sum.interleave.block) * ROW / 1e6,
            (unsigned long long)sum.n_wrong);
     fflush(stdout);
     return sum.n_wrong == 0;
@@ -296,16 +297,16 @@ static int read_world(uint32_t strands, uint64_t world)
 static int ranks(void)
 {
     static const struct {
-        uint32_t strands;
+        uint32_t ways;
         uint64_t world;
     } of[] = {{48, 1},      {48, 8},       {48, 48},    {256, 256}, {4096, 1},
               {4096, 8},    {4096, 256},   {48, 64},    {48, 256},  {48, 4096},
               {4096, 4096}, {12288, 4096}, {4096, 4088}};
     int good = 1;
-    printf("\n| ranks R | strands C | strands of a rank | R / gcd | reads per byte | imbalance | "
+    printf("\n| ranks R | ways C | ways of a rank | R / gcd | reads per byte | imbalance | "
            "held, at most | formula | wrong |\n|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
-        good &= read_world(of[i].strands, of[i].world);
+        good &= read_world(of[i].ways, of[i].world);
     return good;
 }
 
@@ -335,7 +336,8 @@ static double time_resumes(const struct pstk__order_shape *shape, uint64_t *sum)
     struct pstk__random draws = {.key = {9}};
     double most = 0;
     for (uint64_t i = 0; i < 1000; i++) {
-        const uint64_t n = shape->weave.n, at = n > 256 ? pstk__random_below(&draws, n - 256) : 0;
+        const uint64_t n = shape->interleave.n,
+                       at = n > 256 ? pstk__random_below(&draws, n - 256) : 0;
         const double begin = seconds_of(CLOCK_THREAD_CPUTIME_ID);
         pstk__order_init(&timed, shape, i, 3);
         for (uint64_t k = at; k < at + 256 && k < n; k++)

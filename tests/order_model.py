@@ -87,14 +87,14 @@ class Full(Permutation):
         super().__init__(n, Draws(b"order01", seed, epoch))
 
 
-def settle(n, strands=0, block=0, window=0):
-    return strands or next(c for c in (48, 12, 4, 1) if n >= 1024 * c or c == 1), block or 64, window or 4
+def settle(n, ways=0, block=0, window=0):
+    return ways or next(c for c in (48, 12, 4, 1) if n >= 1024 * c or c == 1), block or 64, window or 4
 
 
 class Windowed:
-    def __init__(self, n, seed, epoch, strands=0, block=0, window=0):
+    def __init__(self, n, seed, epoch, ways=0, block=0, window=0):
         self.n = n
-        self.strands, self.block, self.window = settle(n, strands, block, window)
+        self.ways, self.block, self.window = settle(n, ways, block, window)
         self.n_blocks = -(-n // self.block)
         self.blocks = Permutation(self.n_blocks, Draws(b"window01", seed, epoch))
         draws = Draws(b"window02", seed, epoch)
@@ -106,11 +106,11 @@ class Windowed:
             self.last = next(j for j in range(self.n_blocks) if self.blocks.at(j) == self.n_blocks - 1)
 
     def at(self, k):
-        i, s = divmod(k, self.strands)
-        begin = s * (self.n // self.strands) + min(s, self.n % self.strands)  # of the strand, in the line
-        size = self.n // self.strands + (s < self.n % self.strands)
+        i, s = divmod(k, self.ways)
+        begin = s * (self.n // self.ways) + min(s, self.n % self.ways)  # of the way, in the line
+        size = self.n // self.ways + (s < self.n % self.ways)
         whole = self.window * self.block
-        phase = s * whole // self.strands
+        phase = s * whole // self.ways
         w = (i + phase) // whole
         first, end = max(w * whole - phase, 0), min((w + 1) * whole - phase, size)
         if end - first > 1:

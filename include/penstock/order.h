@@ -41,8 +41,8 @@ enum pstk_last_batch {
 /* Changes whenever the same settings would give another windowed order. */
 #define PSTK_WINDOWED_VERSION 1
 
-/* The most strands, samples of a block and blocks of a window of a windowed order. */
-#define PSTK_MAX_STRANDS 65536
+/* The most ways, samples of a block and blocks of a window of a windowed order. */
+#define PSTK_MAX_WAYS 65536
 #define PSTK_MAX_BLOCK 1048576
 #define PSTK_MAX_WINDOW 4096
 
@@ -82,9 +82,9 @@ struct pstk_order_settings {
     uint32_t global_batch_size;
     /* must be 0 */
     uint32_t reserved;
-    /* of a windowed order, else 0: pieces of the data set that are woven together, at most
-     * PSTK_MAX_STRANDS. 0: 48, 12, 4 or 1, a function of n_samples */
-    uint32_t strands;
+    /* of a windowed order, else 0: pieces of the data set that are interleaved, at most
+     * PSTK_MAX_WAYS. 0: 48, 12, 4 or 1, a function of n_samples */
+    uint32_t ways;
     /* of a windowed order, else 0: samples of a block, at most PSTK_MAX_BLOCK. 0: 64 */
     uint32_t block;
     /* of a windowed order, else 0: blocks whose samples are mixed, at most PSTK_MAX_WINDOW.
@@ -96,7 +96,7 @@ struct pstk_order_settings {
     const struct pstk_batch_step *batch_schedule;
 };
 
-/* Fill in what is 0 of strands, block and window of a windowed order. 0; EINVAL. borrows. */
+/* Fill in what is 0 of ways, block and window of a windowed order. 0; EINVAL. borrows. */
 PSTK_API int pstk_order_settle(struct pstk_order_settings *s);
 
 /* What an order means for one rank. All 0 where there are no samples. */
@@ -104,11 +104,11 @@ struct pstk_order_explanation {
     /* sizeof(struct pstk_order_explanation), set by the caller */
     uint32_t size;
     /* of a windowed order, settled; 0 of others */
-    uint32_t strands, block, window;
-    /* of a windowed order: strands for this number of ranks, near 48: a multiple of world, and not
+    uint32_t ways, block, window;
+    /* of a windowed order: ways for this number of ranks, near 48: a multiple of world, and not
      * so many that one has less than 1024 samples unless it is world itself. With that number each
-     * rank has strands of its own. Past PSTK_MAX_STRANDS ranks: the largest divisor of world */
-    uint32_t advised_strands;
+     * rank has ways of its own. Past PSTK_MAX_WAYS ranks: the largest divisor of world */
+    uint32_t advised_ways;
     /* valid rows of this rank's last batch */
     uint32_t last_rows;
     /* batches of an epoch, the same for every rank */
@@ -117,10 +117,10 @@ struct pstk_order_explanation {
     uint64_t n_mixed;
     /* of an epoch of a windowed order; 0 of others */
     uint64_t n_blocks;
-    /* strands of a windowed order that this rank has samples of: strands / gcd(strands, world) */
-    uint64_t strands_of_rank;
-    /* ranks that have samples of the same strand: world / gcd(strands, world) */
-    uint64_t ranks_of_strand;
+    /* ways of a windowed order that this rank has samples of: ways / gcd(ways, world) */
+    uint64_t ways_of_rank;
+    /* ranks that have samples of the same way: world / gcd(ways, world) */
+    uint64_t ranks_of_way;
     /* blocks that this rank's windows lie in at a time, at most */
     uint64_t blocks_of_rank;
     /* ranks that need a sample of a block, mean of all blocks: how often all ranks together read a

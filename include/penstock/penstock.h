@@ -186,10 +186,10 @@ struct pstk_settings_order {
     uint64_t epoch;
     /* of the first batch, counted in samples over all ranks. default: 0 */
     uint64_t position;
-    /* of PSTK_ORDER_WINDOWED: pieces of the data set that are woven together, at most 65536. A rank
+    /* of PSTK_ORDER_WINDOWED: pieces of the data set that are interleaved, at most 65536. A rank
      * reads its own samples only where world divides it. default: auto, 48, 12, 4 or 1, a function
      * of the number of samples */
-    uint32_t strands;
+    uint32_t ways;
     /* of PSTK_ORDER_WINDOWED: samples of a block, at most 2^20. default: auto, 64 */
     uint32_t block;
     /* of PSTK_ORDER_WINDOWED: blocks whose samples are mixed, at most 4096. default: auto, 4 */

@@ -33,28 +33,28 @@ struct pstk__block {
     struct pstk__block *next;  /* the next that is coming; or of the free frames */
 };
 
-/* A strand of this rank, and the window that it asks for next. */
-struct strand {
+/* A way of this rank, and the window that it asks for next. */
+struct way {
     int is_begun;           /* 0: no row of this generation came yet */
     uint64_t epoch, window; /* asked for next */
-    uint64_t at_epoch, at;  /* once a row reaches this sample of the strand */
+    uint64_t at_epoch, at;  /* once a row reaches this sample of the way */
 };
 
 /* Blocks of a window that were asked for, not all of them begun. */
 struct request {
     uint64_t epoch, until;
-    struct pstk__weave_blocks blocks;
+    struct pstk__interleave_blocks blocks;
 };
 
 struct pstk__blocks {
     struct pstk__lane *lane;
-    uint32_t n_strands, n_shared; /* strands of this rank; greatest common divisor with world */
+    uint32_t n_ways, n_shared; /* ways of this rank; greatest common divisor with world */
     uint64_t ahead;
     uint64_t block; /* samples of the largest block */
     int is_small;   /* rows wait for a block that was not asked for */
     uint64_t generation;
     uint64_t now_epoch, now;  /* position of the newest batch */
-    struct strand *strands;   /* n_strands, owned */
+    struct way *ways;         /* n_ways, owned */
     struct request *requests; /* n_requests at most, a ring; owned */
     uint64_t first_request, last_request, n_requests;
 
@@ -90,7 +90,7 @@ static int allocate(struct pstk__blocks *b)
 {
     const uint64_t block = b->block, n_rows = b->n_frames * block,
                    n_extents = n_rows * b->lane->pipeline->n_extents;
-    b->strands = calloc(b->n_strands, sizeof *b->strands);
+    b->ways = calloc(b->n_ways, sizeof *b->ways);
     b->requests = calloc(b->n_requests, sizeof *b->requests);
     b->frames = calloc(b->n_frames, sizeof *b->frames);
     b->rows = calloc(n_rows, sizeof *b->rows);
@@ -98,7 +98,7 @@ static int allocate(struct pstk__blocks *b)
     b->spans = calloc(n_extents, sizeof *b->spans);
     b->table = calloc(b->n_places, sizeof *b->table);
     b->tasks = calloc(b->n_ring, sizeof *b->tasks);
-    if (!b->strands || !b->requests || !b->frames || !b->rows || !b->extents || !b->spans ||
+    if (!b->ways || !b->requests || !b->frames || !b->rows || !b->extents || !b->spans ||
         !b->table || !b->tasks)
         return PSTK_ENOMEM;
     for (uint64_t i = 0; i < n_rows; i++)
@@ -121,17 +121,17 @@ int pstk__blocks_open(struct pstk__blocks **out, struct pstk__lane *lane,
     struct pstk__blocks *b = *out = calloc(1, sizeof *b);
     int r = b ? 0 : PSTK_ENOMEM;
     if (r == 0) {
-        const struct pstk__weave *weave = &pipeline->picks.shape.weave;
+        const struct pstk__interleave *interleave = &pipeline->picks.shape.interleave;
         b->lane = lane;
-        b->n_strands = need->n_strands;
-        b->n_shared = weave->strands / need->n_strands;
+        b->n_ways = need->n_ways;
+        b->n_shared = interleave->ways / need->n_ways;
         b->ahead = need->ahead;
-        b->block = weave->block < weave->n ? weave->block : weave->n;
+        b->block = interleave->block < interleave->n ? interleave->block : interleave->n;
         b->is_small = pstk__source_mean_read(pipeline->source, pipeline->fields) <=
-                      SMALL_BLOCK / weave->block;
+                      SMALL_BLOCK / interleave->block;
         b->generation = UINT64_MAX;
         b->n_frames = need->n_frames;
-        b->n_requests = 4 * (uint64_t)need->n_strands + 4;
+        b->n_requests = 4 * (uint64_t)need->n_ways + 4;
         b->n_places = (uint32_t)power_of_two(2 * (uint64_t)need->n_frames);
         b->n_ring = power_of_two(4 * (uint64_t)lane->n_tasks);
         b->end = &b->coming;
@@ -158,7 +158,7 @@ void pstk__blocks_close(struct pstk__blocks *b)
     free(b->rows);
     free(b->frames);
     free(b->requests);
-    free(b->strands);
+    free(b->ways);
     free(b);
 }
 
@@ -296,35 +296,35 @@ static struct pstk__block *begin(struct pstk__blocks *b, uint64_t epoch, uint64_
 /* ---- reading ahead -------------------------------------------------------------------------- */
 
 /* The position of the epoch at which a window ends. */
-static uint64_t end_of(const struct pstk__windowed *order, uint32_t strand, uint64_t window)
+static uint64_t end_of(const struct pstk__windowed *order, uint32_t way, uint64_t window)
 {
     uint64_t first, n;
-    pstk__windowed_span(order, strand, window, &first, &n);
-    return (first + n) * order->weave.strands;
+    pstk__windowed_span(order, way, window, &first, &n);
+    return (first + n) * order->interleave.ways;
 }
 
-static void ask(struct pstk__blocks *b, uint64_t epoch, uint32_t strand, uint64_t window)
+static void ask(struct pstk__blocks *b, uint64_t epoch, uint32_t way, uint64_t window)
 {
     const struct pstk__windowed *order = &pstk__picker_order(&b->lane->picker, epoch)->windowed;
     if (b->last_request - b->first_request == b->n_requests)
         return; /* its rows are read by themselves */
     b->requests[b->last_request++ % b->n_requests] =
         (struct request){.epoch = epoch,
-                         .until = end_of(order, strand, window),
-                         .blocks = pstk__windowed_blocks(order, strand, window)};
+                         .until = end_of(order, way, window),
+                         .blocks = pstk__windowed_blocks(order, way, window)};
 }
 
 /* Set the window after one, and when to ask for it. */
-static void set_next(struct pstk__blocks *b, struct strand *state, uint32_t strand, uint64_t epoch,
+static void set_next(struct pstk__blocks *b, struct way *state, uint32_t way, uint64_t epoch,
                      uint64_t window)
 {
     const struct pstk__windowed *order = &pstk__picker_order(&b->lane->picker, epoch)->windowed;
-    uint64_t first = pstk__windowed_strand(order, strand), n;
+    uint64_t first = pstk__windowed_way(order, way), n;
     state->at_epoch = epoch;
-    if (window + 1 < pstk__windowed_n_windows(order, strand)) {
+    if (window + 1 < pstk__windowed_n_windows(order, way)) {
         state->epoch = epoch;
         state->window = window + 1;
-        pstk__windowed_span(order, strand, window + 1, &first, &n);
+        pstk__windowed_span(order, way, window + 1, &first, &n);
     } else {
         state->epoch = epoch + 1;
         state->window = 0;
@@ -332,23 +332,23 @@ static void set_next(struct pstk__blocks *b, struct strand *state, uint32_t stra
     state->at = first > b->ahead ? first - b->ahead : 0;
 }
 
-/* A row reaches sample i of a strand, in a window: ask for what comes next. */
+/* A row reaches sample i of a way, in a window: ask for what comes next. */
 static void reach(struct pstk__blocks *b, uint64_t epoch,
-                  const struct pstk__weave_location *location, uint64_t i)
+                  const struct pstk__interleave_location *location, uint64_t i)
 {
-    struct strand *state = &b->strands[location->strand / b->n_shared];
+    struct way *state = &b->ways[location->way / b->n_shared];
     if (!state->is_begun) {
         uint64_t first, n;
-        pstk__windowed_span(&pstk__picker_order(&b->lane->picker, epoch)->windowed,
-                            location->strand, location->window, &first, &n);
+        pstk__windowed_span(&pstk__picker_order(&b->lane->picker, epoch)->windowed, location->way,
+                            location->window, &first, &n);
         if (b->is_small || 2 * (first + n - i) >= n)
-            ask(b, epoch, location->strand, location->window);
-        set_next(b, state, location->strand, epoch, location->window);
+            ask(b, epoch, location->way, location->window);
+        set_next(b, state, location->way, epoch, location->window);
         state->is_begun = 1;
     }
     while (epoch > state->at_epoch || (epoch == state->at_epoch && i >= state->at)) {
-        ask(b, state->epoch, location->strand, state->window);
-        set_next(b, state, location->strand, state->epoch, state->window);
+        ask(b, state->epoch, location->way, state->window);
+        set_next(b, state, location->way, state->epoch, state->window);
     }
 }
 
@@ -382,8 +382,8 @@ static void begin_generation(struct pstk__blocks *b, uint64_t generation)
 {
     b->generation = generation;
     b->first_request = b->last_request;
-    for (uint32_t i = 0; i < b->n_strands; i++)
-        b->strands[i].is_begun = 0;
+    for (uint32_t i = 0; i < b->n_ways; i++)
+        b->ways[i].is_begun = 0;
 }
 
 /* The extents of a row of a block. */
@@ -406,21 +406,21 @@ void pstk__blocks_find(struct pstk__blocks *b, const struct pstk__task *task, ui
                        struct pstk__row_io *io)
 {
     const struct pstk__slot *slot = task->slot;
-    const struct pstk__weave *weave = &b->lane->pipeline->picks.shape.weave;
+    const struct pstk__interleave *interleave = &b->lane->pipeline->picks.shape.interleave;
     const uint64_t epoch = slot->batch.epoch;
-    struct pstk__weave_location location;
+    struct pstk__interleave_location location;
     const struct pstk__windowed *order = &pstk__picker_order(&b->lane->picker, epoch)->windowed;
     pstk__windowed_line(order, k, &location);
     if (b->generation != slot->generation)
         begin_generation(b, slot->generation);
     b->now_epoch = epoch;
     b->now = slot->batch.position;
-    /* Rows that pad the last batch come from the begin of the epoch, perhaps of others' strands. */
+    /* Rows that pad the last batch come from the begin of the epoch, perhaps of others' ways. */
     if (k >= slot->batch.position)
-        reach(b, epoch, &location, k / weave->strands);
+        reach(b, epoch, &location, k / interleave->ways);
     struct pstk__block *block = look_up(b, epoch, location.line);
     if (!block && b->is_small)
-        block = begin(b, epoch, location.line, end_of(order, location.strand, location.window));
+        block = begin(b, epoch, location.line, end_of(order, location.way, location.window));
     uint64_t first = 0;
     uint32_t n;
     if (block)

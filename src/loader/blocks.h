@@ -2,8 +2,8 @@
 /*
  * blocks: a windowed order read by whole blocks, each once. The cache of a lane, of stated size.
  *
- * A block is read ahead: when a strand comes near its next window, the window's blocks are asked
- * for, in the order in which strands come near. Rows find the block that has their bytes. A row
+ * A block is read ahead: when a way comes near its next window, the window's blocks are asked
+ * for, in the order in which ways come near. Rows find the block that has their bytes. A row
  * whose block is not there, because the loader has just begun or has sought, is read by itself;
  * where blocks are small, the row asks for its block and waits.
  *

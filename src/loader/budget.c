@@ -92,7 +92,7 @@ static int decodes(const struct pstk__budget_config *c)
         if (kind == PSTK_OUTPUT_CALLBACK)
             return 1;
         if ((kind == PSTK_OUTPUT_IMAGE || kind == PSTK_OUTPUT_MASK) &&
-            (c->weave || !has_plain_pixels(c->plan->source, c->plan->outputs[i].field)))
+            (c->interleave || !has_plain_pixels(c->plan->source, c->plan->outputs[i].field)))
             return 1;
     }
     return 0;
@@ -109,7 +109,7 @@ static uint32_t n_workers(const struct pstk__budget_config *c)
 static uint32_t lanes_per_node(const struct pstk__budget_config *c)
 {
     int copies = mean_read(c->plan) <= SMALL_RECORD || !decodes(c);
-    if (c->weave) /* a lane has the blocks of all its batches; they make reading a row cheap */
+    if (c->interleave) /* a lane has the blocks of all its batches; they make reading a row cheap */
         return 1;
     uint32_t n = copies ? c->workers_per_node : 1;
     return (uint32_t)max64(1, min64(n, PSTK__MAX_LANES / c->n_nodes));
@@ -162,7 +162,7 @@ static uint64_t index_size(const struct pstk__budget *budget, const struct pstk_
         c->settings->memory.index_memory ? c->settings->memory.index_memory : INDEX_AUTO;
     /* The rows of a task pin one page each until all pages are there; two tasks, so that reading
      * continues. */
-    uint64_t least = 2 * (uint64_t)budget->rows_per_task + (c->weave ? BLOCK_PAGES : 0);
+    uint64_t least = 2 * (uint64_t)budget->rows_per_task + (c->interleave ? BLOCK_PAGES : 0);
     uint64_t want = all_lanes / budget->n_lanes / PSTK__PAGE_SIZE;
     uint64_t all = max64(c->plan->source->n_pages, 1);
     return max64(least, min64(want, all)) * PSTK__PAGE_SIZE;
@@ -185,8 +185,8 @@ static uint64_t lanes_init(struct pstk__budget *budget, const struct pstk__budge
     budget->buffer_size = buffer_size(budget, c, budget->limit - budget->slot_memory);
     budget->index_size = index_size(budget, c);
     const struct pstk__source *source = c->plan->source;
-    if (c->weave)
-        pstk__blocks_measure(&budget->blocks, c->weave, c->settings->ranks.world,
+    if (c->interleave)
+        pstk__blocks_measure(&budget->blocks, c->interleave, c->settings->ranks.world,
                              (uint64_t)budget->n_slots * c->plan->batch_size, mean_read(c->plan),
                              pstk__source_max_read(source, fields_of(c->plan)),
                              pstk__source_n_extents(source, fields_of(c->plan)));
@@ -296,25 +296,25 @@ static int check_within(const char *setting, uint64_t size, uint64_t limit, stru
                                     (unsigned long long)limit);
 }
 
-/* The most strands whose blocks fit where `other` bytes a lane are for other things: a multiple of
+/* The most ways whose blocks fit where `other` bytes a lane are for other things: a multiple of
  * world where there is one. 0: none fits. */
-static uint32_t strands_that_fit(const struct pstk__budget *budget,
-                                 const struct pstk__budget_config *c, uint64_t other)
+static uint32_t ways_that_fit(const struct pstk__budget *budget,
+                              const struct pstk__budget_config *c, uint64_t other)
 {
     const uint64_t left = (budget->limit - budget->slot_memory) / budget->n_lanes;
     const uint32_t world = c->settings->ranks.world;
-    struct pstk__weave weave = *c->weave;
-    while (weave.strands > 1) {
-        const uint32_t rest = weave.strands % world;
-        const uint32_t step = weave.strands > world ? (rest ? rest : world) : 1;
+    struct pstk__interleave interleave = *c->interleave;
+    while (interleave.ways > 1) {
+        const uint32_t rest = interleave.ways % world;
+        const uint32_t step = interleave.ways > world ? (rest ? rest : world) : 1;
         struct pstk__blocks_footprint need;
-        weave.strands -= step;
-        pstk__blocks_measure(&need, &weave, world, (uint64_t)budget->n_slots * c->plan->batch_size,
-                             mean_read(c->plan),
+        interleave.ways -= step;
+        pstk__blocks_measure(&need, &interleave, world,
+                             (uint64_t)budget->n_slots * c->plan->batch_size, mean_read(c->plan),
                              pstk__source_max_read(c->plan->source, fields_of(c->plan)),
                              pstk__source_n_extents(c->plan->source, fields_of(c->plan)));
         if (other < left && need.memory + need.tables <= left - other)
-            return weave.strands;
+            return interleave.ways;
     }
     return 0;
 }
@@ -325,30 +325,29 @@ static int refuse_lanes(const struct pstk__budget *budget, const struct pstk__bu
 {
     const uint64_t left = budget->limit - budget->slot_memory;
     char slot[TEXT_SIZE], rest[TEXT_SIZE], need[TEXT_SIZE], blocks[TEXT_SIZE], advice[ADVICE_SIZE];
-    if (!c->weave)
+    if (!c->interleave)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "max_memory: slots (%u x %s) leave %s for io_memory and index_memory, "
                           "which need %s: %s",
                           budget->n_slots, size_text(slot, budget->slot_size),
                           size_text(rest, left), size_text(need, needed),
                           advice_text(advice, budget, c));
-    const uint64_t samples = (uint64_t)c->weave->window * c->weave->block;
-    const uint32_t fit =
-        strands_that_fit(budget, c, needed / budget->n_lanes - blocks_size(budget));
+    const uint64_t samples = (uint64_t)c->interleave->window * c->interleave->block;
+    const uint32_t fit = ways_that_fit(budget, c, needed / budget->n_lanes - blocks_size(budget));
     if (fit)
         snprintf(advice, sizeof advice,
-                 "lower strands to %u, which mixes %llu samples at a time instead of %llu", fit,
+                 "lower ways to %u, which mixes %llu samples at a time instead of %llu", fit,
                  (unsigned long long)(fit * samples),
-                 (unsigned long long)(c->weave->strands * samples));
+                 (unsigned long long)(c->interleave->ways * samples));
     else
         snprintf(advice, sizeof advice, "lower window, block or n_slots");
     return pstk__fail(
         err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
         "max_memory: slots (%u x %s) leave %s for reading, which needs %s, of it %s for the blocks "
-        "of %u strand%s: %s, or raise max_memory",
+        "of %u way%s: %s, or raise max_memory",
         budget->n_slots, size_text(slot, budget->slot_size), size_text(rest, left),
         size_text(need, needed), size_text(blocks, budget->n_lanes * blocks_size(budget)),
-        budget->blocks.n_strands, budget->blocks.n_strands == 1 ? "" : "s", advice);
+        budget->blocks.n_ways, budget->blocks.n_ways == 1 ? "" : "s", advice);
 }
 
 /* Bytes of the host that slots and lanes take. */
@@ -425,7 +424,7 @@ static int refuse_group(const struct pstk__budget_config *c, uint64_t need, stru
                       size_text(limit, c->group_limit), size_text(left, c->group_left), parts,
                       size_text(needed, need), s->memory.n_slots ? "n_slots, " : "",
                       s->memory.io_memory ? "io_memory, " : "",
-                      s->memory.index_memory ? "index_memory, " : "", c->weave ? "strands, " : "",
+                      s->memory.index_memory ? "index_memory, " : "", c->interleave ? "ways, " : "",
                       c->plan->rows_setting);
 }
 

@@ -27,8 +27,8 @@ struct pstk__budget {
 
 /* What the budget follows from; borrowed for the call. */
 struct pstk__budget_config {
-    const struct pstk_settings *settings; /* checked */
-    const struct pstk__weave *weave;      /* of a windowed order, settled; else NULL */
+    const struct pstk_settings *settings;      /* checked */
+    const struct pstk__interleave *interleave; /* of a windowed order, settled; else NULL */
     const struct pstk__plan *plan;
     const struct pstk__layout *layout;
     const struct pstk__layout *least; /* with a batch_size of 1: what advice counts on */

@@ -13,35 +13,35 @@ static uint64_t product(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &c) || c > UINT64_MAX / 4 ? UINT64_MAX / 4 : c;
 }
 
-void pstk__blocks_measure(struct pstk__blocks_footprint *footprint, const struct pstk__weave *weave,
-                          uint32_t world, uint64_t rows, uint64_t mean, uint64_t most,
-                          uint32_t n_extents)
+void pstk__blocks_measure(struct pstk__blocks_footprint *footprint,
+                          const struct pstk__interleave *interleave, uint32_t world, uint64_t rows,
+                          uint64_t mean, uint64_t most, uint32_t n_extents)
 {
-    const uint64_t window = (uint64_t)weave->window * weave->block;
-    const uint64_t shared = pstk__common_divisor(weave->strands, world);
-    const uint64_t n_strands = weave->strands / shared,
-                   n_blocks = (weave->n - 1) / weave->block + 1;
+    const uint64_t window = (uint64_t)interleave->window * interleave->block;
+    const uint64_t shared = pstk__common_divisor(interleave->ways, world);
+    const uint64_t n_ways = interleave->ways / shared,
+                   n_blocks = (interleave->n - 1) / interleave->block + 1;
     const uint64_t least = window / 8 + 1;
-    uint64_t ahead = AHEAD_BYTES / product(n_strands, mean ? mean : 1);
+    uint64_t ahead = AHEAD_BYTES / product(n_ways, mean ? mean : 1);
     ahead = ahead < least ? least : ahead > window ? window : ahead;
     /* The windows under way; the part of the next ones that is asked for ahead; those that ended
      * while slots still hold rows of them. */
-    uint64_t frames = n_strands * (weave->window + 1u) +
-                      n_strands * weave->window * ahead / window + n_strands +
-                      rows / weave->block * (world / shared) + MORE_FRAMES;
+    uint64_t frames = n_ways * (interleave->window + 1u) +
+                      n_ways * interleave->window * ahead / window + n_ways +
+                      rows / interleave->block * (world / shared) + MORE_FRAMES;
     frames = frames < 2 * n_blocks + 2 ? frames : 2 * n_blocks + 2;
     /* No more than two epochs' records, however large blocks may be. */
-    uint64_t records = product(frames, weave->block);
-    records = records < 2 * weave->n + 2 ? records : 2 * weave->n + 2;
+    uint64_t records = product(frames, interleave->block);
+    records = records < 2 * interleave->n + 2 ? records : 2 * interleave->n + 2;
     const uint64_t content = product(records, mean);
-    footprint->n_strands = (uint32_t)n_strands;
+    footprint->n_ways = (uint32_t)n_ways;
     footprint->n_frames = (uint32_t)(frames < UINT32_MAX / 4 ? frames : UINT32_MAX / 4);
     footprint->ahead = ahead;
     /* Blocks differ in size; each ends within a page. */
     footprint->memory =
         (content + content / 8 + frames * PSTK__PAGE_SIZE + 2 * most + PSTK__PAGE_SIZE) /
         PSTK__PAGE_SIZE * PSTK__PAGE_SIZE;
-    const uint64_t block = weave->block < weave->n ? weave->block : weave->n;
+    const uint64_t block = interleave->block < interleave->n ? interleave->block : interleave->n;
     footprint->tables =
         product(product(frames, block), PSTK__BLOCK_ROW + (uint64_t)n_extents * PSTK__BLOCK_EXTENT);
 }

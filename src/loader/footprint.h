@@ -7,21 +7,21 @@
 
 /* What the blocks of one lane need; all 0 for other orders. */
 struct pstk__blocks_footprint {
-    uint32_t n_strands; /* that this rank reads */
-    uint32_t n_frames;  /* blocks that may be there at a time */
-    uint64_t ahead;     /* samples of a strand before its next window, at which that is asked for */
-    uint64_t memory;    /* bytes of their content, whole pages */
-    uint64_t tables;    /* bytes of what is known of their rows */
+    uint32_t n_ways;   /* that this rank reads */
+    uint32_t n_frames; /* blocks that may be there at a time */
+    uint64_t ahead;    /* samples of a way before its next window, at which that is asked for */
+    uint64_t memory;   /* bytes of their content, whole pages */
+    uint64_t tables;   /* bytes of what is known of their rows */
 };
 
 /* Bytes of what a block knows of a row, and of each of its extents; at least those of blocks.c. */
 #define PSTK__BLOCK_ROW 128u
 #define PSTK__BLOCK_EXTENT 208u
 
-/* weave: settled; world: ranks; rows: of all slots; mean, most: bytes of a record; n_extents: of
- * one. Pure. */
-void pstk__blocks_measure(struct pstk__blocks_footprint *footprint, const struct pstk__weave *weave,
-                          uint32_t world, uint64_t rows, uint64_t mean, uint64_t most,
-                          uint32_t n_extents);
+/* interleave: settled; world: ranks; rows: of all slots; mean, most: bytes of a record; n_extents:
+ * of one. Pure. */
+void pstk__blocks_measure(struct pstk__blocks_footprint *footprint,
+                          const struct pstk__interleave *interleave, uint32_t world, uint64_t rows,
+                          uint64_t mean, uint64_t most, uint32_t n_extents);
 
 #endif

@@ -124,12 +124,11 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
         .last_batch = s->last_batch};
     pipeline->picks.seed = s->seed;
     pipeline->picks.mixture = pipeline->mixture;
-    pipeline->picks.shape = (struct pstk__order_shape){.kind = s->order.kind,
-                                                       .weave = {.n = n,
-                                                                 .strands = s->order.strands,
-                                                                 .block = s->order.block,
-                                                                 .window = s->order.window}};
-    pstk__weave_settle(&pipeline->picks.shape.weave);
+    pipeline->picks.shape = (struct pstk__order_shape){
+        .kind = s->order.kind,
+        .interleave = {
+            .n = n, .ways = s->order.ways, .block = s->order.block, .window = s->order.window}};
+    pstk__interleave_settle(&pipeline->picks.shape.interleave);
     if (!s->budget && pstk__partition_n_batches(&pipeline->partition, 0) == 0)
         return refuse_no_batch(pipeline, pipeline->partition.global_batch, err);
     if (s->budget)
@@ -229,16 +228,17 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
     pipeline->n_nodes = pstk__numa_n_nodes(pipeline->numa);
     pipeline->n_workers = pstk__numa_n_workers(pipeline->numa);
     r = choose_io(pipeline, memory, err);
-    struct pstk__budget_config budget = {
-        .settings = s,
-        .weave = s->order.kind == PSTK_ORDER_WINDOWED ? &pipeline->picks.shape.weave : NULL,
-        .plan = pipeline->plan,
-        .layout = &loader->layout,
-        .least = &least,
-        .n_nodes = pipeline->n_nodes,
-        .workers_per_node = workers_per_node(pipeline),
-        .machine_memory = memory,
-        .taken = pipeline->epochs_memory};
+    struct pstk__budget_config budget = {.settings = s,
+                                         .interleave = s->order.kind == PSTK_ORDER_WINDOWED
+                                                           ? &pipeline->picks.shape.interleave
+                                                           : NULL,
+                                         .plan = pipeline->plan,
+                                         .layout = &loader->layout,
+                                         .least = &least,
+                                         .n_nodes = pipeline->n_nodes,
+                                         .workers_per_node = workers_per_node(pipeline),
+                                         .machine_memory = memory,
+                                         .taken = pipeline->epochs_memory};
     pstk__cgroup_memory_left("/", &budget.group_limit, &budget.group_left);
     if (r == 0)
         r = pstk__budget_init(&loader->budget, &budget, err);

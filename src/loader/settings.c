@@ -204,11 +204,11 @@ int pstk__settings_resize(const struct pstk_settings *s, uint32_t rows, uint32_t
 /* What only a windowed order has. */
 static int check_order(const struct pstk_settings *s, struct pstk_error *err)
 {
-    const char *set = s->order.strands  ? "strands"
+    const char *set = s->order.ways     ? "ways"
                       : s->order.block  ? "block"
                       : s->order.window ? "window"
                                         : NULL;
-    const uint32_t value = s->order.strands ? s->order.strands
+    const uint32_t value = s->order.ways    ? s->order.ways
                            : s->order.block ? s->order.block
                                             : s->order.window;
     if (s->order.kind == PSTK_ORDER_WINDOWED || !set)
@@ -222,7 +222,7 @@ int pstk__settings_check(struct pstk_settings *s, struct pstk_error *err)
         {"batch_size", s->batch_size, 1, BATCH_SIZE_MAX, 0},
         {"n_outputs", s->n_outputs, 1, PSTK__MAX_OUTPUTS, 0},
         {"order", s->order.kind, 0, PSTK_ORDER_WINDOWED, 0},
-        {"strands", s->order.strands, 1, PSTK__STRANDS_MAX, 1},
+        {"ways", s->order.ways, 1, PSTK__WAYS_MAX, 1},
         {"block", s->order.block, 1, PSTK__BLOCK_MAX, 1},
         {"window", s->order.window, 1, PSTK__WINDOW_MAX, 1},
         {"last_batch", s->last_batch, 0, PSTK_LAST_SHORT, 0},

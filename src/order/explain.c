@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "order/explain.h"
 
-#define STRANDS_WANTED 48u
+#define WAYS_WANTED 48u
 
 uint64_t pstk__common_divisor(uint64_t a, uint64_t b)
 {
@@ -49,23 +49,23 @@ static double readers_of(uint64_t n, uint64_t piece, uint64_t other, uint64_t ra
     return (double)n_longer * (1 - none_longer) + (double)(ranks - n_longer) * (1 - none);
 }
 
-/* Readings of all blocks by all ranks, of which `ranks` share each strand. A strand has a part of
+/* Readings of all blocks by all ranks, of which `ranks` share each way. A way has a part of
  * its first block, whole blocks, and a part of its last block. */
-static double readings(const struct pstk__weave *weave, uint64_t groups, uint64_t ranks)
+static double readings(const struct pstk__interleave *interleave, uint64_t groups, uint64_t ranks)
 {
-    const uint64_t block = weave->block, window = (uint64_t)weave->window * block;
-    const uint64_t length = weave->n / weave->strands, n_longer = weave->n % weave->strands;
+    const uint64_t block = interleave->block, window = (uint64_t)interleave->window * block;
+    const uint64_t length = interleave->n / interleave->ways,
+                   n_longer = interleave->n % interleave->ways;
     double sum = 0;
-    uint64_t begin = 0,
-             before = 0; /* the same ranks' part of the block that this strand begins in */
-    for (uint32_t strand = 0; strand < weave->strands && begin < weave->n; strand++) {
-        const uint64_t own = length + (strand < n_longer), n = min_of(window, own);
+    uint64_t begin = 0, before = 0; /* the same ranks' part of the block that this way begins in */
+    for (uint32_t way = 0; way < interleave->ways && begin < interleave->n; way++) {
+        const uint64_t own = length + (way < n_longer), n = min_of(window, own);
         const uint64_t first = min_of((block - begin % block) % block, own);
         const uint64_t last = (own - first) % block, whole = (own - first) / block;
         /* A window ends this far inside of a block, so that one block of each window is divided. */
-        const uint64_t phase = strand * window / weave->strands;
+        const uint64_t phase = way * window / interleave->ways;
         const uint64_t cut = (begin % block + block - phase % block) % block;
-        const double divided = (double)whole / weave->window;
+        const double divided = (double)whole / interleave->window;
         sum += divided * readers_of(n, cut, block - cut, ranks);
         sum += ((double)whole - divided) * readers_of(n, block, 0, ranks);
         if (groups > 1) { /* the blocks' other parts are of other ranks */
@@ -78,44 +78,44 @@ static double readings(const struct pstk__weave *weave, uint64_t groups, uint64_
         }
         begin += own;
     }
-    return sum + readers_of(min_of(window, weave->n), before, 0, ranks);
+    return sum + readers_of(min_of(window, interleave->n), before, 0, ranks);
 }
 
-void pstk__weave_explain(const struct pstk__weave *weave, uint64_t world,
-                         struct pstk__weave_share *out)
+void pstk__interleave_explain(const struct pstk__interleave *interleave, uint64_t world,
+                              struct pstk__interleave_share *out)
 {
-    *out = (struct pstk__weave_share){0};
-    if (!weave->n)
+    *out = (struct pstk__interleave_share){0};
+    if (!interleave->n)
         return;
-    const uint64_t groups = pstk__common_divisor(weave->strands, world),
-                   n_blocks = (weave->n - 1) / weave->block + 1,
-                   window = (uint64_t)weave->window * weave->block;
-    out->strands = weave->strands / groups;
+    const uint64_t groups = pstk__common_divisor(interleave->ways, world),
+                   n_blocks = (interleave->n - 1) / interleave->block + 1,
+                   window = (uint64_t)interleave->window * interleave->block;
+    out->ways = interleave->ways / groups;
     out->ranks = world / groups;
     /* A window touches one block more than it has; the short block is another. */
-    const uint64_t of_strand = weave->n / weave->strands / weave->block + 1;
-    out->blocks = out->strands * (min_of(weave->window, of_strand) + 1);
-    out->blocks = min_of(out->blocks + (weave->n % weave->block != 0), n_blocks);
-    out->n_mixed = min_of(weave->strands * window, weave->n);
-    const double mean = readings(weave, groups, out->ranks) / (double)n_blocks;
+    const uint64_t of_way = interleave->n / interleave->ways / interleave->block + 1;
+    out->blocks = out->ways * (min_of(interleave->window, of_way) + 1);
+    out->blocks = min_of(out->blocks + (interleave->n % interleave->block != 0), n_blocks);
+    out->n_mixed = min_of(interleave->ways * window, interleave->n);
+    const double mean = readings(interleave, groups, out->ranks) / (double)n_blocks;
     out->n_readings = mean > 1 ? mean : 1;
 }
 
-/* The largest divisor of world that is a valid number of strands. */
+/* The largest divisor of world that is a valid number of ways. */
 static uint32_t largest_divisor(uint64_t world)
 {
-    uint32_t divisor = PSTK__STRANDS_MAX;
+    uint32_t divisor = PSTK__WAYS_MAX;
     while (world % divisor)
         divisor--;
     return divisor;
 }
 
-uint32_t pstk__weave_advise(const struct pstk__weave *weave, uint64_t world)
+uint32_t pstk__interleave_advise(const struct pstk__interleave *interleave, uint64_t world)
 {
-    if (world > PSTK__STRANDS_MAX)
+    if (world > PSTK__WAYS_MAX)
         return largest_divisor(world);
-    uint64_t times = (STRANDS_WANTED + world / 2) / world; /* the multiple that is nearest to 48 */
-    const uint64_t most = weave->n / PSTK__STRAND_LEAST / world;
+    uint64_t times = (WAYS_WANTED + world / 2) / world; /* the multiple that is nearest to 48 */
+    const uint64_t most = interleave->n / PSTK__WAY_LEAST / world;
     times = min_of(times, most);
     return (uint32_t)(times ? times * world : world);
 }

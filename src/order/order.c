@@ -19,12 +19,12 @@ void pstk__order_init(struct pstk__order *order, const struct pstk__order_shape 
                       uint64_t seed, uint64_t epoch)
 {
     order->kind = shape->kind;
-    order->n = shape->weave.n;
+    order->n = shape->interleave.n;
     struct pstk__random draws = draws_of(seed, epoch);
     if (order->kind == PSTK_ORDER_FULL && order->n > 0)
         pstk__permutation_init(&order->full, order->n, &draws);
     if (order->kind == PSTK_ORDER_WINDOWED && order->n > 0)
-        pstk__windowed_init(&order->windowed, &shape->weave, seed, epoch);
+        pstk__windowed_init(&order->windowed, &shape->interleave, seed, epoch);
 }
 
 uint64_t pstk__order_at(const struct pstk__order *order, uint64_t k)

@@ -15,8 +15,8 @@
 
 /* What an order is made of; constant for a data set. */
 struct pstk__order_shape {
-    uint32_t kind;            /* enum pstk_order */
-    struct pstk__weave weave; /* n of every kind; the rest of windowed, settled */
+    uint32_t kind;                      /* enum pstk_order */
+    struct pstk__interleave interleave; /* n of every kind; the rest of windowed, settled */
 };
 
 /* The order of one epoch. Plain data; init is O(min(n, 1024)). */

@@ -47,7 +47,7 @@ static void pick_of_mixture(struct pstk__picker *picker, uint64_t epoch, uint64_
     struct pstk__picked_order *picked = &picker->of_mixture[at.data_set];
     if (!picked->is_ready || picked->epoch != own_epoch) {
         struct pstk__order_shape shape = picker->plan->shape;
-        shape.weave.n = n;
+        shape.interleave.n = n;
         pstk__order_init(&picked->order, &shape, mixture->seeds[at.data_set], own_epoch);
         picked->epoch = own_epoch;
         picked->is_ready = 1;

@@ -26,7 +26,8 @@ struct pstk__pick_plan {
     const struct pstk__subset *subset; /* borrowed; NULL: all samples */
     const struct pstk__alias *alias;   /* borrowed; draws in place of the order; NULL: none */
     uint64_t seed;
-    const struct pstk__mixture *mixture; /* NULL: one data set; else shape.weave.n is not used */
+    const struct pstk__mixture *mixture; /* NULL: one data set; else shape.interleave.n is not used
+                                          */
 };
 
 /* The order of one data set of a mixture, in the epoch that was looked at last. */

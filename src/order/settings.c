@@ -35,10 +35,9 @@ static int partition_of(const struct pstk_order_settings *s, struct pstk__partit
         return PSTK_EINVAL;
     if (s->order > PSTK_ORDER_WINDOWED || s->last_batch > PSTK_LAST_SHORT)
         return PSTK_EINVAL;
-    if (s->strands > PSTK__STRANDS_MAX || s->block > PSTK__BLOCK_MAX ||
-        s->window > PSTK__WINDOW_MAX)
+    if (s->ways > PSTK__WAYS_MAX || s->block > PSTK__BLOCK_MAX || s->window > PSTK__WINDOW_MAX)
         return PSTK_EINVAL;
-    if (s->order != PSTK_ORDER_WINDOWED && (s->strands || s->block || s->window))
+    if (s->order != PSTK_ORDER_WINDOWED && (s->ways || s->block || s->window))
         return PSTK_EINVAL;
     if (s->global_batch_size && s->batch_size)
         return PSTK_EINVAL;
@@ -57,9 +56,8 @@ static struct pstk__order_shape shape_of(const struct pstk_order_settings *s)
 {
     struct pstk__order_shape shape = {
         .kind = s->order,
-        .weave = {
-            .n = s->n_samples, .strands = s->strands, .block = s->block, .window = s->window}};
-    pstk__weave_settle(&shape.weave);
+        .interleave = {.n = s->n_samples, .ways = s->ways, .block = s->block, .window = s->window}};
+    pstk__interleave_settle(&shape.interleave);
     return shape;
 }
 
@@ -137,9 +135,9 @@ int pstk_order_settle(struct pstk_order_settings *settings)
         return PSTK_EINVAL;
     if (s.order == PSTK_ORDER_WINDOWED) {
         const struct pstk__order_shape shape = shape_of(&s);
-        settings->strands = shape.weave.strands;
-        settings->block = shape.weave.block;
-        settings->window = shape.weave.window;
+        settings->ways = shape.interleave.ways;
+        settings->block = shape.interleave.block;
+        settings->window = shape.interleave.window;
     }
     return 0;
 }
@@ -148,16 +146,16 @@ int pstk_order_settle(struct pstk_order_settings *settings)
 static void explain_blocks(const struct pstk_order_settings *s, struct pstk_order_explanation *out)
 {
     const struct pstk__order_shape shape = shape_of(s);
-    struct pstk__weave_share share;
-    pstk__weave_explain(&shape.weave, s->world, &share);
-    out->strands = shape.weave.strands;
-    out->block = shape.weave.block;
-    out->window = shape.weave.window;
-    out->advised_strands = pstk__weave_advise(&shape.weave, s->world);
+    struct pstk__interleave_share share;
+    pstk__interleave_explain(&shape.interleave, s->world, &share);
+    out->ways = shape.interleave.ways;
+    out->block = shape.interleave.block;
+    out->window = shape.interleave.window;
+    out->advised_ways = pstk__interleave_advise(&shape.interleave, s->world);
     out->n_mixed = share.n_mixed;
-    out->n_blocks = (s->n_samples - 1) / shape.weave.block + 1;
-    out->strands_of_rank = share.strands;
-    out->ranks_of_strand = share.ranks;
+    out->n_blocks = (s->n_samples - 1) / shape.interleave.block + 1;
+    out->ways_of_rank = share.ways;
+    out->ranks_of_way = share.ranks;
     out->blocks_of_rank = share.blocks;
     out->n_readings = share.n_readings;
 }

@@ -5,16 +5,16 @@
  *   sample ids   |block 0|block 1|block 2| ... |last, perhaps short|      `block` samples each
  *        blocks in a new random order in each epoch: the line
  *   line         |block 7|block 2|last|block 9| ...                  |
- *        cut into `strands` equal pieces
- *   strands      |  strand 0     |  strand 1     |  ...  | strand C-1|
+ *        cut into `ways` equal pieces
+ *   ways      |  way 0     |  way 1     |  ...  | way C-1|
  *        each cut into windows of `window` blocks' samples, mixed inside
- *   order        position p is the sample number p / C of strand p modulo C
+ *   order        position p is the sample number p / C of way p modulo C
  *
- * Strand s changes windows s / C of a window earlier than strand 0, so that the strands do not ask
+ * Way s changes windows s / C of a window earlier than way 0, so that the ways do not ask
  * for new blocks all at once. The rows of a block are rotated, in each epoch by another number, so
  * that a short window does not have the same rows in every epoch. A window lies in window + 1
  * blocks at most (one more where the short last block lies inside it), so a reader that holds these
- * reads each byte once. A rank that has the positions r modulo R has whole strands where R divides
+ * reads each byte once. A rank that has the positions r modulo R has whole ways where R divides
  * C. ORDER.md has the definition as numbers, and the proof that it is a bijection.
  */
 #ifndef PSTK_WINDOWED_H
@@ -25,73 +25,73 @@
 #include <penstock/order.h>
 
 /* The most of each: products of all three with a position stay below 2^64. */
-#define PSTK__STRANDS_MAX ((uint32_t)PSTK_MAX_STRANDS)
+#define PSTK__WAYS_MAX ((uint32_t)PSTK_MAX_WAYS)
 #define PSTK__BLOCK_MAX ((uint32_t)PSTK_MAX_BLOCK)
 #define PSTK__WINDOW_MAX ((uint32_t)PSTK_MAX_WINDOW)
 
 /* What a windowed order is made of; constant for a data set. */
-struct pstk__weave {
-    uint64_t n;       /* samples, >= 1, at most 2^62 */
-    uint32_t strands; /* >= 1 */
-    uint32_t block;   /* samples of a block, >= 1 */
-    uint32_t window;  /* blocks of a window, >= 1 */
+struct pstk__interleave {
+    uint64_t n;      /* samples, >= 1, at most 2^62 */
+    uint32_t ways;   /* >= 1 */
+    uint32_t block;  /* samples of a block, >= 1 */
+    uint32_t window; /* blocks of a window, >= 1 */
 };
 
 /* The order of one epoch. Plain data; init is O(1024). */
 struct pstk__windowed {
-    struct pstk__weave weave;
-    uint64_t n_blocks;               /* the last has weave.n - (n_blocks - 1) * block samples */
-    uint64_t n_last;                 /* samples of the last block, 1 to block */
-    uint64_t last;                   /* where the last block lies in the line of blocks */
-    uint64_t n_strand, n_longer;     /* samples of a strand; the first n_longer have one more */
-    uint64_t n_window;               /* samples of a whole window */
-    uint64_t window_key;             /* of the windows' permutations */
-    uint64_t row_key;                /* of the blocks' rotations */
+    struct pstk__interleave interleave;
+    uint64_t n_blocks;        /* the last has interleave.n - (n_blocks - 1) * block samples */
+    uint64_t n_last;          /* samples of the last block, 1 to block */
+    uint64_t last;            /* where the last block lies in the line of blocks */
+    uint64_t n_way, n_longer; /* samples of a way; the first n_longer have one more */
+    uint64_t n_window;        /* samples of a whole window */
+    uint64_t window_key;      /* of the windows' permutations */
+    uint64_t row_key;         /* of the blocks' rotations */
     struct pstk__permutation blocks; /* line -> number of the block */
     struct pstk__feistel mixer;      /* of a whole window */
 };
 
 /* Where a position lies. */
-struct pstk__weave_location {
+struct pstk__interleave_location {
     uint64_t id;
     uint64_t line; /* its block: position in the line of blocks */
     uint32_t row;  /* of the block: id = that of its first sample + row */
-    uint32_t strand;
-    uint64_t window; /* of the strand */
+    uint32_t way;
+    uint64_t window; /* of the way */
 };
 
 /* A stretch of the line of blocks: first to last, both included. */
-struct pstk__weave_blocks {
+struct pstk__interleave_blocks {
     uint64_t first, last;
 };
 
-/* Fill in what is 0 of strands, block and window, from n alone. */
-void pstk__weave_settle(struct pstk__weave *weave);
-void pstk__windowed_init(struct pstk__windowed *windowed, const struct pstk__weave *weave,
+/* Fill in what is 0 of ways, block and window, from n alone. */
+void pstk__interleave_settle(struct pstk__interleave *interleave);
+void pstk__windowed_init(struct pstk__windowed *windowed, const struct pstk__interleave *interleave,
                          uint64_t seed, uint64_t epoch);
 /* Sample id at position k < n. */
 uint64_t pstk__windowed_at(const struct pstk__windowed *windowed, uint64_t k);
 /* Where that comes from: all of the location but the id. */
 void pstk__windowed_line(const struct pstk__windowed *windowed, uint64_t k,
-                         struct pstk__weave_location *out);
+                         struct pstk__interleave_location *out);
 /* Both: all of the location. */
 void pstk__windowed_place(const struct pstk__windowed *windowed, uint64_t k,
-                          struct pstk__weave_location *out);
+                          struct pstk__interleave_location *out);
 
 /* ---- for who reads by blocks ---- */
 
-/* Samples of a strand. */
-uint64_t pstk__windowed_strand(const struct pstk__windowed *windowed, uint32_t strand);
-/* Windows of a strand; the first and the last may be short. */
-uint64_t pstk__windowed_n_windows(const struct pstk__windowed *windowed, uint32_t strand);
-/* The window of a strand that has its sample number i. */
-uint64_t pstk__windowed_window(const struct pstk__windowed *windowed, uint32_t strand, uint64_t i);
-/* The samples of a window: number of the first in the strand, and how many. */
-void pstk__windowed_span(const struct pstk__windowed *windowed, uint32_t strand, uint64_t window,
+/* Samples of a way. */
+uint64_t pstk__windowed_way(const struct pstk__windowed *windowed, uint32_t way);
+/* Windows of a way; the first and the last may be short. */
+uint64_t pstk__windowed_n_windows(const struct pstk__windowed *windowed, uint32_t way);
+/* The window of a way that has its sample number i. */
+uint64_t pstk__windowed_window(const struct pstk__windowed *windowed, uint32_t way, uint64_t i);
+/* The samples of a window: number of the first in the way, and how many. */
+void pstk__windowed_span(const struct pstk__windowed *windowed, uint32_t way, uint64_t window,
                          uint64_t *first, uint64_t *n);
 /* The blocks that a window lies in. */
-struct pstk__weave_blocks pstk__windowed_blocks(const struct pstk__windowed *windowed,
-                                                uint32_t strand, uint64_t window);
+struct pstk__interleave_blocks pstk__windowed_blocks(const struct pstk__windowed *windowed,
+                                                     uint32_t way, uint64_t window);
 /* The samples of a block of the line: id of the first, and how many. */
 void pstk__windowed_block(const struct pstk__windowed *windowed, uint64_t line, uint64_t *first,
                           uint32_t *n);

@@ -104,7 +104,7 @@ static int storage_extents(struct storage *storage, struct pstk_error *err)
     uint64_t n_runs = (storage->source->n_samples + RUN - 1) / RUN, run = 0;
     struct pstk__extent have = {.size = 0};
     struct pstk__order order;
-    pstk__order_init(&order, &(struct pstk__order_shape){.weave.n = n_runs}, 1, 0);
+    pstk__order_init(&order, &(struct pstk__order_shape){.interleave.n = n_runs}, 1, 0);
     for (uint32_t n = 0; n < storage->n && run < n_runs; run++) {
         uint64_t id = pstk__order_at(&order, run) * RUN, end = id + RUN;
         for (; id < end && id < storage->source->n_samples && n < storage->n;
@@ -157,7 +157,7 @@ static void storage_keep_cold(struct storage *storage)
         memcpy(storage->extents, kept, n * sizeof *kept);
         storage->n = n;
         storage->depth = storage->depth < n ? storage->depth : n;
-        pstk__order_init(&storage->order, &(struct pstk__order_shape){.weave.n = n}, 2, 0);
+        pstk__order_init(&storage->order, &(struct pstk__order_shape){.interleave.n = n}, 2, 0);
     }
     free(kept);
 }
@@ -260,7 +260,8 @@ static int storage_open(struct storage *storage, const struct pstk_settings *s, 
     const uint64_t most = N_EXTENTS / storage->n_extents;
     storage->n = (uint32_t)(storage->source->n_samples < most ? storage->source->n_samples : most) *
                  storage->n_extents;
-    pstk__order_init(&storage->order, &(struct pstk__order_shape){.weave.n = storage->n}, 2, 0);
+    pstk__order_init(&storage->order, &(struct pstk__order_shape){.interleave.n = storage->n}, 2,
+                     0);
     storage->extents = calloc(storage->n, sizeof *storage->extents);
     storage->reads = calloc(storage->depth, sizeof *storage->reads);
     if (!storage->extents || !storage->reads)
@@ -446,7 +447,7 @@ static void load_images(struct images *set, struct pstk_dataset *dataset, uint32
     struct pstk__order order;
     uint64_t bytes = 0, most = memory_share();
     most = most < IMAGE_BYTES ? most : IMAGE_BYTES;
-    pstk__order_init(&order, &(struct pstk__order_shape){.weave.n = source->n_samples}, 2, 0);
+    pstk__order_init(&order, &(struct pstk__order_shape){.interleave.n = source->n_samples}, 2, 0);
     const uint64_t n = source->n_samples < N_TRIED ? source->n_samples : N_TRIED;
     for (uint64_t k = 0; k < n && set->n < N_IMAGES && bytes < most; k++) {
         struct pstk_value_info value = {.size = sizeof value};

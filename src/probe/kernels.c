@@ -172,7 +172,7 @@ void pstk__measure_kernels(const struct pstk_settings *s, struct pstk_dataset *d
         return;
     probe->dataset = dataset;
     const uint64_t n_samples = pstk__dataset_source(dataset)->n_samples;
-    pstk__order_init(&probe->order, &(struct pstk__order_shape){.weave.n = n_samples}, 3, 0);
+    pstk__order_init(&probe->order, &(struct pstk__order_shape){.interleave.n = n_samples}, 3, 0);
     if (n_samples && open_kinds(probe, s) && open_memory(probe))
         n = take_turns(probe, seconds * 1e9);
     for (uint32_t k = 0; n >= MIN_SAMPLES && k < N_KINDS; k++)

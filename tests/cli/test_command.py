@@ -682,7 +682,7 @@ def digests_are_the_crc_of_the_rows_that_show_and_order_tell(world):
         for line in (["--batch-size", 4], ["--batch-size", 5, "--last", "short", "--start-batch", 2],
                      ["--batch-size", 3, "--world", 3, "--rank", 1, "--last", "short"],
                      ["--global-batch-size", 8, "--world", 3, "--rank", 1, "--uneven", "--start-batch", 1],
-                     ["--batch-size", 5, "--order", "windowed", "--strands", 2, "--block", 3, "--last", "short"],
+                     ["--batch-size", 5, "--order", "windowed", "--ways", 2, "--block", 3, "--last", "short"],
                      ["--batch-size", 6, "--order", "sequential", "--start-batch", 1]):
             crc, n = 0, 0
             for batch in order(world.data, *line, *seeds):

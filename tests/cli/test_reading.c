@@ -22,13 +22,13 @@ TEST(storage_that_is_slow_at_random_reads_is_named)
     CHECK_STR(reading.text,
               "random reads of 100 kB, a sample on average, are slow on a spinning disk, as the "
               "kernel calls this one");
-    CHECK_STR(reading.advice, "for 1 rank --order windowed --strands 48 reads blocks of 6.40 MB, "
+    CHECK_STR(reading.advice, "for 1 rank --order windowed --ways 48 reads blocks of 6.40 MB, "
                               "each once, and holds 1.54 GB of them for each rank; it mixes less: "
                               "`penstock order --explain`");
     CHECK(judge(-1, "nfs", 64 * 2000000000ull, 1280000, 32));
     CHECK_STR(reading.text,
               "random reads of 100 kB, a sample on average, are slow on files of another machine");
-    CHECK(strstr(reading.advice, "for 32 ranks --order windowed --strands 64 reads blocks"));
+    CHECK(strstr(reading.advice, "for 32 ranks --order windowed --ways 64 reads blocks"));
     CHECK(strstr(reading.advice, "holds 64.0 MB of them"));
     CHECK(judge(0, "lustre", 2 * (uint64_t)MEMORY, 100000, 8));
 }

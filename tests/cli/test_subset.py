@@ -140,7 +140,7 @@ def explain_says_what_of_the_data_set_a_subset_reads(world):
     size = whole.split("27 samples, ")[1].split(" full order")[0]
     half = text_of("--subset", "fraction:0..0.5")
     assert half.startswith(world.data + ": 13 samples an epoch, of 27 samples, " + size), half
-    blocks = ["--order", "windowed", "--block", 2, "--window", 2, "--strands", 1]
+    blocks = ["--order", "windowed", "--block", 2, "--window", 2, "--ways", 1]
     assert "whole blocks, each once" in text_of(*blocks)
     assert "whole blocks, each once" in text_of(*blocks, "--subset", "range:3..20")
     scattered = text_of(*blocks, "--subset", "fraction:0..0.5")

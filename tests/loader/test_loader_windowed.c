@@ -43,7 +43,7 @@ static struct pstk_settings base(void)
     s.seed = 17;
     s.n_threads = 2;
     s.order.kind = PSTK_ORDER_WINDOWED;
-    s.order.strands = 4;
+    s.order.ways = 4;
     s.order.block = 5;
     s.order.window = 3;
     s.last_batch = PSTK_LAST_SHORT;
@@ -87,21 +87,21 @@ static int equals(const struct pstk_settings *s, struct pstk_stats *stats)
     pstk_close(&loader);
     oracle_close(&o);
     if (!ok)
-        printf("# strands %u block %u window %u batch %u threads %u rank %u/%u last %u\n",
-               s->order.strands, s->order.block, s->order.window, s->batch_size, s->n_threads,
+        printf("# ways %u block %u window %u batch %u threads %u rank %u/%u last %u\n",
+               s->order.ways, s->order.block, s->order.window, s->batch_size, s->n_threads,
                s->ranks.rank, s->ranks.world, s->last_batch);
     return ok;
 }
 
-TEST(batches_are_those_of_the_naive_loop_for_every_weave)
+TEST(batches_are_those_of_the_naive_loop_for_every_interleave)
 {
-    static const uint32_t strands[] = {1, 2, 7, 48, 500}, blocks[] = {1, 5, 64, 300},
+    static const uint32_t ways[] = {1, 2, 7, 48, 500}, blocks[] = {1, 5, 64, 300},
                           windows[] = {1, 3, 50};
     for (uint32_t a = 0; a < 5; a++)
         for (uint32_t b = 0; b < 4; b++)
             for (uint32_t w = 0; w < 3; w++) {
                 struct pstk_settings s = base();
-                s.order.strands = strands[a];
+                s.order.ways = ways[a];
                 s.order.block = blocks[b];
                 s.order.window = windows[w];
                 s.n_threads = 1 + (a + b) % 3;
@@ -157,7 +157,7 @@ TEST(no_row_is_read_by_itself_and_no_byte_twice)
 {
     struct pstk_stats one = {.size = sizeof one}, three = {.size = sizeof three};
     struct pstk_settings s = base();
-    s.order.strands = 3; /* blocks that two strands share are read once, too */
+    s.order.ways = 3; /* blocks that two ways share are read once, too */
     struct pstk_loader *loader;
     struct pstk_batch *b;
     CHECK(equals(&s, &three));
@@ -165,7 +165,7 @@ TEST(no_row_is_read_by_itself_and_no_byte_twice)
     CHECK_EQ(three.n_slow_reads, 0);
     CHECK(three.block_memory > 0);
     s.order.kind = PSTK_ORDER_SEQUENTIAL;
-    s.order.strands = s.order.block = s.order.window = 0;
+    s.order.ways = s.order.block = s.order.window = 0;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     while (pstk_next(loader, &b, NULL, TIMEOUT, NULL) == 1)
         pstk_release(&b, NULL);
@@ -207,25 +207,25 @@ TEST(memory_that_blocks_do_not_get_is_an_error_that_says_what_fits)
     struct pstk_loader *loader;
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    s.order.strands = 40;
+    s.order.ways = 40;
     s.order.window = 500;
     s.order.block = 2000;
     s.memory.max_memory = 6 << 20;
     /* The data set is small, and so are its blocks: all of it fits. */
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     pstk_close(&loader);
-    s.order.strands = 48;
+    s.order.ways = 48;
     s.order.window = s.order.block = 2;
     s.memory.max_memory = 4900000;
     CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOMEM);
     printf("# %s\n", err.message);
-    const char *advice = strstr(err.message, "lower strands to ");
+    const char *advice = strstr(err.message, "lower ways to ");
     CHECK(advice && strstr(err.message, ", or raise max_memory"));
-    s.order.strands = (uint32_t)atoi(advice + strlen("lower strands to "));
+    s.order.ways = (uint32_t)atoi(advice + strlen("lower ways to "));
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     pstk_close(&loader);
-    s.ranks.world = 4; /* another rank's blocks need no memory here: its strands are a quarter */
-    s.order.strands = 48;
+    s.ranks.world = 4; /* another rank's blocks need no memory here: its ways are a quarter */
+    s.order.ways = 48;
     s.memory.max_memory = 5200000;
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     pstk_close(&loader);
@@ -273,7 +273,7 @@ TEST(a_block_as_large_as_the_data_set_is_read_as_a_whole)
     for (uint32_t i = 0; i < 3; i++) {
         struct pstk_stats stats = {.size = sizeof stats};
         struct pstk_settings s = base();
-        s.order.strands = s.order.window = 1;
+        s.order.ways = s.order.window = 1;
         s.order.block = blocks[i];
         CHECK(equals(&s, &stats));
         CHECK_EQ(stats.n_slow_reads, 0);
@@ -285,7 +285,7 @@ TEST(a_block_larger_than_the_data_set_takes_no_memory_of_its_size)
 {
     struct rusage before, after;
     struct pstk_settings s = base();
-    s.order.strands = s.order.window = 1;
+    s.order.ways = s.order.window = 1;
     s.order.block = PSTK_MAX_BLOCK;
     CHECK_EQ(getrusage(RUSAGE_SELF, &before), 0);
     CHECK(equals(&s, NULL));
@@ -321,7 +321,7 @@ TEST(blocks_that_cannot_be_read_do_not_end_reading_ahead)
     s.outputs = &image;
     s.n_outputs = 1;
     s.batch_size = 100;
-    s.order.strands = s.order.window = 1;
+    s.order.ways = s.order.window = 1;
     s.order.block = 1500;
     s.subset = &all;
     s.bad_sample = PSTK_BAD_REPLACE;
@@ -352,13 +352,13 @@ TEST(numbers_of_another_order_are_refused)
     pstk_error_init(&err, sizeof err);
     s.order.kind = PSTK_ORDER_FULL;
     CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_EINVAL);
-    CHECK(strstr(err.message, "strands: value is 4; must be 0 unless order is windowed"));
+    CHECK(strstr(err.message, "ways: value is 4; must be 0 unless order is windowed"));
 }
 
 int main(void)
 {
     static const struct test_case cases[] = {
-        CASE(batches_are_those_of_the_naive_loop_for_every_weave),
+        CASE(batches_are_those_of_the_naive_loop_for_every_interleave),
         CASE(batches_are_those_of_the_naive_loop_for_ranks_and_last_rules),
         CASE(two_nodes_read_their_own_blocks),
         CASE(direct_reads_give_the_same),

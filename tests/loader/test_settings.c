@@ -19,7 +19,7 @@ static void plain(void)
     s.path = "somewhere";
     s.outputs = outputs;
     s.n_outputs = 1;
-    s.order.kind = PSTK_ORDER_WINDOWED; /* the only one with strands, block and window */
+    s.order.kind = PSTK_ORDER_WINDOWED; /* the only one with ways, block and window */
 }
 
 static int check(void)
@@ -46,7 +46,7 @@ static const struct {
     RANGE("batch_size", batch_size, 1, 1 << 30, 0),
     RANGE("n_outputs", n_outputs, 1, 64, 0),
     RANGE("order", order.kind, 0, 2, 0),
-    RANGE("strands", order.strands, 1, PSTK_MAX_STRANDS, 1),
+    RANGE("ways", order.ways, 1, PSTK_MAX_WAYS, 1),
     RANGE("block", order.block, 1, PSTK_MAX_BLOCK, 1),
     RANGE("window", order.window, 1, PSTK_MAX_WINDOW, 1),
     RANGE("last_batch", last_batch, 0, 2, 0),
@@ -135,10 +135,10 @@ TEST(a_world_of_no_processes_is_refused)
 
 TEST(orders_that_are_not_windowed_have_no_windows)
 {
-    const size_t offsets[] = {offsetof(struct pstk_settings, order.strands),
+    const size_t offsets[] = {offsetof(struct pstk_settings, order.ways),
                               offsetof(struct pstk_settings, order.block),
                               offsetof(struct pstk_settings, order.window)};
-    static const char *const names[] = {"strands", "block", "window"};
+    static const char *const names[] = {"ways", "block", "window"};
     for (int i = 0; i < 6; i++) {
         char says[160];
         plain();

@@ -48,7 +48,7 @@ static void draw_case(void)
     for (uint64_t i = 0; i < n; i++)
         costs[i] = (uint32_t)below(most + 1);
     picks = (struct pstk__pick_plan){
-        .shape = {.kind = below(3) ? PSTK_ORDER_FULL : PSTK_ORDER_SEQUENTIAL, .weave.n = n},
+        .shape = {.kind = below(3) ? PSTK_ORDER_FULL : PSTK_ORDER_SEQUENTIAL, .interleave.n = n},
         .seed = below(100)};
 }
 
@@ -245,7 +245,7 @@ TEST(samples_above_the_budget_are_named)
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     budget = (struct pstk_budget){.size = sizeof budget, .total = 9, .costs = costs, .n_costs = 5};
-    picks = (struct pstk__pick_plan){.shape.weave.n = 5};
+    picks = (struct pstk__pick_plan){.shape.interleave.n = 5};
     memcpy(costs, (uint32_t[]){3, 9, 12, 4, 10}, 20);
     CHECK_EQ(pstk__bucketing_init(&bucketing, &picks, 5, 5, &budget, &err), PSTK_EINVAL);
     CHECK(strstr(err.message,

@@ -276,7 +276,7 @@ TEST(data_set_0_has_the_order_that_it_has_alone)
     static const double weights[] = {1, 1};
     make(weights, sizes, 2, PSTK_EXHAUSTION_STOP, 3);
     const struct pstk__pick_plan plan = {.seed = 3, .mixture = &mixture},
-                                 alone = {.seed = 3, .shape.weave.n = 2000};
+                                 alone = {.seed = 3, .shape.interleave.n = 2000};
     uint32_t n_equal = 0;
     for (uint64_t k = 0; k < mixture.n; k++) {
         const struct pstk__pick pick = pick_at(&plan, 4, k), own = pick_at(&alone, 4, k / 2);

@@ -11,7 +11,7 @@ static struct pstk__order order;
 
 static void init(struct pstk__order *of, uint32_t kind, uint64_t n, uint64_t seed, uint64_t epoch)
 {
-    pstk__order_init(of, &(struct pstk__order_shape){.kind = kind, .weave.n = n}, seed, epoch);
+    pstk__order_init(of, &(struct pstk__order_shape){.kind = kind, .interleave.n = n}, seed, epoch);
 }
 
 /* Is the order of n samples a bijection? Marks `seen`, of n bytes. */
@@ -451,17 +451,17 @@ TEST(a_windowed_order_has_the_defaults_that_settle_fills_in)
     s.order = PSTK_ORDER_WINDOWED;
     settled = s;
     CHECK_EQ(pstk_order_settle(&settled), 0);
-    CHECK(settled.strands == 48 && settled.block == 64 && settled.window == 4);
+    CHECK(settled.ways == 48 && settled.block == 64 && settled.window == 4);
     CHECK_EQ(pstk_order_batch(&s, 40000, ids), 4);
     CHECK_EQ(pstk_order_batch(&settled, 40000, same), 4);
     CHECK(!memcmp(ids, same, sizeof ids));
-    settled.strands = 12;
+    settled.ways = 12;
     CHECK_EQ(pstk_order_batch(&settled, 40000, same), 4);
     CHECK(memcmp(ids, same, sizeof ids));
     settled = settings_of(100000);
     CHECK_EQ(pstk_order_settle(&settled), 0);
-    CHECK(!settled.strands && !settled.block && !settled.window);
-    settled.size = offsetof(struct pstk_order_settings, strands);
+    CHECK(!settled.ways && !settled.block && !settled.window);
+    settled.size = offsetof(struct pstk_order_settings, ways);
     CHECK_EQ(pstk_order_settle(&settled), PSTK_EINVAL);
 }
 
@@ -487,12 +487,12 @@ TEST(settings_that_make_no_sense_are_refused)
     bad[9].batch_size = 0;
     bad[9].global_batch_size = 3;
     bad[9].world = 4;
-    bad[10].strands = 2; /* of the full order */
+    bad[10].ways = 2; /* of the full order */
     bad[11].block = 2;
     bad[12].window = 2;
     bad[13].reserved = 2;
     bad[14].order = PSTK_ORDER_WINDOWED;
-    bad[14].strands = 65537;
+    bad[14].ways = 65537;
     bad[15].world = 0;
     for (int i = 0; i < 16; i++) {
         CHECK_EQ(pstk_order_settle(&bad[i]), PSTK_EINVAL);

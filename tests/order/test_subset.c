@@ -162,8 +162,8 @@ TEST(a_picker_gives_each_member_once_in_every_order)
     for (uint32_t kind = 0; kind <= PSTK_ORDER_WINDOWED; kind++) {
         CHECK(fraction(&one, 5000, 9, 300000000, 700000000));
         struct pstk__pick_plan plan = {
-            .shape = {.kind = kind, .weave.n = one.n}, .subset = &one, .seed = 3};
-        pstk__weave_settle(&plan.shape.weave);
+            .shape = {.kind = kind, .interleave.n = one.n}, .subset = &one, .seed = 3};
+        pstk__interleave_settle(&plan.shape.interleave);
         pstk__picker_init(&picker, &plan);
         for (uint64_t epoch = 0; epoch < 2; epoch++) {
             struct pstk__pick pick;

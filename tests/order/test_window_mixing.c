@@ -111,24 +111,25 @@ TEST(places_in_consecutive_windows_are_independent)
 
 static struct pstk__windowed windowed;
 
-static void init(uint64_t n, uint32_t strands, uint32_t block, uint32_t window, uint64_t epoch)
+static void init(uint64_t n, uint32_t ways, uint32_t block, uint32_t window, uint64_t epoch)
 {
-    const struct pstk__weave weave = {.n = n, .strands = strands, .block = block, .window = window};
-    pstk__windowed_init(&windowed, &weave, 1234, epoch);
+    const struct pstk__interleave interleave = {
+        .n = n, .ways = ways, .block = block, .window = window};
+    pstk__windowed_init(&windowed, &interleave, 1234, epoch);
 }
 
 /* Where the first sample of a whole window goes in it; blocks of one sample, windows of 16. */
-static uint64_t mixed_first(uint32_t strand, uint64_t window)
+static uint64_t mixed_first(uint32_t way, uint64_t window)
 {
-    struct pstk__weave_location location;
+    struct pstk__interleave_location location;
     uint64_t first, n;
-    pstk__windowed_span(&windowed, strand, window, &first, &n);
-    const struct pstk__weave_blocks blocks = pstk__windowed_blocks(&windowed, strand, window);
-    pstk__windowed_place(&windowed, first * windowed.weave.strands + strand, &location);
+    pstk__windowed_span(&windowed, way, window, &first, &n);
+    const struct pstk__interleave_blocks blocks = pstk__windowed_blocks(&windowed, way, window);
+    pstk__windowed_place(&windowed, first * windowed.interleave.ways + way, &location);
     return location.line - blocks.first;
 }
 
-TEST(windows_are_mixed_independently_of_the_next_and_of_other_strands)
+TEST(windows_are_mixed_independently_of_the_next_and_of_other_ways)
 {
     enum { WINDOWS = 12800 };
     init(2 * 16 * (WINDOWS + 2), 2, 1, 16, 5);
@@ -142,7 +143,7 @@ TEST(windows_are_mixed_independently_of_the_next_and_of_other_strands)
     CHECK(is_even(256));
 }
 
-/* Position 11 of 12 strands begins with a window of 5 samples: it is where rows that are not
+/* Position 11 of 12 ways begins with a window of 5 samples: it is where rows that are not
  * rotated show. */
 TEST(over_epochs_every_position_has_every_sample)
 {
@@ -175,7 +176,7 @@ TEST(over_epochs_every_sample_has_every_position)
     }
 }
 
-/* The defaults: rows of the first and the last samples of the strands with the shortest windows. */
+/* The defaults: rows of the first and the last samples of the ways with the shortest windows. */
 TEST(over_epochs_short_windows_have_every_row)
 {
     enum { N = 48 * 1024 };
@@ -197,7 +198,7 @@ int main(void)
         CASE(every_pair_of_a_small_window_goes_to_every_pair),
         CASE(neighbours_in_a_window_come_to_lie_at_every_distance),
         CASE(places_in_consecutive_windows_are_independent),
-        CASE(windows_are_mixed_independently_of_the_next_and_of_other_strands),
+        CASE(windows_are_mixed_independently_of_the_next_and_of_other_ways),
         CASE(over_epochs_every_position_has_every_sample),
         CASE(over_epochs_every_sample_has_every_position),
         CASE(over_epochs_short_windows_have_every_row),

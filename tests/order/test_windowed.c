@@ -4,21 +4,21 @@
 
 static struct pstk__windowed windowed;
 
-static void init(uint64_t n, uint32_t strands, uint32_t block, uint32_t window, uint64_t seed)
+static void init(uint64_t n, uint32_t ways, uint32_t block, uint32_t window, uint64_t seed)
 {
     pstk__windowed_init(
         &windowed,
-        &(struct pstk__weave){.n = n, .strands = strands, .block = block, .window = window}, seed,
+        &(struct pstk__interleave){.n = n, .ways = ways, .block = block, .window = window}, seed,
         seed % 3);
 }
 
 /* Is every id given once? And is every location what the functions for readers say? */
 static int is_right(uint8_t *seen)
 {
-    const uint64_t n = windowed.weave.n;
+    const uint64_t n = windowed.interleave.n;
     memset(seen, 0, n);
     for (uint64_t k = 0; k < n; k++) {
-        struct pstk__weave_location location;
+        struct pstk__interleave_location location;
         pstk__windowed_place(&windowed, k, &location);
         if (location.id >= n || seen[location.id]++ ||
             location.id != pstk__windowed_at(&windowed, k))
@@ -28,19 +28,19 @@ static int is_right(uint8_t *seen)
         pstk__windowed_block(&windowed, location.line, &first, &rows);
         if (location.row >= rows || location.id != first + location.row)
             return 0;
-        const uint64_t i = k / windowed.weave.strands;
-        if (location.window != pstk__windowed_window(&windowed, location.strand, i) ||
-            location.window >= pstk__windowed_n_windows(&windowed, location.strand))
+        const uint64_t i = k / windowed.interleave.ways;
+        if (location.window != pstk__windowed_window(&windowed, location.way, i) ||
+            location.window >= pstk__windowed_n_windows(&windowed, location.way))
             return 0;
-        pstk__windowed_span(&windowed, location.strand, location.window, &begin, &length);
+        pstk__windowed_span(&windowed, location.way, location.window, &begin, &length);
         if (i < begin || i >= begin + length || length > windowed.n_window)
             return 0;
-        const struct pstk__weave_blocks blocks =
-            pstk__windowed_blocks(&windowed, location.strand, location.window);
-        const int has_short = windowed.n_last < windowed.weave.block &&
+        const struct pstk__interleave_blocks blocks =
+            pstk__windowed_blocks(&windowed, location.way, location.window);
+        const int has_short = windowed.n_last < windowed.interleave.block &&
                               blocks.first < windowed.last && windowed.last < blocks.last;
         if (location.line < blocks.first || location.line > blocks.last ||
-            blocks.last - blocks.first > windowed.weave.window + (uint32_t)has_short)
+            blocks.last - blocks.first > windowed.interleave.window + (uint32_t)has_short)
             return 0;
     }
     return 1;
@@ -49,13 +49,13 @@ static int is_right(uint8_t *seen)
 TEST(windowed_is_a_bijection_for_every_small_n)
 {
     static uint8_t seen[700];
-    static const uint32_t strands[] = {1, 2, 3, 7, 48, 1000}, blocks[] = {1, 2, 5, 64, 1000},
+    static const uint32_t ways[] = {1, 2, 3, 7, 48, 1000}, blocks[] = {1, 2, 5, 64, 1000},
                           windows[] = {1, 2, 3, 8};
     for (uint64_t n = 1; n <= 700; n += 1 + n / 40)
-        for (size_t s = 0; s < sizeof strands / sizeof *strands; s++)
+        for (size_t s = 0; s < sizeof ways / sizeof *ways; s++)
             for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++)
                 for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
-                    init(n, strands[s], blocks[b], windows[w], n + s);
+                    init(n, ways[s], blocks[b], windows[w], n + s);
                     CHECK(is_right(seen));
                 }
 }
@@ -79,7 +79,7 @@ TEST(windowed_stays_in_range_for_the_largest_n)
     static const uint64_t ns[] = {(uint64_t)1 << 32, ((uint64_t)1 << 32) + 1, 1000000000000u,
                                   (uint64_t)1 << 62};
     for (size_t i = 0; i < sizeof ns / sizeof ns[0]; i++) {
-        init(ns[i], PSTK__STRANDS_MAX, i & 1 ? 64 : PSTK__BLOCK_MAX, PSTK__WINDOW_MAX, 5);
+        init(ns[i], PSTK__WAYS_MAX, i & 1 ? 64 : PSTK__BLOCK_MAX, PSTK__WINDOW_MAX, 5);
         for (uint64_t k = 0; k < 1000; k++) {
             CHECK(pstk__windowed_at(&windowed, k) < ns[i]);
             CHECK(pstk__windowed_at(&windowed, ns[i] - 1 - k) < ns[i]);
@@ -91,19 +91,19 @@ TEST(settle_fills_in_what_is_not_set_from_n_alone)
 {
     static const struct {
         uint64_t n;
-        uint32_t strands;
+        uint32_t ways;
     } expected[] = {{1, 1},      {4095, 1},   {4096, 4},   {12287, 4},
                     {12288, 12}, {49151, 12}, {49152, 48}, {(uint64_t)1 << 40, 48}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        struct pstk__weave weave = {.n = expected[i].n};
-        pstk__weave_settle(&weave);
-        CHECK_EQ(weave.strands, expected[i].strands);
-        CHECK_EQ(weave.block, 64);
-        CHECK_EQ(weave.window, 4);
+        struct pstk__interleave interleave = {.n = expected[i].n};
+        pstk__interleave_settle(&interleave);
+        CHECK_EQ(interleave.ways, expected[i].ways);
+        CHECK_EQ(interleave.block, 64);
+        CHECK_EQ(interleave.window, 4);
     }
-    struct pstk__weave set = {.n = 1 << 20, .strands = 5, .block = 6, .window = 7};
-    pstk__weave_settle(&set);
-    CHECK(set.strands == 5 && set.block == 6 && set.window == 7);
+    struct pstk__interleave set = {.n = 1 << 20, .ways = 5, .block = 6, .window = 7};
+    pstk__interleave_settle(&set);
+    CHECK(set.ways == 5 && set.block == 6 && set.window == 7);
 }
 
 /* Version PSTK_WINDOWED_VERSION of the order, made by tests/order_model.py. Whoever changes these
@@ -113,8 +113,8 @@ TEST(windowed_is_held_by_golden_vectors)
     CHECK_EQ(PSTK_WINDOWED_VERSION, 1);
     static const struct {
         uint64_t n, seed, epoch;
-        uint32_t weave[3]; /* strands, block, window; 0: from n */
-        uint64_t ids[5];   /* at 0, 1, 2, n / 2, n - 1; at most n - 1 */
+        uint32_t interleave[3]; /* ways, block, window; 0: from n */
+        uint64_t ids[5];        /* at 0, 1, 2, n / 2, n - 1; at most n - 1 */
     } golden[] = {
         {1u, 0u, 0u, {0, 0, 0}, {0u, 0u, 0u, 0u, 0u}},
         {2u, 1u, 0u, {0, 0, 0}, {0u, 1u, 1u, 1u, 1u}},
@@ -153,36 +153,36 @@ TEST(windowed_is_held_by_golden_vectors)
     };
     for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
         const uint64_t n = golden[i].n, at[5] = {0, 1, 2, n / 2, n - 1};
-        struct pstk__weave weave = {.n = n,
-                                    .strands = golden[i].weave[0],
-                                    .block = golden[i].weave[1],
-                                    .window = golden[i].weave[2]};
-        pstk__weave_settle(&weave);
-        pstk__windowed_init(&windowed, &weave, golden[i].seed, golden[i].epoch);
+        struct pstk__interleave interleave = {.n = n,
+                                              .ways = golden[i].interleave[0],
+                                              .block = golden[i].interleave[1],
+                                              .window = golden[i].interleave[2]};
+        pstk__interleave_settle(&interleave);
+        pstk__windowed_init(&windowed, &interleave, golden[i].seed, golden[i].epoch);
         for (int j = 0; j < 5; j++)
             CHECK(pstk__windowed_at(&windowed, at[j] < n ? at[j] : n - 1) == golden[i].ids[j]);
     }
 }
 
-/* Strands that begin a window between the numbers from and to of their samples. */
+/* Ways that begin a window between the numbers from and to of their samples. */
 static uint32_t n_changes(uint64_t from, uint64_t to)
 {
     uint32_t n = 0;
-    for (uint32_t s = 0; s < windowed.weave.strands; s++)
+    for (uint32_t s = 0; s < windowed.interleave.ways; s++)
         for (uint64_t i = from; i < to; i++)
             n += pstk__windowed_window(&windowed, s, i) !=
                  pstk__windowed_window(&windowed, s, i - 1);
     return n;
 }
 
-TEST(strands_change_windows_one_after_another)
+TEST(ways_change_windows_one_after_another)
 {
-    static const uint32_t strands[] = {1, 3, 12, 48, 100, 256};
-    for (size_t s = 0; s < sizeof strands / sizeof *strands; s++) {
-        init(1 << 20, strands[s], 64, 4, 1);
-        CHECK_EQ(n_changes(300, 300 + 256), strands[s]); /* each once in a window's samples */
+    static const uint32_t ways[] = {1, 3, 12, 48, 100, 256};
+    for (size_t s = 0; s < sizeof ways / sizeof *ways; s++) {
+        init(1 << 20, ways[s], 64, 4, 1);
+        CHECK_EQ(n_changes(300, 300 + 256), ways[s]); /* each once in a window's samples */
         for (uint64_t i = 300; i < 300 + 256; i++) {
-            const uint64_t few = (strands[s] + 255) / 256, some = (32 * strands[s] + 255) / 256;
+            const uint64_t few = (ways[s] + 255) / 256, some = (32 * ways[s] + 255) / 256;
             CHECK(n_changes(i, i + 1) <= few);
             CHECK(n_changes(i, i + 32) <= some + 1 && n_changes(i, i + 32) + 1 >= some);
         }
@@ -192,25 +192,25 @@ TEST(strands_change_windows_one_after_another)
         CHECK(n_changes(i, i + 1) >= 3 && n_changes(i, i + 1) <= 5); /* 1000 / 256 */
 }
 
-/* Read the epoch as ranks do that hold the blocks of one window of each strand they have samples
+/* Read the epoch as ranks do that hold the blocks of one window of each way they have samples
  * of. Return the reads of blocks, and set *most to those of the rank that reads the most. */
 static uint64_t n_reads(uint32_t world, uint64_t *most)
 {
-    enum { STRANDS = 48 };
+    enum { WAYS = 48 };
     uint64_t all = 0;
     *most = 0;
     for (uint32_t rank = 0; rank < world; rank++) {
-        uint64_t held[STRANDS], n = 0; /* blocks before held[s] were read for strand s */
+        uint64_t held[WAYS], n = 0; /* blocks before held[s] were read for way s */
         memset(held, 0, sizeof held);
-        for (uint64_t k = rank; k < windowed.weave.n; k += world) {
-            struct pstk__weave_location location;
+        for (uint64_t k = rank; k < windowed.interleave.n; k += world) {
+            struct pstk__interleave_location location;
             pstk__windowed_place(&windowed, k, &location);
-            const struct pstk__weave_blocks blocks =
-                pstk__windowed_blocks(&windowed, location.strand, location.window);
+            const struct pstk__interleave_blocks blocks =
+                pstk__windowed_blocks(&windowed, location.way, location.window);
             const uint64_t from =
-                held[location.strand] > blocks.first ? held[location.strand] : blocks.first;
+                held[location.way] > blocks.first ? held[location.way] : blocks.first;
             n += blocks.last + 1 - from;
-            held[location.strand] = blocks.last + 1;
+            held[location.way] = blocks.last + 1;
         }
         all += n;
         *most = n > *most ? n : *most;
@@ -218,7 +218,7 @@ static uint64_t n_reads(uint32_t world, uint64_t *most)
     return all;
 }
 
-TEST(ranks_that_divide_the_strands_read_each_block_once)
+TEST(ranks_that_divide_the_ways_read_each_block_once)
 {
     enum { BLOCK = 16, N = 48 * 64 * 32 + 5 };
     static const uint32_t worlds[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 48};
@@ -226,14 +226,14 @@ TEST(ranks_that_divide_the_strands_read_each_block_once)
         uint64_t most;
         init(N, 48, BLOCK, 4, 1);
         const uint64_t all = n_reads(worlds[i], &most);
-        /* A block where two strands meet is read for both. */
+        /* A block where two ways meet is read for both. */
         CHECK(all >= windowed.n_blocks && all <= windowed.n_blocks + 47);
-        /* A strand has one block more than another at most, and may touch one more. */
+        /* A way has one block more than another at most, and may touch one more. */
         CHECK(most <= windowed.n_blocks / worlds[i] + 1 + 2 * 48 / worlds[i]);
     }
 }
 
-TEST(ranks_that_do_not_divide_the_strands_read_as_often_as_stated)
+TEST(ranks_that_do_not_divide_the_ways_read_as_often_as_stated)
 {
     enum { BLOCK = 64, N = 48 * BLOCK * 32 };
     static const struct {
@@ -289,7 +289,7 @@ TEST(few_samples_and_many_ranks_have_stated_answers)
     CHECK_EQ(rows_of(3, 8, 2, PSTK_LAST_PAD, rows), 1);
     for (int rank = 0; rank < 8; rank++)
         CHECK_EQ(rows[rank], 2);
-    /* More ranks than strands: equal batch counts, and rows. */
+    /* More ranks than ways: equal batch counts, and rows. */
     CHECK_EQ(rows_of(100000, 96, 10, PSTK_LAST_DROP, rows), 104);
     for (int rank = 0; rank < 96; rank++)
         CHECK_EQ(rows[rank], 10);
@@ -305,9 +305,9 @@ int main(void)
         CASE(windowed_stays_in_range_for_the_largest_n),
         CASE(settle_fills_in_what_is_not_set_from_n_alone),
         CASE(windowed_is_held_by_golden_vectors),
-        CASE(strands_change_windows_one_after_another),
-        CASE(ranks_that_divide_the_strands_read_each_block_once),
-        CASE(ranks_that_do_not_divide_the_strands_read_as_often_as_stated),
+        CASE(ways_change_windows_one_after_another),
+        CASE(ranks_that_divide_the_ways_read_each_block_once),
+        CASE(ranks_that_do_not_divide_the_ways_read_as_often_as_stated),
         CASE(few_samples_and_many_ranks_have_stated_answers),
     };
     return RUN_CASES(cases);

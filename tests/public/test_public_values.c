@@ -129,7 +129,7 @@ TEST(settle_fills_in_what_a_windowed_order_leaves_open)
                                         .batch_size = 4,
                                         .world = 1};
     CHECK_EQ(pstk_order_settle(&order), 0);
-    CHECK(order.strands == 1 && order.block == 64 && order.window == 4);
+    CHECK(order.ways == 1 && order.block == 64 && order.window == 4);
 }
 
 TEST(explain_says_what_a_rank_reads)
@@ -143,14 +143,14 @@ TEST(explain_says_what_a_rank_reads)
                                         .last_batch = PSTK_LAST_SHORT};
     struct pstk_order_explanation said = {.size = sizeof said};
     CHECK_EQ(pstk_order_explain(&order, &said), 0);
-    CHECK(said.strands == 48 && said.block == 64 && said.window == 4);
-    CHECK(said.strands_of_rank == 4 && said.ranks_of_strand == 3 && said.advised_strands == 36);
+    CHECK(said.ways == 48 && said.block == 64 && said.window == 4);
+    CHECK(said.ways_of_rank == 4 && said.ranks_of_way == 3 && said.advised_ways == 36);
     CHECK(said.n_blocks == 15625 && said.blocks_of_rank == 20 && said.n_mixed == 48 * 256);
     CHECK(said.n_readings > 2.9 && said.n_readings < 3.1);
     CHECK(said.n_batches == 435 && said.last_rows == 2); /* of the last 64 samples */
     order.order = PSTK_ORDER_FULL;
     CHECK_EQ(pstk_order_explain(&order, &said), 0);
-    CHECK(said.strands == 0 && said.n_blocks == 0 && said.n_readings == 1);
+    CHECK(said.ways == 0 && said.n_blocks == 0 && said.n_readings == 1);
     CHECK(said.n_mixed == 1000000 && said.n_batches == 435 && said.last_rows == 2);
     order.order = PSTK_ORDER_SEQUENTIAL;
     CHECK(pstk_order_explain(&order, &said) == 0 && said.n_mixed == 1);
@@ -160,11 +160,11 @@ TEST(explain_says_what_a_rank_reads)
     said.block = 17;
     order.order = PSTK_ORDER_WINDOWED;
     order.n_samples = 1000;
-    CHECK(pstk_order_explain(&order, &said) == 0 && said.strands == 1 && said.block == 17);
-    order.strands = PSTK_MAX_STRANDS + 1;
+    CHECK(pstk_order_explain(&order, &said) == 0 && said.ways == 1 && said.block == 17);
+    order.ways = PSTK_MAX_WAYS + 1;
     CHECK_EQ(pstk_order_explain(&order, &said), PSTK_EINVAL);
     CHECK_EQ(pstk_order_explain(NULL, &said), PSTK_EINVAL);
-    order.strands = 0;
+    order.ways = 0;
     CHECK_EQ(pstk_order_explain(&order, NULL), PSTK_EINVAL);
 }
 

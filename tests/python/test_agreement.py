@@ -90,7 +90,7 @@ opened(last_batch="drop" if rank else "short")
 opened(seed=rank, ranks=penstock.Ranks("auto", compare=False))
 opened(ranks=penstock.Ranks(0, 1), seed=rank)
 opened(order="sequential")
-opened(order=penstock.Order("windowed", strands=4 * (rank == 1)))
+opened(order=penstock.Order("windowed", ways=4 * (rank == 1)))
 opened(order="windowed" if rank else "full")
 for case in ("same", "longer", "larger", "changed"):
     opened(path=f"{sys.argv[5]}/{case}-{rank}/{{000..001}}.tar")
@@ -196,7 +196,7 @@ class Agreement(unittest.TestCase):
                            (3, "global_batch_size: value is 15 on process 2, and 12 on process 0"),
                            (4, "rank: value is 1 on process 1 and on process 2; must be another one on each"),
                            (5, "last_batch: value is 'drop' on process 1, and 'short' on process 0"),
-                           (9, "strands: value is 4 on process 1, and 1 on process 0; must be the same"),
+                           (9, "ways: value is 4 on process 1, and 1 on process 0; must be the same"),
                            (10, "order: value is 'windowed' on process 1, and 'full' on process 0; must be the same")):
             for line in cases[case]:
                 self.assertTrue(line.startswith("SettingsError: " + says), line)

@@ -38,17 +38,17 @@ def ids_at(settings, positions):
 
 
 class Orders(unittest.TestCase):
-    def compare(self, kind, n, seed, epoch, positions, **weave):
-        order = KINDS[kind][1](n, seed, epoch, **weave)
-        with self.subTest(kind=kind, n=n, seed=seed, epoch=epoch, **weave):
+    def compare(self, kind, n, seed, epoch, positions, **interleave):
+        order = KINDS[kind][1](n, seed, epoch, **interleave)
+        with self.subTest(kind=kind, n=n, seed=seed, epoch=epoch, **interleave):
             positions = list(positions)
-            self.assertEqual(ids_at(settings_of(kind, n, seed, epoch, **weave), positions),
+            self.assertEqual(ids_at(settings_of(kind, n, seed, epoch, **interleave), positions),
                              [order.at(k) for k in positions])
 
     def test_every_n_up_to_300(self):
         for n in range(1, 301):
             self.compare(n % 3, n, n, 3 * n, range(n))
-            self.compare(_c.ORDER_WINDOWED, n, n, 5, range(n), strands=n % 7 + 1, block=n % 11 + 1, window=n % 5 + 1)
+            self.compare(_c.ORDER_WINDOWED, n, n, 5, range(n), ways=n % 7 + 1, block=n % 11 + 1, window=n % 5 + 1)
 
     def test_around_powers_of_two(self):
         draw = random.Random(1)
@@ -64,7 +64,7 @@ class Orders(unittest.TestCase):
             for short in (0, 1):
                 n = 8 * n_blocks - short
                 positions = [0, n - 1] + [draw.randrange(n) for _ in range(20)]
-                self.compare(_c.ORDER_WINDOWED, n, 3, 4, positions, block=8, strands=5, window=9)
+                self.compare(_c.ORDER_WINDOWED, n, 3, 4, positions, block=8, ways=5, window=9)
         for size in [2**bits + off for bits in range(1, 12) for off in (-1, 0, 1)]:
             self.compare(_c.ORDER_WINDOWED, 5000, 1, 2, [draw.randrange(5000) for _ in range(20)], block=size, window=1)
             self.compare(_c.ORDER_WINDOWED, 5000, 1, 2, [draw.randrange(5000) for _ in range(20)], block=1, window=size)
@@ -75,10 +75,10 @@ class Orders(unittest.TestCase):
             n = int(2 ** draw.uniform(1, 17))
             positions = [draw.randrange(n) for _ in range(10)]
             self.compare(_c.ORDER_FULL, n, draw.getrandbits(64), draw.getrandbits(64), positions)
-            weave = {"strands": draw.choice((0, 1, 2, 48, draw.randrange(1, 65537))),
+            interleave = {"ways": draw.choice((0, 1, 2, 48, draw.randrange(1, 65537))),
                      "block": draw.choice((0, 1, 64, draw.randrange(1, 3000))),
                      "window": draw.choice((0, 1, 4, draw.randrange(1, 4097)))}
-            self.compare(_c.ORDER_WINDOWED, n, draw.getrandbits(64), draw.getrandbits(64), positions, **weave)
+            self.compare(_c.ORDER_WINDOWED, n, draw.getrandbits(64), draw.getrandbits(64), positions, **interleave)
 
     def test_many_samples(self):
         """Whole blocks only: the model finds a short one by looking through all."""
@@ -87,7 +87,7 @@ class Orders(unittest.TestCase):
             positions = [0, 1, n - 1] + [draw.randrange(n) for _ in range(20)]
             self.compare(_c.ORDER_FULL, n, 5, 6, positions)
             self.compare(_c.ORDER_WINDOWED, n, 5, 6, positions)
-        self.compare(_c.ORDER_WINDOWED, 2**32 + 1, 5, 6, [0, 2**31, 2**32], block=2**20, window=4096, strands=65536)
+        self.compare(_c.ORDER_WINDOWED, 2**32 + 1, 5, 6, [0, 2**31, 2**32], block=2**20, window=4096, ways=65536)
 
     def test_the_golden_vectors_of_the_page(self):
         page = (pathlib.Path(__file__).resolve().parents[2] / "docs/spec/ORDER.md").read_text(encoding="utf-8")
@@ -95,18 +95,18 @@ class Orders(unittest.TestCase):
         self.assertGreaterEqual(len(rows), 20)
         for *numbers, ids in rows:
             n, seed, epoch = map(int, numbers[:3])
-            weave = dict(zip(("strands", "block", "window"), map(int, filter(None, numbers[3:]))))
-            with self.subTest(n=n, seed=seed, epoch=epoch, **weave):
+            interleave = dict(zip(("ways", "block", "window"), map(int, filter(None, numbers[3:]))))
+            with self.subTest(n=n, seed=seed, epoch=epoch, **interleave):
                 positions = [min(k, n - 1) for k in (0, 1, 2, n // 2, n - 1)]
-                settings = settings_of(_c.ORDER_WINDOWED if weave else _c.ORDER_FULL, n, seed, epoch, **weave)
+                settings = settings_of(_c.ORDER_WINDOWED if interleave else _c.ORDER_FULL, n, seed, epoch, **interleave)
                 self.assertEqual(ids_at(settings, positions), [int(x) for x in ids.split(",")])
 
     def test_what_is_filled_in(self):
         for n in (1, 4095, 4096, 12287, 12288, 49151, 49152, 10**12):
-            for given in ({}, {"strands": 5}, {"block": 6}, {"window": 7, "strands": 8}):
+            for given in ({}, {"ways": 5}, {"block": 6}, {"window": 7, "ways": 8}):
                 settings = settings_of(_c.ORDER_WINDOWED, n, batch_size=1, **given)
                 self.assertEqual(_c.lib.pstk_order_settle(ctypes.byref(settings)), 0)
-                self.assertEqual((settings.strands, settings.block, settings.window), model.settle(n, **given))
+                self.assertEqual((settings.ways, settings.block, settings.window), model.settle(n, **given))
 
 
 class Batches(unittest.TestCase):

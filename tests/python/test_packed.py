@@ -151,7 +151,7 @@ class Packed(Case):
         shards = [archive(range(400 * k, 400 * k + 400), form="pax") for k in range(3)]
         plain = self.put({f"{k}.tar": data for k, data in enumerate(shards)}, "plain")
         packed = self.put({f"{k}.tgz": gzip.compress(data, 3) for k, data in enumerate(shards)}, "packed")
-        for keywords in ({"order": "full"}, {"order": "sequential"}, {"order": penstock.Order("windowed", strands=1)}):
+        for keywords in ({"order": "full"}, {"order": "sequential"}, {"order": penstock.Order("windowed", ways=1)}):
             with self.subTest(keywords):
                 state, found = None, {}
                 for folder in (plain, packed):

@@ -117,7 +117,7 @@ class Tar(Case):
 
     def test_a_loader_has_each_sample_once_an_epoch_in_every_order(self):
         folder = self.put({f"{k}.tar": self.archive(range(101 * k, 101 * k + 101)) for k in range(3)})
-        for keywords in ({"order": "full"}, {"order": "sequential"}, {"order": penstock.Order("windowed", strands=1)},
+        for keywords in ({"order": "full"}, {"order": "sequential"}, {"order": penstock.Order("windowed", ways=1)},
                          {"reading": penstock.Reading(reader="threads"), "order": "full"},
                          {"reading": penstock.Reading(io="direct"), "order": "full"}):
             with penstock.Loader(folder, batch_size=32, framework="numpy", last_batch="short", **keywords) as loader:

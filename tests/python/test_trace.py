@@ -108,7 +108,7 @@ class Traces(Case):
 
     def test_blocks_of_a_windowed_order_are_there_once_in_an_epoch(self):
         """What is read ahead at the end is of later epochs."""
-        events = self.traced(n=200, order=penstock.Order("windowed", strands=1, block=50, window=2))["traceEvents"]
+        events = self.traced(n=200, order=penstock.Order("windowed", ways=1, block=50, window=2))["traceEvents"]
         self.check_schema(events)
         blocks = [event["args"] for event in events if event["name"] == "block" and event["ph"] == "b"]
         first = collections.Counter(args["block"] for args in blocks if args["epoch"] == 0)

@@ -248,9 +248,9 @@ class Verify(Case):
         plain = [f"data-{k}-of-12.tar" for k in range(12)]  # by name: 0, 1, 10, 11, 2, ...
         missing(*plain, files=12)
         self.assertEqual(missing(*plain[1:9], *plain[10:11]), [plain[0], plain[9], plain[11]])
-        woven = [f"data-{k:05d}-of-00003.{kind}.tar" for k in range(3) for kind in ("images", "more")]
-        missing(*woven, files=6)
-        self.assertEqual(missing(*woven[:2], *woven[3:]), woven[2:3])
+        interleaved = [f"data-{k:05d}-of-00003.{kind}.tar" for k in range(3) for kind in ("images", "more")]
+        missing(*interleaved, files=6)
+        self.assertEqual(missing(*interleaved[:2], *interleaved[3:]), interleaved[2:3])
         both = [f"data-{k}-of-{count}.tar" for count in (2, 11) for k in range(count)]
         missing(*both, files=13)
         self.assertEqual(missing(*both[1:-1]), [both[0], both[-1]])

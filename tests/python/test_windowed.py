@@ -22,20 +22,20 @@ def ids(**keywords):
 
 class Samples(unittest.TestCase):
     def test_an_epoch_has_every_sample_once_and_another_order_than_the_last(self):
-        with loader(order=penstock.Order("windowed", strands=3, block=7, window=2), last_batch="short") as data:
+        with loader(order=penstock.Order("windowed", ways=3, block=7, window=2), last_batch="short") as data:
             epochs = [[i for batch in data.epoch(e) for i in batch.sample_ids] for e in range(2)]
         for epoch in epochs:
             self.assertEqual(sorted(epoch), list(range(N)))
         self.assertNotEqual(*epochs)
         self.assertNotEqual(epochs[0], ids(order="full", last_batch="short"))
-        self.assertNotEqual(epochs[0], ids(order=penstock.Order("windowed", strands=3, block=7, window=2), last_batch="short", seed=1))
+        self.assertNotEqual(epochs[0], ids(order=penstock.Order("windowed", ways=3, block=7, window=2), last_batch="short", seed=1))
 
     def test_a_block_is_needed_during_two_windows_at_most(self):
-        """So a reader that keeps a strand's blocks for two windows reads each of them once."""
-        for strands, block, window in ((1, 64, 4), (4, 10, 3), (6, 16, 1), (48, 5, 2)):
-            found = ids(order=penstock.Order("windowed", strands=strands, block=block, window=window), last_batch="short")
-            for strand in range(strands):
-                own = found[strand::strands]
+        """So a reader that keeps a way's blocks for two windows reads each of them once."""
+        for ways, block, window in ((1, 64, 4), (4, 10, 3), (6, 16, 1), (48, 5, 2)):
+            found = ids(order=penstock.Order("windowed", ways=ways, block=block, window=window), last_batch="short")
+            for way in range(ways):
+                own = found[way::ways]
                 places = {}
                 for at, i in enumerate(own):
                     places.setdefault(i // block, []).append(at)
@@ -46,7 +46,7 @@ class Samples(unittest.TestCase):
         def batches(world):
             found = []
             for rank in range(world):
-                with loader(rank, world, order=penstock.Order("windowed", strands=4, block=10)) as data:
+                with loader(rank, world, order=penstock.Order("windowed", ways=4, block=10)) as data:
                     for i, batch in enumerate(data):
                         found += [[]] if rank == 0 else []
                         found[i] += batch.sample_ids
@@ -57,26 +57,26 @@ class Samples(unittest.TestCase):
         for world in (2, 4, 5, 8):
             self.assertEqual(batches(world), wanted)
 
-    def test_ranks_that_divide_the_strands_share_no_block(self):
-        for world in (2, 4):  # 500 samples of a strand are 50 whole blocks
+    def test_ranks_that_divide_the_ways_share_no_block(self):
+        for world in (2, 4):  # 500 samples of a way are 50 whole blocks
             blocks = [{i // 10 for i in ids(rank=rank, world=world,
-                                            order=penstock.Order("windowed", strands=4, block=10))} for rank in range(world)]
+                                            order=penstock.Order("windowed", ways=4, block=10))} for rank in range(world)]
             self.assertEqual(sum(map(len, blocks)), N // 10)
             self.assertEqual(set.union(*blocks), set(range(N // 10)))
-        blocks = [{i // 10 for i in ids(rank=rank, world=5, order=penstock.Order("windowed", strands=4, block=10))} for rank in range(5)]
+        blocks = [{i // 10 for i in ids(rank=rank, world=5, order=penstock.Order("windowed", ways=4, block=10))} for rank in range(5)]
         self.assertGreater(sum(map(len, blocks)), 3 * N // 10)  # 5 does not divide 4
 
 
 class Arguments(unittest.TestCase):
     def test_what_the_library_chose_can_be_read(self):
         with loader() as data:
-            self.assertEqual((data.strands, data.block, data.window), (1, 64, 4))
-            self.assertIn("windowed order (1 strand, blocks of 64, windows of 4), seed 0", repr(data))
-        with loader(order=penstock.Order("windowed", strands=8, block=16)) as data:
-            self.assertEqual((data.strands, data.block, data.window), (8, 16, 4))
-            self.assertIn("windowed order (8 strands, blocks of 16, windows of 4)", repr(data))
+            self.assertEqual((data.ways, data.block, data.window), (1, 64, 4))
+            self.assertIn("windowed order (1 way, blocks of 64, windows of 4), seed 0", repr(data))
+        with loader(order=penstock.Order("windowed", ways=8, block=16)) as data:
+            self.assertEqual((data.ways, data.block, data.window), (8, 16, 4))
+            self.assertIn("windowed order (8 ways, blocks of 16, windows of 4)", repr(data))
         with loader(order="full") as data:
-            self.assertEqual((data.strands, data.block, data.window), (None, None, None))
+            self.assertEqual((data.ways, data.block, data.window), (None, None, None))
             self.assertIn("full order, seed 0", repr(data))
 
     def test_shuffle(self):
@@ -88,11 +88,11 @@ class Arguments(unittest.TestCase):
 
     def test_what_is_refused(self):
         for order in ("full", "sequential", None):
-            for name in ("strands", "block", "window"):
+            for name in ("ways", "block", "window"):
                 said = f"^{name}: value is 8, and order is '{order or 'full'}'; must be left out unless order is 'windowed'"
                 with self.assertRaisesRegex(penstock.SettingsError, said):
                     loader(order=penstock.Order(order, **{name: 8}))
-        for name, most in (("strands", 65536), ("block", 1048576), ("window", 4096)):
+        for name, most in (("ways", 65536), ("block", 1048576), ("window", 4096)):
             with self.assertRaisesRegex(penstock.SettingsError,
                                         f"^{name}: value is {most + 1}; must be from 0 to {most}$"):
                 loader(order=penstock.Order("windowed", **{name: most + 1}))
@@ -106,16 +106,16 @@ class Arguments(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "order='windowed' mixes inside windows of blocks"):
                 loader(**{name: 1000})
 
-    def test_more_strands_and_larger_blocks_than_samples(self):
-        for keywords in ({"order": penstock.Order("windowed", strands=N + 1)}, {"order": penstock.Order("windowed", block=N + 1)},
-                         {"order": penstock.Order("windowed", block=1048576, window=4096)}, {"order": penstock.Order("windowed", strands=65536)}):
+    def test_more_ways_and_larger_blocks_than_samples(self):
+        for keywords in ({"order": penstock.Order("windowed", ways=N + 1)}, {"order": penstock.Order("windowed", block=N + 1)},
+                         {"order": penstock.Order("windowed", block=1048576, window=4096)}, {"order": penstock.Order("windowed", ways=65536)}):
             with self.subTest(keywords):
                 self.assertEqual(sorted(ids(last_batch="short", **keywords)), list(range(N)))
 
 
 class State(unittest.TestCase):
     def test_it_resumes_on_other_numbers_of_processes(self):
-        keywords = {"order": penstock.Order("windowed", strands=4, block=10, window=2, epoch=3), "last_batch": "short"}
+        keywords = {"order": penstock.Order("windowed", ways=4, block=10, window=2, epoch=3), "last_batch": "short"}
         wanted = ids(**keywords)
         for world in (2, 3):
             found, state = [], None
@@ -125,7 +125,7 @@ class State(unittest.TestCase):
                     for _ in range(11):
                         found += next(batches).sample_ids
                     state = json.loads(json.dumps(data.state_dict()))
-            with loader(order=penstock.Order("windowed", strands=4, block=10, window=2), last_batch="short") as data:
+            with loader(order=penstock.Order("windowed", ways=4, block=10, window=2), last_batch="short") as data:
                 data.load_state_dict(state)
                 rest = [i for batch in data for i in batch.sample_ids]
             self.assertEqual(sorted(found + rest), list(range(N)))
@@ -134,17 +134,17 @@ class State(unittest.TestCase):
     def test_what_it_has(self):
         common = {"version": 1, "epoch": 0, "position": 0, "seed": 0}
         rest = {"n_samples": N, "batch_size": 40, "global_batch_size": 40, "world": 1}
-        with loader(order=penstock.Order("windowed", strands=8)) as data:
+        with loader(order=penstock.Order("windowed", ways=8)) as data:
             state = data.state_dict()
             identity = state["data_set"]
-            self.assertEqual(state, {**common, "order": "windowed", "order_version": 1, "strands": 8, "block": 64,
+            self.assertEqual(state, {**common, "order": "windowed", "order_version": 1, "ways": 8, "block": 64,
                                      "window": 4, "data_set": identity, **rest})
         with loader(order="full") as data:  # byte for byte as before there were windows
             self.assertEqual(json.dumps(data.state_dict()), json.dumps({
                 **common, "order": "full", "order_version": 1, "data_set": identity, **rest}))
 
     def test_its_largest_is_below_512_bytes(self):
-        largest = {"epoch": 2**64 - 1, "position": 2**62, "seed": 2**64 - 1, "strands": 65536, "block": 1048576,
+        largest = {"epoch": 2**64 - 1, "position": 2**62, "seed": 2**64 - 1, "ways": 65536, "block": 1048576,
                    "window": 4096, "n_samples": 2**62, "batch_size": 2**32 - 1, "global_batch_size": 2**62,
                    "world": 2**32 - 1, "order_version": 2**32 - 1}
         with loader() as data:
@@ -153,11 +153,11 @@ class State(unittest.TestCase):
         self.assertLess(len(json.dumps({**state, **largest})), 512)
 
     def test_other_numbers_are_refused(self):
-        with loader(order=penstock.Order("windowed", strands=8, block=16, window=2)) as data:
+        with loader(order=penstock.Order("windowed", ways=8, block=16, window=2)) as data:
             state = data.state_dict()
-            for name, value in (("strands", 12), ("block", 32), ("window", 4)):
+            for name, value in (("ways", 12), ("block", 32), ("window", 4)):
                 wrong = dict(state, **{name: value})
-                give = ", ".join(f"{key}={wrong[key]}" for key in ("strands", "block", "window"))
+                give = ", ".join(f"{key}={wrong[key]}" for key in ("ways", "block", "window"))
                 with self.assertRaisesRegex(penstock.SettingsError,
                                             f"^state: {name} is {value}, but this loader's is {state[name]} "
                                             f"\\(open the loader with order=penstock.Order\\('windowed', {give}\\)\\)$"):
@@ -169,8 +169,8 @@ class State(unittest.TestCase):
                 data.load_state_dict(dict(state, order_version=2))
             self.assertEqual(data.cursor, (0, 0))
         with loader() as data:  # which chose 1, 64 and 4 by itself
-            with self.assertRaisesRegex(penstock.SettingsError, "strands is 8, but this loader's is 1 \\(open the loader "
-                                        "with order=penstock.Order\\('windowed', strands=8, block=16, window=2\\)\\)$"):
+            with self.assertRaisesRegex(penstock.SettingsError, "ways is 8, but this loader's is 1 \\(open the loader "
+                                        "with order=penstock.Order\\('windowed', ways=8, block=16, window=2\\)\\)$"):
                 data.load_state_dict(state)
         with loader(order="full") as data:
             with self.assertRaisesRegex(penstock.SettingsError, "order is 'windowed', but this loader's is 'full'"):

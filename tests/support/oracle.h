@@ -54,12 +54,11 @@ static inline uint32_t oracle_ids(const struct oracle *o, uint64_t epoch, uint64
     const struct pstk_settings *s = &o->s;
     static struct pstk__order order;
     uint64_t n = pstk__dataset_source(o->dataset)->n_samples, world = s->ranks.world;
-    struct pstk__order_shape shape = {.kind = s->order.kind,
-                                      .weave = {.n = n,
-                                                .strands = s->order.strands,
-                                                .block = s->order.block,
-                                                .window = s->order.window}};
-    pstk__weave_settle(&shape.weave);
+    struct pstk__order_shape shape = {
+        .kind = s->order.kind,
+        .interleave = {
+            .n = n, .ways = s->order.ways, .block = s->order.block, .window = s->order.window}};
+    pstk__interleave_settle(&shape.interleave);
     pstk__order_init(&order, &shape, s->seed, epoch);
     uint32_t n_valid = 0;
     for (uint32_t i = 0; i < s->batch_size; i++) {

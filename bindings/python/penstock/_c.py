@@ -35,7 +35,7 @@ IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 ORDER_VERSION = 1
 WINDOWED_VERSION = 1
-MAX_STRANDS = 65536
+MAX_WAYS = 65536
 MAX_BLOCK = 1048576
 MAX_WINDOW = 4096
 MAX_BATCH_STEPS = 1024
@@ -1326,7 +1326,7 @@ class OrderSettings(Structure):
         ("last_batch", c_uint32),
         ("global_batch_size", c_uint32),
         ("reserved", c_uint32),
-        ("strands", c_uint32),
+        ("ways", c_uint32),
         ("block", c_uint32),
         ("window", c_uint32),
         ("n_batch_steps", c_uint32),
@@ -1337,16 +1337,16 @@ class OrderSettings(Structure):
 class OrderExplanation(Structure):
     _fields_ = [
         ("size", c_uint32),
-        ("strands", c_uint32),
+        ("ways", c_uint32),
         ("block", c_uint32),
         ("window", c_uint32),
-        ("advised_strands", c_uint32),
+        ("advised_ways", c_uint32),
         ("last_rows", c_uint32),
         ("n_batches", c_uint64),
         ("n_mixed", c_uint64),
         ("n_blocks", c_uint64),
-        ("strands_of_rank", c_uint64),
-        ("ranks_of_strand", c_uint64),
+        ("ways_of_rank", c_uint64),
+        ("ranks_of_way", c_uint64),
         ("blocks_of_rank", c_uint64),
         ("n_readings", c_double),
     ]
@@ -1536,7 +1536,7 @@ class SettingsOrder(Structure):
         ("uneven", c_uint32),
         ("epoch", c_uint64),
         ("position", c_uint64),
-        ("strands", c_uint32),
+        ("ways", c_uint32),
         ("block", c_uint32),
         ("window", c_uint32),
         ("n_batch_steps", c_uint32),

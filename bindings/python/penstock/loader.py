@@ -26,7 +26,7 @@ from ctypes import byref, c_void_p, pointer, sizeof
 from typing import TYPE_CHECKING, Any
 
 from . import _c, agreement, batch as batches, batch_size as sizes, errors, micro
-from . import outputs as descriptions, settings as words, state, stats as statistics, streams, tensors, weave
+from . import outputs as descriptions, settings as words, state, stats as statistics, streams, tensors, interleave
 from ._version import __version__
 from .closing import ClosedAtEnd
 from .elsewhere import LOADER_ATTRIBUTES
@@ -264,7 +264,7 @@ class Loader(Hints, Sealed):
             # Of a device's slots; JAX has copies there.
             self._has_views = kind != _c.HOST and not self._copies and self._framework != "jax"
             self._named_stream, self._guard = self._stream_of(where.stream), self._guard_of()
-            self._order, self._weave = order, weave.settled(order, numbers, self.n_samples)
+            self._order, self._interleave = order, interleave.settled(order, numbers, self.n_samples)
             self._agreement.order.update(self._fixed(last_batch))
         self._start(words.to_c(path, self._outputs, numbers, asked, self._mix, self._members), timeout)
         self._agreement.begin()
@@ -309,7 +309,7 @@ class Loader(Hints, Sealed):
         return {"data_set": info.identity,
                 "_data_set": f"{self._path}: {info.n_samples} samples and {info.bytes} bytes in {info.n_shards} shards",
                 "n_samples": self.n_samples, "subset": self._subset(), "order": self._order,
-                "order_version": weave.version(self._order), **self._weave,
+                "order_version": interleave.version(self._order), **self._interleave,
                 "seed": self._numbers["seed"], "epoch": self._numbers["epoch"],
                 "position": self._numbers["position"], "last_batch": last_batch,
                 "global_batch_size": self._rows.world_wide, "batch_schedule": self._rows.schedule,
@@ -380,7 +380,7 @@ class Loader(Hints, Sealed):
         self._handle = Handle(on_device, timeout)
         numbers = self._numbers
         order = _c.OrderSettings(size=sizeof(_c.OrderSettings), n_samples=self.n_samples, **{
-            name: numbers[name] for name in ("order", "seed", "rank", "world", "last_batch", *weave.NAMES)})
+            name: numbers[name] for name in ("order", "seed", "rank", "world", "last_batch", *interleave.NAMES)})
         self._place = Place(self._handle, order, numbers["epoch"], numbers["position"], self._rows)
         try:
             self._handle.open(settings)
@@ -473,19 +473,19 @@ class Loader(Hints, Sealed):
         self.set_global_batch_size(rows)
 
     @property
-    def strands(self) -> int | None:
-        """Strands of a windowed order; None: another order."""
-        return self._weave.get("strands")
+    def ways(self) -> int | None:
+        """Ways of a windowed order; None: another order."""
+        return self._interleave.get("ways")
 
     @property
     def block(self) -> int | None:
         """Samples of a block of a windowed order; None: another order."""
-        return self._weave.get("block")
+        return self._interleave.get("block")
 
     @property
     def window(self) -> int | None:
         """Blocks of a window of a windowed order; None: another order."""
-        return self._weave.get("window")
+        return self._interleave.get("window")
 
     @property
     def outputs(self) -> Mapping[str, descriptions.Output]:
@@ -519,7 +519,7 @@ class Loader(Hints, Sealed):
             f" ({self._ranks.source})"
         state_of = "closed" if self.closed else "at epoch {}, position {:,}".format(*self.cursor)
         return [f"{self._path!r}", f"{self.n_samples:,} samples, batches of {self._rows.budget or self.batch_size}, {self._order} order"
-                f"{weave.described(self._weave)}, seed {self._numbers['seed']}, {self._framework} on {where}{rank}"
+                f"{interleave.described(self._interleave)}, seed {self._numbers['seed']}, {self._framework} on {where}{rank}"
                 + ("" if self._members is None else f", {self._members!r}")
                 + ("" if self._mix is None else f", {self._mix!r}"), state_of]
 
@@ -713,7 +713,7 @@ class Loader(Hints, Sealed):
             info.check_loader(self._number)
             epoch, position = info.epoch, info.next_position
         return {"version": state.VERSION, "epoch": epoch, "position": position, "seed": self._numbers["seed"],
-                "order": self._order, "order_version": weave.version(self._order), **self._weave,
+                "order": self._order, "order_version": interleave.version(self._order), **self._interleave,
                 "data_set": self._catalog.info.identity, "n_samples": self.n_samples,
                 "batch_size": self.batch_size, "global_batch_size": self.global_batch_size,
                 "world": self._ranks.world, **({} if self._members is None else {"subset": self._members.digest}),

@@ -29,7 +29,7 @@ _TOPICS: dict[str, dict[str, _Topic]] = {
         "batch_size": _Topic("GlobalBatch", {"global_batch_size": "rows", "uneven": "uneven"}, ("global_batch_size",)),
         "device": _Topic("Device", {"n_device_slots": "n_slots", "stream": "stream", "copy": "copy", "measure_device": "measure"},
                          ("device",)),
-        "order": _Topic("Order", _same("epoch", "position", "strands", "block", "window", "samples_per_epoch"), ("order",)),
+        "order": _Topic("Order", {**_same("epoch", "position", "ways", "block", "window", "samples_per_epoch"), "strands": "ways"}, ("order",)),
         "ranks": _Topic("Ranks", {**_same("rank", "world", "local_rank", "local_world"), "compare_ranks": "compare"},
                         ("rank", "world", "local_rank", "local_world")),
         "memory": _Topic("Memory", _same("n_slots", "max_batch_size", "max_memory", "io_memory", "index_memory", "max_pixels",

@@ -30,7 +30,7 @@ CHOICES: dict[str, dict[str, int]] = {
 }
 _LARGEST: dict[Any, int] = {c_uint32: 2**32 - 1, c_uint64: 2**64 - 1, c_int32: 2**31 - 1}
 _MIN = {"batch_size": 1, "global_batch_size": 1, "max_batch_size": 1, "world": 1, "local_world": 1}  # 0 for all others
-_MAX = {"strands": _c.MAX_STRANDS, "block": _c.MAX_BLOCK, "window": _c.MAX_WINDOW, "epoch": 2**63 - 1}  # the type's for all others
+_MAX = {"ways": _c.MAX_WAYS, "block": _c.MAX_BLOCK, "window": _c.MAX_WINDOW, "epoch": 2**63 - 1}  # the type's for all others
 _SAID = {"n_device_slots": "Device.n_slots", "measure_device": "Device.measure"}  # members that have other names in Python
 _SWITCHES = ("report_crops", "pin_threads", "measure_device", "nvtx")
 # Settings whose name here is another than that of the member of pstk_settings.
@@ -213,7 +213,7 @@ def numbers(rows: Mapping[str, int], given: Topics, words: Mapping[str, str], mo
     those that follow from several arguments, or from one of no topic."""
     order, memory, reading, observe, device = given
     found = {**rows, **{name: integer(name, value) for name, value in {
-        **more, "epoch": order.epoch, "position": order.position, "strands": order.strands, "block": order.block,
+        **more, "epoch": order.epoch, "position": order.position, "ways": order.ways, "block": order.block,
         "window": order.window, "n_slots": memory.n_slots,
         "io_memory": memory.io_memory, "index_memory": memory.index_memory, "max_pixels": memory.max_pixels,
         "max_record_size": memory.max_record_size, "queue_depth": reading.queue_depth, "pin_threads": reading.pin_threads,

@@ -9,7 +9,7 @@ order of samples follows from data set, seed, order and order_version, so the lo
 have the same ones. batch_size, global_batch_size and world may differ; a loader that was opened with max_batch_size takes
 over batch_size, or global_batch_size where it was opened with that. With a schedule of sizes the state has
 "batch_schedule", its sizes as [step, rows], and "batch_schedule_of", the setting that has them, and these must agree.
-The state of a windowed order has its strands, block and window too, that of a subset its digest, "subset", that of a
+The state of a windowed order has its ways, block and window too, that of a subset its digest, "subset", that of a
 mixture its weights, segments and exhaustion, digests of its subsets, and as data_set a digest of all its data sets: these
 must be the same. Weights are the same if their shares are. With a budget the state has
 "budget", a digest of it and of what all samples cost, and position counts the samples of the batches before; batch_size is
@@ -21,14 +21,14 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
-from . import weave
+from . import interleave
 from ._version import __version__
 from .errors import SettingsError
 from .hints import near
 
 VERSION = 1
 # Members of all states of this version; which of them a state has follows from how its loader was opened.
-_MEMBERS = frozenset(("version", "epoch", "position", "seed", "order", "order_version", *weave.NAMES, "data_set", "n_samples",
+_MEMBERS = frozenset(("version", "epoch", "position", "seed", "order", "order_version", *interleave.NAMES, "data_set", "n_samples",
                       "batch_size", "global_batch_size", "world", "subset", "mixture", "budget", "batch_schedule",
                       "batch_schedule_of"))
 _GIVE = "give what state_dict() of a penstock loader returned"
@@ -86,9 +86,9 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
                             "the loader with the weights, segments, exhaustion and subsets of the saved one)")
     _must_agree(state, own, "order", f"open the loader with order={state.get('order')!r}")
     _must_agree(state, own, "order_version", "resume with the penstock version that saved it, whose order differs")
-    for name in weave.NAMES:
+    for name in interleave.NAMES:
         if name in own:
-            _must_agree(state, own, name, weave.advice(state))
+            _must_agree(state, own, name, interleave.advice(state))
     _must_agree(state, own, "seed", f"open the loader with seed={state.get('seed')!r}")
     if state.get("subset") != own.get("subset"):
         raise SettingsError(f"state: subset is {_subset_of(state)}, but this loader's is {_subset_of(own)} (open the loader "

@@ -101,9 +101,9 @@ class Order(Topic):
         random order, mixed inside windows of blocks, for storage that is slow at small random reads; "sequential": by
         sample id. None: what shuffle= says, else "full".
     epoch, position: start there.
-    strands, block, window: of "windowed": the pieces of an epoch that are woven together (0: 48, 12, 4 or 1, by the number
+    ways, block, window: of "windowed": the pieces of an epoch that are interleaved (0: 48, 12, 4 or 1, by the number
         of samples), at most 65536; samples of a block (0: 64), at most 1048576; blocks of a window (0: 4), at most 4096.
-        Each rank reads only its own blocks where world divides strands. The order depends on all three: a state resumes
+        Each rank reads only its own blocks where world divides ways. The order depends on all three: a state resumes
         with the same ones. `penstock order DATA --order windowed --explain` prints what they cost.
     samples_per_epoch: draws of an epoch, of a Loader with weights=; None: as many as there are samples.
     """
@@ -111,7 +111,7 @@ class Order(Topic):
     kind: Optional[str] = _first(default=None, kw_only=False)
     epoch: int = 0
     position: int = 0
-    strands: int = 0
+    ways: int = 0
     block: int = 0
     window: int = 0
     samples_per_epoch: Optional[int] = None

@@ -41,21 +41,21 @@ static void line(const char *title, const char *text)
     text_print_wrapped(stdout, text, INDENT);
 }
 
-static void print_strands(const struct explained *explained)
+static void print_ways(const struct explained *explained)
 {
     const struct pstk_order_explanation *order = &explained->order;
-    const uint64_t others = order->ranks_of_strand - 1;
-    const int is_one = order->strands_of_rank == 1;
+    const uint64_t others = order->ranks_of_way - 1;
+    const int is_one = order->ways_of_rank == 1;
     char text[TEXT_SIZE], n[UNIT_SIZE], ranks[UNIT_SIZE];
-    unit_count(n, order->strands_of_rank);
+    unit_count(n, order->ways_of_rank);
     if (others == 0)
-        snprintf(text, sizeof text, "%s of %u; no other rank reads %s", n, order->strands,
+        snprintf(text, sizeof text, "%s of %u; no other rank reads %s", n, order->ways,
                  is_one ? "it" : "them");
     else
-        snprintf(text, sizeof text, "%s of %u; %s other rank%s %s, too", n, order->strands,
+        snprintf(text, sizeof text, "%s of %u; %s other rank%s %s, too", n, order->ways,
                  unit_count(ranks, others), others == 1 ? " reads" : "s read",
                  is_one ? "it" : "each of them");
-    line("strands", text);
+    line("ways", text);
 }
 
 static void print_mixed(const struct explained *explained)
@@ -73,7 +73,7 @@ static void print_mixed(const struct explained *explained)
         snprintf(text, sizeof text, "nothing: samples come by their ids");
     else
         snprintf(text, sizeof text,
-                 "%s samples at a time, in the windows of all strands: %.3g %% of %s",
+                 "%s samples at a time, in the windows of all ways: %.3g %% of %s",
                  unit_count(n, order->n_mixed), 100 * (double)order->n_mixed / (double)n_samples,
                  explained->pipeline->members ? "the subset" : "the data set");
     line("mixed", text);
@@ -144,12 +144,12 @@ static void print_batches(const struct explained *explained)
     line("batches", text);
 }
 
-/* Return 1 when another number of strands gives each rank strands of its own. */
+/* Return 1 when another number of ways gives each rank ways of its own. */
 static int is_advised(const struct explained *explained)
 {
     const struct pstk_order_explanation *order = &explained->order;
-    return order->n_blocks && order->ranks_of_strand > 1 &&
-           explained->pipeline->world <= PSTK_MAX_STRANDS;
+    return order->n_blocks && order->ranks_of_way > 1 &&
+           explained->pipeline->world <= PSTK_MAX_WAYS;
 }
 
 static int print_text(const struct explained *explained)
@@ -169,20 +169,20 @@ static int print_text(const struct explained *explained)
            unit_bytes(bytes, (double)pipeline->info.bytes), files_text(&pipeline->info, files));
     printf("%s order", option_choice_name(names_order, pipeline->order));
     if (order->n_blocks)
-        printf(" (%u strand%s, blocks of %u, windows of %u)", order->strands,
-               order->strands == 1 ? "" : "s", order->block, order->window);
+        printf(" (%u way%s, blocks of %u, windows of %u)", order->ways, order->ways == 1 ? "" : "s",
+               order->block, order->window);
     printf(", %s\n\n", ranks_text(&pipeline->ranks, ranks));
     print_mixed(explained);
     if (order->n_blocks)
-        print_strands(explained);
+        print_ways(explained);
     print_reading(explained);
     print_memory(explained);
     print_batches(explained);
     if (is_advised(explained)) {
         snprintf(text, sizeof text,
-                 "--strands %u gives each of %u ranks strands of its own, so that each block is "
+                 "--ways %u gives each of %u ranks ways of its own, so that each block is "
                  "read once; it is another order",
-                 order->advised_strands, pipeline->world);
+                 order->advised_ways, pipeline->world);
         line("advice", text);
     }
     return message_finish(STATUS_OK);
@@ -195,19 +195,18 @@ static void put_blocks(struct json_t *object, const struct explained *explained)
     const struct {
         const char *name;
         uint64_t value;
-    } counts[] = {{"strands", order->strands},
+    } counts[] = {{"ways", order->ways},
                   {"block", order->block},
                   {"window", order->window},
                   {"n_blocks", order->n_blocks},
-                  {"strands_of_rank", order->strands_of_rank},
-                  {"ranks_of_strand", order->ranks_of_strand},
+                  {"ways_of_rank", order->ways_of_rank},
+                  {"ranks_of_way", order->ranks_of_way},
                   {"blocks_of_rank", order->blocks_of_rank},
                   {"block_bytes", (uint64_t)(explained->block + 0.5)},
                   {"memory_bytes", (uint64_t)(explained->memory + 0.5)}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         json_put_count(object, counts[i].name, has_blocks ? counts[i].value : PSTK_NONE);
-    json_put_count(object, "advised_strands",
-                   is_advised(explained) ? order->advised_strands : PSTK_NONE);
+    json_put_count(object, "advised_ways", is_advised(explained) ? order->advised_ways : PSTK_NONE);
 }
 
 static int print_json(const struct explained *explained)

@@ -303,7 +303,7 @@ static int show(struct show *s, const char *path)
     pipeline->settings.ranks.world = 1;
     pipeline->settings.last_batch = PSTK_LAST_SHORT;
     pipeline->settings.order.kind = PSTK_ORDER_SEQUENTIAL;
-    pipeline->settings.order.strands = pipeline->settings.order.block =
+    pipeline->settings.order.ways = pipeline->settings.order.block =
         pipeline->settings.order.window = 0;
     pipeline->settings.order.position = pipeline->members ? 0 : s->ids[0];
     pipeline->settings.observe.report_crops = 1;

@@ -72,9 +72,8 @@ static int set_order(struct pipeline *pipeline, int code, const char *value)
         return option_count("--start-batch", value, any, &pipeline->start_batch);
     case OPT_ORDER:
         return option_choice("--order", value, names_order, &pipeline->order);
-    case OPT_STRANDS:
-        return option_count32("--strands", value, (struct range){1, PSTK_MAX_STRANDS},
-                              &pipeline->strands);
+    case OPT_WAYS:
+        return option_count32("--ways", value, (struct range){1, PSTK_MAX_WAYS}, &pipeline->ways);
     case OPT_BLOCK:
         return option_count32("--block", value, (struct range){1, PSTK_MAX_BLOCK},
                               &pipeline->block);
@@ -235,10 +234,10 @@ static int divide_batch(struct pipeline *pipeline)
     return 0;
 }
 
-/* Settle strands, block and window. Returns 0 or an exit status. */
+/* Settle ways, block and window. Returns 0 or an exit status. */
 static int settle_order(struct pipeline *pipeline)
 {
-    const char *given = pipeline->strands  ? "strands"
+    const char *given = pipeline->ways     ? "ways"
                         : pipeline->block  ? "block"
                         : pipeline->window ? "window"
                                            : NULL;
@@ -250,7 +249,7 @@ static int settle_order(struct pipeline *pipeline)
         message_say("--order: %s", pstk_strerror(r));
         return status_of_code(r);
     }
-    pipeline->strands = order.strands;
+    pipeline->ways = order.ways;
     pipeline->block = order.block;
     pipeline->window = order.window;
     return 0;
@@ -335,7 +334,7 @@ struct pstk_order_settings pipeline_order(const struct pipeline *pipeline)
                                         .world = pipeline->world,
                                         .last_batch = pipeline->last,
                                         .global_batch_size = pipeline->global_batch_size,
-                                        .strands = pipeline->strands,
+                                        .ways = pipeline->ways,
                                         .block = pipeline->block,
                                         .window = pipeline->window};
 }
@@ -427,7 +426,7 @@ int pipeline_build(struct pipeline *pipeline, int image_only)
     s->outputs = pipeline->outputs;
     s->n_outputs = pipeline->n_outputs;
     s->order.kind = pipeline->order;
-    s->order.strands = pipeline->strands;
+    s->order.ways = pipeline->ways;
     s->order.block = pipeline->block;
     s->order.window = pipeline->window;
     s->seed = pipeline->seed;

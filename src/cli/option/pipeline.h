@@ -29,7 +29,7 @@ enum {
     OPT_UNEVEN,
     OPT_START_BATCH,
     OPT_ORDER,
-    OPT_STRANDS,
+    OPT_WAYS,
     OPT_BLOCK,
     OPT_WINDOW,
     OPT_SUBSET,
@@ -116,11 +116,11 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
          .initial = "full",                                                                        \
          .text = "order of the samples (full: all of them shuffled; sequential: by sample id; "    \
                  "windowed: blocks of neighbours shuffled, and mixed inside windows of blocks)"},  \
-        {.name = "strands",                                                                        \
-         .code = OPT_STRANDS,                                                                      \
+        {.name = "ways",                                                                           \
+         .code = OPT_WAYS,                                                                         \
          .value = "C",                                                                             \
          .initial = "48, 12, 4 or 1, by the number of samples",                                    \
-         .text = "of --order windowed: pieces of the data set that are woven together"},           \
+         .text = "of --order windowed: pieces of the data set that are interleaved"},              \
         {.name = "block",                                                                          \
          .code = OPT_BLOCK,                                                                        \
          .value = "N",                                                                             \
@@ -229,9 +229,9 @@ struct pipeline {
     struct fields read_as;  /* of --field */
     struct ranks ranks;
     uint32_t order, last;
-    uint32_t rank, world;            /* from `ranks`, by pipeline_look */
-    uint32_t strands, block, window; /* of --order windowed; 0: by the number of samples */
-    uint32_t n_threads, n_slots;     /* 0: the library chooses */
+    uint32_t rank, world;         /* from `ranks`, by pipeline_look */
+    uint32_t ways, block, window; /* of --order windowed; 0: by the number of samples */
+    uint32_t n_threads, n_slots;  /* 0: the library chooses */
     uint32_t reader, io, device, kernels, bad_sample;
     int32_t device_index; /* index among the devices of the kind `device` */
 
@@ -258,7 +258,7 @@ void pipeline_free(struct pipeline *pipeline);
 /* Read one of the options above. Returns 0, or -1 after a message. */
 int pipeline_set(struct pipeline *pipeline, int code, const char *value);
 /* Read the fields of the data set, or with a NULL path of the mixture, then choose the batch size,
- * the position, and strands, block and window of a windowed order. Returns 0 or an exit status. */
+ * the position, and ways, block and window of a windowed order. Returns 0 or an exit status. */
 int pipeline_look(struct pipeline *pipeline, const char *path);
 /* Return the rows of a batch of all ranks together, at most 2^48. Call after pipeline_look. */
 uint64_t pipeline_global_batch(const struct pipeline *pipeline);

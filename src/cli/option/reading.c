@@ -44,7 +44,7 @@ int reading_judge(const struct pstk_machine *machine, const struct pstk_dataset_
         return 0;
     if (pstk_order_explain(&settings, &order) < 0)
         return 0;
-    settings.strands = order.advised_strands;
+    settings.ways = order.advised_ways;
     if (pstk_order_explain(&settings, &order) < 0 || order.n_blocks == 0)
         return 0;
     const double block = (double)info->bytes / (double)order.n_blocks;
@@ -52,9 +52,9 @@ int reading_judge(const struct pstk_machine *machine, const struct pstk_dataset_
              "random reads of %s, a sample on average, are slow on %s", unit_bytes(size, record),
              spins ? "a spinning disk, as the kernel calls this one" : "files of another machine");
     snprintf(reading->advice, sizeof reading->advice,
-             "for %u rank%s --order windowed --strands %u reads blocks of %s, each once, and holds "
+             "for %u rank%s --order windowed --ways %u reads blocks of %s, each once, and holds "
              "%s of them for each rank; it mixes less: `penstock order --explain`",
-             world, world == 1 ? "" : "s", order.strands, unit_bytes(size, block),
+             world, world == 1 ? "" : "s", order.ways, unit_bytes(size, block),
              unit_bytes(memory, block * (double)order.blocks_of_rank));
     return 1;
 }

@@ -193,8 +193,8 @@ static void print_head(const struct report *report)
                option_choice_name(names_layout, pipeline->layout));
     printf("%s order", option_choice_name(names_order, pipeline->order));
     if (pipeline->order == PSTK_ORDER_WINDOWED)
-        printf(" (%u strand%s, blocks of %u, windows of %u)", pipeline->strands,
-               pipeline->strands == 1 ? "" : "s", pipeline->block, pipeline->window);
+        printf(" (%u way%s, blocks of %u, windows of %u)", pipeline->ways,
+               pipeline->ways == 1 ? "" : "s", pipeline->block, pipeline->window);
     if (pipeline->ranks.is_auto)
         printf(", %s", ranks_text(&pipeline->ranks, ranks));
     printf(", batches of %u, %u slots, %u worker%s\n", pipeline->batch_size, report->stats.n_slots,
@@ -473,7 +473,7 @@ static void put_order(struct json_t *object, const struct pipeline *pipeline)
 {
     const int is_windowed = pipeline->order == PSTK_ORDER_WINDOWED;
     json_put_text(object, "order", option_choice_name(names_order, pipeline->order));
-    json_put_count(object, "strands", is_windowed ? pipeline->strands : PSTK_NONE);
+    json_put_count(object, "ways", is_windowed ? pipeline->ways : PSTK_NONE);
     json_put_count(object, "block", is_windowed ? pipeline->block : PSTK_NONE);
     json_put_count(object, "window", is_windowed ? pipeline->window : PSTK_NONE);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of a windowed order: its strands, the samples of a block, and the blocks of a window."""
+"""The numbers of a windowed order: its ways, the samples of a block, and the blocks of a window."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from .errors import SettingsError
 
 __all__ = ["NAMES", "settled", "version"]
 
-NAMES = ("strands", "block", "window")
+NAMES = ("ways", "block", "window")
 
 
 def settled(order: str, numbers: Mapping[str, int], n_samples: int) -> dict[str, int]:
-    """Return the strands, block and window of an order; nothing where it is not windowed. What is 0 in `numbers` follows
+    """Return the ways, block and window of an order; nothing where it is not windowed. What is 0 in `numbers` follows
     from the number of samples alone. Raises SettingsError where another order is given one of them."""
     if order != "windowed":
         for name in NAMES:
@@ -37,12 +37,12 @@ def version(order: str) -> int:
     return _c.WINDOWED_VERSION if order == "windowed" else _c.ORDER_VERSION
 
 
-def described(weave: Mapping[str, int]) -> str:
-    """Return " of 48 strands, ..." for the loader's repr; nothing where the order is not windowed."""
-    if not weave:
+def described(interleave: Mapping[str, int]) -> str:
+    """Return " of 48 ways, ..." for the loader's repr; nothing where the order is not windowed."""
+    if not interleave:
         return ""
-    return (f" ({weave['strands']} strand{'' if weave['strands'] == 1 else 's'}, blocks of {weave['block']}, windows of "
-            f"{weave['window']})")
+    return (f" ({interleave['ways']} way{'' if interleave['ways'] == 1 else 's'}, blocks of {interleave['block']}, windows of "
+            f"{interleave['window']})")
 
 
 def advice(state: Mapping[str, Any]) -> str:
