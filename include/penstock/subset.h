@@ -84,8 +84,8 @@ struct pstk_subset {
     /* WHERE: n_values values; copies. A value of u64 above 2^63 - 1 is never listed */
     const int64_t *values;
     uint64_t n_values;
-    /* BETWEEN: no NaN, least < below. -INFINITY and INFINITY leave a side open: infinite values of
-     * a column fit, NaN never does */
+    /* BETWEEN: no NaN, least < below, or below INFINITY. -INFINITY and INFINITY leave a side open:
+     * infinite values of a column fit, NaN never does */
     double least;
     double below;
     /* MEMBERS: of a data set with the same identity; the new members share what these hold */

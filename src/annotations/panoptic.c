@@ -99,9 +99,9 @@ int pstk__panoptic_note(struct pstk__panoptic *panoptic, const struct pstk__coco
                                "file_name: value is '%.120s', %s; must be a path below the folder "
                                "of the masks",
                                object->mask, wrong);
-    if (n_segments > PSTK__MOST_SEGMENTS)
+    if (n_segments > PSTK__MAX_SEGMENTS)
         return pstk__coco_fail(location, "segments_info: it has %zu segments; must be at most %d",
-                               n_segments, PSTK__MOST_SEGMENTS);
+                               n_segments, PSTK__MAX_SEGMENTS);
     pstk__panoptic_clear(panoptic);
     for (size_t i = 0; i < n_segments; i++) {
         struct pstk__coco_object segment;

@@ -12,11 +12,11 @@
 
 #include "annotations/growing.h"
 
-#define PSTK__MOST_SEGMENTS 65535 /* of an image: numbers are u16, and 0 is none of them */
+#define PSTK__MAX_SEGMENTS 65535 /* of an image: numbers are u16, and 0 is none of them */
 
 struct pstk__segment {
     uint32_t id;
-    uint32_t number; /* 1 to PSTK__MOST_SEGMENTS */
+    uint32_t number; /* 1 to PSTK__MAX_SEGMENTS */
     uint32_t label;  /* class */
 };
 

@@ -48,7 +48,7 @@ static void cross(const struct drawing *d, struct position a, struct position b)
         d->mask[(int64_t)y * d->width + x] ^= TURN;
 }
 
-/* Place t of a side, counted from `from`. */
+/* Position t of a side, counted from `from`. */
 static struct position side_at(struct position from, double slope, int along_x, int32_t t)
 {
     if (along_x)
@@ -56,7 +56,7 @@ static struct position side_at(struct position from, double slope, int along_x, 
     return (struct position){(int32_t)(from.x + slope * t + .5), from.y + t};
 }
 
-/* Walk a side and return its last place. `before` is the place before its first one, or NULL. The
+/* Walk a side and return its last position. `before`: the one before its first, or NULL. The
  * arithmetic is the reference's, from the lower end to the upper one whichever way the side goes.
  */
 static struct position walk(const struct drawing *d, const struct position *before,

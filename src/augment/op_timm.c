@@ -92,15 +92,15 @@ static int check_rand(const struct pstk_op *op, struct pstk_error *err)
 {
     int rc = pstk__timm_check_whole(op, N_OPS, "n_ops", 1, MAX_OPS, err);
     if (rc == 0)
-        rc = pstk__timm_check_number(op, MAGNITUDE, "magnitude", 0, PSTK__TIMM_MOST, err);
+        rc = pstk__timm_check_number(op, MAGNITUDE, "magnitude", 0, PSTK__TIMM_MAX, err);
     if (rc == 0)
         rc = pstk__timm_check_number(op, RAND_PROBABILITY, "probability", 0, 1, err);
     if (rc == 0)
-        rc = pstk__timm_check_number(op, DEVIATION, "deviation", 0, PSTK__TIMM_MOST, err);
+        rc = pstk__timm_check_number(op, DEVIATION, "deviation", 0, PSTK__TIMM_MAX, err);
     if (rc == 0)
         rc = pstk__timm_check_whole(op, IS_UNIFORM, "is_uniform", 0, 1, err);
     if (rc == 0)
-        rc = pstk__timm_check_number(op, MAX_MAGNITUDE, "most", 0, PSTK__TIMM_MOST, err);
+        rc = pstk__timm_check_number(op, MAX_MAGNITUDE, "most", 0, PSTK__TIMM_MAX, err);
     if (rc == 0)
         rc = pstk__timm_check_whole(op, SET, "set", 0, PSTK_TIMM_SET_3A_WEIGHTS, err);
     if (rc < 0)
@@ -231,7 +231,7 @@ static int check_auto(const struct pstk_op *op, struct pstk_error *err)
 {
     int rc = pstk__timm_check_whole(op, 0, "policy", 0, PSTK_TIMM_POLICY_3A, err);
     if (rc == 0)
-        rc = pstk__timm_check_number(op, 1, "deviation", 0, PSTK__TIMM_MOST, err);
+        rc = pstk__timm_check_number(op, 1, "deviation", 0, PSTK__TIMM_MAX, err);
     return rc < 0 ? rc : pstk__timm_check_rest(op, 2, err);
 }
 
@@ -302,7 +302,7 @@ static const uint8_t mixed[] = {M(AUTO_CONTRAST),
 
 static int check_mix(const struct pstk_op *op, struct pstk_error *err)
 {
-    int rc = pstk__timm_check_number(op, MIX_MAGNITUDE, "magnitude", 0, PSTK__TIMM_MOST, err);
+    int rc = pstk__timm_check_number(op, MIX_MAGNITUDE, "magnitude", 0, PSTK__TIMM_MAX, err);
     if (rc == 0)
         rc = pstk__timm_check_whole(op, MIX_CHAINS, "width", 1, PSTK__MAX_CHAINS, err);
     if (rc == 0)
@@ -312,7 +312,7 @@ static int check_mix(const struct pstk_op *op, struct pstk_error *err)
     if (rc == 0)
         rc = pstk__timm_check_whole(op, MIX_BLENDS, "blended", 0, 1, err);
     if (rc == 0)
-        rc = pstk__timm_check_number(op, MIX_DEVIATION, "deviation", 0, PSTK__TIMM_MOST, err);
+        rc = pstk__timm_check_number(op, MIX_DEVIATION, "deviation", 0, PSTK__TIMM_MAX, err);
     if (rc == 0)
         rc = pstk__timm_check_whole(op, MIX_IS_UNIFORM, "is_uniform", 0, 1, err);
     return rc < 0 ? rc : pstk__timm_check_rest(op, N_MIX_PARAMS, err);

@@ -37,15 +37,15 @@ enum pstk__timm_member {
     PSTK__TIMM_GAUSSIAN_BLUR_RAND,
 };
 
-#define PSTK__TIMM_MOST 1000.0 /* of a magnitude and of its deviation */
+#define PSTK__TIMM_MAX 1000.0 /* of a magnitude and of its deviation */
 
 /* The arguments of timm's AugmentOp. */
 struct pstk__timm_level {
     double probability;
-    double magnitude;    /* 0 to PSTK__TIMM_MOST */
+    double magnitude;    /* 0 to PSTK__TIMM_MAX */
     double deviation;    /* of a normal distribution about the magnitude */
     uint32_t is_uniform; /* 1: the magnitude is uniform from 0 to `magnitude`; no deviation */
-    double most;         /* greater magnitudes are cut to it, to PSTK__TIMM_MOST at most */
+    double most;         /* greater magnitudes are cut to it, to PSTK__TIMM_MAX at most */
 };
 
 /* Append what timm's AugmentOp of a member does, or nothing. policy: the op whose filter and fill

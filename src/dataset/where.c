@@ -18,10 +18,11 @@ struct condition {
     __int128 least, below; /* BETWEEN: first whole numbers at or above the bounds */
 };
 
-/* The double next to a bound is `nearest`, so an addition rounds to it. */
+/* The double next to a bound is `nearest`, so an addition rounds to it. An open side has no rest.
+ */
 static int is_rest(double nearest, int64_t rest)
 {
-    return rest == 0 || nearest + (double)rest == nearest;
+    return rest == 0 || (!isinf(nearest) && nearest + (double)rest == nearest);
 }
 
 static int check_bounds(const struct pstk_subset *step, struct pstk_error *err)

@@ -303,11 +303,11 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
         return FAIL(i, PSTK_EINVAL,
                     ".bytes_per_batch: must be 0, because it applies to ragged outputs only");
     if (output->kind != PSTK_OUTPUT_CALLBACK &&
-        (output->callback.decode || output->callback.processes ||
-         output->callback.scratch_size != 0))
+        (output->callback.decode || output->callback.user || output->callback.processes ||
+         output->callback.scratch_size != 0 || output->callback.n_dims != 0))
         return FAIL(i, PSTK_EINVAL,
-                    ": decode and processes must be NULL and scratch_size 0, because they apply "
-                    "to callback outputs only");
+                    ": decode, user and processes must be NULL, scratch_size and n_dims 0, because "
+                    "they apply to callback outputs only");
     if (!output->callback.processes && output->callback.batched != 0)
         return FAIL(i, PSTK_EINVAL,
                     ".batched: value is %u; must be 0 for an output without processes",

@@ -105,6 +105,7 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
         {{.field = "half", .kind = 2, .callback.decode = decode_nothing},
          PSTK_EINVAL,
          "callback outputs only"},
+        {{.field = "half", .kind = 2, .callback.n_dims = 1}, PSTK_EINVAL, "n_dims 0"},
         {{.field = "half", .kind = 2, .callback.stored = 1}, PSTK_EINVAL, "stored"},
         {{.field = "half", .kind = 2, .image.reserved[3] = 1}, PSTK_ENOTSUP, "is newer than this"},
         {{.field = "half", .kind = 2, .ragged.reserved[0] = 1}, PSTK_ENOTSUP, "is newer than this"},

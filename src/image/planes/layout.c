@@ -204,7 +204,7 @@ static int read_list(struct pstk__planes_header *h, struct rest *rest, struct ps
         const struct pstk__planes_entry entry = pstk__planes_entry_read(h, i);
         uint32_t n_luma;
         if (entry.n_values >
-            (uint64_t)PSTK__PLANES_MOST_VALUES * pstk__planes_strip_blocks(h, i, &n_luma))
+            (uint64_t)PSTK__PLANES_MAX_VALUES * pstk__planes_strip_blocks(h, i, &n_luma))
             return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
                               "planes: strip %u of %u has more values than its blocks can have", i,
                               h->n_strips);

@@ -154,6 +154,6 @@ void pstk__planes_strip_rows(const struct pstk__planes_header *h, uint32_t strip
 /* Return the blocks of all components in a strip. *n_luma: the blocks of the first component. */
 uint32_t pstk__planes_strip_blocks(const struct pstk__planes_header *h, uint32_t strip,
                                    uint32_t *n_luma);
-#define PSTK__PLANES_MOST_VALUES 63 /* of a block */
+#define PSTK__PLANES_MAX_VALUES 63 /* of a block */
 
 #endif

@@ -10,7 +10,7 @@
 
 /* Kernels may write a vector past the end of their output. */
 #define SLACK 64
-#define WIDEST PSTK__PLANES_MOST_VALUES
+#define WIDEST PSTK__PLANES_MAX_VALUES
 
 static int bad(struct pstk_error *err, const char *what)
 {

@@ -473,7 +473,8 @@ def _check_rivals(path: str, tables: list[str], known: str | None) -> None:
     n_images = sum(name.lower().endswith((".jpg", ".jpeg", ".png")) for name in os.listdir(path))
     if known is None or known == "folder" and 0 < n_images <= len(tables):
         return
-    way = f"give {tables[0]}, or move it elsewhere to pack the rest" if len(tables) == 1 else "move one of the two elsewhere"
+    way = (f"give {tables[0]}, or move it elsewhere to pack the rest" if len(tables) == 1 else
+           f"give {os.path.join(path, '*.parquet')}, or move one of the two elsewhere")
     raise SettingsError(f"path: value is {path}, which has Parquet tables, and is a data set of the format {known} "
                         f"without them; must be of one format ({way})")
 
