@@ -32,12 +32,13 @@ static const struct pstk_field fixture_fields[FIXTURE_FIELDS] = {
 
 #define FIXTURE_ROOM ((uint64_t)512 << 20) /* bytes that a test writes, at most, and some more */
 
-/* Return the folder for scratch folders: TMPDIR, else /tmp. tests/meson.build gives fault tests
- * under a sanitizer PENSTOCK_TEST_MEMORY, a file system in memory: they call fsync thousands of
- * times. */
+/* Return the folder for scratch folders: TMPDIR, else /tmp. Fault tests under a sanitizer, which
+ * call fsync thousands of times, have PENSTOCK_TEST_IN_MEMORY from tests/meson.build, and take
+ * PENSTOCK_TEST_MEMORY, a folder in memory that scripts/test makes and removes. */
 static inline const char *fixture_parent(void)
 {
-    const char *memory = getenv("PENSTOCK_TEST_MEMORY"), *tmp = getenv("TMPDIR");
+    const char *tmp = getenv("TMPDIR");
+    const char *memory = getenv("PENSTOCK_TEST_IN_MEMORY") ? getenv("PENSTOCK_TEST_MEMORY") : NULL;
     struct statvfs st;
     if (memory && access(memory, W_OK) == 0 && statvfs(memory, &st) == 0 &&
         (uint64_t)st.f_bavail * st.f_frsize >= FIXTURE_ROOM)
