@@ -126,7 +126,7 @@ static struct pstk__box box_of(uint32_t width, uint32_t height, double ratio_min
                                          (double[2]){ratio_min, ratio_max});
 }
 
-TEST(where_ten_tries_fail_the_centred_box_stands_in)
+TEST(the_centred_box_is_used_after_ten_failed_tries)
 {
     struct pstk__box b = box_of(1000, 10, 3.0 / 4.0, 4.0 / 3.0); /* too wide: 13.33 -> 13 */
     CHECK_EQ(b.width, 13);
@@ -498,7 +498,7 @@ TEST(wrong_crops_pads_and_erasings_are_refused)
     check_wrong(list, sizeof list / sizeof list[0]);
 }
 
-TEST(right_lists_are_taken_and_tell_their_size)
+TEST(valid_lists_are_accepted_and_give_their_output_size)
 {
     const struct pstk_op norm = pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
     const struct pstk_op train[] = {pstk_random_resized_crop(160, 224), pstk_random_flip(0.5),
@@ -626,7 +626,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(random_crops_are_distributed_as_those_of_torchvision),
         CASE(random_crops_reach_every_offset_the_first_and_the_last_included),
-        CASE(where_ten_tries_fail_the_centred_box_stands_in),
+        CASE(the_centred_box_is_used_after_ten_failed_tries),
         CASE(the_shorter_side_is_exact_and_the_longer_one_cut_down),
         CASE(the_longer_side_gets_no_longer_than_it_may_as_in_torchvision),
         CASE(no_image_is_resized_by_more_than_the_bounds_say),
@@ -638,7 +638,7 @@ int main(void)
         CASE(every_resize_passes_its_filter_on),
         CASE(wrong_lists_are_refused_with_the_operation_named),
         CASE(wrong_crops_pads_and_erasings_are_refused),
-        CASE(right_lists_are_taken_and_tell_their_size),
+        CASE(valid_lists_are_accepted_and_give_their_output_size),
         CASE(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture),
         CASE(lists_that_would_explode_are_refused),
         CASE(children_keep_the_size),

@@ -108,7 +108,7 @@ TEST(padding_stays_before_colours_that_follow_it)
 }
 
 /* The second crop shows columns again that the first removed: they are padding. */
-TEST(what_a_crop_removed_is_not_seen_again)
+TEST(columns_removed_by_a_crop_are_padding_in_the_next_crop)
 {
     const struct pstk_op ops[] = {pstk_crop_at(0, 20, HEIGHT, 50),
                                   pstk_crop_at(0, -10, HEIGHT, 60)};
@@ -137,7 +137,7 @@ int main(void)
         CASE(only_the_part_that_a_zoomed_crop_shows_is_decoded),
         CASE(nothing_comes_before_an_op_that_looks_at_the_whole_picture),
         CASE(padding_stays_before_colours_that_follow_it),
-        CASE(what_a_crop_removed_is_not_seen_again),
+        CASE(columns_removed_by_a_crop_are_padding_in_the_next_crop),
         CASE(other_padding_stays_where_it_is),
     };
     return RUN_CASES(cases);

@@ -512,7 +512,7 @@ TEST(memory_taken_stays_within_the_stated_bound_and_is_given_back)
     files_free(&f);
 }
 
-TEST(check_decodes_all_and_tells_the_size)
+TEST(check_decodes_the_whole_image_and_gives_its_size)
 {
     struct files f;
     uint32_t width = 0, height = 0;
@@ -559,7 +559,7 @@ int main(void)
         CASE(the_orientation_in_xmp_is_the_first_digit_of_an_attribute_or_element),
         CASE(nothing_is_allocated_once_the_state_is_open),
         CASE(memory_taken_stays_within_the_stated_bound_and_is_given_back),
-        CASE(check_decodes_all_and_tells_the_size),
+        CASE(check_decodes_the_whole_image_and_gives_its_size),
         CASE(close_takes_what_open_left),
     };
     return RUN_CASES(cases);

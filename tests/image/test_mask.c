@@ -164,7 +164,7 @@ TEST(a_description_that_differs_from_the_file_is_an_error)
     free(file);
 }
 
-TEST(what_is_no_mask_is_refused)
+TEST(a_value_that_is_no_mask_is_refused)
 {
     static const uint8_t bytes[64];
     const struct pstk_value_info mask = {.size = sizeof mask,
@@ -204,7 +204,7 @@ int main(void)
         CASE(a_file_is_probed_for_a_mask),
         CASE(damage_is_an_error),
         CASE(a_description_that_differs_from_the_file_is_an_error),
-        CASE(what_is_no_mask_is_refused),
+        CASE(a_value_that_is_no_mask_is_refused),
     };
     return RUN_CASES(cases);
 }

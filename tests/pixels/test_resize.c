@@ -439,7 +439,7 @@ TEST(an_arena_too_small_is_an_error)
     }
 }
 
-TEST(what_bounds_say_is_enough_for_all_within_them)
+TEST(the_scratch_size_of_bounds_is_enough_for_any_resize_within_them)
 {
     static const uint16_t table[1024];
     for (int i = 0; i < 300; i++) {
@@ -676,7 +676,7 @@ int main(void)
         CASE(weights_are_the_same_bits_in_every_isa),
         CASE(weights_equal_those_of_pillow_for_all_sizes),
         CASE(an_arena_too_small_is_an_error),
-        CASE(what_bounds_say_is_enough_for_all_within_them),
+        CASE(the_scratch_size_of_bounds_is_enough_for_any_resize_within_them),
         CASE(tables_hold_what_the_float_steps_give),
         CASE(a_line_gives_every_element_of_its_table),
         CASE(a_table_that_no_line_gives_has_none),

@@ -128,7 +128,7 @@ TEST(lists_of_bytes_are_those_of_format_md)
     CHECK(!wrong && pstk__get32(plain) == 0);
 }
 
-TEST(what_departs_from_the_field_is_named)
+TEST(a_feature_that_does_not_match_its_field_is_reported)
 {
     static const struct {
         uint32_t what;
@@ -274,7 +274,7 @@ int main(void)
                                       CASE(integers_must_fit_in_a_smaller_dtype),
                                       CASE(floats_are_read_packed_unpacked_and_mixed),
                                       CASE(lists_of_bytes_are_those_of_format_md),
-                                      CASE(what_departs_from_the_field_is_named),
+                                      CASE(a_feature_that_does_not_match_its_field_is_reported),
                                       CASE(an_example_cut_or_longer_anywhere_is_none),
                                       CASE(fields_of_any_order_are_read_and_unknown_ones_skipped),
                                       CASE(features_of_several_messages_are_those_of_one),

@@ -155,7 +155,7 @@ TEST(memory_that_cannot_be_had_is_the_result)
     CHECK(strstr(err.message, "no room"));
 }
 
-TEST(what_does_not_decompress_or_gives_other_bytes_is_damage)
+TEST(a_field_that_does_not_decompress_to_its_bytes_is_damaged)
 {
     const uint8_t *out;
     CHECK_EQ(make(), 0);
@@ -200,7 +200,7 @@ int main(void)
         CASE(a_field_that_was_not_read_is_refused_whatever_covers_it),
         CASE(an_image_over_the_limit_is_refused_before_memory_is_asked_for),
         CASE(memory_that_cannot_be_had_is_the_result),
-        CASE(what_does_not_decompress_or_gives_other_bytes_is_damage),
+        CASE(a_field_that_does_not_decompress_to_its_bytes_is_damaged),
         CASE(a_field_in_a_file_of_its_own_is_placed_there),
     };
     return RUN_CASES(cases);

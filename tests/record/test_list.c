@@ -95,7 +95,7 @@ TEST(pixels_are_items_as_their_caller_describes_them)
     CHECK(data == NULL);
 }
 
-TEST(what_is_no_item_of_the_kind_is_refused)
+TEST(items_of_another_kind_are_refused)
 {
     const struct pstk_list_item bad_text = {.data = "a\xff", .size = 2};
     const struct pstk_list_item no_image = {.data = "hello", .size = 5}, null = {.size = 5};
@@ -255,7 +255,7 @@ int main(void)
         CASE(a_list_of_texts_has_the_bytes_of_format_md),
         CASE(a_list_of_images_has_heads_and_begins_items_at_multiples_of_16),
         CASE(pixels_are_items_as_their_caller_describes_them),
-        CASE(what_is_no_item_of_the_kind_is_refused),
+        CASE(items_of_another_kind_are_refused),
         CASE(damaged_lists_are_refused),
         CASE(gaps_before_images_are_zero),
         CASE(a_head_that_an_image_does_not_have_is_found),

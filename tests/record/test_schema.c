@@ -14,7 +14,7 @@ static const struct pstk_field sample_fields[] = {
 
 #define N_SAMPLE (sizeof sample_fields / sizeof sample_fields[0])
 
-TEST(fixed_fields_lie_behind_the_entries)
+TEST(fixed_fields_lie_after_the_entries)
 {
     struct pstk__schema s;
     CHECK_EQ(pstk__schema_init(&s, sample_fields, N_SAMPLE, NULL), 0);
@@ -297,7 +297,7 @@ TEST(fields_are_found_by_name_and_listed)
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(fixed_fields_lie_behind_the_entries),
+        CASE(fixed_fields_lie_after_the_entries),
         CASE(an_array_of_4096_bytes_is_fixed_and_one_of_4097_is_not),
         CASE(the_crc_is_that_of_the_text_in_format_md),
         CASE(only_what_means_something_is_copied),

@@ -349,7 +349,7 @@ static int limit_holds(struct sweep *s, uint64_t row_size, uint64_t final_size)
     return s->layout.size == host && (!s->plan.on_device || s->layout.device_size == device);
 }
 
-TEST(what_is_larger_than_64_bits_has_the_size_uint64_max)
+TEST(a_layout_larger_than_64_bits_has_the_size_uint64_max)
 {
     static struct sweep s;
     uint32_t n_cases = 0;
@@ -407,7 +407,7 @@ int main(void)
         CASE(every_part_ends_on_a_multiple_of_256_and_what_is_unwanted_is_empty),
         CASE(a_device_needs_its_slots_and_two_arrival_buffers),
         CASE(the_least_layout_is_that_of_a_batch_of_one_row),
-        CASE(what_is_larger_than_64_bits_has_the_size_uint64_max),
+        CASE(a_layout_larger_than_64_bits_has_the_size_uint64_max),
         CASE(memory_of_a_device_larger_than_64_bits_is_uint64_max),
     };
     return RUN_CASES(cases);

@@ -590,7 +590,7 @@ TEST(a_decode_function_sees_its_sample_and_writes_its_row)
     fixture_close(&f);
 }
 
-TEST(what_a_decode_function_returns_is_told_with_the_sample)
+TEST(a_decode_functions_error_is_reported_with_the_sample)
 {
     static const int codes[][2] = {{PSTK_EBADMSG, PSTK_EBADMSG},
                                    {PSTK_ENODATA, PSTK_ENODATA},
@@ -756,7 +756,7 @@ TEST(a_changed_byte_of_a_field_is_an_error_that_names_its_place)
     check_damage(BIG, &tensor, 1);
 }
 
-TEST(what_decompresses_to_other_bytes_is_an_error)
+TEST(a_field_that_decompresses_to_other_bytes_is_an_error)
 {
     const struct pstk_output o = {.field = "big", .kind = PSTK_OUTPUT_TENSOR};
     struct fixture f;
@@ -771,7 +771,7 @@ TEST(what_decompresses_to_other_bytes_is_an_error)
     fixture_close(&f);
 }
 
-TEST(a_truncated_jpeg_behind_a_good_checksum_is_an_error_of_the_decoder)
+TEST(a_truncated_jpeg_with_a_good_checksum_is_a_decoder_error)
 {
     const struct jpeg_spec spec = {.width = 97,
                                    .height = 61,
@@ -881,12 +881,12 @@ int main(void)
         CASE(scalars_tensors_and_bytes_pass_through),
         CASE(fields_of_the_head_need_no_other_byte),
         CASE(a_decode_function_sees_its_sample_and_writes_its_row),
-        CASE(what_a_decode_function_returns_is_told_with_the_sample),
+        CASE(a_decode_functions_error_is_reported_with_the_sample),
         CASE(a_decode_function_gets_whole_images_of_any_size),
         CASE(a_decode_function_sees_what_its_bytes_are),
         CASE(a_changed_byte_of_a_field_is_an_error_that_names_its_place),
-        CASE(what_decompresses_to_other_bytes_is_an_error),
-        CASE(a_truncated_jpeg_behind_a_good_checksum_is_an_error_of_the_decoder),
+        CASE(a_field_that_decompresses_to_other_bytes_is_an_error),
+        CASE(a_truncated_jpeg_with_a_good_checksum_is_a_decoder_error),
         CASE(an_image_over_max_pixels_is_refused),
         CASE(writing_samples_allocates_nothing),
     };

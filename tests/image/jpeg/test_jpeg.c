@@ -385,7 +385,7 @@ TEST(a_file_cut_anywhere_is_refused)
 }
 
 /* A missing EOI marker matters only when libjpeg still looks for bits of the last blocks. */
-TEST(junk_behind_the_last_row_is_no_damage)
+TEST(junk_after_the_last_row_is_no_damage)
 {
     struct subject s;
     size_t size;
@@ -722,7 +722,7 @@ int main(void)
         CASE(a_box_of_an_arithmetic_file_equals_that_of_a_full_decode),
         CASE(a_box_far_down_equals_that_of_a_full_decode),
         CASE(a_file_cut_anywhere_is_refused),
-        CASE(junk_behind_the_last_row_is_no_damage),
+        CASE(junk_after_the_last_row_is_no_damage),
         CASE(junk_between_segments_is_passed_over),
         CASE(a_flipped_bit_is_refused_or_decodes_and_nothing_else_changes),
         CASE(kinds_that_are_not_decoded_are_refused_by_the_header),

@@ -315,7 +315,7 @@ TEST(junk_between_the_scans_of_a_progressive_file_comes_back)
     free(file);
 }
 
-TEST(what_follows_the_end_of_the_image_comes_back)
+TEST(bytes_after_the_end_of_the_image_come_back)
 {
     size_t size;
     uint8_t *file = jpeg_write(&plain, &size);
@@ -486,7 +486,7 @@ int main(void)
         CASE(application_and_comment_segments_come_back_wherever_they_stand),
         CASE(junk_and_fill_bytes_come_back_wherever_they_stand),
         CASE(junk_between_the_scans_of_a_progressive_file_comes_back),
-        CASE(what_follows_the_end_of_the_image_comes_back),
+        CASE(bytes_after_the_end_of_the_image_come_back),
         CASE(a_datastream_of_tables_before_the_image_comes_back),
         CASE(a_file_without_huffman_tables_comes_back),
         CASE(a_file_without_an_end_of_image_marker_comes_back_when_it_decodes),

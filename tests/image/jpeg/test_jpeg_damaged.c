@@ -219,7 +219,7 @@ TEST(a_file_that_ends_too_early_is_refused)
 
 /* A second scan after that of a baseline file is an error, wherever libjpeg finds it. Pillow looks
  * no further than the piece in which the last row ended. */
-TEST(what_follows_the_last_row_counts_only_in_the_piece_that_was_read)
+TEST(bytes_after_the_last_row_count_only_in_the_piece_already_read)
 {
     static const uint8_t scan[] = {0xff, 0xda, 0, 12, 3, 1, 0, 2, 0x11, 3, 0x11, 0, 63, 0};
     for (size_t at = PIECE - 200; at <= PIECE + 100; at += 100) {
@@ -283,7 +283,7 @@ int main(void)
         CASE(a_box_of_a_damaged_file_is_that_of_its_whole_image),
         CASE(a_whole_file_has_the_same_pixels),
         CASE(a_file_that_ends_too_early_is_refused),
-        CASE(what_follows_the_last_row_counts_only_in_the_piece_that_was_read),
+        CASE(bytes_after_the_last_row_count_only_in_the_piece_already_read),
         CASE(a_segment_is_skipped_over_the_end_of_a_piece),
         CASE(only_jpegs_are_damaged),
     };

@@ -224,7 +224,7 @@ TEST(every_row_of_1_to_70_blocks_equals_the_reference)
                     CHECK(drawn_inverse_agrees(n, (enum density)d, (enum size)s, (enum tables)t));
 }
 
-TEST(where_hostile_coefficients_overflow_all_isas_agree)
+TEST(all_isas_agree_on_hostile_coefficients_that_overflow)
 {
     for (uint32_t n = 1; n <= 70; n++)
         for (int d = 0; d < N_DENSITIES; d++)
@@ -425,7 +425,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(the_best_isa_that_the_cpu_runs_is_chosen),
         CASE(every_row_of_1_to_70_blocks_equals_the_reference),
-        CASE(where_hostile_coefficients_overflow_all_isas_agree),
+        CASE(all_isas_agree_on_hostile_coefficients_that_overflow),
         CASE(a_block_with_one_coefficient_equals_the_reference_for_every_place),
         CASE(every_dc_equals_the_reference),
         CASE(upsampled_rows_of_every_length_equal_the_reference),

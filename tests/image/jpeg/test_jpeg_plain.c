@@ -169,7 +169,7 @@ static size_t mutate(uint8_t *data, size_t size)
     }
 }
 
-TEST(whatever_is_found_whole_decodes_without_a_warning_and_is_read)
+TEST(any_file_found_whole_decodes_without_a_warning_and_is_read)
 {
     uint32_t n_whole = 0, n_damaged = 0, n_wrong = 0, n_misread = 0;
     for (size_t i = 0; i < N_PLAIN; i++) {
@@ -198,7 +198,7 @@ TEST(whatever_is_found_whole_decodes_without_a_warning_and_is_read)
     CHECK_EQ(n_misread, 0);
 }
 
-TEST(bytes_behind_the_end_of_the_image_do_not_matter)
+TEST(bytes_after_the_end_of_the_image_do_not_matter)
 {
     size_t size;
     uint8_t *data = jpeg_write(&specs[1], &size);
@@ -216,8 +216,8 @@ int main(void)
     const struct test_case cases[] = {
         CASE(plain_files_are_found_whole_and_others_are_left_to_libjpeg),
         CASE(no_truncated_file_is_found_whole),
-        CASE(whatever_is_found_whole_decodes_without_a_warning_and_is_read),
-        CASE(bytes_behind_the_end_of_the_image_do_not_matter),
+        CASE(any_file_found_whole_decodes_without_a_warning_and_is_read),
+        CASE(bytes_after_the_end_of_the_image_do_not_matter),
     };
     return RUN_CASES(cases);
 }

@@ -89,7 +89,7 @@ TEST(a_standard_file_keeps_all_application_and_comment_segments_in_order)
 }
 
 /* A file whose progressive scans leave bits out: its pixels are smoothed. */
-TEST(a_smoothed_file_is_told)
+TEST(a_smoothed_file_is_marked)
 {
     for (int progressive = 0; progressive <= 2; progressive++) {
         struct jpeg_spec spec = plain;
@@ -525,7 +525,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(a_file_coded_in_an_odd_way_has_a_standard_file),
         CASE(a_standard_file_keeps_all_application_and_comment_segments_in_order),
-        CASE(a_smoothed_file_is_told),
+        CASE(a_smoothed_file_is_marked),
         CASE(every_isa_codes_blocks_alike),
         CASE(optimal_codes_have_no_more_than_16_bits),
         CASE(a_damaged_file_is_read_exactly_when_it_decodes),

@@ -159,7 +159,7 @@ static uint32_t crc_of_cut(const uint8_t *file, size_t size, int is_old)
 
 /* Fields of libjpeg-turbo's objects that releases before 2.1 lack are not read, whatever release
  * the headers are of. */
-TEST(what_libjpeg_keeps_of_earlier_scans_is_not_read)
+TEST(libjpegs_state_of_earlier_scans_is_not_read)
 {
     struct jpeg_spec spec = {
         .width = 80, .height = 80, .n_components = 3, .h = 2, .v = 2, .progressive = 2};
@@ -185,7 +185,7 @@ int main(void)
     static const struct test_case cases[] = {
         CASE(smoothed_pixels_are_pillows),
         CASE(the_decoder_of_damaged_files_has_the_same),
-        CASE(what_libjpeg_keeps_of_earlier_scans_is_not_read),
+        CASE(libjpegs_state_of_earlier_scans_is_not_read),
     };
     return RUN_CASES(cases);
 }

@@ -459,7 +459,7 @@ static void no_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_
     *(uint32_t *)user += n_rows;
 }
 
-TEST(the_decoder_tells_the_orientation_and_refuses_factors_that_do_not_divide)
+TEST(the_decoder_reports_the_orientation_and_refuses_factors_that_do_not_divide)
 {
     const struct field_spec spec = {.width = 50,
                                     .height = 40,
@@ -716,7 +716,7 @@ int main(void)
         CASE(tables_of_other_sizes_than_listed_are_damaged),
         CASE(more_tables_than_an_image_may_have_are_refused_by_name),
         CASE(a_count_above_8_and_a_map_that_has_the_dc_are_damaged),
-        CASE(the_decoder_tells_the_orientation_and_refuses_factors_that_do_not_divide),
+        CASE(the_decoder_reports_the_orientation_and_refuses_factors_that_do_not_divide),
         CASE(a_list_that_has_other_sizes_or_values_than_the_strips_is_damaged),
         CASE(more_values_than_the_blocks_can_have_are_refused_before_anything_is_decoded),
         CASE(a_reader_takes_the_memory_that_the_largest_strip_needs),

@@ -390,7 +390,7 @@ TEST(a_file_that_libjpeg_smooths_stays_as_it_is)
     }
 }
 
-TEST(what_is_no_sound_jpeg_stays_as_it_is)
+TEST(a_file_that_is_no_sound_jpeg_stays_as_it_is)
 {
     static const struct png_spec png = {
         .width = 30, .height = 40, .color = PNG_COLOR_TYPE_RGB, .depth = 8};
@@ -572,7 +572,7 @@ int main(void)
         CASE(every_box_of_a_small_image_has_libjpegs_pixels),
         CASE(the_decoder_of_planes_keeps_the_contract_of_decoders),
         CASE(a_file_that_libjpeg_smooths_stays_as_it_is),
-        CASE(what_is_no_sound_jpeg_stays_as_it_is),
+        CASE(a_file_that_is_no_sound_jpeg_stays_as_it_is),
         CASE(a_file_that_cannot_be_rebuilt_is_stored_as_an_equivalent_one_or_not_at_all),
         CASE(a_damaged_field_gives_no_file_of_another_size_and_no_other_error),
         CASE(real_files_come_back_and_their_boxes_have_libjpegs_pixels),

@@ -52,7 +52,7 @@ static int subject_open(struct subject *s, const struct jpeg_spec *spec)
     return r < 0 ? r : memcmp(s->back, s->image.skeleton, s->image.skeleton_size) != 0;
 }
 
-TEST(what_libjpeg_writes_by_default_takes_no_byte)
+TEST(the_skeleton_of_libjpegs_default_files_takes_no_bytes)
 {
     static const struct jpeg_spec specs[] = {
         {.width = 64,
@@ -171,7 +171,7 @@ TEST(the_largest_usual_skeleton_fits_its_bound)
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(what_libjpeg_writes_by_default_takes_no_byte),
+        CASE(the_skeleton_of_libjpegs_default_files_takes_no_bytes),
         CASE(other_skeletons_take_a_frame_that_shares_the_usual_one),
         CASE(a_usual_skeleton_of_another_size_is_damaged),
         CASE(the_largest_usual_skeleton_fits_its_bound),

@@ -283,7 +283,7 @@ TEST(chunks_that_do_not_bear_on_the_pixels_cost_no_memory)
     subject_close(&s);
 }
 
-TEST(bytes_behind_the_end_are_not_looked_at)
+TEST(bytes_after_the_end_are_ignored)
 {
     struct subject s;
     CHECK_EQ(subject_open(&s, &plain), 0);
@@ -564,7 +564,7 @@ int main(void)
         CASE(a_file_cut_anywhere_is_refused),
         CASE(a_flipped_bit_anywhere_is_refused),
         CASE(chunks_that_do_not_bear_on_the_pixels_cost_no_memory),
-        CASE(bytes_behind_the_end_are_not_looked_at),
+        CASE(bytes_after_the_end_are_ignored),
         CASE(the_orientation_of_an_exif_chunk_is_found),
         CASE(sizes_over_the_limit_are_refused_by_the_header),
         CASE(an_arena_that_is_too_small_is_an_error_at_any_size),
