@@ -38,7 +38,7 @@ TEST(blocks_are_aligned_and_do_not_overlap)
     pstk__arena_close(&a);
 }
 
-TEST(what_fits_is_given_and_no_more)
+TEST(an_arena_allocates_up_to_its_size_and_no_more)
 {
     struct pstk__arena a;
     CHECK_EQ(pstk__arena_open(&a, 8192), 0);
@@ -69,7 +69,7 @@ TEST(reset_gives_back_what_came_after_the_mark)
     pstk__arena_close(&a);
 }
 
-TEST(what_is_not_allocated_is_poisoned_under_asan)
+TEST(unallocated_bytes_are_poisoned_under_asan)
 {
 #ifdef ASAN
     struct pstk__arena a;
@@ -185,9 +185,9 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(blocks_are_aligned_and_do_not_overlap),
-        CASE(what_fits_is_given_and_no_more),
+        CASE(an_arena_allocates_up_to_its_size_and_no_more),
         CASE(reset_gives_back_what_came_after_the_mark),
-        CASE(what_is_not_allocated_is_poisoned_under_asan),
+        CASE(unallocated_bytes_are_poisoned_under_asan),
         CASE(more_than_there_is_is_refused_and_leaves_an_empty_arena),
         CASE(an_arena_of_nothing_gives_nothing),
         CASE(a_large_arena_takes_no_memory_until_it_is_used),

@@ -35,7 +35,7 @@ static int64_t encode(void *out, uint64_t out_size, const void *data, uint64_t s
     return n;
 }
 
-TEST(what_was_encoded_decodes_to_itself)
+TEST(encoded_bytes_decode_to_the_original)
 {
     static char text[70000], stored[80000], plain[70000];
     const size_t sizes[] = {0, 1, 20, 1000, 70000};
@@ -73,7 +73,7 @@ TEST(a_wrong_plain_size_is_refused_before_decoding)
     free(memory);
 }
 
-TEST(what_is_not_exactly_one_frame_is_refused)
+TEST(anything_but_exactly_one_frame_is_refused)
 {
     char text[500], stored[2000], plain[1000];
     size_t size = make_text(text, sizeof text, 2);
@@ -163,7 +163,7 @@ TEST(too_few_samples_train_nothing)
     CHECK_EQ(size, 0);
 }
 
-TEST(what_is_no_dictionary_is_refused)
+TEST(invalid_dictionaries_are_refused)
 {
     struct pstk__dictionary *d;
     uint8_t magic_only[64] = {0x37, 0xa4, 0x30, 0xec, 1};
@@ -174,7 +174,7 @@ TEST(what_is_no_dictionary_is_refused)
     pstk__dictionary_close(NULL);
 }
 
-TEST(what_is_no_codec_of_bytes_is_refused_by_name)
+TEST(a_codec_that_does_not_decode_bytes_is_refused_by_name)
 {
     void *memory;
     struct pstk__decoder *d = make_decoder(&memory);
@@ -204,14 +204,14 @@ TEST(a_decoder_refuses_memory_that_is_small_or_crooked)
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(what_was_encoded_decodes_to_itself),
+        CASE(encoded_bytes_decode_to_the_original),
         CASE(a_wrong_plain_size_is_refused_before_decoding),
-        CASE(what_is_not_exactly_one_frame_is_refused),
+        CASE(anything_but_exactly_one_frame_is_refused),
         CASE(no_flipped_bit_makes_it_crash),
         CASE(a_trained_dictionary_is_the_same_each_time_and_makes_short_records_shorter),
         CASE(too_few_samples_train_nothing),
-        CASE(what_is_no_dictionary_is_refused),
-        CASE(what_is_no_codec_of_bytes_is_refused_by_name),
+        CASE(invalid_dictionaries_are_refused),
+        CASE(a_codec_that_does_not_decode_bytes_is_refused_by_name),
         CASE(a_decoder_refuses_memory_that_is_small_or_crooked),
     };
     return RUN_CASES(cases);

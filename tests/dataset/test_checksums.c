@@ -192,7 +192,7 @@ static int look_at_lock(void *user, uint64_t n_done, uint64_t n_total)
     return 0;
 }
 
-TEST(who_waits_sees_progress_whatever_is_damaged)
+TEST(the_lock_shows_progress_even_if_every_sample_is_damaged)
 {
     static const uint8_t cut[] =
         "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\10\0\0\0\0\x3a\x7e\x9b\x55";
@@ -290,7 +290,7 @@ int main(void)
         CASE(every_flipped_byte_of_the_file_is_seen),
         CASE(a_changed_value_is_seen_and_its_record_named),
         CASE(a_full_disk_is_no_reason_to_keep_none),
-        CASE(who_waits_sees_progress_whatever_is_damaged),
+        CASE(the_lock_shows_progress_even_if_every_sample_is_damaged),
         CASE(a_wait_for_another_process_shows_its_progress_and_can_be_ended),
         CASE(names_of_sets_are_understood),
     };

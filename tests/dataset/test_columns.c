@@ -332,7 +332,7 @@ static int stop_at_2(void *user, uint64_t n_done, uint64_t n_total)
     return n_done > n_total || ++*(int *)user == 2;
 }
 
-TEST(what_cannot_be_a_column_is_refused_and_changes_nothing)
+TEST(a_refused_or_cancelled_column_changes_nothing)
 {
     struct fixture f;
     double weights[N] = {0};
@@ -482,7 +482,7 @@ int __wrap_flock(int fd, int operation)
 }
 
 /* The journal of a killed change also lists the files of the column that it was to replace. */
-TEST(what_a_killed_change_leaves_without_locks_can_be_removed_as_advised)
+TEST(files_of_a_killed_change_without_locks_can_be_removed_as_advised)
 {
     struct fixture f;
     double weights[N] = {0};
@@ -571,10 +571,10 @@ int main(void)
         CASE(a_file_that_is_missing_cut_short_or_another_is_named),
         CASE(verify_finds_values_that_the_records_do_not_have),
         CASE(an_added_column_keeps_the_identity_and_open_data_sets),
-        CASE(what_cannot_be_a_column_is_refused_and_changes_nothing),
+        CASE(a_refused_or_cancelled_column_changes_nothing),
         CASE(an_addition_that_fails_leaves_the_old_columns_or_the_new_ones),
         CASE(a_killed_change_leaves_the_old_column_or_the_new_one),
-        CASE(what_a_killed_change_leaves_without_locks_can_be_removed_as_advised),
+        CASE(files_of_a_killed_change_without_locks_can_be_removed_as_advised),
         CASE(merging_keeps_the_columns_that_all_parts_have),
     };
     return RUN_CASES(cases);

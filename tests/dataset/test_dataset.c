@@ -580,7 +580,7 @@ TEST(a_damaged_or_missing_dictionary_is_found_at_open)
     unmake(&k);
 }
 
-TEST(what_is_no_data_set_is_told_by_what_it_is)
+TEST(opening_a_path_that_is_no_data_set_says_what_it_is)
 {
     struct maker k;
     struct pstk_dataset *d;
@@ -680,7 +680,7 @@ TEST(short_reads_and_interrupted_ones_are_continued)
     CHECK(right);
 }
 
-TEST(an_input_error_at_any_read_is_told_and_forgotten)
+TEST(an_input_error_at_any_read_is_reported_and_not_remembered)
 {
     struct maker k;
     make(&k);
@@ -703,7 +703,7 @@ TEST(an_input_error_at_any_read_is_told_and_forgotten)
     CHECK(done && n > 8);
 }
 
-TEST(an_allocation_that_fails_anywhere_is_told_and_nothing_leaks)
+TEST(any_failed_allocation_is_reported_and_nothing_leaks)
 {
     struct maker k;
     make(&k);
@@ -815,12 +815,12 @@ int main(void)
         CASE(a_relative_path_that_no_longer_leads_there_is_said_to_be_one),
         CASE(a_shard_that_shrinks_after_it_was_checked_is_damage),
         CASE(a_damaged_or_missing_dictionary_is_found_at_open),
-        CASE(what_is_no_data_set_is_told_by_what_it_is),
+        CASE(opening_a_path_that_is_no_data_set_says_what_it_is),
         CASE(check_finds_files_that_are_missing_or_of_another_size_and_reads_no_more),
         CASE(an_empty_data_set_is_no_data),
         CASE(short_reads_and_interrupted_ones_are_continued),
-        CASE(an_input_error_at_any_read_is_told_and_forgotten),
-        CASE(an_allocation_that_fails_anywhere_is_told_and_nothing_leaks),
+        CASE(an_input_error_at_any_read_is_reported_and_not_remembered),
+        CASE(any_failed_allocation_is_reported_and_nothing_leaks),
         CASE(an_intact_header_that_the_manifest_does_not_name_is_refused),
         CASE(files_are_kept_open_and_replaced_by_those_used_later),
         CASE(threads_read_at_once),

@@ -596,7 +596,7 @@ static int named_stranger(const struct outcome *o, const char *file, enum strang
     return right;
 }
 
-TEST(what_is_no_regular_file_is_named_by_every_reader_and_none_waits_for_it)
+TEST(every_reader_names_a_file_that_is_not_regular_and_none_waits)
 {
     static const char *const files[] = {"manifest.json", "shard-000000.pstk", "zdict"};
     int n_wrong = 0;
@@ -666,7 +666,7 @@ int main(void)
         CASE(an_array_that_is_not_of_its_schemas_size_is_refused_before_it_is_decompressed),
         CASE(maxima_of_the_manifest_take_no_more_than_the_shards_can_hold),
         CASE(columns_of_a_shard_that_is_not_there_take_no_memory),
-        CASE(what_is_no_regular_file_is_named_by_every_reader_and_none_waits_for_it),
+        CASE(every_reader_names_a_file_that_is_not_regular_and_none_waits),
     };
     return RUN_CASES(cases);
 }

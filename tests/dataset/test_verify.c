@@ -228,7 +228,7 @@ TEST(a_damaged_record_is_named_and_the_others_are_checked)
     fixture_close(&f);
 }
 
-TEST(behind_a_damaged_header_the_records_are_checked)
+TEST(records_after_a_damaged_header_are_checked)
 {
     struct fixture f;
     struct told *t = malloc(sizeof *t);
@@ -260,7 +260,7 @@ static void write_numbers(struct fixture *f, const char *path, int64_t n)
     CHECK_EQ(pstk_writer_commit(&w, &f->err), 0);
 }
 
-TEST(behind_a_damaged_page_the_next_page_is_used)
+TEST(the_page_after_a_damaged_page_is_used)
 {
     struct fixture f;
     struct told *t = malloc(sizeof *t);
@@ -313,7 +313,7 @@ TEST(a_missing_shard_is_one_damaged_place)
     fixture_close(&f);
 }
 
-TEST(damage_is_told_in_order_by_any_number_of_threads)
+TEST(any_number_of_threads_reports_damage_in_order)
 {
     struct fixture f;
     struct told *one = malloc(sizeof *one), *many = malloc(sizeof *many);
@@ -543,7 +543,7 @@ TEST(an_image_that_does_not_decode_is_found_when_decoding)
     fixture_close(&f);
 }
 
-TEST(what_is_no_data_set_is_an_error)
+TEST(verifying_a_path_that_is_no_data_set_is_an_error)
 {
     struct fixture f;
     fixture_open(&f);
@@ -794,7 +794,7 @@ static int names_the_errno(const struct told *t, int i)
 }
 
 /* All reads from the nth on fail: manifest, dictionary, header, index page, records, padding. */
-TEST(what_cannot_be_read_is_named_with_its_errno_and_place)
+TEST(unreadable_bytes_are_reported_with_their_errno_and_place)
 {
     struct fixture f;
     struct told *t = malloc(sizeof *t);
@@ -848,22 +848,22 @@ int main(void)
         CASE(any_flipped_bit_is_found),
         CASE(any_truncation_and_any_appended_byte_is_found),
         CASE(a_damaged_record_is_named_and_the_others_are_checked),
-        CASE(behind_a_damaged_header_the_records_are_checked),
-        CASE(behind_a_damaged_page_the_next_page_is_used),
+        CASE(records_after_a_damaged_header_are_checked),
+        CASE(the_page_after_a_damaged_page_is_used),
         CASE(the_message_of_a_damaged_page_counts_its_records),
         CASE(a_missing_shard_is_one_damaged_place),
-        CASE(damage_is_told_in_order_by_any_number_of_threads),
+        CASE(any_number_of_threads_reports_damage_in_order),
         CASE(the_caller_can_stop_it),
         CASE(a_manifest_that_lies_is_found),
         CASE(an_image_that_does_not_decode_is_found_when_decoding),
-        CASE(what_is_no_data_set_is_an_error),
+        CASE(verifying_a_path_that_is_no_data_set_is_an_error),
         CASE(any_call_may_fail),
         CASE(any_call_may_fail_where_there_are_no_checksums),
         CASE(any_call_may_fail_where_fields_have_a_checksum_each),
         CASE(a_field_with_a_wrong_checksum_is_one_damaged_place),
         CASE(large_rows_are_read_by_fewer_threads),
         CASE(unreadable_sectors_are_damaged_places),
-        CASE(what_cannot_be_read_is_named_with_its_errno_and_place),
+        CASE(unreadable_bytes_are_reported_with_their_errno_and_place),
         CASE(a_shard_that_ends_early_is_no_error_of_the_machine),
         CASE(verify_asks_whether_to_stop_every_100_ms_and_then_stops),
     };

@@ -126,7 +126,7 @@ TEST(a_failed_call_in_a_folder_leaves_nothing)
     fixture_close(&f);
 }
 
-TEST(what_is_replaced_stays_until_the_new_one_is_whole)
+TEST(a_replaced_export_stays_until_the_new_one_is_whole)
 {
     struct fixture f;
     struct pstk_export_settings s;
@@ -143,7 +143,7 @@ int main(void)
     static const struct test_case cases[] = {
         CASE(a_failed_call_of_any_kind_leaves_nothing),
         CASE(a_failed_call_in_a_folder_leaves_nothing),
-        CASE(what_is_replaced_stays_until_the_new_one_is_whole),
+        CASE(a_replaced_export_stays_until_the_new_one_is_whole),
     };
     return RUN_CASES(cases);
 }

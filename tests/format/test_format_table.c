@@ -98,7 +98,7 @@ TEST(a_data_set_is_found_by_the_entry_of_its_format)
     data_close();
 }
 
-TEST(what_is_no_data_set_is_refused_and_says_what_it_is)
+TEST(the_refusal_of_a_path_says_what_the_path_is)
 {
     static const struct {
         const char *name;
@@ -401,7 +401,7 @@ TEST(a_record_over_the_manifests_maxima_is_refused_and_placed)
     data_close();
 }
 
-TEST(what_is_read_from_a_shard_that_nobody_checked_is_refused)
+TEST(pages_and_records_of_an_unchecked_shard_are_refused)
 {
     static uint8_t page[PSTK__PAGE_SIZE];
     struct pstk__extent at;
@@ -525,7 +525,7 @@ static void bare_close(struct pstk__source *s)
 
 const struct pstk__format bare = {.name = "bare", .open = bare_open, .close = bare_close};
 
-TEST(what_an_entry_lacks_has_its_meaning)
+TEST(optional_functions_that_a_format_lacks_have_defaults)
 {
     struct pstk__source *s;
     struct pstk__extent page = {.size = 7};
@@ -551,7 +551,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(a_data_set_is_found_by_the_entry_of_its_format),
-        CASE(what_is_no_data_set_is_refused_and_says_what_it_is),
+        CASE(the_refusal_of_a_path_says_what_the_path_is),
         CASE(a_path_that_is_not_set_is_refused_by_name),
         CASE(a_path_that_is_too_long_is_refused),
         CASE(a_probe_that_cannot_look_says_why),
@@ -566,12 +566,12 @@ int main(void)
         CASE(every_record_is_found_by_page_and_extent_and_parsed_whole_or_by_its_head),
         CASE(a_damaged_page_is_found_and_named),
         CASE(a_record_over_the_manifests_maxima_is_refused_and_placed),
-        CASE(what_is_read_from_a_shard_that_nobody_checked_is_refused),
+        CASE(pages_and_records_of_an_unchecked_shard_are_refused),
         CASE(a_shard_that_is_not_the_manifests_is_refused_and_named),
         CASE(the_shard_of_another_data_set_is_refused),
         CASE(a_shard_that_cannot_be_read_keeps_its_native_error),
         CASE(a_data_set_stands_until_another_or_none_is_at_its_path),
-        CASE(what_an_entry_lacks_has_its_meaning),
+        CASE(optional_functions_that_a_format_lacks_have_defaults),
     };
     return RUN_CASES(cases);
 }

@@ -103,7 +103,7 @@ TEST(a_folder_may_have_braces_in_its_name)
     fixture_close(&f);
 }
 
-TEST(what_matches_nothing_or_is_no_pattern_is_refused)
+TEST(a_pattern_that_is_invalid_or_matches_nothing_is_refused)
 {
     make_files();
     CHECK_STR(names("z*.tar"), "!PSTK_ENOENT");
@@ -163,7 +163,7 @@ int main(void)
         CASE(a_folder_lists_its_files_sorted_by_their_bytes),
         CASE(a_pattern_lists_in_its_own_order),
         CASE(a_folder_may_have_braces_in_its_name),
-        CASE(what_matches_nothing_or_is_no_pattern_is_refused),
+        CASE(a_pattern_that_is_invalid_or_matches_nothing_is_refused),
         CASE(a_probe_knows_files_folders_and_patterns),
         CASE(names_may_have_several_ends_or_match_globs),
         CASE(sizes_are_those_of_the_files),

@@ -54,7 +54,7 @@ TEST(index_files_of_dali_beside_archives_are_not_all_opened)
     fixture_close(&f);
 }
 
-TEST(what_to_open_is_found_among_many_other_files)
+TEST(the_data_sets_to_open_are_named_among_many_other_files)
 {
     fixture_open(&f);
     touch("jpg", 0, 1000);
@@ -70,7 +70,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(index_files_of_dali_beside_archives_are_not_all_opened),
-        CASE(what_to_open_is_found_among_many_other_files),
+        CASE(the_data_sets_to_open_are_named_among_many_other_files),
     };
     return RUN_CASES(cases);
 }

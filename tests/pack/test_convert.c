@@ -312,7 +312,7 @@ TEST(the_encoder_stays_within_the_stated_bound_and_gives_it_back)
     free(rgb);
 }
 
-TEST(what_no_jpeg_can_hold_is_refused_by_name)
+TEST(a_width_that_no_jpeg_can_hold_is_refused_by_name)
 {
     uint8_t *rgb = calloc(65501, 3);
     const struct pstk__jpeg_picture p = {
@@ -343,7 +343,7 @@ int main(void)
         CASE(damaged_and_huge_images_are_refused),
         CASE(any_allocation_may_fail),
         CASE(the_encoder_stays_within_the_stated_bound_and_gives_it_back),
-        CASE(what_no_jpeg_can_hold_is_refused_by_name),
+        CASE(a_width_that_no_jpeg_can_hold_is_refused_by_name),
     };
     return RUN_CASES(cases);
 }

@@ -141,7 +141,7 @@ TEST(masks_of_files_and_pixels_read_back_as_class_numbers)
     fixture_close(&f);
 }
 
-TEST(what_is_no_mask_is_refused)
+TEST(a_value_that_is_no_mask_is_refused)
 {
     static const uint8_t numbers[4 * N];
     struct fixture f;
@@ -243,7 +243,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(masks_of_files_and_pixels_read_back_as_class_numbers),
-        CASE(what_is_no_mask_is_refused),
+        CASE(a_value_that_is_no_mask_is_refused),
         CASE(a_mask_is_as_large_as_its_image),
         CASE(verify_decodes_masks_where_it_is_asked_to),
         CASE(a_mask_field_names_its_image),

@@ -225,7 +225,7 @@ TEST(an_empty_part_adds_nothing)
     fixture_close(&f);
 }
 
-TEST(what_stands_in_the_way_is_kept)
+TEST(a_merge_onto_a_part_or_other_files_changes_neither)
 {
     struct fixture f;
     const char *parts[8];
@@ -728,7 +728,7 @@ int main(void)
         CASE(parts_of_other_settings_are_refused),
         CASE(equal_dictionaries_become_one),
         CASE(an_empty_part_adds_nothing),
-        CASE(what_stands_in_the_way_is_kept),
+        CASE(a_merge_onto_a_part_or_other_files_changes_neither),
         CASE(a_damaged_part_is_refused),
         CASE(a_part_whose_manifest_lies_is_refused),
         CASE(a_data_set_is_replaced_when_asked_and_other_files_stay),

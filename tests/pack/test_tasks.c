@@ -285,7 +285,7 @@ TEST(an_empty_part_is_verified_and_merged_but_not_opened)
     fixture_close(&f);
 }
 
-TEST(what_a_killed_attempt_left_is_refused_and_the_next_one_starts_over)
+TEST(files_of_a_killed_attempt_are_refused_and_the_next_starts_over)
 {
     struct fixture f;
     struct pstk_writer_settings s;
@@ -502,7 +502,7 @@ int main(void)
         CASE(two_attempts_at_a_task_are_refused_and_one_is_taken),
         CASE(parts_of_another_pack_and_numbered_parts_are_refused),
         CASE(an_empty_part_is_verified_and_merged_but_not_opened),
-        CASE(what_a_killed_attempt_left_is_refused_and_the_next_one_starts_over),
+        CASE(files_of_a_killed_attempt_are_refused_and_the_next_starts_over),
         CASE(a_driver_commits_the_parts_of_its_pack_alone),
         CASE(the_part_of_a_task_may_be_made_of_parts),
         CASE(settings_that_make_no_task_are_named),

@@ -44,7 +44,7 @@ static int check_field(struct pstk_dataset *d, uint64_t id, uint32_t field, cons
     return same;
 }
 
-TEST(what_was_added_is_read_back)
+TEST(added_samples_are_read_back)
 {
     struct fixture f;
     struct pstk_writer_settings s;
@@ -565,7 +565,7 @@ TEST(images_that_are_kept_are_reported_in_order_with_the_reason)
     fixture_close(&f);
 }
 
-TEST(what_a_writer_would_do_with_an_image_is_known_without_one)
+TEST(the_reason_to_keep_an_image_is_known_without_a_writer)
 {
     struct pstk_error err;
     uint32_t kept = 77;
@@ -607,7 +607,7 @@ TEST(small_values_get_a_dictionary_and_shrink_by_it)
     fixture_close(&f);
 }
 
-TEST(what_does_not_shrink_is_stored_as_it_is)
+TEST(values_that_do_not_shrink_are_stored_uncompressed)
 {
     struct fixture f;
     struct pstk_writer_settings s;
@@ -847,7 +847,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(bytes_do_not_depend_on_the_number_of_threads),
-        CASE(what_was_added_is_read_back),
+        CASE(added_samples_are_read_back),
         CASE(shards_stay_within_their_size_and_a_larger_record_gets_its_own),
         CASE(identity_does_not_depend_on_shards_or_dictionaries),
         CASE(refused_values_are_not_added),
@@ -861,9 +861,9 @@ int main(void)
         CASE(abort_leaves_nothing_behind),
         CASE(a_part_of_no_records_is_whole_and_a_data_set_of_none_is_refused),
         CASE(images_that_are_kept_are_reported_in_order_with_the_reason),
-        CASE(what_a_writer_would_do_with_an_image_is_known_without_one),
+        CASE(the_reason_to_keep_an_image_is_known_without_a_writer),
         CASE(small_values_get_a_dictionary_and_shrink_by_it),
-        CASE(what_does_not_shrink_is_stored_as_it_is),
+        CASE(values_that_do_not_shrink_are_stored_uncompressed),
         CASE(utf8_is_what_unicode_says),
         CASE(ndarrays_have_the_bytes_of_their_shape),
         CASE(any_allocation_may_fail),

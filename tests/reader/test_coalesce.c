@@ -201,7 +201,7 @@ TEST(a_row_before_the_spans_begin_begins_a_span_and_one_within_it_changes_no_end
     CHECK_EQ(memory, 4096);
 }
 
-TEST(what_is_refused_changes_nothing)
+TEST(a_refused_join_changes_neither_the_spans_nor_the_memory)
 {
     uint64_t memory = (4 << 20) - 4096;
     struct pstk__span last = {.n = 1, .begin = 0, .end = 1000, .memory = 4096};
@@ -245,7 +245,7 @@ int main(void)
         CASE(a_row_joins_up_to_the_gap_and_up_to_the_size_of_a_joined_read),
         CASE(a_row_of_another_file_or_past_a_row_that_was_left_out_begins_a_span),
         CASE(a_row_before_the_spans_begin_begins_a_span_and_one_within_it_changes_no_end),
-        CASE(what_is_refused_changes_nothing),
+        CASE(a_refused_join_changes_neither_the_spans_nor_the_memory),
         CASE(the_largest_read_is_taken_and_one_page_more_is_not),
         CASE(a_read_covers_its_rows_and_begins_and_ends_aligned),
     };

@@ -732,7 +732,7 @@ TEST(each_refusal_is_one_fallback_and_the_data_stays_right)
     CHECK_EQ(old, none | PSTK_FALLBACK_NO_SINGLE_ISSUER);
 }
 
-TEST(whatever_refuses_the_ring_auto_takes_threads_and_forced_says_why)
+TEST(auto_falls_back_to_threads_without_io_uring_and_forced_says_why)
 {
     static const int natives[] = {EPERM, ENOSYS, ENOMEM, EINVAL, EMFILE, EACCES};
     for (int i = 0; i < 6; i++) {
@@ -879,7 +879,7 @@ int main(void)
         CASE(little_lockable_memory_leaves_plain_buffers_and_the_fallback),
         CASE(a_closed_reader_has_given_its_locked_memory_back),
         CASE(each_refusal_is_one_fallback_and_the_data_stays_right),
-        CASE(whatever_refuses_the_ring_auto_takes_threads_and_forced_says_why),
+        CASE(auto_falls_back_to_threads_without_io_uring_and_forced_says_why),
         CASE(settings_out_of_range_are_named),
         CASE(any_allocation_or_thread_start_may_fail_at_open),
         CASE(the_alignment_of_a_file_and_of_its_folder_are_powers_of_two_or_refused),

@@ -56,7 +56,7 @@ TEST(an_open_file_has_a_descriptor_a_size_and_a_time_of_change)
     pstk__file_end(&f); /* again is fine */
 }
 
-TEST(what_is_no_regular_file_does_not_open_and_nothing_waits)
+TEST(opening_a_file_that_is_not_regular_fails_without_waiting)
 {
     struct pstk__file f;
     CHECK_EQ(mkfifo(path_of("fifo"), 0600), 0);
@@ -163,7 +163,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(a_path_lies_in_the_store_of_local_files),
         CASE(an_open_file_has_a_descriptor_a_size_and_a_time_of_change),
-        CASE(what_is_no_regular_file_does_not_open_and_nothing_waits),
+        CASE(opening_a_file_that_is_not_regular_fails_without_waiting),
         CASE(reads_are_whole_whatever_the_store_gives_at_once),
         CASE(a_read_that_fails_gives_the_errno),
         CASE(loading_gives_the_whole_file_or_says_why_not),

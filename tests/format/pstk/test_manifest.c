@@ -432,7 +432,7 @@ TEST(each_wrong_column_is_named)
     }
 }
 
-TEST(what_holds_more_values_than_a_manifest_has_is_refused_before_it_is_parsed)
+TEST(a_manifest_with_too_many_values_is_refused_before_it_is_parsed)
 {
     static const struct {
         const char *before, *after;
@@ -470,7 +470,7 @@ TEST(keys_count_by_what_they_say_and_once)
     CHECK(strstr(err.message, "is unknown"));
 }
 
-TEST(what_is_no_JSON_is_named_by_its_line)
+TEST(invalid_JSON_is_reported_with_its_line)
 {
     static const char *const edits[][3] = {
         {"\"names\":[", "\"names\":[,", "line 15"},
@@ -764,7 +764,7 @@ TEST(a_data_set_may_have_2_to_the_40_samples_and_no_more)
     pstk__manifest_free(&m);
 }
 
-TEST(what_breaks_an_invariant_is_not_printed)
+TEST(a_manifest_that_breaks_an_invariant_is_not_printed)
 {
     struct pstk__manifest m;
     char *bytes;
@@ -803,7 +803,7 @@ TEST(deep_nesting_is_refused_not_followed)
     CHECK_EQ(r, PSTK_EBADMSG);
 }
 
-TEST(a_path_that_is_no_data_set_is_told_by_what_it_is)
+TEST(a_missing_manifest_is_refused_and_a_changed_one_is_noticed)
 {
     char dir[] = "/tmp/pstk-manifest-XXXXXX", path[64];
     struct pstk__manifest m;
@@ -862,9 +862,9 @@ int main(void)
         CASE(checksums_of_columns_may_have_escapes_as_any_text),
         CASE(the_key_columns_means_nothing_unless_the_feature_is_used),
         CASE(each_wrong_column_is_named),
-        CASE(what_holds_more_values_than_a_manifest_has_is_refused_before_it_is_parsed),
+        CASE(a_manifest_with_too_many_values_is_refused_before_it_is_parsed),
         CASE(keys_count_by_what_they_say_and_once),
-        CASE(what_is_no_JSON_is_named_by_its_line),
+        CASE(invalid_JSON_is_reported_with_its_line),
         CASE(each_wrong_key_is_named),
         CASE(each_wrong_key_of_a_part_of_unknown_number_is_named),
         CASE(a_part_of_unknown_number_comes_back_as_it_was_printed),
@@ -872,10 +872,10 @@ int main(void)
         CASE(every_key_of_every_object_is_required),
         CASE(an_empty_data_set_has_a_manifest),
         CASE(a_data_set_may_have_2_to_the_40_samples_and_no_more),
-        CASE(what_breaks_an_invariant_is_not_printed),
+        CASE(a_manifest_that_breaks_an_invariant_is_not_printed),
         CASE(names_and_notes_that_are_not_utf8_are_refused),
         CASE(deep_nesting_is_refused_not_followed),
-        CASE(a_path_that_is_no_data_set_is_told_by_what_it_is),
+        CASE(a_missing_manifest_is_refused_and_a_changed_one_is_noticed),
     };
     return RUN_CASES(cases);
 }

@@ -146,7 +146,7 @@ static struct pstk__page_location make_page(uint8_t *b, uint32_t page)
                                         .head_size = HEAD};
 }
 
-TEST(a_page_tells_the_extent_of_each_of_its_records)
+TEST(a_page_gives_the_extent_of_each_of_its_records)
 {
     uint8_t b[4096];
     for (uint32_t p = 0; p < 2; p++) {
@@ -222,7 +222,7 @@ TEST(a_page_of_another_place_or_shard_is_refused)
     CHECK_EQ(pstk__page_check(&location, b, NULL), PSTK_EBADMSG);
 }
 
-TEST(offsets_behind_the_last_record_must_be_zero)
+TEST(offsets_after_the_last_record_must_be_zero)
 {
     uint8_t b[4096];
     struct pstk__page_location location = make_page(b, 1);
@@ -245,11 +245,11 @@ int main(void)
         CASE(hostile_header_values_with_a_right_checksum_are_refused),
         CASE(a_shard_over_16_tib_cannot_be_derived),
         CASE(the_number_of_pages_is_records_by_509_rounded_up),
-        CASE(a_page_tells_the_extent_of_each_of_its_records),
+        CASE(a_page_gives_the_extent_of_each_of_its_records),
         CASE(every_flipped_bit_of_a_page_is_found_and_its_place_named),
         CASE(hostile_offsets_with_a_right_checksum_are_refused),
         CASE(a_page_of_another_place_or_shard_is_refused),
-        CASE(offsets_behind_the_last_record_must_be_zero),
+        CASE(offsets_after_the_last_record_must_be_zero),
         CASE(the_tag_is_the_checksum_of_part_n_parts_and_sequence),
     };
     return RUN_CASES(cases);

@@ -7,7 +7,7 @@
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-TEST(what_was_written_comes_back_from_any_offset)
+TEST(written_bytes_are_read_back_from_any_offset)
 {
     static const uint64_t sizes[] = {0, 1, B - 1, B, B + 1, 3 * B, 3 * B + 5, 1100 * B + 9};
     static uint8_t bytes[1101 * B];
@@ -282,7 +282,7 @@ static int set_used(const struct fixture *f, uint32_t i, time_t ago)
     return utimensat(AT_FDCWD, path_of(f, i, ""), times, 0);
 }
 
-TEST(what_was_used_least_recently_leaves_first)
+TEST(the_least_recently_used_entry_is_evicted_first)
 {
     struct cached c;
     const uint64_t size = 20000, each = pstk__cache_file_size(size);
@@ -339,7 +339,7 @@ TEST(an_open_entry_that_leaves_stays_readable)
     close_cached(&c);
 }
 
-TEST(what_is_larger_than_the_cache_is_refused_and_nothing_leaves)
+TEST(an_entry_larger_than_the_cache_is_refused_and_evicts_nothing)
 {
     struct cached c;
     CHECK_EQ(open_cached(&c, 60000), 0);
@@ -351,7 +351,7 @@ TEST(what_is_larger_than_the_cache_is_refused_and_nothing_leaves)
     close_cached(&c);
 }
 
-TEST(what_others_write_has_its_room)
+TEST(an_entry_being_written_reserves_its_room)
 {
     struct cached c;
     struct pstk__cache_writer *writer;
@@ -552,7 +552,7 @@ TEST(a_folder_that_cannot_be_made_is_refused)
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(what_was_written_comes_back_from_any_offset),
+        CASE(written_bytes_are_read_back_from_any_offset),
         CASE(parts_of_any_size_make_the_same_entry),
         CASE(more_bytes_than_announced_are_refused),
         CASE(each_part_of_a_key_tells_entries_apart),
@@ -563,11 +563,11 @@ int main(void)
         CASE(flipped_data_fails_the_reads_of_its_block_alone),
         CASE(blocks_that_have_changed_places_are_seen),
         CASE(two_keys_of_one_name_are_told_apart),
-        CASE(what_was_used_least_recently_leaves_first),
+        CASE(the_least_recently_used_entry_is_evicted_first),
         CASE(an_entry_is_marked_as_used_once_a_minute),
         CASE(an_open_entry_that_leaves_stays_readable),
-        CASE(what_is_larger_than_the_cache_is_refused_and_nothing_leaves),
-        CASE(what_others_write_has_its_room),
+        CASE(an_entry_larger_than_the_cache_is_refused_and_evicts_nothing),
+        CASE(an_entry_being_written_reserves_its_room),
         CASE(a_damaged_sum_is_counted_anew),
         CASE(half_of_the_free_bytes_is_the_size_if_none_is_set),
         CASE(a_link_in_the_place_of_an_entry_is_none),

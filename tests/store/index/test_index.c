@@ -73,7 +73,7 @@ static int write_index(const struct fixture *f, const char *path, uint32_t n_fil
     return r;
 }
 
-TEST(what_was_written_comes_back)
+TEST(a_written_index_is_read_back)
 {
     struct fixture f;
     struct pstk__index *index;
@@ -204,7 +204,7 @@ static int count_call(void *user, uint64_t n_done, uint64_t n_total)
     return n_done == 5 && n_total == 9 ? 0 : -1;
 }
 
-TEST(what_could_not_be_added_ends_a_build_and_is_its_result)
+TEST(a_failure_to_add_ends_a_build_and_is_its_result)
 {
     int n_calls = 0;
     struct pstk__index_build to = {.progress = count_call, .progress_user = &n_calls, .n_done = 2};
@@ -421,7 +421,7 @@ static const char *put_unfinished(struct spot *spot, const char *name, time_t ag
     return full;
 }
 
-TEST(what_a_killed_builder_left_is_removed_once_it_is_old)
+TEST(files_that_a_killed_builder_left_are_removed_once_old)
 {
     struct spot spot;
     spot_open(&spot);
@@ -561,11 +561,11 @@ TEST(a_lock_names_its_holder_and_is_for_its_user_alone)
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(what_was_written_comes_back),
+        CASE(a_written_index_is_read_back),
         CASE(the_index_of_another_key_is_refused),
         CASE(every_flipped_byte_of_header_and_description_is_seen_and_every_cut),
         CASE(an_index_is_built_once_and_again_when_it_differs),
-        CASE(what_could_not_be_added_ends_a_build_and_is_its_result),
+        CASE(a_failure_to_add_ends_a_build_and_is_its_result),
         CASE(a_folder_that_is_not_for_writing_has_its_index_in_the_cache),
         CASE(no_link_is_followed_to_where_an_index_is_written),
         CASE(an_index_is_not_read_through_a_link),
@@ -573,7 +573,7 @@ int main(void)
         CASE(a_folder_of_another_user_is_not_written_to),
         CASE(a_lock_of_another_user_is_not_waited_for),
         CASE(a_lock_of_the_folders_owner_is_waited_for),
-        CASE(what_a_killed_builder_left_is_removed_once_it_is_old),
+        CASE(files_that_a_killed_builder_left_are_removed_once_old),
         CASE(a_builder_that_does_nothing_is_named_and_left),
         CASE(a_slow_builder_is_waited_for),
         CASE(a_lock_names_its_holder_and_is_for_its_user_alone),
