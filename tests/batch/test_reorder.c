@@ -58,7 +58,7 @@ TEST(claims_follow_the_stream_from_epoch_to_epoch)
 /* ---- put in any order, taken in order ---------------------------------------------------------
  */
 
-TEST(what_is_put_in_any_order_is_taken_in_order)
+TEST(slots_put_in_any_order_are_taken_in_order)
 {
     for (int uploads = 0; uploads < 2; uploads++)
         for (uint32_t order = 0; order < 256; order++) {
@@ -816,7 +816,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(claims_follow_the_stream_from_epoch_to_epoch),
-        CASE(what_is_put_in_any_order_is_taken_in_order),
+        CASE(slots_put_in_any_order_are_taken_in_order),
         CASE(loaded_batches_put_in_any_order_are_taken_in_order),
         CASE(the_uploader_takes_filled_batches_in_order_and_none_before_its_turn),
         CASE(a_filled_batch_wakes_the_uploader_whether_or_not_those_before_it_were_taken),

@@ -758,7 +758,7 @@ TEST(a_parked_slot_whose_release_fails_is_lost)
     CHECK_EQ(atomic_load(&p.actor.n_abandoned), 0); /* the release has said it to the device */
 }
 
-TEST(what_is_parked_at_the_pools_end_is_tried_once_more_then_abandoned)
+TEST(slots_parked_at_the_pools_end_are_tried_once_more_then_abandoned)
 {
     for (int captured = 0; captured < 2; captured++) {
         const struct pools_config c = {.batch_size = 1, .n_slots = 1, .n_device_slots = 3};
@@ -801,7 +801,7 @@ int main(void)
         CASE(every_later_release_settles_what_is_parked),
         CASE(a_settle_that_would_wait_says_so_and_the_slot_stays_parked),
         CASE(a_parked_slot_whose_release_fails_is_lost),
-        CASE(what_is_parked_at_the_pools_end_is_tried_once_more_then_abandoned),
+        CASE(slots_parked_at_the_pools_end_are_tried_once_more_then_abandoned),
     };
     return RUN_CASES(cases);
 }

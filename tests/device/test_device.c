@@ -309,7 +309,7 @@ static int load(struct pstk__device *d, const uint8_t *from, uint32_t slot)
            cuda()->finish(d, &end, &err) == 1;
 }
 
-TEST(what_is_loaded_into_a_slot_is_read_from_a_stream_that_acquired_it)
+TEST(a_stream_that_acquired_a_slot_reads_the_bytes_loaded_into_it)
 {
     cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 500, .seed = 3});
     struct pstk__device *d = cuda_device(2);
@@ -429,7 +429,7 @@ int main(void)
         CASE(counting_finding_and_describing_touch_no_cuda_device),
         CASE(a_device_whose_pci_address_is_not_known_is_found_without_one),
         CASE(a_cuda_devices_slots_are_apart_and_the_same_for_its_life),
-        CASE(what_is_loaded_into_a_slot_is_read_from_a_stream_that_acquired_it),
+        CASE(a_stream_that_acquired_a_slot_reads_the_bytes_loaded_into_it),
         CASE(a_slot_in_use_by_a_stream_is_not_ready_until_that_is_over),
         CASE(a_device_that_does_not_open_leaves_nothing),
         CASE(only_the_stream_that_differs_from_thread_to_thread_cannot_be_shared),

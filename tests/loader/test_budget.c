@@ -665,7 +665,7 @@ static uint32_t follow_advice(uint32_t n_slots, uint32_t n_nodes)
 }
 
 /* The settings that a message says to lower are those with which it opens. */
-TEST(what_a_refusal_advises_to_lower_is_what_helps)
+TEST(a_loader_opens_once_the_settings_a_refusal_names_are_lowered)
 {
     static const uint32_t slots[] = {0, 2, 3, 4, 40, 4000};
     memset(&advice, 0, sizeof advice);
@@ -692,7 +692,7 @@ TEST(a_refusal_names_what_is_over_max_memory)
         }
 }
 
-TEST(what_is_set_for_io_and_index_is_what_to_lower_where_they_alone_are_over)
+TEST(io_and_index_memory_are_named_if_they_alone_exceed_the_limit)
 {
     struct pstk__budget b;
     plain();
@@ -727,7 +727,7 @@ TEST(bytes_per_batch_is_not_advised_since_slots_do_not_depend_on_it)
     }
 }
 
-TEST(what_a_devices_slots_take_on_the_host_counts)
+TEST(the_host_memory_of_device_slots_counts)
 {
     struct pstk__budget b;
     plain();
@@ -883,11 +883,11 @@ int main(void)
         CASE(an_empty_data_set_is_divided_by_its_head),
         CASE(slots_on_auto_give_way_to_io_memory_and_index),
         CASE(exactly_what_a_division_takes_is_enough_and_a_byte_less_is_not),
-        CASE(what_a_refusal_advises_to_lower_is_what_helps),
+        CASE(a_loader_opens_once_the_settings_a_refusal_names_are_lowered),
         CASE(a_refusal_names_what_is_over_max_memory),
-        CASE(what_is_set_for_io_and_index_is_what_to_lower_where_they_alone_are_over),
+        CASE(io_and_index_memory_are_named_if_they_alone_exceed_the_limit),
         CASE(bytes_per_batch_is_not_advised_since_slots_do_not_depend_on_it),
-        CASE(what_a_devices_slots_take_on_the_host_counts),
+        CASE(the_host_memory_of_device_slots_counts),
         CASE(smaller_batches_are_advised_where_a_devices_slots_alone_are_over),
         CASE(memory_over_the_limit_is_refused_by_name_and_the_ends_of_ranges_are_taken),
         CASE(fewer_slots_than_nodes_are_refused_by_name),

@@ -54,7 +54,7 @@ static double named(const char *words)
     return at ? strtod(at + strlen(words), NULL) : -1;
 }
 
-TEST(what_the_group_leaves_is_divided_where_it_is_less_than_the_default)
+TEST(memory_left_in_the_group_is_divided_if_below_the_default)
 {
     const struct pstk_settings s = {.ranks.world = 1, .ranks.local_world = 1};
     struct pstk__budget wide, narrow;
@@ -107,7 +107,7 @@ TEST(local_ranks_share_what_the_group_leaves)
     CHECK_EQ(divide(&all, &s, 4096 * MIB, (uint64_t)((need + 0.1) * 8 * MIB)), 0); /* as it says */
 }
 
-TEST(where_the_group_leaves_enough_max_memory_is_named)
+TEST(max_memory_is_named_if_the_group_leaves_enough)
 {
     struct pstk_settings s = {.ranks.world = 1, .ranks.local_world = 1};
     struct pstk__budget b;
@@ -158,7 +158,7 @@ static void check_left(const struct pstk_settings *s, uint64_t left)
         CHECK(strstr(err.message, "max_memory"));
 }
 
-TEST(whatever_is_left_it_fits_or_the_message_is_true)
+TEST(the_budget_fits_any_memory_left_or_its_message_is_true)
 {
     for (uint32_t i = 0; i < 64; i++) {
         struct pstk_settings s = {.ranks.world = 1,
@@ -176,12 +176,12 @@ TEST(whatever_is_left_it_fits_or_the_message_is_true)
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(what_the_group_leaves_is_divided_where_it_is_less_than_the_default),
+        CASE(memory_left_in_the_group_is_divided_if_below_the_default),
         CASE(too_little_is_refused_by_the_groups_limit_and_the_need),
         CASE(local_ranks_share_what_the_group_leaves),
-        CASE(where_the_group_leaves_enough_max_memory_is_named),
+        CASE(max_memory_is_named_if_the_group_leaves_enough),
         CASE(max_memory_is_a_bound_of_what_the_group_leaves),
-        CASE(whatever_is_left_it_fits_or_the_message_is_true),
+        CASE(the_budget_fits_any_memory_left_or_its_message_is_true),
     };
     return RUN_CASES(cases);
 }

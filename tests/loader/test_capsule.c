@@ -169,7 +169,7 @@ TEST(a_lease_ends_with_the_last_capsule)
     pstk_close(&loader);
 }
 
-TEST(where_no_capsule_can_be_made_nothing_is_held)
+TEST(a_capsule_that_cannot_be_made_holds_nothing)
 {
     struct pstk_error err;
     struct pstk_loader *loader = open_loader(PSTK_HOST);
@@ -307,7 +307,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(a_lease_ends_with_the_last_capsule),
-        CASE(where_no_capsule_can_be_made_nothing_is_held),
+        CASE(a_capsule_that_cannot_be_made_holds_nothing),
         CASE(a_devices_lease_ends_without_the_interpreters_lock),
         CASE(the_last_tensor_of_a_closed_loader_goes_without_the_interpreters_lock),
         CASE(a_deleter_that_waits_for_another_threads_release_gives_up_the_interpreters_lock),

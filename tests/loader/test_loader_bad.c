@@ -479,7 +479,7 @@ TEST(an_error_is_never_written_past_its_size)
     pstk_close(&loader);
 }
 
-TEST(failures_of_the_machine_are_not_stood_in_for)
+TEST(failures_of_the_machine_are_not_replaced_as_bad_samples)
 {
     struct pstk_output o = {.field = "cls",
                             .kind = PSTK_OUTPUT_CALLBACK,
@@ -512,7 +512,7 @@ int main(void)
         CASE(a_users_decode_function_says_why_it_fails),
         CASE(a_ragged_batch_over_its_budget_names_the_setting),
         CASE(an_error_is_never_written_past_its_size),
-        CASE(failures_of_the_machine_are_not_stood_in_for),
+        CASE(failures_of_the_machine_are_not_replaced_as_bad_samples),
     };
     const char *reader = getenv("PENSTOCK_TEST_READER");
     if (reader && strcmp(reader, "threads") == 0)

@@ -189,7 +189,7 @@ static void refused(struct pstk_settings *s, const char *words)
     pstk_close(&loader);
 }
 
-TEST(what_does_not_go_with_a_budget_is_refused)
+TEST(invalid_budgets_and_settings_that_conflict_with_one_are_refused)
 {
     const struct pstk_batch_step step = {.from = 3, .rows = 2};
     struct pstk_settings s;
@@ -238,7 +238,7 @@ int main(void)
         CASE(batches_are_those_of_a_naive_walk_for_all_ranks),
         CASE(seeks_go_to_any_batch_of_any_epoch),
         CASE(epochs_that_are_shorter_than_the_slots_come_whole),
-        CASE(what_does_not_go_with_a_budget_is_refused),
+        CASE(invalid_budgets_and_settings_that_conflict_with_one_are_refused),
     };
     const char *reader = getenv("PENSTOCK_TEST_READER");
     with_threads = reader && strcmp(reader, "threads") == 0;

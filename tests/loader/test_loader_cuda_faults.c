@@ -45,7 +45,7 @@ static int with_failure(uint64_t nth, cudaError_t code, int *ok)
     return stats.n_injected > 0;
 }
 
-TEST(whatever_call_fails_the_rest_is_right_or_an_error)
+TEST(any_failed_call_is_an_error_or_all_batches_are_right)
 {
     const cudaError_t codes[] = {cudaErrorUnknown, cudaErrorMemoryAllocation};
     for (int i = 0; i < 2; i++) {
@@ -73,7 +73,7 @@ static int open_fails(const struct cuda_fake_config *c, int32_t index, uint32_t 
     return cuda_fake_close() == 0 ? r : 1;
 }
 
-TEST(what_is_missing_is_said_at_open)
+TEST(open_says_which_driver_device_or_memory_is_missing)
 {
     struct pstk_error err;
     struct cuda_fake_config none = {.no_driver = cudaErrorInsufficientDriver};
@@ -184,7 +184,7 @@ TEST(a_release_that_failed_breaks_no_capture_at_close)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
-TEST(an_error_of_a_sample_comes_in_order_behind_whole_batches)
+TEST(a_samples_error_comes_in_order_after_whole_batches)
 {
     struct pstk_settings s = base();
     struct pstk_error err = error_now();
@@ -212,12 +212,12 @@ int main(void)
 {
     consumer_begin();
     const struct test_case cases[] = {
-        CASE(whatever_call_fails_the_rest_is_right_or_an_error),
-        CASE(what_is_missing_is_said_at_open),
+        CASE(any_failed_call_is_an_error_or_all_batches_are_right),
+        CASE(open_says_which_driver_device_or_memory_is_missing),
         CASE(a_fault_of_the_trainers_own_kernel_is_reported_as_that),
         CASE(broken_hardware_is_not_the_programs_fault),
         CASE(a_release_that_failed_breaks_no_capture_at_close),
-        CASE(an_error_of_a_sample_comes_in_order_behind_whole_batches),
+        CASE(a_samples_error_comes_in_order_after_whole_batches),
     };
     int failed = RUN_CASES(cases);
     consumer_end();

@@ -287,7 +287,7 @@ static int run_on(struct pstk_loader *loader, cudaStream_t stream, int n)
     return 1;
 }
 
-TEST(what_a_share_is_used_on_ends_before_the_slot_is_overwritten)
+TEST(work_on_a_shares_streams_ends_before_the_slot_is_overwritten)
 {
     struct pstk_settings s = base();
     struct pstk_error err = error_now();
@@ -663,7 +663,7 @@ TEST(a_later_release_records_what_was_parked)
 }
 
 /* What is before the capture in the stream may still use the memory, and nobody may wait for it. */
-TEST(what_is_parked_when_all_is_closed_keeps_its_memory)
+TEST(a_slot_parked_when_all_is_closed_keeps_its_memory)
 {
     for (int closed_first = 0; closed_first < 2; closed_first++) {
         struct pstk_settings s = base();
@@ -750,7 +750,7 @@ int main(void)
         CASE(several_loaders_on_a_device_and_several_devices),
         CASE(a_batch_may_be_used_on_many_streams),
         CASE(the_default_stream_may_be_released_on_by_any_thread),
-        CASE(what_a_share_is_used_on_ends_before_the_slot_is_overwritten),
+        CASE(work_on_a_shares_streams_ends_before_the_slot_is_overwritten),
         CASE(the_current_stream_ends_before_the_slot_of_a_share_is_overwritten),
         CASE(nobody_asks_for_the_current_stream_of_a_batch_on_the_host),
         CASE(one_handle_may_be_two_streams),
@@ -758,7 +758,7 @@ int main(void)
         CASE(a_batch_released_during_a_capture_of_its_stream_is_parked),
         CASE(batches_come_while_another_thread_parks_slots),
         CASE(a_later_release_records_what_was_parked),
-        CASE(what_is_parked_when_all_is_closed_keeps_its_memory),
+        CASE(a_slot_parked_when_all_is_closed_keeps_its_memory),
         CASE(a_capture_of_another_stream_is_not_broken),
     };
     int failed = RUN_CASES(cases);

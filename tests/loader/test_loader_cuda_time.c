@@ -181,7 +181,7 @@ TEST(a_batch_that_is_polled_for_is_asked_for_once)
     CHECK_EQ(c.used, 10 * 2 * MS);
 }
 
-TEST(what_is_done_between_epochs_is_use)
+TEST(work_between_epochs_counts_as_use)
 {
     struct clocked c = {0};
     clocked_open(&c, 0, 3);
@@ -237,7 +237,7 @@ TEST(a_program_far_ahead_of_its_stream_is_not_measured_wrongly)
 }
 
 /* By the clock of the machine, whose times have no upper bound but the whole. */
-TEST(what_a_timed_device_did_is_in_the_stats)
+TEST(the_work_of_a_timed_device_is_in_the_stats)
 {
     struct pstk_settings s = base();
     struct pstk_loader *loader;
@@ -279,10 +279,10 @@ int main(void)
         CASE(a_fast_loader_starves_no_stream),
         CASE(work_after_an_early_release_is_use),
         CASE(a_batch_that_is_polled_for_is_asked_for_once),
-        CASE(what_is_done_between_epochs_is_use),
+        CASE(work_between_epochs_counts_as_use),
         CASE(each_streams_time_is_its_own),
         CASE(a_program_far_ahead_of_its_stream_is_not_measured_wrongly),
-        CASE(what_a_timed_device_did_is_in_the_stats),
+        CASE(the_work_of_a_timed_device_is_in_the_stats),
     };
     int failed = RUN_CASES(cases);
     consumer_end();

@@ -411,7 +411,7 @@ TEST(a_device_reports_what_the_host_does)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
-TEST(what_batches_report_of_a_device_is_in_the_memory_that_is_stated)
+TEST(the_stated_memory_includes_the_reports_of_device_slots)
 {
     struct rule rule = every_fifth;
     struct pstk_output o = output_of(&rule);
@@ -546,7 +546,7 @@ TEST(images_with_a_palette_are_counted_when_their_batch_is_delivered)
     sample_set_remove(pngs);
 }
 
-TEST(what_is_no_png_with_a_palette_is_none)
+TEST(short_or_foreign_bytes_are_no_png_with_a_palette)
 {
     const uint8_t start[27] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0, 0, 0, 13, 'I', 'H',
                                'D',  'R', 0,   0,   0,    1,    0,    0,    0, 1, 8, 3,  0};
@@ -570,10 +570,10 @@ int main(void)
         CASE(the_one_good_sample_of_a_small_shard_replaces_all_others),
         CASE(a_bad_sample_that_none_can_replace_says_why),
         CASE(a_device_reports_what_the_host_does),
-        CASE(what_batches_report_of_a_device_is_in_the_memory_that_is_stated),
+        CASE(the_stated_memory_includes_the_reports_of_device_slots),
         CASE(a_batch_whose_stream_is_refused_is_reported_once_when_it_is_delivered),
         CASE(images_with_a_palette_are_counted_when_their_batch_is_delivered),
-        CASE(what_is_no_png_with_a_palette_is_none),
+        CASE(short_or_foreign_bytes_are_no_png_with_a_palette),
     };
     const char *reader = getenv("PENSTOCK_TEST_READER");
     if (reader && strcmp(reader, "threads") == 0)

@@ -301,7 +301,7 @@ static int is_refused(struct setup *setup, const char *says)
     return 0;
 }
 
-TEST(what_the_outputs_do_not_allow_is_refused_by_name)
+TEST(a_mix_that_the_outputs_do_not_allow_is_refused_by_name)
 {
     struct setup setup;
 #define REFUSED(member, value, says)                                                               \
@@ -384,7 +384,7 @@ int main(void)
         CASE(targets_are_made_without_images),
         CASE(a_device_gets_batches_that_were_mixed_on_the_host),
         CASE(a_label_that_is_no_class_makes_its_sample_bad),
-        CASE(what_the_outputs_do_not_allow_is_refused_by_name),
+        CASE(a_mix_that_the_outputs_do_not_allow_is_refused_by_name),
         CASE(a_mosaic_has_an_image_and_is_not_for_loaders_that_mix),
         CASE(tensors_that_pairs_add_come_last),
     };

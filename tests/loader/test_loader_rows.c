@@ -277,7 +277,7 @@ static int refuses(struct pstk_loader *loader, uint32_t rows, const char *says)
     return good;
 }
 
-TEST(what_open_would_refuse_is_refused)
+TEST(a_batch_size_that_open_would_refuse_is_refused)
 {
     struct setup setup;
     struct pstk_loader *loader;
@@ -474,7 +474,7 @@ int main(void)
         CASE(batches_are_those_of_a_loader_of_their_size),
         CASE(a_device_gives_them_their_shapes),
         CASE(every_sample_comes_once),
-        CASE(what_open_would_refuse_is_refused),
+        CASE(a_batch_size_that_open_would_refuse_is_refused),
         CASE(a_schedule_gives_each_step_its_rows),
         CASE(wrong_schedules_are_refused_by_name),
         CASE(the_same_size_costs_nothing),

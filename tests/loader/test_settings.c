@@ -152,7 +152,7 @@ TEST(orders_that_are_not_windowed_have_no_windows)
     }
 }
 
-TEST(what_has_no_default_must_be_set)
+TEST(settings_without_a_default_must_be_set)
 {
     plain();
     s.path = NULL;
@@ -282,7 +282,7 @@ int main(void)
         CASE(a_rank_is_below_its_world),
         CASE(a_world_of_no_processes_is_refused),
         CASE(orders_that_are_not_windowed_have_no_windows),
-        CASE(what_has_no_default_must_be_set),
+        CASE(settings_without_a_default_must_be_set),
         CASE(settings_that_nobody_initialised_are_refused),
         CASE(room_for_later_versions_is_refused_by_name_when_it_is_set),
         CASE(a_global_batch_is_divided_among_the_ranks),

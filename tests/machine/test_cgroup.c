@@ -55,7 +55,7 @@ TEST(without_any_file_there_is_no_quota_and_some_memory)
     CHECK(pstk__cgroup_cpus("/nonexistent") == 0);
 }
 
-TEST(what_a_hard_limit_leaves_counts_cached_files_as_free)
+TEST(memory_left_under_a_hard_limit_counts_cached_files_as_free)
 {
     uint64_t limit, left, high_limit, v1_limit, v1_left, none;
     CHECK(make_root());
@@ -206,7 +206,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(without_any_file_there_is_no_quota_and_some_memory),
-        CASE(what_a_hard_limit_leaves_counts_cached_files_as_free),
+        CASE(memory_left_under_a_hard_limit_counts_cached_files_as_free),
         CASE(version_2_quota_and_memory_are_read),
         CASE(max_is_no_limit),
         CASE(the_lowest_limit_from_the_group_to_the_root_counts),

@@ -75,7 +75,7 @@ TEST(a_disk_and_its_partition_spin_alike)
     drop_root();
 }
 
-TEST(what_the_kernel_does_not_say_is_unknown)
+TEST(rotation_is_unknown_if_the_kernel_does_not_report_it)
 {
     CHECK(make_root());
     CHECK_EQ(pstk__disk_rotational(root, 0, 45), -1);
@@ -92,7 +92,7 @@ int main(void)
 {
     static const struct test_case cases[] = {
         CASE(a_disk_and_its_partition_spin_alike),
-        CASE(what_the_kernel_does_not_say_is_unknown),
+        CASE(rotation_is_unknown_if_the_kernel_does_not_report_it),
     };
     return RUN_CASES(cases);
 }

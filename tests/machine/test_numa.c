@@ -453,7 +453,7 @@ TEST(without_pinning_nothing_is_pinned)
     CHECK(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&before, &after));
 }
 
-TEST(what_makes_no_sense_is_refused_by_name)
+TEST(invalid_settings_are_refused_by_name)
 {
     CHECK(!open_part("no such topology", 0, 0, 1));
     CHECK_EQ(err.code, PSTK_EINVAL);
@@ -649,7 +649,7 @@ TEST(without_pci_devices_in_the_topology_only_a_single_node_is_near)
     CHECK_STR(gpus_of(open_part("node:1 core:4 pu:2", 0, 3, 4)), "0 0 0 0");
 }
 
-TEST(a_node_without_workers_is_added_behind_those_with)
+TEST(a_node_without_workers_is_added_after_those_with_workers)
 {
     static const struct machine plain = {2, 1, 0, 0, 1};
     CHECK_STR(gpus_of(open_machine(&plain, 0, 2, 1)), "0 1 - -");
@@ -724,7 +724,7 @@ static struct pstk__numa *open_as_this_machine(uint32_t local_rank, uint32_t loc
     return n;
 }
 
-TEST(where_hwloc_knows_no_devices_sysfs_tells_the_node)
+TEST(sysfs_gives_the_node_of_devices_that_hwloc_does_not_know)
 {
     cpu_set_t mask;
     CHECK(sched_getaffinity(0, sizeof mask, &mask) == 0);
@@ -835,17 +835,17 @@ int main(void)
         CASE(a_narrower_affinity_mask_leaves_fewer_cores),
         CASE(a_worker_may_use_every_core_of_its_node),
         CASE(without_pinning_nothing_is_pinned),
-        CASE(what_makes_no_sense_is_refused_by_name),
+        CASE(invalid_settings_are_refused_by_name),
         CASE(more_cores_than_workers_are_allowed_are_planned_up_to_the_limit),
         CASE(open_survives_every_failing_allocation),
         CASE(a_device_is_near_the_node_of_its_package),
         CASE(without_pci_devices_in_the_topology_only_a_single_node_is_near),
-        CASE(a_node_without_workers_is_added_behind_those_with),
+        CASE(a_node_without_workers_is_added_after_those_with_workers),
         CASE(of_several_nodes_of_a_package_one_with_workers_is_taken),
         CASE(the_uploader_has_its_core_on_the_node_of_its_device),
         CASE(memory_that_is_far_from_all_processors_is_near_no_device),
         CASE(a_package_whose_processors_a_container_is_denied_keeps_its_device),
-        CASE(where_hwloc_knows_no_devices_sysfs_tells_the_node),
+        CASE(sysfs_gives_the_node_of_devices_that_hwloc_does_not_know),
         CASE(sysfs_of_this_machine_says_nothing_of_another),
         CASE(a_thread_is_pinned_to_a_node_without_workers_as_far_as_its_mask_allows),
         CASE(this_machine_opens_with_its_pci_devices),

@@ -106,7 +106,7 @@ TEST(each_speed_is_its_generation_in_old_and_new_words)
     }
 }
 
-TEST(what_no_file_tells_is_0_and_the_node_minus_1)
+TEST(values_without_a_file_are_0_and_the_node_is_minus_1)
 {
     struct pstk__pci pci;
     CHECK(make_root());
@@ -118,7 +118,7 @@ TEST(what_no_file_tells_is_0_and_the_node_minus_1)
     CHECK_EQ(pci.numa_node, -1);
 }
 
-TEST(what_makes_no_sense_is_not_told)
+TEST(implausible_values_are_not_reported)
 {
     static const char *const nodes[] = {"-1\n", "", "none\n", "99999999999999999999\n", "-7\n"};
     for (int i = 0; i < 5; i++) {
@@ -156,7 +156,7 @@ TEST(domain_bus_device_and_function_all_count)
     CHECK_EQ(pci.numa_node, -1);
 }
 
-TEST(what_is_no_id_is_refused)
+TEST(invalid_pci_ids_are_refused)
 {
     static const char *const ids[] = {
         "",           "3B:00.0",       "0000:3B:00",    "0000:3B:20.0",
@@ -186,10 +186,10 @@ int main(void)
     const struct test_case cases[] = {
         CASE(link_and_node_are_read_whatever_the_case_of_the_id),
         CASE(each_speed_is_its_generation_in_old_and_new_words),
-        CASE(what_no_file_tells_is_0_and_the_node_minus_1),
-        CASE(what_makes_no_sense_is_not_told),
+        CASE(values_without_a_file_are_0_and_the_node_is_minus_1),
+        CASE(implausible_values_are_not_reported),
         CASE(domain_bus_device_and_function_all_count),
-        CASE(what_is_no_id_is_refused),
+        CASE(invalid_pci_ids_are_refused),
         CASE(a_root_that_is_too_long_is_refused),
     };
     return RUN_CASES(cases);

@@ -98,7 +98,7 @@ TEST(a_loader_answers_with_what_it_counts)
     CHECK_EQ(ask(&answer, 0), PSTK_ENOENT);
 }
 
-TEST(who_asks_while_another_asks_gets_whole_answers)
+TEST(processes_that_ask_at_once_get_whole_answers)
 {
     struct counted counted = {.n = 0};
     const struct pstk__status_file_config config = config_of(&counted);
@@ -223,7 +223,7 @@ static void change(int fd, struct pstk__status_file_head head)
     CHECK_EQ(pwrite(fd, &head, sizeof head, 0), sizeof head);
 }
 
-TEST(a_number_that_is_used_again_and_another_machine_are_told_apart)
+TEST(a_reused_process_id_and_another_machine_are_told_apart)
 {
     struct pstk__status_file_head head = {.version = 0}, other;
     struct pstk_error err = error_now();
@@ -345,12 +345,12 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(a_loader_answers_with_what_it_counts),
-        CASE(who_asks_while_another_asks_gets_whole_answers),
+        CASE(processes_that_ask_at_once_get_whole_answers),
         CASE(nothing_is_measured_while_nobody_asks),
         CASE(a_program_may_change_its_folder),
         CASE(a_file_that_is_cut_or_deleted_ends_the_status_file_alone),
         CASE(a_process_that_was_killed_is_found_out_and_its_place_taken),
-        CASE(a_number_that_is_used_again_and_another_machine_are_told_apart),
+        CASE(a_reused_process_id_and_another_machine_are_told_apart),
         CASE(wrong_paths_are_refused_and_other_files_are_left_alone),
         CASE(a_full_disk_is_a_fallback_and_the_run_goes_on),
     };

@@ -68,7 +68,7 @@ static void *write_events(void *argument)
     return NULL;
 }
 
-TEST(who_reads_a_ring_that_is_written_gets_whole_events)
+TEST(a_reader_of_a_ring_being_written_gets_whole_events)
 {
     struct pstk__timeline *timeline;
     struct pstk_error err = error_now();
@@ -322,7 +322,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(a_ring_keeps_the_newest_events),
-        CASE(who_reads_a_ring_that_is_written_gets_whole_events),
+        CASE(a_reader_of_a_ring_being_written_gets_whole_events),
         CASE(a_trace_has_every_batch_once_in_each_stage),
         CASE(a_trace_of_a_device_has_copies_too),
         CASE(a_trace_is_written_on_demand_while_threads_work),

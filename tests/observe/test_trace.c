@@ -30,7 +30,7 @@ static int run(uint32_t trace, uint32_t device)
     return cuda_fake_close() == 0 && r >= 0 ? n : -1;
 }
 
-TEST(off_nothing_is_told)
+TEST(nothing_is_traced_when_nvtx_is_off)
 {
     CHECK_EQ(run(0, PSTK_CUDA), 8);
     CHECK_EQ(tool_count("decode"), 0);
@@ -71,7 +71,7 @@ TEST(a_build_without_nvtx_says_so)
 int main(int argc, char **argv)
 {
     const struct test_case with[] = {
-        CASE(off_nothing_is_told),
+        CASE(nothing_is_traced_when_nvtx_is_off),
         CASE(every_stage_has_its_ranges_and_all_of_them_end),
         CASE(the_host_is_traced_too),
     };

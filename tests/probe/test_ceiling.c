@@ -124,7 +124,7 @@ TEST(functions_of_the_program_are_not_called_for_kernels)
         CHECK(c.kernels_ns[k] == 0);
 }
 
-TEST(what_becomes_of_batches_is_no_part_of_the_ceilings)
+TEST(ceilings_are_measured_for_a_loader_that_mixes_or_uses_a_mosaic)
 {
     for (int has_mosaic = 0; has_mosaic < 2; has_mosaic++) {
         struct pstk_settings s = base(PSTK_HOST);
@@ -188,7 +188,7 @@ static int64_t cache_shards(int wanted, int but_first)
     return n;
 }
 
-TEST(what_reads_from_the_page_cache_is_marked_and_nothing_is_evicted)
+TEST(ceilings_read_from_the_page_cache_are_marked_and_nothing_is_evicted)
 {
     struct pstk_settings s = base(PSTK_HOST);
     struct pstk_ceilings c = {.size = sizeof c};
@@ -299,7 +299,7 @@ TEST(copies_without_memory_for_them_are_not_measured_and_the_rest_is)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
-TEST(what_a_loader_would_refuse_is_refused)
+TEST(settings_that_a_loader_would_refuse_are_refused)
 {
     struct pstk_settings s = base(PSTK_CUDA);
     struct pstk_ceilings c = {.size = sizeof c};
@@ -331,16 +331,16 @@ int main(void)
         CASE(a_loader_on_the_host_has_the_ceilings_of_its_parts_and_no_copies),
         CASE(each_kind_of_kernels_that_this_cpu_has_takes_a_time),
         CASE(functions_of_the_program_are_not_called_for_kernels),
-        CASE(what_becomes_of_batches_is_no_part_of_the_ceilings),
+        CASE(ceilings_are_measured_for_a_loader_that_mixes_or_uses_a_mosaic),
         CASE(a_part_of_a_global_batch_has_ceilings),
-        CASE(what_reads_from_the_page_cache_is_marked_and_nothing_is_evicted),
+        CASE(ceilings_read_from_the_page_cache_are_marked_and_nothing_is_evicted),
         CASE(a_loader_that_is_not_measured_is_not_marked),
         CASE(storage_reads_what_a_run_has_left_and_each_record_once),
         CASE(the_loader_is_measured_before_images_to_decode_are_read),
         CASE(on_a_device_copies_of_what_a_batch_copies_are_one_more),
         CASE(a_ragged_output_is_copied_in_its_own_piece),
         CASE(copies_without_memory_for_them_are_not_measured_and_the_rest_is),
-        CASE(what_a_loader_would_refuse_is_refused),
+        CASE(settings_that_a_loader_would_refuse_are_refused),
     };
     pstk_error_init(&err, sizeof err);
     sample_set_path(path, sizeof path);

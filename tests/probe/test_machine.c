@@ -9,7 +9,7 @@
 
 static struct pstk_error err;
 
-TEST(the_machine_is_told)
+TEST(the_machine_is_described)
 {
     struct pstk_machine m = {.size = sizeof m};
     CHECK_EQ(pstk_get_machine("/", &m, &err), 0);
@@ -65,7 +65,7 @@ TEST(a_caller_who_asks_for_cores_alone_gets_them)
     CHECK_EQ(m.io_uring, 7);
 }
 
-TEST(a_device_is_told_in_as_much_room_as_the_caller_has)
+TEST(the_description_of_a_device_fits_the_callers_struct_size)
 {
     struct pstk_device d = {.size = sizeof d};
     union {
@@ -149,12 +149,12 @@ TEST(copies_that_make_no_sense_are_refused)
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(the_machine_is_told),
+        CASE(the_machine_is_described),
         CASE(members_stay_where_earlier_programs_read_them),
         CASE(cuda_devices_are_counted),
         CASE(a_caller_who_does_not_ask_for_devices_starts_no_driver),
         CASE(a_caller_who_asks_for_cores_alone_gets_them),
-        CASE(a_device_is_told_in_as_much_room_as_the_caller_has),
+        CASE(the_description_of_a_device_fits_the_callers_struct_size),
         CASE(devices_that_are_not_there_are_refused),
         CASE(copies_are_measured),
         CASE(copies_that_make_no_sense_are_refused),

@@ -131,7 +131,7 @@ TEST(an_operation_applies_to_pixels_of_the_program)
     CHECK_EQ(pstk_op_apply(&flip, 0, pixels, &none, out, &made, &err), PSTK_EINVAL);
 }
 
-TEST(what_is_drawn_for_a_sample_is_known_beforehand)
+TEST(the_ops_drawn_for_a_sample_are_known_beforehand)
 {
     const struct pstk_op ops[3] = {pstk_random_resized_crop(8, 8), pstk_random_flip(1),
                                    pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD)};
@@ -154,7 +154,7 @@ TEST(what_is_drawn_for_a_sample_is_known_beforehand)
     CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, again, 2, &err), PSTK_EINVAL);
 }
 
-TEST(what_is_drawn_for_a_batch_is_known_beforehand)
+TEST(the_mix_drawn_for_a_batch_is_known_beforehand)
 {
     struct pstk_mix_key key = {.size = sizeof key, .n_rows = 3, .height = 9, .width = 8};
     struct pstk_mixed_row rows[3];
@@ -173,7 +173,7 @@ TEST(what_is_drawn_for_a_batch_is_known_beforehand)
     CHECK(strstr(err.message, "mix.mixup_alpha: value is -1; must be from 0 to") != NULL);
 }
 
-TEST(what_a_mosaic_shows_is_known_beforehand)
+TEST(the_parts_of_a_mosaic_are_known_beforehand)
 {
     const struct pstk_mix_key key = {.size = sizeof key, .n_rows = 5, .height = 8, .width = 8};
     struct pstk_mosaic_row rows[5];
@@ -216,9 +216,9 @@ int main(void)
         CASE(operations_are_plain_data),
         CASE(matrices_of_warps),
         CASE(an_operation_applies_to_pixels_of_the_program),
-        CASE(what_is_drawn_for_a_sample_is_known_beforehand),
-        CASE(what_is_drawn_for_a_batch_is_known_beforehand),
-        CASE(what_a_mosaic_shows_is_known_beforehand),
+        CASE(the_ops_drawn_for_a_sample_are_known_beforehand),
+        CASE(the_mix_drawn_for_a_batch_is_known_beforehand),
+        CASE(the_parts_of_a_mosaic_are_known_beforehand),
     };
     return RUN_CASES(cases);
 }

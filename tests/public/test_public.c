@@ -209,7 +209,7 @@ TEST(an_image_becomes_pixels_or_another_jpeg)
     CHECK(out == NULL && err.message[0]);
 }
 
-TEST(a_data_set_tells_its_schema_and_gives_its_records)
+TEST(a_data_set_gives_its_schema_and_its_records)
 {
     struct pstk_error err = new_error();
     struct pstk_dataset *dataset = NULL;
@@ -543,7 +543,7 @@ TEST(a_schedule_whose_first_batches_are_too_large_is_refused)
     CHECK_EQ(pstk_order_n_batches(&order, 0), 1);
 }
 
-TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
+TEST(the_loader_delivers_each_sample_once_in_the_order_computed_beforehand)
 {
     struct pstk_error err = new_error();
     struct pstk_settings s = new_settings();
@@ -719,7 +719,7 @@ TEST(interrupt_ends_the_next_wait)
     pstk_close(&loader);
 }
 
-TEST(what_is_wrong_with_settings_is_named)
+TEST(the_wrong_setting_is_named)
 {
     struct pstk_error err = new_error();
     struct pstk_settings s = new_settings();
@@ -735,7 +735,7 @@ TEST(what_is_wrong_with_settings_is_named)
     CHECK_EQ(pstk_next(NULL, NULL, NULL, 0, &err), PSTK_EINVAL);
 }
 
-TEST(the_machine_and_its_ceilings_are_told)
+TEST(the_machine_is_described_and_its_ceilings_are_measured)
 {
     struct pstk_error err = new_error();
     struct pstk_machine machine = {.size = sizeof machine};
@@ -873,20 +873,20 @@ int main(void)
         CASE(a_record_that_is_no_image_is_refused_and_the_next_is_taken),
         CASE(an_image_is_checked_by_decoding_it),
         CASE(an_image_becomes_pixels_or_another_jpeg),
-        CASE(a_data_set_tells_its_schema_and_gives_its_records),
+        CASE(a_data_set_gives_its_schema_and_its_records),
         CASE(a_subset_has_its_samples_and_a_digest),
         CASE(columns_are_added_read_and_removed),
         CASE(parts_are_merged_to_the_data_set_of_a_single_pack),
         CASE(a_whole_data_set_verifies),
         CASE(constructors_fill_what_they_are_given_and_leave_the_rest_0),
         CASE(a_schedule_whose_first_batches_are_too_large_is_refused),
-        CASE(the_loader_delivers_each_sample_once_in_the_order_that_order_tells),
+        CASE(the_loader_delivers_each_sample_once_in_the_order_computed_beforehand),
         CASE(seek_and_cursor_are_inverse_and_a_batch_outlives_its_loader),
         CASE(a_mixture_delivers_its_shares),
         CASE(a_budget_gives_batches_of_equal_cost),
         CASE(interrupt_ends_the_next_wait),
-        CASE(what_is_wrong_with_settings_is_named),
-        CASE(the_machine_and_its_ceilings_are_told),
+        CASE(the_wrong_setting_is_named),
+        CASE(the_machine_is_described_and_its_ceilings_are_measured),
         CASE(a_shared_batch_lives_until_its_last_tensor_is_gone),
         CASE(the_hosts_streams_are_the_caller),
         CASE(a_machine_without_a_gpu_says_so),

@@ -131,7 +131,7 @@ TEST(events_belong_to_a_device_for_records_but_not_for_waits)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
-TEST(events_with_timing_tell_how_long_it_took)
+TEST(events_with_timing_measure_the_time_between_them)
 {
     open_plain();
     const cudaStream_t s = stream_open();
@@ -336,7 +336,7 @@ TEST(streams_share_pinned_memory_by_the_same_rules)
     CHECK(close_with(CUDA_FAKE_RACE, 1));
 }
 
-TEST(pointers_tell_what_they_are)
+TEST(pointer_attributes_give_the_kind_and_device_of_memory)
 {
     struct cudaPointerAttributes a;
     open_plain();
@@ -393,7 +393,7 @@ __attribute__((no_sanitize("address"))) static void write_behind(void *user)
     (*p)[100] = 0;
 }
 
-TEST(a_kernel_that_writes_behind_an_allocation_is_found_at_the_latest_when_it_is_freed)
+TEST(a_write_past_an_allocation_is_found_when_the_allocation_is_freed)
 {
     open_plain();
     const cudaStream_t s = stream_open();
@@ -529,7 +529,7 @@ int main(void)
         CASE(an_event_is_done_when_its_stream_has_come_there),
         CASE(a_wait_is_for_the_record_before_it_not_for_later_ones),
         CASE(events_belong_to_a_device_for_records_but_not_for_waits),
-        CASE(events_with_timing_tell_how_long_it_took),
+        CASE(events_with_timing_measure_the_time_between_them),
         CASE(a_copy_from_pinned_memory_reads_when_it_runs),
         CASE(a_source_that_an_earlier_operation_writes_is_no_changed_one),
         CASE(a_large_source_is_sampled),
@@ -539,9 +539,9 @@ int main(void)
         CASE(a_copy_goes_the_way_it_says),
         CASE(a_copy_may_use_another_devices_stream_and_cross_devices_a_kernel_may_not),
         CASE(streams_share_pinned_memory_by_the_same_rules),
-        CASE(pointers_tell_what_they_are),
+        CASE(pointer_attributes_give_the_kind_and_device_of_memory),
         CASE(accesses_outside_of_an_allocation_are_refused_and_reported),
-        CASE(a_kernel_that_writes_behind_an_allocation_is_found_at_the_latest_when_it_is_freed),
+        CASE(a_write_past_an_allocation_is_found_when_the_allocation_is_freed),
         CASE(memory_is_filled_with_rubbish_and_limited),
         CASE(pinning_can_be_refused_and_that_is_a_last_error),
         CASE(memory_given_back_before_its_use_has_ended_is_reported),

@@ -45,7 +45,7 @@ TEST(conflicting_accesses_without_a_wait_are_a_race_the_others_are_not)
     }
 }
 
-TEST(a_race_is_found_behind_the_accesses_between)
+TEST(a_race_is_found_despite_ordered_accesses_in_between)
 {
     open_plain();
     const cudaStream_t a = stream_open(), b = stream_open(), c = stream_open();
@@ -85,7 +85,7 @@ TEST(a_record_covers_nothing_that_came_after_it)
     CHECK(close_with(CUDA_FAKE_RACE, 1));
 }
 
-TEST(what_the_host_waited_for_is_ordered_before_what_it_enqueues)
+TEST(work_the_host_waited_for_is_ordered_before_work_it_enqueues)
 {
     for (int how = 0; how < 6; how++) {
         open_plain();
@@ -417,9 +417,9 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(conflicting_accesses_without_a_wait_are_a_race_the_others_are_not),
-        CASE(a_race_is_found_behind_the_accesses_between),
+        CASE(a_race_is_found_despite_ordered_accesses_in_between),
         CASE(a_record_covers_nothing_that_came_after_it),
-        CASE(what_the_host_waited_for_is_ordered_before_what_it_enqueues),
+        CASE(work_the_host_waited_for_is_ordered_before_work_it_enqueues),
         CASE(another_threads_wait_counts_unless_threads_are_separate),
         CASE(the_legacy_default_stream_waits_for_blocking_streams_and_they_for_it),
         CASE(each_thread_has_a_default_stream_of_its_own),

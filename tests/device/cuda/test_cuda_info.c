@@ -205,7 +205,7 @@ static int fails_cleanly(uint64_t n, cudaError_t code)
     return s.n_injected > 0;
 }
 
-TEST(whichever_call_fails_the_error_is_told_and_nothing_is_left)
+TEST(a_failure_of_any_call_is_reported_or_harmless_and_leaves_nothing)
 {
     const cudaError_t codes[] = {cudaErrorMemoryAllocation, cudaErrorLaunchFailure};
     for (int i = 0; i < 2; i++) {
@@ -260,7 +260,7 @@ int main(void)
         CASE(neither_another_device_nor_the_callers_thread_gets_a_context),
         CASE(rates_are_those_of_the_devices_clock),
         CASE(a_capture_elsewhere_in_the_program_is_not_broken),
-        CASE(whichever_call_fails_the_error_is_told_and_nothing_is_left),
+        CASE(a_failure_of_any_call_is_reported_or_harmless_and_leaves_nothing),
         CASE(memory_that_is_not_to_be_had_is_named),
         CASE(a_thread_that_cannot_start_is_an_error),
     };

@@ -69,7 +69,7 @@ TEST(the_driver_takes_the_image_that_was_chosen)
     CHECK_EQ(open_on(70), cudaErrorNoKernelImageForDevice);
 }
 
-TEST(what_fails_on_the_way_is_returned_and_leaves_nothing)
+TEST(an_error_while_loading_kernels_is_returned_and_leaves_nothing)
 {
     const char *calls[] = {"cuModuleLoadData", "cuModuleGetFunction", "cudaDeviceGetAttribute"};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
@@ -108,7 +108,7 @@ int main(void)
         CASE(a_device_without_machine_code_gets_ptx_that_is_not_newer),
         CASE(a_fat_binary_is_left_to_the_driver),
         CASE(the_driver_takes_the_image_that_was_chosen),
-        CASE(what_fails_on_the_way_is_returned_and_leaves_nothing),
+        CASE(an_error_while_loading_kernels_is_returned_and_leaves_nothing),
         CASE(a_launch_that_no_kernel_is_for_is_refused),
     };
     return RUN_CASES(cases);

@@ -602,7 +602,7 @@ TEST(read_gives_a_tensors_bytes)
     trainer_close(&trainer);
 }
 
-TEST(the_time_that_the_stream_waited_is_told)
+TEST(the_stats_report_how_long_the_stream_was_used_and_starved)
 {
     struct pstk_settings s = trainer_settings();
     struct pstk_stats stats = {.size = sizeof stats};
@@ -690,7 +690,7 @@ static int run_fault(void)
                : 1;
 }
 
-TEST(a_fault_of_the_trainers_kernel_is_told_as_such)
+TEST(a_fault_in_the_trainers_kernel_is_reported_as_one)
 {
     char name[] = "test_gpu", option[] = "--fault";
     char *arguments[] = {name, option, trainer_path, NULL};
@@ -787,9 +787,9 @@ int main(int argc, char **argv)
         CASE(a_leased_batch_outlives_the_loader_and_its_last_use),
         CASE(a_slot_keeps_its_addresses),
         CASE(read_gives_a_tensors_bytes),
-        CASE(the_time_that_the_stream_waited_is_told),
+        CASE(the_stats_report_how_long_the_stream_was_used_and_starved),
         CASE(a_forked_child_may_call_nothing),
-        CASE(a_fault_of_the_trainers_kernel_is_told_as_such),
+        CASE(a_fault_in_the_trainers_kernel_is_reported_as_one),
         CASE(a_device_that_is_too_small_says_so),
     };
     struct pstk_device device;
