@@ -154,7 +154,7 @@ class Life(CallbackCase):
                     time.sleep(0.1)
                 self.assertIn("running", repr(watching))
 
-    def test_what_names_no_gpu_is_refused(self):
+    def test_a_value_that_names_no_gpu_is_refused(self):
         with self.opened(outputs=["x"]) as loader:
             for wrong in ("zzz", "", "GPU", "01:00", "cuda:0"):
                 with self.assertRaisesRegex(penstock.SettingsError, f"gpu: value is '{wrong}'; must be"):

@@ -72,7 +72,7 @@ class Bags(PackingCase):
         self.kill_driver("dask")
         self.check(self.write(bags.record, overwrite=True))
 
-    def test_what_is_no_bag_and_what_stands_there_are_refused(self):
+    def test_other_values_than_bags_and_existing_data_sets_are_refused(self):
         self.assert_says("must be a dask.bag.Bag (dask.bag.from_sequence(...))", penstock.dask.write, [1], self.path())
         self.assert_says("did you mean 'overwrite'?", self.write, bags.failing, overwite=True)
         self.assert_says("schema: value is None", penstock.dask.write,

@@ -96,7 +96,7 @@ class RayData(PackingCase):
         self.kill_driver("ray")
         self.check(self.write(bags.record, overwrite=True))
 
-    def test_what_cannot_be_packed_is_refused(self):
+    def test_unpackable_rows_and_wrong_settings_are_refused(self):
         empty = ray.data.range(10).filter(lambda row: False)
         self.assert_says("no samples", empty.write_datasink, penstock.ray.Datasink(self.path(), {"id": "int64"}))
         times = ray.data.range(2).map(lambda row: {"t": np.datetime64("2026-01-01", "s")})

@@ -63,7 +63,7 @@ class Frames(PackingCase):
         self.kill_driver("spark")
         self.check(self.write(bags.record, overwrite=True))
 
-    def test_what_cannot_be_packed_is_refused(self):
+    def test_invalid_frames_and_schemas_are_refused(self):
         frame = bags.frame(self.session, bags.failing)
         for schema, words in (({**SCHEMA, "y": "int8"}, "field y is no column"), ({"x": "int64"}, "no field text")):
             self.assert_says(words, penstock.spark.write, frame, self.path(), schema)

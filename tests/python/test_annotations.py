@@ -76,7 +76,7 @@ class Masks(Case):
         self.assertEqual(masks.rle_decode([0, 6], (3, 2)).tolist(), [[1, 1]] * 3)
         self.assertEqual(masks.rle_counts(b"231").tolist(), [2, 3, 1])
 
-    def test_what_is_no_mask_is_refused(self):
+    def test_invalid_masks_are_refused(self):
         for call, says in (
                 (lambda: masks.rle_decode([2, 3], (3, 2)), "sum is 5; must be 6, the pixels of 3 x 2"),
                 (lambda: masks.rle_decode([2, 2**32 - 1, 7], (3, 2)), "or more; must be 6"),

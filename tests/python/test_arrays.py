@@ -274,7 +274,7 @@ class Archives(Files):
             file.writestr(info, self.members[0][1])
         self.check(self.file(out.getvalue()), {"x": self.arrays["x"]}, "npz")
 
-    def test_what_cannot_be_read_in_place_is_refused_with_what_to_do(self):
+    def test_archives_not_readable_in_place_are_refused_with_advice(self):
         out = io.BytesIO()
         np.savez_compressed(out, **self.arrays)
         encrypted = bytearray(npz(**self.arrays))
@@ -402,7 +402,7 @@ class Archives(Files):
 
 
 class Tensors(Files):
-    def test_what_cannot_be_read_in_place_is_refused_with_what_to_do(self):
+    def test_tensors_not_readable_in_place_are_refused_with_advice(self):
         def one(shape="[3]", dtype='"U8"', offsets="[0, 3]", name="x", more=""):
             return '{"%s": {"dtype": %s, "shape": %s, "data_offsets": %s%s}}' % (name, dtype, shape, offsets, more)
 
@@ -454,7 +454,7 @@ class Tensors(Files):
             with self.subTest(words=words, data=data[:80]):
                 self.refuse(self.file(data, "x.safetensors"), "x.safetensors", *words)
 
-    def test_what_the_format_allows(self):
+    def test_any_layout_that_the_safetensors_format_allows_is_read(self):
         x, y = values("<i4", (2,), 3), values("u1", (), 3)
         body = y.tobytes() + x.tobytes()  # any order, any alignment, any metadata, spaces after the head
         text = ('{"__metadata__": {"a": "\\"}{", "b": ""}, "x": {"shape": [3, 2], "data_offsets": [3, 27], "dtype": "I32"},\n'

@@ -141,7 +141,7 @@ class Protocols(unittest.TestCase):
             self.assertEqual((type(again), dict(again)), (penstock.Batch, {"i": [1, 2], "half": [3]}))
             self.assertEqual(again.sample_ids, list(range(10)))
 
-    def test_what_is_no_name_is_refused_in_words(self):
+    def test_a_key_that_is_no_name_is_refused_with_advice(self):
         for wrong in ("x", 0, self.i, [1]):
             with self.assertRaisesRegex(KeyError, "it has i, half"):
                 self.batch[wrong]
@@ -175,7 +175,7 @@ class Frameworks(unittest.TestCase):
         self.assertEqual([t.device.type for t in (i, x, tokens.data, tokens.device_offsets)], ["meta"] * 4)
         self.assertEqual((i.dtype, x.shape[1]), (self.torch.int64, 3))
 
-    def test_to_moves_every_tensor_and_keeps_what_the_batch_tells(self):
+    def test_to_moves_every_tensor_and_keeps_the_batchs_info(self):
         for batch in (self.batch, self.pair):
             for moved in (batch.to("meta"), batch.to(self.meta, non_blocking=True)):
                 self.assert_moved(moved, type(batch))
@@ -305,7 +305,7 @@ class Frameworks(unittest.TestCase):
         stacked = default_collate([dict(self.batch)] * 2)
         self.assertEqual((list(stacked), tuple(stacked["x"].shape)), (["i", "x"], (2, 4, 3)))
 
-    def test_saved_batches_are_loaded_with_what_they_tell(self):
+    def test_saved_batches_are_loaded_with_their_info(self):
         import io
         file = io.BytesIO()
         self.torch.save(self.batch, file)

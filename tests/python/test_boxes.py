@@ -219,7 +219,7 @@ class Followers(Boxed):
                         found = next(iter(loader))["boxes"][0]
                         np.testing.assert_allclose(found, want * np.array([0.5, 2, 0.5, 2], np.float32), rtol=1e-6)
 
-    def test_what_is_dropped(self):
+    def test_boxes_outside_or_below_the_minima_are_dropped(self):
         boxes = np.array([[0, 0, 8, 8], [-5, 0, 5, 8], [-10, -10, 0, 5], [2, 2, 3, 30], [4, 4, 4, 9]], np.float32)
         self.pack([boxes], [(20, 30)])
         for keywords, left in (({}, [0, 1, 3]), ({"min_side": 2}, [0, 1]), ({"min_area": 20}, [0, 1]),
@@ -385,7 +385,7 @@ class Where(Boxed):
                         seen |= set(labels.tolist())
             self.assertEqual(seen, {10, 12})
 
-    def test_what_is_no_condition_is_refused(self):
+    def test_an_invalid_condition_is_refused(self):
         self.pack_objects()
         form = "must be a field, one of == != < <= > >=, and a whole number, as 'iscrowd == 0'"
         for where, words in (("crowd", form), ("crowd = 0", form), ("== 0", form), ("crowd == ", form), ("crowd == 1.5", form),

@@ -38,7 +38,7 @@ class CacheSize(Case):
             os.environ.pop("PENSTOCK_CACHE_SIZE", None)
             self.assertEqual(size_of(penstock.Foreign()), 0)
 
-    def test_what_is_wrong_is_refused(self):
+    def test_an_invalid_cache_size_is_refused(self):
         folder = self.images()
         for wrong in ("12", "1.5G", "M", "-1M", "1MB", "٣M", "9" * 30, "99999999T"):
             with mock.patch.dict(os.environ, {"PENSTOCK_CACHE_SIZE": wrong}):

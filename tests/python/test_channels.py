@@ -211,7 +211,7 @@ class Channels(unittest.TestCase):
                           for f in FILES[:3]]
                 self.compare(found, wanted)
 
-    def test_what_does_not_fit_is_refused(self):
+    def test_wrong_numbers_of_channels_are_refused(self):
         resize = penstock.Resize(8)
         for channels in (0, 2, 5, True, "3", None):
             with self.assertRaisesRegex(penstock.SettingsError, "channels: value is .*must be 1 .gray., 3"):

@@ -125,7 +125,7 @@ class Cluster(Case):
             place = dataclasses.replace(pack.place, version="0.0.1")
             self.assert_says(["must be 0.0.1, as on the driver's", "pip install"], place.write, 0, [])
 
-    def test_what_cannot_be_packed_is_refused_before_a_task_runs(self):
+    def test_a_pack_that_cannot_succeed_is_refused_before_a_task_runs(self):
         with penstock.Writer(self.path(), SCHEMA) as writer:
             writer.add(samples(7, 8)[0])
         self.assert_says("overwrite=True", self.pack)

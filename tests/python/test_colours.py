@@ -177,7 +177,7 @@ class Loading(unittest.TestCase):
         first, other = rows(ops), rows(ops, random_group=5)
         self.assertTrue(any(row.tobytes() != other[key].tobytes() for key, row in first.items()))
 
-    def test_what_has_no_channel_to_change_is_refused(self):
+    def test_operations_that_do_not_fit_the_channels_or_size_are_refused(self):
         for channels, op in ((4, RandomInvert()), (4, RandomGrayscale())):
             with self.assertRaisesRegex(penstock.PenstockError, rf"operation 2 \({type(op).__name__}\)"):
                 rows([RandomResizedCrop(8), op], channels=channels)
@@ -230,7 +230,7 @@ class Drawing(unittest.TestCase):
             n = sum(len(ops) == 2 for ops in self.drawn([op, CenterCrop(8)]))
             self.assertLessEqual(abs(n - self.N * p), 3.891 * (self.N * p * (1 - p)) ** 0.5)
 
-    def test_what_is_drawn_is_a_value(self):
+    def test_drawn_operations_are_values(self):
         ops = [ColorJitter(0.4), CenterCrop((8, 9))]
         first, again = (penstock.draw(ops, (20, 30), seed=2, sample_id=3) for _ in range(2))
         self.assertEqual((first, hash(first[0])), (again, hash(again[0])))

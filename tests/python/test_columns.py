@@ -121,7 +121,7 @@ class Columns(Case):
             penstock.remove_column(path, "weight")
         self.assertTrue((before.column("cls") == np.arange(N) % 100 - 50).all())
 
-    def test_what_cannot_be_a_column_is_refused_and_named(self):
+    def test_an_invalid_column_is_refused_with_the_reason(self):
         path = self.write(columns=False)
         for values, why in ((np.zeros(N - 1), f"has {N - 1} values; must have {N}"), (np.zeros((N, 2)), "2 dimensions"),
                             (np.zeros(N, bool), "dtype of the values is bool"), (["a"] * N, "dtype of the values is"),

@@ -87,7 +87,7 @@ class Records(Case):
             np.testing.assert_array_equal(record["im"], wanted)
             self.assertTrue(record["im"].flags.writeable)
 
-    def test_what_it_says(self):
+    def test_info_schema_and_repr_describe_the_data_set(self):
         d = self.data
         self.assertEqual((d.info.n_samples, d.names, list(d.fields)), (N, ("zero", "one"), ["x", "a", "im"]))
         self.assertEqual(d.schema["a"], penstock.Field("uint8", (None, 2)))
@@ -207,7 +207,7 @@ class Records(Case):
             got = [i for batch in loader for i in batch["x"].tolist()]
             self.assertEqual(got, list(range(N)))
 
-    def test_damage_is_told_with_its_place(self):
+    def test_damage_is_reported_with_its_place(self):
         shard = sorted(glob.glob(self.path() + "/*.pstk"))[0]
         with open(shard, "r+b") as file:
             file.seek(4096 + 40)
@@ -235,7 +235,7 @@ class Records(Case):
 
 @unittest.skipUnless(os.environ.get("PENSTOCK_WRITE_SAMPLE"), "missing: PENSTOCK_WRITE_SAMPLE")
 class EveryKind(Case):
-    def test_what_a_c_program_wrote_reads_and_repacks_to_the_same_identity(self):
+    def test_data_written_in_c_is_read_and_repacked_with_the_same_values(self):
         subprocess.run(
             [os.environ["PENSTOCK_WRITE_SAMPLE"], self.path(), "60"], check=True, stdout=subprocess.DEVNULL
         )

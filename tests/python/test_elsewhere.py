@@ -95,7 +95,7 @@ class Operations(unittest.TestCase):
 
 
 class Data(unittest.TestCase):
-    def test_what_is_no_data_set_here_is_packed(self):
+    def test_other_sources_are_refused_with_advice_to_pack_them(self):
         class Mapped:
             def __len__(self):
                 return 1

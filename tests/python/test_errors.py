@@ -97,7 +97,7 @@ class Errors(unittest.TestCase):
         self.assertEqual(errors.of(errors.new(), _c.EBADMSG).code, "PSTK_EBADMSG")
         self.assertEqual(errors.of(errors.new(), -9999).args, (_c.lib.pstk_strerror(-9999).decode(),))
 
-    def test_limits_are_settings_but_for_the_systems(self):
+    def test_limits_are_settings_errors_except_those_of_the_system(self):
         for code, native, is_setting, advice in (
                 (_c.EFBIG, 0, True, ""), (_c.EFBIG, 24, False, ": raise the limit of open files"),
                 (_c.ENODATA, 0, True, ""), (_c.ENOSPC, 28, False, ": free some space there")):
@@ -158,7 +158,7 @@ class Errors(unittest.TestCase):
         self.assertEqual([t[2:] for t in told],
                          [(penstock.CorruptRecordError, threading.get_ident())] * len(ids))
 
-    def test_what_was_read_ahead_is_neither_counted_nor_reported(self):
+    def test_bad_samples_read_ahead_are_neither_counted_nor_reported(self):
         path, ids = damaged("damaged-ahead")
         told = []
         with penstock.Loader(path, batch_size=100, framework="dlpack", shuffle=False, memory=penstock.Memory(n_slots=8),
@@ -188,7 +188,7 @@ class Errors(unittest.TestCase):
         self.assertEqual([other for _, other in told], [*list(batch.replacements.values())[:8], None])
         self.assertIn("4 more bad samples", str(told[-1][0]))
 
-    def test_what_the_callback_raises_comes_out_of_the_loop_and_the_batch_comes_again(self):
+    def test_a_callbacks_exception_leaves_the_loop_and_the_batch_comes_again(self):
         path, ids = damaged("damaged-raises")
         calls = []
 
@@ -209,7 +209,7 @@ class Errors(unittest.TestCase):
         self.assertEqual(seen, list(range(2000)))
         self.assertEqual(calls, [ids[0]] * 6 + ids)
 
-    def test_what_the_callback_raised_holds_no_slot(self):
+    def test_a_kept_exception_of_the_callback_holds_no_slot(self):
         path, ids = damaged("damaged-kept")
         kept = []
 
@@ -362,7 +362,7 @@ except ImportError as error:
 """)
         self.assertIn("not a penstock of this version", done.stdout, done.stderr)
 
-    def test_what_is_not_there_is_no_attribute(self):
+    def test_an_unknown_name_is_no_attribute_of_the_package(self):
         with self.assertRaisesRegex(AttributeError, "no attribute 'nonsense'$"):
             penstock.nonsense
         self.assertFalse(hasattr(penstock, "ToTensor"))
@@ -584,7 +584,7 @@ class Words(unittest.TestCase):
             batch = next(iter(data))
             self.assertEqual((batch["a"].dtype, batch["b"].dtype), ("uint8", "float32"))
 
-    def test_memory_is_told_in_units_that_say_something(self):
+    def test_messages_give_memory_in_suitable_units(self):
         sets.need_numpy()
         outputs = [penstock.ragged("text")]
         parts = ["KiB each are over max_memory, 1 byte: raise max_memory"]
@@ -730,7 +730,7 @@ class Words(unittest.TestCase):
         self.refused(TypeError, ["Ranks.compare: value is 2; must be True or False"], penstock.Ranks, 0, 2, compare=2)
         self.open(reading=penstock.Reading(timeout=float("inf")), form="dataclass", outputs={"class_": "i"}).close()
 
-    def test_whose_tensors(self):
+    def test_the_framework_is_chosen_by_device_and_imported_modules(self):
         def chosen(on_device, imported, installed=()):
             modules = dict.fromkeys(("torch", "cupy", "jax", "numpy"))
             modules.update(dict.fromkeys(imported, sets))

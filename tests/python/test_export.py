@@ -292,7 +292,7 @@ class TFRecord(Export):
                 self.assertTrue(file == view if isinstance(view, bytes) else (opened(file) == view).all())
             self.assertEqual(len(features["views"]), len(given["views"]))
 
-    def test_what_a_list_cannot_hold_is_refused(self):
+    def test_values_that_a_tfrecord_list_cannot_hold_are_refused(self):
         export_data.write(self.path(), some("cls", "double"))
         self.assert_says(["field double", "float32", "fields to cls"], penstock.export, self.path(), to="tfrecord",
                          out=self.out)
@@ -580,7 +580,7 @@ class Rules(Export):
         thread.join()
         self.assertEqual(done[0].n_samples, N)
 
-    def test_what_stands_is_replaced_only_if_it_is_an_untouched_export(self):
+    def test_an_existing_directory_is_replaced_only_if_empty_or_an_untouched_export(self):
         data = export_data.write(self.path(), some("cls"))
         again = {"to": "npy", "out": self.out}
         penstock.export(data, **again)

@@ -109,7 +109,7 @@ class Dropped(unittest.TestCase):
         self.assertIn("the last 4 samples of epoch 0 do not come", changed(48, lambda data: data.set_batch_size(24), 1)[0])
         self.assertEqual(changed(40, lambda data: data.set_batch_size(10)), [])
 
-    def test_where_all_come_nothing_is_said(self):
+    def test_no_warning_is_given_if_all_samples_come(self):
         for settings in ({"last_batch": "short", "shuffle": False}, {"last_batch": "pad", "shuffle": False}, {"shuffle": True}, {},
                          {"order": "windowed"}, {"shuffle": False, "subset": penstock.Range(0, 100)},
                          {"shuffle": False, "ranks": penstock.Ranks(1, 2)}):

@@ -95,7 +95,7 @@ class FolderTest(Case):
                                      **{name: value})
             self.assertIsInstance(error, penstock.SettingsError)
 
-    def test_what_is_left_out_is_printed_as_the_command_prints_it(self):
+    def test_files_left_out_are_printed_as_the_command_prints_them(self):
         folder = self.make("two words", {"a/1.jpg": image_file(0), "a/2.gif": GIF, "b/3.png": image_file(1, "PNG"),
                                          "b/notes.txt": b"none", "top.jpg": image_file(2)})
         data, said = self.assert_same(folder)
@@ -141,7 +141,7 @@ class FolderTest(Case):
         self.assertIn("in a field of kind mask, with their image", str(caught[0].message))
         self.assertEqual(said, "")
 
-    def test_a_folder_whose_labels_cannot_be_told_is_refused(self):
+    def test_a_folder_whose_labels_cannot_be_determined_is_refused(self):
         image = image_file(0)
         tables = {"metadata.csv": b"file_name,label\na/1.jpg,x\nb/1.jpg,y\n",
                   "metadata.jsonl": b'{"file_name": "a/1.jpg", "label": "z"}\n'}
@@ -190,7 +190,7 @@ class FolderTest(Case):
                          foreign=penstock.Foreign(by_content=True))
         self.assertIn("--by-content: must be left out", self.command("--by-content", tar, self.path("no"), status=2))
 
-    def test_what_is_refused(self):
+    def test_wrong_settings_and_folders_without_images_are_refused(self):
         good = self.make("good", {"a/1.jpg": image_file(0)})
         for name, value in (("schema", {"jpg": "image"}), ("note", "mine"), ("names", ["x"]), ("dictionary_size", 1),
                             ("check_images", False), ("classes", "key")):

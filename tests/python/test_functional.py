@@ -165,7 +165,7 @@ class Arrays(Case):
             self.assertFalse(np.shares_memory(found, view))
             self.assertTrue(found.flags.writeable)
 
-    def test_what_is_no_image_is_refused(self):
+    def test_values_that_are_no_images_are_refused(self):
         good = np.zeros((5, 7, 3), np.uint8)
         for value, words in ((b"abc", "value is of bytes; must be a NumPy array"), ([[1]], "must be a NumPy array"),
                              (good.astype("f4"), "dtype is float32; must be uint8"),

@@ -114,7 +114,7 @@ class Grayscale(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, f"must be {n}, one for each channel"):
                 rows([Gray(n), Resize(8), Crop(8), penstock.Normalize((0.5,) * 4, (0.5,) * 4)])
 
-    def test_what_it_does_not_take_is_refused(self):
+    def test_wrong_channels_and_positions_are_refused(self):
         for n in (0, 2, 4, True, None, "1"):
             with self.assertRaisesRegex(ValueError, "num_output_channels: value is .*; must be 1 or 3"):
                 Gray(n)

@@ -393,7 +393,7 @@ class Index(Folders):
 
 
 class Wrong(Folders):
-    def test_what_is_no_folder_of_images_is_refused(self):
+    def test_a_path_that_is_no_folder_of_images_is_refused(self):
         array = io.BytesIO()
         np.save(array, np.zeros(3))
         array = array.getvalue()
@@ -484,7 +484,7 @@ class Wrong(Folders):
             with penstock.Dataset(self.put(files, f"one-{number}")) as data:
                 self.assertEqual(len(data), n)
 
-    def test_what_to_open_of_two_formats_is_never_a_part_of_one(self):
+    def test_advice_for_two_formats_never_names_a_part_of_a_data_set(self):
         """Whoever opens the first of ten archives trains on a tenth."""
         def packed():
             out = io.BytesIO()
@@ -560,7 +560,7 @@ class Wrong(Folders):
         self.addCleanup(os.chmod, os.path.join(folder, "class1"), 0o700)
         self.refuse(folder, "cannot read the folder", "class1")
 
-    def test_what_is_no_image_is_a_bad_sample_by_its_name(self):
+    def test_a_file_that_is_no_image_is_a_named_bad_sample(self):
         folder = self.tree()
         self.put({"class1/odd.jpg": b"no image at all", "class2/empty.png": b"", "class2/gif.jpg": b"GIF89a" + bytes(30)})
         os.symlink("nowhere", os.path.join(folder, "class2", "link.jpg"))

@@ -434,7 +434,7 @@ class Files(Case):
             self.assertEqual(quiet(data.ConcatDataset([ab, Named("b", "a")]), self.path(), num_workers=0, overwrite=True).names, ())
         self.assertEqual(caught.filename, __file__)
 
-    def test_what_is_there_to_pack(self):
+    def test_a_data_set_is_packed_and_unsupported_paths_are_refused(self):
         quiet([1, 2], self.path("own"))
         self.assertEqual(len(quiet(self.path("own"), self.path("copy"))), 2)
         os.mkdir(self.path("folder"))
@@ -446,7 +446,7 @@ class Files(Case):
             self.assert_says("no such file", quiet, self.path("none.npz"), self.path("no")), FileNotFoundError
         )
 
-    def test_what_is_read_in_place_is_packed_by_the_command(self):
+    def test_data_sets_read_in_place_are_packed_as_by_the_command(self):
         os.mkdir(self.path("tars"))
         for shard in range(2):
             with tarfile.open(self.path(f"tars/{shard:03d}.tar"), "w") as tar:

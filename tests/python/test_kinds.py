@@ -235,7 +235,7 @@ class Lists(Case):
 
 
 class Schemas(Case):
-    def test_what_no_schema_may_have_is_refused(self):
+    def test_invalid_schemas_and_fields_are_refused(self):
         image = {"image": "image"}
         for schema, *says in (
                 ({"boxes": Boxes()}, "of: value is None", "which this schema lacks"),

@@ -223,7 +223,7 @@ class Forms(unittest.TestCase):
             with self.assertRaisesRegex(penstock.SettingsError, "cannot be an attribute"):
                 self.first(form="dataclass", outputs={name: "i"})
 
-    def test_what_others_make_of_a_batch_has_the_tensors(self):
+    def test_a_batch_made_from_another_has_only_the_tensors(self):
         batch = self.first()
         other = type(batch)({name: value + 1 for name, value in batch.items()})
         self.assertEqual(other["i"][0], 1)
@@ -435,7 +435,7 @@ class Waiting(unittest.TestCase):
         self.later(lambda: os.kill(os.getpid(), signal.SIGUSR1))
         self.assertRaises(penstock.InterruptedLoaderError, next, iter(self.data))
 
-    def test_a_signals_handler_that_seeks_is_told_what_to_do(self):
+    def test_seeking_in_a_signal_handler_is_refused_with_advice(self):
         def handler(_number, _frame):
             self.held.let.set()
             self.data.seek(3)
@@ -719,7 +719,7 @@ class Words(unittest.TestCase):
 
 
 class Processes(unittest.TestCase):
-    def test_a_forks_child_is_told_what_to_do(self):
+    def test_a_forked_child_gets_an_error_with_advice(self):
         done = sets.python(FORKED, sets.scalars())
         self.assertEqual((done.returncode, done.stdout), (0, "same\n"), done.stderr)
 
@@ -735,7 +735,7 @@ class Processes(unittest.TestCase):
                                   stderr=subprocess.PIPE, universal_newlines=True, timeout=120)
         self.assertEqual((done.returncode, done.stdout), (0, "same\n"), done.stderr)
 
-    def test_a_dataloader_around_it_is_told_what_to_do(self):
+    def test_a_dataloader_around_a_loader_is_refused_with_advice(self):
         sets.torch_or_skip()
         from torch.utils.data import DataLoader
         with loader() as data:
@@ -745,7 +745,7 @@ class Processes(unittest.TestCase):
 
 
 class Settings(unittest.TestCase):
-    def test_a_wrong_keyword_is_told_with_the_nearest(self):
+    def test_a_wrong_keyword_is_reported_with_the_nearest_one(self):
         for wrong, part in (("batchsize", "did you mean 'batch_size'"),
                             ("num_threads", "n_threads= is the number"),
                             ("shufle", "did you mean 'shuffle'"), ("zzz", "it has: path, batch_size")):
@@ -814,7 +814,7 @@ except penstock.UnsupportedError as error:
                            or os.environ.get("PENSTOCK_LIBRARY", ""))
         self.assertIn("device", done.stdout, done.stderr)
 
-    def test_torch_without_cuda_is_told_what_to_do(self):
+    def test_torch_without_cuda_is_refused_with_advice(self):
         torch = sets.torch_or_skip()
         fake = os.environ.get("PENSTOCK_FAKE_LIBRARY")
         if not fake or torch.cuda.is_available():

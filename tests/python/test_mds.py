@@ -149,7 +149,7 @@ class Right(Mds):
             self.assertEqual((data.schema["of-int16"].kind, data.schema["fixed"].shape, data.schema["cube"].shape),
                              ("int16", (2, 3), (None, None, None)))
 
-    def test_what_the_real_library_wrote(self):
+    def test_data_written_by_the_real_library_is_read(self):
         """tests/golden/mds: test_mds_streaming.py says how it was made."""
         shutil.copytree(GOLDEN, self.path())
         self.check(self.path(), [every_encoding(i) for i in range(5)])

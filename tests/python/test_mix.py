@@ -204,7 +204,7 @@ class Mixing(Case):
         self.assert_says("mosaics cannot be mixed further", self.loader, [penstock.Mosaic(), MixUp(num_classes=2)])
         self.assert_says("write it with brackets", self.loader, MixUp)
 
-    def test_what_the_outputs_do_not_allow_is_refused(self):
+    def test_a_mix_that_the_outputs_do_not_allow_is_refused(self):
         mix = MixUp(num_classes=CLASSES)
         self.assert_says("mix.image: output 'x' has dtype uint8; must have float16, bfloat16 or float32", self.loader, mix,
                          outputs={"x": penstock.image("x", [RandomCrop(8)]), "y": "y"})

@@ -501,7 +501,7 @@ class Refused(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "or a penstock.Mixture"):
                 penstock.Loader(given, batch_size=1)
 
-    def test_what_the_library_refuses(self):
+    def test_invalid_weights_sources_and_orders_are_refused_by_the_library(self):
         a, b, c = three()
         twice = os.path.join(sets.ROOT, "mixture-link")
         if not os.path.islink(twice):

@@ -185,7 +185,7 @@ class Mosaics(Case):
         for before, after in zip(self.batches(outputs=outputs), self.batches(Mosaic(p=0), outputs=outputs)):
             self.assertEqual(in_bytes(after.values()), in_bytes(before.values()))
 
-    def test_what_does_not_follow_keeps_the_values_of_its_row(self):
+    def test_outputs_that_do_not_follow_keep_the_values_of_their_row(self):
         outputs = {**self.outputs(), "other": penstock.image("x", OPS), "mask": penstock.mask("mask", follows="other"),
                    "raw": penstock.ragged("labels"), "boxes": penstock.boxes("boxes", follows="other"),
                    "more": penstock.boxes("boxes", follows="x"), "labels": penstock.per_box("labels", "boxes"),
@@ -343,7 +343,7 @@ class Mosaics(Case):
         self.assert_says("must be penstock.Mosaic", penstock.draw_mosaic, penstock.OneHot(3), 4, 8, 8)
         self.assert_says("draw_mosaic.height: value is 0; must be", penstock.draw_mosaic, Mosaic(), 4, 0, 8)
 
-    def test_what_the_outputs_do_not_allow_is_refused(self):
+    def test_a_mosaic_that_the_outputs_do_not_allow_is_refused(self):
         self.assert_says("mix.image: value is 'y'; must be the name of an image output: 'x'", self.loader, Mosaic("y"))
         self.assert_says("mix.image: value is 'no'; must be the name of an image output: 'x'", self.loader, Mosaic("no"))
         self.assert_says("mix.image: value is None, but no output is an image", self.loader, Mosaic(),
@@ -351,7 +351,7 @@ class Mosaics(Case):
         self.assert_says("the outputs 'x', 'v' are images", self.loader, Mosaic(),
                          outputs={"x": penstock.image("x", OPS), "v": penstock.image("x", OPS)})
 
-    def test_what_follows_and_cannot_be_combined_is_refused_by_name(self):
+    def test_a_follower_that_cannot_be_combined_is_refused_by_name(self):
         with penstock.Writer(self.path("points"), {"x": "image", "points": penstock.Keypoints(3)}) as writer:
             for _ in range(B):
                 writer.add(x=np.zeros((40, 40, 3), "u1"), points=np.ones((1, 3, 3)))

@@ -103,7 +103,7 @@ class Batches(Case):
                                          [names[1], "Tensor", "float32", "[10]", "cpu"]])
             self.assertIn("epoch 0, batch 1, 10 rows; position 10, next 20", page.text)
 
-    def test_what_is_no_tensor_and_what_no_loader_made_is_shown_too(self):
+    def test_batches_not_from_a_loader_and_other_values_are_shown(self):
         page = self.page(penstock.Batch(a=None, b=[1, 2], c=penstock.Batch()))
         self.assertEqual([row[:2] for row in page.rows[1:]], [["a", "NoneType"], ["b", "list"], ["c", "Batch"]])
         self.assertEqual(self.page(penstock.Batch()).rows, [["name", "kind", "dtype", "shape", "device"]])

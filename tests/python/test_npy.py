@@ -293,7 +293,7 @@ class Right(Arrays):
 
 
 class Refused(Arrays):
-    def test_what_cannot_be_read_in_place_is_refused_with_what_to_do(self):
+    def test_arrays_not_readable_in_place_are_refused_with_advice(self):
         def file(array, **keywords):
             out = io.BytesIO()
             np.save(out, array, **keywords)

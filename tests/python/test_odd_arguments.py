@@ -177,7 +177,7 @@ class Opens(Walks):
     def test_data_sets(self):
         self.walk("Dataset", penstock.Dataset, lambda **given: penstock.Dataset(**{"path": self.path(), **given}).close(), {})
 
-    def test_what_writes(self):
+    def test_functions_that_write(self):
         self.write()
         self.walk("Writer", penstock.Writer, self.write, {})
         pack, export, merge = penstock.pack, penstock.export, penstock.merge

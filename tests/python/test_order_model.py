@@ -101,7 +101,7 @@ class Orders(unittest.TestCase):
                 settings = settings_of(_c.ORDER_WINDOWED if interleave else _c.ORDER_FULL, n, seed, epoch, **interleave)
                 self.assertEqual(ids_at(settings, positions), [int(x) for x in ids.split(",")])
 
-    def test_what_is_filled_in(self):
+    def test_the_library_and_the_model_fill_in_the_same_settings(self):
         for n in (1, 4095, 4096, 12287, 12288, 49151, 49152, 10**12):
             for given in ({}, {"ways": 5}, {"block": 6}, {"window": 7, "ways": 8}):
                 settings = settings_of(_c.ORDER_WINDOWED, n, batch_size=1, **given)

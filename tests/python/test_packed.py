@@ -207,7 +207,7 @@ class Packed(Case):
             broken[chance.randrange(10, len(data) - 8)] ^= 1 << chance.randrange(8)
             self.refused(self.put({"0.tar.gz": broken}), "0.tar.gz", "of the gzip file")
 
-    def test_what_follows_the_last_member_is_refused(self):
+    def test_bytes_after_the_last_member_are_refused(self):
         data = gzip.compress(archive(range(20)))
         self.refused(self.put({"0.tar.gz": data + b"x"}), "byte ")
         self.refused(self.put({"0.tar.gz": data + bytes(600) + b"rest of it"}), "bytes follow the last gzip member")
@@ -367,7 +367,7 @@ class Packed(Case):
         self.assertIn(f"what is left of the data set was not checked: the index of {broken} is a file without a name, "
                       "which needs /proc: mount /proc, then try again", told)
 
-    def test_what_webdataset_compresses_is_what_webdataset_reads(self):
+    def test_files_that_webdataset_compresses_are_read_as_webdataset_reads_them(self):
         library = optional("webdataset")
         folder = self.put({})
         file = os.path.join(folder, "0.tar.gz")
@@ -464,7 +464,7 @@ class Packed(Case):
         self.assertLess(time.monotonic() - began, 100)
         making.give_up()
 
-    def test_a_file_that_is_replaced_and_opened_by_others_is_told_as_that(self):
+    def test_a_file_replaced_and_opened_by_others_is_not_reported_as_damaged(self):
         folder = self.put({f"{k}.tar.gz": gzip.compress(large_archive(k), 1) for k in range(2)})
         with penstock.Dataset(folder) as data_set:
             data_set.get(0, "bin")
@@ -485,7 +485,7 @@ class Packed(Case):
                 self.assertNotIn("damaged", message)
                 self.assertIn("open the data set again", message)
 
-    def test_the_reason_of_another_file_is_not_told(self):
+    def test_an_error_does_not_give_the_reason_of_another_file(self):
         folder, cache = self.put({f"{k}.tar.zst": one_frame(large_archive(k)) for k in range(2)}), self.path("cache")
         penstock.Dataset(folder, foreign=penstock.Foreign(cache_path=cache)).close()
         shutil.rmtree(self.path("cache/entries"))

@@ -176,7 +176,7 @@ class Parallel(Case):
             self.assertTrue(os.path.exists(self.path(name)), name)
         self.assertEqual(self.left(), sorted({name.split("/")[0] for name in stay} | {"data"}))
 
-    def test_where_parts_cannot_be_made_the_way_without_is_named(self):
+    def test_the_error_advises_num_workers_0_if_parts_cannot_be_made(self):
         long = self.path("x" * 250)  # the directory next to it has a longer name
         self.assert_says(["next to it", "too long", "num_workers=0"], quiet, Source(), long, num_workers=2)
         self.assertEqual(self.left(), [])
@@ -421,7 +421,7 @@ class Forms(Case):
         with self.assertRaisesRegex(SchemaError, "sample 3 has int, sample 90 has str"):
             inferred_schema([{"x": 1}, {"x": "a"}], [3, 90])
 
-    def test_what_is_no_data_set(self):
+    def test_a_source_that_is_no_data_set_is_refused(self):
         for source, words in ((np.array(5), "without dimensions"), (5, "dataset: value is of type int; must be")):
             self.assertIsInstance(self.assert_says(words, quiet, source, self.path()), TypeError)
         with unittest.mock.patch.dict(sys.modules, {"numpy": None}):

@@ -40,7 +40,7 @@ class Parquet(TableCase):
         os.utime(path, ns=(1, 1))
         self.check(path, rows[:5])
 
-    def test_what_a_killed_rewrite_left_is_removed_by_the_next(self):
+    def test_files_that_a_killed_rewrite_left_are_removed_by_the_next(self):
         table = self.put_parquet({"n": [1, 2, 3, 4]})
         penstock.Dataset(table)
         folder = os.path.dirname(self.made()[0])
@@ -268,7 +268,7 @@ class Parquet(TableCase):
         os.rmdir(os.path.join(self.path(), "images"))
         return self.path()
 
-    def test_what_cannot_read_a_parquet_table_of_a_folder_refuses_the_folder(self):
+    def test_commands_without_parquet_refuse_a_folder_with_a_parquet_table(self):
         """It would read the images of the class folders, with other labels."""
         pandas = optional("pandas")
         folder = self.class_folders()

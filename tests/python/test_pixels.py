@@ -140,7 +140,7 @@ class Masks(Case):
                        stdout=subprocess.DEVNULL)
         subprocess.run([sys.executable, SECOND_READER, self.path()], check=True, stdout=subprocess.DEVNULL)
 
-    def test_what_is_no_mask_of_the_image_is_refused(self):
+    def test_a_value_that_is_no_mask_of_the_image_is_refused(self):
         for mask, words in ((image_file(), "JPEG"), (image_file(kind="PNG"), "3 channels; a mask must have 1"),
                             (samples(3, 8), "must be a mask"), (samples(1, 8).astype("i4"), "must be a mask"),
                             (samples(1, 8, 36), "the mask has 52 x 36 pixels; must have 52 x 37")):

@@ -64,7 +64,7 @@ class Functional(unittest.TestCase):
                                                       getattr(Image.Resampling, name.upper()), fillcolor=(9, 8, 7))
                 self.assertTrue(same(F.transform(a, matrix, name, [9, 8, 7]), theirs), (a.shape, matrix, name))
 
-    def test_perspective_is_torchvisions_but_for_its_last_places(self):
+    def test_perspective_equals_torchvisions_except_in_the_last_places(self):
         # torchvision solves for the matrix by a method whose last places depend on the machine.
         start = [[0, 0], [59, 0], [59, 39], [0, 39]]
         n_other = 0
@@ -154,7 +154,7 @@ class Policies(unittest.TestCase):
             self.check(penstock.RandAugment(1, magnitude, interpolation="bilinear"), a,
                        self.shares_of(a, space, lambda values: values[magnitude:magnitude + 1]), 1000)
 
-    def test_rand_augment_applies_as_many_as_it_is_told(self):
+    def test_rand_augment_applies_as_many_operations_as_asked(self):
         a = smooth(20, 20)
         most = max(len(penstock.draw([penstock.Resize(20), penstock.CenterCrop(20), penstock.RandAugment(5)], a.shape,
                                      sample_id=i)) for i in range(200))

@@ -103,7 +103,7 @@ class Failures(Case):
         self.assertEqual(children(), [])
         return caught.exception
 
-    def test_what_a_function_raises_names_the_sample(self):
+    def test_an_exception_of_a_function_names_the_sample(self):
         error = self.message(self.of_arrays(own.raises, processes=2))
         self.assertIn("KeyError: 'number five' (own_functions.py, line ", str(error))
         self.assertIn("in raises: raise KeyError", str(error))
@@ -323,7 +323,7 @@ class Ends(Case):
                       '== "__main__":`, or into a module)', err)
         self.assertEqual(err.count("Traceback"), 1)  # of the program
 
-    def test_what_a_script_raises_is_reported_with_its_advice(self):
+    def test_an_exception_of_a_script_is_reported_with_its_advice(self):
         _, _, err = self.run_program("""
             def twice(array, rng):
                 return array * 2
@@ -345,7 +345,7 @@ class Ends(Case):
         self.assertEqual(worker.shortened("one two three", 12), "one two ...")
         self.assertEqual(worker.shortened("o" * 13, 12), "oooooooo ...")
 
-    def test_a_script_that_does_not_guard_its_loop_is_told_so(self):
+    def test_a_script_that_does_not_guard_its_loop_gets_advice(self):
         status, _, err = self.run_program("""
             import multiprocessing
             def twice(array, rng):

@@ -183,7 +183,7 @@ class Sharing(BatchCase):
         with self.loader(outputs) as loader, self.assertRaisesRegex(penstock.FunctionError, "timeout of 0.6 s"):
             next(iter(loader))
 
-    def test_what_cannot_be_imported_names_all_that_share(self):
+    def test_an_import_error_names_all_outputs_that_share_the_processes(self):
         outputs = {"good": self.of_arrays(own.same, processes=1), "bad": self.of_arrays(own.FailsInChild(), processes=1)}
         with self.loader(outputs) as loader, \
                 self.assertRaisesRegex(penstock.FunctionError, "outputs 'good', 'bad': .* of output 'bad': ValueError"):

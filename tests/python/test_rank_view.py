@@ -190,7 +190,7 @@ class Exchanges(unittest.TestCase):
         self.check(ranks.exchange_of(store, "a"))
         self.check(ranks.exchange_of(store, "b"))
 
-    def test_who_keeps_a_store(self):
+    def test_kept_says_if_the_process_or_the_node_keeps_a_store(self):
         optional("torch")
         import torch.distributed as dist
         code = ("import sys, torch.distributed as dist\nfrom penstock.monitor import ranks\n"

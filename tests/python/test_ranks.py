@@ -97,7 +97,7 @@ class Auto(unittest.TestCase):
         with self.assertRaisesRegex(penstock.SettingsError, "SLURM_NTASKS is 'x'; must be a whole number"):
             self.find(**dict(batch, SLURM_NTASKS="x"))
 
-    def test_what_is_given_wins(self):
+    def test_given_ranks_override_the_environment(self):
         env = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
         with mock.patch.dict(os.environ, env):
             with loader(ranks="auto", n_threads=2) as data:

@@ -142,7 +142,7 @@ def has_all_rows(data):
 
 class Remade(unittest.TestCase):
     @sets.need_pillow_12()
-    def test_what_pillow_loads_is_taken_pixel_by_pixel(self):
+    def test_images_that_pillow_loads_are_accepted_with_equal_pixels(self):
         path = os.path.join(sets.ROOT, "remade")
         wanted, refused = [], 0
         with penstock.Writer(path, {"im": "image"}, damaged="accept") as writer:

@@ -97,7 +97,7 @@ class Processes(unittest.TestCase):
         for line in self.cases[9]:
             self.assertEqual(line, "SettingsError: rank: value is 2 on process 2; must be below world, 2")
 
-    def test_what_differs_between_replicas_is_refused(self):
+    def test_settings_that_differ_between_replicas_are_refused(self):
         for case in (5, 6):
             for line in self.cases[case]:
                 self.assertTrue(line.startswith("SettingsError: seed: value is 1 on process 3, and 0 on process 0"), line)

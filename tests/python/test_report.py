@@ -166,7 +166,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(sum(point["n_samples"] for point in kept.points()), 2 * 5 * most)
         self.assertEqual(sum(point["seconds"] for point in kept.points()), 5 * most)
 
-    def test_what_is_not_known_does_not_count(self):
+    def test_unknown_readings_do_not_count(self):
         kept = history.History()
         for i in range(history.MAX_POINTS + 1):
             kept.add(self.reading(i, waiting=0.5 if i % 2 else None, rss=None))

@@ -95,7 +95,7 @@ class Others(unittest.TestCase):
                 self.assertIn("there is no such attribute", refusal(one, MISSPELT))
                 self.assertFalse(hasattr(one, MISSPELT))
 
-    def test_what_they_were_made_with_is_refused_with_the_way_to_another(self):
+    def test_setting_a_constructor_argument_is_refused_with_the_way_to_another(self):
         ways = {"Writer": ("schema", "penstock.Writer (open another Writer with schema=...)"),
                 "Dataset": ("decode", "penstock.Dataset (open a new Dataset with decode=...)"),
                 "Monitor": ("every", "penstock.Monitor (make another one with every=...)"),
@@ -117,7 +117,7 @@ class Others(unittest.TestCase):
         self.assertIn("can only be read", refusal(scalar, "ops", []))
         self.assertEqual((image.layout, scalar.ops), ("nhwc", ()))
 
-    def test_what_is_shown_stays(self):
+    def test_refused_attributes_keep_their_values(self):
         for one in self.objects():
             for name in ("path", "name", "loader", "total", "size", "field", "n_samples"):
                 if hasattr(one, name):
@@ -136,7 +136,7 @@ class Others(unittest.TestCase):
                     if type(one).__name__ in ("Where", "Mixture", "Budget", "Fraction"):
                         self.assertEqual((made, hash(made)), (one, hash(one)))
 
-    def test_what_can_only_be_read_is_not_deleted(self):
+    def test_read_only_attributes_cannot_be_deleted(self):
         for one in self.objects():
             with self.subTest(type(one).__name__):
                 for name in ("path", "name", "total", "schema", "close", "n_samples"):
@@ -219,7 +219,7 @@ class Subclasses(unittest.TestCase):
             self.assertEqual((data[3], data.decoded), ("{'i': 3, 'half': 1.5}", 5))
             self.assertIn("it is a method", refusal(data, "column"))
 
-    def test_what_a_class_of_the_package_only_annotates_stays(self):
+    def test_attributes_that_a_class_only_annotates_stay_sealed_in_subclasses(self):
         class Mine(penstock.Budget):
             seen: int
 

@@ -110,7 +110,7 @@ class Show(Case):
             for tile, row in zip(self.tiles(sheet, 16, 4, 4), next(iter(other))["x"]):
                 np.testing.assert_array_equal(tile, row)
 
-    def test_what_a_loader_drops_is_not_shown(self):
+    def test_samples_that_a_loader_drops_are_not_shown(self):
         for last, n in (("drop", 4), ("short", 6)):  # of 30 samples
             with self.open(last_batch=last) as loader:
                 loader.seek(0, 24)
@@ -134,7 +134,7 @@ class Show(Case):
         found = sum((np.array(tile) == colour).all(axis=2).sum() for colour in colours or COLOURS)
         self.assertEqual(found >= 10 if colours else found == 0, True, found)
 
-    def test_what_follows_an_image_is_drawn_in(self):
+    def test_outputs_that_follow_an_image_are_drawn_in_it(self):
         ops = [penstock.RandomIoUCrop(), Resize((64, 64)), penstock.ToFloat()]
         path = self.detection()
         for settings in ({}, dict(form="cxcywh", coordinates="unit", bytes_per_batch=32)):
@@ -326,7 +326,7 @@ class Show(Case):
             self.assert_says("penstock.show(loader.dataset)", penstock.show, loader)
             self.assertGreater(penstock.show(loader.dataset, 1).width, 0)
 
-    def test_what_is_wrong_is_named(self):
+    def test_wrong_arguments_of_show_are_named(self):
         for arguments, keywords, words in [
             ([self.path()], dict(field="imag"), "did you mean 'image'"),
             ([self.path()], dict(label="key"), "cls"),

@@ -46,14 +46,14 @@ class Resume(unittest.TestCase):
                         self.assertEqual(digests(other), whole[1][stop:])
                     self.assertEqual(digests(other), whole[2])
 
-    def test_what_is_prefetched_does_not_count(self):
+    def test_prefetched_batches_do_not_count_in_the_state(self):
         with loader(memory=penstock.Memory(n_slots=8)) as data:
             batches = iter(data)
             next(batches)
             time.sleep(0.1)
             self.assertEqual(data.state_dict()["position"], 8)
 
-    def test_the_state_behind_a_batch(self):
+    def test_the_state_after_an_earlier_batch_has_its_position(self):
         with loader() as data:
             batches = iter(data)
             first = next(batches)
@@ -62,7 +62,7 @@ class Resume(unittest.TestCase):
             saved = data.state_dict(after=first)
             self.assertEqual((saved["epoch"], saved["position"]), (0, 8))
 
-    def test_the_state_behind_a_batch_of_another_loader_is_refused(self):
+    def test_the_state_after_a_batch_of_another_loader_is_refused(self):
         with loader() as data, loader() as validation:
             first = next(iter(data))
             for batch in validation:
@@ -202,7 +202,7 @@ class Refused(unittest.TestCase):
                 data.load_state_dict(dict(made, position=position))
                 self.assertEqual(data.cursor, (0, 16))
 
-    def test_what_is_no_state(self):
+    def test_a_value_that_is_no_state_is_refused(self):
         with loader() as data:
             self.assertRaises(TypeError, data.load_state_dict, [1])
             self.assertRaises(penstock.SettingsError, data.load_state_dict, {})
@@ -211,7 +211,7 @@ class Refused(unittest.TestCase):
         with loader(shuffle=False) as data:  # crops and flips follow from it
             self.assertRaises(penstock.SettingsError, data.load_state_dict, dict(data.state_dict(), seed=99))
 
-    def test_a_state_behind_the_last_batch_trains_no_epoch_twice(self):
+    def test_a_state_after_the_last_batch_trains_no_epoch_twice(self):
         with loader() as data:
             for batch in data.epoch(0):
                 saved = data.state_dict()

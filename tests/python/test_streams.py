@@ -182,7 +182,7 @@ for wrong, kind in ((Array(8), penstock.UnsupportedError), (3, TypeError), ("x",
         raise AssertionError(wrong)
 """)
 
-    def test_what_finds_tensors_is_bounded_by_the_slots_and_ends_with_the_loader(self):
+    def test_the_tensor_lookup_is_bounded_by_slots_and_ends_with_the_loader(self):
         self.on_fake("""
 loader = opened()
 for batch in loader:

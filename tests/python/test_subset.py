@@ -191,7 +191,7 @@ class Files(Case):
             with self.subTest(path=path), self.assertRaisesRegex(penstock.SettingsError, says):
                 Ids(path)
 
-    def test_what_is_no_regular_file_is_refused_at_once(self):
+    def test_a_file_that_is_not_regular_is_refused_at_once(self):
         with self.assertRaisesRegex(IsADirectoryError, "Ids: cannot read the file: Is a directory"):
             Ids(self.folder)
         for name in ("pipe", "pipe.npy"):
@@ -254,7 +254,7 @@ class Runs(unittest.TestCase):
         with opened(Where("i", in_=range(10))) as a, opened(Where("half", below=5)) as b:
             self.assertEqual(a.state_dict()["subset"], b.state_dict()["subset"])
 
-    def test_what_a_loader_says_of_itself(self):
+    def test_loaders_and_subsets_describe_themselves(self):
         with opened([Fraction(0, 0.8, seed=1), Range(0, 10)]) as loader:
             self.assertEqual((loader.n_samples, len(loader), len(loader.dataset)), (10, 2, N))
             self.assertIn("10 samples", repr(loader))

@@ -350,7 +350,7 @@ class Tables(TableCase):
                 said = str(self.assert_says(["was missing when", "line 3"], lambda: dataset[1]))
                 self.assertEqual(advice.startswith("its path") and advice in said, advice.startswith("its path"), said)
 
-    def test_the_way_out_is_told_below_a_long_path(self):
+    def test_the_advice_is_given_in_full_below_a_long_path(self):
         deep = os.path.join(self.path(), *["d" * 150] * 4)
         os.makedirs(deep)
         with open(os.path.join(deep, "t.csv"), "w", encoding="utf-8") as file:
@@ -510,7 +510,7 @@ class Tables(TableCase):
         self.in_place(image)
         self.assertEqual([bad["record"] for bad in self.verify(tables[0], "--root-path", copy)["bad"]], [3])
 
-    def test_holes_in_images_are_told_of(self):
+    def test_holes_in_images_are_reported(self):
         libc = ctypes.CDLL(None, use_errno=True)
         libc.fallocate.argtypes = ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long
         rows = self.rows(3)

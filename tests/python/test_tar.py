@@ -170,7 +170,7 @@ class Tar(Case):
         raw = packed([member("bad\udcff\udcfe.cls", b"7")], "gnu")  # not UTF-8
         self.assertEqual(penstock.Dataset(self.put({"0.tar": raw}, "raw"))[0], {"cls": 7})
 
-    def test_what_is_passed_over_as_webdataset_does(self):
+    def test_members_that_webdataset_skips_are_skipped(self):
         members = [member("d", kind=tarfile.DIRTYPE), member("__meta__/x.json", b"{}"), member("._a.cls", b"junk"),
                    member("a.CLS", b" 5\n"), member("noext", b"x")]
         self.assertEqual(penstock.Dataset(self.put({"0.tar": packed(members)}))[0], {"cls": 5})
@@ -584,7 +584,7 @@ class Tar(Case):
         for name, names in kinds.items():
             self.assertEqual(len(penstock.Dataset(self.named(name, *names))), len({n.split(".")[0] for n in names}), name)
 
-    def test_a_sample_without_a_suffix_with_dots_is_told_of_the_split(self):
+    def test_the_error_for_a_suffix_with_dots_advises_split_at(self):
         folder = self.named("some", *(f"s{i}.txt" for i in range(5)), "s.7.07.txt")
         words = "suffix '{}', as others have; keys end at the first dot of a name; if the last is meant, set split_at to 'last'"
         with penstock.Dataset(folder) as data:

@@ -206,7 +206,7 @@ class FirstOf(Members):
                            key=lambda one: one["cls"])
         self.assertEqual(found[:60], self.first(wanted, "jpg", "png", "jpeg"))
 
-    def test_what_is_not_chosen_need_not_be_right(self):
+    def test_members_that_are_not_chosen_need_not_be_valid(self):
         samples = [(f"{n}", {"png": b"no image" * 1000, "jpg": picture(n, "jpg")}) for n in range(4)]
         path = self.put(samples)
         self.check(path, [{"image": picture(n, "jpg")} for n in range(4)], {"image": "jpg;png"})
@@ -317,7 +317,7 @@ class Arrays(Members):
         long = b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head + array.tobytes()
         self.check_arrays(self.put([("0", {"npy": long})], name="long"), "npy", [array], "uint16", (2, 3))
 
-    def test_what_is_not_read_in_place_is_bytes_and_never_loaded(self):
+    def test_npy_members_not_readable_in_place_are_bytes_and_never_loaded(self):
         odd = {"object": npy(np.array([{}, 1], object), allow_pickle=True), "text": npy(np.array(["a", "bc"])),
                "record": npy(np.zeros(2, [("a", "i4")])), "fortran": npy(np.asfortranarray(np.ones((2, 3)))),
                "big": npy(np.arange(3, dtype=">i4")), "junk": b"junk", "short": npy(np.zeros(3))[:50], "empty": b""}

@@ -50,7 +50,7 @@ class Tasks(Case):
         m = self.manifest("p1")
         self.assertEqual([m[k] for k in ("part", "n_parts", "pack", "task", "attempt")], [0, 0, PACK, "day=2", 1])
 
-    def test_what_would_be_there_twice_or_is_of_another_pack_is_refused(self):
+    def test_duplicate_tasks_and_parts_of_another_pack_are_refused(self):
         a, b, again = self.write("a", "a", 0, 3), self.write("b", "b", 3, 6), self.write("again", "a", 0, 3, 1)
         stale = self.write("stale", "a", 0, 3, pack=OTHER)
         out = self.path("data")
@@ -72,7 +72,7 @@ class Tasks(Case):
         self.assertEqual(self.numbers(), [0, 1])
         self.assert_says("and all other parts are empty", merge, parts[:1], self.path("none"))
 
-    def test_what_a_killed_task_left_is_refused(self):
+    def test_the_part_that_a_killed_task_left_is_refused(self):
         code = ("import os, sys, signal, penstock\n"
                 "w = penstock.Writer(sys.argv[1], {'x': 'int64', 'text': 'utf8'}, part=penstock.Task(sys.argv[2], 'k'))\n"
                 "w.add(x=1, text='one')\n"
@@ -85,7 +85,7 @@ class Tasks(Case):
         merge(parts, self.path("data"))
         self.assertEqual(self.numbers(), list(range(4)))
 
-    def test_what_names_no_task_is_refused(self):
+    def test_invalid_task_arguments_are_refused(self):
         for wrong, words in [(dict(pack="0" * 31, key="a"), ["pack", "32 lower-case hex digits", "uuid4().hex"]),
                              (dict(pack="0" * 31 + "\n", key="a"), ["pack"]), (dict(pack=7, key="a"), ["pack"]),
                              (dict(pack=PACK, key=""), ["key: value is ''; must be 1 to 200"]),

@@ -136,7 +136,7 @@ class Lifetime(unittest.TestCase):
         self.assertEqual(sets.n_threads_of_the_library(), before)
         self.assertEqual(self.numbers(held[0]["i"])[9], 9)
 
-    def test_what_hangs_on_a_cycle_is_collected_before_giving_up(self):
+    def test_batches_held_by_a_cycle_are_collected_before_giving_up(self):
         gc.disable()
         try:
             with self.make() as loader:
@@ -659,7 +659,7 @@ print("same")
     def test_the_last_release_waits_for_the_device_without_the_interpreters_lock(self):
         self.on_fake(LAST)
 
-    def test_what_pytorch_only_caches_is_given_up_for_a_loader(self):
+    def test_memory_that_pytorch_only_caches_is_freed_for_a_loader(self):
         self.on_fake(CACHE, "devices=1,memory=40000")
 
     def test_pytorchs_current_stream_is_asked_for_in_c(self):
@@ -687,7 +687,7 @@ del kept
 print("same")
 """)
 
-    def test_numpy_is_told_that_it_cannot_see_a_device(self):
+    def test_numpy_is_refused_on_a_device_that_it_cannot_see(self):
         self.on_fake("""
 import penstock, sets
 try:

@@ -244,7 +244,7 @@ class Right(Tfrecord):
         with penstock.Dataset(data) as data_set:
             self.assertEqual([len(data_set[i]["data"]) for i in range(2)], [length, 1])
 
-    def test_what_zlib_compressed_is_refused_with_what_to_do(self):
+    def test_zlib_compressed_files_are_refused_with_advice(self):
         packed = zlib.compress(b"".join(frame(data_of(n)) for n in range(9)))
         self.refused(self.put({"0.tfrecord": packed}, "zlib"), "0.tfrecord", "zlib", "pigz", kind=penstock.UnsupportedError)
 
@@ -393,7 +393,7 @@ class Default(Tfrecord):
             self.assertEqual(data.fields["x"].n_absent, 0)
             self.unreadable(data, 1000, "is a bytes_list in this record", field="x")
 
-    def test_what_no_default_can_be(self):
+    def test_invalid_defaults_are_refused(self):
         folder = self.put_some()
         for field, words, kind in (
                 (("int64", (), "x"), "field label", penstock.FieldError), (("int64", (), 0.5), "field label", penstock.FieldError),
@@ -535,7 +535,7 @@ class Odd(Tfrecord):
                 for n in range(20):
                     self.assertEqual(data[n], {"label": n, "text": b"t%d" % n, "pixels": bytes(pad)})
 
-    def test_what_a_parser_of_protobuf_merges_and_skips_is_read(self):
+    def test_merged_and_unknown_fields_are_read_as_protobuf_reads_them(self):
         """protobuf's own parser is the oracle, with TensorFlow's descriptor."""
         parse = example_class().FromString
         for pad in (0, 70000):  # a large record is measured in pieces
@@ -585,7 +585,7 @@ class Odd(Tfrecord):
         late = self.put({"0.tfrecord": [*[example({"length": 1}) for _ in range(1000)], records[0]]}, "late")
         self.unreadable(penstock.Dataset(late), 1000, "no tf.train.Example")
 
-    def test_what_is_nearly_an_example_is_refused(self):
+    def test_records_that_are_nearly_examples_are_refused(self):
         usual = example({"i": 5})
         for i, (records, words) in enumerate((
                 ([usual + b"\x1b"], "begins as a tf.train.Example"),
@@ -734,7 +734,7 @@ class Damage(Tfrecord):
             lying = length + struct.pack("<I", tfrecords.masked(length)) + frame(records[2])[12:]
             self.refused(self.put({"0.tfrecord": frame(records[0]) + lying + frame(records[1])}), "0.tfrecord", words)
 
-    def test_what_follows_or_is_no_record_is_refused(self):
+    def test_trailing_bytes_and_files_without_records_are_refused(self):
         whole = b"".join(frame(one) for one in self.records())
         self.refused(self.put({"0.tfrecord": whole + bytes(64)}), "record 6", f"byte {len(whole)}", "no record begins here")
         self.refused(self.put({"0.tfrecord": whole + b"x" * 3}), "record 6", "cut short")

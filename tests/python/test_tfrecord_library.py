@@ -27,7 +27,7 @@ class Library(Case):
         writer.close()
         return self.path(name)
 
-    def test_what_it_writes_is_read(self):
+    def test_files_that_the_library_writes_are_read(self):
         os.mkdir(self.path("data"))
         for k in range(3):
             self.write(f"data/{k}.tfrecord", range(400 * k, 400 * k + 400))
@@ -43,7 +43,7 @@ class Library(Case):
                 self.assertEqual(batch["image.class.label"].tolist(), [n - 7 for n in batch.sample_ids])
                 self.assertEqual(batch["vector"][:, 0].tolist(), [n / 2 for n in batch.sample_ids])
 
-    def test_what_we_write_it_reads(self):
+    def test_the_library_reads_the_files_that_we_write(self):
         records = [{key: value for key, (value, _) in datum(n).items() if value != []} for n in range(100)]
         for packed in (True, False):
             tfrecords.write(self.path("0.tfrecord"), [tfrecords.example(one, packed) for one in records])

@@ -48,7 +48,7 @@ class Moved(unittest.TestCase):
         self.assertEqual(said, "Loader: n_slots=4 and max_memory=1073741824 are now in memory: memory=penstock.Memory(n_slots=4, "
                          "max_memory=1073741824); io='direct' is now in reading: reading=penstock.Reading(io='direct')")
 
-    def test_what_is_advised_is_what_the_classes_take(self):
+    def test_the_advised_arguments_are_those_that_the_classes_take(self):
         for function, topics in moved._TOPICS.items():
             arguments = inspect.signature(getattr(penstock, function)).parameters
             for argument, topic in topics.items():
@@ -99,7 +99,7 @@ class Objects(unittest.TestCase):
             memory.n_slots = 5
         self.assertEqual(memory.n_slots, 4)
 
-    def test_what_is_no_topic_is_refused_with_one(self):
+    def test_a_value_that_is_no_topic_is_refused_with_the_class(self):
         for name, kind in (("memory", "Memory"), ("reading", "Reading"), ("observe", "Observe"), ("foreign", "Foreign")):
             for wrong in (4, {}, penstock.Order()):
                 with self.assertRaisesRegex(TypeError, f"{name}: value is .*; must be a penstock.{kind} .give {name}=penstock.{kind}."):

@@ -81,7 +81,7 @@ class Tensors(unittest.TestCase):
             self.assertEqual(ours["image"].shape[1:], (16, 16, 3))
             self.assertEqual(ours["float"].shape[1:], (3, 16, 16))
 
-    def test_what_is_kept_stays_as_it_was(self):
+    def test_a_kept_tensor_stays_unchanged(self):
         with data(memory=penstock.Memory(n_slots=3), shuffle=False) as loader:
             batches = iter(loader)
             kept = next(batches)["i"]

@@ -200,7 +200,7 @@ class Traces(Case):
         with self.assertRaisesRegex(penstock.PenstockError, "closed"):
             data.write_trace(self.path)
 
-    def test_what_cannot_be_written_is_reported_and_the_run_goes_on(self):
+    def test_an_unwritable_trace_is_reported_and_the_run_goes_on(self):
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             with loader(observe=penstock.Observe(trace_path="/dev/full")) as data:

@@ -85,7 +85,7 @@ class Pytrees(Case):
                 program = self.torch.export.export(Sum(), (batch,))
             self.assertEqual(program.module()(batch), Sum()(batch))
 
-    def test_what_is_mapped_to_no_arrays_has_a_repr_and_a_table(self):
+    def test_a_batch_mapped_to_other_values_has_a_repr_and_a_table(self):
         for form in ("tuple", "dict"):
             made = self.pytree.tree_map(str, first(form))
             self.assertIn("ragged ? [] of ? rows", repr(made))

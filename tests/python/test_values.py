@@ -205,7 +205,7 @@ class PilImages(Case):
         self.stored(palette)
         self.assertEqual(penstock.Dataset(self.path())[0]["x"].tolist(), [[[9, 8, 7, 0], [6, 5, 4, 128]]])
 
-    def test_what_was_converted_to_a_mode_without_alpha_has_none(self):
+    def test_images_converted_to_a_mode_without_alpha_have_none(self):
         """Pillow leaves the transparent colour of the file in `info`."""
         module = optional("PIL.Image")
         for mode, key in (("P", 0), ("L", 40), ("RGB", tuple(map(int, picture()[3, 4])))):

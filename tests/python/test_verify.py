@@ -348,7 +348,7 @@ class Verify(Case):
         os.utime(self.path("sparse/a.tar"))
         self.assertRegex(self.verify(self.path("sparse"), status=0)["note"], "are not used: .*; 4 samples have bytes in")
 
-    def test_holes_are_told_of(self):
+    def test_holes_are_reported(self):
         data = packed([member(f"{n}.bin", bytes([n + 1]) * 20000) for n in range(10)])
         path = self.put({"0.tar": data}) + "/0.tar"
         at = 5 * 20992 // 4096 * 4096 + 4096

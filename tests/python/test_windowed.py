@@ -68,7 +68,7 @@ class Samples(unittest.TestCase):
 
 
 class Arguments(unittest.TestCase):
-    def test_what_the_library_chose_can_be_read(self):
+    def test_values_that_the_library_chose_can_be_read(self):
         with loader() as data:
             self.assertEqual((data.ways, data.block, data.window), (1, 64, 4))
             self.assertIn("windowed order (1 way, blocks of 64, windows of 4), seed 0", repr(data))
@@ -86,7 +86,7 @@ class Arguments(unittest.TestCase):
         with self.assertRaisesRegex(penstock.SettingsError, "shuffle: value is True, and order is 'sequential'"):
             loader(shuffle=True, order="sequential")
 
-    def test_what_is_refused(self):
+    def test_invalid_window_settings_are_refused(self):
         for order in ("full", "sequential", None):
             for name in ("ways", "block", "window"):
                 said = f"^{name}: value is 8, and order is '{order or 'full'}'; must be left out unless order is 'windowed'"
@@ -131,7 +131,7 @@ class State(unittest.TestCase):
             self.assertEqual(sorted(found + rest), list(range(N)))
             self.assertEqual(rest, wanted[len(found):])
 
-    def test_what_it_has(self):
+    def test_only_a_windowed_state_has_the_window_settings(self):
         common = {"version": 1, "epoch": 0, "position": 0, "seed": 0}
         rest = {"n_samples": N, "batch_size": 40, "global_batch_size": 40, "world": 1}
         with loader(order=penstock.Order("windowed", ways=8)) as data:

@@ -60,7 +60,7 @@ class Schemas(unittest.TestCase):
             repr(field("uint16", (2,), "zstd", 5)), "Field('uint16', shape=(2,), codec='zstd', level=5)"
         )
 
-    def test_what_is_wrong_is_named(self):
+    def test_wrong_schemas_and_fields_are_named(self):
         for schema, words in [
             ({"x": "imge"}, ["x", "did you mean 'image'"]),
             ({"x": ("uint8", (-3,))}, ["x", "-3"]),
@@ -137,7 +137,7 @@ class Values(Case):
         stored = self.round_trip(("bfloat16", (None,)), [tensor])[0]
         self.assertEqual(stored.view("<i2").tolist(), tensor.view(torch.int16).tolist())
 
-    def test_what_bfloat16_would_make_infinite_is_refused(self):
+    def test_values_that_bfloat16_would_make_infinite_are_refused(self):
         self.assert_says("range", self.round_trip, "bfloat16", [3.4e38])
         self.assert_says("range", self.round_trip, ("bfloat16", (1,)), [np.array([-3.4e38], "f4")])
 
@@ -289,7 +289,7 @@ class Images(Case):
         for array, value, mode in zip(found, given, ("RGBA", "RGBA", "L", "L", "RGB")):
             np.testing.assert_array_equal(array, np.asarray(value.convert(mode)))
 
-    def test_what_is_no_image_is_refused_and_the_rest_is_written(self):
+    def test_values_that_are_no_images_are_refused_and_the_rest_is_written(self):
         with penstock.Writer(self.path(), {"key": "utf8", "x": "image"}) as w:
             w.add(key="a", x=image_file())
             for wrong in [
