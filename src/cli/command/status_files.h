@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * status_files: the folder in which the loaders of a user have their status files
- * (penstock/diagnostics.h): penstock in $XDG_RUNTIME_DIR, or /tmp/penstock-UID without that. The Python
- * package has the same rule, in status_files.py.
+ * (penstock/diagnostics.h): penstock in $XDG_RUNTIME_DIR, or /tmp/penstock-UID without that. The
+ * Python package has the same rule, in status_files.py.
  */
 #ifndef PSTK_CLI_STATUS_FILES_H
 #define PSTK_CLI_STATUS_FILES_H
