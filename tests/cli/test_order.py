@@ -132,7 +132,7 @@ def the_advice_of_explain_helps(world):
     assert after["ranks_of_way"] == 1 and after["readings"] < 1.1 and after["advised_ways"] is None, after
     text, err = run("order", arrays(world), *line)
     expect(err, "")
-    assert "  ways    3 of 12; 1 other rank reads each of them, too\n" in text, text
+    assert "  ways       3 of 12; 1 other rank reads each of them, too\n" in text, text
     assert "whole blocks, each 2.07 times by all ranks together;" in text, text
     assert "--ways 16 gives each of 8 ranks ways of its own" in " ".join(text.split()), text
     assert max(map(len, text.splitlines()[2:])) <= 91, text
