@@ -31,6 +31,13 @@ struct pstk_stage_stats {
     uint64_t starved_ns;
     /* ns of waiting for the stage after, until it has room */
     uint64_t blocked_ns;
+    /* ns of CPU time, which is below busy_ns where threads wait for cores, for pages or for locks.
+     * reader: with the threads that read for it, but without those of the kernel. consumer: 0,
+     * its threads are the program's */
+    uint64_t cpu_ns;
+    /* ns in which threads were ready to run and no core was free: what Linux counts as the run
+     * delay (/proc/PID/schedstat); 0 where it does not. consumer: 0 */
+    uint64_t core_wait_ns;
     /* since open. reader: reads; workers: rows, also those that a seek discarded; uploader and
      * consumer: batches */
     uint64_t n_items;

@@ -149,9 +149,21 @@ static int start_uploader(struct pstk__pipeline *pipeline, struct pstk_error *er
     return r == 0 ? wait_started(pipeline, &uploader->started, &uploader->start_error, err) : r;
 }
 
+static int open_times(struct pstk__pipeline *pipeline, struct pstk_error *err)
+{
+    pipeline->uploader_times = pstk__cpu_times_open(1);
+    pipeline->workers_times = pstk__cpu_times_open(pipeline->n_workers);
+    pipeline->readers_times = pstk__cpu_times_open(pipeline->n_lanes * (1 + pipeline->depth));
+    if (!pipeline->uploader_times || !pipeline->workers_times || !pipeline->readers_times)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the times of threads");
+    return 0;
+}
+
 static int start_all(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
-    int r = pipeline->delivered != pipeline->slots ? start_uploader(pipeline, err) : 0;
+    int r = open_times(pipeline, err);
+    if (r == 0 && pipeline->delivered != pipeline->slots)
+        r = start_uploader(pipeline, err);
     for (uint32_t i = 0; r == 0 && i < pipeline->n_lanes; i++)
         r = lane_init(pipeline, &pipeline->lanes[i], err);
     for (uint32_t i = 0; r == 0 && i < pipeline->n_workers; i++)
@@ -271,6 +283,10 @@ void pstk__pipeline_stop(struct pstk__pipeline *pipeline)
             munmap(worker->spare, pipeline->spare_size);
         worker->spare = NULL;
     }
+    pstk__cpu_times_close(pipeline->readers_times);
+    pstk__cpu_times_close(pipeline->workers_times);
+    pstk__cpu_times_close(pipeline->uploader_times);
+    pipeline->readers_times = pipeline->workers_times = pipeline->uploader_times = NULL;
     forget_eventcounts(pipeline->slots);
     forget_eventcounts(pipeline->delivered);
     for (uint32_t i = 0; i < pipeline->n_lanes; i++)
@@ -288,8 +304,18 @@ void pstk__pipeline_ask(struct pstk__pipeline *pipeline, uint64_t now)
     for (uint32_t i = 0; i < pipeline->n_workers; i++)
         pstk__stats_add(&made, &pipeline->workers[i].counters);
     atomic_store_explicit(&pipeline->n_rows_ahead, made.n_items, memory_order_relaxed);
+    pstk__cpu_times_begin(pipeline->readers_times);
+    pstk__cpu_times_begin(pipeline->workers_times);
+    pstk__cpu_times_begin(pipeline->uploader_times);
     atomic_store_explicit(&pipeline->asked_cpu_ns, pstk__clock_cpu_ns(), memory_order_relaxed);
     atomic_store_explicit(&pipeline->asked_ns, now, memory_order_release);
+}
+
+static void put_times(struct pstk_stage_stats *stage, struct pstk__cpu_times *times)
+{
+    const struct pstk__cpu_time used = pstk__cpu_times_read(times);
+    stage->cpu_ns = used.cpu_ns;
+    stage->core_wait_ns = used.core_wait_ns;
 }
 
 void pstk__pipeline_measure(const struct pstk__pipeline *pipeline, struct pstk_stats *stats)
@@ -300,5 +326,8 @@ void pstk__pipeline_measure(const struct pstk__pipeline *pipeline, struct pstk_s
     }
     stats->cpu_ns =
         pstk__clock_cpu_ns() - atomic_load_explicit(&pipeline->asked_cpu_ns, memory_order_relaxed);
+    put_times(&stats->stage_reader, pipeline->readers_times);
+    put_times(&stats->stage_workers, pipeline->workers_times);
+    put_times(&stats->stage_uploader, pipeline->uploader_times);
     stats->n_rows_ahead = atomic_load_explicit(&pipeline->n_rows_ahead, memory_order_relaxed);
 }

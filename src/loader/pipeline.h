@@ -29,6 +29,7 @@
 #include "loader/handback.h"
 #include "reader/pages.h"
 #include "machine/numa.h"
+#include "base/cpu_times.h"
 #include "base/queue.h"
 #include "reader/reader.h"
 #include "reader/buffer.h"
@@ -202,7 +203,10 @@ struct pstk__pipeline {
     struct pstk__lane *lanes;       /* n_lanes, owned */
     struct pstk__worker *workers;   /* n_workers, owned */
     struct pstk__uploader uploader; /* runs where delivered is not slots */
-    uint32_t device_node;           /* NUMA node nearest to the device; UINT32_MAX: not known */
+    /* CPU time of the lanes' threads and of those that read for them, of the workers and of the
+     * uploader. */
+    struct pstk__cpu_times *readers_times, *workers_times, *uploader_times; /* owned */
+    uint32_t device_node; /* NUMA node nearest to the device; UINT32_MAX: not known */
     uint32_t rows_per_task;
     uint64_t fields;                     /* that outputs read, a set */
     uint32_t n_extents;                  /* of a sample, for these */
@@ -226,7 +230,8 @@ void pstk__pipeline_stop(struct pstk__pipeline *pipeline);
 
 /* The consumer asks for a batch, at `now`. At the first call the times of all stages begin. */
 void pstk__pipeline_ask(struct pstk__pipeline *pipeline, uint64_t now);
-/* Fill cpu_ns and n_rows_ahead in. The caller has counted the rows of the workers. */
+/* Fill cpu_ns, that of the stages, and n_rows_ahead in. The caller has counted the rows of the
+ * workers. */
 void pstk__pipeline_measure(const struct pstk__pipeline *pipeline, struct pstk_stats *stats);
 
 /* Thread bodies (read.c, work.c, upload.c). */

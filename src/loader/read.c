@@ -350,6 +350,7 @@ static int open_lane(struct pstk__lane *l, struct pstk_error *err)
                                     .n_files = n_files,
                                     .n_threads = pread_threads(pipeline),
                                     .no_fds = !pipeline->source->store->has_fds,
+                                    .times = pipeline->readers_times,
                                     .buffers = l->io_memory,
                                     .buffers_size = l->buffer_size + l->index_size};
     int r = pstk__reader_open(&l->backend, &c, &l->fallbacks, err);
@@ -402,6 +403,7 @@ void *pstk__pipeline_read(void *lane)
     pthread_setname_np(pthread_self(), name);
     if (pipeline->settings.reading.pin_threads && pstk__numa_pin_node(pipeline->numa, l->node) != 0)
         l->fallbacks |= PSTK_FALLBACK_NOT_PINNED;
+    pstk__cpu_times_join(pipeline->readers_times);
     int r = open_lane(l, &l->start_error);
     atomic_fetch_or_explicit(&pipeline->fallbacks, l->fallbacks, memory_order_relaxed);
     atomic_store_explicit(&l->started, r < 0 ? r : 1, memory_order_release);
@@ -409,5 +411,6 @@ void *pstk__pipeline_read(void *lane)
     if (r == 0)
         run(l);
     close_lane(l);
+    pstk__cpu_times_leave(pipeline->readers_times);
     return NULL;
 }

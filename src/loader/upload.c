@@ -235,11 +235,13 @@ void *pstk__pipeline_upload(void *uploader)
         atomic_fetch_or_explicit(&pipeline->fallbacks, PSTK_FALLBACK_NOT_PINNED,
                                  memory_order_relaxed);
     pstk_error_init(&err, sizeof err);
+    pstk__cpu_times_join(pipeline->uploader_times);
     int r = open_device(u, &u->start_error);
     atomic_store_explicit(&u->started, r < 0 ? r : 1, memory_order_release);
     pstk__eventcount_notify(&pipeline->started);
     if (r == 0 && run(u, &err) < 0)
         pstk__reorder_fail_uploads(&pipeline->reorder, &err);
     close_device(u);
+    pstk__cpu_times_leave(pipeline->uploader_times);
     return NULL;
 }

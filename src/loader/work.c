@@ -318,6 +318,7 @@ void *pstk__pipeline_work(void *worker)
         pstk__numa_pin_node(pipeline->numa, w->lane->node) != 0)
         atomic_fetch_or_explicit(&pipeline->fallbacks, PSTK_FALLBACK_NOT_PINNED,
                                  memory_order_relaxed);
+    pstk__cpu_times_join(pipeline->workers_times);
     uint64_t mark = pstk__clock_ns(), waited = 0;
     struct pstk__task *task;
     uint32_t n_left;
@@ -345,5 +346,6 @@ void *pstk__pipeline_work(void *worker)
         mark = now;
         waited = 0;
     }
+    pstk__cpu_times_leave(pipeline->workers_times);
     return NULL;
 }

@@ -35,14 +35,17 @@ struct pstk__read {
     uint32_t place;   /* backend's: in a table of its own */
 };
 
+struct pstk__cpu_times;
+
 struct pstk__reader_config {
-    uint32_t kind;         /* enum pstk_reader_kind */
-    uint32_t depth;        /* reads that may be queued and not reaped; 1..PSTK__MAX_DEPTH */
-    uint32_t n_files;      /* slots of the file table */
-    uint32_t n_threads;    /* of the thread pool; 0 = min(depth, 16) */
-    uint32_t no_fds;       /* 1: files have no descriptors, so only threads can read them */
-    void *buffers;         /* one region that most reads go to; NULL = none */
-    uint64_t buffers_size; /* bytes */
+    uint32_t kind;                 /* enum pstk_reader_kind */
+    uint32_t depth;                /* reads that may be queued and not reaped; 1..PSTK__MAX_DEPTH */
+    uint32_t n_files;              /* slots of the file table */
+    uint32_t n_threads;            /* of the thread pool; 0 = min(depth, 16) */
+    uint32_t no_fds;               /* 1: files have no descriptors, so only threads can read them */
+    struct pstk__cpu_times *times; /* that the backend's own threads join; borrowed; NULL: none */
+    void *buffers;                 /* one region that most reads go to; NULL = none */
+    uint64_t buffers_size;         /* bytes */
 };
 
 struct pstk__reader; /* begins with a pointer to its table */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thread backend: a fixed pool of threads that reads through the store. It serves where
  * io_uring is denied or the files have no descriptors. */
+#include "base/cpu_times.h"
 #include "base/error.h"
 #include "reader/reader.h"
 
@@ -31,7 +32,8 @@ struct pool {
     uint32_t n_taken;   /* queued and not reaped, <= depth */
     uint32_t n_threads; /* running */
     pthread_t *threads;
-    struct list queued; /* not yet submitted */
+    struct pstk__cpu_times *times; /* that they join, borrowed; NULL: none */
+    struct list queued;            /* not yet submitted */
     /* under the mutex */
     struct list todo; /* submitted */
     struct list done; /* finished, result set */
@@ -97,6 +99,7 @@ static void serve(struct pstk__read *read)
 static void *thread_main(void *arg)
 {
     struct pool *pool = arg;
+    pstk__cpu_times_join(pool->times);
     pthread_mutex_lock(&pool->mutex);
     for (;;) {
         while (!pool->todo.n && !pool->closing) {
@@ -117,6 +120,7 @@ static void *thread_main(void *arg)
         }
     }
     pthread_mutex_unlock(&pool->mutex);
+    pstk__cpu_times_leave(pool->times);
     return NULL;
 }
 
@@ -228,6 +232,7 @@ static int threads_open(struct pstk__reader **out, const struct pstk__reader_con
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the thread reader");
     pool->reader.ops = &pstk__reader_threads;
     pool->depth = c->depth;
+    pool->times = c->times;
     list_clear(&pool->queued);
     list_clear(&pool->todo);
     list_clear(&pool->done);

@@ -731,7 +731,10 @@ def bench_reports_every_key(world):
     assert told["reader"]["backend"] in ("io_uring", "threads")
     assert isinstance(told["reader"]["direct"], bool) and isinstance(told["reader"]["registered"], bool)
     for stage in ("reader", "workers", "consumer"):
-        expect(set(told["stages"][stage]), {"busy_ns", "starved_ns", "blocked_ns", "items", "threads"})
+        expect(set(told["stages"][stage]), {"busy_ns", "starved_ns", "blocked_ns", "cpu_ns", "core_wait_ns", "items",
+                                             "threads"})
+    used = {name: told["stages"][name]["cpu_ns"] for name in ("reader", "workers", "consumer")}
+    assert used["workers"] > 0 and used["consumer"] == 0 and told["stages"]["consumer"]["core_wait_ns"] == 0, used
     assert told["ceilings"]["storage_bytes_per_second"] > 0
     # What was just made is in memory, and is said to be, on the line of each that reads.
     expect([told["ceilings"][key] for key in ("storage_from_page_cache", "loader_from_page_cache")], [True, True])

@@ -204,7 +204,7 @@ class Plot(Case):
     def test_a_stage_without_time_has_no_bar_and_axes_may_be_given(self):
         from matplotlib.figure import Figure
         with opened() as loader:
-            empty = dataclasses.replace(loader.stats(), stage_workers=stats.StageStats(0, 0, 0, 0, 2), n_device_slots=1)
+            empty = dataclasses.replace(loader.stats(), stage_workers=stats.StageStats(0, 0, 0, 0, 0, 0, 2), n_device_slots=1)
         figure = Figure()
         axes = figure.add_subplot()
         self.assertIs(empty.plot(axes=axes), figure)

@@ -61,7 +61,8 @@ class Stats(unittest.TestCase):
         time.sleep(1)
         told = self.data.stats()
         for stage in (told.stage_reader, told.stage_workers, told.stage_consumer):
-            self.assertEqual((stage.busy_ns, stage.starved_ns, stage.blocked_ns), (0, 0, 0))
+            self.assertEqual((stage.busy_ns, stage.starved_ns, stage.blocked_ns, stage.cpu_ns, stage.core_wait_ns),
+                             (0, 0, 0, 0, 0))
         self.assertEqual((told.cpu_ns, told.n_rows_ahead, told.bottleneck), (0, n_full, "unknown"))
         begin, cpu = time.monotonic_ns(), time.process_time_ns()
         for _ in itertools.islice(self.data, 20):
@@ -72,6 +73,10 @@ class Stats(unittest.TestCase):
         self.assertEqual(told.n_rows_ahead, n_full)
         for stage in (told.stage_reader, told.stage_workers, told.stage_consumer):
             self.assertLessEqual(stage.busy_ns + stage.starved_ns + stage.blocked_ns, stage.n_threads * whole)
+        used = [stage.cpu_ns for stage in (told.stage_reader, told.stage_workers, told.stage_consumer)]
+        self.assertTrue(0 < used[0] < whole and 0 < used[1] and used[2] == 0, used)
+        self.assertLess(sum(used), time.process_time_ns() - cpu)
+        self.assertEqual((told.stage_consumer.core_wait_ns, told.stage_uploader.cpu_ns), (0, 0))
         share = 100 * told.starved
         self.assertEqual(told.bottleneck, "consumer")
         self.assertTrue(told.advice.startswith(f"the loop waits for batches {share:.0f} % of the time; "), told.advice)

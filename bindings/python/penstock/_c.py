@@ -818,6 +818,8 @@ class StageStats(Structure):
         ("busy_ns", c_uint64),
         ("starved_ns", c_uint64),
         ("blocked_ns", c_uint64),
+        ("cpu_ns", c_uint64),
+        ("core_wait_ns", c_uint64),
         ("n_items", c_uint64),
         ("n_threads", c_uint32),
         ("reserved", c_uint32),

@@ -36,12 +36,15 @@ ADVICE = {
 @dataclass(frozen=True)
 class StageStats:
     """Times of one kind of thread since the loop first asked for a batch, summed over its threads, in nanoseconds;
-    0 until then. n_items counts since open: reads of the reader, rows of the workers, batches of uploader and
-    consumer."""
+    0 until then. cpu_ns is CPU time, and core_wait_ns the time in which threads were ready to run and no core was
+    free, as Linux counts it; both are 0 of the consumer, whose threads are the program's. n_items counts since open:
+    reads of the reader, rows of the workers, batches of uploader and consumer."""
 
     busy_ns: int
     starved_ns: int
     blocked_ns: int
+    cpu_ns: int
+    core_wait_ns: int
     n_items: int
     n_threads: int
 
@@ -151,7 +154,7 @@ class Stats:
             lines.append(f"{_counted(self.n_dropped_boxes, 'box was', 'boxes were')} dropped: too little was left")
         for one in self.data_sets:
             lines.append(f"{one.path}: {one.n_delivered:,} samples, {100 * one.share:.4g} % of all")
-        lines.append(f"{'stage':<10}{'threads':>9}{'busy':>9}{'starved':>9}{'blocked':>9}{'items':>14}")
+        lines.append(f"{'stage':<10}{'threads':>9}{'busy':>9}{'starved':>9}{'blocked':>9}{'CPU':>9}{'no core':>9}{'items':>14}")
         lines += [_row(name, stage) for name, stage in self._stages().items()]
         lines.append(f"reader {self.reader}, {'direct' if self.direct else 'buffered'}, "
                      f"{self.queue_depth} reads deep; kernels {self.kernels}; {_slots(self)}")
@@ -204,7 +207,7 @@ def _bytes(n: float) -> str:
 
 def _row(name: str, stage: StageStats) -> str:
     whole = stage.busy_ns + stage.starved_ns + stage.blocked_ns or 1
-    times = stage.busy_ns, stage.starved_ns, stage.blocked_ns
+    times = stage.busy_ns, stage.starved_ns, stage.blocked_ns, stage.cpu_ns, stage.core_wait_ns
     shares = "".join(f"{100 * ns / whole:>7.0f} %" for ns in times)
     return f"{name:<10}{stage.n_threads:>9}{shares}{stage.n_items:>14,}"
 

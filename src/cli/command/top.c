@@ -91,6 +91,8 @@ static void subtract(struct pstk_stage_stats *from, const struct pstk_stage_stat
     from->busy_ns -= what->busy_ns;
     from->starved_ns -= what->starved_ns;
     from->blocked_ns -= what->blocked_ns;
+    from->cpu_ns -= what->cpu_ns;
+    from->core_wait_ns -= what->core_wait_ns;
 }
 
 /* Find what limits, and the cores in use, from the look before to this one. */

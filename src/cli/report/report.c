@@ -222,15 +222,16 @@ static void print_stage(const char *name, const struct pstk_stage_stats *stats)
     double all = (double)stats->busy_ns + (double)stats->starved_ns + (double)stats->blocked_ns;
     double percent = all > 0 ? 100 / all : 0;
     char items[UNIT_SIZE];
-    printf("  %-10s  %7u  %6.0f %%  %6.0f %%  %6.0f %%  %13s\n", name, stats->n_threads,
-           (double)stats->busy_ns * percent, (double)stats->starved_ns * percent,
-           (double)stats->blocked_ns * percent, unit_count(items, stats->n_items));
+    printf("  %-10s  %7u  %6.0f %%  %6.0f %%  %6.0f %%  %6.0f %%  %6.0f %%  %13s\n", name,
+           stats->n_threads, (double)stats->busy_ns * percent, (double)stats->starved_ns * percent,
+           (double)stats->blocked_ns * percent, (double)stats->cpu_ns * percent,
+           (double)stats->core_wait_ns * percent, unit_count(items, stats->n_items));
 }
 
 static void print_stages(const struct report *report)
 {
-    printf("\n  %-10s  %7s  %8s  %8s  %8s  %13s\n", "stage", "threads", "busy", "starved",
-           "blocked", "items");
+    printf("\n  %-10s  %7s  %8s  %8s  %8s  %8s  %8s  %13s\n", "stage", "threads", "busy", "starved",
+           "blocked", "CPU", "no core", "items");
     print_stage("reader", &report->stats.stage_reader);
     print_stage("workers", &report->stats.stage_workers);
     if (on_device(report))
@@ -378,6 +379,8 @@ static void put_stage(struct json_t *stages, const char *name, const struct pstk
     json_put_count(object, "busy_ns", stats->busy_ns);
     json_put_count(object, "starved_ns", stats->starved_ns);
     json_put_count(object, "blocked_ns", stats->blocked_ns);
+    json_put_count(object, "cpu_ns", stats->cpu_ns);
+    json_put_count(object, "core_wait_ns", stats->core_wait_ns);
     json_put_count(object, "items", stats->n_items);
     json_put_count(object, "threads", stats->n_threads);
     json_put(stages, name, object);

@@ -73,7 +73,8 @@ class Interval:
 
 def _stage(before: StageStats, after: StageStats) -> StageStats:
     return StageStats(after.busy_ns - before.busy_ns, after.starved_ns - before.starved_ns,
-                      after.blocked_ns - before.blocked_ns, after.n_items - before.n_items, after.n_threads)
+                      after.blocked_ns - before.blocked_ns, after.cpu_ns - before.cpu_ns,
+                      after.core_wait_ns - before.core_wait_ns, after.n_items - before.n_items, after.n_threads)
 
 
 def _share(part: int, stage: StageStats) -> float:

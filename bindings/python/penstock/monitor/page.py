@@ -38,8 +38,8 @@ class Found:
 
 
 def _stage(stage: StageStats) -> dict[str, int]:
-    return {"busy_ns": stage.busy_ns, "starved_ns": stage.starved_ns, "blocked_ns": stage.blocked_ns, "items": stage.n_items,
-            "threads": stage.n_threads}
+    return {"busy_ns": stage.busy_ns, "starved_ns": stage.starved_ns, "blocked_ns": stage.blocked_ns,
+            "cpu_ns": stage.cpu_ns, "core_wait_ns": stage.core_wait_ns, "items": stage.n_items, "threads": stage.n_threads}
 
 
 def _times(spread: Distribution) -> dict[str, int]:

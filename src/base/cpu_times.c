@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/cpu_times.h"
+
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+struct pstk__cpu_thread {
+    pid_t id; /* 0: a free place */
+    clockid_t clock;
+};
+
+struct pstk__cpu_times {
+    pthread_mutex_t lock;
+    struct pstk__cpu_time ended; /* of threads that left */
+    struct pstk__cpu_time begin; /* before pstk__cpu_times_begin: does not count */
+    uint32_t capacity;
+    struct pstk__cpu_thread threads[];
+};
+
+struct pstk__cpu_times *pstk__cpu_times_open(uint32_t capacity)
+{
+    struct pstk__cpu_times *times =
+        calloc(1, sizeof *times + capacity * sizeof(struct pstk__cpu_thread));
+    if (!times || pthread_mutex_init(&times->lock, NULL) != 0) {
+        free(times);
+        return NULL;
+    }
+    times->capacity = capacity;
+    return times;
+}
+
+void pstk__cpu_times_close(struct pstk__cpu_times *times)
+{
+    if (!times)
+        return;
+    pthread_mutex_destroy(&times->lock);
+    free(times);
+}
+
+/* The time that a thread of this process waited for a core: schedstat has its time on a core, its
+ * time of waiting for one, and how often it ran. */
+static uint64_t core_wait_of(pid_t id)
+{
+    char path[64], text[96], *end;
+    snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)id);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    const int64_t n = pstk__file_pread(fd, text, sizeof text - 1, 0);
+    close(fd);
+    if (n <= 0)
+        return 0;
+    text[n] = 0;
+    strtoull(text, &end, 10);
+    return strtoull(end, NULL, 10);
+}
+
+static void add_thread(struct pstk__cpu_time *to, const struct pstk__cpu_thread *thread)
+{
+    struct timespec time;
+    if (clock_gettime(thread->clock, &time) != 0)
+        return;
+    to->cpu_ns += (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+    to->core_wait_ns += core_wait_of(thread->id);
+}
+
+/* With the lock: the place of a thread, or a free one; NULL: there is none. */
+static struct pstk__cpu_thread *find(struct pstk__cpu_times *times, pid_t id)
+{
+    for (uint32_t i = 0; i < times->capacity; i++)
+        if (times->threads[i].id == id)
+            return &times->threads[i];
+    return NULL;
+}
+
+void pstk__cpu_times_join(struct pstk__cpu_times *times)
+{
+    if (!times)
+        return;
+    struct pstk__cpu_thread self = {.id = gettid()};
+    if (pthread_getcpuclockid(pthread_self(), &self.clock) != 0)
+        return;
+    pthread_mutex_lock(&times->lock);
+    struct pstk__cpu_thread *place = find(times, 0);
+    if (place)
+        *place = self;
+    pthread_mutex_unlock(&times->lock);
+}
+
+void pstk__cpu_times_leave(struct pstk__cpu_times *times)
+{
+    if (!times)
+        return;
+    pthread_mutex_lock(&times->lock);
+    struct pstk__cpu_thread *place = find(times, gettid());
+    if (place) {
+        add_thread(&times->ended, place);
+        place->id = 0;
+    }
+    pthread_mutex_unlock(&times->lock);
+}
+
+/* With the lock. */
+static struct pstk__cpu_time sum_of(const struct pstk__cpu_times *times)
+{
+    struct pstk__cpu_time sum = times->ended;
+    for (uint32_t i = 0; i < times->capacity; i++)
+        if (times->threads[i].id)
+            add_thread(&sum, &times->threads[i]);
+    return sum;
+}
+
+void pstk__cpu_times_begin(struct pstk__cpu_times *times)
+{
+    if (!times)
+        return;
+    pthread_mutex_lock(&times->lock);
+    times->begin = sum_of(times);
+    pthread_mutex_unlock(&times->lock);
+}
+
+struct pstk__cpu_time pstk__cpu_times_read(struct pstk__cpu_times *times)
+{
+    if (!times)
+        return (struct pstk__cpu_time){.cpu_ns = 0};
+    pthread_mutex_lock(&times->lock);
+    struct pstk__cpu_time sum = sum_of(times);
+    sum.cpu_ns -= times->begin.cpu_ns;
+    sum.core_wait_ns -= times->begin.core_wait_ns;
+    pthread_mutex_unlock(&times->lock);
+    return sum;
+}
