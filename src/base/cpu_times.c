@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/cpu_times.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 
 #include <fcntl.h>
@@ -9,6 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+#define REST 50 /* times as long as asking the system took, the answer is repeated */
 
 struct pstk__cpu_thread {
     pid_t id; /* 0: a free place */
@@ -19,6 +22,8 @@ struct pstk__cpu_times {
     pthread_mutex_t lock;
     struct pstk__cpu_time ended; /* of threads that left */
     struct pstk__cpu_time begin; /* before pstk__cpu_times_begin: does not count */
+    struct pstk__cpu_time last;  /* that pstk__cpu_times_read said */
+    uint64_t last_ns, cost_ns;   /* when that was, and how long it took; 0: not yet */
     uint32_t capacity;
     struct pstk__cpu_thread threads[];
 };
@@ -122,6 +127,7 @@ void pstk__cpu_times_begin(struct pstk__cpu_times *times)
         return;
     pthread_mutex_lock(&times->lock);
     times->begin = sum_of(times);
+    times->last_ns = 0;
     pthread_mutex_unlock(&times->lock);
 }
 
@@ -130,9 +136,15 @@ struct pstk__cpu_time pstk__cpu_times_read(struct pstk__cpu_times *times)
     if (!times)
         return (struct pstk__cpu_time){.cpu_ns = 0};
     pthread_mutex_lock(&times->lock);
-    struct pstk__cpu_time sum = sum_of(times);
-    sum.cpu_ns -= times->begin.cpu_ns;
-    sum.core_wait_ns -= times->begin.core_wait_ns;
+    const uint64_t now = pstk__clock_ns();
+    if (!times->last_ns || now - times->last_ns >= REST * times->cost_ns) {
+        times->last = sum_of(times);
+        times->last.cpu_ns -= times->begin.cpu_ns;
+        times->last.core_wait_ns -= times->begin.core_wait_ns;
+        times->last_ns = now;
+        times->cost_ns = pstk__clock_ns() - now;
+    }
+    const struct pstk__cpu_time told = times->last;
     pthread_mutex_unlock(&times->lock);
-    return sum;
+    return told;
 }
