@@ -57,9 +57,9 @@ static int run(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t 
                                                      .sample_id = slot->sample_ids[0],
                                                      .epoch = slot->batch.epoch,
                                                      .position = slot->batch.position,
-                                                     .row_size = n * slot->row_size[i],
+                                                     .row_size = n * slot->outputs[i].row_size,
                                                      .data_size = n * o->input.size},
-                                            .data = slot->inputs[i],
+                                            .data = slot->outputs[i].inputs,
                                             .rows = slot->tensors[i].data,
                                             .timeout_ns = o->settings.callback.timeout_ns,
                                             .is_batch = 1};
@@ -78,7 +78,7 @@ void pstk__slot_run_callbacks(struct pstk__slot *slot, const struct pstk__plan *
         return;
     for (uint32_t i = 0; i < plan->n_outputs && slot->failed_row == UINT32_MAX; i++) {
         pstk_error_init(&err, sizeof err);
-        if (!slot->inputs[i] || run(slot, plan, i, rank, &err) == 0)
+        if (!slot->outputs[i].inputs || run(slot, plan, i, rank, &err) == 0)
             continue;
         err.epoch = slot->batch.epoch;
         err.position = slot->batch.position;

@@ -25,7 +25,7 @@ static void mix_images(const struct pstk__slot *slot, const struct pstk__plan *p
 static void write_pairs(const struct pstk__slot *slot, const struct pstk__plan *plan)
 {
     const uint32_t partner = plan->n_outputs - 2, lambda = plan->n_outputs - 1;
-    const uint64_t size = slot->row_size[partner];
+    const uint64_t size = slot->outputs[partner].row_size;
     const uint8_t *labels = slot->tensors[plan->mixing.label].data;
     uint8_t *partners = slot->tensors[partner].data;
     float *lambdas = slot->tensors[lambda].data;

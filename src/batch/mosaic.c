@@ -15,7 +15,7 @@ static void combine_pixels(const struct pstk__slot *slot, const struct pstk__pla
     const int has_planes = is_image && o->settings.image.layout == PSTK_NCHW;
     const uint32_t channels = is_image ? o->channels : 1;
     const struct pstk__mosaic_pixels pixels = {.to = slot->tensors[i].data,
-                                               .from = slot->written[i],
+                                               .from = slot->outputs[i].written,
                                                .row_size = pstk__output_rows(o)->row_size,
                                                .n = slot->batch.n_valid,
                                                .n_planes = has_planes ? channels : 1,
@@ -41,7 +41,7 @@ struct combined_boxes {
 /* The end of a row, as far as it is written: bytes from its beginning. */
 static int64_t *end_of(const struct combined_boxes *combined, uint32_t output, uint32_t row)
 {
-    return &combined->slot->offsets[output][row + 1];
+    return &combined->slot->outputs[output].offsets[row + 1];
 }
 
 static uint8_t *place_of(const struct combined_boxes *combined, uint32_t output, uint32_t row)
@@ -54,7 +54,7 @@ static uint8_t *place_of(const struct combined_boxes *combined, uint32_t output,
 /* A row as a worker wrote it. */
 static const void *written_at(const struct combined_boxes *combined, uint32_t output, uint32_t row)
 {
-    return combined->slot->written[output] +
+    return combined->slot->outputs[output].written +
            row * pstk__output_written_size(&combined->plan->outputs[output]);
 }
 

@@ -19,12 +19,12 @@ void pstk__slot_shape(struct pstk__slot *slot, const struct pstk__plan *plan)
     for (uint32_t i = 0; i < slot->pool->n_outputs; i++) {
         const struct pstk__output *o = &of->outputs[i];
         struct pstk_tensor *t = &slot->tensors[i];
-        if (slot->offsets[i])
+        if (slot->outputs[i].offsets)
             continue;
         memcpy(t->shape, o->shape, sizeof t->shape);
         memcpy(t->strides, o->strides, sizeof t->strides);
         t->shape[0] = slot->batch.n_rows;
-        slot->row_size[i] = pstk__output_rows(o)->row_size;
-        t->size = slot->batch.n_rows * slot->row_size[i];
+        slot->outputs[i].row_size = pstk__output_rows(o)->row_size;
+        t->size = slot->batch.n_rows * slot->outputs[i].row_size;
     }
 }

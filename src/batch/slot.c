@@ -16,7 +16,7 @@ static void tensor_init(struct pstk__slots *pool, struct pstk__slot *slot, uint3
     struct pstk_tensor *t = &slot->tensors[i];
     const struct pstk__row_layout *row =
         pool->on_device ? pstk__output_final(o) : pstk__output_rows(o);
-    *t = (struct pstk_tensor){.name = pool->names[i],
+    *t = (struct pstk_tensor){.name = pool->outputs[i].name,
                               .size = pool->batch_size * row->row_size,
                               .dtype = row->dtype,
                               .layout = row->layout,
@@ -24,7 +24,7 @@ static void tensor_init(struct pstk__slots *pool, struct pstk__slot *slot, uint3
                               .kind = o->settings.kind};
     memcpy(t->shape, o->shape, sizeof t->shape);
     memcpy(t->strides, o->strides, sizeof t->strides);
-    slot->row_size[i] = pstk__output_rows(o)->row_size;
+    slot->outputs[i].row_size = pstk__output_rows(o)->row_size;
 }
 
 /* An array of the host layout; a slot of a device has only the arrays that describe the batch. */
@@ -43,13 +43,14 @@ static void arrays_init(struct pstk__slots *pool, struct pstk__slot *slot,
         if (!pool->on_device)
             slot->tensors[i].data = array_of(slot, layout->rows[i]);
         if (!pool->on_device)
-            slot->written[i] = array_of(slot, layout->written[i]);
+            slot->outputs[i].written = array_of(slot, layout->written[i]);
         if (!pool->on_device && pstk__output_has_flips(o))
-            slot->flips[i] = array_of(slot, layout->flips[i]);
+            slot->outputs[i].flips = array_of(slot, layout->flips[i]);
         if (!pool->on_device && o->input.size > 0)
-            slot->inputs[i] = array_of(slot, layout->inputs[i]);
+            slot->outputs[i].inputs = array_of(slot, layout->inputs[i]);
         if (pstk__output_is_ragged(o))
-            slot->tensors[i].offsets = slot->offsets[i] = array_of(slot, layout->offsets[i]);
+            slot->tensors[i].offsets = slot->outputs[i].offsets =
+                array_of(slot, layout->offsets[i]);
     }
     if (!pool->on_device && pstk__plan_mixes(plan))
         slot->mixed = array_of(slot, layout->mixed);
@@ -147,7 +148,7 @@ static void slots_free(struct pstk__slots *slots)
     for (uint32_t n = 0; n < slots->n_lanes; n++)
         free(slots->free_list[n]);
     pthread_mutex_destroy(&slots->lock);
-    free(slots->names);
+    free(slots->outputs);
     free(slots->slots);
     free(slots);
 }
@@ -156,8 +157,8 @@ static int slots_fill(struct pstk__slots *slots, const struct pstk__slots_config
                       struct pstk_error *err)
 {
     slots->slots = calloc(c->n_slots, sizeof *slots->slots);
-    slots->names = calloc(c->plan->n_outputs ? c->plan->n_outputs : 1, sizeof *slots->names);
-    int r = 0, ok = slots->slots && slots->names;
+    slots->outputs = calloc(c->plan->n_outputs ? c->plan->n_outputs : 1, sizeof *slots->outputs);
+    int r = 0, ok = slots->slots && slots->outputs;
     for (uint32_t n = 0; n < c->n_lanes; n++) {
         slots->free_list[n] = calloc(c->n_slots, sizeof **slots->free_list);
         ok = ok && slots->free_list[n];
@@ -165,11 +166,13 @@ static int slots_fill(struct pstk__slots *slots, const struct pstk__slots_config
     if (!ok)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for %u slots", c->n_slots);
     for (uint32_t i = 0; i < slots->n_outputs; i++) {
-        memcpy(slots->names[i], c->plan->outputs[i].name, sizeof *slots->names);
-        slots->written_size[i] = pstk__output_written_size(&c->plan->outputs[i]);
-        slots->input_size[i] = c->plan->outputs[i].input.size;
-        slots->budget[i] = c->plan->outputs[i].budget;
-        slots->item_size[i] = c->plan->outputs[i].item_size;
+        const struct pstk__output *o = &c->plan->outputs[i];
+        struct pstk__pool_output *output = &slots->outputs[i];
+        memcpy(output->name, o->name, sizeof output->name);
+        output->written_size = pstk__output_written_size(o);
+        output->input_size = o->input.size;
+        output->budget = o->budget;
+        output->item_size = o->item_size;
     }
     for (uint32_t i = 0; r == 0 && i < c->n_slots; i++)
         r = slot_init(slots, i, c, bound, err);
@@ -387,12 +390,15 @@ void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *ro
     const struct pstk__slots *slots = slot->pool;
     for (uint32_t i = 0; i < slots->n_outputs; i++)
         rows[i] = (struct pstk__row){
-            .data = slot->written[i] +
-                    row * (slot->offsets[i] ? slots->written_size[i] : slot->row_size[i]),
-            .flip = slot->flips[i] ? &slot->flips[i][row] : NULL,
+            .data = slot->outputs[i].written + row * (slot->outputs[i].offsets
+                                                          ? slots->outputs[i].written_size
+                                                          : slot->outputs[i].row_size),
+            .flip = slot->outputs[i].flips ? &slot->outputs[i].flips[row] : NULL,
             .crop = slot->crops ? &slot->crops[(uint64_t)i * slot->batch.n_rows + row] : NULL,
             .label = slot->labels ? &slot->labels[row] : NULL,
-            .input = slot->inputs[i] ? slot->inputs[i] + row * slots->input_size[i] : NULL};
+            .input = slot->outputs[i].inputs
+                         ? slot->outputs[i].inputs + row * slots->outputs[i].input_size
+                         : NULL};
 }
 
 /* Called by the worker that holds the row's task; holding nothing. Rows share only the counts: the
@@ -404,8 +410,8 @@ void pstk__slot_note(struct pstk__slot *slot, uint32_t row, const struct pstk__r
         is_palette |= rows[i].is_palette;
         is_damaged |= rows[i].is_damaged;
         n_dropped += rows[i].n_dropped;
-        if (slot->offsets[i])
-            slot->offsets[i][row + 1] = (int64_t)rows[i].size;
+        if (slot->outputs[i].offsets)
+            slot->outputs[i].offsets[row + 1] = (int64_t)rows[i].size;
     }
     if (is_palette)
         atomic_fetch_add_explicit(&slot->n_palette_images, 1, memory_order_relaxed);
@@ -419,20 +425,21 @@ void pstk__slot_note(struct pstk__slot *slot, uint32_t row, const struct pstk__r
 static void pack_ragged(struct pstk__slot *slot, uint32_t i)
 {
     struct pstk_tensor *t = &slot->tensors[i];
-    int64_t *offsets = slot->offsets[i];
-    const uint64_t item_size = slot->pool->item_size[i];
+    int64_t *offsets = slot->outputs[i].offsets;
+    const uint64_t item_size = slot->pool->outputs[i].item_size;
     uint64_t end = 0;
     offsets[0] = 0;
     for (uint32_t row = 0; row < slot->batch.n_rows; row++) {
         uint64_t size = row < slot->batch.n_valid ? (uint64_t)offsets[row + 1] : 0;
         if (row > 0 && size > 0)
-            memmove((uint8_t *)t->data + end, (uint8_t *)t->data + row * slot->row_size[i], size);
+            memmove((uint8_t *)t->data + end, (uint8_t *)t->data + row * slot->outputs[i].row_size,
+                    size);
         end += size;
         offsets[row + 1] = (int64_t)(end / item_size);
     }
     t->size = end;
     t->shape[0] = (int64_t)(end / item_size);
-    if (end > slot->pool->budget[i]) {
+    if (end > slot->pool->outputs[i].budget) {
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);
         pstk__fail(&err, PSTK_EFBIG, PSTK_STAGE_DECODE,
@@ -440,7 +447,7 @@ static void pack_ragged(struct pstk__slot *slot, uint32_t i)
                    "than its budget of %llu: raise bytes_per_batch",
                    t->name, (unsigned long long)slot->batch.epoch,
                    (unsigned long long)slot->batch.position, (unsigned long long)end,
-                   (unsigned long long)slot->pool->budget[i]);
+                   (unsigned long long)slot->pool->outputs[i].budget);
         err.epoch = slot->batch.epoch;
         err.position = slot->batch.position;
         pstk__slot_fail(slot, slot->batch.n_rows, &err);
@@ -454,11 +461,11 @@ void pstk__slot_done(struct pstk__slot *slot)
     const struct pstk__slots *slots = slot->pool;
     uint32_t n_valid = slot->batch.n_valid, n_empty = slot->batch.n_rows - n_valid;
     for (uint32_t i = 0; i < slots->n_outputs && slot->failed_row == UINT32_MAX; i++) {
-        if (slot->offsets[i])
+        if (slot->outputs[i].offsets)
             pack_ragged(slot, i);
         else if (n_empty)
-            memset((uint8_t *)slot->tensors[i].data + n_valid * slot->row_size[i], 0,
-                   n_empty * slot->row_size[i]);
+            memset((uint8_t *)slot->tensors[i].data + n_valid * slot->outputs[i].row_size, 0,
+                   n_empty * slot->outputs[i].row_size);
         if (slot->crops && n_empty)
             memset(&slot->crops[(uint64_t)i * slot->batch.n_rows + n_valid], 0,
                    n_empty * sizeof *slot->crops);
@@ -499,7 +506,7 @@ static void take_shapes(struct pstk__slot *slot, const struct pstk__slot *from)
     slot->n_shaped = from->n_shaped;
     for (uint32_t i = 0; i < slot->pool->n_outputs; i++) {
         struct pstk_tensor *t = &slot->tensors[i];
-        if (slot->offsets[i])
+        if (slot->outputs[i].offsets)
             continue;
         memcpy(t->shape, from->tensors[i].shape, sizeof t->shape);
         memcpy(t->strides, from->tensors[i].strides, sizeof t->strides);
@@ -535,7 +542,7 @@ void pstk__slot_loaded(struct pstk__slot *slot, const struct pstk__slot *from)
     if (to->n_reports > 0)
         memcpy(slot->reports, from->reports, to->n_reports * sizeof *slot->reports);
     for (uint32_t i = 0; i < slot->pool->n_outputs; i++)
-        if (slot->offsets[i]) {
+        if (slot->outputs[i].offsets) {
             slot->tensors[i].size = from->tensors[i].size;
             slot->tensors[i].shape[0] = from->tensors[i].shape[0];
         }

@@ -46,6 +46,17 @@ enum pstk__slot_state {
     PSTK__SLOT_PARKED = 7,  /* device */
 };
 
+/* What a slot has of one output, beside its tensor. */
+struct pstk__slot_output {
+    uint8_t *written;  /* host: where workers write rows: the tensor's data, or, of a mosaic's
+                          outputs, memory of their own */
+    uint64_t row_size; /* host: bytes of a row in its tensor */
+    int64_t *offsets;  /* ragged: batch_size + 1, in memory; while filling, offsets[i + 1] is the
+                          size of row i; else NULL */
+    uint8_t *inputs;   /* host, whole batches: batch_size rows, in memory; else NULL */
+    uint8_t *flips;    /* deferred images: batch_size, in memory; else NULL */
+};
+
 /* One slot. While FILLING: rows belong to the workers that hold their tasks; the lock guards
  * failures and replacements; the rest belongs to the last worker of the countdown. READY and LOADED
  * slots belong to the reorder buffer, COPYING and LOADING slots to the uploader, LEASED slots to
@@ -69,18 +80,11 @@ struct pstk__slot {
                       */
     uint64_t memory_size;                          /* bytes */
     struct pstk_tensor tensors[PSTK__MAX_OUTPUTS]; /* host pool of a device: what workers write */
-    uint8_t *written[PSTK__MAX_OUTPUTS];  /* host: where workers write rows: the tensor's data, or,
-                                             of a mosaic's outputs, memory of their own */
-    uint64_t row_size[PSTK__MAX_OUTPUTS]; /* host: bytes of a row in its tensor */
-    uint32_t n_shaped;                    /* rows that the shapes of tensors have */
-    int64_t *offsets[PSTK__MAX_OUTPUTS];  /* ragged: batch_size + 1, in memory; while filling,
-                                             offsets[i + 1] is the size of row i */
-    uint8_t *inputs[PSTK__MAX_OUTPUTS];   /* host, whole batches: batch_size rows, in memory; else
-                                             NULL */
-    uint8_t *flips[PSTK__MAX_OUTPUTS];    /* deferred images: batch_size, in memory; else NULL */
-    uint64_t *sample_ids;                 /* batch_size, in memory */
-    uint64_t *replacement_ids;            /* batch_size, in memory */
-    uint32_t *data_sets;                  /* batch_size, in memory; NULL without a mixture */
+    struct pstk__slot_output outputs[PSTK__MAX_OUTPUTS];
+    uint32_t n_shaped;         /* rows that the shapes of tensors have */
+    uint64_t *sample_ids;      /* batch_size, in memory */
+    uint64_t *replacement_ids; /* batch_size, in memory */
+    uint32_t *data_sets;       /* batch_size, in memory; NULL without a mixture */
     uint64_t *places; /* host: batch_size positions of the order, in memory; NULL without a budget
                        */
     uint64_t first;   /* with a budget: position of the batch's first row in the stream */
@@ -99,6 +103,15 @@ struct pstk__slot {
                                          that it names and the current one */
 };
 
+/* What all slots of a pool have alike of one output. */
+struct pstk__pool_output {
+    char name[PSTK_MAX_NAME]; /* of the tensor */
+    uint64_t written_size;    /* ragged only: bytes of a row, as workers write it */
+    uint64_t input_size;      /* whole batches only: bytes of a row of inputs */
+    uint64_t budget;          /* ragged only: bytes */
+    uint64_t item_size;       /* ragged only: bytes that offsets count as one */
+};
+
 /* All slots of one kind of a loader. */
 struct pstk__slots {
     const struct pstk__device_ops *device_ops; /* of the device that hands them out */
@@ -110,12 +123,8 @@ struct pstk__slots {
     uint32_t batch_size; /* rows that a slot has room for: batch.n_rows is at most that */
     uint32_t n_outputs;
     struct pstk__layout layout;
-    uint64_t written_size[PSTK__MAX_OUTPUTS]; /* ragged only: bytes, as workers write them */
-    uint64_t input_size[PSTK__MAX_OUTPUTS];   /* whole batches only: bytes of a row of inputs */
-    uint64_t budget[PSTK__MAX_OUTPUTS];       /* ragged only */
-    uint64_t item_size[PSTK__MAX_OUTPUTS];    /* ragged only: bytes that offsets count as one */
-    char (*names)[PSTK_MAX_NAME];             /* of the tensors, owned: batches outlive the plan */
-    _Atomic uint32_t n_refs;                  /* loader + leases */
+    struct pstk__pool_output *outputs; /* n_outputs, owned: batches outlive the plan */
+    _Atomic uint32_t n_refs;           /* loader + leases */
     _Atomic uint32_t n_leased;
     _Atomic uint32_t n_parked;             /* of those leased; rises before a slot is PARKED */
     pstk_current_stream_fn current_stream; /* or NULL, as on the host */

@@ -54,8 +54,8 @@ static int queue_load(struct pstk__uploader *uploader, struct pstk__slot *slot,
 {
     uint64_t ragged_size[PSTK__MAX_OUTPUTS], dense_size[PSTK__MAX_OUTPUTS];
     for (uint32_t i = 0; i < slot->pool->n_outputs; i++) {
-        ragged_size[i] = slot->offsets[i] ? slot->tensors[i].size : 0;
-        dense_size[i] = slot->offsets[i] ? 0 : slot->tensors[i].size;
+        ragged_size[i] = slot->outputs[i].offsets ? slot->tensors[i].size : 0;
+        dense_size[i] = slot->outputs[i].offsets ? 0 : slot->tensors[i].size;
     }
     const int is_whole =
         uploader->pipeline->plan->n_variants <= 1 && slot->batch.n_rows == slot->pool->batch_size;

@@ -40,10 +40,11 @@ TEST(a_host_slot_has_its_arrays_where_the_layout_says)
                 CHECK_STR(s->tensors[i].name, p.plan.outputs[i].name);
                 CHECK(s->tensors[i].name != p.plan.outputs[i].name); /* it outlives the plan */
             }
-            CHECK((uint8_t *)s->offsets[RAGGED] == s->memory + l->offsets[RAGGED]);
-            CHECK(s->tensors[RAGGED].offsets == s->offsets[RAGGED]);
-            CHECK(!s->offsets[DENSE] && !s->flips[DENSE] && !s->flips[RAGGED]);
-            CHECK(!(flags & 1) || s->flips[MIRROR] == s->memory + l->flips[MIRROR]);
+            CHECK((uint8_t *)s->outputs[RAGGED].offsets == s->memory + l->offsets[RAGGED]);
+            CHECK(s->tensors[RAGGED].offsets == s->outputs[RAGGED].offsets);
+            CHECK(!s->outputs[DENSE].offsets && !s->outputs[DENSE].flips &&
+                  !s->outputs[RAGGED].flips);
+            CHECK(!(flags & 1) || s->outputs[MIRROR].flips == s->memory + l->flips[MIRROR]);
             CHECK((uint8_t *)s->sample_ids == s->memory + l->ids);
             CHECK((uint8_t *)s->replacement_ids == s->memory + l->replacements);
             CHECK((uint8_t *)s->crops == (flags & 2 ? s->memory + l->crops : NULL));
@@ -74,7 +75,7 @@ TEST(a_device_slot_has_on_the_host_what_a_batch_says_and_the_rest_on_the_device)
         for (uint64_t at = 0; at < s->memory_size; at++)
             CHECK_EQ(s->memory[at], 0);
         CHECK((uintptr_t)s->memory % 256 == 0);
-        CHECK((uint8_t *)s->offsets[RAGGED] == s->memory + l->offsets[RAGGED] - l->about);
+        CHECK((uint8_t *)s->outputs[RAGGED].offsets == s->memory + l->offsets[RAGGED] - l->about);
         CHECK((uint8_t *)s->sample_ids == s->memory + l->ids - l->about);
         CHECK((uint8_t *)s->crops == s->memory + l->crops - l->about);
         CHECK((uint8_t *)s->reports == s->memory + l->reports - l->about);
@@ -106,7 +107,7 @@ TEST(rows_lie_one_after_the_other)
             for (uint32_t i = 0; i < 3; i++) {
                 const uint64_t size = pstk__output_rows(&p.plan.outputs[i])->row_size;
                 CHECK(rows[i].data == (uint8_t *)s->tensors[i].data + row * size);
-                CHECK(rows[i].flip == (i == MIRROR ? s->flips[MIRROR] + row : NULL));
+                CHECK(rows[i].flip == (i == MIRROR ? s->outputs[MIRROR].flips + row : NULL));
                 CHECK(rows[i].crop == (report_crops ? s->crops + i * 3 + row : NULL));
                 CHECK(rows[i].size == 0 && !rows[i].is_palette);
             }
@@ -328,7 +329,7 @@ static int is_packed(const struct pstk__slot *s, const uint32_t *n_items)
     const struct pstk_tensor *t = &s->tensors[RAGGED];
     const uint8_t *bytes = t->data;
     uint32_t end = 0;
-    if (s->offsets[RAGGED][0] != 0)
+    if (s->outputs[RAGGED].offsets[0] != 0)
         return 0;
     for (uint32_t row = 0; row < B; row++) {
         const uint32_t n = row < s->batch.n_valid ? n_items[row] : 0;
@@ -336,7 +337,7 @@ static int is_packed(const struct pstk__slot *s, const uint32_t *n_items)
             if (bytes[end * ITEM_SIZE + k] != byte_of(row, k))
                 return 0;
         end += n;
-        if (s->offsets[RAGGED][row + 1] != end)
+        if (s->outputs[RAGGED].offsets[row + 1] != end)
             return 0;
     }
     return t->size == (uint64_t)end * ITEM_SIZE && t->shape[0] == end;
@@ -431,11 +432,11 @@ TEST(a_ragged_batch_over_its_budget_fails_unless_a_row_has)
     s->batch.n_valid = B;
     write_rows(s, (const uint32_t[B]){3, 3, 3});
     pstk__slot_fail(s, 2, &e);
-    s->offsets[RAGGED][3] = INT64_MAX; /* a row that failed has no size */
+    s->outputs[RAGGED].offsets[3] = INT64_MAX; /* a row that failed has no size */
     pstk__slot_done(s);
     CHECK_EQ(s->failed_row, 2);
     CHECK_EQ(s->error.sample_id, 5);
-    CHECK_EQ(s->offsets[RAGGED][3], INT64_MAX); /* it is not looked at */
+    CHECK_EQ(s->outputs[RAGGED].offsets[3], INT64_MAX); /* it is not looked at */
     pools_close(&p);
 }
 
@@ -508,7 +509,8 @@ TEST(a_device_slot_says_of_its_batch_all_that_the_host_slot_said)
         CHECK(memcmp(&before, &to->tensors[DENSE], sizeof before) == 0);
         CHECK_EQ(to->tensors[RAGGED].size, from->tensors[RAGGED].size);
         CHECK_EQ(to->tensors[RAGGED].shape[0], from->tensors[RAGGED].shape[0]);
-        CHECK(memcmp(to->offsets[RAGGED], from->offsets[RAGGED], (B + 1) * sizeof(int64_t)) == 0);
+        CHECK(memcmp(to->outputs[RAGGED].offsets, from->outputs[RAGGED].offsets,
+                     (B + 1) * sizeof(int64_t)) == 0);
         CHECK_EQ(failed ? to->error.sample_id : number, number);
         CHECK(to->tensors[DENSE].data != from->tensors[DENSE].data);
         pstk__slot_copied(from);
