@@ -139,8 +139,7 @@ static void slots_free(struct pstk__slots *slots)
 {
     if (slots->device) /* first: close waits for work that may still use the memory */
         slots->device_ops->close(slots->device);
-    pstk__trace_close(&slots->trace);
-    pstk__timeline_close(slots->timeline);
+    pstk__trace_unref(slots->trace);
     for (uint32_t i = 0; slots->slots && i < slots->n_slots && slots->slots[i].memory; i++) {
         unmap_slot(slots, &slots->slots[i]);
         pthread_mutex_destroy(&slots->slots[i].lock);
@@ -201,6 +200,7 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
         free(slots);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a lock");
     }
+    slots->trace = pstk__trace_ref(c->trace);
     int r = slots_fill(slots, c, bound, err);
     if (r < 0) {
         slots_free(slots);
@@ -561,8 +561,8 @@ int pstk__slot_lease(struct pstk__slot *slot, void *stream, int quick, struct ps
     slot->n_users = 0; /* nobody else has the slot yet */
     atomic_fetch_add_explicit(&slots->n_refs, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&slots->n_leased, 1, memory_order_relaxed);
-    slot->lease = pstk__trace_begin_across(&slots->trace, "lease", slot->seq);
-    if (slots->timeline)
+    slot->lease = pstk__trace_begin_across(slots->trace, "lease", slot->seq);
+    if (pstk__trace_timeline(slots->trace))
         slot->leased_ns = pstk__clock_ns();
     return 0;
 }
@@ -674,11 +674,12 @@ void pstk__slot_use_current(struct pstk__slot *slot)
 void pstk__slot_release(struct pstk__slot *slot, void *stream)
 {
     struct pstk__slots *slots = slot->pool;
-    pstk__trace_end_across(&slots->trace, slot->lease);
-    if (slots->timeline) {
+    struct pstk__timeline *timeline = pstk__trace_timeline(slots->trace);
+    pstk__trace_end_across(slots->trace, slot->lease);
+    if (timeline) {
         const struct pstk__event event = pstk__slot_event(slot, PSTK__EVENT_LEASE, slot->leased_ns,
                                                           pstk__clock_ns(), slot->batch.n_valid);
-        pstk__timeline_lease(slots->timeline, &event);
+        pstk__timeline_lease(timeline, &event);
     }
     pstk__slots_settle(slots, 0, NULL);
     if (!is_user(slot, stream))

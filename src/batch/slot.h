@@ -28,7 +28,6 @@
 #include "base/eventcount.h"
 #include "machine/numa.h"
 #include "sample/sample.h"
-#include "observe/timeline.h"
 #include "observe/trace.h"
 
 #include <pthread.h>
@@ -128,8 +127,7 @@ struct pstk__slots {
     _Atomic uint32_t n_leased;
     _Atomic uint32_t n_parked;             /* of those leased; rises before a slot is PARKED */
     pstk_current_stream_fn current_stream; /* or NULL, as on the host */
-    struct pstk__trace trace;              /* of the pool that is leased from; owned */
-    struct pstk__timeline *timeline;       /* the same; NULL: no trace */
+    struct pstk__trace *trace;             /* a reference; NULL: off, or not leased from */
     pthread_mutex_t lock;                  /* guards all below */
     uint32_t *free_list[PSTK__MAX_LANES];  /* slot indices, oldest first; room for n_slots; owned */
     uint32_t n_free[PSTK__MAX_LANES];
@@ -151,6 +149,7 @@ struct pstk__slots_config {
     uint32_t on_device; /* 1: slots of a device; one lane, numa is not used */
     int32_t device_index;
     pstk_current_stream_fn current_stream; /* or NULL */
+    struct pstk__trace *trace;             /* of the leases; a reference is taken; or NULL */
 };
 
 /* Make all slots, FREE, dealt round robin to the lanes. Sets *bound to 0 when memory could not be

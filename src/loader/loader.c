@@ -267,7 +267,8 @@ static int open_slots(struct pstk_loader *loader, struct pstk_error *err)
                                    .n_lanes = pipeline->n_lanes,
                                    .node = pipeline->device_node,
                                    .device_index = s->device.index,
-                                   .current_stream = s->device.current_stream};
+                                   .current_stream = s->device.current_stream,
+                                   .trace = ops->has_slots ? NULL : pipeline->trace};
     int bound = 1, r = pstk__slots_open(&pipeline->slots, &c, &bound, err);
     if (!bound)
         atomic_fetch_or_explicit(&pipeline->fallbacks, PSTK_FALLBACK_NOT_BOUND,
@@ -278,6 +279,7 @@ static int open_slots(struct pstk_loader *loader, struct pstk_error *err)
         c.n_slots = loader->budget.n_device_slots;
         c.n_lanes = 1;
         c.on_device = 1;
+        c.trace = pipeline->trace;
         return pstk__slots_open(&pipeline->delivered, &c, &bound, err);
     }
     struct pstk__device *host;
@@ -290,16 +292,14 @@ static int open_slots(struct pstk_loader *loader, struct pstk_error *err)
 
 /* Make the rings of the trace, and write a trace without events, so that a path that cannot be
  * written to is known now: a wrong one is refused, and what the disk refuses is a fallback. */
-static int open_trace(struct pstk__pipeline *pipeline, struct pstk_error *err)
+static int open_timeline(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
     const struct pstk_settings *s = &pipeline->settings;
-    struct pstk__timeline **timeline = &pipeline->delivered->timeline;
+    struct pstk__timeline **timeline = &pipeline->trace->timeline;
     int r = pstk__timeline_check_path("trace_path", s->observe.trace_path, PSTK_STAGE_OPEN, err);
     if (r == 0)
         r = pstk__timeline_open(timeline, pipeline->n_lanes, pipeline->n_workers,
                                 s->observe.trace_events, s->observe.trace_path, err);
-    if (r == 0)
-        pipeline->uploader.ring = &(*timeline)->rings[PSTK__RING_UPLOAD];
     if (r < 0 || !s->observe.trace_path)
         return r;
     struct pstk_error refused;
@@ -313,24 +313,31 @@ static int open_trace(struct pstk__pipeline *pipeline, struct pstk_error *err)
     return 0;
 }
 
+/* What the settings ask for: ranges for a profiler, events for a file. */
+static int open_trace(struct pstk__pipeline *pipeline, struct pstk_error *err)
+{
+    const struct pstk_settings *s = &pipeline->settings;
+    const int has_events = s->observe.trace_path || s->observe.trace_events;
+    if (!s->observe.nvtx && !has_events)
+        return 0;
+    pipeline->trace = pstk__trace_open();
+    if (!pipeline->trace)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a trace");
+    const int r = s->observe.nvtx ? pstk__nvtx_open(&pipeline->trace->domain, err) : 0;
+    return r == 0 && has_events ? open_timeline(pipeline, err) : r;
+}
+
 static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
 {
     struct pstk__pipeline *pipeline = &loader->pipeline;
     const struct pstk_settings *s = &pipeline->settings;
     struct pstk__cursor start = {.epoch = s->order.epoch, .position = s->order.position};
-    if (s->observe.nvtx) {
-        int r = pstk__trace_open(&pipeline->delivered->trace, err);
-        if (r < 0)
-            return r;
-    }
+    struct pstk__timeline *timeline = pstk__trace_timeline(pipeline->trace);
     loader->snapshots = pstk__snapshots_open(pstk__clock_ns());
     if (!loader->snapshots)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for metrics");
-    int r = s->observe.trace_path || s->observe.trace_events ? open_trace(pipeline, err) : 0;
-    if (r < 0)
-        return r;
-    r = pstk__reorder_open(&pipeline->reorder, pipeline->slots, pipeline->delivered,
-                           &pipeline->partition, pipeline->epochs, start, err);
+    int r = pstk__reorder_open(&pipeline->reorder, pipeline->slots, pipeline->delivered,
+                               &pipeline->partition, pipeline->epochs, start, err);
     if (r < 0)
         return r;
     pipeline->lanes =
@@ -346,11 +353,11 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
         pipeline->lanes[i].buffer_size = loader->budget.buffer_size;
         pipeline->lanes[i].index_size = loader->budget.index_size;
         pipeline->lanes[i].blocks_need = loader->budget.blocks;
-        pipeline->lanes[i].ring = pstk__timeline_reader(pipeline->delivered->timeline, i);
+        pipeline->lanes[i].ring = pstk__timeline_reader(timeline, i);
     }
     for (uint32_t i = 0; i < pipeline->n_workers; i++)
-        pipeline->workers[i].ring =
-            pstk__timeline_worker(pipeline->delivered->timeline, pipeline->n_lanes, i);
+        pipeline->workers[i].ring = pstk__timeline_worker(timeline, pipeline->n_lanes, i);
+    pipeline->uploader.ring = timeline ? &timeline->rings[PSTK__RING_UPLOAD] : NULL;
     return pstk__pipeline_start(pipeline, err);
 }
 
@@ -363,8 +370,7 @@ static void loader_free(struct pstk_loader *loader)
         pstk__plan_stop(pipeline->plan); /* or workers would wait for processes */
     if (pipeline->lanes && pipeline->workers)
         pstk__pipeline_stop(pipeline);
-    if (pipeline->delivered)
-        pstk__timeline_end(pipeline->delivered->timeline);
+    pstk__timeline_end(pstk__trace_timeline(pipeline->trace));
     free(pipeline->lanes);
     free(pipeline->workers);
     pstk__reorder_close(&pipeline->reorder);
@@ -372,6 +378,7 @@ static void loader_free(struct pstk_loader *loader)
         pstk__slots_unref(pipeline->slots);
     if (pipeline->delivered)
         pstk__slots_unref(pipeline->delivered);
+    pstk__trace_unref(pipeline->trace);
     pstk__numa_close(pipeline->numa);
     pstk__plan_close(pipeline->plan);
     pstk_members_close(&pipeline->members);
@@ -403,6 +410,8 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
     r = open_source(&loader->pipeline, err);
     if (r == 0)
         r = open_machine(loader, err);
+    if (r == 0)
+        r = open_trace(&loader->pipeline, err);
     if (r == 0)
         r = open_slots(loader, err);
     if (r == 0)
@@ -531,12 +540,12 @@ int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *strea
     struct pstk__slot *slot = NULL;
     if (now >= loader->occupancy.next_ns)
         pstk__occupancy_note(&loader->occupancy, slots, now);
-    const struct pstk__trace *trace = &slots->trace;
+    const struct pstk__trace *trace = loader->pipeline.trace;
     pstk__trace_begin(trace, "next", get(&loader->consumer.n_items));
     r = pstk__reorder_take(&loader->pipeline.reorder, &slot, stream, timeout_ns, &waited, err);
     pstk__trace_end(trace);
-    if (slots->timeline)
-        trace_next(slots->timeline, now, slot);
+    if (pstk__trace_timeline(trace))
+        trace_next(trace->timeline, now, slot);
     loader->asks_again = r == PSTK_ETIMEDOUT || r == PSTK_EINTR;
     loader->returned_ns = pstk__clock_ns();
     pstk__count(&loader->consumer.starved_ns, waited);
@@ -748,7 +757,7 @@ int pstk_trace_write(struct pstk_loader *loader, const char *path, struct pstk_e
     const int usable_now = usable(loader, err);
     if (usable_now < 0)
         return usable_now;
-    struct pstk__timeline *timeline = loader->pipeline.delivered->timeline;
+    struct pstk__timeline *timeline = pstk__trace_timeline(loader->pipeline.trace);
     if (!timeline)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
                           "trace: this loader keeps none; open it with trace_path or trace_events");

@@ -186,6 +186,7 @@ struct pstk__pipeline {
     const struct pstk__source *source;
     struct pstk__plan *plan;
     struct pstk__numa *numa;
+    struct pstk__trace *trace;     /* a reference; NULL: off */
     struct pstk__slots *slots;     /* that workers fill */
     struct pstk__slots *delivered; /* that are leased: the same, or those of a device */
     struct pstk__reorder_buffer reorder;

@@ -305,9 +305,9 @@ static void run(struct pstk__lane *l)
         if (atomic_load_explicit(&pipeline->closing, memory_order_acquire))
             return;
         uint64_t waited = 0;
-        pstk__trace_begin(&pipeline->delivered->trace, "read", l->claimed ? l->claimed->seq : 0);
+        pstk__trace_begin(pipeline->trace, "read", l->claimed ? l->claimed->seq : 0);
         const int r = advance(l, &waited);
-        pstk__trace_end(&pipeline->delivered->trace);
+        pstk__trace_end(pipeline->trace);
         uint64_t now = pstk__clock_ns();
         pstk__count_span(&l->counters.busy_ns, &pipeline->asked_ns, mark, now - waited);
         pstk__count_span(&l->counters.starved_ns, &pipeline->asked_ns, now - waited, now);

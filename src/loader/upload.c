@@ -64,9 +64,9 @@ static int queue_load(struct pstk__uploader *uploader, struct pstk__slot *slot,
                                     .ragged_size = ragged_size,
                                     .dense_size = is_whole ? NULL : dense_size};
     const uint64_t queued = pstk__clock_ns();
-    pstk__trace_begin(&uploader->pipeline->delivered->trace, "copy", slot->seq);
+    pstk__trace_begin(uploader->pipeline->trace, "copy", slot->seq);
     const int r = uploader->device->ops->load(uploader->device, &load, err);
-    pstk__trace_end(&uploader->pipeline->delivered->trace);
+    pstk__trace_end(uploader->pipeline->trace);
     if (r < 0)
         return r;
     uploader->loads[uploader->n_begun % PSTK__LOADS].from = slot;

@@ -326,7 +326,7 @@ void *pstk__pipeline_work(void *worker)
         pstk__histogram_add(&w->jobs_left, n_left);
         uint32_t n_rows = task->fetch.n_rows;
         const uint64_t begin = pstk__ring_now(w->ring);
-        pstk__trace_begin(&pipeline->delivered->trace, "decode", task->slot->seq);
+        pstk__trace_begin(pipeline->trace, "decode", task->slot->seq);
         for (uint32_t i = 0; i < n_rows && i < PREFETCH_ROWS; i++)
             prefetch_row(task, i, pipeline->n_extents);
         for (uint32_t i = 0; i < n_rows && !pstk__reorder_stale(&pipeline->reorder, task->slot);
@@ -338,7 +338,7 @@ void *pstk__pipeline_work(void *worker)
         pstk__count(&w->counters.n_items, n_rows); /* before the batch can be delivered */
         pstk__slot_trace(task->slot, w->ring, PSTK__EVENT_DECODE, begin, n_rows);
         finish_task(w, task);
-        pstk__trace_end(&pipeline->delivered->trace);
+        pstk__trace_end(pipeline->trace);
         uint64_t now = pstk__clock_ns();
         pstk__histogram_add(&w->counters.times, now - mark - waited);
         pstk__count_span(&w->counters.starved_ns, &pipeline->asked_ns, mark, mark + waited);

@@ -1,53 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/trace.h"
 
-#include "base/error.h"
+#include <stdlib.h>
 
-#include <nvtx3/nvToolsExt.h>
-
-int pstk__trace_open(struct pstk__trace *trace, struct pstk_error *err)
+struct pstk__trace *pstk__trace_open(void)
 {
-    (void)err;
-    trace->domain = nvtxDomainCreateA("penstock"); /* NULL, thus off, if no profiler listens */
-    return 0;
+    struct pstk__trace *trace = calloc(1, sizeof *trace);
+    if (trace)
+        atomic_init(&trace->n_refs, 1);
+    return trace;
 }
 
-void pstk__trace_close(struct pstk__trace *trace)
+struct pstk__trace *pstk__trace_ref(struct pstk__trace *trace)
 {
-    if (trace->domain)
-        nvtxDomainDestroy(trace->domain);
-    trace->domain = NULL;
+    if (trace)
+        atomic_fetch_add_explicit(&trace->n_refs, 1, memory_order_relaxed);
+    return trace;
 }
 
-static nvtxEventAttributes_t attributes(const char *name, uint64_t batch)
+/* Release: what this thread wrote comes before the free; acquire: so does what the others wrote. */
+void pstk__trace_unref(struct pstk__trace *trace)
 {
-    return (nvtxEventAttributes_t){.version = NVTX_VERSION,
-                                   .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
-                                   .payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64,
-                                   .payload.ullValue = batch,
-                                   .messageType = NVTX_MESSAGE_TYPE_ASCII,
-                                   .message.ascii = name};
-}
-
-void pstk__trace_begin_on(const struct pstk__trace *trace, const char *name, uint64_t batch)
-{
-    const nvtxEventAttributes_t a = attributes(name, batch);
-    nvtxDomainRangePushEx(trace->domain, &a);
-}
-
-void pstk__trace_end_on(const struct pstk__trace *trace)
-{
-    nvtxDomainRangePop(trace->domain);
-}
-
-uint64_t pstk__trace_begin_across_on(const struct pstk__trace *trace, const char *name,
-                                     uint64_t batch)
-{
-    const nvtxEventAttributes_t a = attributes(name, batch);
-    return nvtxDomainRangeStartEx(trace->domain, &a);
-}
-
-void pstk__trace_end_across_on(const struct pstk__trace *trace, uint64_t range)
-{
-    nvtxDomainRangeEnd(trace->domain, range);
+    if (!trace || atomic_fetch_sub_explicit(&trace->n_refs, 1, memory_order_acq_rel) > 1)
+        return;
+    pstk__nvtx_close(trace->domain);
+    pstk__timeline_close(trace->timeline);
+    free(trace);
 }

@@ -1,54 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace: named ranges of time for a profiler, by NVTX: Nsight Systems shows the pipeline by name.
- * While tracing is off, a range costs the test of one pointer, and the profiler's library is not
- * loaded.
+ * trace: what the threads of a loader tell of their time: ranges for a profiler, and events for a
+ * file. Its references own it: the loader has one, and the pool of slots that is leased from, which
+ * may outlive the loader, another. A trace that is NULL is off: then a range or an event costs the
+ * test of one pointer.
  */
 #ifndef PSTK_TRACE_H
 #define PSTK_TRACE_H
 
-#include <penstock/types.h>
+#include "observe/nvtx.h"
+#include "observe/timeline.h"
 
 struct pstk__trace {
-    void *domain; /* owned; NULL: tracing is off */
+    _Atomic uint32_t n_refs;
+    void *domain;                    /* of ranges for a profiler, owned; NULL: none */
+    struct pstk__timeline *timeline; /* owned; NULL: no events */
 };
 
-/* Start tracing. ENOTSUP: this build has no NVTX. */
-int pstk__trace_open(struct pstk__trace *trace, struct pstk_error *err);
-void pstk__trace_close(struct pstk__trace *trace);
+/* Returns owned, with one reference, and with neither domain nor timeline: the caller opens them
+ * before any other thread has the trace. NULL: no memory. */
+struct pstk__trace *pstk__trace_open(void);
+/* Take a reference. NULL is fine, and is returned. */
+struct pstk__trace *pstk__trace_ref(struct pstk__trace *trace);
+/* Give one up; the last one frees all. NULL is fine. */
+void pstk__trace_unref(struct pstk__trace *trace);
 
-/* The functions below that end in _on require that tracing is on. */
-void pstk__trace_begin_on(const struct pstk__trace *trace, const char *name, uint64_t batch);
-void pstk__trace_end_on(const struct pstk__trace *trace);
-uint64_t pstk__trace_begin_across_on(const struct pstk__trace *trace, const char *name,
-                                     uint64_t batch);
-void pstk__trace_end_across_on(const struct pstk__trace *trace, uint64_t range);
+/* The events; NULL: there are none. */
+static inline struct pstk__timeline *pstk__trace_timeline(const struct pstk__trace *trace)
+{
+    return trace ? trace->timeline : NULL;
+}
 
 /* Begin a range of the calling thread, for a batch's number in the stream. Ranges nest. */
 static inline void pstk__trace_begin(const struct pstk__trace *trace, const char *name,
                                      uint64_t batch)
 {
-    if (trace->domain)
-        pstk__trace_begin_on(trace, name, batch);
+    if (trace && trace->domain)
+        pstk__nvtx_begin(trace->domain, name, batch);
 }
 
 static inline void pstk__trace_end(const struct pstk__trace *trace)
 {
-    if (trace->domain)
-        pstk__trace_end_on(trace);
+    if (trace && trace->domain)
+        pstk__nvtx_end(trace->domain);
 }
 
 /* Begin a range that another thread may end. Returns its number. */
 static inline uint64_t pstk__trace_begin_across(const struct pstk__trace *trace, const char *name,
                                                 uint64_t batch)
 {
-    return trace->domain ? pstk__trace_begin_across_on(trace, name, batch) : 0;
+    return trace && trace->domain ? pstk__nvtx_begin_across(trace->domain, name, batch) : 0;
 }
 
 static inline void pstk__trace_end_across(const struct pstk__trace *trace, uint64_t range)
 {
-    if (trace->domain)
-        pstk__trace_end_across_on(trace, range);
+    if (trace && trace->domain)
+        pstk__nvtx_end_across(trace->domain, range);
 }
 
 #endif
