@@ -273,6 +273,20 @@ static void change_state(struct pstk__slot *slot, uint32_t from, uint32_t to)
     (void)from;
 }
 
+void pstk__slots_watch(struct pstk__slots *slots, uint32_t lane, struct pstk__eventcount *room)
+{
+    pthread_mutex_lock(&slots->lock);
+    slots->room[lane] = room;
+    pthread_mutex_unlock(&slots->lock);
+}
+
+void pstk__slots_unwatch(struct pstk__slots *slots)
+{
+    pthread_mutex_lock(&slots->lock);
+    memset(slots->room, 0, sizeof slots->room);
+    pthread_mutex_unlock(&slots->lock);
+}
+
 /* Called with the slot FREE: by the uploader (the copies of a host slot are over), by the thread
  * that ends or settles a lease (any thread of the program), and by the thread that drops a batch (a
  * worker, the uploader, or the consumer, which then holds the reorder buffer's lock). Takes the
@@ -282,7 +296,7 @@ static void push_free(struct pstk__slot *slot)
     struct pstk__slots *slots = slot->pool;
     pthread_mutex_lock(&slots->lock);
     slots->free_list[slot->lane][slots->n_free[slot->lane]++] = slot->batch.slot;
-    /* Under the lock: the loader removes its eventcounts under it before it frees them. */
+    /* Under the lock, as pstk__slots_unwatch: the eventcount is still there. */
     if (slots->room[slot->lane])
         pstk__eventcount_notify(slots->room[slot->lane]);
     pthread_mutex_unlock(&slots->lock);

@@ -131,8 +131,7 @@ struct pstk__slots {
     pthread_mutex_t lock;                  /* guards all below */
     uint32_t *free_list[PSTK__MAX_LANES];  /* slot indices, oldest first; room for n_slots; owned */
     uint32_t n_free[PSTK__MAX_LANES];
-    struct pstk__eventcount *room[PSTK__MAX_LANES]; /* notified when a slot becomes free; NULL once
-                                                 the loader is gone; borrowed */
+    struct pstk__eventcount *room[PSTK__MAX_LANES]; /* who watches the lanes, borrowed; or NULL */
     struct pstk_error failure;                      /* code != 0: a release left a slot unusable */
     int owner; /* process id: a fork's child may not touch us */
 };
@@ -159,6 +158,12 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
 /* Take the device that hands the slots out; slots of a device get their addresses. Before the first
  * lease. */
 void pstk__slots_attach(struct pstk__slots *slots, struct pstk__device *device);
+/* Notify `room` when a slot of the lane becomes free, from now on until pstk__slots_unwatch.
+ * borrowed. */
+void pstk__slots_watch(struct pstk__slots *slots, uint32_t lane, struct pstk__eventcount *room);
+/* Notify nobody any more. Any thread may still give slots back; once this has returned, none of
+ * them touches an eventcount. */
+void pstk__slots_unwatch(struct pstk__slots *slots);
 /* Give up a reference; the last one frees all, except memory of the device that a parked slot's
  * streams may still use. */
 void pstk__slots_unref(struct pstk__slots *slots);

@@ -143,7 +143,7 @@ static int start_uploader(struct pstk__pipeline *pipeline, struct pstk_error *er
     struct pstk__uploader *uploader = &pipeline->uploader;
     uploader->pipeline = pipeline;
     pstk_error_init(&uploader->start_error, sizeof uploader->start_error);
-    pipeline->delivered->room[0] = &pipeline->reorder.uploads;
+    pstk__slots_watch(pipeline->delivered, 0, &pipeline->reorder.uploads);
     int r = thread_start(&uploader->thread, pstk__pipeline_upload, uploader, err);
     uploader->running = r == 0;
     return r == 0 ? wait_started(pipeline, &uploader->started, &uploader->start_error, err) : r;
@@ -174,7 +174,7 @@ static int start_all(struct pstk__pipeline *pipeline, struct pstk_error *err)
         pipeline->workers[i].running = r == 0;
     }
     for (uint32_t i = 0; r == 0 && i < pipeline->n_lanes; i++) {
-        pipeline->slots->room[i] = &pipeline->lanes[i].handback.eventcount;
+        pstk__slots_watch(pipeline->slots, i, &pipeline->lanes[i].handback.eventcount);
         r = thread_start(&pipeline->lanes[i].thread, pstk__pipeline_read, &pipeline->lanes[i], err);
         pipeline->lanes[i].running = r == 0;
         if (r == 0)
@@ -242,15 +242,6 @@ static void lane_close(struct pstk__lane *l)
     l->tasks = NULL;
 }
 
-/* Called by the thread that closes, after all of ours were joined. Consumers may still give leased
- * slots back: they notify an eventcount only under this lock, and from now on find none. */
-static void forget_eventcounts(struct pstk__slots *slots)
-{
-    pthread_mutex_lock(&slots->lock);
-    memset(slots->room, 0, sizeof slots->room);
-    pthread_mutex_unlock(&slots->lock);
-}
-
 /* Called by the thread that opens, when open failed, or by the thread that closes; holding nothing.
  * Each thread is woken before it is joined: uploader and readers see `closing`, workers find their
  * queue shut, once the reader that pushes to it is gone. */
@@ -287,8 +278,9 @@ void pstk__pipeline_stop(struct pstk__pipeline *pipeline)
     pstk__cpu_times_close(pipeline->workers_times);
     pstk__cpu_times_close(pipeline->uploader_times);
     pipeline->readers_times = pipeline->workers_times = pipeline->uploader_times = NULL;
-    forget_eventcounts(pipeline->slots);
-    forget_eventcounts(pipeline->delivered);
+    /* All of our threads were joined; consumers may still give leased slots back. */
+    pstk__slots_unwatch(pipeline->slots);
+    pstk__slots_unwatch(pipeline->delivered);
     for (uint32_t i = 0; i < pipeline->n_lanes; i++)
         lane_close(&pipeline->lanes[i]);
 }

@@ -242,10 +242,10 @@ static int shared_open(struct shared *c, uint32_t n_slots, uint32_t n_device_slo
     c->filling = pstk__queue_open(n_slots);
     for (uint32_t i = 0; i < N_LANES; i++) {
         pstk__eventcount_init(&c->rooms[i]);
-        c->w.p.host->room[i] = &c->rooms[i];
+        pstk__slots_watch(c->w.p.host, i, &c->rooms[i]);
     }
     if (c->is_uploading)
-        c->w.p.device->room[0] = &c->w.reorder.uploads;
+        pstk__slots_watch(c->w.p.device, 0, &c->w.reorder.uploads);
     return c->filling ? 0 : -1;
 }
 

@@ -406,7 +406,7 @@ TEST(a_slot_that_becomes_free_notifies_the_eventcount_of_its_lane_alone)
     CHECK_EQ(pools_open(&p, &c), 0);
     for (uint32_t lane = 0; lane < 2; lane++) {
         pstk__eventcount_init(&eventcounts[lane]);
-        p.host->room[lane] = &eventcounts[lane];
+        pstk__slots_watch(p.host, lane, &eventcounts[lane]);
     }
     for (uint32_t lane = 0; lane < 2; lane++)
         for (int how = 0; how < 3; how++) {
@@ -427,7 +427,7 @@ TEST(a_slot_that_becomes_free_notifies_the_eventcount_of_its_lane_alone)
             CHECK_EQ(pstk__eventcount_ticket(&eventcounts[lane]), mine + 1);
             CHECK_EQ(pstk__eventcount_ticket(&eventcounts[!lane]), other);
         }
-    p.host->room[0] = p.host->room[1] = NULL; /* the loader is gone */
+    pstk__slots_unwatch(p.host); /* the loader is gone */
     pstk__slot_drop(pstk__slot_begin(p.host, 0));
     pools_close(&p);
 }
@@ -625,7 +625,7 @@ TEST(a_slot_whose_release_failed_is_lost_and_the_first_error_stays)
         s[k] = load_empty(&p);
         CHECK_EQ(pstk__slot_lease(s[k], NULL, 0, NULL), 0);
     }
-    p.device->room[0] = &eventcount;
+    pstk__slots_watch(p.device, 0, &eventcount);
     CHECK_EQ(pstk__slots_failed(p.device, &err), 0);
     atomic_store(&p.actor.releases, PSTK_EIO);
     pstk__slot_release(s[1], NULL);
@@ -643,7 +643,7 @@ TEST(a_slot_whose_release_failed_is_lost_and_the_first_error_stays)
     atomic_store(&p.actor.releases, 0);
     pstk__slot_release(s[0], NULL);
     CHECK(pstk__slot_load(p.device) == s[0] && !pstk__slot_load(p.device));
-    p.device->room[0] = NULL;
+    pstk__slots_unwatch(p.device);
     pools_close(&p);
 }
 

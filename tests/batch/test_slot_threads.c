@@ -244,7 +244,7 @@ static int is_right(const struct pstk__slot *s)
             return 0;
         if (is_failed(s->seq))
             continue;
-        if (s->offsets[RAGGED][row + 1] != (int64_t)(n * (row + 1)))
+        if (s->outputs[RAGGED].offsets[row + 1] != (int64_t)(n * (row + 1)))
             return 0;
         for (uint64_t k = n * ITEM_SIZE * row; k < n * ITEM_SIZE * (row + 1); k++)
             if (ragged[k] != (value & 127))
@@ -295,7 +295,7 @@ TEST(slots_that_many_threads_begin_fill_and_release_have_one_owner_at_a_time)
     for (uint32_t i = 0; i < N_LANES; i++) {
         m[i] = (struct member){&c, i};
         pstk__eventcount_init(&c.rooms[i]);
-        c.p.host->room[i] = &c.rooms[i];
+        pstk__slots_watch(c.p.host, i, &c.rooms[i]);
         CHECK_EQ(pthread_create(&threads[i], NULL, crowd_read, &m[i]), 0);
         CHECK_EQ(pthread_create(&threads[N_LANES + i], NULL, crowd_work, &c), 0);
         CHECK_EQ(pthread_create(&threads[2 * N_LANES + i], NULL, crowd_release, &c), 0);
@@ -373,7 +373,7 @@ TEST(slots_that_threads_park_and_settle_come_back_all)
     c.leased = pstk__queue_open(3);
     c.p.actor.n_kept = 1;
     pstk__eventcount_init(&c.rooms[0]);
-    c.p.device->room[0] = &c.rooms[0];
+    pstk__slots_watch(c.p.device, 0, &c.rooms[0]);
     CHECK_EQ(pthread_create(&threads[0], NULL, device_release, &c), 0);
     CHECK_EQ(pthread_create(&threads[1], NULL, device_release, &c), 0);
     CHECK_EQ(pthread_create(&threads[2], NULL, device_capture, &c), 0);
