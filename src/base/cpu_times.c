@@ -144,7 +144,7 @@ struct pstk__cpu_time pstk__cpu_times_read(struct pstk__cpu_times *times)
         times->last_ns = now;
         times->cost_ns = pstk__clock_ns() - now;
     }
-    const struct pstk__cpu_time told = times->last;
+    const struct pstk__cpu_time answer = times->last;
     pthread_mutex_unlock(&times->lock);
-    return told;
+    return answer;
 }

@@ -45,7 +45,7 @@ enum pstk__slot_state {
     PSTK__SLOT_PARKED = 7,  /* device */
 };
 
-/* What a slot has of one output, beside its tensor. */
+/* What a slot has of one output. Its tensor is in an array of its own, which the consumer sees. */
 struct pstk__slot_output {
     uint8_t *written;  /* host: where workers write rows: the tensor's data, or, of a mosaic's
                           outputs, memory of their own */

@@ -121,7 +121,7 @@ int pstk__blocks_open(struct pstk__blocks **out, struct pstk__lane *lane,
     struct pstk__blocks *b = *out = calloc(1, sizeof *b);
     int r = b ? 0 : PSTK_ENOMEM;
     if (r == 0) {
-        const struct pstk__interleave *interleave = &pipeline->picks.shape.interleave;
+        const struct pstk__interleave *interleave = &pipeline->stream.picks.shape.interleave;
         b->lane = lane;
         b->n_ways = need->n_ways;
         b->n_shared = interleave->ways / need->n_ways;
@@ -406,7 +406,7 @@ void pstk__blocks_find(struct pstk__blocks *b, const struct pstk__task *task, ui
                        struct pstk__row_io *io)
 {
     const struct pstk__slot *slot = task->slot;
-    const struct pstk__interleave *interleave = &b->lane->pipeline->picks.shape.interleave;
+    const struct pstk__interleave *interleave = &b->lane->pipeline->stream.picks.shape.interleave;
     const uint64_t epoch = slot->batch.epoch;
     struct pstk__interleave_location location;
     const struct pstk__windowed *order = &pstk__picker_order(&b->lane->picker, epoch)->windowed;

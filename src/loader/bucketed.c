@@ -39,16 +39,17 @@ int pstk__bucketed_check(const struct pstk_settings *s, struct pstk_error *err)
 }
 
 /* Memory for what is kept of the budget; the costs are copied. */
-static int open_epochs(struct pstk__pipeline *pipeline, struct pstk_error *err)
+static int open_epochs(struct pstk__epochs **out, const struct pstk__bucketed_config *c,
+                       struct pstk_error *err)
 {
-    const struct pstk_budget *budget = pipeline->settings.budget;
-    const uint64_t n = pipeline->source->n_samples;
+    const struct pstk_budget *budget = c->settings->budget;
+    const uint64_t n = c->source->n_samples;
     if (budget->n_costs != n)
         return pstk__fail(
             err, PSTK_EINVAL, PSTK_STAGE_OPEN,
             "budget.n_costs: value is %llu; must be %llu, the number of samples of %s, "
             "also where a subset leaves fewer",
-            U64(budget->n_costs), U64(n), pipeline->settings.path);
+            U64(budget->n_costs), U64(n), c->source->path);
     struct pstk__epochs *epochs = calloc(1, sizeof *epochs);
     if (!epochs)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the budget");
@@ -61,7 +62,7 @@ static int open_epochs(struct pstk__pipeline *pipeline, struct pstk_error *err)
         free(epochs);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a lock");
     }
-    pipeline->epochs = epochs;
+    *out = epochs;
     epochs->costs =
         n <= SIZE_MAX / sizeof *epochs->costs ? malloc(n * sizeof *epochs->costs) : NULL;
     if (!epochs->costs)
@@ -70,55 +71,51 @@ static int open_epochs(struct pstk__pipeline *pipeline, struct pstk_error *err)
     return 0;
 }
 
-/* Bytes that max_memory counts; they come before slots and I/O memory. */
-static int check_memory(struct pstk__pipeline *pipeline, struct pstk_error *err)
+uint64_t pstk__bucketed_memory(const struct pstk__epochs *epochs, uint64_t n)
 {
-    const uint64_t n = pipeline->source->n_samples, limit = pipeline->settings.memory.max_memory;
-    const uint64_t size = pstk__epochs_size(&pipeline->epochs->bucketing);
-    pipeline->epochs_memory =
-        n * sizeof(uint32_t) > UINT64_MAX - size ? UINT64_MAX : size + n * sizeof(uint32_t);
-    if (limit && pipeline->epochs_memory >= limit)
+    const uint64_t size = pstk__epochs_size(&epochs->bucketing);
+    return n * sizeof(uint32_t) > UINT64_MAX - size ? UINT64_MAX : size + n * sizeof(uint32_t);
+}
+
+/* max_memory counts it, before slots and I/O memory. */
+static int check_memory(const struct pstk__epochs *epochs, const struct pstk__bucketed_config *c,
+                        struct pstk_error *err)
+{
+    const uint64_t n = c->source->n_samples, limit = c->settings->memory.max_memory,
+                   memory = pstk__bucketed_memory(epochs, n);
+    if (limit && memory >= limit)
         return pstk__fail_setting(err, "max_memory", limit,
                                   "above %llu bytes, which batches by a budget take for %llu "
                                   "positions of two epochs and the costs of %llu samples",
-                                  U64(pipeline->epochs_memory),
-                                  U64(pipeline->epochs->bucketing.n_kept), U64(n));
+                                  U64(memory), U64(epochs->bucketing.n_kept), U64(n));
     return 0;
 }
 
-/* An epoch that has a batch for not even every rank leaves none under PSTK_LAST_DROP. */
-static int check_first(const struct pstk__pipeline *pipeline, struct pstk_error *err)
+int pstk__bucketed_check_first(struct pstk__epochs *epochs, const struct pstk_settings *s,
+                               struct pstk_error *err)
 {
-    const struct pstk_settings *s = &pipeline->settings;
-    const uint64_t n = pstk__epochs_n_batches(pipeline->epochs, s->order.epoch);
+    const uint64_t n = pstk__epochs_n_batches(epochs, s->order.epoch);
     if (s->last_batch != PSTK_LAST_DROP || n >= s->ranks.world)
         return 0;
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                       "budget.total: value is %llu; must give each of %u ranks a batch, but %llu "
                       "samples make %llu of them in epoch %llu, so last_batch=drop leaves no batch "
                       "(lower it, or set last_batch to pad or short)",
-                      U64(s->budget->total), s->ranks.world, U64(pipeline->partition.n), U64(n),
+                      U64(s->budget->total), s->ranks.world, U64(epochs->bucketing.n_kept), U64(n),
                       U64(s->order.epoch));
 }
 
-int pstk__bucketed_open(struct pstk__pipeline *pipeline, uint64_t n, struct pstk_error *err)
+int pstk__bucketed_open(struct pstk__epochs **out, const struct pstk__bucketed_config *c,
+                        struct pstk_error *err)
 {
-    const struct pstk_budget *budget = pipeline->settings.budget;
-    int r = open_epochs(pipeline, err);
+    int r = open_epochs(out, c, err);
     if (r < 0)
         return r;
-    struct pstk__epochs *epochs = pipeline->epochs;
-    r = pstk__bucketing_init(&epochs->bucketing, &pipeline->picks, pipeline->source->n_samples, n,
-                             budget, err);
+    struct pstk__epochs *epochs = *out;
+    r = pstk__bucketing_init(&epochs->bucketing, c->picks, c->source->n_samples, c->partition->n,
+                             c->settings->budget, err);
     epochs->bucketing.costs = epochs->costs;
     if (r == 0)
-        r = check_memory(pipeline, err);
-    if (r == 0)
-        r = pstk__epochs_open(epochs, &pipeline->partition, err);
-    if (r < 0)
-        return r;
-    pipeline->partition.n = epochs->bucketing.n_kept;
-    pipeline->settings.batch_size = (uint32_t)epochs->bucketing.largest_batch;
-    pstk__epochs_make(epochs, pipeline->settings.order.epoch);
-    return check_first(pipeline, err);
+        r = check_memory(epochs, c, err);
+    return r == 0 ? pstk__epochs_open(epochs, c->partition, err) : r;
 }

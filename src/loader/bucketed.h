@@ -4,12 +4,29 @@
 #ifndef PSTK_LOADER_BUCKETED_H
 #define PSTK_LOADER_BUCKETED_H
 
-#include "loader/pipeline.h"
+#include "batch/epochs.h"
+#include "format/format.h"
+
+#include <penstock/penstock.h>
 
 /* Check all that needs no data set. Without a budget, nothing. EINVAL, ENOTSUP name the setting. */
 int pstk__bucketed_check(const struct pstk_settings *settings, struct pstk_error *err);
-/* Make pipeline->epochs, which the caller closes, of an order of n positions; set the positions of
- * the partition, and the rows of the largest batch in settings.batch_size. */
-int pstk__bucketed_open(struct pstk__pipeline *pipeline, uint64_t n, struct pstk_error *err);
+/* What batches by a budget are made of. All pointers: borrows; picks and partition for the life of
+ * the epochs. */
+struct pstk__bucketed_config {
+    const struct pstk_settings *settings; /* with a budget */
+    const struct pstk__source *source;
+    const struct pstk__pick_plan *picks;
+    const struct pstk__partition *partition; /* n: positions of the order */
+};
+
+/* Make the batches of the settings' budget; *out is owned, also after an error. */
+int pstk__bucketed_open(struct pstk__epochs **out, const struct pstk__bucketed_config *c,
+                        struct pstk_error *err);
+/* Bytes that they take, with the costs of n samples; at most UINT64_MAX. */
+uint64_t pstk__bucketed_memory(const struct pstk__epochs *epochs, uint64_t n);
+/* Check that the first epoch has a batch for every rank. */
+int pstk__bucketed_check_first(struct pstk__epochs *epochs, const struct pstk_settings *settings,
+                               struct pstk_error *err);
 
 #endif

@@ -4,7 +4,6 @@
 #include <penstock/penstock.h>
 
 #include "loader/status_file.h"
-#include "loader/bucketed.h"
 #include "loader/budget.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -51,108 +50,38 @@ static uint64_t get(const _Atomic uint64_t *counter)
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
-/* The data set is smaller than one batch of global_batch rows. */
-static int refuse_no_batch(const struct pstk__pipeline *pipeline, uint64_t global_batch,
-                           struct pstk_error *err)
-{
-    const struct pstk_settings *s = &pipeline->settings;
-    const unsigned long long n = pipeline->partition.n;
-    const char *of = pipeline->members ? "the subset of " : "";
-    const char *path = s->path ? s->path : "the data set"; /* NULL after open */
-    if (s->global_batch_size)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "global_batch_size: %llu rows are more than the %llu samples of %s%s, so "
-                          "last_batch=drop leaves no batch: lower it, or set last_batch to pad or "
-                          "short",
-                          (unsigned long long)global_batch, n, of, path);
-    return pstk__fail(
-        err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-        "batch_size: %llu rows for each of %u rank%s are more than the %llu samples of %s%s, so "
-        "last_batch=drop leaves no batch: lower batch_size, or set last_batch to pad or short",
-        (unsigned long long)(global_batch / s->ranks.world), s->ranks.world,
-        s->ranks.world == 1 ? "" : "s", n, of, path);
-}
-
-/* Find the samples of the subset; *n: how many. */
-static int open_subset(struct pstk__pipeline *pipeline, uint64_t *n, struct pstk_error *err)
-{
-    *n = pipeline->source->n_samples;
-    if (!pipeline->settings.subset)
-        return 0;
-    const int r =
-        pstk_members_open(&pipeline->members, pipeline->dataset, pipeline->settings.subset, err);
-    if (r < 0)
-        return r;
-    pipeline->picks.subset = pstk__members_subset(pipeline->members);
-    pipeline->picks.alias = pstk__members_alias(pipeline->members);
-    *n = pstk_members_n_draws(pipeline->members);
-    if (pipeline->picks.alias && pipeline->settings.order.kind != PSTK_ORDER_FULL)
-        return pstk__fail_setting(err, "order", pipeline->settings.order.kind,
-                                  "%d (full) with weights, which draw samples at random",
-                                  PSTK_ORDER_FULL);
-    return 0;
-}
-
+/* The data set, or those of a mixture, joined. */
 static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
-    struct pstk_settings *s = &pipeline->settings;
-    int r = s->mixture ? pstk__mixture_open(pipeline, err)
+    const struct pstk_settings *s = &pipeline->settings;
+    const uint64_t limit =
+        s->memory.max_record_size ? s->memory.max_record_size : PSTK__MAX_VALUE_SIZE;
+    int r = s->mixture ? pstk__mixture_open(&pipeline->dataset, s, err)
                        : pstk_dataset_open(&pipeline->dataset, s->path, s->foreign, err);
     if (r < 0)
         return r;
     pipeline->source = pstk__dataset_source(pipeline->dataset);
-    const uint64_t most =
-        s->memory.max_record_size ? s->memory.max_record_size : PSTK__MAX_VALUE_SIZE;
-    if (pipeline->mixture)
-        s->path = pipeline->source->path; /* for messages */
-    if (pipeline->source->limits.max_size > most)
-        return pstk__fail(
-            err, PSTK_EFBIG, PSTK_STAGE_OPEN,
-            "%s has records of up to %llu bytes, more than max_record_size (%llu): raise it",
-            s->path, (unsigned long long)pipeline->source->limits.max_size,
-            (unsigned long long)most);
-    uint64_t n;
-    r = open_subset(pipeline, &n, err);
+    if (pipeline->source->limits.max_size <= limit)
+        return 0;
+    return pstk__fail(
+        err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+        "%s has records of up to %llu bytes, more than max_record_size (%llu): raise it",
+        pipeline->source->path, (unsigned long long)pipeline->source->limits.max_size,
+        (unsigned long long)limit);
+}
+
+/* What is made of a sample, and what is read for that. */
+static int open_plan(struct pstk__pipeline *pipeline, struct pstk_error *err)
+{
+    struct pstk_settings *s = &pipeline->settings;
+    s->batch_size = pipeline->stream.max_rows; /* from here on: what there is room for */
+    const int r = pstk__plan_open(&pipeline->plan, s, pipeline->source, err);
     if (r < 0)
         return r;
-    pipeline->partition = (struct pstk__partition){
-        .n = pipeline->mixture ? pipeline->mixture->n : n,
-        .global_batch =
-            s->global_batch_size ? s->global_batch_size : (uint64_t)s->batch_size * s->ranks.world,
-        .rank = s->ranks.rank,
-        .world = s->ranks.world,
-        .last_batch = s->last_batch};
-    pipeline->picks.seed = s->seed;
-    pipeline->picks.mixture = pipeline->mixture;
-    pipeline->picks.shape = (struct pstk__order_shape){
-        .kind = s->order.kind,
-        .interleave = {
-            .n = n, .ways = s->order.ways, .block = s->order.block, .window = s->order.window}};
-    pstk__interleave_settle(&pipeline->picks.shape.interleave);
-    if (!s->budget && pstk__partition_n_batches(&pipeline->partition, 0) == 0)
-        return refuse_no_batch(pipeline, pipeline->partition.global_batch, err);
-    if (s->budget)
-        r = pstk__bucketed_open(pipeline, n, err);
-    if (r < 0)
-        return r;
-    r = pstk__schedule_open(&pipeline->schedule, &pipeline->partition, s->order.batch_schedule,
-                            s->order.n_batch_steps, s->global_batch_size ? 1 : s->ranks.world, err);
-    if (r < 0)
-        return r;
-    pipeline->partition.schedule = pipeline->schedule;
-    if (s->memory.max_batch_size) /* from here on: what outputs and slots have room for */
-        s->batch_size = s->memory.max_batch_size;
-    if (s->order.position > pipeline->partition.n)
-        return pstk__fail(
-            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-            "position: value is %llu; must be at most %llu, the number of samples of %s%s",
-            (unsigned long long)s->order.position, (unsigned long long)pipeline->partition.n,
-            s->subset ? "the subset of " : "", s->path);
-    int rc = pstk__plan_open(&pipeline->plan, s, pipeline->source, err);
-    for (uint32_t i = 0; rc == 0 && i < pipeline->plan->n_outputs; i++)
+    for (uint32_t i = 0; i < pipeline->plan->n_outputs; i++)
         pipeline->fields |= 1ull << pipeline->plan->outputs[i].field;
     pipeline->n_extents = pstk__source_n_extents(pipeline->source, pipeline->fields);
-    return rc;
+    return 0;
 }
 
 /* Direct reads when the data set is larger than the page cache could hold, or when forced. */
@@ -177,7 +106,7 @@ static int choose_io(struct pstk__pipeline *pipeline, uint64_t machine_memory,
     if (r == 0 && memory_align <= PSTK__PAGE_SIZE && offset_align <= PSTK__PAGE_SIZE) {
         pipeline->memory_align = memory_align > 64 ? memory_align : 64;
         pipeline->offset_align = offset_align ? offset_align : 1;
-        if (pipeline->mixture) /* its data sets may lie on file systems that ask for more */
+        if (pipeline->stream.mixture) /* its data sets may lie on file systems that ask for more */
             pipeline->memory_align = pipeline->offset_align = PSTK__PAGE_SIZE;
         return 0;
     }
@@ -228,17 +157,17 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
     pipeline->n_nodes = pstk__numa_n_nodes(pipeline->numa);
     pipeline->n_workers = pstk__numa_n_workers(pipeline->numa);
     r = choose_io(pipeline, memory, err);
-    struct pstk__budget_config budget = {.settings = s,
-                                         .interleave = s->order.kind == PSTK_ORDER_WINDOWED
-                                                           ? &pipeline->picks.shape.interleave
-                                                           : NULL,
-                                         .plan = pipeline->plan,
-                                         .layout = &loader->layout,
-                                         .least = &least,
-                                         .n_nodes = pipeline->n_nodes,
-                                         .workers_per_node = workers_per_node(pipeline),
-                                         .machine_memory = memory,
-                                         .taken = pipeline->epochs_memory};
+    struct pstk__budget_config budget = {
+        .settings = s,
+        .interleave =
+            s->order.kind == PSTK_ORDER_WINDOWED ? &pipeline->stream.picks.shape.interleave : NULL,
+        .plan = pipeline->plan,
+        .layout = &loader->layout,
+        .least = &least,
+        .n_nodes = pipeline->n_nodes,
+        .workers_per_node = workers_per_node(pipeline),
+        .machine_memory = memory,
+        .taken = pipeline->stream.epochs_memory};
     pstk__cgroup_memory_left("/", &budget.group_limit, &budget.group_left);
     if (r == 0)
         r = pstk__budget_init(&loader->budget, &budget, err);
@@ -337,7 +266,7 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
     if (!loader->snapshots)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for metrics");
     int r = pstk__reorder_open(&pipeline->reorder, pipeline->slots, pipeline->delivered,
-                               &pipeline->partition, pipeline->epochs, start, err);
+                               &pipeline->stream.partition, pipeline->stream.epochs, start, err);
     if (r < 0)
         return r;
     pipeline->lanes =
@@ -381,12 +310,9 @@ static void loader_free(struct pstk_loader *loader)
     pstk__trace_unref(pipeline->trace);
     pstk__numa_close(pipeline->numa);
     pstk__plan_close(pipeline->plan);
-    pstk_members_close(&pipeline->members);
+    pstk__stream_close(&pipeline->stream);
     pstk_dataset_close(&pipeline->dataset);
-    pstk__mixture_close(pipeline);
-    free(pipeline->schedule);
     pstk__snapshots_close(loader->snapshots);
-    pstk__epochs_close(pipeline->epochs);
     free(loader);
 }
 
@@ -407,7 +333,12 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
     memset(loader, 0, sizeof *loader);
     loader->owner = (int)getpid();
     loader->pipeline.settings = settings;
-    r = open_source(&loader->pipeline, err);
+    struct pstk__pipeline *pipeline = &loader->pipeline;
+    r = open_source(pipeline, err);
+    if (r == 0)
+        r = pstk__stream_open(&pipeline->stream, &pipeline->settings, pipeline->dataset, err);
+    if (r == 0)
+        r = open_plan(pipeline, err);
     if (r == 0)
         r = open_machine(loader, err);
     if (r == 0)
@@ -652,12 +583,12 @@ int pstk_seek(struct pstk_loader *loader, uint64_t epoch, uint64_t position, str
     int r = may_move(loader, "pstk_seek", err);
     if (r < 0)
         return r;
-    if (position > loader->pipeline.partition.n)
+    if (position > loader->pipeline.stream.partition.n)
         return pstk__fail(
             err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
             "position: value is %llu; must be at most %llu, the number of samples of the %s",
-            (unsigned long long)position, (unsigned long long)loader->pipeline.partition.n,
-            loader->pipeline.members ? "subset" : "data set");
+            (unsigned long long)position, (unsigned long long)loader->pipeline.stream.partition.n,
+            loader->pipeline.stream.members ? "subset" : "data set");
     loader->asks_again = 0;
     pstk__reorder_seek(&loader->pipeline.reorder,
                        (struct pstk__cursor){.epoch = epoch, .position = position});
@@ -670,11 +601,11 @@ int pstk_set_batch_size(struct pstk_loader *loader, uint32_t rows, struct pstk_e
     if (r < 0)
         return r;
     struct pstk__pipeline *pipeline = &loader->pipeline;
-    struct pstk__partition partition = pipeline->partition;
-    if (pipeline->epochs)
+    struct pstk__partition partition = pipeline->stream.partition;
+    if (pipeline->stream.epochs)
         return pstk__fail_setting(err, "batch_size", rows,
                                   "left as it is, because the loader has a budget");
-    if (pipeline->schedule)
+    if (pipeline->stream.schedule)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
                           "%s: value is %u; must not be set, because batch_schedule has the sizes",
                           pipeline->settings.global_batch_size ? "global_batch_size" : "batch_size",
@@ -682,7 +613,8 @@ int pstk_set_batch_size(struct pstk_loader *loader, uint32_t rows, struct pstk_e
     r = pstk__settings_resize(&pipeline->settings, rows, pipeline->plan->batch_size,
                               &partition.global_batch, err);
     if (r == 0 && pstk__partition_n_batches(&partition, 0) == 0)
-        r = refuse_no_batch(pipeline, partition.global_batch, err);
+        r = pstk__stream_fail_no_batch(&pipeline->stream, &pipeline->settings,
+                                       pipeline->source->path, partition.global_batch, err);
     if (r < 0)
         return r;
     loader->asks_again = 0;
@@ -730,7 +662,7 @@ uint32_t pstk_max_rows(const struct pstk_loader *loader)
 
 uint64_t pstk_n_samples(const struct pstk_loader *loader)
 {
-    return loader ? loader->pipeline.partition.n : 0;
+    return loader ? loader->pipeline.stream.partition.n : 0;
 }
 
 void pstk_interrupt(struct pstk_loader *loader)
@@ -888,7 +820,7 @@ int pstk_mixture_get_stats(const struct pstk_loader *loader, uint32_t data_set,
     const int r = usable(loader, NULL);
     if (r < 0)
         return r;
-    const struct pstk__mixture *mixture = loader->pipeline.mixture;
+    const struct pstk__mixture *mixture = loader->pipeline.stream.mixture;
     if (!mixture || data_set >= mixture->n_data_sets || !stats || stats->size < sizeof stats->size)
         return PSTK_EINVAL;
     const uint32_t size = stats->size;

@@ -2,6 +2,7 @@
 #include "loader/mixture.h"
 
 #include "base/error.h"
+#include "dataset/dataset.h"
 #include "dataset/members.h"
 #include "format/joined.h"
 
@@ -197,7 +198,7 @@ static int open_members(struct pstk_members **out, const struct pstk_settings *s
                         struct pstk_error *err)
 {
     struct pstk_dataset *dataset;
-    int r = pstk_dataset_open(&dataset, s->mixture->paths[d], NULL, err);
+    int r = pstk_dataset_open(&dataset, s->mixture->paths[d], s->foreign, err);
     if (r < 0)
         return r;
     r = pstk_members_open(out, dataset, subset_of(s->mixture, d), err);
@@ -249,35 +250,34 @@ static int make(struct pstk__mixture **out, const struct pstk_settings *s,
     return 0;
 }
 
-int pstk__mixture_open(struct pstk__pipeline *pipeline, struct pstk_error *err)
+int pstk__mixture_open(struct pstk_dataset **out, const struct pstk_settings *s,
+                       struct pstk_error *err)
 {
     struct pstk__source *joined;
-    int r = open_joined(&joined, &pipeline->settings, err);
+    int r = open_joined(&joined, s, err);
     if (r == 0)
-        r = pstk__dataset_of(&pipeline->dataset, joined, err);
-    if (r == 0)
-        r = check_fields(&pipeline->settings, joined, err);
-    for (uint32_t d = 0; r == 0 && d < pipeline->settings.mixture->n_data_sets; d++) {
-        if (subset_of(pipeline->settings.mixture, d))
-            r = open_members(&pipeline->members_of[d], &pipeline->settings, d, err);
-        if (r < 0)
+        r = pstk__dataset_of(out, joined, err);
+    return r == 0 ? check_fields(s, joined, err) : r;
+}
+
+int pstk__mixture_make_order(struct pstk__mixture **out,
+                             struct pstk_members *members_of[PSTK_MAX_DATA_SETS],
+                             const struct pstk_settings *s, const struct pstk__source *joined,
+                             struct pstk_error *err)
+{
+    for (uint32_t d = 0; d < s->mixture->n_data_sets; d++) {
+        const int r = subset_of(s->mixture, d) ? open_members(&members_of[d], s, d, err) : 0;
+        if (r < 0) {
             name_data_set(pstk__joined_part(joined, d)->path, err);
+            return r;
+        }
     }
-    return r < 0 ? r
-                 : make(&pipeline->mixture, &pipeline->settings, joined, pipeline->members_of, err);
+    return make(out, s, joined, members_of, err);
 }
 
-void pstk__mixture_close(struct pstk__pipeline *pipeline)
+void pstk__mixture_name(const struct pstk__mixture *mixture, const struct pstk__source *joined,
+                        const struct pstk__pick *pick, struct pstk_error *err)
 {
-    for (uint32_t d = 0; d < PSTK_MAX_DATA_SETS; d++)
-        pstk_members_close(&pipeline->members_of[d]);
-    free(pipeline->mixture);
-    pipeline->mixture = NULL;
-}
-
-void pstk__mixture_name(const struct pstk__pipeline *pipeline, const struct pstk__pick *pick,
-                        struct pstk_error *err)
-{
-    if (pipeline->mixture)
-        name_data_set(pstk__joined_part(pipeline->source, pick->data_set)->path, err);
+    if (mixture)
+        name_data_set(pstk__joined_part(joined, pick->data_set)->path, err);
 }

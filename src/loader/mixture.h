@@ -4,17 +4,24 @@
 #ifndef PSTK_LOADER_MIXTURE_H
 #define PSTK_LOADER_MIXTURE_H
 
-#include "loader/pipeline.h"
+#include "format/format.h"
+#include "order/pick.h"
+
+#include <penstock/penstock.h>
 
 /* Check all that needs no data set: settings->mixture is not NULL. EINVAL names the setting. */
 int pstk__mixture_check(const struct pstk_settings *settings, struct pstk_error *err);
-/* Open the data sets and make the mixture: pipeline->dataset, which the caller closes, mixture and
- * members_of. */
-int pstk__mixture_open(struct pstk__pipeline *pipeline, struct pstk_error *err);
-/* Free the mixture and the members of its data sets; also what a failed open has left. */
-void pstk__mixture_close(struct pstk__pipeline *pipeline);
-/* Put the data set of a pick before the message of its error. Without a mixture, nothing. */
-void pstk__mixture_name(const struct pstk__pipeline *pipeline, const struct pstk__pick *pick,
-                        struct pstk_error *err);
+/* Open the data sets, as one, which the caller closes also after an error. */
+int pstk__mixture_open(struct pstk_dataset **out, const struct pstk_settings *s,
+                       struct pstk_error *err);
+/* Make the order of the mixture, *out, and find the subsets of its data sets, members_of: both are
+ * owned, also after an error. joined: of the data set that pstk__mixture_open made. */
+int pstk__mixture_make_order(struct pstk__mixture **out,
+                             struct pstk_members *members_of[PSTK_MAX_DATA_SETS],
+                             const struct pstk_settings *s, const struct pstk__source *joined,
+                             struct pstk_error *err);
+/* Put the data set of a pick before the message of its error. mixture: NULL: nothing. */
+void pstk__mixture_name(const struct pstk__mixture *mixture, const struct pstk__source *joined,
+                        const struct pstk__pick *pick, struct pstk_error *err);
 
 #endif

@@ -60,7 +60,7 @@ static int lane_init(struct pstk__pipeline *pipeline, struct pstk__lane *l, stru
     l->rows = calloc(n_rows, sizeof *l->rows);
     l->extents = calloc(n_extents, sizeof *l->extents);
     l->spans = calloc(n_extents, sizeof *l->spans);
-    const uint32_t n_orders = pipeline->mixture ? pipeline->mixture->n_data_sets : 0;
+    const uint32_t n_orders = pipeline->stream.mixture ? pipeline->stream.mixture->n_data_sets : 0;
     l->orders = calloc(n_orders + 1, sizeof *l->orders); /* never of size 0 */
     l->work = pstk__queue_open(l->n_tasks);
     l->idle = pstk__queue_open(l->n_tasks);

@@ -27,6 +27,7 @@
 #include "dataset/dataset.h"
 #include "format/files.h"
 #include "loader/handback.h"
+#include "loader/stream.h"
 #include "reader/pages.h"
 #include "machine/numa.h"
 #include "base/cpu_times.h"
@@ -190,15 +191,7 @@ struct pstk__pipeline {
     struct pstk__slots *slots;     /* that workers fill */
     struct pstk__slots *delivered; /* that are leased: the same, or those of a device */
     struct pstk__reorder_buffer reorder;
-    struct pstk__schedule *schedule; /* owned; NULL: batches of one size */
-    struct pstk__epochs *epochs;     /* owned; NULL: no budget */
-    uint64_t epochs_memory;          /* bytes, with the costs */
-    struct pstk__partition partition;
-    struct pstk__pick_plan picks;
-    struct pstk_members *members;  /* of the subset, owned; or NULL */
-    struct pstk__mixture *mixture; /* owned; NULL: one data set */
-    /* Of a mixture's data sets, owned; or NULL, as each without a subset. */
-    struct pstk_members *members_of[PSTK_MAX_DATA_SETS];
+    struct pstk__stream stream;
     uint32_t n_nodes, n_workers;
     uint32_t n_lanes;               /* a multiple of n_nodes, at most n_slots */
     struct pstk__lane *lanes;       /* n_lanes, owned */

@@ -110,9 +110,9 @@ static enum pstk__row_plan plan_row(struct pstk__lane *l, struct pstk__task *tas
     struct pstk__row_io *io = &task->fetch.rows[i];
     struct pstk__slot *slot = task->slot;
     const uint32_t row = task->first_row + i;
-    const uint64_t k =
-        slot->places ? slot->places[row]
-                     : pstk__partition_row(&l->pipeline->partition, slot->batch.position, row);
+    const uint64_t k = slot->places ? slot->places[row]
+                                    : pstk__partition_row(&l->pipeline->stream.partition,
+                                                          slot->batch.position, row);
     io->page = NULL;
     io->block = NULL;
     if (l->blocks)
@@ -362,7 +362,7 @@ static int open_lane(struct pstk__lane *l, struct pstk_error *err)
                              &l->fallbacks, err);
     if (r == 0)
         r = pstk__pages_open(&l->pages, pages, l->index_size, err);
-    pstk__picker_init(&l->picker, &pipeline->picks);
+    pstk__picker_init(&l->picker, &pipeline->stream.picks);
     l->picker.of_mixture = l->orders;
     l->span_limits = (struct pstk__span_limits){.memory = l->buffer_size / 2,
                                                 .single = READ_MAX,

@@ -24,12 +24,12 @@ int pstk__loader_status_file(struct pstk__status_file **out, struct pstk_loader 
 {
     const struct pstk_settings *s = &pipeline->settings;
     const struct pstk__status_file_config config = {.path = s->observe.monitor_path,
-                                                    .data_set = s->path,
+                                                    .data_set = pipeline->source->path,
                                                     .rank = s->ranks.rank,
                                                     .world = s->ranks.world,
                                                     .device = s->device.kind,
                                                     .device_index = s->device.index,
-                                                    .n_samples = pipeline->partition.n,
+                                                    .n_samples = pipeline->stream.partition.n,
                                                     .measure = measure,
                                                     .user = loader};
     struct pstk_error refused;

@@ -28,7 +28,7 @@ static uint64_t row_position(const struct pstk__pipeline *pipeline, const struct
 {
     if (slot->places)
         return slot->first + row;
-    return pstk__partition_row(&pipeline->partition, slot->batch.position, row);
+    return pstk__partition_row(&pipeline->stream.partition, slot->batch.position, row);
 }
 
 /* Write row i of a task from a parsed record, that of its sample or of a replacement. */
@@ -121,14 +121,14 @@ static void tries_init(struct tries *tries, const struct pstk__pipeline *pipelin
                        const struct pstk__pick *pick)
 {
     const struct pstk__source *source = pipeline->source;
-    const struct pstk__mixture *mixture = pipeline->mixture;
+    const struct pstk__mixture *mixture = pipeline->stream.mixture;
     const uint64_t id = pick->id;
     struct pstk__sample_location at;
     uint64_t n;
     tries->id = id;
     tries->n = tries->n_draws = 0;
-    tries->subset = mixture ? mixture->subsets[pick->data_set] : pipeline->picks.subset;
-    tries->alias = mixture ? mixture->aliases[pick->data_set] : pipeline->picks.alias;
+    tries->subset = mixture ? mixture->subsets[pick->data_set] : pipeline->stream.picks.subset;
+    tries->alias = mixture ? mixture->aliases[pick->data_set] : pipeline->stream.picks.alias;
     tries->base = pick->first;
     source->format->locate(source, id, &at);
     tries->record = at.record;
@@ -264,6 +264,7 @@ static void prefetch_row(const struct pstk__task *task, uint32_t i, uint32_t n_e
 
 static void write_row(struct pstk__worker *worker, const struct pstk__task *task, uint32_t i)
 {
+    const struct pstk__pipeline *pipeline = worker->pipeline;
     struct pstk__slot *slot = task->slot;
     struct pstk_error err;
     uint32_t row = task->first_row + i;
@@ -280,9 +281,9 @@ static void write_row(struct pstk__worker *worker, const struct pstk__task *task
         return;
     err.sample_id = id - task->fetch.rows[i].pick.first;
     err.epoch = slot->batch.epoch;
-    pstk__mixture_name(worker->pipeline, &task->fetch.rows[i].pick, &err);
-    err.position = row_position(worker->pipeline, slot, row);
-    if (worker->pipeline->settings.bad_sample == PSTK_BAD_REPLACE && sample_is_bad(&err) &&
+    pstk__mixture_name(pipeline->stream.mixture, pipeline->source, &task->fetch.rows[i].pick, &err);
+    err.position = row_position(pipeline, slot, row);
+    if (pipeline->settings.bad_sample == PSTK_BAD_REPLACE && sample_is_bad(&err) &&
         replace(worker, task, i, &err) == 0)
         return;
     pstk__slot_fail(slot, row, &err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace: what the threads of a loader tell of their time: ranges for a profiler, and events for a
+ * trace: what the threads of a loader note of their time: ranges for a profiler, and events for a
  * file. Its references own it: the loader has one, and the pool of slots that is leased from, which
  * may outlive the loader, another. A trace that is NULL is off: then a range or an event costs the
  * test of one pointer.
