@@ -538,6 +538,9 @@ class Tar(Case):
             self.assertEqual(len(loader.dataset), 6)
         with penstock.Dataset(dotted, foreign=penstock.Foreign(split_at="first")) as data:
             self.assertEqual(len(data.fields), 6)
+        halves = penstock.Mixture({dotted: 1.0}, subset=penstock.Range(0, 3), exhaustion="drop")
+        with penstock.Loader(halves, batch_size=3, outputs=["cls"], foreign=penstock.Foreign(split_at="last")) as loader:
+            self.assertEqual(len(loader), 1)
         many = put("many", *(f"shot_{i}.{i:02d}.cls" for i in range(80)))
         self.refused(many, "'shot_0.00.cls'", "split_at", kind=penstock.UnsupportedError)
         for meant in (("a.x.cls", "a.y.cls", "b.x.cls", "b.y.cls"), ("a.x.cls", "b.x.cls"), ("a.x.cls", "b.y.txt"), ("a.cls", "b.x.cls")):

@@ -157,12 +157,12 @@ class Mixture(Sealed):
 
     # ---- for the loader ------------------------------------------------------------------------------------
 
-    def _bound(self) -> Mixture:
+    def _bound(self, foreign: Opening | None) -> Mixture:
         """The mixture with the samples of its subsets, which are found; itself where all data sets are whole."""
         if not self._subsets and not self._drawn:
             return self
         found = copy.copy(self)
-        found._members = tuple(_members(path, self._subsets.get(path), self._drawn.get(path)) for path in self._paths)
+        found._members = tuple(_members(path, self._subsets.get(path), self._drawn.get(path), foreign) for path in self._paths)
         return found
 
     def _state(self) -> dict[str, Any]:
@@ -256,13 +256,13 @@ def _check_subsets(subsets: Mapping[str, Any], drawn: Mapping[str, Any]) -> None
                             "penstock.Balanced")
 
 
-def _members(path: str, subset: Subset | None, drawn: SampleWeights | None) -> Members | None:
+def _members(path: str, subset: Subset | None, drawn: SampleWeights | None, foreign: Opening | None) -> Members | None:
     """The samples of a data set; None: each of all once. Errors name the data set."""
     if subset is None and drawn is None:
         return None
     from . import subset as subsets
     try:
-        return subsets.opened(path, subset, drawn, None)
+        return subsets.opened(path, subset, drawn, None, foreign)
     except errors.PenstockError as error:
         error.args = (f"data set {path}: {error}",)
         raise
@@ -412,4 +412,4 @@ def opened(path: Any, outputs: Any = None, binds: bool = True, foreign: Opening 
     if binds:
         _warn_of_classes(outputs, path, catalogs, joined)
     n = len(catalogs)
-    return f"the mixture of {n} data set{'' if n == 1 else 's'}", path._bound() if binds else path, joined
+    return f"the mixture of {n} data set{'' if n == 1 else 's'}", path._bound(foreign) if binds else path, joined
