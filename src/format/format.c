@@ -71,14 +71,6 @@ static const char *name_of(const struct pstk__store *store, const char *path)
     return NULL;
 }
 
-/* 1: a file of the format's in the directory says what the data set is, so that others in it are
- * none: a manifest, an index, or a table of images in it. */
-static int has_file_of_its_own(const struct pstk__format *format)
-{
-    return format == &pstk__format_pstk || format == &pstk__format_mds ||
-           format == &pstk__format_table;
-}
-
 int pstk__format_find(const struct pstk__format **out, const struct pstk__store *store,
                       const char *path, struct pstk_error *err)
 {
@@ -88,7 +80,7 @@ int pstk__format_find(const struct pstk__format **out, const struct pstk__store 
         if (rc < 0)
             return rc;
         if (rc > 0) {
-            const int r = has_file_of_its_own(formats[i])
+            const int r = formats[i]->has_directory
                               ? 0
                               : pstk__rivals_check(formats[i], formats + i + 1, N_FORMATS - i - 1,
                                                    store, path, err);

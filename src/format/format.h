@@ -126,6 +126,8 @@ struct pstk__format {
     uint32_t version;   /* of its files, which this library reads; 0: it has none */
     uint32_t has_heads; /* 1: the head of a record, read alone, says where its values are */
     uint32_t has_parts; /* 1: packed in parts that merge joins */
+    uint32_t has_directory; /* 1: a file of it in a directory says what the data set is, so that
+                               others in it are none: a manifest, an index, a table of images */
     uint32_t has_file_each; /* 1: each sample has a file, with its id as number; one more is last */
 
     /* 1: `path` is of this format; 0: it is not; <0: ENOENT, EACCES, ... */

@@ -577,21 +577,22 @@ static int folder_file_check(const struct pstk__source *source, uint32_t number,
 }
 
 /* The entry of a format whose samples are images in files of their own. */
-#define ENTRY_OF_IMAGES(name_, needs_, files_, probe_, open_)                                      \
+#define ENTRY_OF_IMAGES(name_, needs_, files_, has_directory_, probe_, open_)                      \
     {                                                                                              \
         .name = (name_), .needs = (needs_), .files = (files_), .file = "image",                    \
-        .checksum = PSTK__CHECKSUM_NONE, .has_file_each = 1, .probe = (probe_), .open = (open_),   \
-        .close = folder_close, .index = pstk__indexed_index, .locate = pstk__indexed_locate,       \
-        .range = pstk__indexed_range, .page = folder_page, .page_check = pstk__indexed_page_check, \
-        .n_extents = folder_n_extents, .extent = folder_extent, .parse = folder_parse,             \
-        .read_size = folder_read_size, .file_shown = folder_file_shown,                            \
-        .file_path = folder_file_path, .file_check = folder_file_check,                            \
+        .checksum = PSTK__CHECKSUM_NONE, .has_directory = (has_directory_), .has_file_each = 1,    \
+        .probe = (probe_), .open = (open_), .close = folder_close, .index = pstk__indexed_index,   \
+        .locate = pstk__indexed_locate, .range = pstk__indexed_range, .page = folder_page,         \
+        .page_check = pstk__indexed_page_check, .n_extents = folder_n_extents,                     \
+        .extent = folder_extent, .parse = folder_parse, .read_size = folder_read_size,             \
+        .file_shown = folder_file_shown, .file_path = folder_file_path,                            \
+        .file_check = folder_file_check,                                                           \
     }
 
 const struct pstk__format pstk__format_folder =
-    ENTRY_OF_IMAGES("folder", "JPEG or PNG images, in class folders or flat", NULL,
+    ENTRY_OF_IMAGES("folder", "JPEG or PNG images, in class folders or flat", NULL, 0,
                     pstk__folder_probe, folder_open);
 
-const struct pstk__format pstk__format_table =
-    ENTRY_OF_IMAGES("table", "a metadata.csv or .jsonl that lists images",
-                    ".csv, .tsv, .jsonl or .ndjson table of images", pstk__table_probe, table_open);
+const struct pstk__format pstk__format_table = ENTRY_OF_IMAGES(
+    "table", "a metadata.csv or .jsonl that lists images",
+    ".csv, .tsv, .jsonl or .ndjson table of images", 1, pstk__table_probe, table_open);

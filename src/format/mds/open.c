@@ -355,6 +355,7 @@ const struct pstk__format pstk__format_mds = {
     .needs = "an index.json and MDS shards",
     .file = "shard",
     .checksum = PSTK__CHECKSUM_NONE,
+    .has_directory = 1,
     .probe = mds_probe,
     .open = mds_open,
     .close = pstk__indexed_close,

@@ -554,6 +554,7 @@ const struct pstk__format pstk__format_pstk = {
     .version = PSTK_FORMAT_VERSION,
     .has_heads = 1,
     .has_parts = 1,
+    .has_directory = 1,
     .probe = pstk_probe,
     .open = pstk_open_source,
     .close = pstk_close,
