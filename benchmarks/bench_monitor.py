@@ -28,7 +28,7 @@ def run(asked, with_monitor):
     begin, cpu = time.monotonic(), time.process_time()
     with penstock.Loader(asked.data, batch_size=16, n_threads=1, framework="dlpack",
                          observe=penstock.Observe(monitor_path=False), outputs={
-            "image": penstock.image("jpg", [penstock.RandomResizedCrop(224), penstock.RandomFlip()])}) as loader:
+            "image": penstock.image("jpg", [penstock.ops.RandomResizedCrop(224), penstock.ops.RandomFlip()])}) as loader:
         watching = contextlib.nullcontext() if not with_monitor else penstock.Monitor(
             loader, every=asked.every, look=asked.look, gpu=None, alerts=True, line=lambda _: None,
             sinks=[monitor.JSONLines(os.devnull), lambda _: of_thread.append(time.thread_time())])

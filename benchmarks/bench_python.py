@@ -117,7 +117,7 @@ def main():
         penstock.pack(({"x": draw.integers(0, 256, (3, 32, 32), dtype=numpy.uint8)} for _ in range(20000)), small)
         packed = folder + "/images"
         penstock.pack(({"jpg": open(file, "rb").read()} for file in files), packed)
-        crop = penstock.image("jpg", [penstock.RandomResizedCrop(given.size), penstock.RandomFlip()])
+        crop = penstock.image("jpg", [penstock.ops.RandomResizedCrop(given.size), penstock.ops.RandomFlip()])
 
         def on_small(function, batched=False):
             return lambda: of_loader(small, penstock.python(

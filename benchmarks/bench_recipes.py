@@ -90,13 +90,13 @@ def rate(epochs, seconds):
 
 
 def ours(path, ops, options):
-    with penstock.Loader(path, outputs={"x": penstock.image("jpg", [*ops, penstock.Normalize()], layout="nchw")},
+    with penstock.Loader(path, outputs={"x": penstock.image("jpg", [*ops, penstock.ops.Normalize()], layout="nchw")},
                          batch_size=50, n_threads=options.workers, framework="torch", form="tuple") as loader:
         return rate(lambda: (batch[0] for batch in loader), options.seconds)
 
 
 def theirs(files, transforms, options):
-    last = [T.ToTensor(), T.Normalize(penstock.IMAGENET_MEAN, penstock.IMAGENET_STD)]
+    last = [T.ToTensor(), T.Normalize(penstock.ops.IMAGENET_MEAN, penstock.ops.IMAGENET_STD)]
     loader = torch.utils.data.DataLoader(Files(files, T.Compose([*transforms, *last])), batch_size=50, shuffle=True,
                                          num_workers=options.workers, persistent_workers=True)
     return rate(lambda: loader, options.seconds)

@@ -11,7 +11,7 @@ import sys
 import zlib
 
 import penstock
-from penstock import CenterCrop, Normalize, RandomFlip, RandomResizedCrop, Resize
+from penstock.ops import CenterCrop, Normalize, RandomFlip, RandomResizedCrop, Resize
 
 N_EPOCHS = 2
 

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import penstock
-from penstock import Normalize, RandomFlip, RandomResizedCrop
+from penstock.ops import Normalize, RandomFlip, RandomResizedCrop
 
 Parameters = Any  # a pytree
 

@@ -68,7 +68,7 @@ def main():
         parser.error("--limit: must be given, because there is no GPU")
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 32, 3), torch.nn.ReLU(), torch.nn.Conv2d(32, 32, 3)).to(device)
     optimizer = torch.optim.AdamW(model.parameters())
-    image = penstock.image("jpg", [penstock.RandomResizedCrop(options.size), penstock.Normalize()],
+    image = penstock.image("jpg", [penstock.ops.RandomResizedCrop(options.size), penstock.ops.Normalize()],
                            layout="channels_last")
     with penstock.Loader(options.data, batch_size=1, memory=penstock.Memory(max_batch_size=options.most), last_batch="pad",
                          device=device, framework="torch", outputs={"image": image}) as loader:

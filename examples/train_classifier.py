@@ -23,7 +23,7 @@ import penstock
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from penstock import CenterCrop, Normalize, RandomFlip, RandomResizedCrop, Resize
+from penstock.ops import CenterCrop, Normalize, RandomFlip, RandomResizedCrop, Resize
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 

@@ -17,7 +17,7 @@ import penstock
 import torch
 import torch.nn.functional as F
 from lightning.pytorch.callbacks import ModelCheckpoint
-from penstock import CenterCrop, Normalize, RandomFlip, RandomResizedCrop, Resize
+from penstock.ops import CenterCrop, Normalize, RandomFlip, RandomResizedCrop, Resize
 from torch import Tensor, nn
 
 

@@ -18,8 +18,8 @@ def batches(task):
     import penstock
 
     if task.files:
-        outputs = {"image": penstock.image("jpg", [penstock.RandomResizedCrop(measure.SIDE),
-                                                   penstock.RandomHorizontalFlip()])}
+        outputs = {"image": penstock.image("jpg", [penstock.ops.RandomResizedCrop(measure.SIDE),
+                                                   penstock.ops.RandomHorizontalFlip()])}
     else:
         outputs = {"record": penstock.tensor("bytes")}
     loader = penstock.Loader(task.folder / "data", batch_size=task.batch_size, outputs=outputs,

@@ -157,8 +157,8 @@ def png(colour_type, rows=((0, 18), (18, 0))):
 
 
 def images(dtype="uint8", layout="nhwc"):
-    ops = [penstock.RandomResizedCrop(16), penstock.RandomFlip()]
-    return penstock.image("image", ops + ([] if dtype == "uint8" else [penstock.Normalize()]), dtype=dtype,
+    ops = [penstock.ops.RandomResizedCrop(16), penstock.ops.RandomFlip()]
+    return penstock.image("image", ops + ([] if dtype == "uint8" else [penstock.ops.Normalize()]), dtype=dtype,
                           layout=layout)
 
 

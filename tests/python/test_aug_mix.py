@@ -8,7 +8,8 @@ import unittest
 
 import sets
 import penstock
-from penstock import AugMix, Resize, TimmAugMix, _c, functional as F, rand_augment_timm
+from penstock import _c, functional as F
+from penstock.ops import AugMix, Resize, TimmAugMix, rand_augment_timm
 
 sets.need_numpy()
 import numpy  # noqa: E402
@@ -83,7 +84,7 @@ class Mixes(Case):
             for i in range(n):
                 writer.add(x=smooth(40 + i, 70 - i, i))
         for name, op in MIXES.items():
-            ops, found = [Resize((30, 41)), op, penstock.RandomFlip()], {}
+            ops, found = [Resize((30, 41)), op, penstock.ops.RandomFlip()], {}
             for kernels in ("c", "auto"):
                 with penstock.Loader(self.path(), outputs={"x": penstock.image("x", ops)}, batch_size=n, shuffle=False,
                                      seed=seed, form="dict", framework="numpy", device=penstock.Device(copy=True),

@@ -9,8 +9,9 @@ import warnings
 import forge
 import penstock
 import sets
-from penstock import (AugMix, Boxes, CenterCrop, ColorJitter, Field, RandomAffine, RandomCrop, RandomFlip, RandomIoUCrop,
-                      RandomPerspective, RandomResizedCrop, RandomRotation, RandomVerticalFlip, Resize)
+from penstock import Boxes, Field
+from penstock.ops import (AugMix, CenterCrop, ColorJitter, RandomAffine, RandomCrop, RandomFlip, RandomIoUCrop, RandomPerspective,
+                          RandomResizedCrop, RandomRotation, RandomVerticalFlip, Resize)
 
 from data_fixture import Case, np, optional
 
@@ -115,7 +116,8 @@ DEVICE = """
 import sys
 import numpy as np
 import penstock
-from penstock import Boxes, Field, Normalize, RandomIoUCrop, RandomRotation, Resize
+from penstock import Boxes, Field
+from penstock.ops import Normalize, RandomIoUCrop, RandomRotation, Resize
 rng = np.random.default_rng(1)
 with penstock.Writer(sys.argv[1], {"image": "image", "mask": "mask", "boxes": Boxes(rows="objects"),
                                    "labels": Field("int64", (None,), rows="objects")}) as writer:
@@ -359,7 +361,7 @@ class Where(Boxed):
 
     def test_a_crop_looks_at_those_that_are_left_and_the_dropped_are_counted(self):
         self.pack_objects()
-        ops = [penstock.RandomIoUCrop(sampler_options=[0.3]), Resize((20, 30))]
+        ops = [penstock.ops.RandomIoUCrop(sampler_options=[0.3]), Resize((20, 30))]
         n_dropped = n_seen = 0
         with penstock.Loader(self.path(), batch_size=2, framework="numpy", outputs=self.outputs("labels == 3", ops)) as loader:
             for epoch in range(20):

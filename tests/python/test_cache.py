@@ -13,7 +13,7 @@ import penstock
 from data_fixture import Case, image_file
 from penstock.foreign import Opening
 
-SMALL = penstock.image("image", [penstock.Resize((8, 8))])
+SMALL = penstock.image("image", [penstock.ops.Resize((8, 8))])
 
 
 def size_of(foreign):

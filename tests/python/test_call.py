@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock.Call calls a compiled function between operations: the rows are those of its steps, for any number of threads;
+"""penstock.ops.Call calls a compiled function between operations: the rows are those of its steps, for any number of threads;
 what it refuses; and what becomes of a sample whose function fails."""
 import ctypes
 import os
@@ -9,7 +9,8 @@ import unittest
 
 import sets
 import penstock
-from penstock import Call, CenterCrop, RandomApply, RandomChoice, RandomFlip, RandomResizedCrop, Resize, functional
+from penstock import functional
+from penstock.ops import Call, CenterCrop, RandomApply, RandomChoice, RandomFlip, RandomResizedCrop, Resize
 
 sets.need_numpy()
 import numpy  # noqa: E402

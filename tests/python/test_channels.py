@@ -129,14 +129,14 @@ class Channels(unittest.TestCase):
                 with self.subTest(channels=channels, size=size):
                     wanted = [array_of(opened(f, channels).resize(size[::-1], Image.Resampling.BILINEAR))
                               for f in FILES]
-                    self.compare(rows([penstock.Resize(size)], channels=channels), wanted)
+                    self.compare(rows([penstock.ops.Resize(size)], channels=channels), wanted)
 
     def test_padded_and_mirrored_images_are_pillows(self):
         for channels in MODES:
             with self.subTest(channels=channels):
                 wanted = [array_of(center_crop(opened(f, channels), 50, 44).transpose(
                     Image.Transpose.FLIP_LEFT_RIGHT)) for f in FILES]
-                self.compare(rows([penstock.CenterCrop((50, 44)), penstock.RandomFlip(1)], channels=channels),
+                self.compare(rows([penstock.ops.CenterCrop((50, 44)), penstock.ops.RandomFlip(1)], channels=channels),
                              wanted)
 
     def test_images_are_upright_where_asked_for(self):
@@ -148,7 +148,7 @@ class Channels(unittest.TestCase):
                          for f in FILES]
                 self.assertFalse((wanted[2] == plain[2]).all())
                 wanted = [w if FILES[i][:2] == b"\xff\xd8" else plain[i] for i, w in enumerate(wanted)]
-                self.compare(rows([penstock.Resize((30, 20))], channels=channels, exif_orientation=True), wanted)
+                self.compare(rows([penstock.ops.Resize((30, 20))], channels=channels, exif_orientation=True), wanted)
 
     def normalised(self, channels, mean, std):
         for file in FILES:
@@ -166,7 +166,7 @@ class Channels(unittest.TestCase):
                 file.write(data)
         penstock.pack(folder, folder + "-packed", progress=False)
         for path, field in ((folder, "image"), (folder + "-packed", "jpg")):
-            outputs = {"x": penstock.image(field, [penstock.CenterCrop((61, 61))], exif_orientation=True)}
+            outputs = {"x": penstock.image(field, [penstock.ops.CenterCrop((61, 61))], exif_orientation=True)}
             with penstock.Loader(path, outputs=outputs, last_batch="short", **OPTIONS) as loader:
                 batch = next(iter(loader))
             for key, row in zip(sorted(files), batch["x"]):
@@ -179,7 +179,7 @@ class Channels(unittest.TestCase):
         mean, std = (0.1, 0.2, 0.3, 0.4), (0.5, 0.6, 0.7, 0.8)
         for channels in MODES:
             wanted = list(self.normalised(channels, mean[:channels], std[:channels]))
-            ops = [penstock.Resize((24, 16)), penstock.Normalize(mean[:channels], std[:channels])]
+            ops = [penstock.ops.Resize((24, 16)), penstock.ops.Normalize(mean[:channels], std[:channels])]
             for layout in ("nhwc", "nchw"):
                 for dtype in ("float32", "float16"):
                     with self.subTest(channels=channels, layout=layout, dtype=dtype):
@@ -188,7 +188,7 @@ class Channels(unittest.TestCase):
                         self.compare(found, [w.astype(dtype) for w in expected])
 
     def test_outputs_of_one_field_may_have_different_channels(self):
-        resize = [penstock.Resize((24, 31))]
+        resize = [penstock.ops.Resize((24, 31))]
         outputs = {str(c): penstock.image("jpg", resize, channels=c) for c in (3, 1, 4)}
         with penstock.Loader(PATH, outputs=outputs, last_batch="short", **OPTIONS) as loader:
             batch = next(iter(loader))
@@ -204,7 +204,7 @@ class Channels(unittest.TestCase):
                 writer.add(jpg=file)
         for channels in MODES:
             with self.subTest(channels=channels):
-                output = penstock.image("jpg", [penstock.Resize((24, 31))], channels=channels)
+                output = penstock.image("jpg", [penstock.ops.Resize((24, 31))], channels=channels)
                 with penstock.Loader(path, outputs={"x": output}, last_batch="short", **OPTIONS) as loader:
                     found = next(iter(loader))["x"][:3]
                 wanted = [array_of(opened(f, channels).resize((31, 24), Image.Resampling.BILINEAR))
@@ -212,17 +212,17 @@ class Channels(unittest.TestCase):
                 self.compare(found, wanted)
 
     def test_wrong_numbers_of_channels_are_refused(self):
-        resize = penstock.Resize(8)
+        resize = penstock.ops.Resize(8)
         for channels in (0, 2, 5, True, "3", None):
             with self.assertRaisesRegex(penstock.SettingsError, "channels: value is .*must be 1 .gray., 3"):
                 penstock.image("jpg", [resize], channels=channels)
         for numbers in ((0.5,), (0.5,) * 4):
             with self.assertRaisesRegex(ValueError, "mean and deviation: they have . number.*must be 3"):
-                rows([penstock.Resize((8, 8)), penstock.Normalize(numbers, numbers)])
+                rows([penstock.ops.Resize((8, 8)), penstock.ops.Normalize(numbers, numbers)])
         with self.assertRaisesRegex(ValueError, "must be 4 finite numbers"):
-            penstock.Normalize((0.5,) * 4, (0.5,) * 3)
+            penstock.ops.Normalize((0.5,) * 4, (0.5,) * 3)
         with self.assertRaisesRegex(ValueError, "must be 1, 3 or 4 finite numbers"):
-            penstock.Normalize((0.5,) * 2, (0.5,) * 2)
+            penstock.ops.Normalize((0.5,) * 2, (0.5,) * 2)
 
     def test_an_output_shows_its_channels(self):
         output = penstock.image("jpg", [], channels=4)

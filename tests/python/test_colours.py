@@ -10,9 +10,9 @@ import unittest
 
 import sets
 import penstock
-from penstock import (CenterCrop, ColorJitter, Grayscale, Normalize, RandomAdjustSharpness, RandomApply,
-                      RandomAutocontrast, RandomChoice, RandomEqualize, RandomFlip, RandomGrayscale, RandomInvert,
-                      RandomOrder, RandomPosterize, RandomResizedCrop, RandomSolarize, Resize)
+from penstock.ops import (CenterCrop, ColorJitter, Grayscale, Normalize, RandomAdjustSharpness, RandomApply, RandomAutocontrast,
+                          RandomChoice, RandomEqualize, RandomFlip, RandomGrayscale, RandomInvert, RandomOrder, RandomPosterize,
+                          RandomResizedCrop, RandomSolarize, Resize)
 
 sets.need_numpy()
 import numpy  # noqa: E402
@@ -251,7 +251,7 @@ class Drawing(unittest.TestCase):
     def test_wrong_arguments_are_named(self):
         for words, *arguments in (("must have 1, 3 or 4 channels", [CenterCrop(8)], (9, 9, 2)),
                                   ("ops do not fix the size", [RandomInvert()], (9, 9, 3)),
-                                  (r"draw.ops: value is 'ColorJitter'.*penstock.ColorJitter\(", "ColorJitter", (9, 9))):
+                                  (r"draw.ops: value is 'ColorJitter'.*penstock.ops.ColorJitter\(", "ColorJitter", (9, 9))):
             with self.assertRaisesRegex((ValueError, TypeError), words):
                 penstock.draw(*arguments)
         with self.assertRaisesRegex(ValueError, "draw.seed: value is -1"):

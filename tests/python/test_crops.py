@@ -5,7 +5,8 @@ import ctypes
 import unittest
 
 import penstock
-from penstock import RandomCrop, RandomVerticalFlip, functional
+from penstock import functional
+from penstock.ops import RandomCrop, RandomVerticalFlip
 from penstock import _c
 
 from data_fixture import Case, np, optional
@@ -95,7 +96,7 @@ class Crops(Case):
         for i, _, pixels in self.images(20):
             picture = image.fromarray(pixels if pixels.shape[2] > 1 else pixels[:, :, 0], MODES[pixels.shape[2]])
             wanted = np.asarray(functional.vflip(picture)).reshape(pixels.shape)
-            same = penstock.CenterCrop(pixels.shape[:2])  # a list fixes the size
+            same = penstock.ops.CenterCrop(pixels.shape[:2])  # a list fixes the size
             np.testing.assert_array_equal(changed([RandomVerticalFlip(1), same], pixels, i), wanted)
             np.testing.assert_array_equal(changed([RandomVerticalFlip(0), same], pixels, i), pixels)
 

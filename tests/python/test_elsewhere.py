@@ -45,7 +45,7 @@ def equal_images():
 
 @functools.lru_cache(maxsize=None)
 def batch(dtype="uint8"):
-    image = penstock.image("image", [penstock.Resize((SIDE, SIDE))], dtype=dtype, layout="nchw")
+    image = penstock.image("image", [penstock.ops.Resize((SIDE, SIDE))], dtype=dtype, layout="nchw")
     with penstock.Loader(equal_images(), batch_size=N, shuffle=False, form="tuple", framework="torch",
                          device=penstock.Device(copy=True), outputs=[image, "cls"]) as loader:
         return next(iter(loader))

@@ -4,7 +4,7 @@ import ctypes
 import unittest
 
 import penstock
-from penstock import CenterCrop, Normalize, RandomErasing
+from penstock.ops import CenterCrop, Normalize, RandomErasing
 from penstock import _c
 
 from data_fixture import Case, np, optional

@@ -111,7 +111,7 @@ class Errors(unittest.TestCase):
         sets.need_numpy()
         empty = os.path.join(sets.ROOT, "empty")
         penstock.Writer(empty, {"i": "int64"}, part=1, n_parts=2).commit()
-        images = {"x": penstock.image("jpg", [penstock.Resize((8, 8))])}
+        images = {"x": penstock.image("jpg", [penstock.ops.Resize((8, 8))])}
         for path, keywords, part in (
                 (sets.scalars(), {"memory": penstock.Memory(max_record_size=4)}, "more than max_record_size"),
                 (empty, {}, "is empty"),
@@ -333,7 +333,7 @@ with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=Fal
         with penstock.Writer(path, {"png": "image"}) as writer:
             for i in range(60):  # batch 0 has none
                 writer.add(png=sets.png(3 if i >= 10 and i % 2 else 0))
-        outputs = {"x": penstock.image("png", [penstock.Resize((4, 4))])}
+        outputs = {"x": penstock.image("png", [penstock.ops.Resize((4, 4))])}
         with penstock.Loader(path, batch_size=10, outputs=outputs, framework="dlpack", shuffle=False) as data:
             counts = []
             with warnings.catch_warnings(record=True) as caught:
@@ -367,8 +367,8 @@ except ImportError as error:
             penstock.nonsense
         self.assertFalse(hasattr(penstock, "ToTensor"))
         self.assertIn("Loader", dir(penstock))
-        for name in penstock.__all__:
-            self.assertTrue(hasattr(penstock, name), name)
+        for module in (penstock, penstock.ops):
+            self.assertEqual([name for name in module.__all__ if not hasattr(module, name)], [])
 
 
 class Words(unittest.TestCase):
@@ -389,11 +389,32 @@ class Words(unittest.TestCase):
         for name, part in (("ToTensor", "Normalize divides by 255"), ("Compose", "takes the list"),
                            ("ElasticTransform", "torch.stack([t(image) for image in images])"),
                            ("DataLoader", "penstock.Loader"), ("MDSWriter", "penstock.Writer"),
-                           ("Randomflip", "did you mean 'RandomFlip'"), ("loader_", "no attribute")):
+                           ("Randomflip", "did you mean 'penstock.ops.RandomFlip'"), ("loader_", "no attribute")):
             self.refused(AttributeError, [name, part], getattr, penstock, name)
         with self.assertRaisesRegex(ImportError, "penstock' has no attribute 'ToTensor'.*Normalize"):
-            from penstock import Normalize, ToTensor  # noqa: F401
+            from penstock import Loader, ToTensor  # noqa: F401
+        with self.assertRaisesRegex(ImportError, "penstock.ops' has no attribute 'ToTensor'.*Normalize"):
+            from penstock.ops import Normalize, ToTensor  # noqa: F401
         from penstock import packing  # noqa: F401  # a module is no such name
+
+    def test_operations_are_in_a_module_of_their_own(self):
+        for name in penstock.ops.__all__:
+            self.refused(AttributeError, [f"penstock.{name}: operations are in penstock.ops: penstock.ops.{name}"], getattr, penstock, name)
+        self.refused(AttributeError, ["penstock.ops.MixUp: it is no operation: penstock.MixUp"], getattr, penstock.ops, "MixUp")
+        self.refused(AttributeError, ["module 'penstock.ops' has no attribute 'RandomFlop'; did you mean 'RandomFlip'?"],
+                     getattr, penstock.ops, "RandomFlop")
+        self.refused(AttributeError, ["module 'penstock.ops' has no attribute 'Loaders'; did you mean 'penstock.Loader'?"],
+                     getattr, penstock.ops, "Loaders")
+        with self.assertRaisesRegex(ImportError, "^penstock.Resize: operations are in penstock.ops: penstock.ops.Resize$"):
+            from penstock import Loader, Resize  # noqa: F401
+        with self.assertRaisesRegex(ImportError, "^penstock.ops.Mosaic: it is no operation: penstock.Mosaic$"):
+            from penstock.ops import Mosaic  # noqa: F401
+        from penstock.ops import crop  # noqa: F401  # a module is no such name
+
+    def test_operations_are_there_for_who_imports_penstock_alone(self):
+        done = sets.python("import penstock; print(penstock.ops.Resize(8), penstock.ops.five_crop.__name__)\n"
+                           "from penstock.ops import *; print(sorted(penstock.ops.__all__) == dir(penstock.ops), Normalize.__name__)")
+        self.assertEqual(done.stdout, "Resize(size=8, interpolation='bilinear', max_size=None) five_crop\nTrue Normalize\n", done.stderr)
 
     def test_a_name_that_is_not_alike_is_not_suggested(self):
         with self.open(outputs=["i"]) as data, penstock.Dataset(sets.scalars()) as dataset:
@@ -414,15 +435,15 @@ class Words(unittest.TestCase):
         self.refused(TypeError, ["path: value is an int; "], penstock.Dataset, 3)
 
     def test_names_that_are_there_have_no_advice(self):
-        self.assertEqual(set(penstock.__all__) & set(penstock.elsewhere.ADVICE), set())
+        self.assertEqual({*penstock.__all__, *penstock.ops.__all__} & set(penstock.elsewhere.ADVICE), set())
 
     def test_keywords_of_operations(self):
-        for op, keyword, part in ((penstock.Resize, "resample", "it is interpolation"),
-                                  (penstock.RandomResizedCrop, "scales", "did you mean 'scale'?"),
-                                  (penstock.Normalize, "inplace", "leave it out"),
-                                  (penstock.RandomFlip, "zzz", "it has: p")):
+        for op, keyword, part in ((penstock.ops.Resize, "resample", "it is interpolation"),
+                                  (penstock.ops.RandomResizedCrop, "scales", "did you mean 'scale'?"),
+                                  (penstock.ops.Normalize, "inplace", "leave it out"),
+                                  (penstock.ops.RandomFlip, "zzz", "it has: p")):
             arguments = [8] if "size" in inspect.signature(op).parameters else []
-            parts = ["penstock." + op.__name__, keyword, part]
+            parts = ["penstock.ops." + op.__name__, keyword, part]
             self.refused(TypeError, parts, op, *arguments, **{keyword: True})
         self.refused(TypeError, ["penstock.image(field, [op"], penstock.image, "jpg", transforms=[])
         self.refused(TypeError, ["did you mean 'dtype'?"], penstock.scalar, "cls", dtyp="int8")
@@ -502,17 +523,17 @@ class Words(unittest.TestCase):
     def test_arguments_without_names(self):
         self.refused(TypeError, ["takes path by position", "batch_size=..."], penstock.Loader, "train", 8)
         self.refused(TypeError, ["field, ops by", "dtype=..."], penstock.image, "jpg", [], "float32")
-        self.refused(TypeError, ["penstock.CenterCrop takes size and no more"], penstock.CenterCrop, 8, "bilinear")
+        self.refused(TypeError, ["penstock.ops.CenterCrop takes size and no more"], penstock.ops.CenterCrop, 8, "bilinear")
 
     def test_lists_of_operations(self):
         class Compose:
             """As torchvision has it."""
 
-        for ops, part in (("Resize", "write penstock.Resize(...)"), (["Resiz"], "did you mean 'Resize'"),
-                          ([penstock.RandomFlip], "write RandomFlip(...)"),
-                          (penstock.RandomFlip, "write RandomFlip(...)"), ([Compose()], "takes the list"),
-                          (Compose(), "takes the list"), (None, "operation of penstock: CenterCrop"),
-                          ({penstock.RandomFlip()}, "in their order")):
+        for ops, part in (("Resize", "write penstock.ops.Resize(...)"), (["Resiz"], "did you mean 'Resize'"),
+                          ([penstock.ops.RandomFlip], "write RandomFlip(...)"),
+                          (penstock.ops.RandomFlip, "write RandomFlip(...)"), ([Compose()], "takes the list"),
+                          (Compose(), "takes the list"), (None, "operation of penstock.ops: AugMix"),
+                          ({penstock.ops.RandomFlip()}, "in their order")):
             self.refused(TypeError, ["image", part], penstock.image, "jpg", ops)
         for layout, part in (("nchv", "did you mean 'nchw'"), ("NCHW", "did you mean 'nchw'"),
                              (["nchw"], "layout: value is")):
@@ -521,7 +542,7 @@ class Words(unittest.TestCase):
     def test_a_probability(self):
         for p, kind in (("x", TypeError), (None, TypeError), (2, ValueError), (float("nan"), ValueError)):
             said = f"RandomFlip.p: value is {p!r}; must be a number from 0 to 1"
-            self.refused(kind, [said], penstock.RandomFlip, p)
+            self.refused(kind, [said], penstock.ops.RandomFlip, p)
 
     def test_outputs_that_the_field_does_not_have(self):
         sets.need_numpy()
@@ -529,7 +550,7 @@ class Words(unittest.TestCase):
         schema = {"image": "image", "n": "int64", "x": ("float32", (3,)), "t": ("int32", (None,))}
         with penstock.Writer(path, schema) as writer:
             writer.add(image=sets.pixels(0), n=1, x=[1, 2, 3], t=[1, 2])
-        resize = [penstock.Resize((8, 8))]
+        resize = [penstock.ops.Resize((8, 8))]
         for output, part in (
                 (penstock.tensor("t"), "(None,) (None: variable); must be penstock.ragged('t')"),
                 (penstock.tensor("n"), "is one number (int64); must be penstock.scalar('n')"),
@@ -546,20 +567,20 @@ class Words(unittest.TestCase):
 
     def test_errors_of_outputs_have_pythons_names(self):
         sets.need_numpy()
-        image, resize = penstock.image, penstock.Resize((8, 8))
+        image, resize = penstock.image, penstock.ops.Resize((8, 8))
         for outputs, part in (
                 ({"u8": penstock.scalar("i", "float32")},
                  "outputs['u8']: dtype: not every int64 of field 'i' fits float32 (side columns only prove that "
                  "whole numbers fit an integer dtype); choose one that holds them all, or "
                  "int64 and convert the batches"),
-                ({"f": penstock.scalar("i"), "a": image("image", [resize, penstock.Normalize()], dtype="uint8")},
+                ({"f": penstock.scalar("i"), "a": image("image", [resize, penstock.ops.Normalize()], dtype="uint8")},
                  "outputs['a'], operation 2 (Normalize): its results are fractions, which dtype uint8 cannot hold; use "
                  "float16, bfloat16 or float32"),
-                ({"a": image("image", [penstock.Normalize(), resize], dtype="float32")},
+                ({"a": image("image", [penstock.ops.Normalize(), resize], dtype="float32")},
                  "outputs['a'], operation 1 (Normalize): it must be the last operation"),
-                ({"a": image("image", [penstock.Resize(2**20)])},
+                ({"a": image("image", [penstock.ops.Resize(2**20)])},
                  "outputs['a'], operation 1 (Resize): side (width): value is 1048576"),
-                ({"a": image("image", [penstock.RandomFlip()])}, "outputs['a']: ops do not fix the size"),
+                ({"a": image("image", [penstock.ops.RandomFlip()])}, "outputs['a']: ops do not fix the size"),
                 ({"a": image("image", [resize], dtype="int64")},
                  "outputs['a']: dtype: value is int64; must be uint8, float16, bfloat16 or float32 for an image"),
                 ({"x" * 99: penstock.scalar("i")}, f"outputs['{'x' * 99}']: name must have from 1 to")):
@@ -574,11 +595,11 @@ class Words(unittest.TestCase):
 
     def test_normalize_without_dtype_gives_float32(self):
         sets.need_numpy()
-        resize = penstock.Resize((8, 8))
+        resize = penstock.ops.Resize((8, 8))
         plain = penstock.image("image", [resize])
-        normal = penstock.image("image", [resize, penstock.Normalize()])
+        normal = penstock.image("image", [resize, penstock.ops.Normalize()])
         self.assertEqual((plain.dtype, normal.dtype), (_c.U8, _c.F32))
-        self.assertEqual(normal, penstock.image("image", [resize, penstock.Normalize()], dtype="float32"))
+        self.assertEqual(normal, penstock.image("image", [resize, penstock.ops.Normalize()], dtype="float32"))
         outputs = {"a": plain, "b": normal}
         with penstock.Loader(sets.small(), batch_size=2, framework="numpy", outputs=outputs) as data:
             batch = next(iter(data))

@@ -4,8 +4,8 @@ the bytes that the same list makes for an output of bytes."""
 import unittest
 
 import penstock
-from penstock import (CenterCrop, Grayscale, Normalize, RandomAutocontrast, RandomErasing, RandomFlip, RandomInvert,
-                      RandomPosterize, RandomSolarize, ToFloat)
+from penstock.ops import (CenterCrop, Grayscale, Normalize, RandomAutocontrast, RandomErasing, RandomFlip, RandomInvert,
+                          RandomPosterize, RandomSolarize, ToFloat)
 
 from data_fixture import Case, np, optional
 
@@ -51,7 +51,7 @@ class Fold(Case):
         with penstock.Writer(self.path(), {"x": "image"}) as writer:
             for _ in range(N):
                 writer.add(x=rng.integers(0, 256, (SIDE, SIDE, 4), "u1"))
-        ops = [CenterCrop(SIDE), penstock.ColorJitter(brightness=(0.3, 0.4))]  # keeps alpha
+        ops = [CenterCrop(SIDE), penstock.ops.ColorJitter(brightness=(0.3, 0.4))]  # keeps alpha
         plain = self.rows(ops, "uint8", channels=4).numpy()
         found = self.rows([*ops, ToFloat("multiply"), RandomErasing(1, value=2)], "float32", channels=4).numpy()
         wanted = plain * np.float32(1 / 255)

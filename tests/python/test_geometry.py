@@ -69,7 +69,7 @@ class Fixed(Case):
             size = tuple(map(int, rng.integers(1, 70, 2)))
             fill, theirs = fill_for(rng, pixels.shape[2])
             name, is_center = str(rng.choice(FILTERS)), bool(rng.integers(2))
-            op = penstock.Letterbox(size, fill, "center" if is_center else "top_left", name)
+            op = penstock.ops.Letterbox(size, fill, "center" if is_center else "top_left", name)
             try:
                 wanted = ops.pad(picture_of(pixels), size[::-1], resampling(name), theirs,
                                  (0.5, 0.5) if is_center else (0, 0))
@@ -80,13 +80,13 @@ class Fixed(Case):
                 np.testing.assert_array_equal(changed([op], pixels, i), array_of(wanted))
 
     def test_the_longer_side_is_resized_as_torchvision_v2_does(self):
-        v2, fix = optional("torchvision.transforms.v2"), penstock.PadToSize(90, 90, "top_left")
+        v2, fix = optional("torchvision.transforms.v2"), penstock.ops.PadToSize(90, 90, "top_left")
         for i, rng, pixels in images(200):
             side, name = int(rng.integers(1, 90)), str(rng.choice(FILTERS))
             if side * min(pixels.shape[:2]) < max(pixels.shape[:2]):
                 continue  # torchvision would make a side of no pixels
             wanted = array_of(v2.Resize(None, max_size=side, interpolation=name)(picture_of(pixels)))
-            for op in (penstock.ResizeLongest(side, name), penstock.Resize(None, name, side)):
+            for op in (penstock.ops.ResizeLongest(side, name), penstock.ops.Resize(None, name, side)):
                 found = changed([op, fix], pixels, i)
                 np.testing.assert_array_equal(found[:wanted.shape[0], :wanted.shape[1]], wanted)
                 self.assertFalse(found[wanted.shape[0]:].any() or found[:, wanted.shape[1]:].any())
@@ -99,7 +99,7 @@ class Fixed(Case):
             fill, theirs = fill_for(rng, channels)
             for position, sides in (("top_left", (0, 0, right, down)),
                                     ("center", (right // 2, down // 2, right - right // 2, down - down // 2))):
-                op = penstock.PadToSize(h + down, w + right, position, fill)
+                op = penstock.ops.PadToSize(h + down, w + right, position, fill)
                 wanted = array_of(F.pad(picture_of(pixels), list(sides), theirs))
                 np.testing.assert_array_equal(changed([op], pixels, i), wanted)
 
@@ -112,7 +112,7 @@ class Fixed(Case):
             if mode != "constant" and most < 4:
                 continue  # there is nothing to mirror
             wanted = array_of(v2.Pad(padding, theirs, mode)(picture_of(pixels)))
-            ops = [penstock.Pad(padding, fill, mode), penstock.PadToSize(*wanted.shape[:2])]
+            ops = [penstock.ops.Pad(padding, fill, mode), penstock.ops.PadToSize(*wanted.shape[:2])]
             np.testing.assert_array_equal(changed(ops, pixels, i), wanted)
 
     def test_five_and_ten_crops_of_arrays_are_torchvisions(self):
@@ -128,10 +128,10 @@ class Fixed(Case):
 
     def test_images_that_do_not_fit_are_named(self):
         pixels = np.zeros((9, 7, 3), np.uint8)
-        self.assert_says("padding to 8 x 8 pixels: the image has 9 x 7 there", penstock.draw, [penstock.PadToSize(8, 8)],
+        self.assert_says("padding to 8 x 8 pixels: the image has 9 x 7 there", penstock.draw, [penstock.ops.PadToSize(8, 8)],
                          pixels.shape)
         self.assert_says("a corner crop of 8 x 8 pixels: the image has 9 x 7 there", penstock.draw,
-                         [penstock.CornerCrop(8, "center")], pixels.shape)
+                         [penstock.ops.CornerCrop(8, "center")], pixels.shape)
         self.assert_says("five_crop: its part", functional.five_crop, pixels, 8)
 
 
@@ -139,10 +139,10 @@ class Random(Case):
     """Of given parameters. tests/augment/test_fit.c has the distributions."""
 
     def test_scale_jitter_is_torchvisions(self):
-        v2, fix = optional("torchvision.transforms.v2"), penstock.RandomCrop(64, pad_if_needed=True, fill=7)
+        v2, fix = optional("torchvision.transforms.v2"), penstock.ops.RandomCrop(64, pad_if_needed=True, fill=7)
         for i, rng, pixels in images(150):
             target = tuple(map(int, rng.integers(1, 60, 2)))
-            op = penstock.ScaleJitter(target, (0.5, 2.0), "bicubic")
+            op = penstock.ops.ScaleJitter(target, (0.5, 2.0), "bicubic")
             resize = penstock.draw([op, fix], pixels.shape, seed=5, sample_id=i)[0]
             (height, width), factor = resize.arguments[0], min(target[1] / pixels.shape[0], target[0] / pixels.shape[1])
             self.assertLessEqual(height, 2 * factor * pixels.shape[0] + 1)
@@ -152,23 +152,23 @@ class Random(Case):
             np.testing.assert_array_equal(resize(pixels).reshape(height, width, -1), array_of(theirs))
 
     def test_shortest_sizes_are_torchvisions(self):
-        v2, fix = optional("torchvision.transforms.v2"), penstock.RandomCrop(64, pad_if_needed=True)
+        v2, fix = optional("torchvision.transforms.v2"), penstock.ops.RandomCrop(64, pad_if_needed=True)
         for i, rng, pixels in images(400):
             side, longest = int(rng.integers(1, 60)), [None, int(rng.integers(1, 90))][rng.integers(2)]
             theirs = v2.RandomShortestSize(side, longest)
             wanted = theirs.make_params([picture_of(pixels)])["size"]
             if longest is None and max(wanted) > 16 * side:
                 continue
-            resize = penstock.draw([penstock.RandomShortestSize(side, longest), fix], pixels.shape)[0]
+            resize = penstock.draw([penstock.ops.RandomShortestSize(side, longest), fix], pixels.shape)[0]
             self.assertEqual(resize.arguments[0], tuple(max(v, 1) for v in wanted))
-        sizes = [penstock.draw([penstock.RandomShortestSize((8, 16, 24)), fix], (30, 40), sample_id=i)[0].arguments[0][0]
+        sizes = [penstock.draw([penstock.ops.RandomShortestSize((8, 16, 24)), fix], (30, 40), sample_id=i)[0].arguments[0][0]
                  for i in range(60)]
         self.assertEqual(set(sizes), {8, 16, 24})
 
     def test_random_resizes_are_torchvisions(self):
-        v2, fix = optional("torchvision.transforms.v2"), penstock.CenterCrop(30)
+        v2, fix = optional("torchvision.transforms.v2"), penstock.ops.CenterCrop(30)
         for i, _, pixels in images(100):
-            resize = penstock.draw([penstock.RandomResize(8, 40), fix], pixels.shape, sample_id=i)[0]
+            resize = penstock.draw([penstock.ops.RandomResize(8, 40), fix], pixels.shape, sample_id=i)[0]
             side = resize.arguments[0]
             self.assertTrue(8 <= side < 40)
             if side * max(pixels.shape[:2]) > 16 * side * min(pixels.shape[:2]):
@@ -181,7 +181,7 @@ class Random(Case):
         for i, rng, pixels in images(100, 40):
             h, w, channels = pixels.shape
             fill, theirs = fill_for(rng, channels)
-            zoom, fix = penstock.RandomZoomOut(fill, (1.0, 3.0), 1), penstock.PadToSize(200, 200)
+            zoom, fix = penstock.ops.RandomZoomOut(fill, (1.0, 3.0), 1), penstock.ops.PadToSize(200, 200)
             crop = penstock.draw([zoom, fix], pixels.shape, sample_id=i)[0]
             top, left, height, width = crop.arguments[:4]
             padding = [-left, -top, width + left - w, height + top - h]
@@ -195,9 +195,9 @@ class Random(Case):
             fill, theirs = fill_for(rng, pixels.shape[2])
             center = [None, tuple(map(float, rng.uniform(-20, 80, 2)))][rng.integers(2)]
             expand, name = bool(rng.integers(2)), str(rng.choice(["nearest", "bilinear", "bicubic"]))
-            ours = penstock.RandomRotation((-180, 180), name, expand, center, fill)
+            ours = penstock.ops.RandomRotation((-180, 180), name, expand, center, fill)
             other = transforms.RandomRotation((-180, 180), transforms.InterpolationMode(name), expand, center, theirs)
-            turn = penstock.draw([ours, penstock.CenterCrop(8)], pixels.shape, sample_id=i)[0]
+            turn = penstock.draw([ours, penstock.ops.CenterCrop(8)], pixels.shape, sample_id=i)[0]
             other.get_params = lambda degrees: turn.arguments[0]
             np.testing.assert_array_equal(turn(pixels).reshape(*turn(pixels).shape[:2], -1),
                                           array_of(other(picture_of(pixels))))
@@ -209,8 +209,8 @@ class Random(Case):
             center = tuple(map(float, rng.uniform(-20, 80, 2)))
             angle, scale, shear = float(rng.uniform(-90, 90)), float(rng.uniform(0.5, 2)), float(rng.uniform(-40, 40))
             name = str(rng.choice(["nearest", "bilinear", "bicubic"]))
-            ours = penstock.RandomAffine((angle, angle), None, (scale, scale), (shear, shear), name, fill, center)
-            fix = penstock.CenterCrop(pixels.shape[:2])
+            ours = penstock.ops.RandomAffine((angle, angle), None, (scale, scale), (shear, shear), name, fill, center)
+            fix = penstock.ops.CenterCrop(pixels.shape[:2])
             warp = penstock.draw([ours, fix], pixels.shape, sample_id=i)[0]
             other = transforms.RandomAffine(0, None, None, None, transforms.InterpolationMode(name), theirs, center)
             other.get_params = lambda *_: (angle, (0, 0), scale, (shear, 0.0))
@@ -234,7 +234,7 @@ class Loaders(Case):
         files = real_pictures(8)
         self.packed(files)
         for vertical_flip in (False, True):
-            outputs = penstock.ten_crop("jpg", (96, 80), vertical_flip, [penstock.Resize(120)])
+            outputs = penstock.ops.ten_crop("jpg", (96, 80), vertical_flip, [penstock.ops.Resize(120)])
             self.assertEqual(list(outputs), [f"jpg_{flipped}{corner}" for flipped in ("", "flipped_") for corner in (
                 "top_left", "top_right", "bottom_left", "bottom_right", "center")])
             batch = self.batch({**outputs, "label": penstock.scalar("cls")}, len(files))
@@ -245,16 +245,16 @@ class Loaders(Case):
 
     def test_five_crops_take_other_operations_and_arguments(self):
         self.packed(real_pictures(3))
-        outputs = penstock.five_crop("jpg", 64, [penstock.Resize(80), penstock.RandomFlip(0.5)], [penstock.Normalize()],
-                                     name="view", layout="nchw", dtype="float16")
+        outputs = penstock.ops.five_crop("jpg", 64, [penstock.ops.Resize(80), penstock.ops.RandomFlip(0.5)],
+                                         [penstock.ops.Normalize()], name="view", layout="nchw", dtype="float16")
         batch = self.batch(outputs, 3)
         self.assertEqual(list(batch.keys()), ["view_top_left", "view_top_right", "view_bottom_left",
                                               "view_bottom_right", "view_center"])
         self.assertEqual((batch["view_center"].shape, batch["view_center"].dtype), ((3, 3, 64, 64), np.float16))
         # The corners are of one image, flipped or not: they overlap.
         np.testing.assert_array_equal(batch["view_top_left"][:, :, 16:, :], batch["view_bottom_left"][:, :, :48, :])
-        self.assert_says("five_crop.before: value is 5", penstock.five_crop, "jpg", 8, 5)
-        self.assert_says("penstock.image has no argument 'layuot'", penstock.five_crop, "jpg", 8, layuot="nchw")
+        self.assert_says("five_crop.before: value is 5", penstock.ops.five_crop, "jpg", 8, 5)
+        self.assert_says("penstock.image has no argument 'layuot'", penstock.ops.five_crop, "jpg", 8, layuot="nchw")
 
     def test_lists_on_real_images_are_those_of_pillow(self):
         image, ops = optional("PIL.Image"), optional("PIL.ImageOps")
@@ -264,13 +264,13 @@ class Loaders(Case):
         gray = (114, 114, 114)
         boxed = [np.asarray(ops.pad(p, (160, 128), image.Resampling.BILINEAR, gray)) for p in pictures]
         turned = [b[:, ::-1] for b in boxed]
-        box = penstock.Letterbox((128, 160), 114)
+        box = penstock.ops.Letterbox((128, 160), 114)
         batch = self.batch({"box": penstock.image("jpg", [box]),
-                            "turned": penstock.image("jpg", [box, penstock.RandomFlip(1)]),
-                            "after": penstock.image("jpg", [box, penstock.RandomInvert(1)]),
+                            "turned": penstock.image("jpg", [box, penstock.ops.RandomFlip(1)]),
+                            "after": penstock.image("jpg", [box, penstock.ops.RandomInvert(1)]),
                             "planes": penstock.image("jpg", [box], dtype="float32", layout="nchw"),
-                            "alpha": penstock.image("jpg", [penstock.Letterbox((128, 160), (1, 2, 3, 4))], channels=4),
-                            "luma": penstock.image("jpg", [box, penstock.RandomVerticalFlip(1)], channels=1)}, len(files))
+                            "alpha": penstock.image("jpg", [penstock.ops.Letterbox((128, 160), (1, 2, 3, 4))], channels=4),
+                            "luma": penstock.image("jpg", [box, penstock.ops.RandomVerticalFlip(1)], channels=1)}, len(files))
         for i, picture in enumerate(pictures):
             alpha = ops.pad(picture.convert("RGBA"), (160, 128), image.Resampling.BILINEAR, (1, 2, 3, 4))
             luma = ops.pad(picture.convert("L"), (160, 128), image.Resampling.BILINEAR, 114)
@@ -285,15 +285,15 @@ class Loaders(Case):
         image, files = optional("PIL.Image"), real_pictures(6)
         self.packed(files)
         pixels = [np.asarray(image.open(io.BytesIO(data)).convert("RGB")) for data in files]
-        fix = penstock.RandomCrop((96, 112), pad_if_needed=True, fill=(9, 99, 199))
-        lists = [[penstock.ScaleJitter((128, 96), (0.3, 1.5)), fix, penstock.RandomFlip()],
-                 [penstock.RandomZoomOut((1, 2, 3), (1, 2), 0.8), penstock.RandomFlip(), penstock.Resize((60, 70))],
-                 [penstock.RandomShortestSize((64, 96, 128), 150, "bicubic"), fix, penstock.ColorJitter(0.4)],
-                 [penstock.RandomResize(64, 128, "random"), fix],
-                 [penstock.RandomRotation(30, "bilinear", True, (3, 4), 77), penstock.Letterbox(64, 50)],
-                 [penstock.ResizeLongest(90), penstock.PadToSize(90, 90, fill=(5, 6, 7)), penstock.Grayscale(3)],
-                 [penstock.Resize(40), penstock.Pad((1, 2, 3, 4), 8), penstock.RandomCrop(40), penstock.RandomAffine(
-                     9, (0.1, 0.1), center=(0, 0))]]
+        fix = penstock.ops.RandomCrop((96, 112), pad_if_needed=True, fill=(9, 99, 199))
+        lists = [[penstock.ops.ScaleJitter((128, 96), (0.3, 1.5)), fix, penstock.ops.RandomFlip()],
+                 [penstock.ops.RandomZoomOut((1, 2, 3), (1, 2), 0.8), penstock.ops.RandomFlip(), penstock.ops.Resize((60, 70))],
+                 [penstock.ops.RandomShortestSize((64, 96, 128), 150, "bicubic"), fix, penstock.ops.ColorJitter(0.4)],
+                 [penstock.ops.RandomResize(64, 128, "random"), fix],
+                 [penstock.ops.RandomRotation(30, "bilinear", True, (3, 4), 77), penstock.ops.Letterbox(64, 50)],
+                 [penstock.ops.ResizeLongest(90), penstock.ops.PadToSize(90, 90, fill=(5, 6, 7)), penstock.ops.Grayscale(3)],
+                 [penstock.ops.Resize(40), penstock.ops.Pad((1, 2, 3, 4), 8), penstock.ops.RandomCrop(40),
+                  penstock.ops.RandomAffine(9, (0.1, 0.1), center=(0, 0))]]
         batch = self.batch({f"x{k}": penstock.image("jpg", ops) for k, ops in enumerate(lists)}, len(files))
         for k, ops in enumerate(lists):
             for i, whole in enumerate(pixels):
@@ -304,7 +304,7 @@ class Loaders(Case):
     def test_an_image_that_does_not_fit_is_a_bad_sample(self):
         self.packed(real_pictures(2))
         error = self.assert_says("padding to 20 x 20 pixels: the image has", self.batch, {
-            "x": penstock.image("jpg", [penstock.PadToSize(20, 20)])}, 2)
+            "x": penstock.image("jpg", [penstock.ops.PadToSize(20, 20)])}, 2)
         self.assertIsInstance(error, penstock.PenstockError)
 
 
@@ -339,21 +339,21 @@ class Arguments(unittest.TestCase):
             self.assertIn(says, str(caught.exception))
 
     def test_equal_arguments_make_equal_operations(self):
-        self.assertEqual(penstock.Letterbox(8, 114), penstock.Letterbox((8, 8), (114, 114, 114, 114)))
-        self.assertEqual(penstock.Pad(3), penstock.Pad((3, 3)))
-        self.assertEqual(penstock.RandomShortestSize(8), penstock.RandomShortestSize([8]))
-        counts = collections.Counter(map(hash, (penstock.CornerCrop(8, "center"), penstock.CornerCrop([8], "center"))))
+        self.assertEqual(penstock.ops.Letterbox(8, 114), penstock.ops.Letterbox((8, 8), (114, 114, 114, 114)))
+        self.assertEqual(penstock.ops.Pad(3), penstock.ops.Pad((3, 3)))
+        self.assertEqual(penstock.ops.RandomShortestSize(8), penstock.ops.RandomShortestSize([8]))
+        counts = collections.Counter(map(hash, (penstock.ops.CornerCrop(8, "center"), penstock.ops.CornerCrop([8], "center"))))
         self.assertEqual(len(counts), 1)
 
     def test_sizes_that_nothing_fixes_are_refused(self):
-        for op in (penstock.ResizeLongest(8), penstock.ScaleJitter((8, 8)), penstock.RandomResize(8, 9),
-                   penstock.RandomRotation(8, expand=True), penstock.RandomZoomOut(), penstock.Pad(3)):
+        for op in (penstock.ops.ResizeLongest(8), penstock.ops.ScaleJitter((8, 8)), penstock.ops.RandomResize(8, 9),
+                   penstock.ops.RandomRotation(8, expand=True), penstock.ops.RandomZoomOut(), penstock.ops.Pad(3)):
             with self.assertRaisesRegex(ValueError, "ops do not fix the size"):
                 penstock.draw([op], (9, 9, 3))
 
     def test_names_of_other_libraries_are_translated(self):
         for name, says in (("LongestMaxSize", "ResizeLongest"), ("PadIfNeeded", "PadToSize"), ("LetterBox", "Letterbox"),
-                           ("FiveCrop", "penstock.five_crop"), ("TenCrop", "penstock.ten_crop"),
+                           ("FiveCrop", "penstock.ops.five_crop"), ("TenCrop", "penstock.ops.ten_crop"),
                            ("SmallestMaxSize", "Resize"), ("FixedSizeCrop", "RandomCrop(size, pad_if_needed=True")):
             with self.assertRaisesRegex(AttributeError, name) as caught:
                 getattr(penstock, name)

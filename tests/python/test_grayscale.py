@@ -22,7 +22,7 @@ except ImportError:
 PATH = os.path.join(sets.ROOT, "grayscale")
 N = 8
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
-Gray, Resize, Crop, Flip = penstock.Grayscale, penstock.Resize, penstock.CenterCrop, penstock.RandomFlip
+Gray, Resize, Crop, Flip = penstock.ops.Grayscale, penstock.ops.Resize, penstock.ops.CenterCrop, penstock.ops.RandomFlip
 
 
 def noise(i, channels):
@@ -106,20 +106,20 @@ class Grayscale(unittest.TestCase):
         for n in (1, 3):
             mean, std = (0.1, 0.2, 0.3)[:n], (0.4, 0.5, 0.6)[:n]
             for ops in ([Gray(n), Resize((20, 30))], [Resize((20, 30)), Gray(n)]):
-                found = rows([*ops, penstock.Normalize(mean, std)], layout="nchw")
+                found = rows([*ops, penstock.ops.Normalize(mean, std)], layout="nchw")
                 self.assertEqual(found.shape, (N, n, 20, 30))
                 plain = rows(ops, layout="nchw").astype("float32") / numpy.float32(255)
                 wanted = (plain - numpy.float32(mean).reshape(n, 1, 1)) / numpy.float32(std).reshape(n, 1, 1)
                 self.assertEqual(int((found != wanted).sum()), 0)
             with self.assertRaisesRegex(ValueError, f"must be {n}, one for each channel"):
-                rows([Gray(n), Resize(8), Crop(8), penstock.Normalize((0.5,) * 4, (0.5,) * 4)])
+                rows([Gray(n), Resize(8), Crop(8), penstock.ops.Normalize((0.5,) * 4, (0.5,) * 4)])
 
     def test_wrong_channels_and_positions_are_refused(self):
         for n in (0, 2, 4, True, None, "1"):
             with self.assertRaisesRegex(ValueError, "num_output_channels: value is .*; must be 1 or 3"):
                 Gray(n)
         with self.assertRaisesRegex(ValueError, "last operation"):
-            rows([Crop(8), penstock.Normalize(), Gray()])
+            rows([Crop(8), penstock.ops.Normalize(), Gray()])
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from data_fixture import Case, image_file, np, optional
 from test_megatron import idx
 from tfrecords import example, frame
 
-SMALL = penstock.image("image", [penstock.Resize((16, 16))])
+SMALL = penstock.image("image", [penstock.ops.Resize((16, 16))])
 ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
 
@@ -299,8 +299,8 @@ class Right(Folders):
         self.command("pack", "--jpeg", "keep", folder, self.path("packed"))
         seen = []
         for path, field in ((folder, "image"), (self.path("packed"), "jpg")):
-            with penstock.Loader(path, outputs={"x": penstock.image(field, [penstock.Resize((32, 32))])}, batch_size=8, framework="numpy",
-                                 device="cpu", seed=5) as loader:
+            with penstock.Loader(path, outputs={"x": penstock.image(field, [penstock.ops.Resize((32, 32))])}, batch_size=8,
+                                 framework="numpy", device="cpu", seed=5) as loader:
                 batch = next(iter(loader.epoch(0)))
                 seen.append(np.array(batch["x"])[np.argsort(np.asarray(batch.sample_ids))])
         self.assertTrue((seen[0] == seen[1]).all())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock.JPEG and functional.jpeg give the pixels that Pillow reads from a JPEG file that it saved, and those of
+"""penstock.ops.JPEG and functional.jpeg give the pixels that Pillow reads from a JPEG file that it saved, and those of
 torchvision, with all kernels; qualities are drawn as often as in torchvision."""
 import io
 import itertools
@@ -8,7 +8,8 @@ import unittest
 
 import sets
 import penstock
-from penstock import JPEG, CenterCrop, RandomApply, RandomChoice, RandomFlip, RandomResizedCrop, Resize, functional
+from penstock import functional
+from penstock.ops import JPEG, CenterCrop, RandomApply, RandomChoice, RandomFlip, RandomResizedCrop, Resize
 
 sets.need_numpy()
 import numpy  # noqa: E402
@@ -186,12 +187,12 @@ class Wrong(unittest.TestCase):
             functional.jpeg(numpy.zeros((4, 4, 4), "uint8"), 50)
 
     def test_keywords_and_names_of_others_have_advice(self):
-        with self.assertRaisesRegex(AttributeError, r"it is JPEG\(\(least, most\)\)"):
+        with self.assertRaisesRegex(AttributeError, r"it is penstock.ops.JPEG\(\(least, most\)\)"):
             penstock.ImageCompression
-        with self.assertRaisesRegex(AttributeError, "it is JPEG$"):
+        with self.assertRaisesRegex(AttributeError, "it is penstock.ops.JPEG$"):
             penstock.Jpeg
-        with self.assertRaisesRegex(TypeError, r"write RandomApply\(\[JPEG\(50\)\], 0.5\)"):
-            penstock.JPEG(50, p=0.5)
+        with self.assertRaisesRegex(TypeError, r"write penstock.ops.RandomApply\(\[penstock.ops.JPEG\(50\)\], 0.5\)"):
+            penstock.ops.JPEG(50, p=0.5)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ import unittest
 import forge
 import penstock
 import sets
-from penstock import (Boxes, CenterCrop, ColorJitter, Field, Keypoints, RandomAffine, RandomCrop, RandomFlip, RandomIoUCrop,
-                      RandomPerspective, RandomResizedCrop, RandomRotation, RandomVerticalFlip, RandomZoomOut, Resize)
+from penstock import Boxes, Field, Keypoints
+from penstock.ops import (CenterCrop, ColorJitter, RandomAffine, RandomCrop, RandomFlip, RandomIoUCrop, RandomPerspective,
+                          RandomResizedCrop, RandomRotation, RandomVerticalFlip, RandomZoomOut, Resize)
 
 from data_fixture import Case, np, optional
 
@@ -158,7 +159,7 @@ DEVICE = """
 import sys
 import numpy as np
 import penstock
-from penstock import Normalize, RandomFlip, RandomRotation, Resize
+from penstock.ops import Normalize, RandomFlip, RandomRotation, Resize
 
 def batches(device):
     ops = [RandomFlip(), RandomRotation(20), Resize((8, 8)), Normalize()]

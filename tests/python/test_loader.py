@@ -243,7 +243,7 @@ class Forms(unittest.TestCase):
             self.assertEqual(first_of.get(form, lambda batch: batch.i)(again).tolist(), list(range(10)))
 
     def test_crops_tell_where_rows_were_cut(self):
-        crop = penstock.image("image", [penstock.CenterCrop((10, 12))])
+        crop = penstock.image("image", [penstock.ops.CenterCrop((10, 12))])
         outputs = {"a": crop, "b": sets.images(), "i": "i"}
         with penstock.Loader(sets.small(), batch_size=8, framework="numpy", observe=penstock.Observe(report_crops=True),
                              outputs=outputs) as data:
@@ -292,7 +292,7 @@ class Outputs(unittest.TestCase):
                 self.open(outputs)
 
     def test_wrong_outputs_are_refused_in_words(self):
-        crop = penstock.CenterCrop(8)
+        crop = penstock.ops.CenterCrop(8)
         for outputs, error, part in (
                 ({}, penstock.SettingsError, "must have at least 1"),
                 ({"a": 3}, TypeError, "must be an output"),
@@ -313,29 +313,29 @@ class Outputs(unittest.TestCase):
         self.assertRaisesRegex(TypeError, "name of a field", penstock.scalar, 3)
 
     def test_ops_take_what_torchvision_takes(self):
-        self.assertEqual(penstock.RandomResizedCrop(224), penstock.RandomResizedCrop((224, 224)))
-        self.assertEqual(penstock.RandomResizedCrop(224).scale, (0.08, 1.0))
-        self.assertEqual(penstock.RandomResizedCrop(8, ratio=[1, 2]).ratio, (1.0, 2.0))
-        self.assertEqual(penstock.CenterCrop([8]), penstock.CenterCrop(8))
-        self.assertNotEqual(penstock.Resize(8), penstock.Resize((8, 8)))
-        self.assertEqual(penstock.Resize([8]), penstock.Resize(8))
-        self.assertIs(penstock.RandomHorizontalFlip, penstock.RandomFlip)
-        self.assertEqual(penstock.RandomFlip(), penstock.RandomFlip(p=0.5))
-        for wrong in (lambda: penstock.CenterCrop("8"), lambda: penstock.CenterCrop(8.5),
-                      lambda: penstock.RandomResizedCrop(8, scale=3), lambda: penstock.Normalize("abc")):
+        self.assertEqual(penstock.ops.RandomResizedCrop(224), penstock.ops.RandomResizedCrop((224, 224)))
+        self.assertEqual(penstock.ops.RandomResizedCrop(224).scale, (0.08, 1.0))
+        self.assertEqual(penstock.ops.RandomResizedCrop(8, ratio=[1, 2]).ratio, (1.0, 2.0))
+        self.assertEqual(penstock.ops.CenterCrop([8]), penstock.ops.CenterCrop(8))
+        self.assertNotEqual(penstock.ops.Resize(8), penstock.ops.Resize((8, 8)))
+        self.assertEqual(penstock.ops.Resize([8]), penstock.ops.Resize(8))
+        self.assertIs(penstock.ops.RandomHorizontalFlip, penstock.ops.RandomFlip)
+        self.assertEqual(penstock.ops.RandomFlip(), penstock.ops.RandomFlip(p=0.5))
+        for wrong in (lambda: penstock.ops.CenterCrop("8"), lambda: penstock.ops.CenterCrop(8.5),
+                      lambda: penstock.ops.RandomResizedCrop(8, scale=3), lambda: penstock.ops.Normalize("abc")):
             self.assertRaises(TypeError, wrong)
-        for wrong in (lambda: penstock.CenterCrop(0), lambda: penstock.CenterCrop((1, 2, 3)),
-                      lambda: penstock.RandomFlip(1.5), lambda: penstock.Normalize([0, 0]),
-                      lambda: penstock.Normalize(std=[0, 1, 1]), lambda: penstock.RandomFlip(float("nan"))):
+        for wrong in (lambda: penstock.ops.CenterCrop(0), lambda: penstock.ops.CenterCrop((1, 2, 3)),
+                      lambda: penstock.ops.RandomFlip(1.5), lambda: penstock.ops.Normalize([0, 0]),
+                      lambda: penstock.ops.Normalize(std=[0, 1, 1]), lambda: penstock.ops.RandomFlip(float("nan"))):
             self.assertRaises(ValueError, wrong)
 
     def test_resize_sizes(self):
-        ops = [penstock.Resize(12), penstock.CenterCrop((10, 14))]
+        ops = [penstock.ops.Resize(12), penstock.ops.CenterCrop((10, 14))]
         shorter = self.open({"a": penstock.image("image", ops)})
         self.assertEqual(shorter["a"].shape, (4, 10, 14, 3))
-        exact = self.open({"a": penstock.image("image", [penstock.Resize((5, 6)), penstock.RandomFlip(1)])})
+        exact = self.open({"a": penstock.image("image", [penstock.ops.Resize((5, 6)), penstock.ops.RandomFlip(1)])})
         self.assertEqual(exact["a"].shape, (4, 5, 6, 3))
-        whitened = self.open({"a": penstock.image("image", [penstock.Resize((5, 6)), penstock.Normalize(
+        whitened = self.open({"a": penstock.image("image", [penstock.ops.Resize((5, 6)), penstock.ops.Normalize(
             (0.0, 0.0, 0.0), (1 / 255, 1 / 255, 1 / 255))], dtype="float32")})
         self.assertTrue(np.allclose(whitened["a"][3], 3))
 

@@ -5,9 +5,9 @@ import io
 import unittest
 
 import penstock
-from penstock import (AugMix, CenterCrop, ColorJitter, GaussianBlur, Normalize, RandomAffine, RandomApply, RandomCrop,
-                      RandomErasing, RandomFlip, RandomGrayscale, RandomPerspective, RandomResizedCrop, RandomRotation,
-                      RandomVerticalFlip, Resize, TimmAugMix, TrivialAugmentWide)
+from penstock.ops import (AugMix, CenterCrop, ColorJitter, GaussianBlur, Normalize, RandomAffine, RandomApply, RandomCrop,
+                          RandomErasing, RandomFlip, RandomGrayscale, RandomPerspective, RandomResizedCrop, RandomRotation,
+                          RandomVerticalFlip, Resize, TimmAugMix, TrivialAugmentWide)
 
 from data_fixture import Case, np, optional
 

@@ -159,7 +159,7 @@ class Right(Mds):
         samples = [every_image(i) for i in range(13)]
         path = self.write(samples, (13,))
         self.check(path, samples)
-        outputs = {name: penstock.image(name, [penstock.Resize((16, 16))])
+        outputs = {name: penstock.image(name, [penstock.ops.Resize((16, 16))])
                    for name in ("jpeg", "png", "pil")}
         with penstock.Loader(path, batch_size=13, order="sequential", framework="numpy", outputs=outputs) as loader:
             batch = next(iter(loader.epoch(0)))

@@ -162,7 +162,7 @@ import penstock
 
 def loader(device):
     return penstock.Loader(sys.argv[1], batch_size=10, device=device, framework="dlpack", last_batch="short", outputs={
-        "x": penstock.image("image", [penstock.Resize((8, 8)), penstock.Normalize()]), "i": "i", "tokens": "tokens"})
+        "x": penstock.image("image", [penstock.ops.Resize((8, 8)), penstock.ops.Normalize()]), "i": "i", "tokens": "tokens"})
 
 with loader("cpu") as whole, loader("cuda") as data:
     for batch, parts in zip(whole, data.micro_batches(3)):

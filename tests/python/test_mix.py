@@ -4,7 +4,8 @@ import hashlib
 import unittest
 
 import penstock
-from penstock import CutMix, MixUp, MixUpCutMix, Normalize, OneHot, RandomCrop
+from penstock import CutMix, MixUp, MixUpCutMix, OneHot
+from penstock.ops import Normalize, RandomCrop
 
 from data_fixture import Case, np, optional
 

@@ -393,13 +393,13 @@ class Reports(unittest.TestCase):
         for epoch in range(2):
             with penstock.Loader(Mixture(pictures, exhaustion="drop"), batch_size=4, framework="numpy",
                                  order=penstock.Order(epoch=epoch),
-                                 outputs=[penstock.image("image", [penstock.RandomResizedCrop(8)])]) as data:
+                                 outputs=[penstock.image("image", [penstock.ops.RandomResizedCrop(8)])]) as data:
                 for batch in data.epoch(epoch):
                     for d, i, pixels in zip(batch.data_sets, batch.sample_ids, batch["image"]):
                         found[epoch, d, i] = pixels.tobytes()
         self.assertEqual(len(set(found.values())), 80)
         with penstock.Loader(next(iter(pictures)), batch_size=4, framework="numpy",
-                             outputs=[penstock.image("image", [penstock.RandomResizedCrop(8)])]) as data:
+                             outputs=[penstock.image("image", [penstock.ops.RandomResizedCrop(8)])]) as data:
             for batch in data.epoch(0):
                 for i, pixels in zip(batch.sample_ids, batch["image"]):
                     self.assertEqual(found[0, 0, i], pixels.tobytes())
@@ -426,7 +426,7 @@ class Bad(unittest.TestCase):
     def test_bad_samples_are_replaced_from_their_own_data_set(self):
         told = []
         with penstock.Loader(Mixture(dict.fromkeys(self.paths, 1), exhaustion="drop"), batch_size=6, framework="numpy",
-                             outputs=[penstock.image("image", [penstock.Resize((8, 8))]), "k"],
+                             outputs=[penstock.image("image", [penstock.ops.Resize((8, 8))]), "k"],
                              bad_sample=lambda error, other: told.append((error, other))) as data:
             n = 0
             for batch in data:
@@ -443,7 +443,7 @@ class Bad(unittest.TestCase):
         told = []
         subset = {self.paths[0]: penstock.Ids([3, 4, 8, 9]), self.paths[1]: penstock.Range(5, 8)}
         with penstock.Loader(Mixture(dict.fromkeys(self.paths, 1), exhaustion="drop", subset=subset), batch_size=7,
-                             framework="numpy", outputs=[penstock.image("image", [penstock.Resize((8, 8))]), "k"],
+                             framework="numpy", outputs=[penstock.image("image", [penstock.ops.Resize((8, 8))]), "k"],
                              bad_sample=lambda error, other: told.append((error.sample_id, other))
                              ) as data:
             batch = next(iter(data))
@@ -454,12 +454,12 @@ class Bad(unittest.TestCase):
         self.assertEqual(sorted(bad for bad, _ in told), [3, 4, 7])
         # As the data set is replaced from when it is opened alone: from the subset and the id.
         with penstock.Loader(self.paths[1], subset=subset[self.paths[1]], batch_size=3, framework="numpy",
-                             outputs=[penstock.image("image", [penstock.Resize((8, 8))])], bad_sample="replace") as data:
+                             outputs=[penstock.image("image", [penstock.ops.Resize((8, 8))])], bad_sample="replace") as data:
             self.assertEqual(next(iter(data)).replacements, {7: dict(told)[7]})
 
     def test_the_error_names_the_data_set(self):
         with penstock.Loader(Mixture(dict.fromkeys(self.paths, 1), exhaustion="drop"), batch_size=6, framework="numpy",
-                             outputs=[penstock.image("image", [penstock.Resize((8, 8))])]) as data:
+                             outputs=[penstock.image("image", [penstock.ops.Resize((8, 8))])]) as data:
             with self.assertRaisesRegex(penstock.CorruptRecordError, "data set .*mixture-bad-"):
                 for _ in data:
                     pass

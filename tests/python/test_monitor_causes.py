@@ -34,7 +34,7 @@ rules = [monitor.Starved(0.3, seconds=0.5), monitor.Slow(0.5, seconds=0.3, n_lea
 with penstock.Loader(path, batch_size=4, n_threads=1, memory=penstock.Memory(n_slots=2),
                      reading=penstock.Reading(reader="threads", kernels="c"), framework="dlpack",
                      observe=penstock.Observe(monitor_path=False),
-                     outputs={"image": penstock.image("jpg", [penstock.RandomResizedCrop(int(size))])}) as loader:
+                     outputs={"image": penstock.image("jpg", [penstock.ops.RandomResizedCrop(int(size))])}) as loader:
     with penstock.Monitor(loader, every=0.5, look=0.5, gpu=None, line=False, sinks=[readings.append, delay], alerts=rules,
                           on_alert=alerts.append):
         end, epoch = time.monotonic() + seconds, 0

@@ -7,7 +7,8 @@ import unittest
 import forge
 import penstock
 import sets
-from penstock import Boxes, Field, Mosaic, Normalize, RandomCrop, RandomFlip, RandomVerticalFlip, Resize
+from penstock import Boxes, Field, Mosaic
+from penstock.ops import Normalize, RandomCrop, RandomFlip, RandomVerticalFlip, Resize
 
 from data_fixture import Case, np
 
@@ -18,7 +19,8 @@ FAKE = os.environ.get("PENSTOCK_FAKE_LIBRARY", "")
 DEVICE = """
 import sys
 import penstock
-from penstock import Mosaic, Normalize, RandomCrop
+from penstock import Mosaic
+from penstock.ops import Normalize, RandomCrop
 
 def batches(device):
     with penstock.Loader(sys.argv[1], batch_size=8, device=device, framework="dlpack", seed=5, mix=Mosaic("x", p=0.8),

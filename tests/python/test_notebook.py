@@ -159,15 +159,15 @@ class Loaders(Case):
 
     def test_shapes_are_those_of_its_batches(self):
         sets.need_numpy()
-        sizes = [[penstock.RandomResizedCrop(8)], [penstock.Resize(9), penstock.CenterCrop((6, 7))],
-                 [penstock.Resize((5, 4)), penstock.RandomFlip()]]
+        sizes = [[penstock.ops.RandomResizedCrop(8)], [penstock.ops.Resize(9), penstock.ops.CenterCrop((6, 7))],
+                 [penstock.ops.Resize((5, 4)), penstock.ops.RandomFlip()]]
         outputs = {}
         for layout in ("nhwc", "nchw", "channels_last"):
             for i, ops in enumerate(sizes):
                 for channels in (1, 3, 4):
                     outputs[f"{layout} {i} {channels}"] = penstock.image("image", ops, layout=layout, channels=channels)
                 for n in (1, 3):
-                    gray = [*ops, penstock.Grayscale(n)]
+                    gray = [*ops, penstock.ops.Grayscale(n)]
                     outputs[f"{layout} {i} gray {n}"] = penstock.image("image", gray, layout=layout)
         for names in (list(outputs)[:20], list(outputs)[20:40], list(outputs)[40:]):
             with penstock.Loader(sets.small(), batch_size=2, framework="numpy",
@@ -178,7 +178,7 @@ class Loaders(Case):
 
     def test_ragged_outputs_name_what_differs(self):
         sets.need_numpy()
-        outputs = ["x", "boxes", "text", "tokens", penstock.image("image", [penstock.RandomResizedCrop(8)])]
+        outputs = ["x", "boxes", "text", "tokens", penstock.image("image", [penstock.ops.RandomResizedCrop(8)])]
         with penstock.Loader(sets.small(), batch_size=2, framework="numpy", outputs=outputs) as data:
             rows = {row[0]: row[1:] for row in self.page(data).rows[1:]}
             batch = next(iter(data))

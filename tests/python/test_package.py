@@ -29,7 +29,7 @@ import sys
 import penstock
 
 loader = penstock.Loader(sys.argv[1], batch_size=8, seed=1, n_threads=1, last_batch="short", outputs={
-    "image": penstock.image("jpg", [penstock.RandomResizedCrop(32), penstock.RandomFlip()]),
+    "image": penstock.image("jpg", [penstock.ops.RandomResizedCrop(32), penstock.ops.RandomFlip()]),
     "label": penstock.scalar("cls", dtype="int64")})
 rows = []
 for batch in loader.epoch(0):

@@ -458,7 +458,7 @@ class Forms(Case):
         self.assert_says(["sample 0", "im"], quiet, cut, self.path("no"), damaged="accept", schema={"im": "image"})
         with self.assertRaisesRegex(penstock.SettingsError, "damaged: value is 'keep'"):
             penstock.Writer(self.path("no"), {"im": "image"}, damaged="keep")
-        outputs = {"im": penstock.image("im", [penstock.CenterCrop((40, 56))])}
+        outputs = {"im": penstock.image("im", [penstock.ops.CenterCrop((40, 56))])}
         with penstock.Loader(self.path("kept-0"), batch_size=10, framework="numpy", order="sequential",
                              outputs=outputs) as loader:
             rows = [row for batch in loader for row in np.array(batch["im"])]

@@ -8,7 +8,7 @@ import unittest
 import zlib
 
 import penstock
-from penstock import RandomFlip, Resize
+from penstock.ops import RandomFlip, Resize
 from penstock.__main__ import command
 
 from data_fixture import Case, image_file, np, optional

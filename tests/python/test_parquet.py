@@ -100,7 +100,7 @@ class Parquet(TableCase):
                 path = self.put_parquet(columns)
             for opened in (lambda **how: list(penstock.Dataset(path, **how)),
                            lambda **how: list(penstock.Loader(path, batch_size=1, outputs={"image": penstock.image(
-                               "image", [penstock.Resize(8)])}, **how))):
+                               "image", [penstock.ops.Resize(8)])}, **how))):
                 error = self.assert_says([words], opened, **({"foreign": penstock.Foreign(fields=fields)} if fields else {}))
                 self.assertNotIn("jsonl", str(error))
 

@@ -56,7 +56,7 @@ class Loading(Case):
         arrays = [samples(channels, bits) for channels, bits in KINDS]
         for channels, mode in MODES.items():
             for size in ((37, 52), (24, 31), (60, 70)):
-                found = self.rows(arrays, [penstock.Resize(size)], channels)
+                found = self.rows(arrays, [penstock.ops.Resize(size)], channels)
                 for row, array, kind in zip(found, arrays, KINDS):
                     wanted = image.open(io.BytesIO(png_of(array))).convert(mode)
                     wanted = np.asarray(wanted.resize(size[::-1], image.Resampling.BILINEAR))
@@ -67,7 +67,7 @@ class Loading(Case):
         image = optional("PIL.Image")
         arrays = [samples(channels, bits) for channels, bits in KINDS]
         for channels, mode in MODES.items():
-            found = self.rows(arrays, [penstock.CenterCrop((9, 11))], channels)
+            found = self.rows(arrays, [penstock.ops.CenterCrop((9, 11))], channels)
             for row, array in zip(found, arrays):
                 wanted = image.open(io.BytesIO(png_of(array))).convert(mode).crop((20, 14, 31, 23))
                 np.testing.assert_array_equal(row, np.asarray(wanted).reshape(row.shape))
@@ -75,7 +75,7 @@ class Loading(Case):
     def test_gray_of_16_bits_is_refused_as_of_a_file(self):
         array = samples(1, 16)
         error = self.assert_says(["field x", "16-bit gray", "convert it to 8 bits"], self.rows, [array],
-                                 [penstock.Resize((8, 8))], 3)
+                                 [penstock.ops.Resize((8, 8))], 3)
         self.assertIsInstance(error, penstock.UnsupportedError)
         with penstock.Writer(self.path("file"), {"x": "image"}) as w:
             self.assert_says("16-bit gray", w.add, x=png_of(array))

@@ -101,17 +101,17 @@ class Functional(unittest.TestCase):
                             (lambda: F.transform(a, [1, 2]), "transform.matrix: value is [1, 2]; must be six"),
                             (lambda: F.affine(a, 0, (0, 0), 0, 0), "the scale above 0"),
                             (lambda: F.perspective(a, [[0, 0]] * 4, [[0, 0]] * 4), "no three corners"),
-                            (lambda: penstock.AutoAugment("imagnet"), "AutoAugment.policy: value is 'imagnet'"),
-                            (lambda: penstock.RandAugment(magnitude=31), "RandAugment.magnitude: value is 31"),
-                            (lambda: penstock.RandomRotation((5, 2)), "RandomRotation.degrees: value is (5, 2)"),
-                            (lambda: penstock.GaussianBlur(5, (2, 1)), "GaussianBlur.sigma: value is (2, 1)")):
+                            (lambda: penstock.ops.AutoAugment("imagnet"), "AutoAugment.policy: value is 'imagnet'"),
+                            (lambda: penstock.ops.RandAugment(magnitude=31), "RandAugment.magnitude: value is 31"),
+                            (lambda: penstock.ops.RandomRotation((5, 2)), "RandomRotation.degrees: value is (5, 2)"),
+                            (lambda: penstock.ops.GaussianBlur(5, (2, 1)), "GaussianBlur.sigma: value is (2, 1)")):
             with self.assertRaises((ValueError, penstock.SettingsError)) as caught:
                 wrong()
             self.assertIn(says, str(caught.exception))
 
 
 def applied(op, a, sample_id):
-    for fixed in penstock.draw([penstock.Resize(a.shape[:2]), op], a.shape, sample_id=sample_id)[1:]:
+    for fixed in penstock.draw([penstock.ops.Resize(a.shape[:2]), op], a.shape, sample_id=sample_id)[1:]:
         a = fixed(a)
     return a.tobytes()
 
@@ -144,19 +144,19 @@ class Policies(unittest.TestCase):
     def test_trivial_augment_wide(self):
         a = smooth(60, 80)
         space = autoaugment.TrivialAugmentWide()._augmentation_space(31)
-        self.check(penstock.TrivialAugmentWide(interpolation="bilinear"), a,
+        self.check(penstock.ops.TrivialAugmentWide(interpolation="bilinear"), a,
                    self.shares_of(a, space, lambda values: values), 8000)
 
     def test_rand_augment(self):
         a = smooth(60, 80)
         for magnitude in (0, 9, 30):
             space = autoaugment.RandAugment()._augmentation_space(31, a.shape[:2])
-            self.check(penstock.RandAugment(1, magnitude, interpolation="bilinear"), a,
+            self.check(penstock.ops.RandAugment(1, magnitude, interpolation="bilinear"), a,
                        self.shares_of(a, space, lambda values: values[magnitude:magnitude + 1]), 1000)
 
     def test_rand_augment_applies_as_many_operations_as_asked(self):
         a = smooth(20, 20)
-        most = max(len(penstock.draw([penstock.Resize(20), penstock.CenterCrop(20), penstock.RandAugment(5)], a.shape,
+        most = max(len(penstock.draw([penstock.ops.Resize(20), penstock.ops.CenterCrop(20), penstock.ops.RandAugment(5)], a.shape,
                                      sample_id=i)) for i in range(200))
         self.assertEqual(most, 7)
 
@@ -180,29 +180,29 @@ class Policies(unittest.TestCase):
                         if share > 0:
                             key = numpy.asarray(image).tobytes()
                             shares[key] = shares.get(key, 0) + share
-            self.check(penstock.AutoAugment(policy, "bilinear"), a, shares, 4000)
+            self.check(penstock.ops.AutoAugment(policy, "bilinear"), a, shares, 4000)
 
 
 class Warps(unittest.TestCase):
     def test_ranges_are_those_given(self):
         shape, n = (50, 80, 3), 4000
-        whole = [penstock.Resize(shape[:2])]
-        angles = [penstock.draw([*whole, penstock.RandomRotation((-20, 40))], shape, sample_id=i)[1].arguments[0]
+        whole = [penstock.ops.Resize(shape[:2])]
+        angles = [penstock.draw([*whole, penstock.ops.RandomRotation((-20, 40))], shape, sample_id=i)[1].arguments[0]
                   for i in range(n)]
         counts, _ = numpy.histogram(angles, 20, (-20, 40))
         self.assertEqual(counts.sum(), n)
         self.assertLess(((counts - n / 20) ** 2 / (n / 20)).sum(), 20 + 5 * math.sqrt(40))
-        moves = [penstock.draw([*whole, penstock.RandomAffine(0, (0.1, 0.2))], shape, sample_id=i)[1].arguments[0]
+        moves = [penstock.draw([*whole, penstock.ops.RandomAffine(0, (0.1, 0.2))], shape, sample_id=i)[1].arguments[0]
                  for i in range(n)]
         x, y = {-m[2] for m in moves}, {-m[5] for m in moves}
         self.assertEqual((x, y), (set(range(-8, 9)), set(range(-10, 11))))
 
     def test_affine_without_a_range_changes_nothing(self):
-        op = penstock.RandomAffine(0)
+        op = penstock.ops.RandomAffine(0)
         a = smooth(30, 20)
         self.assertEqual(applied(op, a, 3), a.tobytes())
 
     def test_perspective_comes_with_its_probability(self):
-        drawn = [len(penstock.draw([penstock.Resize((30, 40)), penstock.RandomPerspective(0.5, 0.3)], (30, 40, 3),
+        drawn = [len(penstock.draw([penstock.ops.Resize((30, 40)), penstock.ops.RandomPerspective(0.5, 0.3)], (30, 40, 3),
                                    sample_id=i)) - 1 for i in range(2000)]
         self.assertLess(abs(sum(drawn) - 600), 5 * math.sqrt(2000 * 0.3 * 0.7))

@@ -5,7 +5,8 @@ import unittest
 
 import forge
 import penstock
-from penstock import Boxes, Field, Polygons, RandomFlip, RandomIoUCrop, RandomResizedCrop, Resize, Rle, masks
+from penstock import Boxes, Field, Polygons, Rle, masks
+from penstock.ops import RandomFlip, RandomIoUCrop, RandomResizedCrop, Resize
 
 from data_fixture import Case, np
 from test_keypoints import any_list, moved
@@ -95,7 +96,7 @@ class Followers(Case):
         whole = masks.polygon_mask([polygon], (60, 50)).astype(bool)
         with penstock.Writer(self.path(), {"image": "image", "corners": Polygons(), "mask": "mask"}) as writer:
             writer.add(image=np.zeros((60, 50, 3), np.uint8), corners=polygon, mask=whole.astype(np.uint8))
-        ops = [penstock.RandomCrop((32, 32)), RandomFlip(), penstock.RandomVerticalFlip()]
+        ops = [penstock.ops.RandomCrop((32, 32)), RandomFlip(), penstock.ops.RandomVerticalFlip()]
         outputs = {"x": penstock.image("image", ops), "corners": penstock.polygons("corners"), "mask": penstock.mask("mask")}
         with self.load(ops, outputs=outputs) as loader:
             for _ in range(30):

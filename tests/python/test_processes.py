@@ -67,7 +67,7 @@ class Rows(Case):
     def test_images_come_decoded_and_after_operations(self):
         found = self.rows(python(own.shape_of, "img", shape=(3,), dtype="int64", processes=1))
         self.assertEqual(found.tolist(), [[4, 6 * (1 + i % 3), 3] for i in range(N)])
-        image = penstock.image("img", [penstock.RandomResizedCrop((5, 7)), penstock.RandomFlip()], channels=1)
+        image = penstock.image("img", [penstock.ops.RandomResizedCrop((5, 7)), penstock.ops.RandomFlip()], channels=1)
         both = {"x": python(own.same, image, shape=(5, 7, 1), dtype="uint8", processes=2), "plain": image}
         with self.loader(both, shuffle=True) as loader:
             for batch in loader:
@@ -180,7 +180,7 @@ class Failures(Case):
         for more, words in (({"shape": (0,)}, "at least 1"), ({"shape": (1,) * 9}, "at most 8"),
                             ({"processes": 0}, "at least 1"), ({"timeout": 0}, "0.001"),
                             ({"dtype": "int"}, "python.dtype"), ({"field": penstock.scalar("s")}, "penstock.image"),
-                            ({"field": penstock.image("img", [penstock.Normalize()])}, "dtype 'uint8'")):
+                            ({"field": penstock.image("img", [penstock.ops.Normalize()])}, "dtype 'uint8'")):
             settings = {"field": "a", "shape": (1,), "dtype": "uint8", **more}
             with self.assertRaisesRegex(penstock.SettingsError, words):
                 python(own.same, settings.pop("field"), **settings)

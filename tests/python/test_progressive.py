@@ -58,7 +58,7 @@ class Pixels(data_fixture.Case):
                 np.testing.assert_array_equal(dataset[i]["x"], wanted, err_msg=str(i))
 
     def test_crops_are_those_of_pillows_images(self):
-        output = penstock.image("x", [penstock.RandomCrop(9)])
+        output = penstock.image("x", [penstock.ops.RandomCrop(9)])
         with penstock.Loader(self.path(), outputs={"x": output}, batch_size=4, shuffle=False, form="dict",
                              framework="numpy", observe=penstock.Observe(report_crops=True)) as loader:
             n = 0

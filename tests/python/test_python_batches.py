@@ -36,7 +36,7 @@ class Rows(BatchCase):
     def test_fields_of_one_size(self):
         found = self.rows(self.of_batches(own.same, (), "float64", "s", processes=1))
         self.assertEqual(found.tolist(), [i * 0.5 for i in range(N)])
-        image = penstock.image("img", [penstock.RandomResizedCrop((5, 7)), penstock.RandomFlip()], channels=1)
+        image = penstock.image("img", [penstock.ops.RandomResizedCrop((5, 7)), penstock.ops.RandomFlip()], channels=1)
         both = {"x": self.of_batches(own.same, (5, 7, 1), field=image, processes=2), "plain": image}
         with self.loader(both, shuffle=True) as loader:
             for batch in loader:
@@ -75,8 +75,8 @@ class Rows(BatchCase):
             self.assertTrue((next(iter(loader))["x"] == one[24:32]).all())
 
     def test_outputs_of_one_group_draw_alike(self):
-        image = penstock.image("img", [penstock.Resize((2, 2))])
-        other = penstock.image("img", [penstock.Resize((2, 2))], random_group=1)
+        image = penstock.image("img", [penstock.ops.Resize((2, 2))])
+        other = penstock.image("img", [penstock.ops.Resize((2, 2))], random_group=1)
         outputs = {name: self.of_batches(own.batch_draws, (4,), "uint64", field=field, processes=1)
                    for name, field in (("x", image), ("same", "a"), ("other", other))}
         with self.loader(outputs) as loader:
@@ -85,7 +85,7 @@ class Rows(BatchCase):
                 self.assertFalse((batch["x"] == batch["other"]).any())
 
     def test_bytes_are_the_same_for_threads_processes_and_slots(self):
-        image = penstock.image("img", [penstock.RandomResizedCrop((9, 9))])
+        image = penstock.image("img", [penstock.ops.RandomResizedCrop((9, 9))])
         expected = None
         for threads, processes, slots in ((1, 1, 2), (1, 3, 5), (4, 1, 2), (3, 2, 4), (5, 5, 3)):
             outputs = {"x": self.of_batches(own.shuffled, (9, 9, 3), field=image, processes=processes),
@@ -149,7 +149,7 @@ class Failures(BatchCase):
 
     def test_fields_without_one_size_are_refused(self):
         cases = ((("t", (1,)), "kind utf8"), (("v", (1,)), "variable shape"), (("img", (1,)), "must fix the size"),
-                 ((penstock.image("img", [penstock.RandomFlip()]), (1,)), "must fix the size"))
+                 ((penstock.image("img", [penstock.ops.RandomFlip()]), (1,)), "must fix the size"))
         for (field, shape), words in cases:
             with self.assertRaisesRegex(penstock.SettingsError, words):
                 self.rows(self.of_batches(own.same, shape, field=field))

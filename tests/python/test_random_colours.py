@@ -7,7 +7,7 @@ import unittest
 
 import sets
 import penstock
-from penstock import RandomChannelPermutation, RandomGrayscale, RandomPhotometricDistort, Resize
+from penstock.ops import RandomChannelPermutation, RandomGrayscale, RandomPhotometricDistort, Resize
 
 sets.need_numpy()
 import numpy  # noqa: E402

@@ -53,13 +53,13 @@ class Recipes(Case):
 
     def test_a_recipe_is_a_list_to_change(self):
         ops = recipes.torchvision("resnet50-v2")
-        ops.insert(2, penstock.RandomGrayscale(1.0))
+        ops.insert(2, penstock.ops.RandomGrayscale(1.0))
         rows = self.rows({"x": penstock.image("jpg", ops[:-2])})["x"]
         self.assertEqual(rows.shape, (6, 176, 176, 3))
         self.assertIsNot(recipes.torchvision("resnet50-v2"), ops)
 
     def test_views_draw_their_own_and_one_decode_is_enough(self):
-        ops = [penstock.RandomResizedCrop(32)]
+        ops = [penstock.ops.RandomResizedCrop(32)]
         rows = self.rows(recipes.views("jpg", [ops] * 3))
         self.assertEqual(list(rows), ["view_0", "view_1", "view_2"])
         self.assertFalse(np.array_equal(rows["view_0"], rows["view_1"]))
@@ -67,7 +67,7 @@ class Recipes(Case):
         self.assertTrue(np.array_equal(rows["view_2"], alone))
 
     def test_one_crop_at_two_sizes(self):
-        small, large = ([penstock.RandomResizedCrop(side)] for side in (32, 64))
+        small, large = ([penstock.ops.RandomResizedCrop(side)] for side in (32, 64))
         outputs = {"small": penstock.image("jpg", small), "large": penstock.image("jpg", large)}
         with penstock.Loader(self.path(), outputs=outputs, batch_size=6, framework="numpy",
                              observe=penstock.Observe(report_crops=True)) as loader:
@@ -78,8 +78,8 @@ class Recipes(Case):
     def test_dino_has_ten_views_with_the_scripts_chances(self):
         found = recipes.dino()
         self.assertEqual(len(found), 10)
-        blurs = [[op.p for op in ops if isinstance(op, penstock.RandomApply)
-                  and isinstance(op.transforms[0], penstock.GaussianBlur)] for ops in found.values()]
+        blurs = [[op.p for op in ops if isinstance(op, penstock.ops.RandomApply)
+                  and isinstance(op.transforms[0], penstock.ops.GaussianBlur)] for ops in found.values()]
         self.assertEqual(blurs, [[], [0.9], *[[0.5]] * 8])
 
     def test_a_timm_recipe_has_its_parts(self):

@@ -224,9 +224,9 @@ class Remade(unittest.TestCase):
         self.assertGreater(n_remade, 100)
         place = in_tar("loaders.tar", taken)
         for channels in (1, 3, 4):
-            for ops in ([penstock.Resize((7, 9))], [penstock.CenterCrop(30)],
-                        [penstock.RandomResizedCrop(16), penstock.RandomFlip()],
-                        [penstock.Resize(12), penstock.RandomRotation(30), penstock.CenterCrop(8)]):
+            for ops in ([penstock.ops.Resize((7, 9))], [penstock.ops.CenterCrop(30)],
+                        [penstock.ops.RandomResizedCrop(16), penstock.ops.RandomFlip()],
+                        [penstock.ops.Resize(12), penstock.ops.RandomRotation(30), penstock.ops.CenterCrop(8)]):
                 outputs = {"x": penstock.image("png", channels=channels, ops=ops)}
                 made = []
                 for source in (path, place):
@@ -238,12 +238,12 @@ class Remade(unittest.TestCase):
                         n_damaged = loader.stats().n_damaged_images
                 numpy.testing.assert_array_equal(*made)
                 # A crop that does not reach the last row does not come to the fault.
-                self.assertGreater(n_damaged, n_remade - 1 if isinstance(ops[0], penstock.Resize) else 100)
+                self.assertGreater(n_damaged, n_remade - 1 if isinstance(ops[0], penstock.ops.Resize) else 100)
                 self.assertLessEqual(n_damaged, n_remade)
 
     def test_a_loader_in_place_refuses_them_by_default_and_says_what_is_wrong(self):
         path = in_folder("refused", [HEAD + idat(DATA), HEAD + idat(DATA) + END])
-        outputs = {"x": penstock.image("image", ops=[penstock.Resize((7, 9))])}
+        outputs = {"x": penstock.image("image", ops=[penstock.ops.Resize((7, 9))])}
         wanted = dict(batch_size=2, framework="numpy", outputs=outputs, shuffle=False)
         with penstock.Loader(path, **wanted) as loader, \
                 self.assertRaisesRegex(penstock.CorruptRecordError, "the file ends after its rows, without IEND"):
@@ -271,7 +271,7 @@ class Remade(unittest.TestCase):
             data[0]
         with penstock.Dataset(path, decode=True, foreign=penstock.Foreign(damaged="accept")) as data:
             numpy.testing.assert_array_equal(pickle.loads(pickle.dumps(data))[0]["image"], pillow(damaged))
-        outputs = {"x": penstock.image("image", ops=[penstock.Resize((48, 64))])}
+        outputs = {"x": penstock.image("image", ops=[penstock.ops.Resize((48, 64))])}
         with penstock.Loader(path, batch_size=1, framework="numpy", outputs=outputs,
                              foreign=penstock.Foreign(damaged="accept")) as loader:
             numpy.testing.assert_array_equal(next(iter(loader))["x"][0], pillow(damaged))

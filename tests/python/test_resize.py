@@ -24,7 +24,7 @@ PATH = os.path.join(sets.ROOT, "resize")
 SIZES = [(40, 77), (200, 31), (64, 64), (1, 90), (301, 222), (17, 16)]  # height, width
 FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}  # by Pillow's values
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
-Resize, Crop, Random = penstock.Resize, penstock.CenterCrop, penstock.RandomResizedCrop
+Resize, Crop, Random = penstock.ops.Resize, penstock.ops.CenterCrop, penstock.ops.RandomResizedCrop
 
 
 def files():

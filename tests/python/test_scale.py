@@ -4,12 +4,12 @@ without."""
 import unittest
 
 import penstock
-from penstock import CenterCrop, Grayscale, Normalize, RandomErasing, ToFloat
+from penstock.ops import CenterCrop, Grayscale, Normalize, RandomErasing, ToFloat
 
 from data_fixture import Case, np, optional
 
 torch = optional("torch")
-MEANS = {1: ((0.4,), (0.3,)), 3: (penstock.IMAGENET_MEAN, penstock.IMAGENET_STD),
+MEANS = {1: ((0.4,), (0.3,)), 3: (penstock.ops.IMAGENET_MEAN, penstock.ops.IMAGENET_STD),
          4: ((0.1, 0.2, 0.3, 0.4), (0.5, 0.6, 0.7, 0.8))}
 
 

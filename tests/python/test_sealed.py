@@ -82,9 +82,9 @@ class Others(unittest.TestCase):
         self.addCleanup(writer.abort)
         dataset = penstock.Dataset(sets.scalars())
         self.addCleanup(dataset.close)
-        return [data, writer, dataset, dataset[2:5], penstock.Monitor(data), penstock.Resize(16), penstock.Normalize(),
-                penstock.draw([penstock.RandomCrop(2)], (8, 8), seed=1)[0],
-                penstock.image("jpg", [penstock.CenterCrop(8)]), penstock.scalar("cls"), penstock.ragged("t"),
+        return [data, writer, dataset, dataset[2:5], penstock.Monitor(data), penstock.ops.Resize(16), penstock.ops.Normalize(),
+                penstock.draw([penstock.ops.RandomCrop(2)], (8, 8), seed=1)[0],
+                penstock.image("jpg", [penstock.ops.CenterCrop(8)]), penstock.scalar("cls"), penstock.ragged("t"),
                 penstock.boxes("b"), penstock.python(len, "t", shape=(), dtype="int64"), penstock.Fraction(0, 0.5),
                 penstock.Where("i", in_=[3]), penstock.Balanced("i"), penstock.MixUp(num_classes=3), penstock.Mosaic(),
                 penstock.Mixture({sets.scalars(): 1}), penstock.Budget(100, "i")]
@@ -99,7 +99,7 @@ class Others(unittest.TestCase):
         ways = {"Writer": ("schema", "penstock.Writer (open another Writer with schema=...)"),
                 "Dataset": ("decode", "penstock.Dataset (open a new Dataset with decode=...)"),
                 "Monitor": ("every", "penstock.Monitor (make another one with every=...)"),
-                "Resize": ("size", "penstock.Resize (make another one with size=...)"),
+                "Resize": ("size", "penstock.ops.Resize (make another one with size=...)"),
                 "Fraction": ("seed", "penstock.Fraction (make another one with seed=...)"),
                 "MixUp": ("alpha", "penstock.MixUp (make another one with alpha=...)"),
                 "Mixture": ("weights", "penstock.Mixture (make another one with weights=...)"),
@@ -111,7 +111,7 @@ class Others(unittest.TestCase):
         self.assertEqual(ways, {})
 
     def test_an_output_names_the_function_that_makes_it_and_only_its_arguments(self):
-        image, scalar = penstock.image("jpg", [penstock.CenterCrop(8)]), penstock.scalar("cls")
+        image, scalar = penstock.image("jpg", [penstock.ops.CenterCrop(8)]), penstock.scalar("cls")
         self.assertIn("penstock.image (make another one with layout=...)", refusal(image, "layout", "nchw"))
         self.assertIn("penstock.scalar (make another one with dtype=...)", refusal(scalar, "dtype", 3))
         self.assertIn("can only be read", refusal(scalar, "ops", []))
@@ -256,7 +256,7 @@ class Subclasses(unittest.TestCase):
     def test_each_sealed_class_may_be_one_with_attributes_of_its_own(self):
         with tempfile.TemporaryDirectory() as folder, loader() as data:
             made = {
-                penstock.Writer: (os.path.join(folder, "w"), {"i": "int64"}), penstock.Monitor: (data,), penstock.Resize: (8,),
+                penstock.Writer: (os.path.join(folder, "w"), {"i": "int64"}), penstock.Monitor: (data,), penstock.ops.Resize: (8,),
                 penstock.Mixture: ({sets.scalars(): 1},), penstock.Fraction: (0, 0.5), penstock.Balanced: ("i",), penstock.Mosaic: (),
                 penstock.Budget: (100, "i"), penstock.monitor.Webhook: ("http://127.0.0.1:1/",), penstock.monitor.Slow: (),
                 penstock.monitor.JSONLines: (os.path.join(folder, "j"),)}

@@ -7,7 +7,7 @@ import sys
 
 import penstock
 from data_fixture import Case, image_file, np, optional, picture
-from penstock import CenterCrop, Normalize, RandomFlip, RandomResizedCrop, Resize
+from penstock.ops import CenterCrop, Normalize, RandomFlip, RandomResizedCrop, Resize
 from penstock.sheet import COLOURS
 
 optional("PIL.Image")
@@ -135,7 +135,7 @@ class Show(Case):
         self.assertEqual(found >= 10 if colours else found == 0, True, found)
 
     def test_outputs_that_follow_an_image_are_drawn_in_it(self):
-        ops = [penstock.RandomIoUCrop(), Resize((64, 64)), penstock.ToFloat()]
+        ops = [penstock.ops.RandomIoUCrop(), Resize((64, 64)), penstock.ops.ToFloat()]
         path = self.detection()
         for settings in ({}, dict(form="cxcywh", coordinates="unit", bytes_per_batch=32)):
             outputs = {"x": penstock.image("jpg", ops), "boxes": penstock.boxes("boxes", **settings),
@@ -196,7 +196,7 @@ class Show(Case):
 
     def test_erasing_after_normalize_is_shown(self):
         for value, colour in ((0, [124, 116, 104]), ("random", None), ((1.0, 1.0, 1.0), [182, 173, 161])):
-            ops = [Resize((32, 32)), Normalize(), penstock.RandomErasing(1, value=value)]
+            ops = [Resize((32, 32)), Normalize(), penstock.ops.RandomErasing(1, value=value)]
             outputs = {"x": penstock.image("image", ops, dtype="float16")}
             with penstock.Loader(self.path(), batch_size=2, outputs=outputs, framework="numpy") as loader:
                 drawn = np.array(penstock.show(loader, 2))

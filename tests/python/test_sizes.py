@@ -6,9 +6,9 @@ import unittest
 import own_functions
 import penstock
 import sets
-from penstock import (Boxes, CenterCrop, ColorJitter, CutMix, Field, GaussianBlur, Grayscale, Letterbox, MixUpCutMix,
-                      Normalize, PadToSize, RandomCrop, RandomErasing, RandomFlip, RandomIoUCrop, RandomResizedCrop,
-                      RandomRotation, Resize, ResizeLongest)
+from penstock import Boxes, CutMix, Field, MixUpCutMix
+from penstock.ops import (CenterCrop, ColorJitter, GaussianBlur, Grayscale, Letterbox, Normalize, PadToSize, RandomCrop,
+                          RandomErasing, RandomFlip, RandomIoUCrop, RandomResizedCrop, RandomRotation, Resize, ResizeLongest)
 
 from data_fixture import Case, image_file, np, optional, picture
 

@@ -20,7 +20,7 @@ from data_fixture import np, optional
 from table_fixture import TableCase
 
 COMMAND = os.environ["PENSTOCK_COMMAND"]
-SMALL = penstock.image("image", [penstock.Resize((16, 16))])
+SMALL = penstock.image("image", [penstock.ops.Resize((16, 16))])
 
 
 class Tables(TableCase):

@@ -69,7 +69,7 @@ class Images(Members):
         self.check(self.put(samples), wanted)
         self.check(self.put(samples[:20], samples[20:], name="two"), wanted)
         with penstock.Loader(self.path("two"), batch_size=8, framework="numpy", outputs={
-                "image": penstock.image("jpg", [penstock.Resize((9, 8))]), "cls": penstock.scalar("cls")}) as loader:
+                "image": penstock.image("jpg", [penstock.ops.Resize((9, 8))]), "cls": penstock.scalar("cls")}) as loader:
             for batch in loader.epoch(0):
                 for row, label in zip(batch["image"], batch["cls"]):
                     self.assertLess(abs(int(row[4, 4, 0]) - int(label)), 8)
@@ -140,7 +140,7 @@ if int(sys.argv[2]):
     resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]) << 20,) * 2)
 settings = {"memory": penstock.Memory(max_pixels=int(sys.argv[3]))} if int(sys.argv[3]) else {}
 with penstock.Loader(sys.argv[1], batch_size=2, n_threads=4, framework="numpy", order="sequential",
-                     outputs={"i": penstock.image("jpg", [penstock.Resize((8, 8))])}, **settings) as loader:
+                     outputs={"i": penstock.image("jpg", [penstock.ops.Resize((8, 8))])}, **settings) as loader:
     print(sum(batch["i"].shape[0] for batch in loader.epoch(0)))
     print(next(int(line.split()[1]) >> 10 for line in open("/proc/self/status") if line.startswith("VmData")))
 """
@@ -186,7 +186,7 @@ class FirstOf(Members):
             red = []
             with penstock.Loader(path, batch_size=60, order="sequential", framework="numpy",
                                  foreign=penstock.Foreign(fields={"image": ";".join(kinds)}),
-                                 outputs={"i": penstock.image("image", [penstock.Resize((8, 8))]), "c": "cls"}) as loader:
+                                 outputs={"i": penstock.image("image", [penstock.ops.Resize((8, 8))]), "c": "cls"}) as loader:
                 for batch in loader.epoch(0):
                     red += [int(row[4, 4, 0]) for row in batch["i"]]
             for found, one in zip(red, self.first(wanted, *kinds), strict=True):

@@ -168,18 +168,18 @@ class Perspective(unittest.TestCase):
                     self.assertTrue(np.array_equal(found, wanted), (array.shape, filter, fill, kernels))
 
 
-PLAIN = penstock.Resize((40, 56))
+PLAIN = penstock.ops.Resize((40, 56))
 LISTS = {
-    "jitter": [PLAIN, penstock.ColorJitter(0.4, 0.4, 0.4, 0.1), penstock.RandomGrayscale(0.3)],
-    "gray first": [penstock.Grayscale(3), PLAIN, penstock.RandomPosterize(4)],
-    "gray last": [PLAIN, penstock.RandomAutocontrast(), penstock.Grayscale(1), penstock.RandomAdjustSharpness(2, 1)],
-    "warps": [PLAIN, penstock.RandomAffine(30, (0.1, 0.1), (0.8, 1.2), 9, "bilinear", fill=7),
-              penstock.RandomRotation(50), penstock.RandomPerspective(0.4, 0.8)],
-    "policies": [PLAIN, penstock.TrivialAugmentWide(), penstock.RandAugment(3, 12),
-                 penstock.AutoAugment("imagenet"), penstock.RandomPhotometricDistort()],
-    "children": [PLAIN, penstock.RandomApply([penstock.GaussianBlur(9, (0.1, 2))], 0.7),
-                 penstock.RandomChoice([penstock.ColorJitter(0.5), penstock.RandomRotation(20)])],
-    "expanded": [PLAIN, penstock.RandomRotation(90, "bilinear", expand=True), penstock.CenterCrop((50, 40))],
+    "jitter": [PLAIN, penstock.ops.ColorJitter(0.4, 0.4, 0.4, 0.1), penstock.ops.RandomGrayscale(0.3)],
+    "gray first": [penstock.ops.Grayscale(3), PLAIN, penstock.ops.RandomPosterize(4)],
+    "gray last": [PLAIN, penstock.ops.RandomAutocontrast(), penstock.ops.Grayscale(1), penstock.ops.RandomAdjustSharpness(2, 1)],
+    "warps": [PLAIN, penstock.ops.RandomAffine(30, (0.1, 0.1), (0.8, 1.2), 9, "bilinear", fill=7),
+              penstock.ops.RandomRotation(50), penstock.ops.RandomPerspective(0.4, 0.8)],
+    "policies": [PLAIN, penstock.ops.TrivialAugmentWide(), penstock.ops.RandAugment(3, 12),
+                 penstock.ops.AutoAugment("imagenet"), penstock.ops.RandomPhotometricDistort()],
+    "children": [PLAIN, penstock.ops.RandomApply([penstock.ops.GaussianBlur(9, (0.1, 2))], 0.7),
+                 penstock.ops.RandomChoice([penstock.ops.ColorJitter(0.5), penstock.ops.RandomRotation(20)])],
+    "expanded": [PLAIN, penstock.ops.RandomRotation(90, "bilinear", expand=True), penstock.ops.CenterCrop((50, 40))],
 }
 N = 6
 EPOCHS = (0, 1)
@@ -271,14 +271,16 @@ class Refusals(unittest.TestCase):
                                                                        **options)}, batch_size=4)
 
     def test_operations_without_a_tensor_form_are_named(self):
-        for op in (penstock.RandomBoxBlur((0.1, 2)), penstock.AugMix(),
-                   penstock.RandomApply([penstock.RandomBoxBlur((0.1, 2))])):
+        for op in (penstock.ops.RandomBoxBlur((0.1, 2)), penstock.ops.AugMix(),
+                   penstock.ops.RandomApply([penstock.ops.RandomBoxBlur((0.1, 2))])):
             self.refused("has no tensor reference", [op])
 
     def test_bicubic_warps_and_alpha(self):
-        self.refused("interpolation: value is 'bicubic'; by the tensor reference it must be 'nearest' or", [penstock.RandomRotation(9, "bicubic")])
-        self.refused("interpolation: value is 'bicubic'; by the tensor reference it must be 'nearest' or", [penstock.TrivialAugmentWide(interpolation="bicubic")])
-        self.refused("takes 1 or 3 channels", [penstock.ColorJitter(0.4)], channels=4)
+        self.refused("interpolation: value is 'bicubic'; by the tensor reference it must be 'nearest' or",
+                     [penstock.ops.RandomRotation(9, "bicubic")])
+        self.refused("interpolation: value is 'bicubic'; by the tensor reference it must be 'nearest' or",
+                     [penstock.ops.TrivialAugmentWide(interpolation="bicubic")])
+        self.refused("takes 1 or 3 channels", [penstock.ops.ColorJitter(0.4)], channels=4)
 
     def test_unknown_names(self):
         with self.assertRaisesRegex(penstock.SettingsError, "image.reference: value is 'tensr'.*'tensor'"):

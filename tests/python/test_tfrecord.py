@@ -123,7 +123,7 @@ class Right(Tfrecord):
     def test_images_are_decoded(self):
         folder = self.put({"0.tfrecord": [example({"image/encoded": image_file(n), "label": n}) for n in range(20)]})
         with penstock.Loader(folder, batch_size=20, framework="numpy", order="sequential",
-                             outputs={"image": penstock.image("image.encoded", [penstock.CenterCrop(32)])}) as loader:
+                             outputs={"image": penstock.image("image.encoded", [penstock.ops.CenterCrop(32)])}) as loader:
             batch = next(iter(loader))
             self.assertEqual(batch["image"].shape[0], 20)
             self.assertGreater(np.asarray(batch["image"]).std(), 1)

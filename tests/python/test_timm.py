@@ -10,7 +10,7 @@ from unittest import mock
 
 import sets
 import penstock
-from penstock import Resize, TimmAutoAugment, TimmRandAugment, rand_augment_timm
+from penstock.ops import Resize, TimmAutoAugment, TimmRandAugment, rand_augment_timm
 
 sets.need_numpy()
 import numpy  # noqa: E402

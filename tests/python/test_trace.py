@@ -99,7 +99,7 @@ class Traces(Case):
 
     def test_batches_of_images_are_there_once_in_every_stage(self):
         """As planes, and as the JPEG and PNG files that they were."""
-        outputs = {"x": penstock.image("jpg", [penstock.Resize((16, 16))])}
+        outputs = {"x": penstock.image("jpg", [penstock.ops.Resize((16, 16))])}
         planes, kept = sets.photos(), os.path.join(self.folder, "kept")
         subprocess.run([os.environ["PENSTOCK_COMMAND"], "pack", os.path.join(sets.ROOT, "files-40"), kept, "--jpeg", "keep"],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

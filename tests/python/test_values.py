@@ -191,7 +191,7 @@ class PilImages(Case):
             np.testing.assert_array_equal(raw, np.asarray(given.convert("RGBA")), mode)
             self.assertLess(raw[:, :, 3].min(), 255)
             np.testing.assert_array_equal(found[0], found[1])
-            whole = {"x": penstock.image("x", [penstock.CenterCrop((40, 56))], channels=4)}
+            whole = {"x": penstock.image("x", [penstock.ops.CenterCrop((40, 56))], channels=4)}
             with penstock.Loader(self.path(), batch_size=2, outputs=whole, framework="numpy", shuffle=False) as loader:
                 batch = next(iter(loader))
                 np.testing.assert_array_equal(batch["x"][0], batch["x"][1])

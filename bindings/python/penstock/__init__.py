@@ -2,14 +2,16 @@
 """penstock: a data loader that reads packed samples and hands out batches of tensors.
 
     import penstock
-    from penstock import Normalize, RandomFlip, RandomResizedCrop
+    from penstock import ops
 
     loader = penstock.Loader("train", batch_size=256, device="cuda", outputs={
-        "image": penstock.image("jpg", [RandomResizedCrop(224), RandomFlip(), Normalize()], dtype="float16"),
+        "image": penstock.image("jpg", [ops.RandomResizedCrop(224), ops.RandomFlip(), ops.Normalize()], dtype="float16"),
         "label": penstock.scalar("cls")})
     for epoch in range(90):
         for batch in loader.epoch(epoch):
             step(batch["image"], batch["label"])
+
+Operations on images are in penstock.ops, recipes of them in penstock.recipes, and all else is in penstock itself.
 
 The package needs only the standard library. It uses NumPy, PyTorch, JAX and CuPy where they are installed,
 and imports them when a loader needs them.
@@ -29,7 +31,6 @@ from .errors import (CorruptRecordError, DataSetBusyError, DataSetExistsError, D
                      SettingsError, TimedOutError, UnsupportedError)
 from .loader import Loader
 from .micro import MicroBatches
-from .ops import *  # noqa: F403
 from .outputs import Output, image, ragged, scalar, tensor
 from .ranks import Ranks
 from .stats import Stats
@@ -49,15 +50,6 @@ if TYPE_CHECKING:
     from .monitor import Monitor
     from .mosaic import Mosaic, MosaicPart, MosaicRow, draw_mosaic
     from .outputs_follow import boxes, keypoints, mask, per_box, polygons
-    from .ops_boxes import *  # noqa: F403
-    from .ops_call import *  # noqa: F403
-    from .ops_colour import *  # noqa: F403
-    from .ops_geometry import *  # noqa: F403
-    from .ops_jpeg import *  # noqa: F403
-    from .ops_policy import *  # noqa: F403
-    from .ops_random import *  # noqa: F403
-    from .ops_timm import *  # noqa: F403
-    from .ops_warp import *  # noqa: F403
     from .packing.columns import add_column, remove_column
     from .packing.pack import PackError, SchemaError, pack
     from .packing.task import Task
@@ -67,7 +59,6 @@ if TYPE_CHECKING:
     from .sheet import show
     from .subset import Balanced, Fold, Fraction, Ids, Range, Weighted, Where
     from .topics import Device, Foreign, GlobalBatch, Memory, Observe, Order, Reading
-    from .views import five_crop, ten_crop
 
 # Loaded at first use: a training loop needs few of them. By module: its names.
 _NAMES_OF = {
@@ -81,18 +72,6 @@ _NAMES_OF = {
     "mixture": ("DataSetStats", "Mixture"),
     "monitor": ("Monitor",),
     "mosaic": ("Mosaic", "MosaicPart", "MosaicRow", "draw_mosaic"),
-    "ops_boxes": ("RandomIoUCrop",),
-    "ops_call": ("Call",),
-    "ops_colour": ("ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation",
-                   "RandomEqualize", "RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize",
-                   "RandomSolarize"),
-    "ops_geometry": ("CornerCrop", "Letterbox", "Pad", "PadToSize", "RandomResize", "RandomShortestSize", "RandomZoomOut",
-                     "ResizeLongest", "ScaleJitter"),
-    "ops_jpeg": ("JPEG",),
-    "ops_policy": ("AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"),
-    "ops_random": ("RandomApply", "RandomChoice", "RandomOrder"),
-    "ops_timm": ("TimmAugMix", "TimmAutoAugment", "TimmRandAugment", "rand_augment_timm"),
-    "ops_warp": ("GaussianBlur", "RandomAffine", "RandomBoxBlur", "RandomPerspective", "RandomRotation"),
     "outputs_follow": ("boxes", "keypoints", "mask", "per_box", "polygons"),
     "packing.columns": ("add_column", "remove_column"),
     "packing.pack": ("PackError", "SchemaError", "pack"),
@@ -103,7 +82,6 @@ _NAMES_OF = {
     "sheet": ("show",),
     "subset": ("Balanced", "Fold", "Fraction", "Ids", "Range", "Weighted", "Where"),
     "topics": ("Device", "Foreign", "GlobalBatch", "Memory", "Observe", "Order", "Reading"),
-    "views": ("five_crop", "ten_crop"),
 }
 _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
 _MODULES = ("functional", "masks", "monitor", "recipes", "trace")
@@ -113,24 +91,16 @@ _UNLISTED = ("dask", "forecast", "metrics", "ray", "spark")
 __all__ = ["Batch", "BatchInfo", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",
            "DataSetNotFoundError", "ForkedError", "FunctionError", "InterruptedLoaderError", "Loader", "MicroBatches",
            "MissingLibraryError", "OutOfMemoryError", "OutOfSlotsError", "Output", "PenstockError", "Ragged", "Ranks", "SettingsError",
-           "Stats", "Tensor", "TimedOutError", "TupleBatch", "UnsupportedError", "__version__", "image", "ragged",
-           "record_stream", "scalar", "tensor", *ops.__all__, *_LATER, *_MODULES]
-
-
-def _missing(name: str, asked_by: str | None) -> Exception:
-    """The exception for a name that the package lacks. asked_by: the module that imports it."""
-    from .elsewhere import ADVICE
-    from .hints import hint
-    # `from penstock import ToTensor` turns an AttributeError into an ImportError without the advice.
-    kind = ImportError if name in ADVICE and asked_by == "importlib._bootstrap" else AttributeError
-    return kind(f"module 'penstock' has no attribute '{name}'{hint(name, __all__, ADVICE)}")
+           "Stats", "Tensor", "TimedOutError", "TupleBatch", "UnsupportedError", "__version__", "image", "ops", "ragged",
+           "record_stream", "scalar", "tensor", *_LATER, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES or name in _UNLISTED:
         return importlib.import_module("." + name, __name__)
     if name not in _LATER:
-        raise _missing(name, sys._getframe(1).f_globals.get("__name__"))
+        from .hints import missing
+        raise missing(__name__, name, sys._getframe(1))
     value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
     globals()[name] = value
     return value

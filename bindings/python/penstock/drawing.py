@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from . import _c, errors, functional
 from .arguments import FILTERS, whole
 from .hints import refused_by_base
-from .op_lists import operations
-from .ops import Op
+from .ops.lists import operations
+from .ops.op import Op
 from .sealed import Sealed
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ __all__ = ["ADVICE", "BATCH_ATTRIBUTES", "BOX_FORMS", "DATASET_ATTRIBUTES", "IMA
 # ---- names of the package ----------------------------------------------------------------------------------
 
 # `t` is torchvision.transforms.v2's operation of that name, `images` and `labels` are a batch's tensors.
-_TO_TENSOR = ("batches are tensors already; write penstock.image(field, [..., Normalize()], layout='nchw'): "
+_TO_TENSOR = ("batches are tensors already; write penstock.image(field, [..., penstock.ops.Normalize()], layout='nchw'): "
               "Normalize divides by 255 and gives float32; ToFloat('multiply') computes as v2.ToDtype(scale=True)")
 _NO_SUCH = "there is no such operation here: "
 _EACH_ROW = "`torch.stack([t(image) for image in images])`"
@@ -19,7 +19,7 @@ _DRAWS = (_NO_SUCH + "apply torchvision.transforms.v2's to each image of a batch
           "what changes colours clamps normalised images: leave Normalize out of the loader, and apply "
           "v2.Normalize last")
 _WHOLE = (_NO_SUCH + "apply torchvision.transforms.v2's to a whole batch whose layout is 'nchw': `t(images)`")
-_CROPS = ("each part is an output of its own: `penstock.five_crop('image', 16)` and `penstock.ten_crop('image', 16)` "
+_CROPS = ("each part is an output of its own: `penstock.ops.five_crop('image', 16)` and `penstock.ops.ten_crop('image', 16)` "
           "are dicts of outputs, to write into outputs={**..., 'label': ...}")
 _LIST = "penstock.image(field, [op, op, ...]) takes the list itself"
 _LOADER = "penstock.Loader is the whole loader; docs/coming-from.md translates the arguments"
@@ -38,14 +38,14 @@ ADVICE = {
     **dict.fromkeys(("FiveCrop", "TenCrop"), _CROPS),
     "Lambda": (_NO_SUCH + "call the function in the loop, with a whole batch, `t(images)`, or, where it makes "
                "random choices, with each image: " + _EACH_ROW),
-    "RandomSizedCrop": "it is RandomResizedCrop",
-    "FixedSizeCrop": "it is RandomCrop(size, pad_if_needed=True, fill=fill)",
+    "RandomSizedCrop": "it is penstock.ops.RandomResizedCrop",
+    "FixedSizeCrop": "it is penstock.ops.RandomCrop(size, pad_if_needed=True, fill=fill)",
     **dict.fromkeys(("Mixup", "FastCollateMixup", "RandomMixup", "RandomCutmix", "ImageMixup", "LabelMixup"),
                     "write penstock.Loader(..., mix=penstock.MixUpCutMix(0.8, 1.0, num_classes=1000)), or MixUp or "
                     "CutMix alone"),
     # kornia, mmdetection
     **dict.fromkeys(("RandomMosaic", "CachedMosaic"), "write penstock.Loader(..., mix=penstock.Mosaic())"),
-    "Scale": "it is Resize",
+    "Scale": "it is penstock.ops.Resize",
     "InterpolationMode": "write interpolation='bicubic', or give torchvision's own",
     # PyTorch
     **dict.fromkeys(("DataLoader", "StatefulDataLoader", "StreamingDataLoader"), _LOADER),
@@ -53,28 +53,28 @@ ADVICE = {
                     "write penstock.Loader(..., shuffle=True or False, ranks='auto')"),
     **dict.fromkeys(("IterableDataset", "ImageFolder", "StreamingDataset", "WebDataset"), _PACK),
     # albumentations, timm, YOLO, SAM, MMDetection
-    **dict.fromkeys(("LongestMaxSize", "ResizeLongestSide"), "it is ResizeLongest"),
-    "SmallestMaxSize": "it is Resize(size), with one number",
-    "PadIfNeeded": "it is PadToSize",
-    "LetterBox": "it is Letterbox",
-    "CenterCropOrPad": "it is CenterCrop, which pads smaller images with 0",
-    "RandomCropOrPad": "it is RandomCrop(size, pad_if_needed=True)",
-    "Expand": "it is RandomZoomOut",
-    **dict.fromkeys(("Cutout", "CoarseDropout"), "it is RandomErasing, after Normalize"),
-    "RandomBrightnessContrast": "it is ColorJitter(brightness, contrast)",
-    **dict.fromkeys(("RandomSizedBBoxSafeCrop", "BBoxSafeRandomCrop", "MinIoURandomCrop"), "it is RandomIoUCrop"),
+    **dict.fromkeys(("LongestMaxSize", "ResizeLongestSide"), "it is penstock.ops.ResizeLongest"),
+    "SmallestMaxSize": "it is penstock.ops.Resize(size), with one number",
+    "PadIfNeeded": "it is penstock.ops.PadToSize",
+    "LetterBox": "it is penstock.ops.Letterbox",
+    "CenterCropOrPad": "it is penstock.ops.CenterCrop, which pads smaller images with 0",
+    "RandomCropOrPad": "it is penstock.ops.RandomCrop(size, pad_if_needed=True)",
+    "Expand": "it is penstock.ops.RandomZoomOut",
+    **dict.fromkeys(("Cutout", "CoarseDropout"), "it is penstock.ops.RandomErasing, after Normalize"),
+    "RandomBrightnessContrast": "it is penstock.ops.ColorJitter(brightness, contrast)",
+    **dict.fromkeys(("RandomSizedBBoxSafeCrop", "BBoxSafeRandomCrop", "MinIoURandomCrop"), "it is penstock.ops.RandomIoUCrop"),
     **dict.fromkeys(("SanitizeBoundingBoxes", "ClampBoundingBoxes", "ConvertBoundingBoxFormat", "BboxParams",
                      "BoundingBoxes"),
                     "penstock.boxes(field, form=, clip=, min_side=, min_area=) is the output that does it"),
-    **dict.fromkeys(("ImageCompression", "JpegCompression"), "it is JPEG((least, most))"),
-    "Jpeg": "it is JPEG",
+    **dict.fromkeys(("ImageCompression", "JpegCompression"), "it is penstock.ops.JPEG((least, most))"),
+    "Jpeg": "it is penstock.ops.JPEG",
     "ToTensorV2": "images are tensors: penstock.image(..., layout='nchw')",
-    "HorizontalFlip": "it is RandomHorizontalFlip",
-    "VerticalFlip": "it is RandomVerticalFlip",
+    "HorizontalFlip": "it is penstock.ops.RandomHorizontalFlip",
+    "VerticalFlip": "it is penstock.ops.RandomVerticalFlip",
     # FFCV, MosaicML Streaming, WebDataset
-    "NormalizeImage": "it is Normalize",
-    "RandomResizedCropRGBImageDecoder": "it is RandomResizedCrop; images are always decoded",
-    "CenterCropRGBImageDecoder": "it is Resize and CenterCrop; images are always decoded",
+    "NormalizeImage": "it is penstock.ops.Normalize",
+    "RandomResizedCropRGBImageDecoder": "it is penstock.ops.RandomResizedCrop; images are always decoded",
+    "CenterCropRGBImageDecoder": "it is penstock.ops.Resize and penstock.ops.CenterCrop; images are always decoded",
     "ToDevice": "write penstock.Loader(..., device='cuda')",
     **dict.fromkeys(("DatasetWriter", "MDSWriter", "ShardWriter", "TarWriter"), _WRITER),
 }
@@ -138,7 +138,7 @@ OP_KEYWORDS = {
 
 JPEG_KEYWORDS = {
     **OP_KEYWORDS,
-    **dict.fromkeys(("p", "prob", "probability"), "write RandomApply([JPEG(50)], 0.5)"),
+    **dict.fromkeys(("p", "prob", "probability"), "write penstock.ops.RandomApply([penstock.ops.JPEG(50)], 0.5)"),
 }
 
 # Keywords of torchvision's MixUp and timm's Mixup, for penstock.MixUp and the like.

@@ -78,7 +78,7 @@ class ForkedError(PenstockError):
 
 class FunctionError(PenstockError):
     """A function of yours failed. One of penstock.python raised an exception, or returned another shape or dtype than
-    its output's, or its process died or took too long, or could not be started. One of penstock.Call returned a result
+    its output's, or its process died or took too long, or could not be started. One of penstock.ops.Call returned a result
     other than 0, which is `native`, or wrote past the end.
 
     A batch of a function with batched=True fails as a whole, also with bad_sample="replace". The next step gives the

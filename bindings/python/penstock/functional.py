@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, Union
 from . import _c, errors
 from ._optional import needed
 from .arguments import Interpolation, is_bool, items, named, number, numbers, switch, whole
-from .ops import CenterCrop, Grayscale, RandomResizedCrop, Resize, Size
-from .ops_call import Call
-from .ops_geometry import CornerCrop
-from .ops_warp import Fill, fill_of, kernel_of, warp, warp_filter
+from .ops.call import Call
+from .ops.colour import Grayscale
+from .ops.crop import CenterCrop, RandomResizedCrop
+from .ops.geometry import CornerCrop, Resize
+from .ops.op import Size
+from .ops.warp import Fill, fill_of, kernel_of, warp, warp_filter
 from .outputs import renamed
 
 if TYPE_CHECKING:
@@ -129,7 +131,7 @@ def resize(img: Array, size: Size | None, interpolation: Interpolation = "biline
            max_size: SupportsIndex | None = None, antialias: bool | None = True, *,
            kernels: str = "auto", reference: str = "pil") -> Array:
     """Resize to size (height, width), or the shorter side to an int, or, with None, the longer side to max_size, as
-    penstock.Resize."""
+    penstock.ops.Resize."""
     return _apply("resize", img, Resize(size, interpolation, max_size, antialias).to_c(), kernels, reference)
 
 
@@ -353,7 +355,7 @@ def equalize(img: Array, *, kernels: str = "auto", reference: str = "pil") -> Ar
 
 def call(img: Array, function: Any, random: Sequence[int] = (0, 0), scratch: int = 0, user: Any = None, *,
          kernels: str = "auto") -> Array:
-    """Return a copy of img that a compiled function changed, as penstock.Call. random: two numbers below 2^64, which the
+    """Return a copy of img that a compiled function changed, as penstock.ops.Call. random: two numbers below 2^64, which the
     function gets."""
     op = Call(function, scratch, user).to_c()
     random = items("call.random", random, "two whole numbers below 2^64")  # also of an array

@@ -10,9 +10,11 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-__all__ = ["Hints", "explained", "explains", "hint", "kind_of", "level_outside", "near", "near_or_all", "refused_by_base"]
+__all__ = ["Hints", "explained", "explains", "hint", "kind_of", "level_outside", "missing", "near", "near_or_all", "public_name",
+           "refused_by_base"]
 
 MAX_LISTED = 20  # names in a message
 LIKE = 0.7  # difflib's ratio of a slip of the keyboard; words of five letters of which two differ have 0.6
@@ -21,11 +23,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
 
-def near(wrong: Any, right: Iterable[str]) -> str:
-    """"; did you mean 'drop'?" where one of them is like it, else ""."""
+def near(wrong: Any, right: Iterable[str], before: str = "") -> str:
+    """"; did you mean 'drop'?" where one of them is like it, else "". before: stands before what is meant."""
     import difflib  # for who made a mistake alone
     found = difflib.get_close_matches(str(wrong), list(right), 1, LIKE)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    return f"; did you mean {before + found[0]!r}?" if found else ""
 
 
 def level_outside() -> int:
@@ -54,6 +56,34 @@ def hint(wrong: str, right: Iterable[str], advice: Mapping[str, str]) -> str:
     """": what to write instead", or what `near` finds."""
     found = advice.get(wrong)
     return f": {found}" if found else near(wrong, right)
+
+
+# By module that lacks a name: the one that may have it, and what that says of it.
+_OTHERS = {
+    "penstock": ("penstock.ops", "operations are in penstock.ops"),
+    "penstock.ops": ("penstock", "it is no operation"),
+}
+
+
+def missing(module: str, name: str, asker: FrameType) -> Exception:
+    """Return the exception for a name that penstock or penstock.ops lacks. asker: the frame that asks for it."""
+    from .elsewhere import ADVICE  # for who made a mistake alone
+    other, why = _OTHERS[module]
+    there: list[str] = sys.modules[other].__all__
+    # `from penstock import ToTensor` turns an AttributeError into an ImportError without the advice.
+    is_import = asker.f_globals.get("__name__") == "importlib._bootstrap" and (name in there or name in ADVICE)
+    kind = ImportError if is_import else AttributeError
+    if name in there:
+        return kind(f"{module}.{name}: {why}: {other}.{name}")
+    instead = hint(name, sys.modules[module].__all__, ADVICE) or near(name, there, f"{other}.")
+    return kind(f"module '{module}' has no attribute '{name}'{instead}")
+
+
+def public_name(maker: Any) -> str:
+    """What users write for a class or a function of the package: penstock.Monitor, penstock.monitor.Slow, penstock.ops.Resize."""
+    package, inner = maker.__module__.split(".")[:2]
+    is_inner = inner in ("monitor", "ops") and maker.__name__ != "Monitor"
+    return f"{package}.{inner}.{maker.__name__}" if is_inner else f"{package}.{maker.__name__}"
 
 
 def _too_many(what: str, known: list[str], n_nameless: int) -> str:
@@ -105,7 +135,7 @@ def refused_by_base(cls: C) -> C:
 def explains(advice: Mapping[str, str]) -> Callable[[C], C]:
     """`explained` for the constructor of a class of the package, and `refused_by_base` if it is a frozen dataclass."""
     def decorated(cls: C) -> C:
-        setattr(cls, "__init__", explained(f"penstock.{cls.__name__}", advice)(getattr(cls, "__init__")))
+        setattr(cls, "__init__", explained(public_name(cls), advice)(getattr(cls, "__init__")))
         return refused_by_base(cls) if "__setattr__" in vars(cls) else cls
     return decorated
 

@@ -2,7 +2,7 @@
 """penstock.Loader: batches in order, before you ask.
 
     with penstock.Loader("train", batch_size=256, device="cuda", outputs={
-            "image": penstock.image("jpg", [RandomResizedCrop(224), RandomFlip(), Normalize()],
+            "image": penstock.image("jpg", [ops.RandomResizedCrop(224), ops.RandomFlip(), ops.Normalize()],
                                     dtype="float16", layout="channels_last"),
             "label": penstock.scalar("cls")}) as loader:
         for epoch in range(90):

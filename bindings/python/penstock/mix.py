@@ -2,7 +2,7 @@
 """MixUp, CutMix and soft targets: what a loader does to each batch once all its rows are there.
 
     penstock.Loader("train", batch_size=256, mix=penstock.MixUp(0.2, num_classes=1000), outputs={
-        "x": penstock.image("jpg", [RandomResizedCrop(224), Normalize()], layout="nchw"), "y": "cls"})
+        "x": penstock.image("jpg", [ops.RandomResizedCrop(224), ops.Normalize()], layout="nchw"), "y": "cls"})
 
 Every row is mixed with a partner, another valid row of the batch. The images are float32, float16 or bfloat16, and
 batch["y"] is float32 of [B, num_classes]. All of these take, by name:

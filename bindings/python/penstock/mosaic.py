@@ -2,7 +2,7 @@
 """Mosaic: pictures of four rows of a batch, which a loader makes once all its rows are there.
 
     penstock.Loader("train", batch_size=64, mix=penstock.Mosaic(), outputs={
-        "x": penstock.image("jpg", [ScaleJitter((640, 640), (0.5, 1.5)), RandomCrop(640, pad_if_needed=True)]),
+        "x": penstock.image("jpg", [ops.ScaleJitter((640, 640), (0.5, 1.5)), ops.RandomCrop(640, pad_if_needed=True)]),
         "boxes": penstock.boxes("boxes"), "labels": penstock.per_box("labels")})
 
 Each row meets three others of its batch at a point: the row itself is at the top left, then come those at the top right,

@@ -22,8 +22,9 @@ from .dtypes import DTYPES, DTYPE_NAMES, ambiguous, parse
 from .elsewhere import IMAGE_KEYWORDS
 from .errors import SettingsError
 from .hints import explained, near, near_or_all, refused_by_base
-from .op_lists import operations
-from .ops import Normalize, Op, ToFloat
+from .ops.lists import operations
+from .ops.op import Op
+from .ops.values import Normalize, ToFloat
 from .packing.schema import LIST_KINDS, Field
 from .sealed import Sealed
 from .sizes import Ops, lists_of
@@ -250,7 +251,7 @@ def _by_kind(info: FieldInfo) -> Output:
     if field.kind == "image":
         raise SettingsError(
             f"outputs: value is '{name}', an image field; must have operations that give all images one size "
-            f"(write outputs={{'{name}': penstock.image('{name}', [penstock.RandomResizedCrop(224)]), ...}})")
+            f"(write outputs={{'{name}': penstock.image('{name}', [penstock.ops.RandomResizedCrop(224)]), ...}})")
     return ragged(name)
 
 
@@ -317,7 +318,7 @@ def _one(catalog: Catalog, value: Output | str) -> Output:
     if isinstance(value, str):
         return _one(catalog, _by_kind(_field(catalog, value)))
     if isinstance(value, Mapping):
-        raise TypeError("outputs: value is a dict; must be an output: write outputs={**penstock.ten_crop(...)} for a "
+        raise TypeError("outputs: value is a dict; must be an output: write outputs={**penstock.ops.ten_crop(...)} for a "
                         "dict of outputs, and {**penstock.recipes.views(field, lists)} for a dict of lists of operations")
     raise TypeError(f"outputs: value is {str(value)[:200]!r}; must be an output (penstock.image, scalar, tensor, "
                     "ragged, mask, boxes, keypoints, polygons, python) or the name of a field")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recipes: the lists of operations that well-known training scripts use, to print and to change.
 
-    from penstock import image, recipes, scalar
+    from penstock import image, ops, recipes, scalar
 
-    ops = recipes.torchvision("resnet50-v2")
-    ops.insert(2, penstock.RandomGrayscale(0.1))
-    outputs = {"x": image("jpg", ops), "y": scalar("cls")}
+    recipe = recipes.torchvision("resnet50-v2")
+    recipe.insert(2, ops.RandomGrayscale(0.1))
+    outputs = {"x": image("jpg", recipe), "y": scalar("cls")}
 
 A recipe is a plain list, or, where one image gives several views, a dict of lists that `views` turns into outputs.
 Every list ends with Normalize, or with erasing after it. What a script draws, a list draws with the same chances; the
@@ -21,15 +21,15 @@ from typing import Any, Optional, Union
 from .arguments import probability, whole
 from .errors import SettingsError
 from .hints import kind_of, near_or_all
-from .ops import (IMAGENET_MEAN, IMAGENET_STD, CenterCrop, Normalize, Op, RandomCrop, RandomErasing, RandomFlip,
-                  RandomResizedCrop, RandomVerticalFlip, Resize)
-from .ops_boxes import RandomIoUCrop
-from .ops_colour import ColorJitter, RandomGrayscale, RandomPhotometricDistort, RandomSolarize
-from .ops_geometry import PadToSize, RandomResize, RandomZoomOut, ResizeLongest
-from .ops_policy import AutoAugment, RandAugment, TrivialAugmentWide
-from .ops_random import RandomApply
-from .ops_timm import rand_augment_timm
-from .ops_warp import GaussianBlur
+from .ops.colour import ColorJitter, RandomGrayscale, RandomPhotometricDistort, RandomSolarize
+from .ops.crop import CenterCrop, RandomCrop, RandomIoUCrop, RandomResizedCrop
+from .ops.geometry import PadToSize, RandomFlip, RandomResize, RandomVerticalFlip, RandomZoomOut, Resize, ResizeLongest
+from .ops.op import Op
+from .ops.policy import AutoAugment, RandAugment, TrivialAugmentWide
+from .ops.random import RandomApply
+from .ops.timm import rand_augment_timm
+from .ops.values import IMAGENET_MEAN, IMAGENET_STD, Normalize, RandomErasing
+from .ops.warp import GaussianBlur
 from .views import views
 
 __all__ = ["clip", "dino", "find", "mae", "names", "segmentation", "ssd", "timm", "torchvision", "views"]
@@ -134,7 +134,7 @@ def timm(input_size: Union[int, Sequence[int]] = 224, is_training: bool = False,
 
     input_size: pixels, an int, (height, width) or (channels, height, width). interpolation: also "random", timm's
     script's own default for training. auto_augment: "rand-m9-mstd0.5-inc1" and so on, as of
-    penstock.rand_augment_timm. re_prob, re_mode ("const", "rand" or "pixel"), re_count: of erasing.
+    penstock.ops.rand_augment_timm. re_prob, re_mode ("const", "rand" or "pixel"), re_count: of erasing.
     """
     if isinstance(input_size, int):
         input_size = (input_size, input_size)

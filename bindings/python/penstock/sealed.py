@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .hints import near
+from .hints import near, public_name
 
 __all__ = ["Sealed", "Shown"]
 
@@ -47,12 +47,6 @@ def _settable(cls: type) -> Iterator[str]:
     return (name for name in dir(cls) if name[0] != "_" and _is_open(cls, name))
 
 
-def _public_name(maker: Callable[..., Any]) -> str:
-    """What users write to call a function or a class of the package: penstock.Monitor, penstock.monitor.Slow."""
-    inner = "" if hasattr(sys.modules[_PACKAGE], maker.__name__) else "monitor."
-    return f"{_PACKAGE}.{inner}{maker.__name__}"
-
-
 class Sealed:
     """The base of classes with public attributes of which only some may be set. The others, and names that do not exist, raise
     AttributeError. Names that begin with "_" are free. One rule for subclasses of the user's: they may set each attribute that
@@ -76,7 +70,7 @@ class Sealed:
         if name in self._instead:
             return self._instead[name]
         if name in arguments:
-            return f"it is an argument of {_public_name(maker)} ({self._another(name)})"
+            return f"it is an argument of {public_name(maker)} ({self._another(name)})"
         if name in getattr(cls, "_hints", ()):
             return str(cls._hints[name])  # type: ignore[attr-defined]
         if callable(getattr(cls, name, None)):

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
-from . import _c, ops as operations, outputs_follow, recipes
+from . import _c, outputs_follow, recipes
 from ._optional import needed
 from .arguments import is_whole, items
 from .batch import BatchInfo
@@ -21,8 +21,10 @@ from .errors import SettingsError
 from .hints import explained, kind_of, near_or_all
 from .loader import Loader
 from .mosaic import Mosaic
-from .ops_boxes import RandomIoUCrop
-from .ops_geometry import Letterbox
+from .ops.crop import RandomIoUCrop, RandomResizedCrop
+from .ops.geometry import Letterbox, RandomFlip
+from .ops.op import Op
+from .ops.values import Normalize
 from .outputs import Output, image, ragged, scalar
 from .packing.values import as_numpy, is_array
 from .packing.writer import count
@@ -248,7 +250,7 @@ def _names(following: Mapping[str, str], view: str) -> dict[str, str]:
     return {kind: "corners" if kind == "corners" else f"{view} {kind}" for kind in following}
 
 
-def _check_boxes(dataset: Dataset, field: str, ops: Iterable[operations.Op], has_boxes: bool) -> None:
+def _check_boxes(dataset: Dataset, field: str, ops: Iterable[Op], has_boxes: bool) -> None:
     if not has_boxes and any(isinstance(op, RandomIoUCrop) for op in ops):
         raise SettingsError(f"{dataset.path} has no field of boxes of {field!r}, which RandomIoUCrop crops by (choose "
                             "another recipe, or operations without it)")
@@ -322,12 +324,12 @@ def _drawn_in(pixels: Any, shapes: Mapping[str, Any], names: Sequence[str]) -> A
 # ---- of loaders -------------------------------------------------------------------------------------------
 
 
-def _unnormalised(rows: Any, ops: Sequence[operations.Op]) -> Any:
+def _unnormalised(rows: Any, ops: Sequence[Op]) -> Any:
     """uint8 of float32 [B, H, W, C] that these operations normalised."""
     import numpy
     array = as_numpy(rows)
     for op in ops:
-        if isinstance(op, operations.Normalize):
+        if isinstance(op, Normalize):
             array = array * numpy.asarray(op.std, "float32") + numpy.asarray(op.mean, "float32")
     return (array * 255.0 + 0.5).clip(0, 255).astype("uint8")
 
@@ -468,7 +470,7 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
 
 def _of_recipe(path: str, name: str, field: str, sample_id: int, n: int, seed: int) -> Iterator[_Picture]:
     """The whole image, then n draws: every view of epoch 0, of epoch 1, and so on; what follows drawn in."""
-    recipe: dict[str, list[operations.Op]] = {**recipes.find(name), "whole image": [Letterbox(DEFAULT_SIDE, fill=255)]}
+    recipe: dict[str, list[Op]] = {**recipes.find(name), "whole image": [Letterbox(DEFAULT_SIDE, fill=255)]}
     outputs = recipes.views(field, recipe, dtype="float32")
     with Dataset(path) as dataset:
         following, names = _following(dataset, field), dataset.names
@@ -546,7 +548,7 @@ def _check_arguments(source: Any, **given: Any) -> None:
 @explained("penstock.show", {"nrow": "columns= is the number of pictures in a row",
                              "transform": "ops= are operations of penstock's, for a path"})
 def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: str | None = None,
-         label: str | None = None, ops: Sequence[operations.Op] | None = None, seed: int = 0, epoch: int = 0,
+         label: str | None = None, ops: Sequence[Op] | None = None, seed: int = 0, epoch: int = 0,
          columns: int | None = None, layout: str | None = None, recipe: str | None = None) -> Any:
     """A contact sheet as a PIL image, which a notebook shows by itself and .save("sheet.png") keeps.
 
@@ -593,7 +595,7 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
             return _sheet(list(_of_recipe(path, recipe, name, wanted[0], n - 1, seed)), columns,
                           (DEFAULT_SIDE, DEFAULT_SIDE))
         if ops is None:
-            ops = [operations.RandomResizedCrop(DEFAULT_SIDE), operations.RandomFlip()]
+            ops = [RandomResizedCrop(DEFAULT_SIDE), RandomFlip()]
         return _sheet(list(_of_ids(path, image(name, ops), label, wanted, seed, epoch)), columns, None)
     if _tensors(source) is not None:
         return _sheet(_of_batch(source, None if field is None else str(field), n, layout), columns, None)

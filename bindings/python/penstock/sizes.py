@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images whose size differs from batch to batch: a list of operations for each size.
 
-    penstock.image("jpg", [RandomResizedCrop(224), Normalize()], sizes=[192, 224, 256], every=10)
-    penstock.image("jpg", lambda size: [Resize(size * 8 // 7), CenterCrop(size), Normalize()], sizes=[192, 224, 256])
+    penstock.image("jpg", [ops.RandomResizedCrop(224), ops.Normalize()], sizes=[192, 224, 256], every=10)
+    penstock.image("jpg", lambda size: [ops.Resize(size * 8 // 7), ops.CenterCrop(size), ops.Normalize()], sizes=[192, 224, 256])
 """
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, SupportsIndex, Union
 
 from . import _c
 from .errors import SettingsError
-from .op_lists import operations
-from .ops import Op
+from .ops.lists import operations
+from .ops.op import Op
 
 __all__: list[str] = []
 

@@ -8,9 +8,9 @@ from typing import Any, Union
 from . import _c
 from .arguments import whole
 from .errors import SettingsError
-from .op_lists import operations
-from .ops import Op, RandomFlip, RandomVerticalFlip, Size
-from .ops_geometry import CornerCrop
+from .ops.geometry import CornerCrop, RandomFlip, RandomVerticalFlip
+from .ops.lists import operations
+from .ops.op import Op, Size
 from .outputs import Output, image
 
 __all__ = ["five_crop", "ten_crop", "views"]
@@ -49,7 +49,7 @@ def five_crop(field: str, size: Size, before: Iterable[Op] = (), after: Iterable
               **image_arguments: Any) -> dict[str, Output]:
     """Outputs of the four corners of an image and of its middle: torchvision's FiveCrop, each part a tensor of its own.
 
-        outputs={**penstock.five_crop("jpg", 224, [Resize(256)], [Normalize()]), "label": penstock.scalar("cls")}
+        outputs={**ops.five_crop("jpg", 224, [ops.Resize(256)], [ops.Normalize()]), "label": penstock.scalar("cls")}
 
     Returns {name_top_left, name_top_right, name_bottom_left, name_bottom_right, name_center}, in this order,
     torchvision's; name is that of the field unless it is given. `torch.stack` of the five makes a tensor of them. All

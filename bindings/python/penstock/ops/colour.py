@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that change colours at random: torchvision's of PIL images, with Pillow's pixels."""
+"""Operations that change colours: torchvision's of PIL images, with Pillow's pixels."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
-from . import _c
-from .arguments import MAX_FACTOR, number, pair, probability, whole
-from .elsewhere import OP_KEYWORDS
-from .hints import explains
-from .ops import Op
-from .ops_random import apply_randomly
+from .. import _c
+from ..arguments import MAX_FACTOR, number, one_of, pair, probability, whole
+from ..elsewhere import OP_KEYWORDS
+from ..hints import explains
+from .op import Op
+from .random import apply_randomly
 
-__all__ = ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation", "RandomEqualize",
-           "RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
+__all__ = ["ColorJitter", "Grayscale", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation",
+           "RandomEqualize", "RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
 
 Range = Union[float, Sequence[float]]
 ONE = (1.0, 1.0)
@@ -63,6 +63,23 @@ class ColorJitter(Op):
         op = _c.Op(kind=_c.OP_COLOR_JITTER)
         ranges = (self.brightness, self.contrast, self.saturation, self.hue)
         op.params[:8] = [bound for found in ranges if isinstance(found, tuple) for bound in found]
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class Grayscale(Op):
+    """Convert to the luma of each pixel, as Pillow's convert("L"): one channel, or three equal ones. It may come
+    anywhere before Normalize, which then takes as many numbers. Before a resize it is applied first, as
+    torchvision does."""
+
+    num_output_channels: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "num_output_channels", one_of("Grayscale.num_output_channels", self.num_output_channels, (1, 3)))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_grayscale(self.num_output_channels)
         return op
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
-from . import _c
-from .arguments import number, numbers, pair, probability, switch, whole
-from .elsewhere import OP_KEYWORDS
-from .hints import explains, near_or_all
-from .ops import Op
+from .. import _c
+from ..arguments import number, numbers, pair, probability, switch, whole
+from ..elsewhere import OP_KEYWORDS
+from ..hints import explains, near_or_all
+from .op import Op
 
 __all__ = ["GaussianBlur", "RandomAffine", "RandomBoxBlur", "RandomPerspective", "RandomRotation"]
 

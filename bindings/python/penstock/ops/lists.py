@@ -6,10 +6,9 @@ import sys
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
-from . import ops
-from .elsewhere import ADVICE, MIXES
-from .hints import hint
-from .ops import Op
+from ..elsewhere import ADVICE, MIXES
+from ..hints import hint
+from .op import Op
 
 __all__ = ["operations"]
 
@@ -21,11 +20,11 @@ def _not_an_op(what: str, value: Any) -> TypeError:
     name = value if isinstance(value, str) else type(value).__name__
     package = sys.modules[__package__]
     # By their names, as the modules of operations that have others stand above this one.
-    public = ((one, getattr(package, one)) for one in (*ops.__all__, *package._LATER) if one[:1].isupper())
+    public = ((one, getattr(package, one)) for one in package.__all__ if one[:1].isupper())
     known = [one for one, kind in public if isinstance(kind, type) and issubclass(kind, Op) and kind is not Op]
-    written = {op: f"write penstock.{op}(...)" for op in (*known, "RandomHorizontalFlip")}
+    written = {op: f"write penstock.ops.{op}(...)" for op in known}
     instead = hint(name, known, {**ADVICE, **MIXES, **written}) or ": " + ", ".join(known)
-    return TypeError(f"{what}: value is {value!r}; must be an operation of penstock{instead}")
+    return TypeError(f"{what}: value is {value!r}; must be an operation of penstock.ops{instead}")
 
 
 def operations(what: str, given: Any) -> tuple[Op, ...]:

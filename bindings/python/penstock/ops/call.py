@@ -6,11 +6,11 @@ import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _c
-from .arguments import whole
-from .elsewhere import OP_KEYWORDS
-from .hints import explains
-from .ops import Op
+from .. import _c
+from ..arguments import whole
+from ..elsewhere import OP_KEYWORDS
+from ..hints import explains
+from .op import Op
 
 __all__ = ["Call"]
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
-from . import _c
-from .arguments import whole
-from .elsewhere import JPEG_KEYWORDS
-from .hints import explains
-from .ops import Op
+from .. import _c
+from ..arguments import whole
+from ..elsewhere import JPEG_KEYWORDS
+from ..hints import explains
+from .op import Op
 
 __all__ = ["JPEG"]
 

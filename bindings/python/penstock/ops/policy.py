@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from . import _c
-from .arguments import number, switch, whole
-from .elsewhere import OP_KEYWORDS
-from .hints import explains, near_or_all
-from .ops import Op
-from .ops_warp import Fill, check_warp, warp
+from .. import _c
+from ..arguments import number, switch, whole
+from ..elsewhere import OP_KEYWORDS
+from ..hints import explains, near_or_all
+from .op import Op
+from .warp import Fill, check_warp, warp
 
 __all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
 

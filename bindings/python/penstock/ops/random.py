@@ -8,12 +8,12 @@ from ctypes import POINTER, cast
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from . import _c
-from .arguments import MAX_FACTOR, number, probability
-from .elsewhere import OP_KEYWORDS
-from .hints import explains
-from .op_lists import operations
-from .ops import Op
+from .. import _c
+from ..arguments import MAX_FACTOR, number, probability
+from ..elsewhere import OP_KEYWORDS
+from ..hints import explains
+from .lists import operations
+from .op import Op
 
 __all__ = ["RandomApply", "RandomChoice", "RandomOrder"]
 

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that fit images into a size, place them, or resize them at random, and keep their aspect ratio."""
+"""Operations that resize images, fit them into a size, place or flip them."""
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass
 from typing import Optional, SupportsIndex, Union
 
-from . import _c
-from .arguments import FILTERS, Interpolation, filter_name, pair, probability, whole
-from .elsewhere import OP_KEYWORDS
-from .hints import explains, near_or_all
-from .ops import PADDING_MODES, Op, Size, _antialias, _padding, _size
-from .ops_warp import Fill, fill_of
+from .. import _c
+from ..arguments import FILTERS, Interpolation, filter_name, pair, probability, whole
+from ..elsewhere import OP_KEYWORDS
+from ..hints import explains, near_or_all
+from .crop import PADDING_MODES, padding_of
+from .op import MOST, Op, Size, check_antialias, pixels, size_of
+from .warp import Fill, fill_of
 
-__all__ = ["CornerCrop", "Letterbox", "Pad", "PadToSize", "RandomResize", "RandomShortestSize", "RandomZoomOut",
-           "ResizeLongest", "ScaleJitter"]
+__all__ = ["CornerCrop", "Letterbox", "Pad", "PadToSize", "RandomFlip", "RandomHorizontalFlip", "RandomResize", "RandomShortestSize",
+           "RandomVerticalFlip", "RandomZoomOut", "Resize", "ResizeLongest", "ScaleJitter"]
 
 MAX_SIDE = 65535  # pixels
 MAX_SIDES = 16  # of a canvas, in sides of the image
@@ -31,13 +33,71 @@ def _name_of(what: str, given: object, known: dict[str, int]) -> str:
 def _check_filter(op: Op, antialias: Optional[bool]) -> None:
     """Check `interpolation` of a frozen operation and its argument antialias."""
     name = type(op).__name__
-    _antialias(name, antialias)
+    check_antialias(name, antialias)
     object.__setattr__(op, "interpolation", filter_name(name, getattr(op, "interpolation")))
 
 
 def _check_side(op: Op, name: str) -> None:
     """Check a side of a frozen operation."""
     object.__setattr__(op, name, whole(f"{type(op).__name__}.{name}", getattr(op, name), 1, MAX_SIDE))
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class Resize(Op):
+    """Resize, with antialiasing.
+
+    size: an int for the shorter side, which keeps the aspect ratio, or (height, width), or None. interpolation: as of
+    RandomResizedCrop. max_size: with an int, the most pixels of the longer side; the shorter one then gets less than
+    `size` where it must. With None, the pixels of the longer side, as ResizeLongest. antialias: True or None.
+    """
+
+    size: Optional[Size]
+    interpolation: Interpolation = "bilinear"
+    max_size: Optional[SupportsIndex] = None
+    antialias: InitVar[Optional[bool]] = True
+
+    def __post_init__(self, antialias: Optional[bool]) -> None:
+        check_antialias("Resize", antialias)
+        object.__setattr__(self, "interpolation", filter_name("Resize", self.interpolation))
+        if self.size is None:
+            if self.max_size is None:
+                raise ValueError("Resize.max_size: value is None; must be the pixels of the longer side where size is "
+                                 "None")
+        elif isinstance(self.size, Sequence):
+            if len(self.size) == 1:
+                object.__setattr__(self, "size", pixels("Resize", self.size[0]))
+            else:
+                object.__setattr__(self, "size", size_of("Resize", self.size))
+        else:
+            object.__setattr__(self, "size", pixels("Resize", self.size))
+        object.__setattr__(self, "max_size", self._longest())
+
+    def _longest(self) -> Optional[int]:
+        """Return max_size, checked."""
+        if self.max_size is None:
+            return None
+        if isinstance(self.size, Sequence):
+            raise ValueError(f"Resize.max_size: value is {self.max_size!r}; must be None where size is (height, width)")
+        try:
+            longest = operator.index(self.max_size)
+        except TypeError:
+            raise TypeError(f"Resize.max_size: value is {self.max_size!r}; must be a whole number of pixels") from None
+        if not (0 if self.size is None else pixels("Resize", self.size)) < longest <= MOST:
+            raise ValueError(f"Resize.max_size: value is {longest}; must be above "
+                             + ("0" if self.size is None else f"size, {self.size}"))
+        return longest
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op
+        if self.size is None:
+            op = _c.lib.pstk_resize_longest(self._longest())
+        elif isinstance(self.size, Sequence):
+            op = _c.lib.pstk_resize(*size_of("Resize", self.size))
+        else:
+            op = _c.lib.pstk_resize_shorter_max(pixels("Resize", self.size), self._longest() or 0)
+        op.filter = FILTERS[filter_name("Resize", self.interpolation)]
+        return op
 
 
 @explains(OP_KEYWORDS)
@@ -101,11 +161,11 @@ class Letterbox(Op):
     def __post_init__(self, antialias: Optional[bool]) -> None:
         _check_filter(self, antialias)
         _name_of("Letterbox.position", self.position, _c.NAMES["position"])
-        object.__setattr__(self, "size", _size("Letterbox", self.size))
+        object.__setattr__(self, "size", size_of("Letterbox", self.size))
         object.__setattr__(self, "fill", fill_of("Letterbox.fill", self.fill))
 
     def to_c(self) -> _c.Op:
-        op: _c.Op = _c.lib.pstk_letterbox(*_size("Letterbox", self.size), _c.NAMES["position"][self.position])
+        op: _c.Op = _c.lib.pstk_letterbox(*size_of("Letterbox", self.size), _c.NAMES["position"][self.position])
         op.filter = FILTERS[self.interpolation]  # type: ignore[index]
         op.fill[:] = self.fill
         return op
@@ -124,11 +184,11 @@ class Pad(Op):
 
     def __post_init__(self) -> None:
         _name_of("Pad.padding_mode", self.padding_mode, {mode: i for i, mode in enumerate(PADDING_MODES)})
-        object.__setattr__(self, "padding", _padding("Pad", self.padding))
+        object.__setattr__(self, "padding", padding_of("Pad", self.padding))
         object.__setattr__(self, "fill", fill_of("Pad.fill", self.fill))
 
     def to_c(self) -> _c.Op:
-        op: _c.Op = _c.lib.pstk_pad(*_padding("Pad", self.padding), PADDING_MODES.index(self.padding_mode))
+        op: _c.Op = _c.lib.pstk_pad(*padding_of("Pad", self.padding), PADDING_MODES.index(self.padding_mode))
         op.fill[:] = self.fill
         return op
 
@@ -138,17 +198,17 @@ class Pad(Op):
 class CornerCrop(Op):
     """Cut out one part of torchvision's FiveCrop. size: int or (height, width), pixels. corner: "top_left",
     "top_right", "bottom_left", "bottom_right" or "center". An image that is smaller is a bad sample.
-    penstock.five_crop makes outputs of all five."""
+    penstock.ops.five_crop makes outputs of all five."""
 
     size: Size
     corner: str
 
     def __post_init__(self) -> None:
         _name_of("CornerCrop.corner", self.corner, _c.NAMES["corner"])
-        object.__setattr__(self, "size", _size("CornerCrop", self.size))
+        object.__setattr__(self, "size", size_of("CornerCrop", self.size))
 
     def to_c(self) -> _c.Op:
-        op: _c.Op = _c.lib.pstk_corner_crop(*_size("CornerCrop", self.size), _c.NAMES["corner"][self.corner])
+        op: _c.Op = _c.lib.pstk_corner_crop(*size_of("CornerCrop", self.size), _c.NAMES["corner"][self.corner])
         return op
 
 
@@ -257,4 +317,37 @@ class RandomResize(Op):
     def to_c(self) -> _c.Op:
         op: _c.Op = _c.lib.pstk_random_resize(self.min_size, self.max_size)
         op.filter = FILTERS[self.interpolation]  # type: ignore[index]
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomFlip(Op):
+    """Flip left and right with probability p. It is also called RandomHorizontalFlip, as in torchvision."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", probability("RandomFlip.p", self.p))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_random_flip(self.p)
+        return op
+
+
+RandomHorizontalFlip = RandomFlip
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomVerticalFlip(Op):
+    """Flip top and bottom with probability p."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", probability("RandomVerticalFlip.p", self.p))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_random_vertical_flip(self.p)
         return op

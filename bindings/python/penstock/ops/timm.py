@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from . import _c
-from .arguments import number, probability, switch, whole
-from .elsewhere import OP_KEYWORDS
-from .hints import explains, near_or_all
-from .ops import Op
-from .ops_policy import ALPHAS, MAX_CHAINS, chain_depth
-from .ops_warp import FILTERS, Fill, fill_of, warp_filter
+from .. import _c
+from ..arguments import number, probability, switch, whole
+from ..elsewhere import OP_KEYWORDS
+from ..hints import explains, near_or_all
+from .op import Op
+from .policy import ALPHAS, MAX_CHAINS, chain_depth
+from .warp import FILTERS, Fill, fill_of, warp_filter
 
 __all__ = ["TimmAugMix", "TimmAutoAugment", "TimmRandAugment", "rand_augment_timm"]
 
