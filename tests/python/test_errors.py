@@ -369,6 +369,7 @@ except ImportError as error:
         self.assertIn("Loader", dir(penstock))
         for module in (penstock, penstock.ops):
             self.assertEqual([name for name in module.__all__ if not hasattr(module, name)], [])
+            self.assertEqual(sorted(set(module._LATER) - set(module.__all__)), [])
 
 
 class Words(unittest.TestCase):

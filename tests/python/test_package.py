@@ -123,6 +123,20 @@ class SourceTest(unittest.TestCase):
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, 0, done.stdout)
 
+    def test_types_of_a_program(self) -> None:
+        """mypy --strict knows each public name, and finds a name that is not there."""
+        if importlib.util.find_spec("mypy") is None:
+            self.skipTest("missing: mypy")
+        import penstock
+        names = [*(f"penstock.{name}" for name in penstock.__all__), *(f"penstock.ops.{name}" for name in penstock.ops.__all__)]
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "program.py"
+            program.write_text("\n".join(["import penstock", *names, "penstock.RandomFlip()", "penstock.ops.MixUp(0.2)", ""]))
+            done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent", "--cache-dir", folder,
+                                   str(program)], env={**os.environ, "MYPYPATH": str(PACKAGE.parent)}, text=True, stdout=subprocess.PIPE)
+        found = [line.partition("error: ")[2] for line in done.stdout.splitlines() if "error: " in line]
+        self.assertEqual(found, ['Module has no attribute "RandomFlip"  [attr-defined]', 'Module has no attribute "MixUp"  [attr-defined]'])
+
     def test_import_is_quick_and_takes_no_framework_in(self) -> None:
         """Few calls of functions, which no other program slows down: some 51,000."""
         code = ("import sys; n = [0]\n"

@@ -88,22 +88,30 @@ _MODULES = ("functional", "masks", "monitor", "recipes", "trace")
 # Not in __all__: `from penstock import *` leaves the names of engines to them, and common words to the program.
 _UNLISTED = ("dask", "forecast", "metrics", "ray", "spark")
 
-__all__ = ["Batch", "BatchInfo", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",
-           "DataSetNotFoundError", "ForkedError", "FunctionError", "InterruptedLoaderError", "Loader", "MicroBatches",
-           "MissingLibraryError", "OutOfMemoryError", "OutOfSlotsError", "Output", "PenstockError", "Ragged", "Ranks", "SettingsError",
-           "Stats", "Tensor", "TimedOutError", "TupleBatch", "UnsupportedError", "__version__", "image", "ops", "ragged",
-           "record_stream", "scalar", "tensor", *_LATER, *_MODULES]
+__all__ = ["Balanced", "Batch", "BatchInfo", "Boxes", "Budget", "ColumnInfo", "CorruptRecordError", "Crop", "CutMix",
+           "DataSetBusyError", "DataSetExistsError", "DataSetNotFoundError", "DataSetStats", "Dataset", "Device", "Exported",
+           "Field", "FieldError", "FixedOp", "Fold", "Foreign", "ForkedError", "Fraction", "FunctionError", "GlobalBatch", "Ids",
+           "InterruptedLoaderError", "Keypoints", "Loader", "Mask", "Memory", "MicroBatches", "MissingLibraryError",
+           "MissingPackageError", "MixUp", "MixUpCutMix", "MixedRow", "Mixture", "Monitor", "Mosaic", "MosaicPart", "MosaicRow",
+           "Observe", "OneHot", "Order", "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError", "PenstockError",
+           "Polygons", "Ragged", "Range", "Ranks", "Reading", "Rle", "SchemaError", "SettingsError", "Stats", "Task", "Tensor",
+           "TimedOutError", "TupleBatch", "UnsupportedError", "Weighted", "Where", "Writer", "__version__", "add_column", "boxes",
+           "draw", "draw_mix", "draw_mosaic", "export", "functional", "get_include", "get_library", "image", "keypoints", "mask",
+           "masks", "merge", "monitor", "ops", "pack", "per_box", "polygons", "python", "ragged", "recipes", "record_stream",
+           "remove_column", "scalar", "show", "tensor", "trace"]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES or name in _UNLISTED:
-        return importlib.import_module("." + name, __name__)
-    if name not in _LATER:
-        from .hints import missing
-        raise missing(__name__, name, sys._getframe(1))
-    value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # else mypy would take every name for one that is there
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES or name in _UNLISTED:
+            return importlib.import_module("." + name, __name__)
+        if name not in _LATER:
+            from .hints import missing
+            raise missing(__name__, name, sys._getframe(1))
+        value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

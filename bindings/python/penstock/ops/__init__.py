@@ -66,13 +66,15 @@ __all__ = ["AugMix", "AutoAugment", "Call", "CenterCrop", "ColorJitter", "Corner
            "TrivialAugmentWide", "five_crop", "rand_augment_timm", "ten_crop"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        from ..hints import missing
-        raise missing(__name__, name, sys._getframe(1))
-    value = getattr(importlib.import_module(_LATER[name], __name__), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # else mypy would take every name for one that is there
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LATER:
+            from ..hints import missing
+            raise missing(__name__, name, sys._getframe(1))
+        value = getattr(importlib.import_module(_LATER[name], __name__), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
