@@ -217,7 +217,7 @@ class Agreement(unittest.TestCase):
     def check_loaders_that_were_open_before_the_group(self, said):
         """said: of each process, by what it did."""
         self.assertRegex(said[0]["before"], r"^taken \| <string>: penstock: world is 3, and nothing has compared the loaders of "
-                         r"these processes: .*compare loader.state_dict\(\) of all processes yourself, and give "
+                         r"these processes: .*compare loader.state_dict\(\) of all processes yourself, and "
                          r"give penstock.Ranks compare=False\)$")
         for rank in range(WORLD):
             if rank:
