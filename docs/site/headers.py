@@ -10,7 +10,7 @@ import prose
 
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 STATEMENT = re.compile(r"[ \t]*#(?:[^\n]*\\\n)*[^\n]*"      # a directive of the preprocessor
-                       r"|(?:struct|enum)\s+\w+\s*\{[^}]*\}\s*;"
+                       r"|(?:struct|union|enum)\s+\w+\s*\{[^}]*\}\s*;"
                        r"|[^\s;{}][^;{}]*;"
                        r"|[^\s;{}][^;{}\n]*\{|\}", re.S)  # extern "C"
 SECTION = re.compile(r"\s*-{3,}\s*(.*?)\s*-{3,}")
@@ -57,7 +57,7 @@ def name_of_member(code):
 
 
 def members_of(body, separator, kind):
-    """The members of a struct, or the enumerators: (items, what a comment before the first says of all)."""
+    """The members of a struct or a union, or the enumerators: (items, what a comment before the first says of all)."""
     items, open_item, waiting, whole = [], None, "", ""
     for is_comment, text, begin, end in pieces(body):
         if not is_comment:
@@ -155,11 +155,11 @@ class Header:
         if code.lstrip().startswith("#"):
             self.macro(code, text)
             return
-        match = re.match(r"(struct|enum)\s+(\w+)\s*\{(.*)\}\s*;$", code, re.S)
+        match = re.match(r"(struct|union|enum)\s+(\w+)\s*\{(.*)\}\s*;$", code, re.S)
         if match:
             kind, name, body = match[1], match[2], match[3]
-            members, whole = members_of(self.enumerators(body), *(";", "member") if kind == "struct" else
-                                        (",", "enumerator"))
+            members, whole = members_of(self.enumerators(body), *(",", "enumerator") if kind == "enum" else
+                                        (";", "member"))
             text = "\n".join(part for part in (text, whole) if part)
             self.items.append(Item(kind, name, name, text, split_members(members)))
             return
@@ -205,7 +205,7 @@ def symbols_of(headers):
         for item in header.items:
             if item.name:
                 found[item.name] = roles.get(item.kind, item.kind)
-            for member in item.members if item.kind in ("struct", "enum") else ():
+            for member in item.members if item.kind in ("struct", "union", "enum") else ():
                 if member.kind == "enumerator":
                     found[member.name] = "enumerator"
                 elif member.kind == "member":

@@ -6,6 +6,7 @@
 #ifndef PENSTOCK_OPS_H
 #define PENSTOCK_OPS_H
 
+#include <penstock/op_params.h>
 #include <penstock/types.h>
 
 #ifdef __cplusplus
@@ -317,8 +318,6 @@ enum pstk_reference {
     PSTK_REFERENCE_TENSOR = 1,
 };
 
-#define PSTK_MAX_OP_PARAMS 12
-
 /* The shape of u8 pixels in rows without gaps. */
 struct pstk_shape {
     /* pixels, 1 to 65535 */
@@ -359,8 +358,8 @@ struct pstk_op {
     uint32_t width;
     /* pixels */
     uint32_t height;
-    /* the unused ones are 0 */
-    double params[PSTK_MAX_OP_PARAMS];
+    /* by the name of the kind; the unused ones are 0 */
+    union pstk_op_params params;
 
     /* n_children operations that this one draws; NULL: none. copies */
     const struct pstk_op *children;

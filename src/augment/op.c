@@ -4,6 +4,11 @@
 
 #include "base/error.h"
 
+/* What copies, compares and checks params.values sees the parameters of every kind. A test of the
+ * package looks at the other half: that they are doubles alone. */
+_Static_assert(sizeof(union pstk_op_params) == PSTK_MAX_OP_PARAMS * sizeof(double),
+               "no kind of operation has more parameters than params.values");
+
 /* ---- the list -------------------------------------------------------------------------------- */
 
 #define OPS(X)                                                                                     \

@@ -21,8 +21,10 @@
 
 struct pstk_op pstk_call(pstk_pixels_fn function, void *user, uint64_t scratch_size)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_CALL, .params = {(double)scratch_size}, .function = function, .user = user};
+    return (struct pstk_op){.kind = PSTK_OP_CALL,
+                            .params.values = {(double)scratch_size},
+                            .function = function,
+                            .user = user};
 }
 
 static int is_whole(double value, double most)
@@ -34,13 +36,13 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 {
     if (!op->function)
         return FAIL("function: value is NULL; must be a function");
-    if (!is_whole(op->params[0], MAX_SCRATCH))
+    if (!is_whole(op->params.values[0], MAX_SCRATCH))
         return FAIL("scratch_size: value is %g; must be a whole number of at most %.0f bytes",
-                    op->params[0], MAX_SCRATCH);
+                    op->params.values[0], MAX_SCRATCH);
     for (uint32_t i = 0; i < N_WORDS; i++)
-        if (!is_whole(op->params[FIRST_WORD + i], MAX_WORD))
+        if (!is_whole(op->params.values[FIRST_WORD + i], MAX_WORD))
             return FAIL("random[%u]: value is %g; must be a whole number of at most %.0f", i,
-                        op->params[FIRST_WORD + i], MAX_WORD);
+                        op->params.values[FIRST_WORD + i], MAX_WORD);
     const int rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, FIRST_WORD + N_WORDS, err);
 }
@@ -50,13 +52,13 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
 {
     struct pstk_op drawn = *op;
     for (uint32_t i = 0; i < N_WORDS; i++)
-        drawn.params[FIRST_WORD + i] = pstk__random_u32(r);
+        drawn.params.values[FIRST_WORD + i] = pstk__random_u32(r);
     pstk__sampled_ops_add(to, &drawn);
 }
 
 static uint64_t scratch_of(const struct pstk_op *op)
 {
-    return (uint64_t)op->params[0];
+    return (uint64_t)op->params.values[0];
 }
 
 static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in, uint32_t channels)
@@ -68,7 +70,7 @@ static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in
 
 static uint64_t random_of(const struct pstk_op *op, uint32_t i)
 {
-    const double *words = &op->params[FIRST_WORD + 2 * i];
+    const double *words = &op->params.values[FIRST_WORD + 2 * i];
     return (uint64_t)words[0] | (uint64_t)words[1] << 32;
 }
 

@@ -22,10 +22,11 @@ static const struct {
 struct pstk_op pstk_color_jitter(double brightness, double contrast, double saturation, double hue)
 {
     const double reach[3] = {brightness, contrast, saturation};
-    struct pstk_op op = {.kind = PSTK_OP_COLOR_JITTER, .params[6] = -hue, .params[7] = hue};
+    struct pstk_op op = {
+        .kind = PSTK_OP_COLOR_JITTER, .params.values[6] = -hue, .params.values[7] = hue};
     for (int i = 0; i < 3; i++) {
-        op.params[2 * i] = reach[i] < 1 ? 1 - reach[i] : 0;
-        op.params[2 * i + 1] = 1 + reach[i];
+        op.params.values[2 * i] = reach[i] < 1 ? 1 - reach[i] : 0;
+        op.params.values[2 * i + 1] = 1 + reach[i];
     }
     return op;
 }
@@ -33,7 +34,7 @@ struct pstk_op pstk_color_jitter(double brightness, double contrast, double satu
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
     for (int i = 0; i < N_KINDS; i++) {
-        const double lo = op->params[2 * i], hi = op->params[2 * i + 1];
+        const double lo = op->params.values[2 * i], hi = op->params.values[2 * i + 1];
         if (!(lo >= adjustments[i].least && lo <= hi && hi <= adjustments[i].most))
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "%s: value is (%g, %g); must be two numbers in rising order, from %g "
@@ -48,8 +49,8 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 /* A range that is one neutral number leaves its adjustment out, as in torchvision. */
 static int is_used(const struct pstk_op *op, uint32_t i)
 {
-    return op->params[2 * i] != adjustments[i].neutral ||
-           op->params[2 * i + 1] != adjustments[i].neutral;
+    return op->params.values[2 * i] != adjustments[i].neutral ||
+           op->params.values[2 * i + 1] != adjustments[i].neutral;
 }
 
 /* torchvision draws the order first, then the factors in the order of the arguments. */
@@ -59,7 +60,8 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
     double factors[N_KINDS];
     pstk__random_order(r, order, N_KINDS);
     for (uint32_t i = 0; i < N_KINDS; i++)
-        factors[i] = pstk__random_uniform(r, op->params[2 * i], op->params[2 * i + 1]);
+        factors[i] =
+            pstk__random_uniform(r, op->params.values[2 * i], op->params.values[2 * i + 1]);
     for (uint32_t i = 0; i < N_KINDS; i++) {
         const struct pstk_op drawn = pstk_adjust(adjustments[order[i]].kind, factors[order[i]]);
         if (is_used(op, order[i]))

@@ -13,7 +13,7 @@
 
 struct pstk_op pstk_adjust(uint32_t kind, double value)
 {
-    return (struct pstk_op){.kind = kind, .params = {value}};
+    return (struct pstk_op){.kind = kind, .params.values = {value}};
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -22,8 +22,9 @@ struct pstk_op pstk_adjust(uint32_t kind, double value)
 static int check_value(const struct pstk_op *op, const char *what, double least, double most,
                        struct pstk_error *err)
 {
-    if (!(op->params[0] >= least && op->params[0] <= most))
-        return FAIL("%s: value is %g; must be from %g to %g", what, op->params[0], least, most);
+    if (!(op->params.values[0] >= least && op->params.values[0] <= most))
+        return FAIL("%s: value is %g; must be from %g to %g", what, op->params.values[0], least,
+                    most);
     const int rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 1, err);
 }
@@ -48,7 +49,7 @@ static int check_solarize(const struct pstk_op *op, struct pstk_error *err)
 static int check_whole(const struct pstk_op *op, int i, const char *what, int least, int most,
                        struct pstk_error *err)
 {
-    const double value = op->params[i];
+    const double value = op->params.values[i];
     if (!(value >= least && value <= most && value == (int)value))
         return FAIL("%s: value is %g; must be a whole number from %d to %d", what, value, least,
                     most);
@@ -73,10 +74,10 @@ static int check_solarize_add(const struct pstk_op *op, struct pstk_error *err)
 
 static int check_gamma(const struct pstk_op *op, struct pstk_error *err)
 {
-    if (!(op->params[0] >= 0 && op->params[0] <= MAX_FACTOR))
-        return FAIL("gamma: value is %g; must be from 0 to %g", op->params[0], MAX_FACTOR);
-    if (!(op->params[1] >= 0 && op->params[1] <= MAX_FACTOR))
-        return FAIL("gain: value is %g; must be from 0 to %g", op->params[1], MAX_FACTOR);
+    if (!(op->params.values[0] >= 0 && op->params.values[0] <= MAX_FACTOR))
+        return FAIL("gamma: value is %g; must be from 0 to %g", op->params.values[0], MAX_FACTOR);
+    if (!(op->params.values[1] >= 0 && op->params.values[1] <= MAX_FACTOR))
+        return FAIL("gain: value is %g; must be from 0 to %g", op->params.values[1], MAX_FACTOR);
     const int rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 2, err);
 }
@@ -88,11 +89,11 @@ static int check_permute(const struct pstk_op *op, struct pstk_error *err)
         const int rc = check_whole(op, i, "order", 0, 2, err);
         if (rc < 0)
             return rc;
-        seen |= 1u << (uint32_t)op->params[i];
+        seen |= 1u << (uint32_t)op->params.values[i];
     }
     if (seen != 7)
         return FAIL("order: value is (%g, %g, %g); must have each of 0, 1 and 2 once",
-                    op->params[0], op->params[1], op->params[2]);
+                    op->params.values[0], op->params.values[1], op->params.values[2]);
     const int rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 3, err);
 }
@@ -112,7 +113,7 @@ static int no_alpha(const struct pstk_op *op, uint32_t channels, struct pstk_err
 
 static void table_brightness(const struct pstk_op *op, struct pstk__colour_table *table)
 {
-    pstk__colour_table_brightness(table, (float)op->params[0]);
+    pstk__colour_table_brightness(table, (float)op->params.values[0]);
 }
 
 static void table_invert(const struct pstk_op *op, struct pstk__colour_table *table)
@@ -123,22 +124,23 @@ static void table_invert(const struct pstk_op *op, struct pstk__colour_table *ta
 
 static void table_posterize(const struct pstk_op *op, struct pstk__colour_table *table)
 {
-    pstk__colour_table_posterize(table, (uint32_t)op->params[0]);
+    pstk__colour_table_posterize(table, (uint32_t)op->params.values[0]);
 }
 
 static void table_solarize(const struct pstk_op *op, struct pstk__colour_table *table)
 {
-    pstk__colour_table_solarize(table, op->params[0]);
+    pstk__colour_table_solarize(table, op->params.values[0]);
 }
 
 static void table_solarize_add(const struct pstk_op *op, struct pstk__colour_table *table)
 {
-    pstk__colour_table_solarize_add(table, (int32_t)op->params[0], (int32_t)op->params[1]);
+    pstk__colour_table_solarize_add(table, (int32_t)op->params.values[0],
+                                    (int32_t)op->params.values[1]);
 }
 
 static void table_gamma(const struct pstk_op *op, struct pstk__colour_table *table)
 {
-    pstk__colour_table_gamma(table, op->params[0], op->params[1]);
+    pstk__colour_table_gamma(table, op->params.values[0], op->params.values[1]);
 }
 
 /* ---- pictures -------------------------------------------------------------------------------- */
@@ -146,20 +148,20 @@ static void table_gamma(const struct pstk_op *op, struct pstk__colour_table *tab
 static int contrast(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     const uint32_t mean = pstk__colour_mean(canvas->kernels->colour, &canvas->picture);
-    pstk__colour_table_contrast(&canvas->table, mean, (float)op->params[0]);
+    pstk__colour_table_contrast(&canvas->table, mean, (float)op->params.values[0]);
     canvas->has_table = 1;
     return 0;
 }
 
 static int saturation(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
-    pstk__colour_saturation(canvas->kernels->colour, &canvas->picture, (float)op->params[0]);
+    pstk__colour_saturation(canvas->kernels->colour, &canvas->picture, (float)op->params.values[0]);
     return 0;
 }
 
 static int hue(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
-    pstk__colour_hue(canvas->kernels->colour, &canvas->picture, op->params[0]);
+    pstk__colour_hue(canvas->kernels->colour, &canvas->picture, op->params.values[0]);
     return 0;
 }
 
@@ -168,7 +170,7 @@ static int sharpness(const struct pstk_op *op, struct pstk__canvas *canvas)
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
-    pstk__colour_sharpness(canvas->kernels->colour, &out, in, (float)op->params[0]);
+    pstk__colour_sharpness(canvas->kernels->colour, &out, in, (float)op->params.values[0]);
     pstk__canvas_swap(canvas, &out);
     return 0;
 }
@@ -189,8 +191,8 @@ static int equalize(const struct pstk_op *op, struct pstk__canvas *canvas)
 
 static int permute(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
-    const uint32_t order[3] = {(uint32_t)op->params[0], (uint32_t)op->params[1],
-                               (uint32_t)op->params[2]};
+    const uint32_t order[3] = {(uint32_t)op->params.values[0], (uint32_t)op->params.values[1],
+                               (uint32_t)op->params.values[2]};
     pstk__colour_permute(canvas->kernels->colour, &canvas->picture, order);
     return 0;
 }

@@ -8,12 +8,12 @@
 struct pstk_op pstk_corner_crop(uint32_t height, uint32_t width, uint32_t corner)
 {
     return (struct pstk_op){
-        .kind = PSTK_OP_CORNER_CROP, .width = width, .height = height, .params = {corner}};
+        .kind = PSTK_OP_CORNER_CROP, .width = width, .height = height, .params.values = {corner}};
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double corner = op->params[0];
+    const double corner = op->params.values[0];
     if (!(corner >= PSTK_CORNER_TOP_LEFT && corner <= PSTK_CORNER_CENTER &&
           corner == (uint32_t)corner))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
@@ -48,7 +48,7 @@ static int check_view(const struct pstk_op *op, const struct pstk__view *view,
 static struct pstk_op part_of(const struct pstk_op *op, uint32_t width, uint32_t height)
 {
     const uint32_t right = width - op->width, bottom = height - op->height;
-    switch ((uint32_t)op->params[0]) {
+    switch ((uint32_t)op->params.values[0]) {
     case PSTK_CORNER_TOP_LEFT:
         return pstk__part_of(op, 0, 0);
     case PSTK_CORNER_TOP_RIGHT:

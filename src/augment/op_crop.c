@@ -11,7 +11,7 @@
 struct pstk_op pstk_crop_at(int32_t top, int32_t left, uint32_t height, uint32_t width)
 {
     return (struct pstk_op){
-        .kind = PSTK_OP_CROP, .width = width, .height = height, .params = {top, left}};
+        .kind = PSTK_OP_CROP, .width = width, .height = height, .params.values = {top, left}};
 }
 
 /* Check top and left, whole numbers from `least` to `most`. */
@@ -19,7 +19,7 @@ static int check_place(const struct pstk_op *op, double least, double most, stru
 {
     static const char *const names[] = {"top", "left"};
     for (int i = 0; i < 2; i++) {
-        const double v = op->params[i];
+        const double v = op->params.values[i];
         if (!(v >= least && v <= most && v == (int32_t)v))
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "%s: value is %g; must be a whole number from %g to %g", names[i], v,
@@ -41,7 +41,7 @@ static int check_inside(const struct pstk_op *op, struct pstk_error *err)
 
 static int needs_picture(const struct pstk_op *op, const struct pstk__view *view)
 {
-    const double top = op->params[0], left = op->params[1];
+    const double top = op->params.values[0], left = op->params.values[1];
     const int is_inside = top >= 0 && left >= 0 && top + op->height <= view->height &&
                           left + op->width <= view->width;
     return !is_inside && view->effects & PSTK__CROPS;
@@ -49,7 +49,8 @@ static int needs_picture(const struct pstk_op *op, const struct pstk__view *view
 
 static void fold(const struct pstk_op *op, struct pstk__geometry *g)
 {
-    pstk__geometry_crop(g, (int64_t)op->params[1], (int64_t)op->params[0], op->width, op->height);
+    pstk__geometry_crop(g, (int64_t)op->params.values[1], (int64_t)op->params.values[0], op->width,
+                        op->height);
 }
 
 static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
@@ -57,7 +58,8 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, op->width, op->height, in->channels);
-    pstk__copy_crop(&out, in, (int32_t)op->params[1], (int32_t)op->params[0], op->fill);
+    pstk__copy_crop(&out, in, (int32_t)op->params.values[1], (int32_t)op->params.values[0],
+                    op->fill);
     pstk__canvas_swap(canvas, &out);
     return 0;
 }
@@ -66,7 +68,7 @@ static void move(const struct pstk_op *op, const struct pstk__view *view,
                  struct pstk__point *points, uint32_t n)
 {
     (void)view;
-    pstk__points_shift(points, n, -op->params[1], -op->params[0]);
+    pstk__points_shift(points, n, -op->params.values[1], -op->params.values[0]);
 }
 
 const struct pstk__op_entry pstk__op_crop = {

@@ -36,18 +36,18 @@ enum {
 struct pstk_op pstk_random_erasing(double probability, double value)
 {
     struct pstk_op op = {.kind = PSTK_OP_RANDOM_ERASING,
-                         .params = {probability, 0.02, 0.33, 0.3, 3.3}};
+                         .params.values = {probability, 0.02, 0.33, 0.3, 3.3}};
     for (uint32_t c = 0; c < PSTK__MAX_CHANNELS; c++)
-        op.params[RANDOM_VALUES + c] = value;
+        op.params.values[RANDOM_VALUES + c] = value;
     return op;
 }
 
 struct pstk_op pstk_erase(uint32_t top, uint32_t left, uint32_t height, uint32_t width,
                           double value)
 {
-    struct pstk_op op = {.kind = PSTK_OP_ERASE, .params = {top, left, height, width}};
+    struct pstk_op op = {.kind = PSTK_OP_ERASE, .params.values = {top, left, height, width}};
     for (uint32_t c = 0; c < PSTK__MAX_CHANNELS; c++)
-        op.params[VALUES + c] = value;
+        op.params.values[VALUES + c] = value;
     return op;
 }
 
@@ -97,7 +97,7 @@ static int check_count(const double *count, struct pstk_error *err)
 
 static int check_random(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double *p = op->params, *scale = p + SCALE, *ratio = p + RATIO;
+    const double *p = op->params.values, *scale = p + SCALE, *ratio = p + RATIO;
     if (!(p[0] >= 0 && p[0] <= 1))
         return FAIL("probability: value is %g; must be from 0 to 1", p[0]);
     if (!(scale[0] >= 0 && scale[0] <= scale[1] && scale[1] <= 1))
@@ -119,23 +119,23 @@ static int check_random(const struct pstk_op *op, struct pstk_error *err)
 static int check_random_view(const struct pstk_op *op, const struct pstk__view *view,
                              struct pstk_error *err)
 {
-    return check_dtype(op->params + RANDOM_VALUES, view, err);
+    return check_dtype(op->params.values + RANDOM_VALUES, view, err);
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
     static const char *const names[] = {"top", "left", "height", "width"};
     for (int i = 0; i < 4; i++)
-        if (!(op->params[i] >= 0 && op->params[i] <= UINT16_MAX &&
-              op->params[i] == (uint32_t)op->params[i]))
+        if (!(op->params.values[i] >= 0 && op->params.values[i] <= UINT16_MAX &&
+              op->params.values[i] == (uint32_t)op->params.values[i]))
             return FAIL("%s: value is %g; must be a whole number from 0 to 65535", names[i],
-                        op->params[i]);
+                        op->params.values[i]);
     for (int i = KEY; i < N_PARAMS; i++)
-        if (!(op->params[i] >= 0 && op->params[i] <= UINT32_MAX &&
-              op->params[i] == (uint32_t)op->params[i]))
+        if (!(op->params.values[i] >= 0 && op->params.values[i] <= UINT32_MAX &&
+              op->params.values[i] == (uint32_t)op->params.values[i]))
             return FAIL("params[%d]: value is %g; must be a whole number below 2^32", i,
-                        op->params[i]);
-    int rc = check_values(op->params + VALUES, 1, err);
+                        op->params.values[i]);
+    int rc = check_values(op->params.values + VALUES, 1, err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, N_PARAMS, err);
@@ -144,7 +144,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 static int check_view(const struct pstk_op *op, const struct pstk__view *view,
                       struct pstk_error *err)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     const int is_sized = view->width > 0 && view->height > 0;
     if (is_sized && (p[0] + p[2] > view->height || p[1] + p[3] > view->width))
         return FAIL("part: it ends at (%g, %g); must lie inside of rows of %u x %u pixels",
@@ -159,7 +159,7 @@ static int check_view(const struct pstk_op *op, const struct pstk__view *view,
 static int draw_size(const struct pstk_op *op, struct pstk__random *r,
                      const struct pstk__view *view, uint32_t count, struct pstk__box *box)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     const double area = (double)view->height * view->width *
                         pstk__random_uniform(r, p[SCALE], p[SCALE + 1]) / count;
     const double aspect =
@@ -176,7 +176,7 @@ static int draw_size(const struct pstk_op *op, struct pstk__random *r,
 /* Set the values of a box: those given, or normal ones, or the key of such. */
 static void draw_values(const struct pstk_op *op, struct pstk__random *r, double *drawn)
 {
-    const double *given = op->params + RANDOM_VALUES;
+    const double *given = op->params.values + RANDOM_VALUES;
     const int is_normal = given[IS_NORMAL] == 1, is_colour = given[IS_NORMAL] == PER_CHANNEL;
     for (uint32_t c = 0; c < PSTK__MAX_CHANNELS; c++)
         drawn[VALUES + c] = is_colour ? pstk__normal(pstk__random_u32(r)) : given[c];
@@ -196,20 +196,21 @@ static void draw_box(const struct pstk_op *op, struct pstk__random *r, uint32_t 
         i++;
     if (i == N_TRIES)
         return;
-    draw_values(op, r, drawn.params);
-    drawn.params[0] = (double)pstk__random_below(r, to->view.height - box.height + 1);
-    drawn.params[1] = (double)pstk__random_below(r, to->view.width - box.width + 1);
-    drawn.params[2] = box.height;
-    drawn.params[3] = box.width;
+    draw_values(op, r, drawn.params.values);
+    drawn.params.values[0] = (double)pstk__random_below(r, to->view.height - box.height + 1);
+    drawn.params.values[1] = (double)pstk__random_below(r, to->view.width - box.width + 1);
+    drawn.params.values[2] = box.height;
+    drawn.params.values[3] = box.width;
     pstk__sampled_ops_add(to, &drawn);
 }
 
 /* As torchvision's forward, and as timm's with a number of boxes. */
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
-    const uint32_t least = (uint32_t)op->params[COUNT], most = (uint32_t)op->params[COUNT + 1];
+    const uint32_t least = (uint32_t)op->params.values[COUNT],
+                   most = (uint32_t)op->params.values[COUNT + 1];
     uint32_t count = least > 0 ? least : 1;
-    if (!(pstk__random_unit(r) < op->params[0]))
+    if (!(pstk__random_unit(r) < op->params.values[0]))
         return;
     if (most > least)
         count += (uint32_t)pstk__random_below(r, most - least + 1);
@@ -219,7 +220,7 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
 
 static uint32_t max_boxes(const struct pstk_op *op)
 {
-    return op->params[COUNT + 1] > 0 ? (uint32_t)op->params[COUNT + 1] : 1;
+    return op->params.values[COUNT + 1] > 0 ? (uint32_t)op->params.values[COUNT + 1] : 1;
 }
 
 /* ---- elements -------------------------------------------------------------------------------- */
@@ -265,18 +266,19 @@ static void put_normal(uint8_t *out, struct pstk__random *r, uint64_t step, uint
 /* Normal numbers come in the order of channels, rows and columns, whatever the layout is. */
 static void erase(const struct pstk_op *op, const struct pstk__finish *finish, void *row)
 {
-    const uint32_t top = (uint32_t)op->params[0], left = (uint32_t)op->params[1];
-    const uint32_t height = (uint32_t)op->params[2], width = (uint32_t)op->params[3];
+    const uint32_t top = (uint32_t)op->params.values[0], left = (uint32_t)op->params.values[1];
+    const uint32_t height = (uint32_t)op->params.values[2], width = (uint32_t)op->params.values[3];
     const uint32_t size = pstk_dtype_size(finish->dtype);
     const uint64_t step = finish->layout == PSTK_NCHW ? 1 : finish->channels;
-    struct pstk__random r = {.key = {(uint32_t)op->params[KEY], (uint32_t)op->params[KEY + 1]}};
+    struct pstk__random r = {
+        .key = {(uint32_t)op->params.values[KEY], (uint32_t)op->params.values[KEY + 1]}};
     for (uint32_t c = 0; c < finish->channels; c++) {
         const uint64_t channel = finish->layout == PSTK_NCHW ? c * finish->plane : c;
-        const uint32_t element = element_of((float)op->params[VALUES + c], finish->dtype);
+        const uint32_t element = element_of((float)op->params.values[VALUES + c], finish->dtype);
         for (uint32_t y = top; y < top + height; y++) {
             const uint64_t at = channel + ((uint64_t)y * finish->width + left) * step;
             uint8_t *out = (uint8_t *)row + at * size;
-            if (op->params[VALUES + IS_NORMAL] == 1)
+            if (op->params.values[VALUES + IS_NORMAL] == 1)
                 put_normal(out, &r, step, width, finish->dtype);
             else
                 put_constant(out, element, step, width, size);

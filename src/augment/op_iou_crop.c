@@ -21,20 +21,20 @@ enum {
 struct pstk_op pstk_random_iou_crop(void)
 {
     return (struct pstk_op){.kind = PSTK_OP_RANDOM_IOU_CROP,
-                            .params = {0.3, 1, 0.5, 2, 40, 0, 0.1, 0.3, 0.5, 0.7, 0.9, 1}};
+                            .params.values = {0.3, 1, 0.5, 2, 40, 0, 0.1, 0.3, 0.5, 0.7, 0.9, 1}};
 }
 
 static uint32_t n_options(const struct pstk_op *op)
 {
     uint32_t n = 0;
-    while (n < N_OPTIONS && op->params[OPTIONS + n] >= 0)
+    while (n < N_OPTIONS && op->params.values[OPTIONS + n] >= 0)
         n++;
     return n;
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     const uint32_t n = n_options(op);
     if (!(p[0] > 0 && p[0] <= p[1] && p[1] <= 1))
         return FAIL("scale: value is (%g, %g); must be two fractions of a side in rising order, "
@@ -90,7 +90,7 @@ static int is_good(const struct pstk__boxes *boxes, const struct pstk__sides *cr
 static int try_crop(const struct pstk_op *op, struct pstk__random *r,
                     const struct pstk__sampled_ops *to, double least, struct pstk_op *crop)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     const double w = to->view.width, h = to->view.height;
     const uint32_t width = (uint32_t)(w * pstk__random_uniform(r, p[0], p[1]));
     const uint32_t height = (uint32_t)(h * pstk__random_uniform(r, p[0], p[1]));
@@ -103,7 +103,7 @@ static int try_crop(const struct pstk_op *op, struct pstk__random *r,
     const int32_t top = (int32_t)((h - height) * pstk__random_unit(r));
     const struct pstk__sides part = {{left, top}, {(double)left + width, (double)top + height}};
     *crop = (struct pstk_op){
-        .kind = PSTK_OP_IOU_CROP, .width = width, .height = height, .params = {top, left}};
+        .kind = PSTK_OP_IOU_CROP, .width = width, .height = height, .params.values = {top, left}};
     return is_good(to->boxes, &part, least);
 }
 
@@ -117,10 +117,10 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
         return;
     }
     for (int round = 0; round < MAX_ROUNDS; round++) {
-        const double least = op->params[OPTIONS + pstk__random_below(r, n)];
+        const double least = op->params.values[OPTIONS + pstk__random_below(r, n)];
         if (least >= 1)
             return;
-        for (uint32_t i = 0; i < (uint32_t)op->params[TRIALS]; i++)
+        for (uint32_t i = 0; i < (uint32_t)op->params.values[TRIALS]; i++)
             if (try_crop(op, r, to, least, &crop)) {
                 pstk__sampled_ops_add(to, &crop);
                 return;

@@ -18,15 +18,15 @@ struct pstk_op pstk_normalize_channels(uint32_t channels, const float *mean, con
 {
     struct pstk_op op = {.kind = PSTK_OP_NORMALIZE, .channels = channels};
     for (uint32_t c = 0; c < channels && channels <= PSTK__MAX_CHANNELS; c++) {
-        op.params[c] = mean[c];
-        op.params[channels + c] = deviation[c];
+        op.params.values[c] = mean[c];
+        op.params.values[channels + c] = deviation[c];
     }
     return op;
 }
 
 struct pstk_op pstk_to_float(uint32_t scale)
 {
-    return (struct pstk_op){.kind = PSTK_OP_TO_FLOAT, .params = {scale}};
+    return (struct pstk_op){.kind = PSTK_OP_TO_FLOAT, .params.values = {scale}};
 }
 
 /* Programs for three channels may leave the member 0. */
@@ -46,10 +46,10 @@ static int check_scale(double scale, struct pstk_error *err)
 static int check_unused(const struct pstk_op *op, uint32_t n, struct pstk_error *err)
 {
     for (uint32_t i = 2 * n; i < SCALE; i++)
-        if (op->params[i] != 0)
+        if (op->params.values[i] != 0)
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "params[%u]: value is %g; must be 0, because it is not used", i,
-                              op->params[i]);
+                              op->params.values[i]);
     return pstk__op_check_unused(op, SCALE + 1, err);
 }
 
@@ -60,16 +60,16 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "channels: value is %u; must be 1, 3 or 4", n);
     for (uint32_t c = 0; c < n; c++) {
-        const float mean = (float)op->params[c], deviation = (float)op->params[n + c];
+        const float mean = (float)op->params.values[c], deviation = (float)op->params.values[n + c];
         if (!isfinite(mean))
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "mean[%u]: value is %g; must be finite", c, op->params[c]);
+                              "mean[%u]: value is %g; must be finite", c, op->params.values[c]);
         if (!(isfinite(deviation) && deviation > 0.0f))
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "deviation[%u]: value is %g; must be finite and greater than 0", c,
-                              op->params[n + c]);
+                              op->params.values[n + c]);
     }
-    int rc = check_scale(op->params[SCALE], err);
+    int rc = check_scale(op->params.values[SCALE], err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : check_unused(op, n, err);
@@ -77,7 +77,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 
 static int check_float(const struct pstk_op *op, struct pstk_error *err)
 {
-    int rc = check_scale(op->params[0], err);
+    int rc = check_scale(op->params.values[0], err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 1, err);
@@ -108,17 +108,17 @@ static int check_view(const struct pstk_op *op, const struct pstk__view *view,
 static void finish(const struct pstk_op *op, struct pstk__normalisation *normalisation)
 {
     normalisation->is_set = 1;
-    normalisation->scale = (uint32_t)op->params[SCALE];
+    normalisation->scale = (uint32_t)op->params.values[SCALE];
     const uint32_t channels = channels_of(op);
     for (uint32_t c = 0; c < channels; c++) {
-        normalisation->mean[c] = (float)op->params[c];
-        normalisation->deviation[c] = (float)op->params[channels + c];
+        normalisation->mean[c] = (float)op->params.values[c];
+        normalisation->deviation[c] = (float)op->params.values[channels + c];
     }
 }
 
 static void finish_float(const struct pstk_op *op, struct pstk__normalisation *normalisation)
 {
-    normalisation->scale = (uint32_t)op->params[0];
+    normalisation->scale = (uint32_t)op->params.values[0];
 }
 
 const struct pstk__op_entry pstk__op_to_float = {

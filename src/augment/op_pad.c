@@ -9,7 +9,7 @@
 
 struct pstk_op pstk_pad(uint32_t left, uint32_t top, uint32_t right, uint32_t bottom, uint32_t mode)
 {
-    return (struct pstk_op){.kind = PSTK_OP_PAD, .params = {left, top, right, bottom, mode}};
+    return (struct pstk_op){.kind = PSTK_OP_PAD, .params.values = {left, top, right, bottom, mode}};
 }
 
 int pstk__op_check_padding(const double padding[4], double mode, struct pstk_error *err)
@@ -35,7 +35,7 @@ void pstk__largest_pad(struct pstk__largest *largest, uint32_t width, uint32_t h
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
-    int rc = pstk__op_check_padding(op->params, op->params[4], err);
+    int rc = pstk__op_check_padding(op->params.values, op->params.values[4], err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 5, err);
@@ -44,12 +44,12 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 /* Pixels that the image gets in width and in height. */
 static uint32_t more_width(const struct pstk_op *op)
 {
-    return (uint32_t)(op->params[0] + op->params[2]);
+    return (uint32_t)(op->params.values[0] + op->params.values[2]);
 }
 
 static uint32_t more_height(const struct pstk_op *op)
 {
-    return (uint32_t)(op->params[1] + op->params[3]);
+    return (uint32_t)(op->params.values[1] + op->params.values[3]);
 }
 
 static void size(const struct pstk_op *op, struct pstk__view *view)
@@ -67,12 +67,12 @@ static void largest(const struct pstk_op *op, struct pstk__largest *e)
 
 static int needs_picture(const struct pstk_op *op, const struct pstk__view *view)
 {
-    return op->params[4] != PSTK_PAD_CONSTANT || view->effects & PSTK__CROPS;
+    return op->params.values[4] != PSTK_PAD_CONSTANT || view->effects & PSTK__CROPS;
 }
 
 static void fold(const struct pstk_op *op, struct pstk__geometry *g)
 {
-    pstk__geometry_crop(g, -(int64_t)op->params[0], -(int64_t)op->params[1],
+    pstk__geometry_crop(g, -(int64_t)op->params.values[0], -(int64_t)op->params.values[1],
                         g->crop_width + more_width(op), g->crop_height + more_height(op));
 }
 
@@ -81,8 +81,8 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__picture out = pstk__canvas_spare(canvas, in->width + more_width(op),
                                                         in->height + more_height(op), in->channels);
-    pstk__copy_pad(&out, in, (int32_t)op->params[0], (int32_t)op->params[1],
-                   (uint32_t)op->params[4], op->fill);
+    pstk__copy_pad(&out, in, (int32_t)op->params.values[0], (int32_t)op->params.values[1],
+                   (uint32_t)op->params.values[4], op->fill);
     pstk__canvas_swap(canvas, &out);
     return 0;
 }
@@ -91,7 +91,7 @@ static void move(const struct pstk_op *op, const struct pstk__view *view,
                  struct pstk__point *points, uint32_t n)
 {
     (void)view;
-    pstk__points_shift(points, n, op->params[0], op->params[1]);
+    pstk__points_shift(points, n, op->params.values[0], op->params.values[1]);
 }
 
 const struct pstk__op_entry pstk__op_pad = {

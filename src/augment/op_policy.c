@@ -17,25 +17,26 @@
 struct pstk_op pstk_trivial_augment_wide(uint32_t bins, uint32_t filter)
 {
     return (struct pstk_op){
-        .kind = PSTK_OP_TRIVIAL_AUGMENT_WIDE, .filter = filter, .params = {bins}};
+        .kind = PSTK_OP_TRIVIAL_AUGMENT_WIDE, .filter = filter, .params.values = {bins}};
 }
 
 struct pstk_op pstk_rand_augment(uint32_t n_ops, uint32_t magnitude, uint32_t bins, uint32_t filter)
 {
     return (struct pstk_op){
-        .kind = PSTK_OP_RAND_AUGMENT, .filter = filter, .params = {n_ops, magnitude, bins}};
+        .kind = PSTK_OP_RAND_AUGMENT, .filter = filter, .params.values = {n_ops, magnitude, bins}};
 }
 
 struct pstk_op pstk_auto_augment(uint32_t policy, uint32_t filter)
 {
-    return (struct pstk_op){.kind = PSTK_OP_AUTO_AUGMENT, .filter = filter, .params = {policy}};
+    return (struct pstk_op){
+        .kind = PSTK_OP_AUTO_AUGMENT, .filter = filter, .params.values = {policy}};
 }
 
 struct pstk_op pstk_aug_mix(uint32_t severity, uint32_t n_chains, uint32_t depth, double alpha)
 {
     return (struct pstk_op){.kind = PSTK_OP_AUG_MIX,
                             .filter = PSTK_FILTER_BILINEAR,
-                            .params = {severity, n_chains, depth, alpha, 1}};
+                            .params.values = {severity, n_chains, depth, alpha, 1}};
 }
 
 /* ---- the set of operations ------------------------------------------------------------------- */
@@ -200,7 +201,7 @@ static void add(struct pstk__sampled_ops *to, const struct pstk_op *policy, enum
 static int check_whole(const struct pstk_op *op, int i, const char *what, double least, double most,
                        struct pstk_error *err)
 {
-    const double value = op->params[i];
+    const double value = op->params.values[i];
     if (!(value >= least && value <= most && value == (uint32_t)value))
         return FAIL("%s: value is %g; must be a whole number from %g to %g", what, value, least,
                     most);
@@ -227,7 +228,7 @@ static int check_rand(const struct pstk_op *op, struct pstk_error *err)
     if (rc == 0)
         rc = check_whole(op, 2, "bins", 2, MAX_BINS, err);
     if (rc == 0)
-        rc = check_whole(op, 1, "magnitude", 0, op->params[2] - 1, err);
+        rc = check_whole(op, 1, "magnitude", 0, op->params.values[2] - 1, err);
     return rc < 0 ? rc : check_rest(op, 3, err);
 }
 
@@ -249,7 +250,7 @@ static double with_sign(struct pstk__random *r, enum member member, double magni
 static void draw_wide(const struct pstk_op *op, struct pstk__random *r,
                       struct pstk__sampled_ops *to)
 {
-    const struct space space = space_wide((uint32_t)op->params[0]);
+    const struct space space = space_wide((uint32_t)op->params.values[0]);
     const enum member member = (enum member)pstk__random_below(r, N_DRAWN);
     const double magnitude =
         magnitude_of(&space, member, (uint32_t)pstk__random_below(r, space.n_bins));
@@ -259,17 +260,17 @@ static void draw_wide(const struct pstk_op *op, struct pstk__random *r,
 static void draw_rand(const struct pstk_op *op, struct pstk__random *r,
                       struct pstk__sampled_ops *to)
 {
-    const struct space space = space_of(&to->view, (uint32_t)op->params[2]);
-    for (uint32_t i = 0; i < (uint32_t)op->params[0]; i++) {
+    const struct space space = space_of(&to->view, (uint32_t)op->params.values[2]);
+    for (uint32_t i = 0; i < (uint32_t)op->params.values[0]; i++) {
         const enum member member = (enum member)pstk__random_below(r, N_DRAWN);
-        const double magnitude = magnitude_of(&space, member, (uint32_t)op->params[1]);
+        const double magnitude = magnitude_of(&space, member, (uint32_t)op->params.values[1]);
         add(to, op, member, with_sign(r, member, magnitude));
     }
 }
 
 static uint32_t max_rand(const struct pstk_op *op)
 {
-    return (uint32_t)op->params[0];
+    return (uint32_t)op->params.values[0];
 }
 
 /* ---- AutoAugment ----------------------------------------------------------------------------- */
@@ -343,7 +344,7 @@ static void draw_auto(const struct pstk_op *op, struct pstk__random *r,
                       struct pstk__sampled_ops *to)
 {
     const struct space space = space_of(&to->view, N_BINS);
-    const struct half *pair = pairs[(uint32_t)op->params[0]][pstk__random_below(r, N_PAIRS)];
+    const struct half *pair = pairs[(uint32_t)op->params.values[0]][pstk__random_below(r, N_PAIRS)];
     for (int i = 0; i < 2; i++) {
         const enum member member = (enum member)pair[i].member;
         const double magnitude = magnitude_of(&space, member, pair[i].bin);
@@ -383,8 +384,8 @@ static int check_mix(const struct pstk_op *op, struct pstk_error *err)
         rc = check_whole(op, N_CHAINS, "mixture_width", 1, PSTK__MAX_CHAINS, err);
     if (rc == 0)
         rc = check_whole(op, DEPTH, "chain_depth", 0, PSTK__MAX_CHAIN, err);
-    if (rc == 0 && !(op->params[ALPHA] >= 0.01 && op->params[ALPHA] <= 100))
-        rc = FAIL("alpha: value is %g; must be from 0.01 to 100", op->params[ALPHA]);
+    if (rc == 0 && !(op->params.values[ALPHA] >= 0.01 && op->params.values[ALPHA] <= 100))
+        rc = FAIL("alpha: value is %g; must be from 0.01 to 100", op->params.values[ALPHA]);
     if (rc == 0)
         rc = check_whole(op, ALL_OPS, "all_ops", 0, 1, err);
     return rc < 0 ? rc : check_rest(op, N_MIX_PARAMS, err);
@@ -393,7 +394,7 @@ static int check_mix(const struct pstk_op *op, struct pstk_error *err)
 static void draw_chain(const struct pstk_op *op, struct pstk__random *r,
                        struct pstk__sampled_ops *to)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     struct space space = space_of(&to->view, N_BINS);
     space.translate[0] = (float)(to->view.width / 3.0);
     space.translate[1] = (float)(to->view.height / 3.0);
@@ -412,10 +413,10 @@ static void draw_chain(const struct pstk_op *op, struct pstk__random *r,
 /* torchvision draws all weights first. */
 static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
-    const uint32_t n = (uint32_t)op->params[N_CHAINS];
+    const uint32_t n = (uint32_t)op->params.values[N_CHAINS];
     float shares[2], weights[PSTK__MAX_CHAINS];
-    pstk__chains_weights(r, op->params[ALPHA], 2, shares);
-    pstk__chains_weights(r, op->params[ALPHA], n, weights);
+    pstk__chains_weights(r, op->params.values[ALPHA], 2, shares);
+    pstk__chains_weights(r, op->params.values[ALPHA], n, weights);
     const uint32_t at = pstk__chains_begin(to, PSTK_CHAIN_SUM, shares[0]);
     for (uint32_t i = 0; i < n; i++) {
         pstk__chains_add(to, weights[i] * shares[1]);
@@ -426,8 +427,8 @@ static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct ps
 
 static uint32_t max_mix(const struct pstk_op *op)
 {
-    const uint32_t depth = op->params[DEPTH] > 0 ? (uint32_t)op->params[DEPTH] : 3;
-    return 1 + (uint32_t)op->params[N_CHAINS] * (1 + depth);
+    const uint32_t depth = op->params.values[DEPTH] > 0 ? (uint32_t)op->params.values[DEPTH] : 3;
+    return 1 + (uint32_t)op->params.values[N_CHAINS] * (1 + depth);
 }
 
 static uint64_t scratch_mix(const struct pstk_op *op, const struct pstk__largest *in,

@@ -12,7 +12,7 @@ struct pstk_op pstk_random_apply(const struct pstk_op *children, uint32_t n_chil
                                  double probability)
 {
     return (struct pstk_op){.kind = PSTK_OP_RANDOM_APPLY,
-                            .params = {probability},
+                            .params.values = {probability},
                             .children = children,
                             .n_children = n_children};
 }
@@ -43,8 +43,8 @@ static int check_parent(const struct pstk_op *op, uint32_t n_params, struct pstk
 
 static int check_apply(const struct pstk_op *op, struct pstk_error *err)
 {
-    if (!(op->params[0] >= 0.0 && op->params[0] <= 1.0))
-        return FAIL("probability: value is %g; must be from 0 to 1", op->params[0]);
+    if (!(op->params.values[0] >= 0.0 && op->params.values[0] <= 1.0))
+        return FAIL("probability: value is %g; must be from 0 to 1", op->params.values[0]);
     return check_parent(op, 1, err);
 }
 
@@ -52,7 +52,7 @@ static double weight_sum(const struct pstk_op *op)
 {
     double sum = 0;
     for (uint32_t i = 0; i < PSTK_MAX_OP_PARAMS; i++)
-        sum += op->params[i];
+        sum += op->params.values[i];
     return sum;
 }
 
@@ -60,9 +60,9 @@ static int check_choice(const struct pstk_op *op, struct pstk_error *err)
 {
     uint32_t n_weights = 0;
     for (uint32_t i = 0; i < PSTK_MAX_OP_PARAMS; i++) {
-        if (!(op->params[i] >= 0 && op->params[i] <= 1e6))
-            return FAIL("params[%u]: weight is %g; must be from 0 to 1e6", i, op->params[i]);
-        n_weights = op->params[i] > 0 ? i + 1 : n_weights;
+        if (!(op->params.values[i] >= 0 && op->params.values[i] <= 1e6))
+            return FAIL("params[%u]: weight is %g; must be from 0 to 1e6", i, op->params.values[i]);
+        n_weights = op->params.values[i] > 0 ? i + 1 : n_weights;
     }
     if (n_weights > 0 && op->n_children > PSTK_MAX_OP_PARAMS)
         return FAIL("params: weights are for at most %u children; there are %u, so set none",
@@ -80,7 +80,7 @@ static int check_order(const struct pstk_op *op, struct pstk_error *err)
 static void draw_apply(const struct pstk_op *op, struct pstk__random *r,
                        struct pstk__sampled_ops *to)
 {
-    if (pstk__random_unit(r) < op->params[0])
+    if (pstk__random_unit(r) < op->params.values[0])
         for (uint32_t i = 0; i < op->n_children; i++)
             pstk__sampled_ops_add_draw(to, &op->children[i], r);
 }
@@ -93,8 +93,8 @@ static void draw_choice(const struct pstk_op *op, struct pstk__random *r,
     uint32_t chosen = 0;
     if (sum > 0) {
         double at = pstk__random_unit(r) * sum;
-        for (uint32_t i = 0; i < op->n_children && at >= 0; at -= op->params[i++])
-            chosen = op->params[i] > 0 ? i : chosen;
+        for (uint32_t i = 0; i < op->n_children && at >= 0; at -= op->params.values[i++])
+            chosen = op->params.values[i] > 0 ? i : chosen;
     } else {
         chosen = (uint32_t)pstk__random_below(r, op->n_children);
     }

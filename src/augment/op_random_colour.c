@@ -31,7 +31,7 @@ static const struct {
 
 struct pstk_op pstk_random_grayscale(double probability)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_GRAYSCALE, .params = {probability}};
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_GRAYSCALE, .params.values = {probability}};
 }
 
 struct pstk_op pstk_random_channel_permutation(void)
@@ -41,16 +41,17 @@ struct pstk_op pstk_random_channel_permutation(void)
 
 struct pstk_op pstk_random_photometric_distort(double probability)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_PHOTOMETRIC_DISTORT,
-                            .params = {0.875, 1.125, 0.5, 1.5, 0.5, 1.5, -0.05, 0.05, probability}};
+    return (struct pstk_op){
+        .kind = PSTK_OP_RANDOM_PHOTOMETRIC_DISTORT,
+        .params.values = {0.875, 1.125, 0.5, 1.5, 0.5, 1.5, -0.05, 0.05, probability}};
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 static int check_probability(const struct pstk_op *op, uint32_t i, struct pstk_error *err)
 {
-    if (!(op->params[i] >= 0 && op->params[i] <= 1))
-        return FAIL("probability: value is %g; must be from 0 to 1", op->params[i]);
+    if (!(op->params.values[i] >= 0 && op->params.values[i] <= 1))
+        return FAIL("probability: value is %g; must be from 0 to 1", op->params.values[i]);
     const int rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, i + 1, err);
 }
@@ -63,7 +64,7 @@ static int check_grayscale(const struct pstk_op *op, struct pstk_error *err)
 static int check_distort(const struct pstk_op *op, struct pstk_error *err)
 {
     for (int i = 0; i < N_ADJUSTMENTS; i++) {
-        const double lo = op->params[2 * i], hi = op->params[2 * i + 1];
+        const double lo = op->params.values[2 * i], hi = op->params.values[2 * i + 1];
         if (!(lo >= adjustments[i].least && lo <= hi && hi <= adjustments[i].most))
             return FAIL("%s: value is (%g, %g); must be two numbers in rising order, from %g to %g",
                         adjustments[i].name, lo, hi, adjustments[i].least, adjustments[i].most);
@@ -86,7 +87,7 @@ static void draw_grayscale(const struct pstk_op *op, struct pstk__random *r,
                            struct pstk__sampled_ops *to)
 {
     const struct pstk_op drawn = pstk_grayscale(3);
-    if (pstk__random_unit(r) < op->params[0] && to->view.channels == 3)
+    if (pstk__random_unit(r) < op->params.values[0] && to->view.channels == 3)
         pstk__sampled_ops_add(to, &drawn);
 }
 
@@ -101,7 +102,7 @@ static void draw_permutation(const struct pstk_op *op, struct pstk__random *r,
         return;
     pstk__random_order(r, order, 3);
     for (int c = 0; c < 3; c++)
-        drawn.params[c] = order[c];
+        drawn.params.values[c] = order[c];
     pstk__sampled_ops_add(to, &drawn);
 }
 
@@ -116,7 +117,7 @@ static void adjust(struct pstk__sampled_ops *to, int i, double factor, int is_on
 static void draw_distort(const struct pstk_op *op, struct pstk__random *r,
                          struct pstk__sampled_ops *to)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     double factors[N_ADJUSTMENTS] = {0};
     int is_on[N_ADJUSTMENTS];
     for (int i = 0; i < N_ADJUSTMENTS; i++) {

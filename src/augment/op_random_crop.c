@@ -18,13 +18,13 @@ struct pstk_op pstk_random_crop(uint32_t height, uint32_t width, uint32_t paddin
     return (struct pstk_op){.kind = PSTK_OP_RANDOM_CROP,
                             .width = width,
                             .height = height,
-                            .params = {padding, padding, padding, padding}};
+                            .params.values = {padding, padding, padding, padding}};
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double needed = op->params[PAD_IF_NEEDED];
-    int rc = pstk__op_check_padding(op->params, op->params[MODE], err);
+    const double needed = op->params.values[PAD_IF_NEEDED];
+    int rc = pstk__op_check_padding(op->params.values, op->params.values[MODE], err);
     if (rc < 0)
         return rc;
     if (needed != 0 && needed != 1)
@@ -36,13 +36,14 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 
 static int pads(const struct pstk_op *op)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     return p[0] > 0 || p[1] > 0 || p[2] > 0 || p[3] > 0 || p[PAD_IF_NEEDED] == 1;
 }
 
 static int needs_picture(const struct pstk_op *op, const struct pstk__view *view)
 {
-    return pads(op) && (op->params[MODE] != PSTK_PAD_CONSTANT || view->effects & PSTK__CROPS);
+    return pads(op) &&
+           (op->params.values[MODE] != PSTK_PAD_CONSTANT || view->effects & PSTK__CROPS);
 }
 
 /* ---- draws ----------------------------------------------------------------------------------- */
@@ -57,9 +58,9 @@ struct padded {
 static void pad(const struct pstk_op *op, const double by[4], struct padded *padded,
                 struct pstk__sampled_ops *to)
 {
-    const int is_constant = op->params[MODE] == PSTK_PAD_CONSTANT;
+    const int is_constant = op->params.values[MODE] == PSTK_PAD_CONSTANT;
     const struct pstk_op drawn = pstk_pad((uint32_t)by[0], (uint32_t)by[1], (uint32_t)by[2],
-                                          (uint32_t)by[3], (uint32_t)op->params[MODE]);
+                                          (uint32_t)by[3], (uint32_t)op->params.values[MODE]);
     padded->width += (int64_t)(by[0] + by[2]);
     padded->height += (int64_t)(by[1] + by[3]);
     padded->left += is_constant ? (int64_t)by[0] : 0;
@@ -72,8 +73,8 @@ static void pad(const struct pstk_op *op, const double by[4], struct padded *pad
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     struct padded padded = {.width = to->view.width, .height = to->view.height};
-    const int if_needed = op->params[PAD_IF_NEEDED] == 1;
-    pad(op, op->params, &padded, to);
+    const int if_needed = op->params.values[PAD_IF_NEEDED] == 1;
+    pad(op, op->params.values, &padded, to);
     const double x = (double)(op->width - padded.width), y = (double)(op->height - padded.height);
     if (if_needed && x > 0)
         pad(op, (double[4]){x, 0, x, 0}, &padded, to);
@@ -98,13 +99,13 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
 /* Three times it is padded: on all sides, in width and in height. */
 static uint32_t most(const struct pstk_op *op)
 {
-    return op->params[MODE] == PSTK_PAD_CONSTANT ? 1 : 4;
+    return op->params.values[MODE] == PSTK_PAD_CONSTANT ? 1 : 4;
 }
 
 /* Where it is too small, it is padded to less than twice the crop. */
 static void between(const struct pstk_op *op, struct pstk__largest *e)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     if (p[MODE] == PSTK_PAD_CONSTANT)
         return;
     pstk__largest_pad(e, (uint32_t)(p[0] + p[2]), (uint32_t)(p[1] + p[3]));

@@ -20,12 +20,12 @@ struct pstk_op pstk_random_resized_crop_range(uint32_t height, uint32_t width, d
     return (struct pstk_op){.kind = PSTK_OP_RANDOM_RESIZED_CROP,
                             .width = width,
                             .height = height,
-                            .params = {scale_min, scale_max, ratio_min, ratio_max}};
+                            .params.values = {scale_min, scale_max, ratio_min, ratio_max}};
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     if (!(p[0] >= 0.0 && p[0] <= p[1] && p[1] > 0.0 && p[1] <= 1.0))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "scale: value is (%g, %g); must be two fractions of the image's area in "
@@ -83,8 +83,8 @@ struct pstk__box pstk__random_resized_crop_box(struct pstk__random *r, uint32_t 
 
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
-    const struct pstk__box box = pstk__random_resized_crop_box(r, to->view.width, to->view.height,
-                                                               &op->params[0], &op->params[2]);
+    const struct pstk__box box = pstk__random_resized_crop_box(
+        r, to->view.width, to->view.height, &op->params.values[0], &op->params.values[2]);
     struct pstk_op drawn =
         pstk_resized_crop(box.top, box.left, box.height, box.width, op->height, op->width);
     drawn.filter = op->filter;

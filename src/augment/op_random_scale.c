@@ -11,21 +11,23 @@
 
 struct pstk_op pstk_scale_jitter(uint32_t height, uint32_t width, double least, double most)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_SCALE_JITTER, .width = width, .height = height, .params = {least, most}};
+    return (struct pstk_op){.kind = PSTK_OP_SCALE_JITTER,
+                            .width = width,
+                            .height = height,
+                            .params.values = {least, most}};
 }
 
 struct pstk_op pstk_random_shortest_size(const uint32_t *sides, uint32_t n_sides, uint32_t longest)
 {
     struct pstk_op op = {.kind = PSTK_OP_RANDOM_SHORTEST_SIZE, .width = longest};
     for (uint32_t i = 0; i < n_sides && i < PSTK_MAX_OP_PARAMS; i++)
-        op.params[i] = sides[i];
+        op.params.values[i] = sides[i];
     return op;
 }
 
 struct pstk_op pstk_random_resize(uint32_t least, uint32_t end)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_RESIZE, .params = {least, end}};
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_RESIZE, .params.values = {least, end}};
 }
 
 /* Their results have sizes of their own. */
@@ -60,7 +62,7 @@ static double max_double(double a, double b)
 
 static int check_jitter(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     const int rc = pstk__op_check_size(op, err);
     if (rc < 0)
         return rc;
@@ -77,14 +79,14 @@ static void draw_jitter(const struct pstk_op *op, struct pstk__random *r,
                         struct pstk__sampled_ops *to)
 {
     const double y = (double)op->width / to->view.height, x = (double)op->height / to->view.width;
-    const double scale = pstk__random_uniform(r, op->params[0], op->params[1]);
+    const double scale = pstk__random_uniform(r, op->params.values[0], op->params.values[1]);
     add_scaled(op, min_double(y, x) * scale, r, to);
 }
 
 static void largest_jitter(const struct pstk_op *op, struct pstk__largest *e)
 {
-    e->width = (uint32_t)(op->height * op->params[1]) + 1;
-    e->height = (uint32_t)(op->width * op->params[1]) + 1;
+    e->width = (uint32_t)(op->height * op->params.values[1]) + 1;
+    e->height = (uint32_t)(op->width * op->params.values[1]) + 1;
     e->n_pixels = (uint64_t)e->width * e->height;
 }
 
@@ -92,7 +94,7 @@ static void largest_jitter(const struct pstk_op *op, struct pstk__largest *e)
 static double scale_jitter(const struct pstk_op *op, uint32_t width, uint32_t height)
 {
     const double x = (double)width / op->height, y = (double)height / op->width;
-    return max_double(x, y) / op->params[0];
+    return max_double(x, y) / op->params.values[0];
 }
 
 static void bound_jitter(const struct pstk_op *op, struct pstk__resize_bounds *bounds)
@@ -121,14 +123,14 @@ struct range {
 static uint32_t n_sides(const struct pstk_op *op)
 {
     uint32_t n = 0;
-    while (n < PSTK_MAX_OP_PARAMS && op->params[n] != 0)
+    while (n < PSTK_MAX_OP_PARAMS && op->params.values[n] != 0)
         n++;
     return n;
 }
 
 static struct range range_of(const struct pstk_op *op)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     if (op->kind == PSTK_OP_RANDOM_RESIZE)
         return (struct range){p[0], p[1] - 1, 0};
     struct range range = {p[0], p[0], op->width};
@@ -142,7 +144,7 @@ static struct range range_of(const struct pstk_op *op)
 static int check_side(const struct pstk_op *op, uint32_t i, const char *what,
                       struct pstk_error *err)
 {
-    const double side = op->params[i];
+    const double side = op->params.values[i];
     if (!(side >= 1 && side <= MAX_SIDE && side == (uint32_t)side))
         return FAIL("%s (params[%u]): value is %g; must be a whole number from 1 to %u pixels",
                     what, i, side, MAX_SIDE);
@@ -169,9 +171,9 @@ static int check_resize(const struct pstk_op *op, struct pstk_error *err)
     int rc = check_side(op, 0, "least", err);
     if (rc == 0)
         rc = check_side(op, 1, "end", err);
-    if (rc == 0 && !(op->params[0] < op->params[1]))
-        rc = FAIL("end (params[1]): value is %g; must be above the least side, %g", op->params[1],
-                  op->params[0]);
+    if (rc == 0 && !(op->params.values[0] < op->params.values[1]))
+        rc = FAIL("end (params[1]): value is %g; must be above the least side, %g",
+                  op->params.values[1], op->params.values[0]);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 2, err);
@@ -188,7 +190,7 @@ static void draw_shortest(const struct pstk_op *op, struct pstk__random *r,
                           struct pstk__sampled_ops *to)
 {
     const uint32_t w = to->view.width, h = to->view.height;
-    const double side = op->params[pstk__random_below(r, n_sides(op))];
+    const double side = op->params.values[pstk__random_below(r, n_sides(op))];
     double factor = side / (w < h ? w : h);
     if (op->width > 0)
         factor = min_double(factor, (double)op->width / (w < h ? h : w));

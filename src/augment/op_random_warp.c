@@ -14,13 +14,14 @@
 struct pstk_op pstk_random_rotation(double least, double most, uint32_t filter)
 {
     return (struct pstk_op){
-        .kind = PSTK_OP_RANDOM_ROTATION, .filter = filter, .params = {least, most}};
+        .kind = PSTK_OP_RANDOM_ROTATION, .filter = filter, .params.values = {least, most}};
 }
 
 struct pstk_op pstk_random_perspective(double distortion, double probability, uint32_t filter)
 {
-    return (struct pstk_op){
-        .kind = PSTK_OP_RANDOM_PERSPECTIVE, .filter = filter, .params = {distortion, probability}};
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_PERSPECTIVE,
+                            .filter = filter,
+                            .params.values = {distortion, probability}};
 }
 
 /* Of params of a rotation; the angles come first. */
@@ -36,7 +37,7 @@ enum {
 static int check_range(const struct pstk_op *op, int at, const char *what, double least,
                        double most, struct pstk_error *err)
 {
-    const double lo = op->params[at], hi = op->params[at + 1];
+    const double lo = op->params.values[at], hi = op->params.values[at + 1];
     if (!(lo >= least && lo <= hi && hi <= most))
         return FAIL("%s: value is (%g, %g); must be two numbers in rising order, from %g to %g",
                     what, lo, hi, least, most);
@@ -54,7 +55,7 @@ static int check_rest(const struct pstk_op *op, uint32_t n_used, struct pstk_err
 
 static int check_rotation(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     int rc = check_range(op, 0, "degrees", -MAX_ANGLE, MAX_ANGLE, err);
     if (rc == 0 && p[EXPAND] != 0 && p[EXPAND] != 1)
         rc = FAIL("expand: value is %g; must be 0 or 1", p[EXPAND]);
@@ -67,7 +68,7 @@ static int check_rotation(const struct pstk_op *op, struct pstk_error *err)
 
 static int check_affine(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double *translate = &op->params[2];
+    const double *translate = &op->params.values[2];
     int rc = check_range(op, 0, "degrees", -MAX_ANGLE, MAX_ANGLE, err);
     for (int i = 0; i < 2 && rc == 0; i++)
         if (!(translate[i] >= 0 && translate[i] <= 1))
@@ -82,7 +83,7 @@ static int check_affine(const struct pstk_op *op, struct pstk_error *err)
     if (rc == 0 && op->flags > PSTK_OP_HAS_CENTER)
         rc = FAIL("flags: value is 0x%x; must be 0 or PSTK_OP_HAS_CENTER", op->flags);
     if (rc == 0)
-        rc = pstk__op_check_center(&op->params[10], err);
+        rc = pstk__op_check_center(&op->params.values[10], err);
     struct pstk_op rest = *op;
     rest.flags = 0;
     return rc < 0 ? rc : check_rest(&rest, op->flags == PSTK_OP_HAS_CENTER ? 12 : 10, err);
@@ -92,8 +93,8 @@ static int check_perspective(const struct pstk_op *op, struct pstk_error *err)
 {
     static const char *const names[] = {"distortion", "probability"};
     for (int i = 0; i < 2; i++)
-        if (!(op->params[i] >= 0 && op->params[i] <= 1))
-            return FAIL("%s: value is %g; must be from 0 to 1", names[i], op->params[i]);
+        if (!(op->params.values[i] >= 0 && op->params.values[i] <= 1))
+            return FAIL("%s: value is %g; must be from 0 to 1", names[i], op->params.values[i]);
     return check_rest(op, 2, err);
 }
 
@@ -111,23 +112,24 @@ static void add(struct pstk__sampled_ops *to, const struct pstk_op *op, struct p
 static void draw_rotation(const struct pstk_op *op, struct pstk__random *r,
                           struct pstk__sampled_ops *to)
 {
-    struct pstk_op turn = pstk_rotate(pstk__random_uniform(r, op->params[0], op->params[1]), 0,
-                                      op->params[EXPAND] == 1);
+    struct pstk_op turn =
+        pstk_rotate(pstk__random_uniform(r, op->params.values[0], op->params.values[1]), 0,
+                    op->params.values[EXPAND] == 1);
     for (int i = HAS_CENTER; i < N_ROTATION; i++)
-        turn.params[i - 1] = op->params[i];
+        turn.params.values[i - 1] = op->params.values[i];
     add(to, op, turn);
 }
 
 /* An expanded image has a size of its own. */
 static void size_rotation(const struct pstk_op *op, struct pstk__view *view)
 {
-    if (op->params[EXPAND] == 1)
+    if (op->params.values[EXPAND] == 1)
         view->width = view->height = 0;
 }
 
 static void largest_rotation(const struct pstk_op *op, struct pstk__largest *largest)
 {
-    if (op->params[EXPAND] == 1)
+    if (op->params.values[EXPAND] == 1)
         pstk__largest_turned(largest);
 }
 
@@ -135,7 +137,7 @@ static void largest_rotation(const struct pstk_op *op, struct pstk__largest *lar
 static void draw_affine(const struct pstk_op *op, struct pstk__random *r,
                         struct pstk__sampled_ops *to)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     const double width = to->view.width, height = to->view.height;
     const int has_center = (op->flags & PSTK_OP_HAS_CENTER) != 0;
     struct pstk__affine_params params = {
@@ -166,20 +168,21 @@ static void draw_perspective(const struct pstk_op *op, struct pstk__random *r,
                              struct pstk__sampled_ops *to)
 {
     const uint32_t w = to->view.width, h = to->view.height;
-    const uint32_t x = (uint32_t)(op->params[0] * (w / 2)), y = (uint32_t)(op->params[0] * (h / 2));
+    const uint32_t x = (uint32_t)(op->params.values[0] * (w / 2)),
+                   y = (uint32_t)(op->params.values[0] * (h / 2));
     const double start[8] = {0, 0, w - 1, 0, w - 1, h - 1, 0, h - 1};
     struct pstk_op warp = {.kind = PSTK_OP_PERSPECTIVE};
     double end[8];
-    if (!(pstk__random_unit(r) < op->params[1]))
+    if (!(pstk__random_unit(r) < op->params.values[1]))
         return;
     for (int i = 0; i < 4; i++) {
         end[2 * i] = inwards(r, w, x, i == 1 || i == 2);
         end[2 * i + 1] = inwards(r, h, y, i >= 2);
     }
-    if (pstk__warp_perspective_matrix(start, end, warp.params) < 0)
+    if (pstk__warp_perspective_matrix(start, end, warp.params.values) < 0)
         return;
     for (int i = 0; i < 8; i++)
-        if (!isfinite(warp.params[i]))
+        if (!isfinite(warp.params.values[i]))
             return;
     add(to, op, warp);
 }

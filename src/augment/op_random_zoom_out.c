@@ -10,12 +10,13 @@
 
 struct pstk_op pstk_random_zoom_out(double least, double most, double probability)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RANDOM_ZOOM_OUT, .params = {least, most, probability}};
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_ZOOM_OUT,
+                            .params.values = {least, most, probability}};
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     if (!(p[0] >= 1 && p[0] <= p[1] && p[1] <= MAX_SIDES))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "sides: value is (%g, %g); must be two numbers in rising order, from 1 "
@@ -32,9 +33,9 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
     const uint32_t width = to->view.width, height = to->view.height;
-    if (!(pstk__random_unit(r) < op->params[2]))
+    if (!(pstk__random_unit(r) < op->params.values[2]))
         return;
-    const double sides = pstk__random_uniform(r, op->params[0], op->params[1]);
+    const double sides = pstk__random_uniform(r, op->params.values[0], op->params.values[1]);
     if (width * sides >= PSTK__MAX_PICTURE_SIDE + 1.0 ||
         height * sides >= PSTK__MAX_PICTURE_SIDE + 1.0) {
         to->rc = pstk__fail(to->err, PSTK_EFBIG, PSTK_STAGE_DECODE,
@@ -60,7 +61,7 @@ static void size(const struct pstk_op *op, struct pstk__view *view)
 
 static void largest(const struct pstk_op *op, struct pstk__largest *e)
 {
-    const double sides = op->params[1];
+    const double sides = op->params.values[1];
     e->width = (uint32_t)(e->width * sides);
     e->height = (uint32_t)(e->height * sides);
     e->n_pixels = (uint64_t)((double)e->n_pixels * sides * sides) + 1;

@@ -15,7 +15,8 @@ struct pstk_op pstk_resize_shorter(uint32_t side)
 
 struct pstk_op pstk_resize_shorter_max(uint32_t side, uint32_t longest)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RESIZE_SHORTER, .width = side, .params = {longest}};
+    return (struct pstk_op){
+        .kind = PSTK_OP_RESIZE_SHORTER, .width = side, .params.values = {longest}};
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
@@ -24,7 +25,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "height: value is %u; must be 0 (set the shorter side in width)",
                           op->height);
-    const double longest = op->params[0];
+    const double longest = op->params.values[0];
     if (!(longest == 0 || (longest > op->width && longest <= MAX_SIDE)) ||
         longest != (uint32_t)longest)
         return pstk__fail(
@@ -42,7 +43,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
  * does not fit 32 bits becomes the most that does. */
 static void resized(const struct pstk_op *op, uint32_t *width, uint32_t *height)
 {
-    const uint64_t w = *width, h = *height, most = (uint64_t)op->params[0];
+    const uint64_t w = *width, h = *height, most = (uint64_t)op->params.values[0];
     uint64_t shorter = op->width, longer = w <= h ? shorter * h / w : shorter * w / h;
     if (most > 0 && longer > most) {
         shorter = most * shorter / longer;
@@ -76,7 +77,7 @@ static void fold(const struct pstk_op *op, struct pstk__geometry *g)
  */
 static uint32_t min_out(const struct pstk_op *op, uint32_t max_in, uint32_t max_side)
 {
-    const uint32_t half = (uint32_t)op->params[0] / 2;
+    const uint32_t half = (uint32_t)op->params.values[0] / 2;
     const uint32_t least = half > 0 && half < op->width ? half : op->width;
     if (half == 0 || max_side == 0) /* no limit, or no image */
         return op->width;
@@ -96,7 +97,7 @@ static void bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds)
 
 static uint32_t longest_of(const struct pstk_op *op)
 {
-    return op->params[0] > 0 ? (uint32_t)op->params[0] : op->width * PSTK__MAX_ASPECT;
+    return op->params.values[0] > 0 ? (uint32_t)op->params.values[0] : op->width * PSTK__MAX_ASPECT;
 }
 
 static void largest(const struct pstk_op *op, struct pstk__largest *e)

@@ -10,26 +10,26 @@ struct pstk_op pstk_resized_crop(uint32_t top, uint32_t left, uint32_t height, u
     return (struct pstk_op){.kind = PSTK_OP_RESIZED_CROP,
                             .width = to_width,
                             .height = to_height,
-                            .params = {top, left, height, width}};
+                            .params.values = {top, left, height, width}};
 }
 
 static struct pstk__box part_of(const struct pstk_op *op)
 {
-    return (struct pstk__box){.top = (uint32_t)op->params[0],
-                              .left = (uint32_t)op->params[1],
-                              .height = (uint32_t)op->params[2],
-                              .width = (uint32_t)op->params[3]};
+    return (struct pstk__box){.top = (uint32_t)op->params.values[0],
+                              .left = (uint32_t)op->params.values[1],
+                              .height = (uint32_t)op->params.values[2],
+                              .width = (uint32_t)op->params.values[3]};
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
 {
     static const char *const names[] = {"top", "left", "height", "width"};
     for (int i = 0; i < 4; i++)
-        if (!(op->params[i] >= (i < 2 ? 0 : 1) && op->params[i] <= UINT16_MAX &&
-              op->params[i] == (uint32_t)op->params[i]))
+        if (!(op->params.values[i] >= (i < 2 ? 0 : 1) && op->params.values[i] <= UINT16_MAX &&
+              op->params.values[i] == (uint32_t)op->params.values[i]))
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "part.%s: value is %g; must be a whole number from %d to 65535",
-                              names[i], op->params[i], i < 2 ? 0 : 1);
+                              names[i], op->params.values[i], i < 2 ? 0 : 1);
     const int rc = pstk__op_check_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 4, err);
 }

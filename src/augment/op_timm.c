@@ -28,7 +28,7 @@ struct pstk_op pstk_timm_rand_augment(uint32_t n_ops, double magnitude, double d
     return (struct pstk_op){.kind = PSTK_OP_TIMM_RAND_AUGMENT,
                             .filter = PSTK_FILTER_RANDOM,
                             .fill = {128, 128, 128, 128},
-                            .params = {n_ops, magnitude, 0.5, deviation, 0, 10, set}};
+                            .params.values = {n_ops, magnitude, 0.5, deviation, 0, 10, set}};
 }
 
 struct pstk_op pstk_timm_auto_augment(uint32_t policy, double deviation)
@@ -36,7 +36,7 @@ struct pstk_op pstk_timm_auto_augment(uint32_t policy, double deviation)
     return (struct pstk_op){.kind = PSTK_OP_TIMM_AUTO_AUGMENT,
                             .filter = PSTK_FILTER_RANDOM,
                             .fill = {128, 128, 128, 128},
-                            .params = {policy, deviation}};
+                            .params.values = {policy, deviation}};
 }
 
 struct pstk_op pstk_timm_aug_mix(double magnitude, uint32_t n_chains, uint32_t depth, double alpha)
@@ -44,7 +44,7 @@ struct pstk_op pstk_timm_aug_mix(double magnitude, uint32_t n_chains, uint32_t d
     return (struct pstk_op){.kind = PSTK_OP_TIMM_AUG_MIX,
                             .filter = PSTK_FILTER_RANDOM,
                             .fill = {128, 128, 128, 128},
-                            .params = {magnitude, n_chains, depth, alpha, 0, 0, 1}};
+                            .params.values = {magnitude, n_chains, depth, alpha, 0, 0, 1}};
 }
 
 /* ---- RandAugment ----------------------------------------------------------------------------- */
@@ -105,11 +105,11 @@ static int check_rand(const struct pstk_op *op, struct pstk_error *err)
         rc = pstk__timm_check_whole(op, SET, "set", 0, PSTK_TIMM_SET_3A_WEIGHTS, err);
     if (rc < 0)
         return rc;
-    const uint32_t set = (uint32_t)op->params[SET];
-    if (sets[set].weights[0] > 0 && op->params[N_OPS] > sets[set].n)
+    const uint32_t set = (uint32_t)op->params.values[SET];
+    if (sets[set].weights[0] > 0 && op->params.values[N_OPS] > sets[set].n)
         return FAIL("n_ops: value is %g; must be at most %u, as an image gets each operation of "
                     "this set once",
-                    op->params[N_OPS], sets[set].n);
+                    op->params.values[N_OPS], sets[set].n);
     return pstk__timm_check_rest(op, N_RAND_PARAMS, err);
 }
 
@@ -130,7 +130,7 @@ static uint32_t draw_weighted(struct pstk__random *r, uint8_t *left, uint32_t n)
 static void draw_rand(const struct pstk_op *op, struct pstk__random *r,
                       struct pstk__sampled_ops *to)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     const struct pstk__timm_level level = {.probability = p[RAND_PROBABILITY],
                                            .magnitude = p[MAGNITUDE],
                                            .deviation = p[DEVIATION],
@@ -150,7 +150,7 @@ static void draw_rand(const struct pstk_op *op, struct pstk__random *r,
 
 static uint32_t max_rand(const struct pstk_op *op)
 {
-    return (uint32_t)op->params[N_OPS];
+    return (uint32_t)op->params.values[N_OPS];
 }
 
 /* ---- AutoAugment ----------------------------------------------------------------------------- */
@@ -238,10 +238,10 @@ static int check_auto(const struct pstk_op *op, struct pstk_error *err)
 static void draw_part(const struct pstk_op *op, struct pstk__random *r,
                       struct pstk__sampled_ops *to, const struct part *part)
 {
-    const uint32_t policy = (uint32_t)op->params[0];
+    const uint32_t policy = (uint32_t)op->params.values[0];
     const struct pstk__timm_level level = {.probability = part->tenths / 10.0,
                                            .magnitude = part->magnitude,
-                                           .deviation = op->params[1],
+                                           .deviation = op->params.values[1],
                                            .most = 10};
     const int is_posterize =
         part->member == PSTK__TIMM_POSTERIZE || part->member == PSTK__TIMM_POSTERIZE_ORIGINAL;
@@ -254,7 +254,7 @@ static void draw_part(const struct pstk_op *op, struct pstk__random *r,
 static void draw_auto(const struct pstk_op *op, struct pstk__random *r,
                       struct pstk__sampled_ops *to)
 {
-    const uint32_t policy = (uint32_t)op->params[0];
+    const uint32_t policy = (uint32_t)op->params.values[0];
     if (policy == PSTK_TIMM_POLICY_3A) {
         draw_part(op, r, to, &singles[pstk__random_below(r, N_SINGLE)]);
         return;
@@ -321,7 +321,7 @@ static int check_mix(const struct pstk_op *op, struct pstk_error *err)
 static void draw_chain(const struct pstk_op *op, struct pstk__random *r,
                        struct pstk__sampled_ops *to)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     const struct pstk__timm_level level = {.probability = 1,
                                            .magnitude = p[MIX_MAGNITUDE],
                                            .deviation = p[MIX_DEVIATION],
@@ -350,11 +350,11 @@ static void blended_weights(float *weights, uint32_t n, float share)
 
 static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct pstk__sampled_ops *to)
 {
-    const uint32_t n = (uint32_t)op->params[MIX_CHAINS];
-    const int blends = op->params[MIX_BLENDS] == 1;
+    const uint32_t n = (uint32_t)op->params.values[MIX_CHAINS];
+    const int blends = op->params.values[MIX_BLENDS] == 1;
     float shares[2], weights[PSTK__MAX_CHAINS];
-    pstk__chains_weights(r, op->params[MIX_ALPHA], n, weights);
-    pstk__chains_weights(r, op->params[MIX_ALPHA], 2, shares);
+    pstk__chains_weights(r, op->params.values[MIX_ALPHA], n, weights);
+    pstk__chains_weights(r, op->params.values[MIX_ALPHA], 2, shares);
     if (blends)
         blended_weights(weights, n, shares[0]);
     const uint32_t at = pstk__chains_begin(to, blends ? PSTK_CHAIN_BLENDS : PSTK_CHAIN_BLENDED_SUM,
@@ -368,8 +368,9 @@ static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct ps
 
 static uint32_t max_mix(const struct pstk_op *op)
 {
-    const uint32_t depth = op->params[MIX_DEPTH] > 0 ? (uint32_t)op->params[MIX_DEPTH] : 3;
-    return 1 + (uint32_t)op->params[MIX_CHAINS] * (1 + depth);
+    const uint32_t depth =
+        op->params.values[MIX_DEPTH] > 0 ? (uint32_t)op->params.values[MIX_DEPTH] : 3;
+    return 1 + (uint32_t)op->params.values[MIX_CHAINS] * (1 + depth);
 }
 
 static uint64_t scratch_mix(const struct pstk_op *op, const struct pstk__largest *in,

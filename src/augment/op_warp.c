@@ -18,14 +18,14 @@ struct pstk_op pstk_affine(const double *matrix, uint32_t filter)
 {
     struct pstk_op op = {.kind = PSTK_OP_AFFINE, .filter = filter};
     for (int i = 0; i < 6; i++)
-        op.params[i] = matrix[i];
+        op.params.values[i] = matrix[i];
     return op;
 }
 
 struct pstk_op pstk_rotate(double angle, uint32_t filter, uint32_t expand)
 {
     return (struct pstk_op){
-        .kind = PSTK_OP_ROTATE, .filter = filter, .params = {angle, expand ? 1 : 0}};
+        .kind = PSTK_OP_ROTATE, .filter = filter, .params.values = {angle, expand ? 1 : 0}};
 }
 
 int pstk_affine_matrix(double *matrix, double angle, const double *translate, double scale,
@@ -74,8 +74,8 @@ int pstk__op_check_center(const double center[2], struct pstk_error *err)
 static int check_matrix(const struct pstk_op *op, uint32_t n, struct pstk_error *err)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (!isfinite(op->params[i]))
-            return FAIL("matrix[%u]: value is %g; must be finite", i, op->params[i]);
+        if (!isfinite(op->params.values[i]))
+            return FAIL("matrix[%u]: value is %g; must be finite", i, op->params.values[i]);
     int rc = pstk__op_check_warp_filter(op, err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
@@ -94,7 +94,7 @@ static int check_perspective(const struct pstk_op *op, struct pstk_error *err)
 
 static int check_rotate(const struct pstk_op *op, struct pstk_error *err)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     if (!(fabs(p[0]) <= MAX_ANGLE))
         return FAIL("angle: value is %g; must be from -%g to %g degrees", p[0], MAX_ANGLE,
                     MAX_ANGLE);
@@ -124,7 +124,8 @@ static int change_affine(const struct pstk_op *op, struct pstk__canvas *canvas)
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
-    pstk__warp_affine(canvas->kernels->warp, &out, in, op->params, warp_filter(op), op->fill);
+    pstk__warp_affine(canvas->kernels->warp, &out, in, op->params.values, warp_filter(op),
+                      op->fill);
     pstk__canvas_swap(canvas, &out);
     return 0;
 }
@@ -134,7 +135,8 @@ static int change_perspective(const struct pstk_op *op, struct pstk__canvas *can
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
-    pstk__warp_perspective(canvas->kernels->warp, &out, in, op->params, warp_filter(op), op->fill);
+    pstk__warp_perspective(canvas->kernels->warp, &out, in, op->params.values, warp_filter(op),
+                           op->fill);
     pstk__canvas_swap(canvas, &out);
     return 0;
 }
@@ -142,7 +144,7 @@ static int change_perspective(const struct pstk_op *op, struct pstk__canvas *can
 static void move_affine(const struct pstk_op *op, const struct pstk__view *view,
                         struct pstk__point *points, uint32_t n)
 {
-    const double *m = op->params;
+    const double *m = op->params.values;
     (void)view;
     pstk__points_warp(points, n, (double[8]){m[0], m[1], m[2], m[3], m[4], m[5], 0, 0});
 }
@@ -151,17 +153,17 @@ static void move_perspective(const struct pstk_op *op, const struct pstk__view *
                              struct pstk__point *points, uint32_t n)
 {
     (void)view;
-    pstk__points_warp(points, n, op->params);
+    pstk__points_warp(points, n, op->params.values);
 }
 
 /* ---- rotation -------------------------------------------------------------------------------- */
 
 struct pstk__rotation pstk__op_rotation(const struct pstk_op *op, uint32_t width, uint32_t height)
 {
-    const struct pstk__rotation_params params = {.angle = op->params[0],
-                                                 .expand = op->params[1] == 1,
-                                                 .center =
-                                                     op->params[2] == 1 ? &op->params[3] : NULL};
+    const struct pstk__rotation_params params = {
+        .angle = op->params.values[0],
+        .expand = op->params.values[1] == 1,
+        .center = op->params.values[2] == 1 ? &op->params.values[3] : NULL};
     struct pstk__rotation rotation;
     if (op->flags & PSTK_OP_TENSOR)
         pstk__tensor_rotation_init(&rotation, &params, width, height);
@@ -183,7 +185,7 @@ static int change_rotate(const struct pstk_op *op, struct pstk__canvas *canvas)
 
 static void size_rotate(const struct pstk_op *op, struct pstk__view *view)
 {
-    if (op->params[1] != 1 || view->width == 0 || view->height == 0)
+    if (op->params.values[1] != 1 || view->width == 0 || view->height == 0)
         return;
     const struct pstk__rotation rotation = pstk__op_rotation(op, view->width, view->height);
     view->width = rotation.width;
@@ -228,7 +230,7 @@ static void move_rotate(const struct pstk_op *op, const struct pstk__view *view,
 
 static void largest_rotate(const struct pstk_op *op, struct pstk__largest *largest)
 {
-    if (op->params[1] == 1)
+    if (op->params.values[1] == 1)
         pstk__largest_turned(largest);
 }
 

@@ -65,7 +65,7 @@ static struct pstk_op solarize_add(double magnitude)
 {
     const int32_t add = whole_part(magnitude, 110);
     struct pstk_op op = pstk_adjust(PSTK_OP_SOLARIZE_ADD, add < 128 ? add : 128);
-    op.params[1] = 128;
+    op.params.values[1] = 128;
     return op;
 }
 
@@ -186,15 +186,16 @@ void pstk__timm_draw(struct pstk__sampled_ops *to, struct pstk__random *r,
 int pstk__timm_check_number(const struct pstk_op *op, uint32_t i, const char *what, double least,
                             double most, struct pstk_error *err)
 {
-    if (!(op->params[i] >= least && op->params[i] <= most))
-        return FAIL("%s: value is %g; must be from %g to %g", what, op->params[i], least, most);
+    if (!(op->params.values[i] >= least && op->params.values[i] <= most))
+        return FAIL("%s: value is %g; must be from %g to %g", what, op->params.values[i], least,
+                    most);
     return 0;
 }
 
 int pstk__timm_check_whole(const struct pstk_op *op, uint32_t i, const char *what, uint32_t least,
                            uint32_t most, struct pstk_error *err)
 {
-    const double value = op->params[i];
+    const double value = op->params.values[i];
     if (!(value >= least && value <= most && value == (uint32_t)value))
         return FAIL("%s: value is %g; must be a whole number from %u to %u", what, value, least,
                     most);

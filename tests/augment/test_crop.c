@@ -101,8 +101,8 @@ TEST(crops_cut_and_pad_with_the_fill)
         struct pstk_op op = pstk_crop_at((int32_t)below(60) - 30, (int32_t)below(60) - 30,
                                          1 + below(30), 1 + below(30));
         set_fill(&op);
-        naive_part(&naive, (int64_t)op.params[1], (int64_t)op.params[0], op.width, op.height,
-                   PSTK_PAD_CONSTANT, op.fill);
+        naive_part(&naive, (int64_t)op.params.values[1], (int64_t)op.params.values[0], op.width,
+                   op.height, PSTK_PAD_CONSTANT, op.fill);
         apply(&ours, &op);
         CHECK(same(&ours, &naive));
     }
@@ -118,7 +118,7 @@ TEST(pads_of_every_mode)
         struct pstk_op op = pstk_pad(l, t, r, b, below(4));
         set_fill(&op);
         naive_part(&naive, -(int64_t)l, -(int64_t)t, ours.shape.width + l + r,
-                   ours.shape.height + t + b, (uint32_t)op.params[4], op.fill);
+                   ours.shape.height + t + b, (uint32_t)op.params.values[4], op.fill);
         apply(&ours, &op);
         CHECK(same(&ours, &naive));
     }
@@ -151,7 +151,7 @@ static int draw(const struct pstk_op *op, const struct pstk_shape *shape, uint64
  * cut. */
 static void naive_random_crop(struct grid *g, const struct pstk_op *op, uint64_t sample_id)
 {
-    const double *p = op->params;
+    const double *p = op->params.values;
     const uint32_t mode = (uint32_t)p[5];
     struct pstk__random r;
     pstk__random_init(&r, &(struct pstk__random_key){.seed = 3, .sample_id = sample_id});
@@ -178,9 +178,9 @@ TEST(random_crops_pad_and_cut_as_torchvision)
         naive = ours;
         set_fill(&op);
         for (int i = 0; i < 4; i++)
-            op.params[i] = below(2) ? below(5) : 0;
-        op.params[4] = 1;
-        op.params[5] = below(4);
+            op.params.values[i] = below(2) ? below(5) : 0;
+        op.params.values[4] = 1;
+        op.params.values[5] = below(4);
         const int n = draw(&op, &ours.shape, id, drawn, &err);
         CHECK(n >= 1 && n <= (int)pstk__ops_max(&op, 1));
         for (int i = 0; i < n; i++)
@@ -199,7 +199,8 @@ TEST(random_crops_reach_every_offset_equally)
     int seen[4][7] = {{0}};
     for (uint64_t id = 0; id < 28000; id++) {
         CHECK_EQ(draw(&op, &shape, id, drawn, &err), 1);
-        const int top = (int)drawn[0].params[0] + 1, left = (int)drawn[0].params[1] + 1;
+        const int top = (int)drawn[0].params.values[0] + 1,
+                  left = (int)drawn[0].params.values[1] + 1;
         CHECK(top >= 0 && top < 4 && left >= 0 && left < 7);
         seen[top][left]++;
     }
@@ -215,7 +216,7 @@ TEST(a_random_crop_that_does_not_fit_is_an_error)
     CHECK_EQ(draw(&op, &shape, 0, drawn, &err), PSTK_EINVAL);
     CHECK(
         strstr(err.message, "crop of 9 x 8 pixels does not fit into the image, which has 8 x 10"));
-    op.params[4] = 1;
+    op.params.values[4] = 1;
     CHECK_EQ(draw(&op, &shape, 0, drawn, &err), 1);
 }
 

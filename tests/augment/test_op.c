@@ -233,7 +233,7 @@ static uint32_t naive_row(const struct pstk_op *ops, uint32_t n, uint32_t width,
     for (uint32_t j = 0; j < n; j++) {
         memcpy(from, row, sizeof from);
         if (ops[j].kind == PSTK_OP_RANDOM_FLIP) {
-            for (uint32_t x = 0; x < width && ops[j].params[0] == 1.0; x++)
+            for (uint32_t x = 0; x < width && ops[j].params.values[0] == 1.0; x++)
                 row[x] = from[width - 1 - x];
             continue;
         }
@@ -389,7 +389,7 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
     cropped.channels = 3;
     filled.fill[3] = 7;
     flags.flags = 1;
-    unused.params[3] = 1;
+    unused.params.values[3] = 1;
     sized.width = 3;
     const struct wrong list[] = {
         {{flip}, 1, PSTK_U8, PSTK_EINVAL, "do not fix the size"},
@@ -467,13 +467,13 @@ TEST(wrong_crops_pads_and_erasings_are_refused)
     const struct pstk_op erasing = pstk_random_erasing(1, 0.5);
     struct pstk_op normal = pstk_random_erasing(1, 0), both = erasing, scaled = normal;
     struct pstk_op ratios = normal;
-    normal.params[9] = both.params[9] = 1;
-    scaled.params[1] = 0.5;
-    ratios.params[3] = 0;
-    part.params[1] = 1.5;
-    narrow.params[2] = -1;
-    padded.params[4] = 2;
-    mode.params[5] = 4;
+    normal.params.values[9] = both.params.values[9] = 1;
+    scaled.params.values[1] = 0.5;
+    ratios.params.values[3] = 0;
+    part.params.values[1] = 1.5;
+    narrow.params.values[2] = -1;
+    padded.params.values[4] = 2;
+    mode.params.values[5] = 4;
     const struct wrong list[] = {
         {{part}, 1, PSTK_U8, PSTK_EINVAL, "ops[0] (crop): left: value is 1.5; must be a whole"},
         {{padded}, 1, PSTK_U8, PSTK_EINVAL, "pad_if_needed: value is 2; must be 0 or 1"},
@@ -528,8 +528,8 @@ TEST(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture)
     const struct pstk_op erase = pstk_random_erasing(0.5, 0);
     struct pstk_op filled = padded, mirrored = padded, filled_outside = outside, edge = pad;
     filled.fill[1] = filled_outside.fill[2] = 1;
-    mirrored.params[5] = PSTK_PAD_REFLECT;
-    edge.params[4] = PSTK_PAD_EDGE;
+    mirrored.params.values[5] = PSTK_PAD_REFLECT;
+    edge.params.values[4] = PSTK_PAD_EDGE;
     const struct {
         struct pstk_op ops[4];
         uint32_t n, prefix;
@@ -587,7 +587,7 @@ TEST(children_keep_the_size)
     const struct pstk_op turned = pstk_random_rotation(0, 9, 0), part = pstk_random_crop(8, 8, 0);
     const struct pstk_op zoomed = pstk_random_zoom_out(1, 2, 1);
     struct pstk_op grown = turned;
-    grown.params[2] = 1;
+    grown.params.values[2] = 1;
     const struct {
         const struct pstk_op *child;
         int first_fixes, code;

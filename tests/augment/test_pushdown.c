@@ -37,7 +37,7 @@ static void check_crop(const struct pstk_op *op, double left, double top, uint32
                        uint32_t height)
 {
     CHECK_EQ(op->kind, PSTK_OP_CROP);
-    CHECK(op->params[1] == left && op->params[0] == top);
+    CHECK(op->params.values[1] == left && op->params.values[0] == top);
     CHECK_EQ(op->width, width);
     CHECK_EQ(op->height, height);
 }
@@ -45,7 +45,7 @@ static void check_crop(const struct pstk_op *op, double left, double top, uint32
 static struct pstk_op iou_crop(uint32_t left, uint32_t top, uint32_t width, uint32_t height)
 {
     return (struct pstk_op){
-        .kind = PSTK_OP_IOU_CROP, .width = width, .height = height, .params = {top, left}};
+        .kind = PSTK_OP_IOU_CROP, .width = width, .height = height, .params.values = {top, left}};
 }
 
 TEST(a_crop_inside_comes_before_colours)

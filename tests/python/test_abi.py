@@ -22,13 +22,21 @@ def header(name):
         return file.read()
 
 
+AGGREGATES = (ctypes.Structure, ctypes.Union)
+
+
 def c_name(cls):
     return "pstk_" + re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
 
 def structs():
+    """Those of the package, and its unions: {name in C: class}."""
     return {c_name(cls): cls for cls in vars(_c).values()
-            if isinstance(cls, type) and issubclass(cls, ctypes.Structure) and cls is not ctypes.Structure}
+            if isinstance(cls, type) and issubclass(cls, AGGREGATES) and cls not in AGGREGATES}
+
+
+def c_type(name):
+    return ("union " if issubclass(structs()[name], ctypes.Union) else "struct ") + name
 
 
 def macros():
@@ -68,20 +76,31 @@ class Abi(unittest.TestCase):
             lines.append('printf("%s %%zu\\n", %s);' % (name, expression))
 
         for name, cls in structs().items():
-            expect(name, ctypes.sizeof(cls), "sizeof(struct %s)" % name)
+            expect(name, ctypes.sizeof(cls), "sizeof(%s)" % c_type(name))
             for member, *_ in cls._fields_:
                 place = getattr(cls, member)
-                expect(name + "." + member, place.offset, "offsetof(struct %s, %s)" % (name, member))
+                expect(name + "." + member, place.offset, "offsetof(%s, %s)" % (c_type(name), member))
                 expect(name + "." + member + ".size", place.size,
-                       "sizeof(((struct %s *)0)->%s)" % (name, member))
+                       "sizeof(((%s *)0)->%s)" % (c_type(name), member))
         self.assertGreater(len(structs()), 20)
         self.assertEqual(ask(lines), wanted)
 
     def test_every_struct_of_the_headers_is_mirrored(self):
         found = set()
         for name in HEADERS:
-            found |= set(re.findall(r"^struct (pstk_\w+) \{", header(name), re.M))
+            found |= set(re.findall(r"^(?:struct|union) (pstk_\w+) \{", header(name), re.M))
         self.assertEqual(found, set(structs()))
+
+    def test_parameters_of_operations_are_doubles(self):
+        """op.params.values sees each of them, by position."""
+        for name, kind in _c.OpParams._fields_[1:]:
+            members = [getattr(member, "_type_", None) if issubclass(member, ctypes.Array) else member
+                       for _, member in kind._fields_]
+            self.assertEqual(set(members), {ctypes.c_double}, name)
+        self.assertEqual(_c.OpParams._fields_[0], ("values", ctypes.c_double * _c.MAX_OP_PARAMS))
+
+    def test_parameters_of_operations_are_named_by_kinds(self):
+        self.assertLessEqual({name for name, _ in _c.OpParams._fields_[1:]}, set(_c.NAMES["op_kind"]))
 
     def test_enumerators_have_the_values_of_c(self):
         wanted = constants()

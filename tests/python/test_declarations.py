@@ -76,7 +76,14 @@ struct pstk_tree {
     int8_t last;
 };
 typedef void (*pstk_visit_fn)(void *user, const struct pstk_later *later, size_t n);
+union pstk_either {
+    char bytes[11];
+    struct pstk_inner inner;
+    int16_t a, b[3];
+};
 struct pstk_later {
+    union pstk_either either;
+    const union pstk_either *other;
     pstk_visit_fn visit;
     int16_t small;
 };
@@ -99,13 +106,14 @@ REFUSED = (
     ("struct pstk_a { unsigned n; };", "the type 'unsigned'"),
     ("struct pstk_a { long n; };", "the type 'long'"),
     ("struct pstk_a { enum pstk_b b; };", "the type 'enum'"),
-    ("struct pstk_a { union { int i; float f; } u; };", "the type 'union'"),
+    ("struct pstk_a { union { int i; float f; } u; };", "a name is expected, not '{'"),
+    ("union pstk_a { };", "union pstk_a has no members"),
     ("struct pstk_a { struct pstk_b { int i; } b; };", "a name is expected, not '{'"),
     ("struct pstk_a { char tail[]; };", "a number is expected"),
     ("struct pstk_a { char text[sizeof(int)]; };", "the value 'sizeof ( int )'"),
     ("struct pstk_a { _Alignas(64) int i; };", "the type '_Alignas'"),
     ("struct pstk_a { volatile int i; };", "the type 'volatile'"),
-    ("union pstk_a { int i; };", "begins with 'union'"),
+    ("union { int i; };", "begins with 'union'"),
     ("enum { PSTK_A = 1 };", "begins with 'enum'"),
     ("enum pstk_a { PSTK_A };", "PSTK_A has no value"),
     ("enum pstk_a { PSTK_A = 'a' };", "the value"),
@@ -215,14 +223,14 @@ class Script(unittest.TestCase):
     @unittest.skipUnless(CC, "there is no C compiler")
     def test_its_structs_lie_as_those_of_c(self):
         made, lines, wanted = self.module(EVERYTHING), [], []
-        for tag in ("inner", "tree", "later"):
+        for word, tag in (("struct", "inner"), ("struct", "tree"), ("union", "either"), ("struct", "later")):
             cls = made[tag.capitalize()]
-            lines.append('printf("%%zu\\n", sizeof(struct pstk_%s));' % tag)
+            lines.append('printf("%%zu\\n", sizeof(%s pstk_%s));' % (word, tag))
             wanted.append(ctypes.sizeof(cls))
             for member, _ in cls._fields_:
-                lines.append('printf("%%zu\\n", offsetof(struct pstk_%s, %s));' % (tag, member))
+                lines.append('printf("%%zu\\n", offsetof(%s pstk_%s, %s));' % (word, tag, member))
                 wanted.append(getattr(cls, member).offset)
-        self.assertEqual(len(wanted), 3 + 5 + 8 + 2)
+        self.assertEqual(len(wanted), 4 + 5 + 8 + 4 + 4)
         printed = compiled(EVERYTHING + "#include <stdio.h>\nint main(void)\n{\n" + "\n".join(lines) + "\n}\n")
         self.assertEqual([int(n) for n in printed.split()], wanted)
 

@@ -21,7 +21,7 @@ def boxes_of(ops, sample_id, shape=(30, 40, 3)):
     n = _c.lib.pstk_ops_draw(given, len(ops), _c.Shape(*shape), by, drawn, 9, error)
     if n < 0:
         raise ValueError(error.message.decode())
-    return [tuple(int(v) for v in op.params[:4]) for op in drawn[1:n]]
+    return [tuple(int(v) for v in op.params.values[:4]) for op in drawn[1:n]]
 
 
 def box_of(ops, sample_id):

@@ -55,7 +55,7 @@ static const float mean[3] = {0.485f, 0.456f, 0.406f}, dev[3] = {0.229f, 0.224f,
 static uint32_t pipeline(uint32_t which, struct pstk_op ops[MAX_OPS])
 {
     struct pstk_op crop = pstk_random_crop(20, 30, 3), none = pstk_adjust(PSTK_OP_POSTERIZE, 8);
-    crop.params[4] = 1; /* pad_if_needed */
+    crop.params.values[4] = 1; /* pad_if_needed */
     const struct pstk_op lists[][MAX_OPS] = {
         {pstk_random_resized_crop(24, 31), pstk_random_flip(0.5)},
         {pstk_resize_shorter(40), pstk_center_crop(32, 33), pstk_random_flip(1)},
@@ -384,7 +384,7 @@ TEST(a_random_crop_pads_by_mirrors_to_more_than_the_picture_before_and_after)
     static uint8_t pictures[2][130 * 140 * 3];
     struct fixture f;
     struct run r;
-    op.params[5] = PSTK_PAD_REFLECT;
+    op.params.values[5] = PSTK_PAD_REFLECT;
     CHECK_EQ(small_open(&f), 0);
     CHECK_EQ(run_all(&r, &f, &output, 1, 2), 0);
     const int n = pstk_ops_draw(&op, 1, &shape, &by, drawn, 4, NULL);
@@ -439,7 +439,7 @@ static int is_erased(const struct pstk__output *o, void *plain, const void *eras
 TEST(boxes_of_finished_rows_are_erased)
 {
     struct pstk_op normal = pstk_random_erasing(1, 0);
-    normal.params[9] = 1;
+    normal.params.values[9] = 1;
     const struct pstk_op lists[][5] = {
         {pstk_random_resized_crop(12, 17), pstk_random_flip(0.5), pstk_normalize(mean, dev),
          pstk_random_erasing(1, 0.25), normal},

@@ -31,13 +31,13 @@ static struct pstk_op with_fill(struct pstk_op op)
 static struct pstk_op padded_crop(uint32_t height, uint32_t width)
 {
     struct pstk_op op = pstk_random_crop(height, width, below(5));
-    op.params[4] = 1; /* pad if needed */
+    op.params.values[4] = 1; /* pad if needed */
     return op;
 }
 
 static struct pstk_op expanded(struct pstk_op rotation)
 {
-    rotation.params[2] = 1;
+    rotation.params.values[2] = 1;
     return with_fill(rotation);
 }
 
@@ -61,7 +61,7 @@ static int add_noise(void *user, uint8_t *pixels, const struct pstk_shape *shape
 static struct pstk_op any_op(void)
 {
     static const struct pstk_op children[2] = {{.kind = PSTK_OP_INVERT},
-                                               {.kind = PSTK_OP_SHARPNESS, .params = {1.7}}};
+                                               {.kind = PSTK_OP_SHARPNESS, .params.values = {1.7}}};
     const uint32_t h = 1 + below(40), w = 1 + below(40), sides[2] = {h, w};
     switch (below(38)) {
     case 0:

@@ -26,8 +26,9 @@ static struct image naive_crop(struct image m, int64_t left, int64_t top, uint32
 static struct image naive_random_crop(struct image m, const struct pstk_op *op,
                                       struct pstk__random *r)
 {
-    int64_t w = m.width + 2 * (int64_t)op->params[0], h = m.height + 2 * (int64_t)op->params[0];
-    int64_t left = -(int64_t)op->params[0], top = left;
+    int64_t w = m.width + 2 * (int64_t)op->params.values[0],
+            h = m.height + 2 * (int64_t)op->params.values[0];
+    int64_t left = -(int64_t)op->params.values[0], top = left;
     left -= w < op->width ? op->width - w : 0;
     top -= h < op->height ? op->height - h : 0;
     w = w < op->width ? 2 * op->width - w : w;
@@ -82,8 +83,8 @@ static struct image naive_op(struct image m, const struct pstk_op *op, struct ps
 {
     struct image out = m, cut;
     if (op->kind == PSTK_OP_RANDOM_RESIZED_CROP) {
-        const struct pstk__box b =
-            pstk__random_resized_crop_box(r, m.width, m.height, op->params, op->params + 2);
+        const struct pstk__box b = pstk__random_resized_crop_box(
+            r, m.width, m.height, op->params.values, op->params.values + 2);
         cut = naive_crop(m, b.left, b.top, b.width, b.height);
         out = naive_sized(cut, op->width, op->height);
         free(cut.rgb);
@@ -96,13 +97,15 @@ static struct image naive_op(struct image m, const struct pstk_op *op, struct ps
     } else if (op->kind == PSTK_OP_CENTER_CROP) {
         out = naive_crop(m, naive_offset(m.width, op->width), naive_offset(m.height, op->height),
                          op->width, op->height);
-    } else if (op->kind == PSTK_OP_RANDOM_FLIP && pstk__random_unit(r) < op->params[0]) {
+    } else if (op->kind == PSTK_OP_RANDOM_FLIP && pstk__random_unit(r) < op->params.values[0]) {
         out = naive_flip(m);
     } else if (op->kind == PSTK_OP_CROP) {
-        out = naive_crop(m, (int64_t)op->params[1], (int64_t)op->params[0], op->width, op->height);
+        out = naive_crop(m, (int64_t)op->params.values[1], (int64_t)op->params.values[0], op->width,
+                         op->height);
     } else if (op->kind == PSTK_OP_RANDOM_CROP) {
         out = naive_random_crop(m, op, r);
-    } else if (op->kind == PSTK_OP_RANDOM_VERTICAL_FLIP && pstk__random_unit(r) < op->params[0]) {
+    } else if (op->kind == PSTK_OP_RANDOM_VERTICAL_FLIP &&
+               pstk__random_unit(r) < op->params.values[0]) {
         out = naive_flip_vertical(m);
     }
     if (out.rgb != m.rgb)
@@ -126,7 +129,7 @@ static int naive_equal(struct image m, const struct pstk_output *o, uint64_t sam
                                                          .op = j});
         now = naive_op(now, &o->image.ops[j], &r);
         for (int k = 0; k < 6 && o->image.ops[j].kind == PSTK_OP_NORMALIZE; k++) {
-            numbers[k] = (float)o->image.ops[j].params[k];
+            numbers[k] = (float)o->image.ops[j].params.values[k];
             mean = numbers;
             dev = numbers + 3;
         }

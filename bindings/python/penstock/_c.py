@@ -7,7 +7,7 @@ against the C compiler.
 """
 from __future__ import annotations
 
-from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int32,
+from ctypes import (CFUNCTYPE, POINTER, Structure, Union, c_char, c_char_p, c_double, c_float, c_int, c_int32,
                     c_int64, c_uint32, c_uint64, c_uint8, c_void_p)
 from typing import Any
 
@@ -1265,6 +1265,471 @@ class MosaicRow(Structure):
     ]
 
 
+class RandomResizedCropParams(Structure):
+    _fields_ = [
+        ("min_scale", c_double),
+        ("max_scale", c_double),
+        ("min_ratio", c_double),
+        ("max_ratio", c_double),
+    ]
+
+
+class ResizedCropParams(Structure):
+    _fields_ = [
+        ("top", c_double),
+        ("left", c_double),
+        ("height", c_double),
+        ("width", c_double),
+    ]
+
+
+class ResizeShorterParams(Structure):
+    _fields_ = [
+        ("longest", c_double),
+    ]
+
+
+class ScaleJitterParams(Structure):
+    _fields_ = [
+        ("min_scale", c_double),
+        ("max_scale", c_double),
+    ]
+
+
+class RandomShortestSizeParams(Structure):
+    _fields_ = [
+        ("sides", c_double * 12),
+    ]
+
+
+class RandomResizeParams(Structure):
+    _fields_ = [
+        ("min_side", c_double),
+        ("end_side", c_double),
+    ]
+
+
+class CropParams(Structure):
+    _fields_ = [
+        ("top", c_double),
+        ("left", c_double),
+    ]
+
+
+class RandomCropParams(Structure):
+    _fields_ = [
+        ("left", c_double),
+        ("top", c_double),
+        ("right", c_double),
+        ("bottom", c_double),
+        ("pad_if_needed", c_double),
+        ("mode", c_double),
+    ]
+
+
+class CornerCropParams(Structure):
+    _fields_ = [
+        ("corner", c_double),
+    ]
+
+
+class RandomIouCropParams(Structure):
+    _fields_ = [
+        ("min_scale", c_double),
+        ("max_scale", c_double),
+        ("min_aspect_ratio", c_double),
+        ("max_aspect_ratio", c_double),
+        ("trials", c_double),
+        ("options", c_double * 7),
+    ]
+
+
+class PadParams(Structure):
+    _fields_ = [
+        ("left", c_double),
+        ("top", c_double),
+        ("right", c_double),
+        ("bottom", c_double),
+        ("mode", c_double),
+    ]
+
+
+class PositionParams(Structure):
+    _fields_ = [
+        ("position", c_double),
+    ]
+
+
+class RandomZoomOutParams(Structure):
+    _fields_ = [
+        ("min_sides", c_double),
+        ("max_sides", c_double),
+        ("probability", c_double),
+    ]
+
+
+class RandomRotationParams(Structure):
+    _fields_ = [
+        ("min_angle", c_double),
+        ("max_angle", c_double),
+        ("expand", c_double),
+        ("has_center", c_double),
+        ("center", c_double * 2),
+    ]
+
+
+class RotateParams(Structure):
+    _fields_ = [
+        ("angle", c_double),
+        ("expand", c_double),
+        ("has_center", c_double),
+        ("center", c_double * 2),
+    ]
+
+
+class RandomAffineParams(Structure):
+    _fields_ = [
+        ("min_angle", c_double),
+        ("max_angle", c_double),
+        ("translate", c_double * 2),
+        ("min_scale", c_double),
+        ("max_scale", c_double),
+        ("min_shear_x", c_double),
+        ("max_shear_x", c_double),
+        ("min_shear_y", c_double),
+        ("max_shear_y", c_double),
+        ("center", c_double * 2),
+    ]
+
+
+class AffineParams(Structure):
+    _fields_ = [
+        ("matrix", c_double * 6),
+    ]
+
+
+class RandomPerspectiveParams(Structure):
+    _fields_ = [
+        ("distortion", c_double),
+        ("probability", c_double),
+    ]
+
+
+class PerspectiveParams(Structure):
+    _fields_ = [
+        ("matrix", c_double * 8),
+    ]
+
+
+class FactorParams(Structure):
+    _fields_ = [
+        ("factor", c_double),
+    ]
+
+
+class HueParams(Structure):
+    _fields_ = [
+        ("hue", c_double),
+    ]
+
+
+class GammaParams(Structure):
+    _fields_ = [
+        ("gamma", c_double),
+        ("gain", c_double),
+    ]
+
+
+class PosterizeParams(Structure):
+    _fields_ = [
+        ("bits", c_double),
+    ]
+
+
+class SolarizeParams(Structure):
+    _fields_ = [
+        ("threshold", c_double),
+    ]
+
+
+class SolarizeAddParams(Structure):
+    _fields_ = [
+        ("add", c_double),
+        ("threshold", c_double),
+    ]
+
+
+class PermuteChannelsParams(Structure):
+    _fields_ = [
+        ("order", c_double * 3),
+    ]
+
+
+class ColorJitterParams(Structure):
+    _fields_ = [
+        ("min_brightness", c_double),
+        ("max_brightness", c_double),
+        ("min_contrast", c_double),
+        ("max_contrast", c_double),
+        ("min_saturation", c_double),
+        ("max_saturation", c_double),
+        ("min_hue", c_double),
+        ("max_hue", c_double),
+    ]
+
+
+class RandomPhotometricDistortParams(Structure):
+    _fields_ = [
+        ("min_brightness", c_double),
+        ("max_brightness", c_double),
+        ("min_contrast", c_double),
+        ("max_contrast", c_double),
+        ("min_saturation", c_double),
+        ("max_saturation", c_double),
+        ("min_hue", c_double),
+        ("max_hue", c_double),
+        ("probability", c_double),
+    ]
+
+
+class GaussianBlurParams(Structure):
+    _fields_ = [
+        ("kernel", c_double * 2),
+        ("sigma", c_double * 2),
+    ]
+
+
+class RandomGaussianBlurParams(Structure):
+    _fields_ = [
+        ("kernel", c_double * 2),
+        ("min_sigma", c_double),
+        ("max_sigma", c_double),
+    ]
+
+
+class BoxBlurParams(Structure):
+    _fields_ = [
+        ("radius", c_double * 2),
+    ]
+
+
+class RandomBoxBlurParams(Structure):
+    _fields_ = [
+        ("min_radius", c_double),
+        ("max_radius", c_double),
+    ]
+
+
+class JpegParams(Structure):
+    _fields_ = [
+        ("quality", c_double),
+    ]
+
+
+class RandomJpegParams(Structure):
+    _fields_ = [
+        ("min_quality", c_double),
+        ("max_quality", c_double),
+    ]
+
+
+class TrivialAugmentWideParams(Structure):
+    _fields_ = [
+        ("bins", c_double),
+    ]
+
+
+class RandAugmentParams(Structure):
+    _fields_ = [
+        ("n_ops", c_double),
+        ("magnitude", c_double),
+        ("bins", c_double),
+    ]
+
+
+class AutoAugmentParams(Structure):
+    _fields_ = [
+        ("policy", c_double),
+    ]
+
+
+class AugMixParams(Structure):
+    _fields_ = [
+        ("severity", c_double),
+        ("n_chains", c_double),
+        ("depth", c_double),
+        ("alpha", c_double),
+        ("all_ops", c_double),
+    ]
+
+
+class TimmRandAugmentParams(Structure):
+    _fields_ = [
+        ("n_ops", c_double),
+        ("magnitude", c_double),
+        ("probability", c_double),
+        ("deviation", c_double),
+        ("is_uniform", c_double),
+        ("max_magnitude", c_double),
+        ("set", c_double),
+    ]
+
+
+class TimmAutoAugmentParams(Structure):
+    _fields_ = [
+        ("policy", c_double),
+        ("deviation", c_double),
+    ]
+
+
+class TimmAugMixParams(Structure):
+    _fields_ = [
+        ("magnitude", c_double),
+        ("n_chains", c_double),
+        ("depth", c_double),
+        ("alpha", c_double),
+        ("blended", c_double),
+        ("deviation", c_double),
+        ("is_uniform", c_double),
+    ]
+
+
+class MixParams(Structure):
+    _fields_ = [
+        ("mode", c_double),
+        ("weight", c_double),
+    ]
+
+
+class MixChainParams(Structure):
+    _fields_ = [
+        ("weight", c_double),
+    ]
+
+
+class ProbabilityParams(Structure):
+    _fields_ = [
+        ("probability", c_double),
+    ]
+
+
+class RandomChoiceParams(Structure):
+    _fields_ = [
+        ("weights", c_double * 12),
+    ]
+
+
+class CallParams(Structure):
+    _fields_ = [
+        ("scratch_size", c_double),
+        ("random", c_double * 4),
+    ]
+
+
+class NormalizeParams(Structure):
+    _fields_ = [
+        ("mean", c_double * 4),
+        ("deviation", c_double * 4),
+        ("scale", c_double),
+    ]
+
+
+class ToFloatParams(Structure):
+    _fields_ = [
+        ("scale", c_double),
+    ]
+
+
+class RandomErasingParams(Structure):
+    _fields_ = [
+        ("probability", c_double),
+        ("min_scale", c_double),
+        ("max_scale", c_double),
+        ("min_ratio", c_double),
+        ("max_ratio", c_double),
+        ("value", c_double * 4),
+        ("is_normal", c_double),
+        ("min_count", c_double),
+        ("max_count", c_double),
+    ]
+
+
+class EraseParams(Structure):
+    _fields_ = [
+        ("top", c_double),
+        ("left", c_double),
+        ("height", c_double),
+        ("width", c_double),
+        ("value", c_double * 4),
+        ("is_normal", c_double),
+        ("key", c_double * 2),
+    ]
+
+
+class OpParams(Union):
+    _fields_ = [
+        ("values", c_double * 12),
+        ("random_resized_crop", RandomResizedCropParams),
+        ("resized_crop", ResizedCropParams),
+        ("resize_shorter", ResizeShorterParams),
+        ("scale_jitter", ScaleJitterParams),
+        ("random_shortest_size", RandomShortestSizeParams),
+        ("random_resize", RandomResizeParams),
+        ("crop", CropParams),
+        ("iou_crop", CropParams),
+        ("random_crop", RandomCropParams),
+        ("corner_crop", CornerCropParams),
+        ("random_iou_crop", RandomIouCropParams),
+        ("pad", PadParams),
+        ("pad_to_size", PositionParams),
+        ("letterbox", PositionParams),
+        ("random_zoom_out", RandomZoomOutParams),
+        ("random_flip", ProbabilityParams),
+        ("random_vertical_flip", ProbabilityParams),
+        ("random_rotation", RandomRotationParams),
+        ("rotate", RotateParams),
+        ("random_affine", RandomAffineParams),
+        ("affine", AffineParams),
+        ("random_perspective", RandomPerspectiveParams),
+        ("perspective", PerspectiveParams),
+        ("brightness", FactorParams),
+        ("contrast", FactorParams),
+        ("saturation", FactorParams),
+        ("sharpness", FactorParams),
+        ("hue", HueParams),
+        ("gamma", GammaParams),
+        ("posterize", PosterizeParams),
+        ("solarize", SolarizeParams),
+        ("solarize_add", SolarizeAddParams),
+        ("permute_channels", PermuteChannelsParams),
+        ("color_jitter", ColorJitterParams),
+        ("random_grayscale", ProbabilityParams),
+        ("random_photometric_distort", RandomPhotometricDistortParams),
+        ("gaussian_blur", GaussianBlurParams),
+        ("random_gaussian_blur", RandomGaussianBlurParams),
+        ("box_blur", BoxBlurParams),
+        ("random_box_blur", RandomBoxBlurParams),
+        ("jpeg", JpegParams),
+        ("random_jpeg", RandomJpegParams),
+        ("trivial_augment_wide", TrivialAugmentWideParams),
+        ("rand_augment", RandAugmentParams),
+        ("auto_augment", AutoAugmentParams),
+        ("aug_mix", AugMixParams),
+        ("timm_rand_augment", TimmRandAugmentParams),
+        ("timm_auto_augment", TimmAutoAugmentParams),
+        ("timm_aug_mix", TimmAugMixParams),
+        ("mix", MixParams),
+        ("mix_chain", MixChainParams),
+        ("random_apply", ProbabilityParams),
+        ("random_choice", RandomChoiceParams),
+        ("call", CallParams),
+        ("normalize", NormalizeParams),
+        ("to_float", ToFloatParams),
+        ("random_erasing", RandomErasingParams),
+        ("erase", EraseParams),
+    ]
+
+
 class Shape(Structure):
     _fields_ = [
         ("height", c_uint32),
@@ -1286,7 +1751,7 @@ Op._fields_ = [
     ("flags", c_uint32),
     ("width", c_uint32),
     ("height", c_uint32),
-    ("params", c_double * 12),
+    ("params", OpParams),
     ("children", POINTER(Op)),
     ("n_children", c_uint32),
     ("filter", c_uint32),

@@ -64,16 +64,16 @@ def _filter(op: _c.Op) -> str:
 
 
 def _resize_shorter(op: _c.Op) -> tuple[Any, ...]:
-    longest = int(op.params[0])
+    longest = int(op.params.values[0])
     return (op.width, _filter(op), longest) if longest else (op.width, _filter(op))
 
 
 def _numbers(n: int) -> Callable[[_c.Op], tuple[float, ...]]:
-    return lambda op: tuple(op.params[:n])
+    return lambda op: tuple(op.params.values[:n])
 
 
 def _whole(n: int) -> Callable[[_c.Op], tuple[int, ...]]:
-    return lambda op: tuple(int(value) for value in op.params[:n])
+    return lambda op: tuple(int(value) for value in op.params.values[:n])
 
 
 def _warped(op: _c.Op) -> tuple[str, tuple[int, ...]]:
@@ -98,7 +98,7 @@ _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
     _c.OP_FLIP_VERTICAL: ("vflip", _numbers(0)),
     _c.OP_CROP: ("crop", lambda op: (*_whole(2)(op), *_size(op), tuple(op.fill))),
     _c.OP_IOU_CROP: ("crop", lambda op: (*_whole(2)(op), *_size(op), tuple(op.fill))),
-    _c.OP_PAD: ("pad", lambda op: (_whole(4)(op), tuple(op.fill), _PAD_NAMES[int(op.params[4])])),
+    _c.OP_PAD: ("pad", lambda op: (_whole(4)(op), tuple(op.fill), _PAD_NAMES[int(op.params.values[4])])),
     _c.OP_GRAYSCALE: ("rgb_to_grayscale", lambda op: (op.channels,)),
     _c.OP_BRIGHTNESS: ("adjust_brightness", _numbers(1)),
     _c.OP_CONTRAST: ("adjust_contrast", _numbers(1)),
@@ -115,9 +115,9 @@ _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
     _c.OP_PERMUTE_CHANNELS: ("permute_channels", lambda op: (_whole(3)(op),)),
     _c.OP_AFFINE: ("transform", lambda op: (_numbers(6)(op), *_warped(op))),
     _c.OP_PERSPECTIVE: ("transform", lambda op: (_numbers(8)(op), *_warped(op))),
-    _c.OP_ROTATE: ("rotate", lambda op: (op.params[0], _warped(op)[0], bool(op.params[1]),
-                                         tuple(op.params[3:5]) if op.params[2] else None, _warped(op)[1])),
-    _c.OP_GAUSSIAN_BLUR: ("gaussian_blur", lambda op: (_whole(2)(op), tuple(op.params[2:4]))),
+    _c.OP_ROTATE: ("rotate", lambda op: (op.params.values[0], _warped(op)[0], bool(op.params.values[1]),
+                                         tuple(op.params.values[3:5]) if op.params.values[2] else None, _warped(op)[1])),
+    _c.OP_GAUSSIAN_BLUR: ("gaussian_blur", lambda op: (_whole(2)(op), tuple(op.params.values[2:4]))),
     _c.OP_BOX_BLUR: ("box_blur", _numbers(1)),
     _c.OP_JPEG: ("jpeg", _whole(1)),
     _c.OP_CALL: ("call", _call),
@@ -134,10 +134,10 @@ def _mix(op: _c.Op) -> FixedOp:
     for child in op.children[:op.n_children]:
         if child.kind == _c.OP_MIX_CHAIN:
             chains.append([])
-            weights.append(child.params[0])
+            weights.append(child.params.values[0])
         else:
             chains[-1].append(_fixed(child))
-    return FixedOp("mix", (tuple(map(tuple, chains)), tuple(weights), op.params[1], _MIX_NAMES[int(op.params[0])]))
+    return FixedOp("mix", (tuple(map(tuple, chains)), tuple(weights), op.params.values[1], _MIX_NAMES[int(op.params.values[0])]))
 
 
 def _fixed(op: _c.Op) -> FixedOp:

@@ -25,7 +25,7 @@ def parent(kind: int, children: Sequence[_c.Op], params: Sequence[float] = ()) -
     that it is copied to: ctypes keeps what a pointer points to with the object that has the pointer."""
     op = _c.Op(kind=kind, n_children=len(children))
     op.children = cast((_c.Op * len(children))(*children), POINTER(_c.Op))
-    op.params[:len(params)] = params
+    op.params.values[:len(params)] = params
     return op
 
 

@@ -55,7 +55,7 @@ def _policy(op: Any, kind: int, params: Sequence[float]) -> _c.Op:
     """Return a policy as the library takes it."""
     code = _c.FILTER_RANDOM if op.interpolation == "random" else FILTERS[op.interpolation]
     found = _c.Op(kind=kind, filter=code)
-    found.params[:len(params)] = params
+    found.params.values[:len(params)] = params
     found.fill[:] = op.fill
     return found
 

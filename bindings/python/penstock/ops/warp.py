@@ -51,7 +51,7 @@ def fill_of(what: str, fill: Fill) -> tuple[int, ...]:
 def warp(kind: int, params: Sequence[float], interpolation: str, fill: tuple[int, ...]) -> _c.Op:
     """Return a warp as the library takes it."""
     op = _c.Op(kind=kind, filter=FILTERS[interpolation])
-    op.params[:len(params)] = params
+    op.params.values[:len(params)] = params
     op.fill[:] = fill
     return op
 
@@ -148,7 +148,7 @@ class RandomAffine(Op):
         op = warp(_c.OP_RANDOM_AFFINE, params, self.interpolation, self.fill)  # type: ignore[arg-type]
         if self.center is not None:
             op.flags = _c.OP_HAS_CENTER
-            op.params[10:12] = self.center
+            op.params.values[10:12] = self.center
         return op
 
 
@@ -200,7 +200,7 @@ class GaussianBlur(Op):
 
     def to_c(self) -> _c.Op:
         op = _c.Op(kind=_c.OP_RANDOM_GAUSSIAN_BLUR)
-        op.params[:4] = (*self.kernel_size, *self.sigma)  # type: ignore[misc]
+        op.params.values[:4] = (*self.kernel_size, *self.sigma)  # type: ignore[misc]
         return op
 
 
@@ -217,5 +217,5 @@ class RandomBoxBlur(Op):
 
     def to_c(self) -> _c.Op:
         op = _c.Op(kind=_c.OP_RANDOM_BOX_BLUR)
-        op.params[:2] = self.radius
+        op.params.values[:2] = self.radius
         return op
